@@ -1,0 +1,112 @@
+//! Law 5: nothing is ever silently wrong. Every oddity has a counter that the user sees.
+
+/// The kinds of oddity, in the order in which they are stored in files. Append only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Anomaly {
+    /// A free of an address where no block was live.
+    UnmatchedFree,
+    /// A reallocation of an address where no block was live; the new block is counted as an allocation.
+    UnmatchedReallocation,
+    /// An allocation at an address whose block was still live; the older block is taken as freed.
+    DuplicateAllocation,
+    /// A free or reallocation that claims another size than the block was allocated with; the block's own size counts.
+    SizeMismatch,
+    /// A drop that claims another type than the block was allocated with; the block's own type counts.
+    TypeMismatch,
+    /// An event that arrived after a later one, and was put back in its place.
+    OutOfOrder,
+    /// An event whose time lies before what was already written; it is taken as happening at the latest time written.
+    RepairedTime,
+    /// An event that the source could not keep.
+    DroppedEvent,
+    /// A stack that the source had to cut.
+    TruncatedStack,
+    /// A size so large that the sum of all sizes would not fit in 64 bits; it was cut to what fits.
+    ClampedSize,
+    /// An event lost to damage of the file, or one that refers to something so lost.
+    LostToDamage,
+}
+
+impl Anomaly {
+    /// All kinds, in stored order.
+    pub const ALL: [Self; 11] = [
+        Self::UnmatchedFree,
+        Self::UnmatchedReallocation,
+        Self::DuplicateAllocation,
+        Self::SizeMismatch,
+        Self::TypeMismatch,
+        Self::OutOfOrder,
+        Self::RepairedTime,
+        Self::DroppedEvent,
+        Self::TruncatedStack,
+        Self::ClampedSize,
+        Self::LostToDamage,
+    ];
+
+    /// The counter's name in JSON.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::UnmatchedFree => "unmatched_frees",
+            Self::UnmatchedReallocation => "unmatched_reallocations",
+            Self::DuplicateAllocation => "duplicate_allocations",
+            Self::SizeMismatch => "size_mismatches",
+            Self::TypeMismatch => "type_mismatches",
+            Self::OutOfOrder => "out_of_order_events",
+            Self::RepairedTime => "repaired_times",
+            Self::DroppedEvent => "dropped_events",
+            Self::TruncatedStack => "truncated_stacks",
+            Self::ClampedSize => "clamped_sizes",
+            Self::LostToDamage => "lost_to_damage",
+        }
+    }
+
+    /// What it means, for people.
+    pub fn explanation(self) -> &'static str {
+        match self {
+            Self::UnmatchedFree => "frees of addresses where nothing was live (allocated before the recording began?)",
+            Self::UnmatchedReallocation => "reallocations of addresses where nothing was live",
+            Self::DuplicateAllocation => "allocations at an address that was still live (a free was missed)",
+            Self::SizeMismatch => "frees or reallocations that claimed another size than was allocated",
+            Self::TypeMismatch => "drops that claimed another type than was allocated",
+            Self::OutOfOrder => "events that arrived late and were put back in order",
+            Self::RepairedTime => "events whose time ran backwards and was repaired",
+            Self::DroppedEvent => "events that the source could not keep",
+            Self::TruncatedStack => "stacks that the source had to cut",
+            Self::ClampedSize => "sizes too large to add up, cut to what fits",
+            Self::LostToDamage => "events lost to damage of the file, or that refer to lost ones",
+        }
+    }
+
+    /// The kind stored as `number`.
+    pub fn from_number(number: u64) -> Option<Self> {
+        Self::ALL.get(usize::try_from(number).ok()?).copied()
+    }
+}
+
+/// One counter for each [`Anomaly`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Anomalies([u64; Anomaly::ALL.len()]);
+
+impl Anomalies {
+    /// Counts `count` more of a kind.
+    pub fn add(&mut self, anomaly: Anomaly, count: u64) {
+        let counter = &mut self.0[anomaly as usize];
+        *counter = counter.saturating_add(count);
+    }
+
+    /// How many of a kind.
+    pub fn get(&self, anomaly: Anomaly) -> u64 {
+        self.0[anomaly as usize]
+    }
+
+    /// Every kind with its counter, zeros included.
+    pub fn iter(&self) -> impl Iterator<Item = (Anomaly, u64)> + '_ {
+        Anomaly::ALL.iter().map(|&anomaly| (anomaly, self.get(anomaly)))
+    }
+
+    /// True when nothing odd was seen.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|&count| count == 0)
+    }
+}

@@ -1,0 +1,161 @@
+//! Comparing two snapshots: what came, went, grew and shrank.
+//!
+//! Rows are matched by what a person would call the same: the texts of a stack's frames, a thread's name or number, a
+//! type's name. Handles are not compared, so snapshots of two files can be. Single allocations are matched by number,
+//! which means something only within one recording.
+
+use crate::accounts::Block;
+use crate::catalog::Catalog;
+use crate::figures::Figures;
+use crate::groups::{GroupBy, GroupKey, Keep, Metric, rows};
+use crate::snapshot::Snapshot;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// How a row changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing of it was live before.
+    Came,
+    /// Nothing of it is live now.
+    Went,
+    /// More bytes are live than before.
+    Grew,
+    /// Fewer bytes are live than before.
+    Shrank,
+    /// As many bytes are live as before.
+    Same,
+}
+
+/// A row of both snapshots. At least one side is there.
+#[derive(Clone, Debug)]
+pub struct Delta {
+    /// The row in the earlier snapshot.
+    pub before: Option<(GroupKey, Figures)>,
+    /// The row in the later snapshot.
+    pub after: Option<(GroupKey, Figures)>,
+}
+
+impl Delta {
+    /// The figures before; zero where there was no such row.
+    pub fn before_figures(&self) -> Figures {
+        self.before.as_ref().map_or_else(Figures::default, |(_, figures)| *figures)
+    }
+
+    /// The figures after; zero where there is no such row.
+    pub fn after_figures(&self) -> Figures {
+        self.after.as_ref().map_or_else(Figures::default, |(_, figures)| *figures)
+    }
+
+    /// How many more bytes are live.
+    pub fn live_bytes(&self) -> i128 {
+        i128::from(self.after_figures().live_bytes()) - i128::from(self.before_figures().live_bytes())
+    }
+
+    /// How many more blocks are live.
+    pub fn live_blocks(&self) -> i128 {
+        i128::from(self.after_figures().live_blocks()) - i128::from(self.before_figures().live_blocks())
+    }
+
+    /// How it changed.
+    pub fn change(&self) -> Change {
+        match (self.before_figures().live_blocks(), self.after_figures().live_blocks()) {
+            (0, 0) => Change::Same,
+            (0, _) => Change::Came,
+            (_, 0) => Change::Went,
+            _ if self.live_bytes() > 0 => Change::Grew,
+            _ if self.live_bytes() < 0 => Change::Shrank,
+            _ => Change::Same,
+        }
+    }
+}
+
+/// The rows of two snapshots, those that changed most first. Rows without any change in live bytes and blocks are left
+/// out.
+pub fn diff_rows(before: &Snapshot, after: &Snapshot, by: GroupBy, keep: Keep<'_>) -> Vec<Delta> {
+    let mut pairs: BTreeMap<String, Delta> = BTreeMap::new();
+    let empty = || Delta { before: None, after: None };
+    for row in rows(before, by, Metric::Live, keep) {
+        let delta = pairs.entry(text_of(&before.catalog, &row.key)).or_insert_with(empty);
+        add_to(&mut delta.before, row.key, &row.figures);
+    }
+    for row in rows(after, by, Metric::Live, keep) {
+        let delta = pairs.entry(text_of(&after.catalog, &row.key)).or_insert_with(empty);
+        add_to(&mut delta.after, row.key, &row.figures);
+    }
+    let mut deltas: Vec<Delta> =
+        pairs.into_values().filter(|delta| delta.live_bytes() != 0 || delta.live_blocks() != 0).collect();
+    deltas.sort_by_key(|delta| std::cmp::Reverse((delta.live_bytes().abs(), delta.live_blocks().abs())));
+    deltas
+}
+
+/// Two stacks of one snapshot may read the same (other addresses in the same line): they are one row here.
+fn add_to(side: &mut Option<(GroupKey, Figures)>, key: GroupKey, figures: &Figures) {
+    match side {
+        Some((_, sum)) => sum.add(figures),
+        None => *side = Some((key, *figures)),
+    }
+}
+
+/// What a person would call the row.
+fn text_of(catalog: &Catalog, key: &GroupKey) -> String {
+    match key {
+        GroupKey::Name(name) => name.clone(),
+        GroupKey::Thread(thread) => match catalog.thread_name(*thread) {
+            "" => thread.0.to_string(),
+            name => format!("{name} {}", thread.0),
+        },
+        GroupKey::Site(stack) => {
+            let mut text = String::new();
+            for frame in catalog.frame_texts(*stack) {
+                let address = if frame.function.is_empty() { frame.address } else { 0 };
+                let _ = writeln!(text, "{}|{}|{}|{}|{address}", frame.function, frame.file, frame.line, frame.module);
+            }
+            text
+        }
+    }
+}
+
+/// Single allocations of one recording at two instants.
+#[derive(Clone, Debug, Default)]
+pub struct BlockDiff {
+    /// Live now, not before.
+    pub appeared: Vec<Block>,
+    /// Live before, not now.
+    pub gone: Vec<Block>,
+    /// Live at both instants with another size: as it was, as it is.
+    pub resized: Vec<(Block, Block)>,
+}
+
+/// Compares single allocations by number. Means something only if both snapshots are of one recording.
+pub fn diff_blocks(before: &Snapshot, after: &Snapshot) -> BlockDiff {
+    let sorted = |snapshot: &Snapshot| {
+        let mut blocks: Vec<Block> = snapshot.accounts.blocks().copied().collect();
+        blocks.sort_unstable_by_key(|block| block.id);
+        blocks
+    };
+    let (old, new) = (sorted(before), sorted(after));
+    let mut diff = BlockDiff::default();
+    let (mut i, mut j) = (0, 0);
+    while i < old.len() || j < new.len() {
+        match (old.get(i), new.get(j)) {
+            (Some(a), Some(b)) if a.id == b.id => {
+                if a.size != b.size {
+                    diff.resized.push((*a, *b));
+                }
+                i += 1;
+                j += 1;
+            }
+            (Some(a), b) if b.is_none_or(|b| a.id < b.id) => {
+                diff.gone.push(*a);
+                i += 1;
+            }
+            (_, Some(b)) => {
+                diff.appeared.push(*b);
+                j += 1;
+            }
+            (_, None) => break,
+        }
+    }
+    diff
+}

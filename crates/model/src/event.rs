@@ -1,0 +1,68 @@
+//! What a source reports: raw events, keyed by address, as they happened.
+
+use crate::ids::{Nanos, StackId, StringId, TagId, ThreadId};
+
+/// One thing that happened to a memory. Small and `Copy`: building one never touches the heap; names and stacks are
+/// handles into the [`Catalog`](crate::Catalog) that travels with the events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When it happened.
+    pub time: Nanos,
+    /// The thread that did it.
+    pub thread: ThreadId,
+    /// What was done.
+    pub kind: EventKind,
+}
+
+/// The kinds of [`Event`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// A block was handed out.
+    Allocate(Placement),
+    /// A block was resized, and perhaps moved: one event, so that no instant shows both places or neither.
+    Reallocate {
+        /// Where the block was.
+        old_address: u64,
+        /// How large the source says it was, where it says so.
+        claimed_old_size: Option<u64>,
+        /// Where and what it is now. An unknown stack or tag keeps the block's old one.
+        new: Placement,
+    },
+    /// A block was given back.
+    Deallocate {
+        /// Where it was.
+        address: u64,
+        /// How large the source says it was, where it says so.
+        claimed_size: Option<u64>,
+    },
+    /// The program named this instant.
+    Mark {
+        /// Its name.
+        name: StringId,
+    },
+    /// A measured value, such as the resident set or a linear memory's size.
+    Gauge {
+        /// What was measured.
+        name: StringId,
+        /// Its value, in bytes unless the name says otherwise.
+        value: u64,
+    },
+    /// The source had to drop this many events here.
+    Dropped {
+        /// How many.
+        count: u64,
+    },
+}
+
+/// Where a block is, how large, and who asked for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// Its address.
+    pub address: u64,
+    /// The size asked for, in bytes.
+    pub size: u64,
+    /// The call stack that asked.
+    pub stack: StackId,
+    /// The variable and type it is for.
+    pub tag: TagId,
+}

@@ -1,0 +1,87 @@
+//! The figures kept for the whole memory, for each thread, each site and each tag, and their arithmetic.
+
+use crate::ids::Nanos;
+
+/// What is counted for anything that owns blocks.
+///
+/// What is live is not stored: it is `allocated − freed` (law 1), so the two can never disagree. A reallocation is
+/// neither an allocation nor a free: it moves a block from its old owner (`reallocated_away`) to its new one
+/// (`reallocations`), which may be the same.
+///
+/// No counter can wrap: the total of all sizes is bounded when a size enters the ledger
+/// ([`Anomaly::ClampedSize`](crate::Anomaly::ClampedSize)), and every other byte counter is at most that total.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Blocks handed out, reallocations apart.
+    pub allocations: u64,
+    /// Blocks given back.
+    pub frees: u64,
+    /// Reallocations that brought a block here.
+    pub reallocations: u64,
+    /// Reallocations that took a block away from here.
+    pub reallocated_away: u64,
+    /// Bytes ever handed out, reallocations included.
+    pub allocated_bytes: u64,
+    /// Bytes ever given back, reallocations included.
+    pub freed_bytes: u64,
+    /// The most bytes that were ever live at once here.
+    pub peak_bytes: u64,
+    /// Blocks given back by another thread than the one that owned them.
+    pub cross_thread_frees: u64,
+    /// Blocks given back before their thread allocated anything else.
+    pub temporary_allocations: u64,
+}
+
+impl Figures {
+    /// Bytes live now.
+    #[inline]
+    pub fn live_bytes(&self) -> u64 {
+        self.allocated_bytes.saturating_sub(self.freed_bytes)
+    }
+
+    /// Blocks live now.
+    #[inline]
+    pub fn live_blocks(&self) -> u64 {
+        (self.allocations + self.reallocations).saturating_sub(self.frees + self.reallocated_away)
+    }
+
+    /// Nothing ever happened here.
+    pub fn is_empty(&self) -> bool {
+        self.allocations == 0 && self.reallocations == 0
+    }
+
+    #[inline]
+    pub(crate) fn gain(&mut self, size: u64) {
+        self.allocated_bytes += size;
+        self.peak_bytes = self.peak_bytes.max(self.live_bytes());
+    }
+
+    /// Adds another's figures. The sum's peak is the sum of the peaks: an upper bound, since they need not coincide.
+    pub fn add(&mut self, other: &Self) {
+        self.allocations += other.allocations;
+        self.frees += other.frees;
+        self.reallocations += other.reallocations;
+        self.reallocated_away += other.reallocated_away;
+        self.allocated_bytes = self.allocated_bytes.saturating_add(other.allocated_bytes);
+        self.freed_bytes = self.freed_bytes.saturating_add(other.freed_bytes);
+        self.peak_bytes = self.peak_bytes.saturating_add(other.peak_bytes);
+        self.cross_thread_frees += other.cross_thread_frees;
+        self.temporary_allocations += other.temporary_allocations;
+    }
+}
+
+/// The figures of the whole memory, and its high-water mark.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// What is counted for every owner.
+    pub figures: Figures,
+    /// The most blocks that were ever live at once.
+    pub peak_blocks: u64,
+    /// When `figures.peak_bytes` was first reached.
+    pub peak_at: Nanos,
+    /// How many events had happened when it was reached, that event included: times may tie, this never does.
+    pub peak_event: u64,
+    /// The most bytes held when the instant inside a moving reallocation counts, in which the allocator holds both the
+    /// old and the new place. No instant of the recording shows it (law 3); at least `figures.peak_bytes`.
+    pub peak_bytes_inside_reallocation: u64,
+}

@@ -1,0 +1,158 @@
+//! Grouping a snapshot's figures: the rows of every report.
+
+use crate::catalog::{Catalog, FrameText};
+use crate::figures::Figures;
+use crate::ids::{StackId, ThreadId};
+use crate::snapshot::Snapshot;
+use std::collections::BTreeMap;
+
+/// What the rows of a report are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GroupBy {
+    /// Whole call stacks.
+    #[default]
+    Site,
+    /// Functions.
+    Function,
+    /// Source files.
+    File,
+    /// Executables and libraries.
+    Module,
+    /// Threads.
+    Thread,
+    /// Types.
+    Type,
+}
+
+/// By which figure rows are ranked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Metric {
+    /// Bytes live at the instant.
+    #[default]
+    Live,
+    /// The most bytes the row ever held.
+    Peak,
+    /// Bytes ever allocated.
+    Allocated,
+    /// Blocks ever allocated, reallocations included.
+    Allocations,
+    /// Blocks freed before their thread allocated anything else.
+    Temporary,
+}
+
+impl Metric {
+    /// This figure.
+    pub fn of(self, figures: &Figures) -> u64 {
+        match self {
+            Self::Live => figures.live_bytes(),
+            Self::Peak => figures.peak_bytes,
+            Self::Allocated => figures.allocated_bytes,
+            Self::Allocations => figures.allocations + figures.reallocations,
+            Self::Temporary => figures.temporary_allocations,
+        }
+    }
+
+    /// True for bytes, false for a count.
+    pub fn is_bytes(self) -> bool {
+        matches!(self, Self::Live | Self::Peak | Self::Allocated)
+    }
+}
+
+/// What a row stands for. Ordered, so that equal figures come in a stable order.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GroupKey {
+    /// A call stack.
+    Site(StackId),
+    /// A function, file, module or type; empty where the source does not say.
+    Name(String),
+    /// A thread.
+    Thread(ThreadId),
+}
+
+/// One row.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// What it stands for.
+    pub key: GroupKey,
+    /// Its own figures: for functions, files and modules, those of the stacks whose innermost frame it is.
+    pub figures: Figures,
+    /// For functions, files and modules: the figures of all stacks it occurs in, each counted once. Otherwise the
+    /// same as `figures`.
+    pub inclusive: Figures,
+}
+
+/// Which texts are wanted, everything where there is none. A stack stays if any of its functions, files or modules
+/// does, a thread or type if its name does.
+pub type Keep<'a> = Option<&'a dyn Fn(&str) -> bool>;
+
+/// The rows of a snapshot, biggest first by `metric`, empty ones left out.
+pub fn rows(snapshot: &Snapshot, by: GroupBy, metric: Metric, keep: Keep<'_>) -> Vec<Row> {
+    let catalog = &*snapshot.catalog;
+    let accounts = &snapshot.accounts;
+    let mut rows = match by {
+        GroupBy::Site => sites(snapshot, keep).map(|(stack, figures)| row(GroupKey::Site(stack), figures)).collect(),
+        GroupBy::Function => by_frame(snapshot, keep, |frame| frame.function),
+        GroupBy::File => by_frame(snapshot, keep, |frame| frame.file),
+        GroupBy::Module => by_frame(snapshot, keep, |frame| frame.module),
+        GroupBy::Thread => accounts
+            .threads()
+            .iter()
+            .filter(|thread| {
+                keep.is_none_or(|keep| keep(catalog.thread_name(thread.id)) || keep(&thread.id.0.to_string()))
+            })
+            .map(|thread| row(GroupKey::Thread(thread.id), &thread.figures))
+            .collect(),
+        GroupBy::Type => by_type(snapshot, keep),
+    };
+    rows.retain(|row| !row.inclusive.is_empty());
+    rows.sort_by(|a, b| {
+        let rank = |row: &Row| (metric.of(&row.figures), metric.of(&row.inclusive));
+        rank(b).cmp(&rank(a)).then_with(|| a.key.cmp(&b.key))
+    });
+    rows
+}
+
+fn row(key: GroupKey, figures: &Figures) -> Row {
+    Row { key, figures: *figures, inclusive: *figures }
+}
+
+/// The sites that ever allocated and that `keep` wants.
+pub fn sites<'a>(snapshot: &'a Snapshot, keep: Keep<'a>) -> impl Iterator<Item = (StackId, &'a Figures)> {
+    (0..).map(StackId).zip(snapshot.accounts.sites()).filter(move |(stack, figures)| {
+        !figures.is_empty() && keep.is_none_or(|keep| stack_is_wanted(&snapshot.catalog, *stack, keep))
+    })
+}
+
+fn stack_is_wanted(catalog: &Catalog, stack: StackId, keep: &dyn Fn(&str) -> bool) -> bool {
+    catalog.frame_texts(stack).any(|frame| keep(frame.function) || keep(frame.file) || keep(frame.module))
+}
+
+fn by_frame(snapshot: &Snapshot, keep: Keep<'_>, name: impl for<'a> Fn(&FrameText<'a>) -> &'a str) -> Vec<Row> {
+    let mut groups: BTreeMap<&str, (Figures, Figures)> = BTreeMap::new();
+    for (stack, figures) in sites(snapshot, keep) {
+        let mut names: Vec<&str> = snapshot.catalog.frame_texts(stack).map(|frame| name(&frame)).collect();
+        if names.is_empty() {
+            names.push("");
+        }
+        groups.entry(names[0]).or_default().0.add(figures);
+        names.sort_unstable();
+        names.dedup();
+        for name in names {
+            groups.entry(name).or_default().1.add(figures);
+        }
+    }
+    let row =
+        |(name, (figures, inclusive)): (&str, _)| Row { key: GroupKey::Name(name.to_owned()), figures, inclusive };
+    groups.into_iter().map(row).collect()
+}
+
+fn by_type(snapshot: &Snapshot, keep: Keep<'_>) -> Vec<Row> {
+    let mut groups: BTreeMap<&str, Figures> = BTreeMap::new();
+    for (tag, figures) in snapshot.catalog.tags().iter().zip(snapshot.accounts.tags()) {
+        let name = snapshot.catalog.strings.get(tag.type_name);
+        if !figures.is_empty() && !name.is_empty() && keep.is_none_or(|keep| keep(name)) {
+            groups.entry(name).or_default().add(figures);
+        }
+    }
+    groups.into_iter().map(|(name, figures)| row(GroupKey::Name(name.to_owned()), &figures)).collect()
+}

@@ -1,0 +1,60 @@
+//! Handles and units: one newtype per meaning, so that a stack can never be passed for a string.
+
+use std::fmt;
+
+/// The number of an allocation: the identity of a block from its birth to its death, through reallocations.
+/// Addresses are reused, numbers never are (law 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AllocId(pub u64);
+
+/// A thread as its source numbers it (the kernel's thread id for native programs).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThreadId(pub u64);
+
+/// A call stack in a [`Catalog`](crate::Catalog); [`StackId::UNKNOWN`] where the source gave none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StackId(pub u32);
+
+impl StackId {
+    /// The root of the stack trie: no frame is known.
+    pub const UNKNOWN: Self = Self(0);
+}
+
+/// A frame in a [`Catalog`](crate::Catalog).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FrameId(pub u32);
+
+/// A string in a [`Catalog`](crate::Catalog); number 0 is the empty string.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StringId(pub u32);
+
+impl StringId {
+    /// The empty string, which stands for "not known".
+    pub const EMPTY: Self = Self(0);
+}
+
+/// A (variable name, type name) pair in a [`Catalog`](crate::Catalog); number 0 says that neither is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TagId(pub u32);
+
+impl TagId {
+    /// Neither variable nor type is known.
+    pub const NONE: Self = Self(0);
+}
+
+/// Nanoseconds since the start of a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Nanos(pub u64);
+
+impl fmt::Display for Nanos {
+    /// Seconds with as many digits as a reader wants: `12.5s`, `3.2ms`, `87ns`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ns = self.0 as f64;
+        match self.0 {
+            0..1_000 => write!(f, "{}ns", self.0),
+            1_000..1_000_000 => write!(f, "{:.1}µs", ns / 1e3),
+            1_000_000..1_000_000_000 => write!(f, "{:.1}ms", ns / 1e6),
+            _ => write!(f, "{:.2}s", ns / 1e9),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The vocabulary of Highwater: what every source becomes and every view reads.
+//!
+//! * An [`Event`] is what a source reports, keyed by address, with handles into a [`Catalog`] of names and stacks.
+//! * An [`AddressLedger`] decides by the laws what an event means, and says so as [`Op`]s keyed by allocation number; a
+//!   [`NumberLedger`] replays those. Both keep the same [`Accounts`]: live blocks and [`Figures`] per thread, site and tag.
+//! * A [`Snapshot`] is accounts at one instant; [`groups`] makes rows of it, [`diff`] compares two.
+//!
+//! The laws (checked by [`laws::violations`] and by property tests):
+//!
+//! 1. `live = allocated − freed`, in blocks and bytes, in total, per site, per thread, per type; the sums over sites and over
+//!    threads are the total, at every instant.
+//! 2. A block belongs to the site and thread that allocated it, or last resized it, until it dies. A free on another thread is
+//!    charged to the owner and counted as a cross-thread free.
+//! 3. A reallocation is one event: no instant shows both places or neither. The block keeps its identity.
+//! 4. Identity is the allocation's number, never its address.
+//! 5. Nothing is silently wrong: every oddity has a counter in [`Anomalies`]. Never a panic, never a wrap.
+//! 6. A sampled source says so ([`Source::sample_rate`]).
+//!
+//! ```
+//! use highwater_model::{AddressLedger, Event, EventKind, Nanos, Placement, ThreadId};
+//!
+//! let mut ledger = AddressLedger::default();
+//! let place = Placement { address: 0x1000, size: 64, ..Placement::default() };
+//! let mut happen = |time, thread, kind| {
+//!     ledger.record(&Event { time: Nanos(time), thread: ThreadId(thread), kind }, |_| {});
+//! };
+//! happen(10, 1, EventKind::Allocate(place));
+//! happen(20, 2, EventKind::Deallocate { address: 0x1000, claimed_size: None });
+//!
+//! let totals = ledger.accounts().totals();
+//! assert_eq!((totals.figures.live_bytes(), totals.figures.peak_bytes), (0, 64));
+//! assert_eq!(ledger.accounts().threads()[0].figures.cross_thread_frees, 1);
+//! assert!(highwater_model::laws::violations(ledger.accounts()).is_empty());
+//! ```
+#![forbid(unsafe_code)]
+
+mod accounts;
+mod anomalies;
+mod catalog;
+pub mod diff;
+mod event;
+mod figures;
+pub mod groups;
+mod ids;
+pub mod laws;
+mod ledger;
+mod slots;
+mod snapshot;
+mod stacks;
+mod strings;
+mod timeline;
+mod when;
+
+pub use accounts::{Accounts, AccountsState, Block, Slot, ThreadAccount};
+pub use anomalies::{Anomalies, Anomaly};
+pub use catalog::{Catalog, FrameText, Tag, ThreadName};
+pub use event::{Event, EventKind, Placement};
+pub use figures::{Figures, Totals};
+pub use ids::{AllocId, FrameId, Nanos, StackId, StringId, TagId, ThreadId};
+pub use ledger::{AddressLedger, NumberLedger, Op, Step};
+pub use snapshot::{Snapshot, Source, SourceKind};
+pub use stacks::{Frame, Module, StackNode, StackTable};
+pub use strings::StringTable;
+pub use timeline::{GaugeReading, NamedInstant, Timeline, TimelinePoint};
+pub use when::{UnknownWhen, When, parse_duration};

@@ -1,0 +1,168 @@
+//! A hash index from a 64-bit key to a slot number, made for the ledger.
+//!
+//! Open addressing, linear probing, at most five eighths full. An entry is one word: the upper half of the key's hash and the slot
+//! number plus one; zero is free. The home position is the top bits of the hash, so that entries can be moved
+//! (deletion by shifting back, growth) without asking for their keys. Keys themselves live with the caller's
+//! blocks, which it looks at anyway; a lookup verifies a hash match by a closure.
+//!
+//! Why not a general map: the ledger looks up every event's block, mostly missing the cache when many blocks are live.
+//! [`SlotIndex::touch`] lets a batch of lookups miss in parallel rather than one after another, which no map
+//! in the standard library or hashbrown's safe interface offers.
+
+/// Index from keys to slots; see the module's text.
+#[derive(Clone, Debug)]
+pub struct SlotIndex {
+    /// `hash32 << 32 | slot + 1`, or 0. The length is a power of two.
+    entries: Vec<u64>,
+    occupied: usize,
+    /// 32 − log2(entries): shifts a 32-bit hash to its home position.
+    shift: u32,
+}
+
+const SMALLEST_LOG2: u32 = 6;
+
+fn hash(key: u64) -> u64 {
+    (key ^ (key >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
+}
+
+impl Default for SlotIndex {
+    fn default() -> Self {
+        Self::with_log2(SMALLEST_LOG2)
+    }
+}
+
+impl SlotIndex {
+    fn with_log2(log2: u32) -> Self {
+        Self { entries: vec![0; 1 << log2], occupied: 0, shift: 32 - log2 }
+    }
+
+    /// An index with room for `count` slots.
+    pub fn with_room_for(count: usize) -> Self {
+        let needed = (count * 8 / 5 + 2).next_power_of_two();
+        Self::with_log2(needed.trailing_zeros().clamp(SMALLEST_LOG2, 31))
+    }
+
+    #[inline]
+    fn home(&self, hash32: u64) -> usize {
+        (hash32 >> self.shift) as usize
+    }
+
+    #[inline]
+    fn mask(&self) -> usize {
+        self.entries.len() - 1
+    }
+
+    /// Loads the cache line where `key` would be. Returns something that depends on it, so that the load is made.
+    #[inline]
+    pub fn touch(&self, key: u64) -> u64 {
+        self.entries[self.home(hash(key)) & self.mask()]
+    }
+
+    #[inline]
+    fn position(&self, key: u64, mut is_key: impl FnMut(u32) -> bool) -> Option<usize> {
+        let hash32 = hash(key);
+        let mut at = self.home(hash32) & self.mask();
+        loop {
+            let entry = self.entries[at];
+            if entry == 0 {
+                return None;
+            }
+            if entry >> 32 == hash32 && is_key(entry as u32 - 1) {
+                return Some(at);
+            }
+            at = (at + 1) & self.mask();
+        }
+    }
+
+    /// The slot of `key`, where `is_key` tells whether a slot holds that key.
+    #[inline]
+    pub fn find(&self, key: u64, is_key: impl FnMut(u32) -> bool) -> Option<u32> {
+        self.position(key, is_key).map(|at| self.entries[at] as u32 - 1)
+    }
+
+    /// Adds a key that is not there.
+    #[inline]
+    pub fn insert(&mut self, key: u64, slot: u32) {
+        if (self.occupied + 1) * 8 > self.entries.len() * 5 {
+            self.grow();
+        }
+        self.place(hash(key) << 32 | u64::from(slot + 1));
+        self.occupied += 1;
+    }
+
+    #[inline]
+    fn place(&mut self, entry: u64) {
+        let mut at = self.home(entry >> 32) & self.mask();
+        while self.entries[at] != 0 {
+            at = (at + 1) & self.mask();
+        }
+        self.entries[at] = entry;
+    }
+
+    /// Removes `key`, giving its slot.
+    #[inline]
+    pub fn remove(&mut self, key: u64, is_key: impl FnMut(u32) -> bool) -> Option<u32> {
+        let mut hole = self.position(key, is_key)?;
+        let slot = self.entries[hole] as u32 - 1;
+        let mut at = hole;
+        loop {
+            at = (at + 1) & self.mask();
+            let entry = self.entries[at];
+            if entry == 0 {
+                break;
+            }
+            // The entry may fill the hole only if that lies between its home and where it is now.
+            let home = self.home(entry >> 32) & self.mask();
+            if (at.wrapping_sub(home) & self.mask()) >= (at.wrapping_sub(hole) & self.mask()) {
+                self.entries[hole] = entry;
+                hole = at;
+            }
+        }
+        self.entries[hole] = 0;
+        self.occupied -= 1;
+        Some(slot)
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        // Beyond 2^31 entries the 32-bit hash no longer spreads; probing gets longer but stays right.
+        let log2 = (32 - self.shift + 1).min(31);
+        let old = std::mem::replace(self, Self::with_log2(log2));
+        self.occupied = old.occupied;
+        for entry in old.entries.into_iter().filter(|&entry| entry != 0) {
+            self.place(entry);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    proptest! {
+        #[test]
+        fn behaves_like_a_map(steps in prop::collection::vec((0u64..300, any::<bool>()), 0..2000)) {
+            let mut index = SlotIndex::default();
+            let mut keys: Vec<u64> = Vec::new();
+            let mut model: HashMap<u64, u32> = HashMap::new();
+            for (number, insert) in steps {
+                let key = number.wrapping_mul(0x10) << (number % 40);
+                let known = model.get(&key).copied();
+                prop_assert_eq!(index.find(key, |slot| keys[slot as usize] == key), known);
+                if insert && known.is_none() {
+                    keys.push(key);
+                    let slot = keys.len() as u32 - 1;
+                    index.insert(key, slot);
+                    model.insert(key, slot);
+                } else if !insert {
+                    prop_assert_eq!(index.remove(key, |slot| keys[slot as usize] == key), model.remove(&key));
+                }
+            }
+            for (key, slot) in model {
+                prop_assert_eq!(index.find(key, |at| keys[at as usize] == key), Some(slot));
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! A recording's course over time.
+
+use crate::ids::Nanos;
+
+/// What was live at the end of a short stretch of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimelinePoint {
+    /// The end of the stretch.
+    pub time: Nanos,
+    /// Bytes live then.
+    pub live_bytes: u64,
+    /// Blocks live then.
+    pub live_blocks: u64,
+    /// The most bytes live within the stretch.
+    pub highest_bytes: u64,
+}
+
+/// A named instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedInstant {
+    /// When.
+    pub time: Nanos,
+    /// How many events had happened, this one included.
+    pub event: u64,
+    /// Its name.
+    pub name: String,
+}
+
+/// A measured value at an instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GaugeReading {
+    /// When.
+    pub time: Nanos,
+    /// What was measured.
+    pub name: String,
+    /// Its value.
+    pub value: u64,
+}
+
+/// The course of a recording.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// Live memory, in time order.
+    pub points: Vec<TimelinePoint>,
+    /// The marks, in time order.
+    pub marks: Vec<NamedInstant>,
+    /// The gauges, in time order.
+    pub gauges: Vec<GaugeReading>,
+}
