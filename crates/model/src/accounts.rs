@@ -38,6 +38,8 @@ pub struct Slot(pub(crate) u32);
 
 const DEAD: AllocId = AllocId(u64::MAX);
 const NO_ALLOCATION: AllocId = DEAD;
+const NOBODY: Block =
+    Block { id: DEAD, address: 0, size: 0, time: Nanos(0), thread: 0, stack: StackId::UNKNOWN, tag: TagId::NONE };
 
 /// A thread's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,12 +92,18 @@ pub struct Accounts {
     latest_thread: u32,
 }
 
+#[inline]
 fn figures_at(figures: &mut Vec<Figures>, index: u32) -> &mut Figures {
     let index = index as usize;
     if index >= figures.len() {
-        figures.resize(index + 1, Figures::default());
+        add_rows(figures, index + 1);
     }
     &mut figures[index]
+}
+
+#[cold]
+fn add_rows(figures: &mut Vec<Figures>, count: usize) {
+    figures.resize(count, Figures::default());
 }
 
 impl Accounts {
@@ -223,6 +231,13 @@ impl Accounts {
         self.anomalies.add(anomaly, count);
     }
 
+    /// Goes on with allocation number `next`, after events that nobody knows.
+    pub(crate) fn skip_to(&mut self, next: AllocId, lost_events: u64) {
+        self.next_id = self.next_id.max(next.0);
+        self.events = self.events.saturating_add(lost_events);
+        self.note(Anomaly::LostToDamage, lost_events);
+    }
+
     /// The part of `size` that can be added without any sum leaving 64 bits.
     #[inline]
     pub(crate) fn admissible(&self, size: u64) -> u64 {
@@ -258,15 +273,24 @@ impl Accounts {
         }
     }
 
+    /// A slot for a block that is about to be [allocated](Self::allocate).
+    #[inline]
+    pub(crate) fn next_slot(&mut self) -> Slot {
+        Slot(self.free_slots.pop().unwrap_or_else(|| {
+            self.blocks.push(NOBODY);
+            self.blocks.len() as u32 - 1
+        }))
+    }
+
     /// Gives out a block; `place.size` must be [admissible](Self::admissible).
     #[inline]
-    pub(crate) fn allocate(&mut self, thread: u32, place: &Placement) -> Slot {
+    pub(crate) fn allocate(&mut self, slot: Slot, thread: u32, place: &Placement) {
         let id = AllocId(self.next_id);
         self.next_id += 1;
         self.threads[thread as usize].last_allocation = id;
         self.for_owners(thread, place.stack, place.tag, |figures| figures.allocations += 1);
         self.gain(thread, place.stack, place.tag, place.size);
-        let block = Block {
+        self.blocks[slot.0 as usize] = Block {
             id,
             address: place.address,
             size: place.size,
@@ -275,16 +299,6 @@ impl Accounts {
             stack: place.stack,
             tag: place.tag,
         };
-        match self.free_slots.pop() {
-            Some(slot) => {
-                self.blocks[slot as usize] = block;
-                Slot(slot)
-            }
-            None => {
-                self.blocks.push(block);
-                Slot(self.blocks.len() as u32 - 1)
-            }
-        }
     }
 
     /// Takes a block back on behalf of a thread.

@@ -86,6 +86,53 @@ pub struct Step {
     pub op: Op,
 }
 
+/// Who is told what events were found to mean. A trait rather than a closure so that an implementation can ask to be inlined: each
+/// operation's kind is known where it is said, and a scribe that need not ask for it again is much faster.
+pub trait Scribe {
+    /// Takes note of a step.
+    fn write(&mut self, step: Step);
+}
+
+/// Nobody wants to know.
+impl Scribe for () {
+    #[inline(always)]
+    fn write(&mut self, _: Step) {}
+}
+
+/// Collects everything.
+impl Scribe for Vec<Step> {
+    fn write(&mut self, step: Step) {
+        self.push(step);
+    }
+}
+
+/// A step's time and thread, and who is told of it.
+struct Telling<'a, S> {
+    time: Nanos,
+    thread: ThreadId,
+    scribe: &'a mut S,
+}
+
+impl<S: Scribe> Telling<'_, S> {
+    /// Tells of one of the two operations that nearly all events are.
+    #[inline(always)]
+    fn usual(&mut self, op: Op) {
+        self.scribe.write(Step { time: self.time, thread: self.thread, op });
+    }
+
+    /// Tells of any other.
+    #[cold]
+    fn rare(&mut self, op: Op) {
+        self.usual(op);
+    }
+}
+
+/// The key of an address in an index: blocks are 16 bytes apart or more, and neighbours shall have neighbouring keys.
+#[inline]
+fn address_key(address: u64) -> u64 {
+    address.rotate_right(4)
+}
+
 /// A ledger for raw events: finds blocks by address.
 #[derive(Clone, Debug, Default)]
 pub struct AddressLedger {
@@ -94,6 +141,15 @@ pub struct AddressLedger {
 }
 
 impl AddressLedger {
+    /// Goes on from accounts.
+    pub fn from_accounts(accounts: Accounts) -> Self {
+        let mut by_address = SlotIndex::with_room_for(accounts.totals().figures.live_blocks().min(1 << 24) as usize);
+        for (slot, block) in accounts.slots() {
+            by_address.insert(address_key(block.address), slot.0);
+        }
+        Self { accounts, by_address }
+    }
+
     /// The accounts.
     pub fn accounts(&self) -> &Accounts {
         &self.accounts
@@ -112,152 +168,137 @@ impl AddressLedger {
 
     #[inline]
     fn slot_at(&self, address: u64) -> Option<Slot> {
-        self.by_address.find(address, |slot| self.accounts.block(Slot(slot)).address == address).map(Slot)
+        self.by_address.find(address_key(address), |slot| self.accounts.block(Slot(slot)).address == address).map(Slot)
     }
 
-    /// Prepares the caches for [`record`](Self::record) of an event that is to come soon.
+    /// Applies an event by the laws, and tells the scribe what it was found to mean.
     #[inline]
-    pub fn touch(&self, event: &Event) -> u64 {
-        match event.kind {
-            EventKind::Allocate(Placement { address, .. })
-            | EventKind::Deallocate { address, .. }
-            | EventKind::Reallocate { old_address: address, .. } => self.by_address.touch(address),
-            _ => 0,
-        }
-    }
-
-    /// Applies an event by the laws, and says what it was found to mean.
-    #[inline]
-    pub fn record(&mut self, event: &Event, mut say: impl FnMut(Step)) {
+    pub fn record(&mut self, event: &Event, scribe: &mut impl Scribe) {
         let latest = self.accounts.last_time();
         let time = event.time.max(latest);
-        let mut say = |op| say(Step { time, thread: event.thread, op });
+        let mut tell = Telling { time, thread: event.thread, scribe };
         if event.time < latest {
-            self.note(Anomaly::RepairedTime, 1, &mut say);
+            self.tell_note(Anomaly::RepairedTime, 1, &mut tell);
         }
         match event.kind {
-            EventKind::Allocate(place) => self.allocate(time, event.thread, place, &mut say),
-            EventKind::Deallocate { address, claimed_size } => {
-                self.deallocate(time, event.thread, address, claimed_size, &mut say);
-            }
+            EventKind::Allocate(place) => self.allocate(place, &mut tell),
+            EventKind::Deallocate { address, claimed_size } => self.deallocate(address, claimed_size, &mut tell),
             EventKind::Reallocate { old_address, claimed_old_size, new } => {
-                self.reallocate(time, event.thread, old_address, claimed_old_size, new, &mut say);
+                self.reallocate(old_address, claimed_old_size, new, &mut tell);
             }
             EventKind::Mark { name } => {
                 self.accounts.tick(time);
-                say(Op::Mark { name });
+                tell.rare(Op::Mark { name });
             }
             EventKind::Gauge { name, value } => {
                 self.accounts.tick(time);
-                say(Op::Gauge { name, value });
+                tell.rare(Op::Gauge { name, value });
             }
-            EventKind::Dropped { count } => self.note(Anomaly::DroppedEvent, count, &mut say),
+            EventKind::Dropped { count } => self.tell_note(Anomaly::DroppedEvent, count, &mut tell),
         }
     }
 
-    /// Counts an oddity that only the source knows of.
-    pub fn note(&mut self, anomaly: Anomaly, count: u64, say: &mut impl FnMut(Op)) {
+    /// Counts oddities that only the source knows of.
+    pub fn note(&mut self, anomaly: Anomaly, count: u64, scribe: &mut impl Scribe) {
+        let time = self.accounts.last_time();
+        let thread = self.accounts.threads().first().map_or(ThreadId(0), |thread| thread.id);
+        self.tell_note(anomaly, count, &mut Telling { time, thread, scribe });
+    }
+
+    #[cold]
+    fn tell_note(&mut self, anomaly: Anomaly, count: u64, tell: &mut Telling<'_, impl Scribe>) {
         self.accounts.note(anomaly, count);
-        say(Op::Note { anomaly, count });
+        tell.rare(Op::Note { anomaly, count });
     }
 
     #[inline]
-    fn admit(&mut self, size: u64, say: &mut impl FnMut(Op)) -> u64 {
+    fn admit(&mut self, size: u64, tell: &mut Telling<'_, impl Scribe>) -> u64 {
         let admitted = self.accounts.admissible(size);
         if admitted != size {
-            self.note(Anomaly::ClampedSize, 1, say);
+            self.tell_note(Anomaly::ClampedSize, 1, tell);
         }
         admitted
     }
 
-    #[inline]
-    fn evict(&mut self, address: u64, say: &mut impl FnMut(Op)) {
-        if let Some(slot) = self.slot_at(address) {
-            say(Op::Evict { id: self.accounts.block(slot).id });
-            self.unindex(address);
-            self.accounts.evict(slot);
-        }
+    #[cold]
+    fn evict(&mut self, slot: Slot, tell: &mut Telling<'_, impl Scribe>) {
+        tell.rare(Op::Evict { id: self.accounts.block(slot).id });
+        self.accounts.evict(slot);
     }
 
     #[inline]
     fn unindex(&mut self, address: u64) -> Option<Slot> {
         let accounts = &self.accounts;
-        self.by_address.remove(address, |slot| accounts.block(Slot(slot)).address == address).map(Slot)
+        self.by_address.remove(address_key(address), |slot| accounts.block(Slot(slot)).address == address).map(Slot)
+    }
+
+    /// Makes an address lead to a slot; the slot it led to, if any.
+    #[inline]
+    fn index(&mut self, address: u64, slot: Slot) -> Option<Slot> {
+        let accounts = &self.accounts;
+        let is_key = |at| accounts.block(Slot(at)).address == address;
+        self.by_address.replace(address_key(address), slot.0, is_key).map(Slot)
     }
 
     #[inline]
-    fn allocate(&mut self, time: Nanos, thread: ThreadId, mut place: Placement, say: &mut impl FnMut(Op)) {
-        self.evict(place.address, say);
-        place.size = self.admit(place.size, say);
-        self.accounts.tick(time);
-        let thread = self.accounts.thread_index(thread);
-        let slot = self.accounts.allocate(thread, &place);
-        self.by_address.insert(place.address, slot.0);
-        say(Op::Allocate(place));
+    fn allocate(&mut self, mut place: Placement, tell: &mut Telling<'_, impl Scribe>) {
+        let slot = self.accounts.next_slot();
+        if let Some(older) = self.index(place.address, slot) {
+            self.evict(older, tell);
+        }
+        place.size = self.admit(place.size, tell);
+        self.accounts.tick(tell.time);
+        let thread = self.accounts.thread_index(tell.thread);
+        self.accounts.allocate(slot, thread, &place);
+        tell.usual(Op::Allocate(place));
     }
 
     #[inline]
-    fn deallocate(
-        &mut self,
-        time: Nanos,
-        thread: ThreadId,
-        address: u64,
-        claimed_size: Option<u64>,
-        say: &mut impl FnMut(Op),
-    ) {
+    fn deallocate(&mut self, address: u64, claimed_size: Option<u64>, tell: &mut Telling<'_, impl Scribe>) {
         let Some(slot) = self.unindex(address) else {
-            self.accounts.tick(time);
+            self.accounts.tick(tell.time);
             self.accounts.note(Anomaly::UnmatchedFree, 1);
-            say(Op::UnmatchedFree { address });
-            return;
+            return tell.rare(Op::UnmatchedFree { address });
         };
         let Block { id, size, .. } = *self.accounts.block(slot);
         if claimed_size.is_some_and(|claimed| claimed != size) {
-            self.note(Anomaly::SizeMismatch, 1, say);
+            self.tell_note(Anomaly::SizeMismatch, 1, tell);
         }
-        self.accounts.tick(time);
-        let thread = self.accounts.thread_index(thread);
+        self.accounts.tick(tell.time);
+        let thread = self.accounts.thread_index(tell.thread);
         self.accounts.free(slot, thread);
-        say(Op::Free { id });
+        tell.usual(Op::Free { id });
     }
 
     fn reallocate(
         &mut self,
-        time: Nanos,
-        thread: ThreadId,
         old_address: u64,
         claimed_old_size: Option<u64>,
         mut new: Placement,
-        say: &mut impl FnMut(Op),
+        tell: &mut Telling<'_, impl Scribe>,
     ) {
         let Some(slot) = self.slot_at(old_address) else {
-            self.note(Anomaly::UnmatchedReallocation, 1, say);
-            return self.allocate(time, thread, new, say);
+            self.tell_note(Anomaly::UnmatchedReallocation, 1, tell);
+            return self.allocate(new, tell);
         };
         let old = *self.accounts.block(slot);
         if claimed_old_size.is_some_and(|claimed| claimed != old.size) {
-            self.note(Anomaly::SizeMismatch, 1, say);
+            self.tell_note(Anomaly::SizeMismatch, 1, tell);
         }
         let moved = new.address != old_address;
         if moved {
-            self.evict(new.address, say);
             self.unindex(old_address);
+            if let Some(older) = self.index(new.address, slot) {
+                self.evict(older, tell);
+            }
         }
-        new.size = self.admit(new.size, say);
-        let op = Op::Reallocate {
-            id: old.id,
-            moved_to: moved.then_some(new.address),
-            size: new.size,
-            stack: new.stack,
-            tag: new.tag,
-        };
-        self.accounts.tick(time);
-        let thread = self.accounts.thread_index(thread);
+        new.size = self.admit(new.size, tell);
+        let (size, stack, tag) = (new.size, new.stack, new.tag);
+        let op = Op::Reallocate { id: old.id, moved_to: moved.then_some(new.address), size, stack, tag };
+        self.accounts.tick(tell.time);
+        let thread = self.accounts.thread_index(tell.thread);
         self.accounts.reallocate(slot, thread, &inherit(new, &old));
-        if moved {
-            self.by_address.insert(new.address, slot.0);
-        }
-        say(op);
+        tell.rare(op);
     }
 }
 
@@ -299,20 +340,7 @@ impl NumberLedger {
 
     /// Says that the file goes on with allocation number `next`, after events that could not be read.
     pub fn skip_to(&mut self, next: AllocId, lost_events: u64) {
-        let mut state = std::mem::take(&mut self.accounts).to_state();
-        state.next_id = next.0.max(state.next_id);
-        state.events += lost_events;
-        state.anomalies.add(Anomaly::LostToDamage, lost_events);
-        *self = Self::from_state(state);
-    }
-
-    /// Prepares the caches for [`replay`](Self::replay) of a step that is to come soon.
-    #[inline]
-    pub fn touch(&self, step: &Step) -> u64 {
-        match step.op {
-            Op::Free { id } | Op::Reallocate { id, .. } => self.by_number.touch(id.0),
-            _ => 0,
-        }
+        self.accounts.skip_to(next, lost_events);
     }
 
     #[inline]
@@ -343,7 +371,8 @@ impl NumberLedger {
                 place.size = self.accounts.admissible(place.size);
                 let thread = self.accounts.thread_index(step.thread);
                 let id = self.accounts.next_id();
-                let slot = self.accounts.allocate(thread, &place);
+                let slot = self.accounts.next_slot();
+                self.accounts.allocate(slot, thread, &place);
                 self.by_number.insert(id.0, slot.0);
             }
             Op::Free { id } => {

@@ -22,7 +22,7 @@
 //! let mut ledger = AddressLedger::default();
 //! let place = Placement { address: 0x1000, size: 64, ..Placement::default() };
 //! let mut happen = |time, thread, kind| {
-//!     ledger.record(&Event { time: Nanos(time), thread: ThreadId(thread), kind }, |_| {});
+//!     ledger.record(&Event { time: Nanos(time), thread: ThreadId(thread), kind }, &mut ());
 //! };
 //! happen(10, 1, EventKind::Allocate(place));
 //! happen(20, 2, EventKind::Deallocate { address: 0x1000, claimed_size: None });
@@ -57,7 +57,7 @@ pub use catalog::{Catalog, FrameText, Tag, ThreadName};
 pub use event::{Event, EventKind, Placement};
 pub use figures::{Figures, Totals};
 pub use ids::{AllocId, FrameId, Nanos, StackId, StringId, TagId, ThreadId};
-pub use ledger::{AddressLedger, NumberLedger, Op, Step};
+pub use ledger::{AddressLedger, NumberLedger, Op, Scribe, Step};
 pub use snapshot::{Snapshot, Source, SourceKind};
 pub use stacks::{Frame, Module, StackNode, StackTable};
 pub use strings::StringTable;

@@ -1,13 +1,13 @@
 //! A hash index from a 64-bit key to a slot number, made for the ledger.
 //!
-//! Open addressing, linear probing, at most five eighths full. An entry is one word: the upper half of the key's hash and the slot
-//! number plus one; zero is free. The home position is the top bits of the hash, so that entries can be moved
-//! (deletion by shifting back, growth) without asking for their keys. Keys themselves live with the caller's
+//! Open addressing, linear probing, at most half full. An entry is one word: 32 bits of the key's hash and the slot
+//! number plus one; zero is free. The home position is made of the hash alone, so that entries can be moved
+//! (deletion by shifting back, growth) without asking for their keys. Eight neighbouring keys have their homes in one
+//! cache line: allocations with neighbouring numbers or addresses tend to be needed together. Keys themselves live with the caller's
 //! blocks, which it looks at anyway; a lookup verifies a hash match by a closure.
 //!
-//! Why not a general map: the ledger looks up every event's block, mostly missing the cache when many blocks are live.
-//! [`SlotIndex::touch`] lets a batch of lookups miss in parallel rather than one after another, which no map
-//! in the standard library or hashbrown's safe interface offers.
+//! Why not a general map: this lookup is most of what an event costs, and a general map neither keeps neighbours together nor
+//! leaves the keys with the caller.
 
 /// Index from keys to slots; see the module's text.
 #[derive(Clone, Debug)]
@@ -15,14 +15,21 @@ pub struct SlotIndex {
     /// `hash32 << 32 | slot + 1`, or 0. The length is a power of two.
     entries: Vec<u64>,
     occupied: usize,
-    /// 32 − log2(entries): shifts a 32-bit hash to its home position.
+    /// 35 − log2(entries): shifts a 32-bit hash to the number of its home's line.
     shift: u32,
 }
 
 const SMALLEST_LOG2: u32 = 6;
+/// Entries in a cache line, as a power of two.
+const LINE_LOG2: u32 = 3;
+const IN_LINE: u64 = (1 << LINE_LOG2) - 1;
 
+/// The key's place in a line in the lowest bits; all others scattered.
+#[inline]
 fn hash(key: u64) -> u64 {
-    (key ^ (key >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
+    let line = key >> LINE_LOG2;
+    let scattered = (line ^ (line >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    scattered & !IN_LINE | key & IN_LINE
 }
 
 impl Default for SlotIndex {
@@ -33,29 +40,23 @@ impl Default for SlotIndex {
 
 impl SlotIndex {
     fn with_log2(log2: u32) -> Self {
-        Self { entries: vec![0; 1 << log2], occupied: 0, shift: 32 - log2 }
+        Self { entries: vec![0; 1 << log2], occupied: 0, shift: 32 + LINE_LOG2 - log2 }
     }
 
     /// An index with room for `count` slots.
     pub fn with_room_for(count: usize) -> Self {
-        let needed = (count * 8 / 5 + 2).next_power_of_two();
+        let needed = (count * 2 + 2).next_power_of_two();
         Self::with_log2(needed.trailing_zeros().clamp(SMALLEST_LOG2, 31))
     }
 
     #[inline]
     fn home(&self, hash32: u64) -> usize {
-        (hash32 >> self.shift) as usize
+        ((hash32 >> self.shift) << LINE_LOG2 | hash32 & IN_LINE) as usize
     }
 
     #[inline]
     fn mask(&self) -> usize {
         self.entries.len() - 1
-    }
-
-    /// Loads the cache line where `key` would be. Returns something that depends on it, so that the load is made.
-    #[inline]
-    pub fn touch(&self, key: u64) -> u64 {
-        self.entries[self.home(hash(key)) & self.mask()]
     }
 
     #[inline]
@@ -83,11 +84,37 @@ impl SlotIndex {
     /// Adds a key that is not there.
     #[inline]
     pub fn insert(&mut self, key: u64, slot: u32) {
-        if (self.occupied + 1) * 8 > self.entries.len() * 5 {
-            self.grow();
-        }
+        self.make_room();
         self.place(hash(key) << 32 | u64::from(slot + 1));
         self.occupied += 1;
+    }
+
+    /// Adds a key. If it is there already, its entry now leads to `slot`, and the slot it led to is returned.
+    #[inline]
+    pub fn replace(&mut self, key: u64, slot: u32, mut is_key: impl FnMut(u32) -> bool) -> Option<u32> {
+        self.make_room();
+        let hash32 = hash(key);
+        let mut at = self.home(hash32) & self.mask();
+        loop {
+            let entry = self.entries[at];
+            if entry == 0 {
+                self.entries[at] = hash32 << 32 | u64::from(slot + 1);
+                self.occupied += 1;
+                return None;
+            }
+            if entry >> 32 == hash32 && is_key(entry as u32 - 1) {
+                self.entries[at] = hash32 << 32 | u64::from(slot + 1);
+                return Some(entry as u32 - 1);
+            }
+            at = (at + 1) & self.mask();
+        }
+    }
+
+    #[inline]
+    fn make_room(&mut self) {
+        if (self.occupied + 1) * 2 > self.entries.len() {
+            self.grow();
+        }
     }
 
     #[inline]
@@ -126,7 +153,7 @@ impl SlotIndex {
     #[cold]
     fn grow(&mut self) {
         // Beyond 2^31 entries the 32-bit hash no longer spreads; probing gets longer but stays right.
-        let log2 = (32 - self.shift + 1).min(31);
+        let log2 = (32 + LINE_LOG2 - self.shift + 1).min(31);
         let old = std::mem::replace(self, Self::with_log2(log2));
         self.occupied = old.occupied;
         for entry in old.entries.into_iter().filter(|&entry| entry != 0) {
@@ -151,11 +178,16 @@ mod tests {
                 let key = number.wrapping_mul(0x10) << (number % 40);
                 let known = model.get(&key).copied();
                 prop_assert_eq!(index.find(key, |slot| keys[slot as usize] == key), known);
-                if insert && known.is_none() {
+                if insert {
                     keys.push(key);
                     let slot = keys.len() as u32 - 1;
-                    index.insert(key, slot);
-                    model.insert(key, slot);
+                    if known.is_none() && number % 2 == 0 {
+                        index.insert(key, slot);
+                        model.insert(key, slot);
+                    } else {
+                        let replaced = index.replace(key, slot, |at| keys[at as usize] == key);
+                        prop_assert_eq!(replaced, model.insert(key, slot));
+                    }
                 } else if !insert {
                     prop_assert_eq!(index.remove(key, |slot| keys[slot as usize] == key), model.remove(&key));
                 }

@@ -1,0 +1,232 @@
+//! The command line: what is shared by several commands. What is a command's own lives in its file.
+
+use crate::commands;
+use crate::open::OnDamage;
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use highwater_model::When;
+use highwater_model::groups::{GroupBy, Metric};
+use regex::Regex;
+use std::path::PathBuf;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Yellow.on_default().bold())
+    .usage(AnsiColor::Yellow.on_default().bold())
+    .literal(AnsiColor::Green.on_default());
+
+/// Where is the memory, who put it there, and why is it still there?
+#[derive(Debug, Parser)]
+#[command(
+    name = "highwater",
+    version,
+    styles = STYLES,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = "Examples:
+  highwater report app.hw                   who holds the memory at the end
+  highwater report app.hw --at peak         who held it when there was most
+  highwater timeline app.hw                 the course of it as a chart
+  highwater diff app.hw@mark:loaded app.hw  what changed since a mark
+  highwater import events.jsonl -o app.hw   a recording from any program's events
+
+'highwater COMMAND --help' explains a command. What a file is, is found by its content."
+)]
+pub struct CommandLine {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Who holds the memory at an instant, biggest first
+    Report(commands::report::Report),
+    /// What is still live at the end, by call site, biggest first
+    Leaks(commands::leaks::Leaks),
+    /// What grew, shrank, came and went between two instants or two files
+    Diff(commands::diff::Diff),
+    /// Live memory over time as a chart, with the marks
+    Timeline(commands::timeline::Timeline),
+    /// Write an instant in another tool's format: pprof, folded stacks, flame graph, JSON
+    Export(commands::export::Export),
+    /// Make a recording from JSON lines, one event a line
+    Import(commands::import::Import),
+    /// What a file is, from whom, how long, how big per event
+    Info(commands::info::Info),
+    /// Whether a file is whole and obeys the laws of memory
+    Check(commands::check::Check),
+    /// Shell completions for bash, zsh, fish, elvish or PowerShell
+    Completions(commands::completions::Completions),
+    /// Manual pages, made from these help texts
+    Man(commands::man::Man),
+}
+
+/// How output and damage are to be dealt with: what every reading command takes.
+#[derive(Debug, Args)]
+pub struct Reading {
+    /// Print one JSON document ("schema": 1) instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// Stop with exit code 1 if the file is damaged, instead of using the rest of it
+    #[arg(long)]
+    pub strict: bool,
+}
+
+impl Reading {
+    /// What is done about damage.
+    pub fn on_damage(&self) -> OnDamage {
+        if self.strict { OnDamage::Fail } else { OnDamage::Warn }
+    }
+}
+
+/// The file that a command reads.
+#[derive(Debug, Args)]
+pub struct Input {
+    /// A recording (.hw) or a file of event lines; '-' reads standard input
+    #[arg(value_name = "FILE")]
+    pub path: PathBuf,
+}
+
+/// The instant of interest.
+#[derive(Debug, Args)]
+pub struct Instant {
+    /// The instant: start, peak, end, a time (12.5s, 300ms), a part (80%) or mark:NAME
+    #[arg(long = "at", value_name = "WHEN", default_value = "end")]
+    pub when: When,
+}
+
+/// Which rows are wanted, and how many.
+#[derive(Debug, Args)]
+pub struct Selection {
+    /// How many rows; 0 for all [default: 10, with --json all]
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+    /// Only what this regular expression finds: call sites by any function, file or module of theirs
+    #[arg(long, value_name = "REGEX")]
+    pub filter: Option<Regex>,
+}
+
+/// Rows in a table for people, unless they ask for more or fewer.
+const DEFAULT_ROWS: usize = 10;
+
+impl Selection {
+    /// How many rows a table for people has.
+    pub fn table_rows(&self) -> usize {
+        Self::limit(self.top.unwrap_or(DEFAULT_ROWS))
+    }
+
+    /// How many rows a JSON document has.
+    pub fn json_rows(&self) -> usize {
+        Self::limit(self.top.unwrap_or(0))
+    }
+
+    fn limit(top: usize) -> usize {
+        if top == 0 { usize::MAX } else { top }
+    }
+
+    /// Whether a text is wanted, for [`Keep`](highwater_model::groups::Keep).
+    pub fn keep(&self) -> Option<impl Fn(&str) -> bool + '_> {
+        self.filter.as_ref().map(|filter| |text: &str| filter.is_match(text))
+    }
+}
+
+/// What the rows are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// Call sites: whole stacks
+    #[default]
+    Site,
+    /// Functions: what they allocated themselves, and with all they called
+    Function,
+    /// Source files
+    File,
+    /// Executables and libraries
+    Module,
+    /// Threads
+    Thread,
+    /// Types, where the source knows them
+    Type,
+}
+
+impl By {
+    /// The same for the model.
+    pub fn group(self) -> GroupBy {
+        match self {
+            Self::Site => GroupBy::Site,
+            Self::Function => GroupBy::Function,
+            Self::File => GroupBy::File,
+            Self::Module => GroupBy::Module,
+            Self::Thread => GroupBy::Thread,
+            Self::Type => GroupBy::Type,
+        }
+    }
+
+    /// One of these, in words.
+    pub fn singular(self) -> &'static str {
+        match self {
+            Self::Site => "site",
+            Self::Function => "function",
+            Self::File => "file",
+            Self::Module => "module",
+            Self::Thread => "thread",
+            Self::Type => "type",
+        }
+    }
+
+    /// True where a row's own figures are not all of it: frames of other rows lie below it.
+    pub fn has_callees(self) -> bool {
+        matches!(self, Self::Function | Self::File | Self::Module)
+    }
+}
+
+/// By which figure rows are ranked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum RankBy {
+    /// Bytes live at the instant
+    #[default]
+    Live,
+    /// The most bytes each row ever held, not all at the same time
+    Peak,
+    /// Bytes ever allocated until then
+    Allocated,
+    /// Blocks ever allocated until then
+    Allocations,
+    /// Blocks freed before their thread allocated anything else
+    Temporary,
+}
+
+impl RankBy {
+    /// The same for the model.
+    pub fn metric(self) -> Metric {
+        match self {
+            Self::Live => Metric::Live,
+            Self::Peak => Metric::Peak,
+            Self::Allocated => Metric::Allocated,
+            Self::Allocations => Metric::Allocations,
+            Self::Temporary => Metric::Temporary,
+        }
+    }
+
+    /// What it counts.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Live => "live bytes",
+            Self::Peak => "bytes ever held",
+            Self::Allocated => "allocated bytes",
+            Self::Allocations => "allocations",
+            Self::Temporary => "temporary allocations",
+        }
+    }
+
+    /// Its name on the command line and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Peak => "peak",
+            Self::Allocated => "allocated",
+            Self::Allocations => "allocations",
+            Self::Temporary => "temporary",
+        }
+    }
+}

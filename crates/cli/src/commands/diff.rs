@@ -1,0 +1,223 @@
+//! `highwater diff`: what changed between two instants, of one file or of two.
+
+use crate::args::{By, Reading, Selection};
+use crate::failure::Failure;
+use crate::open;
+use crate::output::Output;
+use crate::print::bytes::counted;
+use crate::print::colour::Style;
+use crate::print::figures::Units;
+use crate::print::heading::{self, Heading};
+use crate::print::rows::add_row;
+use crate::print::stack::Depth;
+use crate::print::table::{Align, Cell, Table};
+use clap::Args;
+use highwater_formats::json;
+use highwater_model::diff::{Change, Delta, diff_rows};
+use highwater_model::{Figures, Snapshot, UnknownWhen, When};
+use std::path::{Path, PathBuf};
+
+/// The arguments of `highwater diff`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater diff app.hw@mark:loaded app.hw        from a mark to the end
+  highwater diff app.hw@50% app.hw --by function  what keeps growing
+  highwater diff old.hw@peak new.hw@peak          two runs at their peaks
+  highwater diff old.hw new.hw --json | jq '.sites[].change'
+
+WHEN is start, peak, end (the default), a time (12.5s), a part (80%) or mark:NAME.")]
+pub struct Diff {
+    /// The earlier state: a file, and an instant after '@'
+    #[arg(value_name = "FILE[@WHEN]")]
+    before: PathBuf,
+    /// The later state: a file, and an instant after '@'
+    #[arg(value_name = "FILE[@WHEN]")]
+    after: PathBuf,
+    /// What the rows are
+    #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
+    by: By,
+    #[command(flatten)]
+    selection: Selection,
+    /// How much of each call stack is shown
+    #[arg(long, value_enum, default_value_t, value_name = "DEPTH")]
+    stacks: Depth,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+/// A file at an instant.
+#[derive(Clone, Debug, PartialEq)]
+struct Place {
+    path: PathBuf,
+    when: When,
+}
+
+/// One side of the comparison.
+struct Side {
+    place: Place,
+    snapshot: Snapshot,
+}
+
+impl Diff {
+    /// Prints what changed.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let (before, after) = self.sides()?;
+        let keep = self.selection.keep();
+        let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
+        let deltas = diff_rows(&before.snapshot, &after.snapshot, self.by.group(), keep);
+        if self.reading.json {
+            return self.print_json(&before, &after, &deltas, output);
+        }
+        output.text(&head(&before, &after).render(output.paint, output.width))?;
+        output.text(&self.body(&before.snapshot, &after.snapshot, &deltas, output))?;
+        for side in [&before, &after] {
+            output.text(&heading::sampling(&side.snapshot))?;
+        }
+        Ok(())
+    }
+
+    /// Both sides; a file that is on both is opened once.
+    fn sides(&self) -> Result<(Side, Side), Failure> {
+        let places = (place_in(&self.before)?, place_in(&self.after)?);
+        let open = |place: &Place| open::open(&place.path, self.reading.on_damage());
+        let first = open(&places.0)?;
+        let second = if places.0.path == places.1.path { None } else { Some(open(&places.1)?) };
+        let before = first.snapshot(&places.0.when)?;
+        let after = second.as_ref().unwrap_or(&first).snapshot(&places.1.when)?;
+        Ok((Side { place: places.0, snapshot: before }, Side { place: places.1, snapshot: after }))
+    }
+
+    fn print_json(&self, before: &Side, after: &Side, deltas: &[Delta], output: &mut Output) -> Result<(), Failure> {
+        let by = self.by.group();
+        let (old, new) = (&before.snapshot, &after.snapshot);
+        let mut document = json::comparison("diff", old, new, by, &[]);
+        document["by"] = self.by.singular().into();
+        for (name, side) in [("before", before), ("after", after)] {
+            document[name]["file"] = side.place.path.display().to_string().into();
+            document[name]["when"] = side.place.when.to_string().into();
+        }
+        let chosen = deltas.iter().take(self.selection.json_rows());
+        let elements = chosen.map(|delta| json::delta(old, new, by, delta));
+        output.json_with_list(document, Some((json::list_name(by), elements)))
+    }
+
+    fn body(&self, before: &Snapshot, after: &Snapshot, deltas: &[Delta], output: &Output) -> String {
+        if deltas.is_empty() {
+            return match &self.selection.filter {
+                Some(filter) => format!("\nNothing that matches '{filter}' changed.\n"),
+                None => "\nNothing changed.\n".to_owned(),
+            };
+        }
+        let units = Units::of(&before.source).or(Units::of(&after.source));
+        let mut table = Table::default()
+            .column(Align::Right, "change")
+            .column(Align::Right, "before")
+            .column(Align::Right, "after")
+            .column(Align::Right, "blocks")
+            .column(Align::Left, "")
+            .column(Align::Left, self.by.singular());
+        let (first, rest) = deltas.split_at(self.selection.table_rows().min(deltas.len()));
+        for delta in first {
+            let style = style_of(delta);
+            let cells: Vec<Cell> = vec![
+                Cell::new(style, &units.signed_bytes(delta.live_bytes())),
+                units.bytes(delta.before_figures().live_bytes()).into(),
+                units.bytes(delta.after_figures().live_bytes()).into(),
+                units.signed_count(delta.live_blocks()).into(),
+                Cell::new(style, word_for(delta.change())),
+            ];
+            match (&delta.after, &delta.before) {
+                (Some((key, _)), _) => add_row(&mut table, cells, &after.catalog, key, self.stacks),
+                (None, Some((key, _))) => add_row(&mut table, cells, &before.catalog, key, self.stacks),
+                (None, None) => table.row(cells),
+            }
+        }
+        let mut text = format!("\n{}", table.render(output.paint, output.width));
+        if !rest.is_empty() {
+            let what = counted(rest.len() as u64, &format!("more {}", self.by.singular()));
+            let sum = rest.iter().map(Delta::live_bytes).sum();
+            text.push_str(&format!("\n… {what}, {} together; '--top 0' shows all.\n", units.signed_bytes(sum)));
+        }
+        text
+    }
+}
+
+fn head(before: &Side, after: &Side) -> Heading {
+    let describe = |side: &Side| {
+        let units = Units::of(&side.snapshot.source);
+        let live = heading::live(units, figures(&side.snapshot));
+        let instant = heading::instant(&side.place.when, side.snapshot.at);
+        format!("{live}: {} at {instant}", side.place.path.display())
+    };
+    let (old, new) = (figures(&before.snapshot), figures(&after.snapshot));
+    let bytes = i128::from(new.live_bytes()) - i128::from(old.live_bytes());
+    let blocks = i128::from(new.live_blocks()) - i128::from(old.live_blocks());
+    let units = Units::of(&before.snapshot.source).or(Units::of(&after.snapshot.source));
+    let mut head = Heading::default();
+    head.line("before", describe(before));
+    head.line("after", describe(after));
+    head.line("change", format!("{}, {} blocks", units.signed_bytes(bytes), units.signed_count(blocks)));
+    head
+}
+
+fn figures(snapshot: &Snapshot) -> &Figures {
+    &snapshot.accounts.totals().figures
+}
+
+fn word_for(change: Change) -> &'static str {
+    match change {
+        Change::Came => "came",
+        Change::Went => "went",
+        Change::Grew => "grew",
+        Change::Shrank => "shrank",
+        Change::Same => "same",
+    }
+}
+
+fn style_of(delta: &Delta) -> Style {
+    match delta.live_bytes() {
+        0 => Style::Plain,
+        1.. => Style::Red,
+        _ => Style::Green,
+    }
+}
+
+/// Splits `FILE@WHEN`. A file whose name has an '@' in it is that file.
+fn place_in(argument: &Path) -> Result<Place, Failure> {
+    let whole = Place { path: argument.to_owned(), when: When::End };
+    let split = argument.to_str().and_then(|text| text.rsplit_once('@'));
+    let Some((path, when)) = split.filter(|(path, _)| !path.is_empty() && !argument.exists()) else {
+        return Ok(whole);
+    };
+    let path = PathBuf::from(path);
+    match when.parse() {
+        Ok(when) => Ok(Place { path, when }),
+        Err(unknown) if path.exists() => Err(Failure::Usage(UnknownWhen::to_string(&unknown))),
+        Err(_) => Ok(whole),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(argument: &str) -> (String, When) {
+        let place = place_in(Path::new(argument)).expect("a place");
+        (place.path.display().to_string(), place.when)
+    }
+
+    #[test]
+    fn what_follows_the_last_at_sign_is_an_instant_if_it_reads_as_one() {
+        assert_eq!(place("a.hw"), ("a.hw".into(), When::End));
+        assert_eq!(place("a.hw@peak"), ("a.hw".into(), When::Peak));
+        assert_eq!(place("me@home.hw@mark:load"), ("me@home.hw".into(), When::Mark("load".into())));
+        assert_eq!(place("me@home.hw"), ("me@home.hw".into(), When::End));
+        assert_eq!(place("@peak"), ("@peak".into(), When::End));
+    }
+
+    #[test]
+    fn an_instant_that_is_none_is_wrong_usage_where_the_file_is_there() {
+        let failure = place_in(Path::new("Cargo.toml@soon")).expect_err("no instant");
+        assert_eq!(failure.exit_code(), 2);
+    }
+}

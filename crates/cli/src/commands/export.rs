@@ -1,0 +1,106 @@
+//! `highwater export`: an instant in another tool's format.
+
+use crate::args::{Input, Instant, RankBy};
+use crate::failure::Failure;
+use crate::open::{self, OnDamage};
+use crate::output::Output;
+use crate::target::write_file;
+use clap::{Args, ValueEnum};
+use highwater_formats::flamegraph::FlameGraphError;
+use highwater_formats::{flamegraph, folded, json, pprof};
+use highwater_model::Snapshot;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+/// The arguments of `highwater export`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater export app.hw --to pprof -o app.pb.gz   then: go tool pprof app.pb.gz
+  highwater export app.hw --to flamegraph --at peak -o peak.svg
+  highwater export app.hw --to folded --metric allocated -o - | less
+  highwater export app.hw --to json -o app.json
+
+A file that could not be written completely is not left behind.")]
+pub struct Export {
+    #[command(flatten)]
+    input: Input,
+    /// The format
+    #[arg(long = "to", value_enum, value_name = "FORMAT")]
+    format: Format,
+    #[command(flatten)]
+    instant: Instant,
+    /// Which figure: what a flame graph and folded stacks count, what pprof shows first
+    #[arg(long, value_enum, default_value_t, value_name = "FIGURE")]
+    metric: RankBy,
+    /// Only stacks with a function, file or module that this regular expression finds
+    #[arg(long, value_name = "REGEX")]
+    filter: Option<regex::Regex>,
+    /// The file to write; '-' for standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+    /// Stop with exit code 1 if the file is damaged, instead of using the rest of it
+    #[arg(long)]
+    strict: bool,
+}
+
+/// What can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Gzipped profile.proto for 'go tool pprof' and many others
+    Pprof,
+    /// Collapsed stacks, one a line, for flame graph tools
+    Folded,
+    /// An interactive SVG
+    Flamegraph,
+    /// Everything: what 'highwater report --json' has, and every live block
+    Json,
+}
+
+impl Format {
+    fn is_binary(self) -> bool {
+        self == Self::Pprof
+    }
+}
+
+impl Export {
+    /// Writes the file.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let to_stdout = self.output == Path::new("-");
+        if to_stdout && self.format.is_binary() && io::stdout().is_terminal() {
+            return Err(Failure::Usage(
+                "pprof is binary and would garble the terminal; name a file with -o".to_owned(),
+            ));
+        }
+        if self.format == Format::Json && self.filter.is_some() {
+            let hint = "--to json writes everything; 'highwater report --json --filter' chooses";
+            return Err(Failure::Usage(hint.to_owned()));
+        }
+        let on_damage = if self.strict { OnDamage::Fail } else { OnDamage::Warn };
+        let snapshot = open::open(&self.input.path, on_damage)?.snapshot(&self.instant.when)?;
+        if to_stdout {
+            return self.write(&snapshot, output.stream()).map_err(|error| failure("to standard output", error));
+        }
+        let target = self.output.display().to_string();
+        write_file(&self.output, |out| self.write(&snapshot, out)).map_err(|error| failure(&target, error))
+    }
+
+    fn write(&self, snapshot: &Snapshot, out: &mut dyn Write) -> Result<(), FlameGraphError> {
+        let keep = self.filter.as_ref().map(|filter| |text: &str| filter.is_match(text));
+        let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
+        let metric = self.metric.metric();
+        match self.format {
+            Format::Pprof => pprof::write(snapshot, metric, keep, out)?,
+            Format::Folded => folded::write(snapshot, metric, keep, out)?,
+            Format::Flamegraph => flamegraph::write(snapshot, metric, keep, out)?,
+            Format::Json => json::write_full("export", snapshot, out)?,
+        }
+        Ok(())
+    }
+}
+
+fn failure(target: &str, error: FlameGraphError) -> Failure {
+    match error {
+        FlameGraphError::Io(error) => Failure::writing(target, &error),
+        empty => Failure::fault(format_args!("{empty}; '--at peak' or another --metric may have")),
+    }
+}

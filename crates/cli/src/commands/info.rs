@@ -1,0 +1,230 @@
+//! `highwater info`: what a file is.
+
+use crate::args::{Input, Reading};
+use crate::failure::Failure;
+use crate::open::{self, Kind, Opened};
+use crate::output::Output;
+use crate::print::bytes::{bytes, count, counted};
+use crate::print::colour::Style;
+use crate::print::heading::{self, Heading};
+use crate::print::table::{Align, Cell, Table};
+use clap::Args;
+use highwater_formats::json;
+use highwater_model::{GaugeReading, Module, NamedInstant, SourceKind};
+use highwater_store::{Damage, FileStats, Recording};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+
+/// The arguments of `highwater info`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater info app.hw
+  highwater info app.hw --json | jq -r '.marks[].name'")]
+pub struct Info {
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+/// Readings of one gauge.
+struct Gauge<'a> {
+    name: &'a str,
+    readings: u64,
+    last: u64,
+    highest: u64,
+}
+
+impl Info {
+    /// Prints what the file is.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let opened = open::open(&self.input.path, self.reading.on_damage())?;
+        let marks = opened.ask(Recording::marks)?;
+        let readings = opened.ask(Recording::gauges)?;
+        let gauges = gauges_in(&readings);
+        if self.reading.json {
+            return output.json(document(&opened, &marks, &gauges));
+        }
+        let (paint, width) = (output.paint, output.width);
+        output.text(&head(&opened).render(paint, width))?;
+        let sections = [
+            ("damage", damage_table(&opened.recording)),
+            ("marks", marks_table(&marks)),
+            ("gauges", gauges_table(&gauges)),
+            ("modules", modules_table(&opened.recording)),
+        ];
+        for (title, table) in sections {
+            if let Some(table) = table {
+                output.text(&format!("\n{}\n{}", paint.paint(Style::Dim, title), table.render(paint, width)))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn bytes_per_event(stats: &FileStats) -> f64 {
+    stats.file_bytes as f64 / stats.events.max(1) as f64
+}
+
+fn head(opened: &Opened) -> Heading {
+    let source = opened.recording.source();
+    let stats = &opened.stats();
+    let size = bytes(stats.file_bytes);
+    let mut head = Heading::default();
+    let state = if stats.complete { "complete" } else { "cut before its end, as by a crash" };
+    let file = match opened.kind {
+        Kind::Recording => format!("Highwater recording, format {}, {size}, {state}", stats.version),
+        Kind::EventLines => format!("event lines, {size}; 'highwater import' makes a recording of them"),
+    };
+    head.line("file", file);
+    head.line("program", heading::program(source));
+    head.line("source", kind_in_words(source.kind));
+    if let Some(start) = json::source(source)["start"].as_str() {
+        head.line("started", start_in_words(start));
+    }
+    head.line("lasted", source.duration.to_string());
+    if let Some(rate) = source.sample_rate {
+        head.line("sampled", format!("one sample for each {} allocated on average", bytes(rate)));
+    }
+    head.line("events", format!("{}, {:.2} bytes each", count(stats.events), bytes_per_event(stats)));
+    if opened.kind == Kind::EventLines {
+        return head;
+    }
+    let parts = format!(
+        "events {} in {}, keyframes {} in {}, catalog {}",
+        bytes(stats.event_bytes),
+        counted(stats.event_blocks, "block"),
+        bytes(stats.keyframe_bytes),
+        count(stats.keyframes),
+        bytes(stats.catalog_bytes)
+    );
+    head.line("parts", parts);
+    head
+}
+
+/// An RFC 3339 instant as far as people care: `2023-11-14 22:13:20 UTC`.
+fn start_in_words(rfc3339: &str) -> String {
+    match (rfc3339.get(..10), rfc3339.get(11..19)) {
+        (Some(day), Some(time)) => format!("{day} {time} UTC"),
+        _ => rfc3339.to_owned(),
+    }
+}
+
+fn kind_in_words(kind: SourceKind) -> &'static str {
+    match kind {
+        SourceKind::Native => "a native process",
+        SourceKind::Memtrace => "an OCaml memtrace",
+        SourceKind::Objlog => "an object log",
+        SourceKind::Events => "events from the library or from JSON lines",
+        SourceKind::Image => "a memory image",
+    }
+}
+
+fn gauges_in(readings: &[GaugeReading]) -> Vec<Gauge<'_>> {
+    let mut gauges: Vec<Gauge<'_>> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for reading in readings {
+        let place = *places.entry(&reading.name).or_insert_with(|| {
+            gauges.push(Gauge { name: &reading.name, readings: 0, last: 0, highest: 0 });
+            gauges.len() - 1
+        });
+        let gauge = &mut gauges[place];
+        gauge.readings += 1;
+        gauge.last = reading.value;
+        gauge.highest = gauge.highest.max(reading.value);
+    }
+    gauges
+}
+
+fn damage_table(recording: &Recording) -> Option<Table> {
+    let damage = recording.damage();
+    let mut table = Table::default().column(Align::Left, "");
+    damage.iter().for_each(|damage| table.row(vec![Cell::new(Style::Red, &format!("  {damage}"))]));
+    (!damage.is_empty()).then_some(table)
+}
+
+fn marks_table(marks: &[NamedInstant]) -> Option<Table> {
+    let mut table = Table::default().column(Align::Right, "").column(Align::Left, "");
+    for mark in marks {
+        table.row(vec![format!("  {}", mark.time).into(), mark.name.as_str().into()]);
+    }
+    (!marks.is_empty()).then_some(table)
+}
+
+fn gauges_table(gauges: &[Gauge<'_>]) -> Option<Table> {
+    let mut table = Table::default()
+        .column(Align::Right, "  readings")
+        .column(Align::Right, "last")
+        .column(Align::Right, "highest")
+        .column(Align::Left, "gauge");
+    for gauge in gauges {
+        table.row(vec![
+            count(gauge.readings).into(),
+            count(gauge.last).into(),
+            count(gauge.highest).into(),
+            gauge.name.into(),
+        ]);
+    }
+    (!gauges.is_empty()).then_some(table)
+}
+
+fn modules_table(recording: &Recording) -> Option<Table> {
+    let catalog = recording.catalog();
+    let mut table = Table::default().column(Align::Left, "").column(Align::Left, "");
+    for module in &catalog.modules {
+        let path = format!("  {}", catalog.strings.get(module.path));
+        let build_id = match catalog.strings.get(module.build_id) {
+            "" => String::new(),
+            id => format!("build id {id}"),
+        };
+        table.row(vec![path.into(), Cell::new(Style::Dim, &build_id)]);
+    }
+    (!catalog.modules.is_empty()).then_some(table)
+}
+
+/// The damage found so far, for JSON.
+pub fn damage_list(recording: &Recording) -> Value {
+    let entry = |damage: &Damage| json!({ "offset": damage.offset, "length": damage.length, "what": damage.what });
+    recording.damage().iter().map(entry).collect()
+}
+
+fn document(opened: &Opened, marks: &[NamedInstant], gauges: &[Gauge<'_>]) -> Value {
+    let recording = &opened.recording;
+    let stats = opened.stats();
+    let catalog = recording.catalog();
+    let module = |module: &Module| {
+        let build_id = catalog.strings.get(module.build_id);
+        json!({
+            "path": catalog.strings.get(module.path),
+            "build_id": (!build_id.is_empty()).then_some(build_id),
+            "start": format!("{:#x}", module.start),
+            "end": format!("{:#x}", module.end),
+            "file_offset": module.file_offset,
+        })
+    };
+    let gauge = |gauge: &Gauge<'_>| json!({ "name": gauge.name, "readings": gauge.readings, "last": gauge.last, "highest": gauge.highest });
+    json!({
+        "schema": json::SCHEMA,
+        "command": "info",
+        "source": json::source(recording.source()),
+        "at_ns": recording.source().duration.0,
+        "file": {
+            "kind": opened.kind.key(),
+            "version": stats.version,
+            "complete": stats.complete,
+            "bytes": stats.file_bytes,
+            "events": stats.events,
+            "bytes_per_event": bytes_per_event(&stats),
+            "event_blocks": stats.event_blocks,
+            "event_bytes": stats.event_bytes,
+            "keyframes": stats.keyframes,
+            "keyframe_bytes": stats.keyframe_bytes,
+            "catalog_bytes": stats.catalog_bytes,
+        },
+        "damage": damage_list(recording),
+        "bad_lines": opened.bad_lines,
+        "marks": marks.iter().map(|mark| json!({ "time_ns": mark.time.0, "name": mark.name })).collect::<Value>(),
+        "gauges": gauges.iter().map(gauge).collect::<Value>(),
+        "modules": catalog.modules.iter().map(module).collect::<Value>(),
+    })
+}

@@ -1,0 +1,136 @@
+//! `highwater leaks`: what is live at the end.
+
+use crate::args::{By, Input, Reading, Selection};
+use crate::failure::Failure;
+use crate::open;
+use crate::output::Output;
+use crate::print::bytes::share;
+use crate::print::colour::Style;
+use crate::print::figures::Units;
+use crate::print::heading::{self, Heading};
+use crate::print::rows::Layout;
+use crate::print::stack::{Depth, add_site_row};
+use crate::print::table::{Align, Cell, Table};
+use clap::Args;
+use highwater_formats::json;
+use highwater_model::groups::{GroupBy, GroupKey, Metric, Row, rows};
+use highwater_model::{Nanos, Snapshot, StackId, When};
+use std::collections::HashMap;
+
+/// The arguments of `highwater leaks`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater leaks app.hw                 what was never given back
+  highwater leaks app.hw --stacks full   with whole call stacks
+  highwater leaks app.hw --filter cache  only what the cache kept
+  highwater leaks app.hw --json | jq '.totals.live_bytes'
+
+What is live at the end is not always a leak: caches and globals live as long as their program. What keeps growing \
+is seen between two instants: highwater diff app.hw@50% app.hw")]
+pub struct Leaks {
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    selection: Selection,
+    /// How much of each call stack is shown
+    #[arg(long, value_enum, default_value_t, value_name = "DEPTH")]
+    stacks: Depth,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+impl Leaks {
+    /// Prints what is live at the end.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let snapshot = open::open(&self.input.path, self.reading.on_damage())?.snapshot(&When::End)?;
+        let keep = self.selection.keep();
+        let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
+        let mut rows = rows(&snapshot, GroupBy::Site, Metric::Live, keep);
+        // Blocks of no bytes are blocks all the same.
+        rows.retain(|row| row.figures.live_blocks() > 0);
+        let births = oldest_births(&snapshot);
+        if self.reading.json {
+            return self.print_json(&snapshot, &rows, &births, output);
+        }
+        output.text(&head(&snapshot).render(output.paint, output.width))?;
+        output.text(&self.body(&snapshot, &rows, &births, output))?;
+        output.text(&heading::oddities(snapshot.accounts.anomalies(), output.paint))?;
+        output.text(&heading::sampling(&snapshot))
+    }
+
+    fn print_json(
+        &self,
+        snapshot: &Snapshot,
+        rows: &[Row],
+        births: &HashMap<StackId, Nanos>,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let document = json::document("leaks", snapshot, GroupBy::Site, &[]);
+        let elements = rows.iter().take(self.selection.json_rows()).map(|row| {
+            let mut site = json::row(&snapshot.catalog, GroupBy::Site, row);
+            if let GroupKey::Site(stack) = row.key
+                && let Some(birth) = births.get(&stack)
+            {
+                site["oldest_at_ns"] = birth.0.into();
+                site["oldest_age_ns"] = age(snapshot, *birth).0.into();
+            }
+            site
+        });
+        output.json_with_list(document, Some((json::list_name(GroupBy::Site), elements)))
+    }
+
+    fn body(&self, snapshot: &Snapshot, rows: &[Row], births: &HashMap<StackId, Nanos>, output: &Output) -> String {
+        if rows.is_empty() {
+            return match &self.selection.filter {
+                Some(filter) if !births.is_empty() => format!("\nNothing that is live matches '{filter}'.\n"),
+                _ => "\nNothing is live at the end: no leaks.\n".to_owned(),
+            };
+        }
+        let (first, rest) = rows.split_at(self.selection.table_rows().min(rows.len()));
+        let units = Units::of(&snapshot.source);
+        let whole = snapshot.accounts.totals().figures.live_bytes();
+        let mut table = Table::default()
+            .column(Align::Right, "share")
+            .column(Align::Right, "live")
+            .column(Align::Right, "blocks")
+            .column(Align::Right, "oldest")
+            .column(Align::Left, "site");
+        for row in first {
+            let live = row.figures.live_bytes();
+            let GroupKey::Site(stack) = row.key else { continue };
+            let age = births.get(&stack).map_or_else(String::new, |birth| age(snapshot, *birth).to_string());
+            let cells: Vec<Cell> = vec![
+                share(live, whole).into(),
+                units.bytes(live).into(),
+                units.count(row.figures.live_blocks()).into(),
+                Cell::new(Style::Dim, &age),
+            ];
+            add_site_row(&mut table, cells, &snapshot.catalog, stack, self.stacks);
+        }
+        let layout = Layout { by: By::Site, metric: Metric::Live, depth: self.stacks, units, whole };
+        format!("\n{}{}", table.render(output.paint, output.width), layout.remainder(rest))
+    }
+}
+
+fn head(snapshot: &Snapshot) -> Heading {
+    let units = Units::of(&snapshot.source);
+    let totals = snapshot.accounts.totals();
+    let mut head = Heading::default();
+    head.line("program", heading::program(&snapshot.source));
+    head.line("live", format!("{} at the end ({})", heading::live(units, &totals.figures), snapshot.at));
+    head.line("peak", heading::peak(units, totals));
+    head
+}
+
+/// When the oldest live block of each site was born.
+fn oldest_births(snapshot: &Snapshot) -> HashMap<StackId, Nanos> {
+    let mut births: HashMap<StackId, Nanos> = HashMap::new();
+    for block in snapshot.accounts.blocks() {
+        births.entry(block.stack).and_modify(|oldest| *oldest = block.time.min(*oldest)).or_insert(block.time);
+    }
+    births
+}
+
+fn age(snapshot: &Snapshot, birth: Nanos) -> Nanos {
+    Nanos(snapshot.at.0.saturating_sub(birth.0))
+}

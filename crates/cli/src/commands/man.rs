@@ -1,0 +1,33 @@
+//! `highwater man`: the manual pages, made from the help texts.
+
+use crate::args::CommandLine;
+use crate::failure::{Failure, reason};
+use crate::output::Output;
+use clap::{Args, CommandFactory};
+use std::path::PathBuf;
+
+/// The arguments of `highwater man`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater man | man -l -               read the page of highwater itself
+  highwater man ~/.local/share/man/man1  install all pages: man highwater-report")]
+pub struct Man {
+    /// A directory for all pages (highwater.1, highwater-report.1 …); without it, highwater's own page is printed
+    #[arg(value_name = "DIR")]
+    directory: Option<PathBuf>,
+}
+
+impl Man {
+    /// Prints or writes the pages.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let Some(directory) = &self.directory else {
+            let mut page = Vec::new();
+            let rendered = clap_mangen::Man::new(CommandLine::command()).render(&mut page);
+            rendered.map_err(|error| Failure::fault(format_args!("cannot make the page: {}", reason(&error))))?;
+            return output.bytes(&page);
+        };
+        std::fs::create_dir_all(directory)
+            .and_then(|()| clap_mangen::generate_to(CommandLine::command(), directory))
+            .map_err(|error| Failure::in_file(directory, format_args!("cannot write the pages: {}", reason(&error))))
+    }
+}

@@ -1,0 +1,131 @@
+//! `highwater report`: who holds the memory at an instant.
+
+use crate::args::{By, Input, Instant, RankBy, Reading, Selection};
+use crate::failure::Failure;
+use crate::open;
+use crate::output::Output;
+use crate::print::bytes::counted;
+use crate::print::figures::Units;
+use crate::print::heading::{self, Heading};
+use crate::print::rows::Layout;
+use crate::print::stack::Depth;
+use clap::Args;
+use highwater_formats::json;
+use highwater_model::groups::{Row, rows};
+use highwater_model::{Snapshot, Totals};
+use highwater_store::Recording;
+use serde_json::json;
+
+/// The arguments of `highwater report`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater report app.hw                          live at the end, by call site
+  highwater report app.hw --at peak                when there was most of it
+  highwater report app.hw --at mark:loaded         when the program said so
+  highwater report app.hw --by thread              which thread holds how much
+  highwater report app.hw --metric temporary       what died at once
+  highwater report app.hw --filter 'parse|lex'     only stacks through these
+  highwater report app.hw --json | jq '.sites[0]'  the biggest site")]
+pub struct Report {
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    instant: Instant,
+    /// What the rows are
+    #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
+    by: By,
+    /// By which figure rows are ranked
+    #[arg(long, value_enum, default_value_t, value_name = "FIGURE")]
+    metric: RankBy,
+    #[command(flatten)]
+    selection: Selection,
+    /// How much of each call stack is shown
+    #[arg(long, value_enum, default_value_t, value_name = "DEPTH")]
+    stacks: Depth,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+impl Report {
+    /// Prints the report.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let opened = open::open(&self.input.path, self.reading.on_damage())?;
+        let snapshot = opened.snapshot(&self.instant.when)?;
+        let whole_course = opened.final_totals()?;
+        let keep = self.selection.keep();
+        let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
+        let rows = rows(&snapshot, self.by.group(), self.metric.metric(), keep);
+        if self.reading.json {
+            return self.print_json(&opened.recording, &snapshot, &whole_course, &rows, output);
+        }
+        output.text(&self.head(&opened.recording, &snapshot, &whole_course).render(output.paint, output.width))?;
+        output.text(&self.body(&snapshot, &rows, output))?;
+        output.text(&heading::oddities(snapshot.accounts.anomalies(), output.paint))?;
+        output.text(&heading::sampling(&snapshot))
+    }
+    fn print_json(
+        &self,
+        recording: &Recording,
+        snapshot: &Snapshot,
+        whole_course: &Totals,
+        rows: &[Row],
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let by = self.by.group();
+        let mut document = json::document("report", snapshot, by, &[]);
+        document["by"] = self.by.singular().into();
+        document["metric"] = self.metric.name().into();
+        document["when"] = self.instant.when.to_string().into();
+        document["recording"] = json!({
+            "events": recording.stats().events,
+            "peak_bytes": whole_course.figures.peak_bytes,
+            "peak_blocks": whole_course.peak_blocks,
+            "peak_at_ns": whole_course.peak_at.0,
+        });
+        let chosen = rows.iter().take(self.selection.json_rows());
+        let elements = chosen.map(|row| json::row(&snapshot.catalog, by, row));
+        output.json_with_list(document, Some((json::list_name(by), elements)))
+    }
+
+    fn head(&self, recording: &Recording, snapshot: &Snapshot, whole_course: &Totals) -> Heading {
+        let units = Units::of(&snapshot.source);
+        let figures = &snapshot.accounts.totals().figures;
+        let mut head = Heading::default();
+        head.line("program", heading::program(&snapshot.source));
+        let events = counted(recording.stats().events, "event");
+        head.line("recorded", format!("{events} in {}", recording.source().duration));
+        head.line("peak", heading::peak(units, whole_course));
+        let instant = heading::instant(&self.instant.when, snapshot.at);
+        head.line("live", format!("{} at {instant}", heading::live(units, figures)));
+        head.line("allocated", heading::allocated(units, figures));
+        head
+    }
+
+    fn body(&self, snapshot: &Snapshot, rows: &[Row], output: &Output) -> String {
+        let metric = self.metric.metric();
+        let units = Units::of(&snapshot.source);
+        let shown: Vec<Row> = rows.iter().filter(|row| metric.of(&row.inclusive) > 0).cloned().collect();
+        if shown.is_empty() {
+            return format!("\n{}\n", self.why_empty(snapshot, rows));
+        }
+        let whole = metric.of(&snapshot.accounts.totals().figures);
+        let layout = Layout { by: self.by, metric, depth: self.stacks, units, whole };
+        let (first, rest) = shown.split_at(self.selection.table_rows().min(shown.len()));
+        let mut text = format!("\n{}", layout.table(first, &snapshot.catalog).render(output.paint, output.width));
+        text.push_str(&layout.remainder(rest));
+        text
+    }
+
+    fn why_empty(&self, snapshot: &Snapshot, rows: &[Row]) -> String {
+        let figures = &snapshot.accounts.totals().figures;
+        if self.metric == RankBy::Live && figures.live_blocks() == 0 && figures.peak_bytes > 0 {
+            return format!("Nothing is live at {}. '--at peak' shows what was at the peak.", self.instant.when);
+        }
+        match &self.selection.filter {
+            _ if snapshot.accounts.events() == 0 => format!("Nothing had happened yet at {}.", self.instant.when),
+            Some(filter) if rows.is_empty() => format!("Nothing matches '{filter}'."),
+            _ if self.by == By::Type && rows.is_empty() => "The source names no types.".to_owned(),
+            _ => format!("No {} until {}.", self.metric.in_words(), self.instant.when),
+        }
+    }
+}

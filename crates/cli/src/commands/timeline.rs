@@ -1,0 +1,180 @@
+//! `highwater timeline`: live memory over time.
+
+use crate::args::{Input, Reading};
+use crate::failure::Failure;
+use crate::open;
+use crate::output::Output;
+use crate::print::bytes::{bytes, count, counted};
+use crate::print::chart::{Chart, label_width};
+use crate::print::colour::Style;
+use crate::print::figures::Units;
+use crate::print::heading::{self, Heading};
+use crate::print::table::{Align, Cell, Table};
+use clap::Args;
+use highwater_formats::json;
+use highwater_model::{self as model, NamedInstant, Nanos, TimelinePoint, Totals, When};
+use highwater_store::Recording;
+
+/// The arguments of `highwater timeline`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater timeline app.hw
+  highwater timeline app.hw --width 120 --height 20
+  highwater timeline app.hw --json --points 1000 | jq '.points[].live_bytes'
+
+A column shows the most bytes that were live within its stretch of time: a short peak is never lost. Letters on the \
+axis are the program's marks.")]
+pub struct Timeline {
+    #[command(flatten)]
+    input: Input,
+    /// Columns of the whole chart [default: the terminal's width, at most 120]
+    #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(20..=1000))]
+    width: Option<u16>,
+    /// Lines of the chart of bytes
+    #[arg(long, value_name = "LINES", default_value_t = 12, value_parser = clap::value_parser!(u16).range(2..=200))]
+    height: u16,
+    /// How many points the JSON document has
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    points: u32,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+const WIDEST_BY_DEFAULT: usize = 120;
+const WIDTH_WITHOUT_TERMINAL: usize = 100;
+/// Marks that get a letter; those after them are counted.
+const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
+
+/// What the charts are made of, one value per column.
+struct Columns {
+    highest_bytes: Vec<u64>,
+    live_blocks: Vec<u64>,
+    duration: Nanos,
+}
+
+impl Timeline {
+    /// Prints the chart.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let opened = open::open(&self.input.path, self.reading.on_damage())?;
+        if self.reading.json {
+            let course = opened.timeline(self.points as usize)?;
+            let end = opened.snapshot(&When::End)?;
+            return output.json(json::course("timeline", &end, &course));
+        }
+        let width = self.width.map_or_else(|| default_width(output), usize::from);
+        let totals = opened.final_totals()?;
+        let course = opened.timeline(width)?;
+        let text = self.charts(&opened.recording, &course, &totals, width, output);
+        output.text(&text)
+    }
+
+    fn charts(
+        &self,
+        recording: &Recording,
+        course: &model::Timeline,
+        totals: &Totals,
+        width: usize,
+        output: &Output,
+    ) -> String {
+        let paint = output.paint;
+        let units = Units::of(recording.source());
+        let top = |figure: fn(&TimelinePoint) -> u64| course.points.iter().map(figure).max().unwrap_or(0);
+        let top_bytes = top(|point| point.highest_bytes.max(point.live_bytes));
+        let labels = label_width(top_bytes, bytes).max(label_width(top(|point| point.live_blocks), count));
+        let columns = Columns::new(course, recording.source().duration, width.saturating_sub(labels + 2).max(8));
+        let chart = |values, height, label, style| Chart { values, height, label, style, label_width: labels };
+        let of_bytes = chart(&columns.highest_bytes, usize::from(self.height), bytes, Style::Blue);
+        let of_blocks = chart(&columns.live_blocks, usize::from(self.height / 3).max(2), count, Style::Dim);
+        let signs = signs(&course.marks, &columns);
+
+        let mut head = Heading::default();
+        head.line("program", heading::program(recording.source()));
+        let events = counted(recording.stats().events, "event");
+        head.line("recorded", format!("{events} in {}", recording.source().duration));
+        let mut text = head.render(paint, output.width);
+        text.push_str("\nlive bytes\n");
+        let peak = format!("peak {}", heading::peak(units, totals));
+        text.push_str(&of_bytes.pointer(columns.at(totals.peak_at), &peak, paint));
+        text.push_str(&of_bytes.lines(paint));
+        text.push_str(&of_bytes.axis(&signs, paint));
+        text.push_str(&of_bytes.captions(&columns.captions()));
+        text.push_str("\nlive blocks\n");
+        text.push_str(&of_blocks.lines(paint));
+        text.push_str(&of_blocks.axis(&signs, paint));
+        text.push_str(&legend(&course.marks, output));
+        text
+    }
+}
+
+fn default_width(output: &Output) -> usize {
+    output.width.map_or(WIDTH_WITHOUT_TERMINAL, |width| width.min(WIDEST_BY_DEFAULT))
+}
+
+impl Columns {
+    fn new(course: &model::Timeline, duration: Nanos, width: usize) -> Self {
+        let mut columns = Self { highest_bytes: vec![0; width], live_blocks: vec![0; width], duration };
+        let mut filled = 0;
+        let (mut bytes, mut blocks) = (0, 0);
+        for point in &course.points {
+            let column = columns.at(point.time);
+            // What is live stays so until the next point.
+            for between in filled..column {
+                columns.highest_bytes[between] = columns.highest_bytes[between].max(bytes);
+                columns.live_blocks[between] = columns.live_blocks[between].max(blocks);
+            }
+            columns.highest_bytes[column] = columns.highest_bytes[column].max(point.highest_bytes);
+            columns.live_blocks[column] = columns.live_blocks[column].max(point.live_blocks);
+            (bytes, blocks) = (point.live_bytes, point.live_blocks);
+            filled = column + 1;
+        }
+        columns.highest_bytes[filled.min(width)..].fill(bytes);
+        columns.live_blocks[filled.min(width)..].fill(blocks);
+        columns
+    }
+
+    /// The column an instant falls into.
+    fn at(&self, time: Nanos) -> usize {
+        let last = self.highest_bytes.len() - 1;
+        let part = time.0 as f64 / self.duration.0.max(1) as f64;
+        ((part * (last + 1) as f64) as usize).min(last)
+    }
+
+    /// Times under the axis: the quarters.
+    fn captions(&self) -> Vec<(usize, String)> {
+        let last = self.highest_bytes.len() - 1;
+        let quarters = if last < 60 { vec![0, 2, 4] } else { vec![0, 1, 2, 3, 4] };
+        let caption = |quarter: u64| {
+            let time = (u128::from(self.duration.0) * u128::from(quarter) / 4) as u64;
+            let text = if time == 0 { "0s".to_owned() } else { Nanos(time).to_string() };
+            (last * quarter as usize / 4, text)
+        };
+        quarters.into_iter().map(caption).collect()
+    }
+}
+
+/// Letters for the marks, each at its column or the next free one.
+fn signs(marks: &[NamedInstant], columns: &Columns) -> Vec<(usize, char)> {
+    let mut signs: Vec<(usize, char)> = Vec::new();
+    for (mark, letter) in marks.iter().zip(LETTERS.chars()) {
+        let next_free = signs.last().map_or(0, |(column, _)| column + 1);
+        signs.push((columns.at(mark.time).max(next_free), letter));
+    }
+    signs
+}
+
+fn legend(marks: &[NamedInstant], output: &Output) -> String {
+    if marks.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::default().column(Align::Left, "").column(Align::Right, "").column(Align::Left, "");
+    for (mark, letter) in marks.iter().zip(LETTERS.chars()) {
+        let letter = Cell::new(Style::Yellow, letter.encode_utf8(&mut [0; 4]));
+        table.row(vec![letter, mark.time.to_string().into(), mark.name.as_str().into()]);
+    }
+    let mut text = format!("\nmarks\n{}", table.render(output.paint, output.width));
+    if marks.len() > LETTERS.len() {
+        let more = counted((marks.len() - LETTERS.len()) as u64, "more mark");
+        text.push_str(&format!("… {more}; '--json' has them all.\n"));
+    }
+    text
+}

@@ -1,0 +1,67 @@
+//! Why a command could not do its job, and the exit code that says so.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// What ended a command early.
+#[derive(Debug)]
+pub enum Failure {
+    /// The input or the target is at fault: one line for the user, exit code 1.
+    Fault(String),
+    /// The command line is at fault: one line for the user, exit code 2.
+    Usage(String),
+    /// Whoever read our output has seen enough (`| head`): nothing to say, exit code 0.
+    ClosedPipe,
+    /// Everything was said already (a check that found something): exit code 1.
+    Found,
+}
+
+impl Failure {
+    /// The input or the target is at fault.
+    pub fn fault(line: impl fmt::Display) -> Self {
+        Self::Fault(line.to_string())
+    }
+
+    /// A file, named first, is at fault.
+    pub fn in_file(path: &Path, problem: impl fmt::Display) -> Self {
+        Self::Fault(format!("{}: {problem}", path.display()))
+    }
+
+    /// A write to `target` went wrong.
+    pub fn writing(target: &str, error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::ClosedPipe,
+            _ => Self::Fault(format!("cannot write {target}: {}", reason(error))),
+        }
+    }
+
+    /// The exit code that tells of this.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Fault(_) | Self::Found => 1,
+            Self::Usage(_) => 2,
+            Self::ClosedPipe => 0,
+        }
+    }
+
+    /// The line for the user, if there is anything left to say.
+    pub fn line(&self) -> Option<&str> {
+        match self {
+            Self::Fault(line) | Self::Usage(line) => Some(line),
+            Self::ClosedPipe | Self::Found => None,
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::writing("the file", &error)
+    }
+}
+
+/// What went wrong, without the number that Rust appends (`(os error 28)`).
+pub fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}

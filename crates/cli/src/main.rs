@@ -1,0 +1,67 @@
+//! The `highwater` command: where is the memory, who put it there, and why is it still there?
+//!
+//! * [`args`] is the command line; each file in [`commands`] is one command: its arguments, its help, what it does.
+//! * [`open`] finds out what a file is and makes a recording of it, with [`event_lines`]; [`target`] writes files.
+//! * [`mod@print`] is what people see. Everything else, all arithmetic included, lives in the crates this one calls.
+//! * [`failure`] is every way to end early, with its exit code: 1 for bad input, 2 for wrong usage, 0 for a closed pipe.
+#![forbid(unsafe_code)]
+
+mod args;
+mod commands;
+mod event_lines;
+mod failure;
+mod open;
+mod output;
+mod print;
+mod target;
+
+use args::{Command, CommandLine};
+use clap::Parser;
+use clap::error::ErrorKind;
+use failure::Failure;
+use output::Output;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let command = match CommandLine::try_parse() {
+        Ok(line) => line.command,
+        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return show_help(&error),
+        Err(error) => error.exit(),
+    };
+    match run(&command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(line) = failure.line() {
+                output::say(line);
+            }
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+/// `highwater` alone is a question, not a mistake: its answer goes to standard output.
+fn show_help(help: &clap::Error) -> ExitCode {
+    let mut output = Output::new();
+    let _ = output.text(&help.render().to_string());
+    let _ = output.finish();
+    ExitCode::SUCCESS
+}
+
+fn run(command: &Command) -> Result<(), Failure> {
+    let mut output = Output::new();
+    let done = match command {
+        Command::Report(report) => report.run(&mut output),
+        Command::Leaks(leaks) => leaks.run(&mut output),
+        Command::Diff(diff) => diff.run(&mut output),
+        Command::Timeline(timeline) => timeline.run(&mut output),
+        Command::Export(export) => export.run(&mut output),
+        Command::Import(import) => import.run(&mut output),
+        Command::Info(info) => info.run(&mut output),
+        Command::Check(check) => check.run(&mut output),
+        Command::Completions(completions) => completions.run(&mut output),
+        Command::Man(man) => man.run(&mut output),
+    };
+    // A command that found something wrong has still printed it.
+    let written = output.finish();
+    done.and(written)
+}

@@ -1,0 +1,202 @@
+//! Opening a file whatever it is: its kind is found by content, never by name.
+
+use crate::event_lines;
+use crate::failure::{Failure, reason};
+use crate::output::warn;
+use crate::print::bytes::counted;
+use highwater_formats::events::looks_like_events;
+use highwater_model::{Snapshot, Timeline, Totals, When};
+use highwater_store::{Damage, FileStats, OpenError, Recording, RecordingError, is_recording};
+use std::cell::RefCell;
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// How many bytes are looked at to find a file's kind.
+const SNIFFED: u64 = 4096;
+/// Problems of one kind that are named one by one; those after them are counted.
+pub const NAMED_PROBLEMS: usize = 10;
+
+/// An opened file, with what the user wants done about damage.
+///
+/// A recording finds damage where it reads, so every answer is followed by a look at what has come to light.
+pub struct Opened {
+    /// What the user called it.
+    pub path: PathBuf,
+    /// What it turned out to be.
+    pub kind: Kind,
+    /// What it holds.
+    pub recording: Recording,
+    /// Event lines that were skipped.
+    pub bad_lines: u64,
+    size: u64,
+    on_damage: OnDamage,
+    known_damage: RefCell<Vec<Damage>>,
+}
+
+/// What is done about damage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnDamage {
+    /// Warn, and use everything else.
+    Warn,
+    /// Give up.
+    Fail,
+    /// Leave it to the caller to tell.
+    Collect,
+}
+
+/// What a file turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A `.hw` file.
+    Recording,
+    /// JSON lines.
+    EventLines,
+}
+
+impl Kind {
+    /// Its name in JSON.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Recording => "recording",
+            Self::EventLines => "event_lines",
+        }
+    }
+}
+
+/// Opens a recording or a file of event lines.
+pub fn open(path: &Path, on_damage: OnDamage) -> Result<Opened, Failure> {
+    let mut input = open_input(path)?;
+    let mut start = Vec::new();
+    input.by_ref().take(SNIFFED).read_to_end(&mut start).map_err(|error| cannot_read(path, &error))?;
+    if start.is_empty() {
+        return Err(Failure::in_file(path, "the file is empty; nothing was recorded in it"));
+    }
+    let mut opened = if is_recording(&start) {
+        let recording = read_recording(path, start, input)?;
+        Opened::new(path, Kind::Recording, recording)
+    } else if looks_like_events(&start) {
+        let strict = on_damage == OnDamage::Fail;
+        let loaded = event_lines::load(start.as_slice().chain(input), path, regular_size(path), strict)?;
+        let (bad_lines, size) = (loaded.bad_lines, loaded.input_bytes);
+        let recording = loaded.into_recording(path)?;
+        Opened { bad_lines, size, ..Opened::new(path, Kind::EventLines, recording) }
+    } else {
+        let wanted = "neither a Highwater recording nor event lines; 'highwater import --help' tells what can be read";
+        return Err(Failure::in_file(path, wanted));
+    };
+    opened.on_damage = on_damage;
+    opened.judge_damage()?;
+    Ok(opened)
+}
+
+/// The size of a regular file; `None` for pipes and the like.
+pub fn regular_size(path: &Path) -> Option<u64> {
+    if is_standard_input(path) {
+        return None;
+    }
+    std::fs::metadata(path).ok().filter(Metadata::is_file).map(|about| about.len())
+}
+
+fn is_standard_input(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Opens a file for reading; `-` is standard input.
+pub fn open_input(path: &Path) -> Result<Box<dyn Read>, Failure> {
+    if is_standard_input(path) {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
+    match file.metadata() {
+        Ok(about) if about.is_dir() => {
+            Err(Failure::in_file(path, "is a directory; give a recording or an events file"))
+        }
+        _ => Ok(Box::new(file)),
+    }
+}
+
+/// What is said when the system does not let us read.
+pub fn cannot_read(path: &Path, error: &io::Error) -> Failure {
+    Failure::in_file(path, format_args!("cannot read: {}", reason(error)))
+}
+
+fn read_recording(path: &Path, mut start: Vec<u8>, mut rest: Box<dyn Read>) -> Result<Recording, Failure> {
+    let opened = if regular_size(path).is_some() {
+        Recording::open(path)
+    } else {
+        rest.read_to_end(&mut start).map_err(|error| cannot_read(path, &error))?;
+        Recording::from_bytes(start)
+    };
+    opened.map_err(|error| match error {
+        OpenError::Io(error) => cannot_read(path, &error),
+        other => Failure::in_file(path, other),
+    })
+}
+
+impl Opened {
+    fn new(path: &Path, kind: Kind, recording: Recording) -> Self {
+        let size = recording.stats().file_bytes;
+        let known_damage = RefCell::default();
+        Self { path: path.to_owned(), kind, recording, bad_lines: 0, size, on_damage: OnDamage::Warn, known_damage }
+    }
+
+    /// Facts about the file, as it lies there.
+    pub fn stats(&self) -> FileStats {
+        FileStats { file_bytes: self.size, ..self.recording.stats() }
+    }
+
+    /// The state at an instant.
+    pub fn snapshot(&self, when: &When) -> Result<Snapshot, Failure> {
+        self.ask(|recording| recording.snapshot(when))
+    }
+
+    /// The course of live memory.
+    pub fn timeline(&self, points: usize) -> Result<Timeline, Failure> {
+        self.ask(|recording| recording.timeline(points))
+    }
+
+    /// The totals at the end: the peak of the whole recording.
+    pub fn final_totals(&self) -> Result<Totals, Failure> {
+        self.ask(|recording| Ok(recording.final_totals()?))
+    }
+
+    /// Asks the recording something, then looks at the damage that came to light.
+    pub fn ask<T>(&self, question: impl FnOnce(&Recording) -> Result<T, RecordingError>) -> Result<T, Failure> {
+        let answer = question(&self.recording).map_err(|error| match error {
+            RecordingError::Io(error) => cannot_read(&self.path, &error),
+            other => Failure::in_file(&self.path, other),
+        })?;
+        self.judge_damage()?;
+        Ok(answer)
+    }
+
+    /// Warns of damage that was not known before; an error with `--strict`, or when nothing else was found.
+    fn judge_damage(&self) -> Result<(), Failure> {
+        let mut known = self.known_damage.borrow_mut();
+        let new: Vec<Damage> = self.recording.damage().into_iter().filter(|damage| !known.contains(damage)).collect();
+        let Some(first) = new.first() else { return Ok(()) };
+        if self.on_damage == OnDamage::Fail {
+            return Err(Failure::in_file(&self.path, format_args!("damaged: {first}")));
+        }
+        if self.recording.stats().events == 0 {
+            return Err(Failure::in_file(&self.path, format_args!("nothing in it is usable: {first}")));
+        }
+        if self.on_damage == OnDamage::Warn {
+            self.warn_of(&new, known.len());
+        }
+        known.extend(new);
+        Ok(())
+    }
+
+    fn warn_of(&self, new: &[Damage], known: usize) {
+        let unnamed = (known + new.len()).saturating_sub(NAMED_PROBLEMS).min(new.len());
+        let (named, rest) = new.split_at(new.len() - unnamed);
+        for damage in named {
+            warn(&format!("{}: {damage}; everything else is used", self.path.display()));
+        }
+        if !rest.is_empty() {
+            warn(&format!("{}: {}", self.path.display(), counted(rest.len() as u64, "more damaged part")));
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Where a command's output goes: standard output, whose reader may leave at any time.
+
+use crate::failure::Failure;
+use crate::print::colour::Paint;
+use crate::print::text::line_limit;
+use highwater_formats::json::DocumentWriter;
+use serde_json::{Map, Value};
+use std::io::{self, BufWriter, StdoutLock, Write};
+
+/// Standard output with what is known about it.
+pub struct Output {
+    stdout: BufWriter<StdoutLock<'static>>,
+    /// Whether colours are shown.
+    pub paint: Paint,
+    /// How wide a line may be; no limit where the output is no terminal.
+    pub width: Option<usize>,
+}
+
+fn failed(error: io::Error) -> Failure {
+    Failure::writing("to standard output", &error)
+}
+
+impl Output {
+    /// Standard output.
+    pub fn new() -> Self {
+        Self { stdout: BufWriter::new(io::stdout().lock()), paint: Paint::for_stdout(), width: line_limit() }
+    }
+
+    /// Prints text as it is.
+    pub fn text(&mut self, text: &str) -> Result<(), Failure> {
+        self.bytes(text.as_bytes())
+    }
+
+    /// Prints bytes as they are.
+    pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.stdout.write_all(bytes).map_err(failed)
+    }
+
+    /// Prints a JSON document.
+    pub fn json(&mut self, document: Value) -> Result<(), Failure> {
+        self.json_with_list(document, None::<(&str, [Value; 0])>)
+    }
+
+    /// Prints a JSON document of which one list, perhaps a long one, is made while it is printed.
+    pub fn json_with_list(
+        &mut self,
+        document: Value,
+        list: Option<(&str, impl IntoIterator<Item = Value>)>,
+    ) -> Result<(), Failure> {
+        let mut members = match document {
+            Value::Object(members) => members,
+            other => Map::from_iter([("value".to_owned(), other)]),
+        };
+        if let Some((name, _)) = &list {
+            members.remove(*name);
+        }
+        let write = || -> io::Result<()> {
+            let mut writer = DocumentWriter::begin(&mut self.stdout)?;
+            writer.members(&members)?;
+            if let Some((name, elements)) = list {
+                writer.list(name, elements)?;
+            }
+            writer.end().map(drop)
+        };
+        write().map_err(failed)
+    }
+
+    /// For writers of other formats.
+    pub fn stream(&mut self) -> &mut dyn Write {
+        &mut self.stdout
+    }
+
+    /// Sees to it that everything has been written: a full disk shows only then.
+    pub fn finish(mut self) -> Result<(), Failure> {
+        self.stdout.flush().map_err(failed)
+    }
+}
+
+/// Says something on standard error, where nobody may be listening.
+pub fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "highwater: {}", crate::print::text::printable(line));
+}
+
+/// Warns on standard error.
+pub fn warn(line: &str) {
+    say(&format!("warning: {line}"));
+}

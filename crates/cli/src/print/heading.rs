@@ -1,0 +1,97 @@
+//! The head and foot of a report: whose memory, how much, and what was odd.
+
+use super::bytes::{count, share};
+use super::colour::{Paint, Style};
+use super::figures::{Units, blocks_handed_out};
+use super::table::{Align, Cell, Table};
+use highwater_model::{Anomalies, Figures, Nanos, Snapshot, Source, Totals, When};
+use std::fmt::Write;
+
+/// Lines of `label  text`, the labels lined up.
+#[derive(Default)]
+pub struct Heading {
+    lines: Vec<(&'static str, String)>,
+}
+
+impl Heading {
+    /// Adds a line.
+    pub fn line(&mut self, label: &'static str, text: impl Into<String>) {
+        self.lines.push((label, text.into()));
+    }
+
+    /// The lines as text.
+    pub fn render(&self, paint: Paint, width: Option<usize>) -> String {
+        let mut table = Table::default().column(Align::Left, "").column(Align::Left, "");
+        for (label, text) in &self.lines {
+            table.row(vec![Cell::new(Style::Dim, label), text.as_str().into()]);
+        }
+        table.render(paint, width)
+    }
+}
+
+/// Who was recorded: `server (pid 42 on build7)`.
+pub fn program(source: &Source) -> String {
+    let mut text = if source.program.is_empty() { "(unnamed)".to_owned() } else { source.program.clone() };
+    match (source.pid, source.host.as_str()) {
+        (0, "") => {}
+        (0, host) => text.push_str(&format!(" (on {host})")),
+        (pid, "") => text.push_str(&format!(" (pid {pid})")),
+        (pid, host) => text.push_str(&format!(" (pid {pid} on {host})")),
+    }
+    text
+}
+
+/// An instant as the user named it and as a time: `peak (8.21s)`.
+pub fn instant(when: &When, at: Nanos) -> String {
+    match when {
+        When::At(_) => at.to_string(),
+        _ => format!("{when} ({at})"),
+    }
+}
+
+/// What is live: `12.4 MiB in 1,204 blocks`.
+pub fn live(units: Units, figures: &Figures) -> String {
+    format!("{} in {}", units.bytes(figures.live_bytes()), units.counted(figures.live_blocks(), "block"))
+}
+
+/// The highest point: `24.1 MiB at 8.21s`.
+pub fn peak(units: Units, totals: &Totals) -> String {
+    format!("{} at {}", units.bytes(totals.figures.peak_bytes), totals.peak_at)
+}
+
+/// What was ever handed out: `1.2 GiB in 602,112 allocations, 30 reallocations; 12.3% temporary`.
+pub fn allocated(units: Units, figures: &Figures) -> String {
+    let mut text =
+        format!("{} in {}", units.bytes(figures.allocated_bytes), units.counted(figures.allocations, "allocation"));
+    if figures.reallocations > 0 {
+        let _ = write!(text, ", {}", units.counted(figures.reallocations, "reallocation"));
+    }
+    if figures.temporary_allocations > 0 {
+        let part = share(figures.temporary_allocations, blocks_handed_out(figures));
+        let _ = write!(text, "; {} temporary ({part})", units.count(figures.temporary_allocations));
+    }
+    text
+}
+
+/// What was odd, in plain words; empty where nothing was.
+pub fn oddities(anomalies: &Anomalies, paint: Paint) -> String {
+    if anomalies.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::default().column(Align::Right, "").column(Align::Left, "");
+    for (anomaly, number) in anomalies.iter().filter(|&(_, number)| number > 0) {
+        table.row(vec![format!("  {}", count(number)).into(), anomaly.explanation().into()]);
+    }
+    format!("\n{}\n{}", paint.paint(Style::Yellow, "Oddities:"), table.render(paint, None))
+}
+
+/// A note for sampled sources; empty for exact ones.
+pub fn sampling(snapshot: &Snapshot) -> String {
+    let Some(rate) = snapshot.source.sample_rate else { return String::new() };
+    let samples = blocks_handed_out(&snapshot.accounts.totals().figures);
+    format!(
+        "\n~ figures are estimates: one sample for each {} allocated on average, {} in all.\n",
+        super::bytes::bytes(rate),
+        super::bytes::counted(samples, "sample")
+    )
+}

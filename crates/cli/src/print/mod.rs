@@ -1,0 +1,12 @@
+//! What people see: units, tables, charts, colour.
+
+pub mod bytes;
+pub mod chart;
+pub mod colour;
+pub mod figures;
+pub mod heading;
+pub mod progress;
+pub mod rows;
+pub mod stack;
+pub mod table;
+pub mod text;

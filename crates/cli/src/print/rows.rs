@@ -1,0 +1,120 @@
+//! The rows of a report as a table.
+
+use super::bytes::{counted, share};
+use super::colour::Style;
+use super::figures::{Units, blocks_handed_out};
+use super::stack::{Depth, add_site_row};
+use super::table::{Align, Cell, Table};
+use crate::args::By;
+use highwater_model::groups::{GroupKey, Metric, Row};
+use highwater_model::{Catalog, Figures};
+
+/// How rows are shown.
+#[derive(Clone, Copy)]
+pub struct Layout {
+    /// What the rows are.
+    pub by: By,
+    /// By which figure they are ranked.
+    pub metric: Metric,
+    /// How much of a call stack is shown.
+    pub depth: Depth,
+    /// Whether the figures are estimates.
+    pub units: Units,
+    /// The metric's figure of the whole memory.
+    pub whole: u64,
+}
+
+impl Layout {
+    /// The table of these rows.
+    pub fn table(&self, rows: &[Row], catalog: &Catalog) -> Table {
+        let mut table = Table::default().column(Align::Right, "share").column(Align::Right, name_of(self.metric));
+        if self.by.has_callees() {
+            table = table.column(Align::Right, "with callees");
+        }
+        table = table.column(Align::Right, self.companion_heading()).column(Align::Left, self.by.singular());
+        for row in rows {
+            let own = self.metric.of(&row.figures);
+            // What only passes memory on to its callees has no figures of its own to show.
+            let of_own = |text: String| -> Cell { if own == 0 { Cell::default() } else { text.into() } };
+            let mut cells = vec![of_own(share(own, self.whole)), of_own(self.units.metric(self.metric, own))];
+            if self.by.has_callees() {
+                cells.push(self.units.metric(self.metric, self.metric.of(&row.inclusive)).into());
+            }
+            cells.push(of_own(self.companion(&row.figures)));
+            add_row(&mut table, cells, catalog, &row.key, self.depth);
+        }
+        table
+    }
+
+    /// What is said about the rows that are not shown.
+    pub fn remainder(&self, rows: &[Row]) -> String {
+        if rows.is_empty() {
+            return String::new();
+        }
+        let what = counted(rows.len() as u64, &format!("more {}", self.by.singular()));
+        // Peaks at different times do not add up to anything.
+        let sum = match self.metric {
+            Metric::Peak => String::new(),
+            metric => {
+                let sum = rows.iter().map(|row| metric.of(&row.figures)).sum();
+                format!(" with {} {}", self.units.metric(metric, sum), name_of(metric))
+            }
+        };
+        format!("\n… {what}{sum}; '--top 0' shows all.\n")
+    }
+
+    /// The figure that helps most to understand the metric's.
+    fn companion_heading(&self) -> &'static str {
+        match self.metric {
+            Metric::Live => "blocks",
+            Metric::Peak => "live",
+            Metric::Allocated => "allocations",
+            Metric::Allocations => "allocated",
+            Metric::Temporary => "of its blocks",
+        }
+    }
+
+    fn companion(&self, figures: &Figures) -> String {
+        match self.metric {
+            Metric::Live => self.units.count(figures.live_blocks()),
+            Metric::Peak => self.units.bytes(figures.live_bytes()),
+            Metric::Allocated => self.units.count(blocks_handed_out(figures)),
+            Metric::Allocations => self.units.bytes(figures.allocated_bytes),
+            Metric::Temporary => share(figures.temporary_allocations, blocks_handed_out(figures)),
+        }
+    }
+}
+
+/// Adds a row that says what it stands for in the last column.
+pub fn add_row(table: &mut Table, mut cells: Vec<Cell>, catalog: &Catalog, key: &GroupKey, depth: Depth) {
+    match key {
+        GroupKey::Site(stack) => add_site_row(table, cells, catalog, *stack, depth),
+        GroupKey::Name(name) if name.is_empty() => {
+            cells.push(Cell::new(Style::Dim, "(not known)"));
+            table.row(cells);
+        }
+        GroupKey::Name(name) => {
+            cells.push(Cell::new(Style::Bold, name));
+            table.row(cells);
+        }
+        GroupKey::Thread(thread) => {
+            let cell = match catalog.thread_name(*thread) {
+                "" => Cell::new(Style::Bold, &format!("thread {}", thread.0)),
+                name => Cell::new(Style::Bold, name).and(Style::Dim, &format!("  thread {}", thread.0)),
+            };
+            cells.push(cell);
+            table.row(cells);
+        }
+    }
+}
+
+/// A metric as a heading.
+fn name_of(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Live => "live",
+        Metric::Peak => "peak",
+        Metric::Allocated => "allocated",
+        Metric::Allocations => "allocations",
+        Metric::Temporary => "temporary",
+    }
+}

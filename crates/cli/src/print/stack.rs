@@ -1,0 +1,115 @@
+//! How a call site is shown: the innermost function with its place, its callers below.
+
+use super::colour::Style;
+use super::table::{Cell, Table};
+use highwater_model::{Catalog, FrameText, StackId};
+
+/// How much of a stack is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Depth {
+    /// Only the innermost function.
+    Top,
+    /// The innermost function and the callers nearest to it.
+    #[default]
+    Brief,
+    /// The whole stack, with whole paths.
+    Full,
+}
+
+/// Callers that `Depth::Brief` shows.
+const BRIEF_CALLERS: usize = 3;
+
+impl Depth {
+    fn callers(self) -> usize {
+        match self {
+            Self::Top => 0,
+            Self::Brief => BRIEF_CALLERS,
+            Self::Full => usize::MAX,
+        }
+    }
+}
+
+/// Adds a row for a stack to a table whose last column is for sites: the given figures, then the stack.
+pub fn add_site_row(table: &mut Table, mut figures: Vec<Cell>, catalog: &Catalog, stack: StackId, depth: Depth) {
+    let mut frames = catalog.frame_texts(stack);
+    let innermost = frames.next();
+    figures.push(innermost.map_or_else(
+        || Cell::new(Style::Dim, "(no call stack)"),
+        |frame| located(Cell::new(Style::Bold, &name_of(&frame)), &frame, depth),
+    ));
+    table.row(figures);
+    let callers: Vec<FrameText<'_>> = frames.collect();
+    let shown = depth.callers();
+    // "1 more caller" would take the line of that caller.
+    let shown = if callers.len() == shown.saturating_add(1) { shown + 1 } else { shown };
+    for frame in callers.iter().take(shown) {
+        let cell = Cell::new(Style::Dim, "  ← ").and(Style::Plain, &name_of(frame));
+        table.continuation(located(cell, frame, depth));
+    }
+    if depth == Depth::Brief && callers.len() > shown {
+        table.continuation(Cell::new(Style::Dim, &format!("  … {} more callers", callers.len() - shown)));
+    }
+}
+
+/// What a frame is called: its function, or else its address and module.
+pub fn name_of(frame: &FrameText<'_>) -> String {
+    match (frame.function, frame.address, frame.module) {
+        ("", 0, "") => "(unknown function)".to_owned(),
+        ("", 0, module) => format!("(unknown function in {})", last_parts(module, 1)),
+        ("", address, "") => format!("0x{address:x}"),
+        ("", address, module) => format!("0x{address:x} in {}", last_parts(module, 1)),
+        (function, ..) => function.to_owned(),
+    }
+}
+
+fn located(cell: Cell, frame: &FrameText<'_>, depth: Depth) -> Cell {
+    if frame.file.is_empty() {
+        return cell;
+    }
+    let file = if depth == Depth::Full { frame.file } else { last_parts(frame.file, 2) };
+    let place = if frame.line == 0 { file.to_owned() } else { format!("{file}:{}", frame.line) };
+    cell.and(Style::Dim, &format!("  {place}"))
+}
+
+/// The last `count` parts of a path.
+fn last_parts(path: &str, count: usize) -> &str {
+    let start = path.rmatch_indices('/').nth(count - 1).map_or(0, |(at, _)| at + 1);
+    &path[start..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::print::colour::Paint;
+    use crate::print::table::Align;
+
+    fn rendered(frames: &[FrameText<'_>], depth: Depth) -> String {
+        let mut catalog = Catalog::default();
+        let stack = catalog.intern_stack(frames);
+        let mut table = Table::default().column(Align::Right, "").column(Align::Left, "");
+        add_site_row(&mut table, vec!["1".into()], &catalog, stack, depth);
+        table.render(Paint::never(), None)
+    }
+
+    fn frame<'a>(function: &'a str, file: &'a str, line: u32) -> FrameText<'a> {
+        FrameText { function, file, line, ..FrameText::default() }
+    }
+
+    #[test]
+    fn a_brief_stack_shows_the_nearest_callers_and_counts_the_rest() {
+        let frames = ["inner", "a", "b", "c", "d", "e"].map(|name| frame(name, "/home/x/src/lib.rs", 3));
+        let text = rendered(&frames, Depth::Brief);
+        assert!(text.starts_with("1  inner  src/lib.rs:3\n     ← a  src/lib.rs:3\n"), "{text}");
+        assert!(text.ends_with("     ← c  src/lib.rs:3\n     … 2 more callers\n"), "{text}");
+        assert_eq!(rendered(&frames, Depth::Full).lines().count(), 6);
+        assert_eq!(rendered(&frames, Depth::Top).lines().count(), 1);
+    }
+
+    #[test]
+    fn a_frame_without_a_name_is_shown_by_address_and_module() {
+        let unnamed = FrameText { address: 0x7f10, module: "/usr/lib/libz.so.1", ..FrameText::default() };
+        assert_eq!(name_of(&unnamed), "0x7f10 in libz.so.1");
+        assert_eq!(name_of(&FrameText::default()), "(unknown function)");
+        assert_eq!(rendered(&[], Depth::Brief), "1  (no call stack)\n");
+    }
+}

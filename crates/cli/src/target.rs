@@ -1,0 +1,43 @@
+//! Writing a file so that it is either whole or not there.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Lets `write` fill a file beside `path` that takes its name only when it is complete. What is no regular file (a
+/// device, a pipe) is written directly.
+pub fn replace_file<T, E: From<io::Error>>(path: &Path, write: impl FnOnce(&Path) -> Result<T, E>) -> Result<T, E> {
+    // A link stays a link: what it points to is replaced.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return write(path);
+    }
+    let unfinished = unfinished_name(path);
+    let finished = write(&unfinished).and_then(|result| {
+        fs::rename(&unfinished, path)?;
+        Ok(result)
+    });
+    if finished.is_err() {
+        let _ = fs::remove_file(&unfinished);
+    }
+    finished
+}
+
+/// Writes a file through [`replace_file`].
+pub fn write_file<E: From<io::Error>>(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<(), E> {
+    replace_file(path, |path| {
+        let mut out = BufWriter::new(File::create(path)?);
+        write(&mut out)?;
+        Ok(out.flush()?)
+    })
+}
+
+/// A name beside `path` that no other run uses.
+fn unfinished_name(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.unfinished", std::process::id()));
+    PathBuf::from(name)
+}

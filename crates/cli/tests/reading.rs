@@ -1,0 +1,296 @@
+//! What the reading commands answer about a recording whose figures are known.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{Place, as_lines, in_the_kitchen, kitchen};
+
+fn live_bytes(document: &Value) -> u64 {
+    document["totals"]["live_bytes"].as_u64().unwrap()
+}
+
+#[test]
+fn report_tells_the_totals_of_the_story() {
+    let report = in_the_kitchen().json("report kitchen.hw");
+    let totals = &report["totals"];
+    let expected = [
+        ("allocations", 3),
+        ("frees", 2),
+        ("reallocations", 1),
+        ("allocated_bytes", 6300),
+        ("freed_bytes", 5500),
+        ("live_blocks", 1),
+        ("live_bytes", 800),
+        ("peak_blocks", 3),
+        ("peak_bytes", 5500),
+        ("peak_at_ns", 4_000_000_000u64),
+        ("temporary_allocations", 1),
+    ];
+    for (name, value) in expected {
+        assert_eq!(totals[name], json!(value), "{name}");
+    }
+    assert_eq!(report["source"]["program"], "kitchen");
+    assert_eq!(report["source"]["duration_ns"], 10_000_000_000u64);
+    assert_eq!(report["source"]["sample_rate"], Value::Null);
+    assert_eq!(report["anomalies"]["unmatched_frees"], 0);
+}
+
+#[test]
+fn every_form_of_when_names_its_instant() {
+    let place = in_the_kitchen();
+    let cases = [
+        ("start", 0),
+        ("1s", 1000),
+        ("2500ms", 1500),
+        ("mark:loaded", 1500),
+        ("peak", 5500),
+        ("45%", 5500),
+        ("5s", 1500),
+        ("80%", 800),
+        ("end", 800),
+    ];
+    for (when, live) in cases {
+        assert_eq!(live_bytes(&place.json(&format!("report kitchen.hw --at {when}"))), live, "{when}");
+    }
+    let spaced = place.run(["report", "kitchen.hw", "--json", "--at", "mark:all done"]);
+    assert_eq!(live_bytes(&serde_json::from_str(&spaced.stdout).unwrap()), 800);
+    assert_eq!(live_bytes(&place.json("report kitchen.hw")), 800, "the end is the default");
+}
+
+#[test]
+fn rows_are_what_by_says() {
+    let place = in_the_kitchen();
+    let rows = |by: &str, list: &str| {
+        let report = place.json(&format!("report kitchen.hw --at peak --by {by}"));
+        let named = |row: &Value| {
+            let name = row.get("name").or(row.get("type")).cloned();
+            (name.unwrap_or_else(|| row["stack"][0]["function"].clone()), row["live_bytes"].as_u64().unwrap())
+        };
+        report[list].as_array().unwrap().iter().map(named).collect::<Vec<(Value, u64)>>()
+    };
+    let named = |name: &str, bytes| (json!(name), bytes);
+    assert_eq!(rows("site", "sites"), [named("bake", 5000), named("chop", 500)]);
+    let functions = rows("function", "functions");
+    assert_eq!(functions, [named("bake", 5000), named("chop", 500), named("cook", 0), named("main", 0)]);
+    assert_eq!(rows("file", "files")[0], named("/src/bake.rs", 5000));
+    assert_eq!(rows("module", "modules"), [named("/bin/kitchen", 5500)]);
+    assert_eq!(rows("thread", "threads"), [named("main", 5000), named("worker", 500)]);
+    assert_eq!(rows("type", "types"), [named("Bread", 1000), named("Salad", 500)]);
+}
+
+#[test]
+fn the_metric_ranks_the_rows() {
+    let place = in_the_kitchen();
+    let first = |metric: &str| {
+        let report = place.json(&format!("report kitchen.hw --metric {metric}"));
+        report["sites"][0]["stack"][0]["function"].clone()
+    };
+    assert_eq!(first("live"), "chop");
+    for metric in ["peak", "allocated", "allocations", "temporary"] {
+        assert_eq!(first(metric), "bake", "{metric}");
+    }
+}
+
+#[test]
+fn top_and_filter_choose_rows() {
+    let place = in_the_kitchen();
+    let count = |options: &str| {
+        let report = place.json(&format!("report kitchen.hw --at peak {options}"));
+        report["sites"].as_array().unwrap().len()
+    };
+    assert_eq!(count("--top 1"), 1);
+    assert_eq!(count("--top 0"), 2);
+    assert_eq!(count("--filter ^ch"), 1);
+    assert_eq!(count("--filter cook"), 2);
+    assert_eq!(count("--filter /bin/kitchen"), 2);
+    assert_eq!(count("--filter nobody"), 0);
+    place.highwater("report kitchen.hw --at peak --top 1").stdout_has(&["1 more site with 500 B live"]);
+    place.highwater("report kitchen.hw --filter nobody").stdout_has(&["Nothing matches 'nobody'."]);
+}
+
+#[test]
+fn the_text_of_a_report_has_head_table_and_callers() {
+    let text = in_the_kitchen().highwater("report kitchen.hw --at peak").stdout;
+    let expected = "\
+program    kitchen (pid 7 on home)
+recorded   9 events in 10.00s
+peak       5.4 KiB at 4.00s
+live       5.4 KiB in 3 blocks at peak (4.00s)
+allocated  5.4 KiB in 3 allocations
+
+share     live  blocks  site
+90.9%  4.9 KiB       2  bake  src/bake.rs:1
+                          ← cook  src/cook.rs:2
+                          ← main  src/main.rs:3
+ 9.1%    500 B       1  chop  src/chop.rs:1
+                          ← cook  src/cook.rs:2
+                          ← main  src/main.rs:3
+";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn a_report_of_nothing_live_points_at_the_peak() {
+    let place = Place::new();
+    let mut story = kitchen();
+    story.push(json!({"event": "deallocate", "address": "0x4000", "thread": 2, "time_ns": 11_000_000_000u64}));
+    place.import("clean.hw", &story);
+    place.highwater("report clean.hw").stdout_has(&[
+        "peak       5.4 KiB at 4.00s",
+        "Nothing is live at end.",
+        "'--at peak'",
+    ]);
+    place.highwater("leaks clean.hw").stdout_has(&["no leaks"]);
+    assert_eq!(place.json("leaks clean.hw")["sites"], json!([]));
+    place.highwater("report clean.hw --at start").stdout_has(&["Nothing had happened yet at start."]);
+}
+
+#[test]
+fn oddities_are_told_in_plain_words() {
+    let place = Place::new();
+    let mut story = kitchen();
+    story.push(json!({"event": "deallocate", "address": "0xdead", "time_ns": 11_000_000_000u64}));
+    place.import("odd.hw", &story);
+    place.highwater("report odd.hw").stdout_has(&["Oddities:\n  1  frees of addresses where nothing was live"]);
+    assert_eq!(place.json("report odd.hw")["anomalies"]["unmatched_frees"], 1);
+    let clean = in_the_kitchen().highwater("report kitchen.hw").stdout;
+    assert!(!clean.contains("Oddities"), "{clean}");
+}
+
+#[test]
+fn figures_of_a_sampled_source_are_marked_as_estimates() {
+    let place = Place::new();
+    let mut story = kitchen();
+    story[0]["sample_rate"] = json!(512 * 1024);
+    place.import("sampled.hw", &story);
+    let run = place.highwater("report sampled.hw");
+    run.stdout_has(&["~800 B in ~1 block", "figures are estimates: one sample for each 512.0 KiB", "4 samples"]);
+    assert_eq!(place.json("report sampled.hw")["source"]["sample_rate"], 512 * 1024);
+}
+
+#[test]
+fn leaks_are_live_at_the_end_with_their_age() {
+    let place = in_the_kitchen();
+    let leaks = place.json("leaks kitchen.hw");
+    let sites = leaks["sites"].as_array().unwrap();
+    assert_eq!(sites.len(), 1);
+    assert_eq!(sites[0]["stack"][0]["function"], "chop");
+    assert_eq!((&sites[0]["live_bytes"], &sites[0]["live_blocks"]), (&json!(800), &json!(1)));
+    assert_eq!(sites[0]["oldest_at_ns"], 2_000_000_000u64);
+    assert_eq!(sites[0]["oldest_age_ns"], 8_000_000_000u64);
+    place.highwater("leaks kitchen.hw").stdout_has(&["100.0%  800 B       1   8.00s  chop  src/chop.rs:1"]);
+}
+
+#[test]
+fn diff_between_a_mark_and_the_end_tells_what_went_and_grew() {
+    let place = in_the_kitchen();
+    let diff = place.json("diff kitchen.hw@mark:loaded kitchen.hw");
+    assert_eq!((&diff["live_bytes_delta"], &diff["live_blocks_delta"]), (&json!(-700), &json!(-1)));
+    let rows: Vec<(&Value, &Value, &Value)> = diff["sites"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (&row["stack"][0]["function"], &row["change"], &row["live_bytes_delta"]))
+        .collect();
+    assert_eq!(rows, [(&json!("bake"), &json!("went"), &json!(-1000)), (&json!("chop"), &json!("grew"), &json!(300))]);
+    assert_eq!(diff["before"]["when"], "mark:loaded");
+
+    let text = place.highwater("diff kitchen.hw@mark:loaded kitchen.hw");
+    text.stdout_has(&["change  -700 B, -1 blocks", "-1000 B", "went  bake", "+300 B", "grew  chop"]);
+    let by_thread = place.json("diff kitchen.hw@start kitchen.hw@peak --by thread");
+    assert_eq!(by_thread["threads"][0]["live_bytes_delta"], 5000);
+    place.highwater("diff kitchen.hw kitchen.hw").stdout_has(&["Nothing changed."]);
+}
+
+#[test]
+fn diff_compares_two_files_and_one_whose_name_has_an_at_sign() {
+    let place = in_the_kitchen();
+    let longer: Vec<Value> = kitchen()
+        .into_iter()
+        .chain([json!({"event": "allocate", "address": "0x9000", "size": 50, "time_ns": 12_000_000_000u64, "stack": ["wash"]})])
+        .collect();
+    place.import("me@peak", &longer);
+    let diff = place.json("diff kitchen.hw me@peak");
+    assert_eq!(diff["live_bytes_delta"], 50, "a file named me@peak, not the peak of a file named me");
+    assert_eq!(diff["sites"][0]["change"], "came");
+    assert_eq!(place.json("diff kitchen.hw me@peak@peak")["live_bytes_delta"], 5500 - 800);
+}
+
+#[test]
+fn the_timeline_has_points_marks_and_gauges() {
+    let place = in_the_kitchen();
+    let timeline = place.json("timeline kitchen.hw --points 10");
+    let points = timeline["points"].as_array().unwrap();
+    let highest = points.iter().map(|point| point["highest_bytes"].as_u64().unwrap()).max();
+    assert_eq!(highest, Some(5500));
+    assert_eq!(points.last().unwrap()["live_bytes"], 800);
+    assert_eq!(
+        timeline["marks"],
+        json!([
+            {"time_ns": 3_000_000_000u64, "name": "loaded"},
+            {"time_ns": 8_000_000_000u64, "name": "all done"},
+        ])
+    );
+    assert_eq!(timeline["gauges"][0]["value"], 4096);
+}
+
+#[test]
+fn the_chart_shows_peak_marks_and_axes_within_its_width() {
+    let run = in_the_kitchen().highwater("timeline kitchen.hw --width 60 --height 6");
+    run.stdout_has(&[
+        "▼ peak 5.4 KiB at 4.00s",
+        "5.4 KiB ┤",
+        "0 B └",
+        "10.00s",
+        "a  3.00s  loaded",
+        "b  8.00s  all done",
+    ]);
+    let too_wide = run.stdout.lines().find(|line| line.chars().count() > 60);
+    assert_eq!(too_wide, None);
+    let axis = run.stdout.lines().find(|line| line.contains("0 B └")).unwrap();
+    let column_of = |sign| axis.chars().position(|c| c == sign).unwrap() as f64;
+    let (start, width) = (column_of('└') + 1.0, 60.0 - column_of('└') - 1.0);
+    assert!((column_of('a') - start - 0.3 * width).abs() <= 1.0, "{axis}");
+    assert!((column_of('b') - start - 0.8 * width).abs() <= 1.0, "{axis}");
+}
+
+#[test]
+fn info_tells_what_the_file_is() {
+    let place = in_the_kitchen();
+    let info = place.json("info kitchen.hw");
+    assert_eq!((&info["file"]["kind"], &info["file"]["events"]), (&json!("recording"), &json!(9)));
+    assert_eq!(info["file"]["complete"], true);
+    let length = std::fs::metadata(place.file("kitchen.hw")).unwrap().len();
+    assert_eq!(info["file"]["bytes"], length);
+    assert_eq!(info["file"]["bytes_per_event"], length as f64 / 9.0);
+    assert_eq!(info["marks"][1]["name"], "all done");
+    assert_eq!(info["gauges"], json!([{"name": "rss", "readings": 1, "last": 4096, "highest": 4096}]));
+    assert_eq!(info["modules"][0]["path"], "/bin/kitchen");
+    assert_eq!(info["damage"], json!([]));
+    place.highwater("info kitchen.hw").stdout_has(&["Highwater recording, format", "complete", "9, ", "loaded", "rss"]);
+}
+
+#[test]
+fn a_sound_file_passes_the_check() {
+    let place = in_the_kitchen();
+    place.highwater("check kitchen.hw").stdout_has(&["kitchen.hw: sound (9 events"]);
+    let check = place.json("check kitchen.hw");
+    assert_eq!((&check["sound"], &check["violations"], &check["events"]), (&json!(true), &json!([]), &json!(9)));
+}
+
+#[test]
+fn event_lines_are_read_like_a_recording_from_a_file_and_from_a_pipe() {
+    let place = in_the_kitchen();
+    let lines = as_lines(&kitchen());
+    place.write("named_like_nothing", &lines);
+    let from_recording = place.json("report kitchen.hw --at peak");
+    assert_eq!(place.json("report named_like_nothing --at peak"), from_recording);
+    let piped = place.run_with_input("report - --at peak --json", lines.as_bytes());
+    assert_eq!(serde_json::from_str::<Value>(&piped.stdout).unwrap(), from_recording);
+    let recording = std::fs::read(place.file("kitchen.hw")).unwrap();
+    let piped = place.run_with_input("report - --at peak --json", &recording);
+    assert_eq!(serde_json::from_str::<Value>(&piped.stdout).unwrap(), from_recording);
+
+    let info = place.json("info named_like_nothing");
+    assert_eq!((&info["file"]["kind"], &info["file"]["bytes"]), (&json!("event_lines"), &json!(lines.len())));
+}

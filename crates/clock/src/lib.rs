@@ -1,0 +1,146 @@
+//! A clock for stamping events: nanoseconds since it was first asked, in an order that all threads agree on.
+//!
+//! `Instant::now` costs 26 ns where reading the time-stamp counter behind a load fence costs 19, and recording an event may take 30 in all.
+//! The counter is used only where it can be trusted: on x86-64, when the kernel itself keeps time by it
+//! (which it does only after checking that it ticks evenly and equally on all processors). Elsewhere the clock is
+//! `Instant`.
+//!
+//! Order: if one thread stamps something and then hands it to another thread, which stamps it again, the second stamp is not smaller.
+//! The fence sees to that: without it the processor may read the counter before it has read what was handed over.
+//!
+//! ```
+//! let before = highwater_clock::now_ns();
+//! let after = std::thread::spawn(highwater_clock::now_ns).join().unwrap();
+//! assert!(before <= after);
+//! ```
+
+use std::sync::OnceLock;
+use std::time::Instant;
+
+/// How the clock tells the time.
+#[derive(Clone, Copy, Debug)]
+enum Clock {
+    /// By the counter: its value at the start, and nanoseconds per tick times 2^32.
+    Counter { start: u64, scale: u64 },
+    /// By the system.
+    System { start: Instant },
+}
+
+static CLOCK: OnceLock<Clock> = OnceLock::new();
+
+/// Nanoseconds since the first call in this process.
+#[inline]
+pub fn now_ns() -> u64 {
+    match CLOCK.get_or_init(Clock::start) {
+        Clock::Counter { start, scale } => {
+            let ticks = counter::read().saturating_sub(*start);
+            ((u128::from(ticks) * u128::from(*scale)) >> 32) as u64
+        }
+        Clock::System { start } => start.elapsed().as_nanos() as u64,
+    }
+}
+
+impl Clock {
+    fn start() -> Self {
+        if counter::is_trusted()
+            && let Some(scale) = measured_scale()
+        {
+            return Self::Counter { start: counter::read(), scale };
+        }
+        Self::System { start: Instant::now() }
+    }
+}
+
+/// Nanoseconds per tick times 2^32, measured against the system's clock for two milliseconds: good to about 30 parts in
+/// a million, a tenth of a second in an hour. `None` if the counter makes no sense.
+fn measured_scale() -> Option<u64> {
+    const MEASURED_NS: u64 = 2_000_000;
+    let (first_time, first_ticks) = simultaneous();
+    let (time, ticks) = loop {
+        let (time, ticks) = simultaneous();
+        let elapsed = time.duration_since(first_time).as_nanos() as u64;
+        if elapsed >= MEASURED_NS {
+            break (elapsed, ticks);
+        }
+        std::hint::spin_loop();
+    };
+    let ticks = ticks.checked_sub(first_ticks).filter(|&ticks| ticks > 0)?;
+    let scale = (u128::from(time) << 32) / u128::from(ticks);
+    // Between 0.1 and 10 ns a tick.
+    u64::try_from(scale).ok().filter(|scale| ((1 << 32) / 10..(10 << 32)).contains(scale))
+}
+
+/// Both clocks at one moment: the closest of a few tries, since the thread may be interrupted between the two.
+fn simultaneous() -> (Instant, u64) {
+    let attempt = || {
+        let before = counter::read();
+        let time = Instant::now();
+        let after = counter::read();
+        (after - before.min(after), time, before + (after - before.min(after)) / 2)
+    };
+    let (_, time, ticks) = (0..5).map(|_| attempt()).min_by_key(|(width, ..)| *width).unwrap_or_else(attempt);
+    (time, ticks)
+}
+
+#[cfg(target_arch = "x86_64")]
+mod counter {
+    use std::arch::x86_64::{_mm_lfence, _rdtsc};
+
+    /// The kernel keeps time by the counter only if it is constant, never stops and agrees between processors.
+    pub fn is_trusted() -> bool {
+        const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+        std::fs::read_to_string(SOURCE).is_ok_and(|name| name.trim() == "tsc")
+    }
+
+    #[inline]
+    pub fn read() -> u64 {
+        // SAFETY: both instructions are part of every x86-64 processor and touch no memory.
+        unsafe {
+            _mm_lfence();
+            _rdtsc()
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod counter {
+    pub fn is_trusted() -> bool {
+        false
+    }
+
+    pub fn read() -> u64 {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    #[test]
+    fn stamps_handed_between_threads_never_run_backwards() {
+        let handed = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..20_000 {
+                        let before = handed.load(Ordering::Acquire);
+                        let now = now_ns();
+                        assert!(now >= before, "{now} after {before}");
+                        handed.fetch_max(now, Ordering::AcqRel);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn agrees_with_the_system_clock() {
+        let (start, mine) = (Instant::now(), now_ns());
+        std::thread::sleep(Duration::from_millis(50));
+        let (system, own) = (start.elapsed().as_nanos() as f64, (now_ns() - mine) as f64);
+        assert!((own / system - 1.0).abs() < 0.01, "{own} against {system}");
+    }
+}

@@ -1,0 +1,108 @@
+//! The fields of a line or a frame, by name and kind.
+
+use super::fault::{Expected, Fault};
+use super::scan::{self, Json, NotJson};
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// The members of a JSON object. `null` says the same as leaving a field out; of a name given twice the last counts.
+#[derive(Debug)]
+pub(super) struct Fields<'a>(Vec<(Cow<'a, str>, Json<'a>)>);
+
+/// The only field whose value may be nested, and which is read later, if at all.
+const NESTED: &str = "stack";
+
+impl<'a> Fields<'a> {
+    pub(super) fn parse(text: &'a str) -> Result<Self, NotJson> {
+        let members = scan::object(text)?;
+        for (name, value) in &members {
+            if let (Json::List(text) | Json::Object(text), true) = (value, name != NESTED)
+                && serde_json::from_str::<Value>(text).is_err()
+            {
+                return Err(NotJson);
+            }
+        }
+        Ok(Self(members))
+    }
+
+    fn get(&self, name: &str) -> Option<&Json<'a>> {
+        self.0.iter().rfind(|(known, _)| known == name).map(|(_, value)| value).filter(|value| **value != Json::Null)
+    }
+
+    pub(super) fn number(&self, name: &'static str) -> Result<Option<u64>, Fault> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Json::Number(text)) => whole_number(name, text).map(Some),
+            Some(_) => Err(Fault::Not(name, Expected::Number)),
+        }
+    }
+
+    pub(super) fn required_number(&self, name: &'static str) -> Result<u64, Fault> {
+        self.number(name)?.ok_or(Fault::Missing(name))
+    }
+
+    /// A number, or a text in hex.
+    pub(super) fn address(&self, name: &'static str) -> Result<Option<u64>, Fault> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Json::Number(text)) => whole_number(name, text).map(Some),
+            Some(Json::Text(text)) => hex_number(name, text).map(Some),
+            Some(_) => Err(Fault::Not(name, Expected::Address)),
+        }
+    }
+
+    pub(super) fn required_address(&self, name: &'static str) -> Result<u64, Fault> {
+        self.address(name)?.ok_or(Fault::Missing(name))
+    }
+
+    /// A text, empty where it is not there.
+    pub(super) fn text(&self, name: &'static str) -> Result<&str, Fault> {
+        match self.get(name) {
+            None => Ok(""),
+            Some(Json::Text(text)) => Ok(text),
+            Some(_) => Err(Fault::Not(name, Expected::Text)),
+        }
+    }
+
+    pub(super) fn required_text(&self, name: &'static str) -> Result<&str, Fault> {
+        self.get(name).ok_or(Fault::Missing(name))?;
+        self.text(name)
+    }
+
+    /// False where it is not there.
+    pub(super) fn truth(&self, name: &'static str) -> Result<bool, Fault> {
+        match self.get(name) {
+            None => Ok(false),
+            Some(Json::Truth(truth)) => Ok(*truth),
+            Some(_) => Err(Fault::Not(name, Expected::Truth)),
+        }
+    }
+
+    /// The text of the stack's list, unread.
+    pub(super) fn stack_text(&self) -> Result<Option<&'a str>, Fault> {
+        match self.get(NESTED) {
+            None => Ok(None),
+            Some(Json::List(text)) => Ok(Some(text)),
+            Some(_) => Err(Fault::Not(NESTED, Expected::Frames)),
+        }
+    }
+}
+
+/// `text` is a JSON number.
+fn whole_number(name: &'static str, text: &str) -> Result<u64, Fault> {
+    if text.starts_with('-') {
+        Err(Fault::Negative(name))
+    } else if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        Err(Fault::Fractional(name))
+    } else {
+        text.parse().map_err(|_| Fault::TooLarge(name))
+    }
+}
+
+fn hex_number(name: &'static str, text: &str) -> Result<u64, Fault> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or_default();
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(Fault::Not(name, Expected::Address));
+    }
+    u64::from_str_radix(digits, 16).map_err(|_| Fault::TooLarge(name))
+}

@@ -1,0 +1,63 @@
+//! Lines of bounded length.
+
+use std::io::{self, BufRead, Read};
+
+/// The longest line that is read. A longer one is skipped without being held in memory.
+pub const MAX_LINE_BYTES: usize = 1 << 20;
+
+/// The line-wise reader.
+#[derive(Debug)]
+pub(super) struct Lines<R> {
+    input: R,
+    buffer: Vec<u8>,
+    number: u64,
+    failed: bool,
+}
+
+pub(super) enum RawLine<'a> {
+    /// Its bytes, without the line end.
+    Bytes(&'a [u8]),
+    TooLong,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(super) fn new(input: R) -> Self {
+        Self { input, buffer: Vec::new(), number: 0, failed: false }
+    }
+
+    /// The number of the line given last, counted from 1.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The next line; `None` at the end of the input and after it failed.
+    pub(super) fn next(&mut self) -> Option<io::Result<RawLine<'_>>> {
+        if self.failed {
+            return None;
+        }
+        match self.fill() {
+            Ok(false) => None,
+            Ok(true) => {
+                self.number += 1;
+                let line = self.buffer.strip_suffix(b"\n").unwrap_or(&self.buffer);
+                let is_too_long = line.len() > MAX_LINE_BYTES;
+                Some(Ok(if is_too_long { RawLine::TooLong } else { RawLine::Bytes(line) }))
+            }
+            Err(error) => {
+                self.failed = true;
+                Some(Err(error))
+            }
+        }
+    }
+
+    /// Reads a line, or as much of it as shows that it is too long. False at the end.
+    fn fill(&mut self) -> io::Result<bool> {
+        self.buffer.clear();
+        let limit = MAX_LINE_BYTES as u64 + 1;
+        let read = self.input.by_ref().take(limit).read_until(b'\n', &mut self.buffer)?;
+        if read as u64 == limit && !self.buffer.ends_with(b"\n") {
+            self.input.skip_until(b'\n')?;
+        }
+        Ok(read > 0)
+    }
+}

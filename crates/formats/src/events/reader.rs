@@ -1,0 +1,459 @@
+//! Reading event lines.
+
+use super::fault::{BadLine, Expected, Fault, ReadError};
+use super::fields::Fields;
+use super::lines::{Lines, RawLine};
+use super::scan::NotJson;
+use super::sniff::{BYTE_ORDER_MARK, is_skipped};
+use super::stack_texts::{BadStack, StackTexts};
+use highwater_model::{Catalog, Event, EventKind, Nanos, Placement, Source, SourceKind, StackId, Tag, TagId, ThreadId};
+use std::io::BufRead;
+
+/// What a line said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// Something happened.
+    Event(Event),
+    /// A thread got a name; the catalog has it.
+    ThreadName(ThreadId),
+    /// The source was described; [`Reader::source`] has it.
+    Source,
+}
+
+/// Reads lines one at a time; holds one line and the texts of the stacks seen, never the input.
+#[derive(Debug)]
+pub struct Reader<R> {
+    lines: Lines<R>,
+    memory: Memory,
+}
+
+/// What one line leaves behind for the next.
+#[derive(Debug)]
+struct Memory {
+    stacks: StackTexts,
+    source: Source,
+    time: Nanos,
+}
+
+/// Why a line's content was refused; what is wrong with the JSON is found out only when someone must be told.
+enum Refusal {
+    NotJson,
+    Fault(Fault),
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<NotJson> for Refusal {
+    fn from(NotJson: NotJson) -> Self {
+        Self::NotJson
+    }
+}
+
+impl From<BadStack> for Refusal {
+    fn from(bad: BadStack) -> Self {
+        match bad {
+            BadStack::NotJson => Self::NotJson,
+            BadStack::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl<R: BufRead> Reader<R> {
+    /// Reads from the beginning of `input`.
+    pub fn new(input: R) -> Self {
+        let source = Source { kind: SourceKind::Events, ..Source::default() };
+        Self { lines: Lines::new(input), memory: Memory { stacks: StackTexts::default(), source, time: Nanos(0) } }
+    }
+
+    /// What is known of the source so far. Its duration is the latest time read.
+    pub fn source(&self) -> &Source {
+        &self.memory.source
+    }
+
+    /// The number of the line read last, counted from 1; 0 before the first.
+    pub fn line_number(&self) -> u64 {
+        self.lines.number()
+    }
+
+    /// The next line that is neither empty nor a comment; `None` at the end.
+    ///
+    /// After a [`ReadError::Bad`] reading goes on with the line behind it. Every call must be given the same catalog:
+    /// it is where the handles in the events point.
+    pub fn next(&mut self, catalog: &mut Catalog) -> Option<Result<Line, ReadError>> {
+        loop {
+            let is_first = self.lines.number() == 0;
+            let bytes = match self.lines.next()? {
+                Ok(RawLine::Bytes(bytes)) => bytes,
+                Ok(RawLine::TooLong) => return Some(Err(bad(self.lines.number(), Fault::TooLong))),
+                Err(error) => return Some(Err(ReadError::Io(error))),
+            };
+            let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).filter(|_| is_first).unwrap_or(bytes).trim_ascii();
+            if !is_skipped(bytes) {
+                let outcome = self.memory.read(bytes, catalog);
+                return Some(outcome.map_err(|why| bad(self.lines.number(), why)));
+            }
+        }
+    }
+}
+
+#[cold]
+fn bad(line: u64, why: Fault) -> ReadError {
+    ReadError::Bad(BadLine { line, why })
+}
+
+impl Memory {
+    fn read(&mut self, bytes: &[u8], catalog: &mut Catalog) -> Result<Line, Fault> {
+        let text = std::str::from_utf8(bytes).map_err(|_| Fault::NotUtf8)?;
+        if !text.starts_with('{') {
+            return Err(Fault::NotAnObject);
+        }
+        self.understand(text, catalog).map_err(|refusal| match refusal {
+            Refusal::Fault(fault) => fault,
+            Refusal::NotJson => explain_not_json(text),
+        })
+    }
+
+    fn understand(&mut self, text: &str, catalog: &mut Catalog) -> Result<Line, Refusal> {
+        let fields = Fields::parse(text)?;
+        let time = fields.number("time_ns")?.map_or(self.time, Nanos);
+        let thread = ThreadId(fields.number("thread")?.unwrap_or(0));
+        let line = match fields.required_text("event")? {
+            "allocate" | "alloc" => EventKind::Allocate(self.placement(&fields, catalog)?).into(),
+            "deallocate" | "dealloc" | "free" => deallocation(&fields)?.into(),
+            "reallocate" | "realloc" => {
+                let old_address = fields.required_address("old_address")?;
+                let claimed_old_size = fields.number("old_size")?;
+                let new = self.placement(&fields, catalog)?;
+                EventKind::Reallocate { old_address, claimed_old_size, new }.into()
+            }
+            "mark" => EventKind::Mark { name: catalog.strings.intern(fields.required_text("name")?) }.into(),
+            "gauge" => {
+                let value = fields.required_number("value")?;
+                EventKind::Gauge { name: catalog.strings.intern(fields.required_text("name")?), value }.into()
+            }
+            "dropped" => EventKind::Dropped { count: fields.required_number("count")? }.into(),
+            "thread" => {
+                fields.required_number("thread")?;
+                catalog.name_thread(thread, fields.required_text("name")?);
+                Said::ThreadName
+            }
+            "source" => {
+                self.describe_source(&fields)?;
+                Said::Source
+            }
+            unknown => return Err(Fault::UnknownEvent(unknown.to_owned()).into()),
+        };
+        self.time = time;
+        self.source.duration = self.source.duration.max(time);
+        Ok(match line {
+            Said::Event(kind) => Line::Event(Event { time, thread, kind }),
+            Said::ThreadName => Line::ThreadName(thread),
+            Said::Source => Line::Source,
+        })
+    }
+
+    fn placement(&mut self, fields: &Fields<'_>, catalog: &mut Catalog) -> Result<Placement, Refusal> {
+        let (address, size) = (fields.required_address("address")?, fields.required_number("size")?);
+        let (variable, type_name) = (fields.text("variable")?, fields.text("type")?);
+        let stack = match fields.stack_text()? {
+            Some(text) => self.stacks.stack(text, catalog)?,
+            None => StackId::UNKNOWN,
+        };
+        let tag = if variable.is_empty() && type_name.is_empty() {
+            TagId::NONE
+        } else {
+            let (variable, type_name) = (catalog.strings.intern(variable), catalog.strings.intern(type_name));
+            catalog.intern_tag(Tag { variable, type_name })
+        };
+        Ok(Placement { address, size, stack, tag })
+    }
+
+    /// Takes over what the line says and keeps what it does not mention.
+    fn describe_source(&mut self, fields: &Fields<'_>) -> Result<(), Fault> {
+        let mut source = self.source.clone();
+        let said = |text: &str, before: String| if text.is_empty() { before } else { text.to_owned() };
+        source.program = said(fields.text("program")?, source.program);
+        source.host = said(fields.text("host")?, source.host);
+        source.pid = fields.number("pid")?.unwrap_or(source.pid);
+        source.start_unix_ns = fields.number("start_unix_ns")?.unwrap_or(source.start_unix_ns);
+        source.sample_rate = match fields.number("sample_rate")? {
+            Some(0) => return Err(Fault::Not("sample_rate", Expected::PositiveNumber)),
+            rate => rate.or(source.sample_rate),
+        };
+        self.source = source;
+        Ok(())
+    }
+}
+
+enum Said {
+    Event(EventKind),
+    ThreadName,
+    Source,
+}
+
+impl From<EventKind> for Said {
+    fn from(kind: EventKind) -> Self {
+        Self::Event(kind)
+    }
+}
+
+fn deallocation(fields: &Fields<'_>) -> Result<EventKind, Fault> {
+    let (address, claimed_size) = (fields.required_address("address")?, fields.number("size")?);
+    Ok(EventKind::Deallocate { address, claimed_size })
+}
+
+/// `serde_json` explains better than the scanner, which is made to be fast.
+#[cold]
+fn explain_not_json(text: &str) -> Fault {
+    match serde_json::from_str::<serde_json::Value>(text) {
+        Ok(_) => Fault::NotJson { column: 0, problem: "not understood".to_owned() },
+        Err(error) => {
+            let message = error.to_string();
+            let problem = message.split(" at line ").next().unwrap_or_default().to_owned();
+            Fault::NotJson { column: error.column(), problem }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lines::MAX_LINE_BYTES;
+    use super::*;
+    use highwater_model::FrameText;
+    use std::io::{self, BufReader, Read};
+
+    /// What the lines said, errors as texts, and what the reader knows in the end.
+    fn read(input: &[u8]) -> (Vec<Result<Line, String>>, Catalog, Source) {
+        let (mut catalog, mut reader) = (Catalog::default(), Reader::new(input));
+        let mut lines = Vec::new();
+        while let Some(line) = reader.next(&mut catalog) {
+            lines.push(line.map_err(|error| error.to_string()));
+        }
+        (lines, catalog, reader.source().clone())
+    }
+
+    fn only_event(line: &str) -> (Event, Catalog) {
+        let (lines, catalog, _) = read(line.as_bytes());
+        match lines.as_slice() {
+            [Ok(Line::Event(event))] => (*event, catalog),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    fn only_error(line: &str) -> String {
+        match read(line.as_bytes()).0.as_slice() {
+            [Err(error)] => error.clone(),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_lines_shown_in_the_documentation_are_good() {
+        let documentation = include_str!("../../../../docs/events.md");
+        let shown: Vec<&str> = documentation.lines().filter(|line| line.starts_with("{\"event\"")).collect();
+        assert_eq!(shown.len(), 6);
+        let (lines, ..) = read(shown.join("\n").as_bytes());
+        assert!(lines.iter().all(Result::is_ok), "{lines:?}");
+    }
+
+    #[test]
+    fn an_allocation_with_everything() {
+        let (event, catalog) = only_event(
+            r#"{"event":"allocate","address":"0x7F00","size":64,"thread":7,"time_ns":123,"variable":"buf",
+                "type":"Vec<u8>","stack":["push",{"function":"main","file":"a.rs","line":3,"module":"app",
+                "address":"0x40","inlined":true}],"colour":{"extra":[]}}"#
+                .replace('\n', " ")
+                .as_str(),
+        );
+        assert_eq!((event.time, event.thread), (Nanos(123), ThreadId(7)));
+        let EventKind::Allocate(place) = event.kind else { panic!("{event:?}") };
+        assert_eq!((place.address, place.size), (0x7f00, 64));
+        let frames: Vec<FrameText<'_>> = catalog.frame_texts(place.stack).collect();
+        let main = FrameText { function: "main", file: "a.rs", line: 3, module: "app", address: 0x40, inlined: true };
+        assert_eq!(frames, [FrameText { function: "push", ..FrameText::default() }, main]);
+        let tag = catalog.tag(place.tag);
+        assert_eq!((catalog.strings.get(tag.variable), catalog.strings.get(tag.type_name)), ("buf", "Vec<u8>"));
+    }
+
+    #[test]
+    fn every_kind_of_event_and_its_short_names() {
+        for (names, rest, kind) in [
+            (&["allocate", "alloc"][..], r#""address":5,"size":0"#, EventKind::Allocate(at_5(0))),
+            (
+                &["deallocate", "dealloc", "free"],
+                r#""address":5,"size":9,"stack":["ignored"]"#,
+                EventKind::Deallocate { address: 5, claimed_size: Some(9) },
+            ),
+            (&["free"], r#""address":5,"size":null"#, EventKind::Deallocate { address: 5, claimed_size: None }),
+            (
+                &["reallocate", "realloc"],
+                r#""old_address":4,"old_size":1,"address":5,"size":2"#,
+                EventKind::Reallocate { old_address: 4, claimed_old_size: Some(1), new: at_5(2) },
+            ),
+            (&["dropped"], r#""count":3"#, EventKind::Dropped { count: 3 }),
+        ] {
+            for name in names {
+                assert_eq!(only_event(&format!(r#"{{"event":"{name}",{rest}}}"#)).0.kind, kind);
+            }
+        }
+        let (event, catalog) = only_event(r#"{"event":"gauge","name":"rss","value":18446744073709551615}"#);
+        let EventKind::Gauge { name, value: u64::MAX } = event.kind else { panic!("{event:?}") };
+        assert_eq!(catalog.strings.get(name), "rss");
+        let (event, catalog) = only_event(r#"{"event":"mark","name":"after \"load\""}"#);
+        let EventKind::Mark { name } = event.kind else { panic!("{event:?}") };
+        assert_eq!(catalog.strings.get(name), "after \"load\"");
+    }
+
+    fn at_5(size: u64) -> Placement {
+        Placement { address: 5, size, ..Placement::default() }
+    }
+
+    #[test]
+    fn a_missing_time_is_the_previous_one_and_bad_lines_leave_no_trace() {
+        let input = concat!(
+            "\u{feff}{\"event\":\"free\",\"address\":1}\r\n",
+            "# a comment\n\n   \n",
+            "{\"event\":\"free\",\"address\":1,\"time_ns\":50}\n",
+            "{\"event\":\"free\",\"address\":-1,\"time_ns\":99}\n",
+            "{\"event\":\"free\",\"address\":1}\n",
+            "{\"event\":\"free\",\"address\":1,\"time_ns\":20}",
+        );
+        let (lines, _, source) = read(input.as_bytes());
+        let times: Vec<Result<u64, &str>> = lines
+            .iter()
+            .map(|line| match line {
+                Ok(Line::Event(event)) => Ok(event.time.0),
+                Ok(other) => panic!("{other:?}"),
+                Err(error) => Err(error.as_str()),
+            })
+            .collect();
+        let negative = "line 6: \"address\" must not be negative";
+        assert_eq!(times, [Ok(0), Ok(50), Err(negative), Ok(50), Ok(20)]);
+        assert_eq!(source.duration, Nanos(50));
+    }
+
+    #[test]
+    fn threads_and_the_source_are_described() {
+        let (lines, catalog, source) = read(
+            br#"{"event":"thread","thread":7,"name":"worker"}
+                {"event":"source","program":"app","pid":3,"host":"h","start_unix_ns":9,"sample_rate":4096}
+                {"event":"source","pid":4}"#,
+        );
+        assert_eq!(lines, [Ok(Line::ThreadName(ThreadId(7))), Ok(Line::Source), Ok(Line::Source)]);
+        assert_eq!(catalog.thread_name(ThreadId(7)), "worker");
+        let expected = Source {
+            kind: SourceKind::Events,
+            program: "app".to_owned(),
+            pid: 4,
+            host: "h".to_owned(),
+            start_unix_ns: 9,
+            duration: Nanos(0),
+            sample_rate: Some(4096),
+        };
+        assert_eq!(source, expected);
+    }
+
+    #[test]
+    fn bad_lines_say_what_is_wrong() {
+        for (line, why) in [
+            (r#"{"event":"allocate","address":1}"#, "\"size\" is missing"),
+            (r#"{"event":"allocate","size":1}"#, "\"address\" is missing"),
+            (r#"{"size":1}"#, "\"event\" is missing"),
+            (r#"{"event":"explode"}"#, "\"explode\" is not a known event"),
+            (r#"{"event":3}"#, "\"event\" must be a text"),
+            (r#"{"event":"free","address":-1}"#, "\"address\" must not be negative"),
+            (
+                r#"{"event":"alloc","address":1,"size":1.5}"#,
+                "\"size\" must be a whole number, written without point or exponent",
+            ),
+            (
+                r#"{"event":"alloc","address":1,"size":1e3}"#,
+                "\"size\" must be a whole number, written without point or exponent",
+            ),
+            (r#"{"event":"alloc","address":1,"size":18446744073709551616}"#, "\"size\" is too large"),
+            (r#"{"event":"alloc","address":1,"size":"64"}"#, "\"size\" must be a number"),
+            (r#"{"event":"free","address":"7f00"}"#, "\"address\" must be a number or a text like \"0x7f00\""),
+            (r#"{"event":"free","address":"0x"}"#, "\"address\" must be a number or a text like \"0x7f00\""),
+            (r#"{"event":"free","address":"0x+1"}"#, "\"address\" must be a number or a text like \"0x7f00\""),
+            (r#"{"event":"free","address":"0x10000000000000000"}"#, "\"address\" is too large"),
+            (r#"{"event":"free","address":1,"thread":"main"}"#, "\"thread\" must be a number"),
+            (r#"{"event":"thread","name":"main"}"#, "\"thread\" is missing"),
+            (r#"{"event":"mark"}"#, "\"name\" is missing"),
+            (r#"{"event":"source","sample_rate":0}"#, "\"sample_rate\" must be a number above zero"),
+            (
+                r#"{"event":"alloc","address":1,"size":1,"stack":"main"}"#,
+                "\"stack\" must be a list of frames, innermost first",
+            ),
+            (
+                r#"{"event":"alloc","address":1,"size":1,"stack":["main",7]}"#,
+                "frame 1 of \"stack\": must be a function's name or an object",
+            ),
+            (
+                r#"{"event":"alloc","address":1,"size":1,"stack":[{"line":4294967296}]}"#,
+                "frame 0 of \"stack\": \"line\" is too large",
+            ),
+            (
+                r#"{"event":"alloc","address":1,"size":1,"stack":[{"inlined":"yes"}]}"#,
+                "frame 0 of \"stack\": \"inlined\" must be true or false",
+            ),
+            (
+                r#"{"event":"alloc","address":1,"size":1,"stack":["a" "b"]}"#,
+                "not JSON: expected `,` or `]` at column 52",
+            ),
+            (r#"{"event":"mark","name":"x","extra":[1,]}"#, "not JSON: trailing comma at column 39"),
+            (r#"{"event":"mark","name":"x"#, "not JSON: EOF while parsing a string at column 25"),
+            (r#"["event"]"#, "not a JSON object"),
+            ("allocate 64", "not a JSON object"),
+        ] {
+            assert_eq!(only_error(line), format!("line 1: {why}"), "{line}");
+        }
+    }
+
+    #[test]
+    fn reading_goes_on_after_lines_that_are_not_text_or_far_too_long() {
+        let mut input = b"{\"event\":\"mark\",\"name\":\"\xff\"}\n{\"event\":\"mark\",\"name\":\"".to_vec();
+        input.resize(input.len() + 3 * MAX_LINE_BYTES, b'x');
+        input.extend_from_slice(b"\"}\n{\"event\":\"free\",\"address\":1}\n");
+        let (lines, ..) = read(&input);
+        assert_eq!(lines[0], Err("line 1: not UTF-8".to_owned()));
+        assert_eq!(lines[1], Err("line 2: longer than 1048576 bytes".to_owned()));
+        assert!(matches!(lines[2], Ok(Line::Event(_))));
+        assert_eq!(lines.len(), 3);
+    }
+
+    #[test]
+    fn the_longest_line_is_still_read() {
+        let mut line = b"{\"event\":\"free\",\"address\":1}".to_vec();
+        line.resize(MAX_LINE_BYTES, b' ');
+        line.push(b'\n');
+        line.extend_from_within(..);
+        let (lines, ..) = read(&line);
+        assert!(matches!(lines[..], [Ok(_), Ok(_)]), "{lines:?}");
+    }
+
+    /// Gives one line, then fails.
+    struct Failing(bool);
+
+    impl Read for Failing {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            if std::mem::replace(&mut self.0, true) {
+                return Err(io::Error::other("unplugged"));
+            }
+            let line = b"{\"event\":\"free\",\"address\":1}\n";
+            buffer[..line.len()].copy_from_slice(line);
+            Ok(line.len())
+        }
+    }
+
+    #[test]
+    fn a_failing_input_is_reported_once_and_ends_the_reading() {
+        let (mut catalog, mut reader) = (Catalog::default(), Reader::new(BufReader::new(Failing(false))));
+        assert!(matches!(reader.next(&mut catalog), Some(Ok(Line::Event(_)))));
+        assert!(matches!(reader.next(&mut catalog), Some(Err(ReadError::Io(_)))));
+        assert!(reader.next(&mut catalog).is_none());
+    }
+}

@@ -1,0 +1,82 @@
+//! From the text of a stack to its handle, reading each text once.
+
+use super::fault::Fault;
+use super::fields::Fields;
+use super::scan::{self, Json, NotJson};
+use highwater_model::{Catalog, FrameText, StackId};
+use std::collections::HashMap;
+
+/// The stacks read so far, by their text. A program allocates in few places compared with how often it does.
+#[derive(Debug, Default)]
+pub(super) struct StackTexts {
+    known: HashMap<Box<str>, StackId>,
+    held_bytes: usize,
+}
+
+/// Beyond this much text everything is forgotten, which costs time but never a stack.
+const MAX_HELD_BYTES: usize = 64 << 20;
+
+/// A stack that could not be read.
+#[derive(Debug)]
+pub(super) enum BadStack {
+    NotJson,
+    Fault(Fault),
+}
+
+impl From<NotJson> for BadStack {
+    fn from(NotJson: NotJson) -> Self {
+        Self::NotJson
+    }
+}
+
+impl StackTexts {
+    pub(super) fn stack(&mut self, text: &str, catalog: &mut Catalog) -> Result<StackId, BadStack> {
+        if let Some(&stack) = self.known.get(text) {
+            return Ok(stack);
+        }
+        let stack = read_stack(text, catalog)?;
+        if self.held_bytes + text.len() > MAX_HELD_BYTES {
+            *self = Self::default();
+        }
+        self.held_bytes += text.len();
+        self.known.insert(text.into(), stack);
+        Ok(stack)
+    }
+}
+
+fn read_stack(text: &str, catalog: &mut Catalog) -> Result<StackId, BadStack> {
+    let elements = scan::list(text)?;
+    let mut objects = Vec::with_capacity(elements.len());
+    for (index, element) in elements.iter().enumerate() {
+        objects.push(match element {
+            Json::Text(_) => None,
+            Json::Object(text) => Some(Fields::parse(text)?),
+            _ => return Err(in_frame(index, Fault::NotAFrame)),
+        });
+    }
+    let mut frames = Vec::with_capacity(elements.len());
+    for (index, (element, object)) in elements.iter().zip(&objects).enumerate() {
+        frames.push(match (element, object) {
+            (_, Some(fields)) => frame(fields).map_err(|why| in_frame(index, why))?,
+            (Json::Text(function), None) => FrameText { function, ..FrameText::default() },
+            (_, None) => FrameText::default(),
+        });
+    }
+    Ok(catalog.intern_stack(&frames))
+}
+
+fn in_frame(index: usize, why: Fault) -> BadStack {
+    BadStack::Fault(Fault::Frame { index, why: Box::new(why) })
+}
+
+fn frame<'f>(fields: &'f Fields<'_>) -> Result<FrameText<'f>, Fault> {
+    let line = fields.number("line")?.unwrap_or(0);
+    Ok(FrameText {
+        function: fields.text("function")?,
+        file: fields.text("file")?,
+        line: u32::try_from(line).map_err(|_| Fault::TooLarge("line"))?,
+        module: fields.text("module")?,
+        address: fields.address("address")?.unwrap_or(0),
+        inlined: fields.truth("inlined")?,
+    })
+}

@@ -1,0 +1,58 @@
+//! The documents behind `--json`: the contract between Highwater and programs that read its answers.
+//!
+//! Every document has `"schema": 1`, `command`, `source` and `at_ns`; a name means the same wherever it occurs:
+//!
+//! | name | holds |
+//! |---|---|
+//! | `source` | `kind, program, pid, host, start, start_unix_ns, duration_ns, sample_rate` (`null` = exact) |
+//! | `totals` | figures, `peak_blocks, peak_at_ns, peak_bytes_inside_reallocation`; `estimate: true` when sampled |
+//! | `anomalies` | one counter for each [`Anomaly`](highwater_model::Anomaly), zeros included |
+//! | `threads[]` | `id, name` and figures |
+//! | `sites[]` | `stack[]` and figures |
+//! | `stack[]` | innermost first, `{function, file, line, module, inlined}`, and `address` where it is known |
+//! | `functions[]`, `files[]`, `modules[]` | `name`, figures where it is innermost, `inclusive` figures |
+//! | `types[]` | `type, allocations, allocated_bytes, drops, dropped_bytes, live_objects, live_bytes` |
+//!
+//! *Figures* are `allocations, frees, reallocations, reallocated_away, allocated_bytes, freed_bytes, live_blocks,
+//! live_bytes, peak_bytes, cross_thread_frees, temporary_allocations` (`totals` has no `reallocated_away`). What is not
+//! known is `null`. Addresses are texts in hex, since many languages cannot hold 64 bits in a number.
+
+mod comparison;
+mod course;
+mod document;
+mod figures;
+mod full;
+mod rows;
+mod source;
+mod stack;
+mod streamed;
+mod utc;
+
+pub use comparison::{comparison, delta};
+pub use course::{course, timeline};
+pub use document::{SCHEMA, document, head};
+pub use figures::{anomalies, figures, totals};
+pub use full::{block, write_full};
+pub use rows::{list_name, row, rows, threads, types};
+pub use source::source;
+pub use stack::{frame, stack};
+pub use streamed::DocumentWriter;
+
+use serde_json::Value;
+
+/// A text, `null` where it is empty: the catalog's word for "not known".
+fn known_text(text: &str) -> Value {
+    if text.is_empty() { Value::Null } else { text.into() }
+}
+
+fn hex(address: u64) -> Value {
+    format!("{address:#x}").into()
+}
+
+/// The members of an object made by `json!`.
+fn members(object: Value) -> serde_json::Map<String, Value> {
+    match object {
+        Value::Object(members) => members,
+        other => serde_json::Map::from_iter([("value".to_owned(), other)]),
+    }
+}

@@ -1,0 +1,134 @@
+//! Two snapshots compared.
+
+use super::{anomalies, head, list_name, rows::identity, source, totals};
+use highwater_model::diff::{Change, Delta};
+use highwater_model::groups::GroupBy;
+use highwater_model::{Figures, Snapshot};
+use serde_json::{Map, Value, json};
+
+/// A document about two snapshots: the head is the later one's, `before` and `after` hold `source`, `at_ns`, `totals`
+/// and `anomalies` of each, and the list named after `by` holds a [`delta`] for each row.
+pub fn comparison(command: &str, before: &Snapshot, after: &Snapshot, by: GroupBy, deltas: &[Delta]) -> Value {
+    let side = |snapshot: &Snapshot| {
+        json!({
+            "source": source(&snapshot.source),
+            "at_ns": snapshot.at.0,
+            "totals": totals(snapshot),
+            "anomalies": anomalies(snapshot.accounts.anomalies()),
+        })
+    };
+    let (old, new) = (&before.accounts.totals().figures, &after.accounts.totals().figures);
+    let mut members = head(command, after);
+    members.insert("before".to_owned(), side(before));
+    members.insert("after".to_owned(), side(after));
+    members.insert("live_bytes_delta".to_owned(), difference(old.live_bytes(), new.live_bytes()));
+    members.insert("live_blocks_delta".to_owned(), difference(old.live_blocks(), new.live_blocks()));
+    let deltas: Value = deltas.iter().map(|each| delta(before, after, by, each)).collect();
+    members.insert(list_name(by).to_owned(), deltas);
+    members.into()
+}
+
+/// One row of a comparison: what it is, its `change`, what was live `before` and is `after`, and by how much that
+/// differs.
+pub fn delta(before: &Snapshot, after: &Snapshot, by: GroupBy, delta: &Delta) -> Value {
+    let mut members = match (&delta.after, &delta.before) {
+        (Some((key, _)), _) => identity(&after.catalog, key),
+        (None, Some((key, _))) => identity(&before.catalog, key),
+        (None, None) => Map::new(),
+    };
+    // A type is called `type` wherever it occurs.
+    if by == GroupBy::Type
+        && let Some(name) = members.remove("name")
+    {
+        members.insert("type".to_owned(), name);
+    }
+    let (old, new) = (delta.before_figures(), delta.after_figures());
+    members.insert("change".to_owned(), change_name(delta.change()).into());
+    members.insert("before".to_owned(), live(&old));
+    members.insert("after".to_owned(), live(&new));
+    members.insert("live_bytes_delta".to_owned(), difference(old.live_bytes(), new.live_bytes()));
+    members.insert("live_blocks_delta".to_owned(), difference(old.live_blocks(), new.live_blocks()));
+    members.into()
+}
+
+fn live(figures: &Figures) -> Value {
+    json!({ "live_bytes": figures.live_bytes(), "live_blocks": figures.live_blocks() })
+}
+
+fn change_name(change: Change) -> &'static str {
+    match change {
+        Change::Came => "came",
+        Change::Went => "went",
+        Change::Grew => "grew",
+        Change::Shrank => "shrank",
+        Change::Same => "same",
+    }
+}
+
+/// `after − before`. A fall too deep for 64 signed bits becomes the deepest that fits.
+fn difference(before: u64, after: u64) -> Value {
+    match after.checked_sub(before) {
+        Some(rise) => rise.into(),
+        None => 0i64.saturating_sub_unsigned(before - after).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::parser;
+    use highwater_model::diff::diff_rows;
+
+    #[test]
+    fn a_row_says_how_it_changed() {
+        let mut scene = parser();
+        let before = scene.snapshot();
+        let fresh = scene.stack(&["fresh", "main"]);
+        scene.allocate(1, 0x9000, 70, fresh);
+        scene.free(7, 0x4000);
+        scene.reallocate(7, 0x3000, 0x3000, 100, highwater_model::StackId::UNKNOWN);
+        let after = scene.snapshot();
+
+        let deltas = diff_rows(&before, &after, GroupBy::Site, None);
+        let document = comparison("diff", &before, &after, GroupBy::Site, &deltas);
+        assert_eq!(document["schema"], 1);
+        assert_eq!(document["before"]["totals"]["live_bytes"], 308);
+        assert_eq!(document["after"]["totals"]["live_bytes"], 170);
+        assert_eq!(document["live_bytes_delta"], -138);
+        assert_eq!(document["live_blocks_delta"], 0);
+
+        let shown: Vec<(&str, i64, i64)> = document["sites"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| {
+                let delta = |name: &str| row[name].as_i64().unwrap();
+                (row["change"].as_str().unwrap(), delta("live_bytes_delta"), delta("live_blocks_delta"))
+            })
+            .collect();
+        assert_eq!(shown, [("shrank", -200, 0), ("came", 70, 1), ("went", -8, -1)]);
+        assert_eq!(document["sites"][1]["stack"][0]["function"], "fresh");
+        assert_eq!(document["sites"][1]["before"], json!({"live_bytes": 0, "live_blocks": 0}));
+        assert_eq!(document["sites"][2]["stack"], json!([]));
+    }
+
+    #[test]
+    fn rows_are_named_by_what_they_are() {
+        let scene = parser();
+        let (before, after) = (crate::scene::Scene::default().snapshot(), scene.snapshot());
+        let first = |by| {
+            let deltas = diff_rows(&before, &after, by, None);
+            delta(&before, &after, by, &deltas[0])
+        };
+        assert_eq!(first(GroupBy::Thread)["id"], 7);
+        assert_eq!(first(GroupBy::Thread)["name"], "worker");
+        assert_eq!(first(GroupBy::Function)["name"], "grow");
+    }
+
+    #[test]
+    fn differences_do_not_wrap() {
+        assert_eq!(difference(0, u64::MAX), json!(u64::MAX));
+        assert_eq!(difference(u64::MAX, 0), json!(i64::MIN));
+        assert_eq!(difference(3, 1), json!(-2));
+    }
+}

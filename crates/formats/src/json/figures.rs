@@ -1,0 +1,114 @@
+//! `totals`, `anomalies` and the figures of every row.
+
+use highwater_model::{Anomalies, Figures, Snapshot};
+use serde_json::{Map, Value, json};
+
+/// The figures of a thread, a site or any other row.
+pub fn figures(figures: &Figures) -> Map<String, Value> {
+    super::members(json!({
+        "allocations": figures.allocations,
+        "frees": figures.frees,
+        "reallocations": figures.reallocations,
+        "reallocated_away": figures.reallocated_away,
+        "allocated_bytes": figures.allocated_bytes,
+        "freed_bytes": figures.freed_bytes,
+        "live_blocks": figures.live_blocks(),
+        "live_bytes": figures.live_bytes(),
+        "peak_bytes": figures.peak_bytes,
+        "cross_thread_frees": figures.cross_thread_frees,
+        "temporary_allocations": figures.temporary_allocations,
+    }))
+}
+
+/// `totals`: the whole memory. In total as many blocks are reallocated away as arrive, so that counter is left out.
+pub fn totals(snapshot: &Snapshot) -> Value {
+    let totals = snapshot.accounts.totals();
+    let mut members = figures(&totals.figures);
+    members.remove("reallocated_away");
+    members.insert("peak_blocks".to_owned(), totals.peak_blocks.into());
+    members.insert("peak_at_ns".to_owned(), totals.peak_at.0.into());
+    let inside_reallocation = totals.peak_bytes_inside_reallocation.max(totals.figures.peak_bytes);
+    members.insert("peak_bytes_inside_reallocation".to_owned(), inside_reallocation.into());
+    if snapshot.source.sample_rate.is_some() {
+        members.insert("estimate".to_owned(), true.into());
+    }
+    members.into()
+}
+
+/// `anomalies`: every counter, zeros included.
+pub fn anomalies(anomalies: &Anomalies) -> Value {
+    anomalies
+        .iter()
+        .map(|(anomaly, count)| (anomaly.key().to_owned(), Value::from(count)))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{any_snapshot, parser};
+    use proptest::prelude::*;
+
+    #[test]
+    fn totals_have_exactly_the_names_of_the_contract() {
+        let mut scene = parser();
+        let mut expected = vec![
+            "allocations",
+            "frees",
+            "reallocations",
+            "allocated_bytes",
+            "freed_bytes",
+            "live_blocks",
+            "live_bytes",
+            "peak_blocks",
+            "peak_bytes",
+            "peak_at_ns",
+            "temporary_allocations",
+            "peak_bytes_inside_reallocation",
+            "cross_thread_frees",
+        ];
+        let names = |totals: Value| -> Vec<String> { totals.as_object().unwrap().keys().cloned().collect() };
+        expected.sort_unstable();
+        assert_eq!(names(totals(&scene.snapshot())), expected);
+
+        scene.source.sample_rate = Some(4096);
+        let sampled = totals(&scene.snapshot());
+        assert_eq!(sampled["estimate"], true);
+    }
+
+    #[test]
+    fn totals_tell_what_happened() {
+        let totals = totals(&parser().snapshot());
+        let expected = json!({
+            "allocations": 3, "frees": 1, "reallocations": 1, "allocated_bytes": 458, "freed_bytes": 150,
+            "live_blocks": 2, "live_bytes": 308, "peak_blocks": 3, "peak_bytes": 358, "peak_at_ns": 40,
+            "peak_bytes_inside_reallocation": 450, "temporary_allocations": 0, "cross_thread_frees": 1,
+        });
+        assert_eq!(totals, expected);
+    }
+
+    #[test]
+    fn every_anomaly_has_its_counter() {
+        let mut scene = parser();
+        scene.free(1, 0xdead);
+        let anomalies = anomalies(scene.snapshot().accounts.anomalies());
+        assert_eq!(anomalies["unmatched_frees"], 1);
+        assert_eq!(anomalies["duplicate_allocations"], 0);
+        assert_eq!(anomalies.as_object().unwrap().len(), highwater_model::Anomaly::ALL.len());
+    }
+
+    proptest! {
+        #[test]
+        fn a_reader_can_check_law_1_from_any_row(snapshot in any_snapshot()) {
+            for site in snapshot.accounts.sites() {
+                let shown = figures(site);
+                let number = |name: &str| i128::from(shown[name].as_u64().unwrap());
+                let births = number("allocations") + number("reallocations");
+                let deaths = number("frees") + number("reallocated_away");
+                prop_assert_eq!(births - deaths, number("live_blocks"));
+                prop_assert_eq!(number("allocated_bytes") - number("freed_bytes"), number("live_bytes"));
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Everything a snapshot holds, down to the single live block.
+
+use super::{DocumentWriter, anomalies, head, hex, known_text, row, threads, totals, types};
+use highwater_model::groups::{GroupBy, GroupKey, Metric, rows};
+use highwater_model::{Block, Snapshot, StackId};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+/// Writes the whole snapshot: its head, `totals`, `anomalies`, `threads`, `types`, all `sites`, and all live `blocks`,
+/// by number, each with `site`, its place in `sites`. One site or block at a time is in memory.
+pub fn write_full(command: &str, snapshot: &Snapshot, out: impl Write) -> io::Result<()> {
+    let catalog = &*snapshot.catalog;
+    let sites = rows(snapshot, GroupBy::Site, Metric::Live, None);
+    let site_indices: HashMap<StackId, usize> = sites
+        .iter()
+        .enumerate()
+        .filter_map(|(index, row)| match row.key {
+            GroupKey::Site(stack) => Some((stack, index)),
+            _ => None,
+        })
+        .collect();
+    let mut blocks: Vec<Block> = snapshot.accounts.blocks().copied().collect();
+    blocks.sort_unstable_by_key(|block| block.id);
+
+    let mut writer = DocumentWriter::begin(out)?;
+    writer.members(&head(command, snapshot))?;
+    writer.member("totals", &totals(snapshot))?;
+    writer.member("anomalies", &anomalies(snapshot.accounts.anomalies()))?;
+    writer.member("threads", &threads(snapshot))?;
+    writer.member("types", &types(snapshot))?;
+    writer.list("sites", sites.iter().map(|site| row(catalog, GroupBy::Site, site)))?;
+    writer.list(
+        "blocks",
+        blocks.iter().map(|each| {
+            let mut value = block(snapshot, each);
+            value["site"] = site_indices.get(&each.stack).copied().into();
+            value
+        }),
+    )?;
+    writer.end().map(drop)
+}
+
+/// A live block: `number, address, size, time_ns, thread, type, variable`.
+pub fn block(snapshot: &Snapshot, block: &Block) -> Value {
+    let tag = snapshot.catalog.tag(block.tag);
+    json!({
+        "number": block.id.0,
+        "address": hex(block.address),
+        "size": block.size,
+        "time_ns": block.time.0,
+        "thread": snapshot.accounts.threads().get(block.thread as usize).map(|thread| thread.id.0),
+        "type": known_text(snapshot.catalog.strings.get(tag.type_name)),
+        "variable": known_text(snapshot.catalog.strings.get(tag.variable)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{any_snapshot, parser};
+    use proptest::prelude::*;
+
+    fn full(snapshot: &Snapshot) -> Value {
+        let mut out = Vec::new();
+        write_full("export", snapshot, &mut out).unwrap();
+        serde_json::from_slice(&out).unwrap()
+    }
+
+    #[test]
+    fn every_part_is_there_and_blocks_point_to_their_sites() {
+        let mut scene = parser();
+        scene.allocate_typed(0x5000, 16, "cache", "Vec<u8>");
+        let document = full(&scene.snapshot());
+        for name in ["schema", "command", "source", "at_ns", "totals", "anomalies", "threads", "sites", "types"] {
+            assert!(!document[name].is_null(), "{name}");
+        }
+        let blocks = document["blocks"].as_array().unwrap();
+        let expected = json!({
+            "number": 3, "address": "0x5000", "size": 16, "time_ns": 60, "thread": 1, "site": 1,
+            "type": "Vec<u8>", "variable": "cache",
+        });
+        assert_eq!(blocks[2], expected);
+        assert_eq!((&blocks[0]["number"], &blocks[0]["site"]), (&json!(0), &json!(0)));
+        assert_eq!(document["sites"][0]["stack"][0]["function"], "grow");
+    }
+
+    proptest! {
+        #[test]
+        fn the_blocks_of_a_site_sum_to_its_live_bytes(snapshot in any_snapshot()) {
+            let document = full(&snapshot);
+            let sites = document["sites"].as_array().unwrap();
+            let mut live = vec![0; sites.len()];
+            for block in document["blocks"].as_array().unwrap() {
+                live[block["site"].as_u64().unwrap() as usize] += block["size"].as_u64().unwrap();
+            }
+            for (site, live) in sites.iter().zip(live) {
+                prop_assert_eq!(site["live_bytes"].as_u64(), Some(live));
+            }
+        }
+    }
+}

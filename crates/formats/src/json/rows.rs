@@ -1,0 +1,163 @@
+//! The rows of a report: `sites[]`, `functions[]`, `files[]`, `modules[]`, `threads[]`, `types[]`.
+
+use super::{figures, known_text, stack};
+use highwater_model::groups::{self, GroupBy, GroupKey, Metric, Row};
+use highwater_model::{Catalog, Figures, Snapshot, ThreadId};
+use serde_json::{Map, Value, json};
+use std::cmp::Reverse;
+
+/// The name of the list that holds rows of this kind.
+pub fn list_name(by: GroupBy) -> &'static str {
+    match by {
+        GroupBy::Site => "sites",
+        GroupBy::Function => "functions",
+        GroupBy::File => "files",
+        GroupBy::Module => "modules",
+        GroupBy::Thread => "threads",
+        GroupBy::Type => "types",
+    }
+}
+
+/// The rows, in the order given.
+pub fn rows(catalog: &Catalog, by: GroupBy, rows: &[Row]) -> Value {
+    rows.iter().map(|each| row(catalog, by, each)).collect()
+}
+
+/// One row.
+pub fn row(catalog: &Catalog, by: GroupBy, row: &Row) -> Value {
+    match (by, &row.key) {
+        (GroupBy::Type, GroupKey::Name(name)) => type_row(name, &row.figures),
+        (GroupBy::Function | GroupBy::File | GroupBy::Module, key) => {
+            let mut members = identity(catalog, key);
+            members.extend(figures(&row.figures));
+            members.insert("inclusive".to_owned(), figures(&row.inclusive).into());
+            members.into()
+        }
+        (_, key) => {
+            let mut members = identity(catalog, key);
+            members.extend(figures(&row.figures));
+            members.into()
+        }
+    }
+}
+
+/// What a row stands for: a `stack`, a `name`, or a thread's `id` and `name`.
+pub(super) fn identity(catalog: &Catalog, key: &GroupKey) -> Map<String, Value> {
+    super::members(match key {
+        GroupKey::Site(site) => json!({ "stack": stack(catalog, *site) }),
+        GroupKey::Name(name) => json!({ "name": known_text(name) }),
+        GroupKey::Thread(thread) => thread_identity(catalog, *thread),
+    })
+}
+
+fn thread_identity(catalog: &Catalog, thread: ThreadId) -> Value {
+    json!({ "id": thread.0, "name": known_text(catalog.thread_name(thread)) })
+}
+
+/// A type's objects. A resized object is neither new nor dropped; one that changed its type when it was resized came to
+/// the one and left the other, so that `allocations − drops` is what lives.
+fn type_row(name: &str, figures: &Figures) -> Value {
+    let came = figures.reallocations.saturating_sub(figures.reallocated_away);
+    let left = figures.reallocated_away.saturating_sub(figures.reallocations);
+    json!({
+        "type": known_text(name),
+        "allocations": figures.allocations + came,
+        "allocated_bytes": figures.allocated_bytes,
+        "drops": figures.frees + left,
+        "dropped_bytes": figures.freed_bytes,
+        "live_objects": figures.live_blocks(),
+        "live_bytes": figures.live_bytes(),
+    })
+}
+
+/// `threads`: every thread that was seen, also those that never allocated, most live bytes first.
+pub fn threads(snapshot: &Snapshot) -> Value {
+    let mut threads: Vec<_> = snapshot.accounts.threads().iter().collect();
+    threads.sort_by_key(|thread| (Reverse(thread.figures.live_bytes()), thread.id));
+    let value = |thread: &highwater_model::ThreadAccount| -> Value {
+        let mut members = super::members(thread_identity(&snapshot.catalog, thread.id));
+        members.extend(figures(&thread.figures));
+        members.into()
+    };
+    threads.into_iter().map(value).collect()
+}
+
+/// `types`: every type, most live bytes first; empty where the source knows none.
+pub fn types(snapshot: &Snapshot) -> Value {
+    rows(&snapshot.catalog, GroupBy::Type, &groups::rows(snapshot, GroupBy::Type, Metric::Live, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{Scene, parser};
+    use highwater_model::{EventKind, Placement, StackId, Tag};
+
+    fn shown(snapshot: &Snapshot, by: GroupBy) -> Value {
+        rows(&snapshot.catalog, by, &groups::rows(snapshot, by, Metric::Live, None))
+    }
+
+    #[test]
+    fn a_site_is_its_stack_and_its_figures() {
+        let sites = shown(&parser().snapshot(), GroupBy::Site);
+        let mut first = sites[0].clone();
+        let stack = first.as_object_mut().unwrap().remove("stack").unwrap();
+        let functions: Vec<&Value> = stack.as_array().unwrap().iter().map(|frame| &frame["function"]).collect();
+        assert_eq!(functions, ["grow", "parse", "main"]);
+        let expected = json!({
+            "allocations": 0, "frees": 0, "reallocations": 1, "reallocated_away": 0, "allocated_bytes": 300,
+            "freed_bytes": 0, "live_blocks": 1, "live_bytes": 300, "peak_bytes": 300, "cross_thread_frees": 0,
+            "temporary_allocations": 0,
+        });
+        assert_eq!(first, expected);
+        assert_eq!(sites.as_array().unwrap().len(), 3);
+    }
+
+    #[test]
+    fn a_function_has_own_and_inclusive_figures_and_an_unknown_one_no_name() {
+        let functions = shown(&parser().snapshot(), GroupBy::Function);
+        let find = |name: Value| functions.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap();
+        let main = find("main".into());
+        assert_eq!((&main["live_bytes"], &main["inclusive"]["live_bytes"]), (&json!(0), &json!(300)));
+        assert_eq!(find(Value::Null)["live_bytes"], 8);
+    }
+
+    #[test]
+    fn threads_have_ids_and_names() {
+        let threads = threads(&parser().snapshot());
+        assert_eq!((&threads[0]["id"], &threads[0]["name"]), (&json!(7), &json!("worker")));
+        assert_eq!((&threads[1]["id"], &threads[1]["name"]), (&json!(1), &Value::Null));
+        assert_eq!(threads[0]["cross_thread_frees"], 1);
+    }
+
+    #[test]
+    fn types_count_objects() {
+        let mut scene = Scene::default();
+        scene.allocate_typed(1, 10, "a", "Node");
+        scene.allocate_typed(2, 10, "b", "Node");
+        scene.allocate_typed(3, 40, "", "Edge");
+        scene.free(1, 1);
+        scene.reallocate(1, 2, 2, 20, StackId::UNKNOWN);
+        let expected = json!([
+            {"type": "Edge", "allocations": 1, "allocated_bytes": 40, "drops": 0, "dropped_bytes": 0,
+             "live_objects": 1, "live_bytes": 40},
+            {"type": "Node", "allocations": 2, "allocated_bytes": 40, "drops": 1, "dropped_bytes": 20,
+             "live_objects": 1, "live_bytes": 20},
+        ]);
+        assert_eq!(types(&scene.snapshot()), expected);
+    }
+
+    #[test]
+    fn an_object_resized_into_another_type_leaves_the_old_one() {
+        let mut scene = Scene::default();
+        scene.allocate_typed(1, 10, "", "Small");
+        let type_name = scene.catalog.strings.intern("Large");
+        let tag = scene.catalog.intern_tag(Tag { type_name, ..Tag::default() });
+        let new = Placement { address: 1, size: 99, tag, ..Placement::default() };
+        scene.happen(1, EventKind::Reallocate { old_address: 1, claimed_old_size: None, new });
+        for row in types(&scene.snapshot()).as_array().unwrap() {
+            let number = |name: &str| row[name].as_u64().unwrap();
+            assert_eq!(number("allocations") - number("drops"), number("live_objects"), "{row}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! `source`: whose memory a document is about.
+
+use super::{known_text, utc};
+use highwater_model::Source;
+use serde_json::{Value, json};
+
+/// `source`. `start` is the instant as RFC 3339, `start_unix_ns` the same as a number.
+pub fn source(source: &Source) -> Value {
+    let known_number = |number: u64| (number != 0).then_some(number);
+    json!({
+        "kind": source.kind.key(),
+        "program": known_text(&source.program),
+        "pid": known_number(source.pid),
+        "host": known_text(&source.host),
+        "start": known_number(source.start_unix_ns).map(utc::rfc3339),
+        "start_unix_ns": known_number(source.start_unix_ns),
+        "duration_ns": source.duration.0,
+        "sample_rate": source.sample_rate,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use highwater_model::{Nanos, SourceKind};
+
+    #[test]
+    fn what_is_not_known_is_null() {
+        let nothing = source(&Source::default());
+        let expected = json!({
+            "kind": "events", "program": null, "pid": null, "host": null, "start": null, "start_unix_ns": null,
+            "duration_ns": 0, "sample_rate": null,
+        });
+        assert_eq!(nothing, expected);
+    }
+
+    #[test]
+    fn what_is_known_is_told() {
+        let known = source(&Source {
+            kind: SourceKind::Native,
+            program: "parser".to_owned(),
+            pid: 42,
+            host: "build-3".to_owned(),
+            start_unix_ns: 1_700_000_000_000_000_001,
+            duration: Nanos(5),
+            sample_rate: Some(4096),
+        });
+        let expected = json!({
+            "kind": "native", "program": "parser", "pid": 42, "host": "build-3",
+            "start": "2023-11-14T22:13:20.000000001Z", "start_unix_ns": 1_700_000_000_000_000_001u64,
+            "duration_ns": 5, "sample_rate": 4096,
+        });
+        assert_eq!(known, expected);
+    }
+}

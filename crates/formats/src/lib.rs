@@ -1,0 +1,46 @@
+//! The formats Highwater reads and writes beside its own recording, one module each.
+//!
+//! | module | reads | writes | for |
+//! |---|---|---|---|
+//! | [`pprof`] | | ✓ | `go tool pprof` and everything else that takes a gzipped `profile.proto` |
+//! | [`folded`] | | ✓ | collapsed stacks, the input of every flame-graph tool |
+//! | [`flamegraph`] | | ✓ | an interactive SVG |
+//! | [`json`] | | ✓ | the documents behind `--json`, names stable under `"schema": 1` |
+//! | [`events`] | ✓ | ✓ | JSON lines with which any program in any language can feed Highwater |
+//!
+//! A writer takes a [`Snapshot`](highwater_model::Snapshot) and never asks where it came from; a reader gives
+//! [`Event`](highwater_model::Event)s and never asks who will look at them. Every writer's output depends on its input
+//! alone: the same snapshot gives the same bytes.
+//!
+//! ```
+//! use highwater_formats::{events, folded};
+//! use highwater_model::groups::Metric;
+//! use highwater_model::{AddressLedger, Catalog, Snapshot};
+//! use std::sync::Arc;
+//!
+//! let input = r#"{"event":"allocate","address":"0x10","size":64,"stack":["parse","main"]}"#;
+//! let (mut catalog, mut ledger) = (Catalog::default(), AddressLedger::default());
+//! let mut reader = events::Reader::new(input.as_bytes());
+//! while let Some(line) = reader.next(&mut catalog) {
+//!     if let events::Line::Event(event) = line.unwrap() {
+//!         ledger.record(&event, &mut ());
+//!     }
+//! }
+//! let snapshot = Snapshot {
+//!     source: reader.source().clone(),
+//!     at: ledger.accounts().last_time(),
+//!     accounts: ledger.into_accounts(),
+//!     catalog: Arc::new(catalog),
+//! };
+//! assert_eq!(folded::lines(&snapshot, Metric::Live, None), ["main;parse 64"]);
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod events;
+pub mod flamegraph;
+pub mod folded;
+pub mod json;
+pub mod pprof;
+mod protobuf;
+#[cfg(test)]
+mod scene;

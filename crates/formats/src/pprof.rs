@@ -1,0 +1,178 @@
+//! pprof: the gzipped `profile.proto` that `go tool pprof` and many others read.
+//!
+//! Every sample has four values, named as in Go's heap profiles: `alloc_objects`, `alloc_space`, `inuse_objects` and
+//! `inuse_space`. Summed over all samples they are the snapshot's totals, to the byte; a reallocation counts as an
+//! allocated object, since it hands out bytes anew. Samples of live blocks carry the labels `thread`, `thread_id` and
+//! `bytes` (the size of each block); what a site allocated and no longer holds is one sample without labels.
+//!
+//! Format: <https://github.com/google/pprof/blob/main/proto/profile.proto>. Field numbers are named after it.
+
+mod samples;
+mod strings;
+mod symbols;
+#[cfg(test)]
+mod tests;
+
+use crate::protobuf::Message;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use highwater_model::groups::{Keep, Metric};
+use highwater_model::{Snapshot, Source, ThreadAccount, ThreadId};
+use samples::Sample;
+use std::io::{self, Write};
+use strings::Strings;
+use symbols::Symbols;
+
+mod profile_field {
+    pub(super) const SAMPLE_TYPE: u64 = 1;
+    pub(super) const SAMPLE: u64 = 2;
+    pub(super) const MAPPING: u64 = 3;
+    pub(super) const LOCATION: u64 = 4;
+    pub(super) const FUNCTION: u64 = 5;
+    pub(super) const STRING_TABLE: u64 = 6;
+    pub(super) const TIME_NANOS: u64 = 9;
+    pub(super) const DURATION_NANOS: u64 = 10;
+    pub(super) const PERIOD_TYPE: u64 = 11;
+    pub(super) const PERIOD: u64 = 12;
+    pub(super) const COMMENT: u64 = 13;
+    pub(super) const DEFAULT_SAMPLE_TYPE: u64 = 14;
+}
+
+mod sample_field {
+    pub(super) const LOCATION_ID: u64 = 1;
+    pub(super) const VALUE: u64 = 2;
+    pub(super) const LABEL: u64 = 3;
+}
+
+mod label_field {
+    pub(super) const KEY: u64 = 1;
+    pub(super) const STR: u64 = 2;
+    pub(super) const NUM: u64 = 3;
+    pub(super) const NUM_UNIT: u64 = 4;
+}
+
+const SAMPLE_TYPES: [(&str, &str); 4] =
+    [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes")];
+
+/// Writes the stacks of a snapshot that `keep` wants; a viewer shows `default` first.
+pub fn write(snapshot: &Snapshot, default: Metric, keep: Keep<'_>, out: impl Write) -> io::Result<()> {
+    let mut out = GzEncoder::new(out, Compression::default());
+    let mut strings = Strings::default();
+    let mut symbols = Symbols::new(&snapshot.catalog, &snapshot.source.program);
+
+    let threads = thread_labels(snapshot, &mut strings);
+
+    let mut chunk = header(snapshot, default, &mut strings);
+    out.write_all(chunk.bytes())?;
+    for sample in samples::samples(snapshot, keep) {
+        chunk.clear();
+        let message = sample_message(&sample, &threads, &mut symbols, &mut strings);
+        chunk.message(profile_field::SAMPLE, &message);
+        out.write_all(chunk.bytes())?;
+    }
+    out.write_all(symbols.finish(&mut strings).bytes())?;
+    chunk.clear();
+    strings.in_order().for_each(|text| chunk.text(profile_field::STRING_TABLE, text));
+    out.write_all(chunk.bytes())?;
+    out.finish()?.flush()
+}
+
+fn header(snapshot: &Snapshot, default: Metric, strings: &mut Strings) -> Message {
+    let Snapshot { source, at, .. } = snapshot;
+    let mut profile = Message::default();
+    for (kind, unit) in SAMPLE_TYPES {
+        profile.message(profile_field::SAMPLE_TYPE, &value_type(kind, unit, strings));
+    }
+    profile.int(profile_field::DEFAULT_SAMPLE_TYPE, strings.index(default_sample_type(default)));
+    if source.start_unix_ns != 0 {
+        profile.int(profile_field::TIME_NANOS, source.start_unix_ns.saturating_add(at.0));
+    }
+    profile.int(profile_field::DURATION_NANOS, at.0);
+    profile.message(profile_field::PERIOD_TYPE, &value_type("space", "bytes", strings));
+    profile.int(profile_field::PERIOD, source.sample_rate.unwrap_or(1));
+    let comments: Vec<u64> = comments(source).iter().map(|comment| strings.index(comment)).collect();
+    profile.ints(profile_field::COMMENT, &comments);
+    profile
+}
+
+fn value_type(kind: &str, unit: &str, strings: &mut Strings) -> Message {
+    let mut message = Message::default();
+    message.int(1, strings.index(kind));
+    message.int(2, strings.index(unit));
+    message
+}
+
+fn default_sample_type(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Live | Metric::Peak => "inuse_space",
+        Metric::Allocated => "alloc_space",
+        Metric::Allocations | Metric::Temporary => "alloc_objects",
+    }
+}
+
+fn comments(source: &Source) -> Vec<String> {
+    let mut comments = Vec::new();
+    if !source.program.is_empty() {
+        comments.push(format!("program: {}", source.program));
+    }
+    if source.pid != 0 {
+        comments.push(format!("pid: {}", source.pid));
+    }
+    if !source.host.is_empty() {
+        comments.push(format!("host: {}", source.host));
+    }
+    if let Some(rate) = source.sample_rate {
+        comments.push(format!("estimated from samples, one about every {rate} bytes"));
+    }
+    comments
+}
+
+struct ThreadLabel {
+    id: ThreadId,
+    /// Index of its name, or of its number where it has none.
+    name: u64,
+}
+
+/// By index in the accounts.
+fn thread_labels(snapshot: &Snapshot, strings: &mut Strings) -> Vec<ThreadLabel> {
+    let label = |thread: &ThreadAccount| {
+        let name = match snapshot.catalog.thread_name(thread.id) {
+            "" => strings.index(&thread.id.0.to_string()),
+            name => strings.index(name),
+        };
+        ThreadLabel { id: thread.id, name }
+    };
+    snapshot.accounts.threads().iter().map(label).collect()
+}
+
+fn sample_message(
+    sample: &Sample,
+    threads: &[ThreadLabel],
+    symbols: &mut Symbols<'_>,
+    strings: &mut Strings,
+) -> Message {
+    let mut message = Message::default();
+    message.ints(sample_field::LOCATION_ID, &symbols.location_ids(sample.stack, strings));
+    message.ints(sample_field::VALUE, &sample.values());
+    if let Some(live) = &sample.live {
+        if let Some(thread) = threads.get(live.thread as usize) {
+            let name = label("thread", strings, |label, _| label.int(label_field::STR, thread.name));
+            message.message(sample_field::LABEL, &name);
+            let id = label("thread_id", strings, |label, _| label.int(label_field::NUM, thread.id.0));
+            message.message(sample_field::LABEL, &id);
+        }
+        let bytes = label("bytes", strings, |label, strings| {
+            label.int(label_field::NUM, live.block_size);
+            label.int(label_field::NUM_UNIT, strings.index("bytes"));
+        });
+        message.message(sample_field::LABEL, &bytes);
+    }
+    message
+}
+
+fn label(key: &str, strings: &mut Strings, fill: impl FnOnce(&mut Message, &mut Strings)) -> Message {
+    let mut label = Message::default();
+    label.int(label_field::KEY, strings.index(key));
+    fill(&mut label, strings);
+    label
+}

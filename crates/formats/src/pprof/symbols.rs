@@ -1,0 +1,198 @@
+//! How stacks become locations, functions and mappings.
+//!
+//! A pprof location is one address with all the functions that were inlined there, innermost first. Highwater's stacks
+//! have one frame per function, marked when it was inlined into the next outer one; so a location is a run of inlined
+//! frames with the frame that ends it. A frame with an address but no function becomes a location without lines, which
+//! a viewer shows as an address or looks up by itself.
+
+use super::profile_field;
+use super::strings::Strings;
+use crate::protobuf::Message;
+use highwater_model::{Catalog, Frame, StackId};
+use std::collections::HashMap;
+
+mod mapping_field {
+    pub(super) const ID: u64 = 1;
+    pub(super) const MEMORY_START: u64 = 2;
+    pub(super) const MEMORY_LIMIT: u64 = 3;
+    pub(super) const FILE_OFFSET: u64 = 4;
+    pub(super) const FILENAME: u64 = 5;
+    pub(super) const BUILD_ID: u64 = 6;
+    pub(super) const HAS_FUNCTIONS: u64 = 7;
+    pub(super) const HAS_FILENAMES: u64 = 8;
+    pub(super) const HAS_LINE_NUMBERS: u64 = 9;
+    pub(super) const HAS_INLINE_FRAMES: u64 = 10;
+}
+
+mod location_field {
+    pub(super) const ID: u64 = 1;
+    pub(super) const MAPPING_ID: u64 = 2;
+    pub(super) const ADDRESS: u64 = 3;
+    pub(super) const LINE: u64 = 4;
+}
+
+mod line_field {
+    pub(super) const FUNCTION_ID: u64 = 1;
+    pub(super) const LINE: u64 = 2;
+}
+
+mod function_field {
+    pub(super) const ID: u64 = 1;
+    pub(super) const NAME: u64 = 2;
+    pub(super) const SYSTEM_NAME: u64 = 3;
+    pub(super) const FILENAME: u64 = 4;
+}
+
+const UNKNOWN_FUNCTION: &str = "[unknown]";
+
+pub(super) struct Symbols<'a> {
+    catalog: &'a Catalog,
+    mappings: Vec<Mapping>,
+    locations: HashMap<Vec<Frame>, u64>,
+    /// By the indices of name and file.
+    functions: HashMap<(u64, u64), u64>,
+    /// The tables of locations and functions, as they will be written.
+    encoded: Message,
+}
+
+/// What is known of a module, by its index in the catalog.
+#[derive(Clone, Copy, Default)]
+struct Mapping {
+    id: u64,
+    has_functions: bool,
+    has_filenames: bool,
+    has_line_numbers: bool,
+    has_inline_frames: bool,
+}
+
+impl<'a> Symbols<'a> {
+    /// `program` tells which module is the main one; viewers take mapping 1 for it.
+    pub(super) fn new(catalog: &'a Catalog, program: &str) -> Self {
+        let main = main_module(catalog, program);
+        let mapping = |index: usize| {
+            let id = match main {
+                Some(main) if index == main => 1,
+                Some(main) if index < main => index + 2,
+                _ => index + 1,
+            };
+            Mapping { id: id as u64, ..Mapping::default() }
+        };
+        Self {
+            catalog,
+            mappings: (0..catalog.modules.len()).map(mapping).collect(),
+            locations: HashMap::new(),
+            functions: HashMap::new(),
+            encoded: Message::default(),
+        }
+    }
+
+    /// The locations of a stack, innermost first; one that says so where nothing is known.
+    pub(super) fn location_ids(&mut self, stack: StackId, strings: &mut Strings) -> Vec<u64> {
+        let mut frames: Vec<Frame> = self.catalog.stacks.frames_of(stack).copied().collect();
+        if frames.is_empty() {
+            frames.push(Frame::default());
+        }
+        frames.split_inclusive(|frame| !frame.inlined).map(|frames| self.location_id(frames, strings)).collect()
+    }
+
+    fn location_id(&mut self, frames: &[Frame], strings: &mut Strings) -> u64 {
+        if let Some(&id) = self.locations.get(frames) {
+            return id;
+        }
+        let id = self.locations.len() as u64 + 1;
+        self.locations.insert(frames.to_vec(), id);
+
+        let outermost_known = |of: fn(&Frame) -> u64| frames.iter().rev().map(of).find(|&known| known != 0);
+        let address = outermost_known(|frame| frame.address).unwrap_or(0);
+        let module = outermost_known(|frame| u64::from(frame.module)).map_or(usize::MAX, |module| module as usize - 1);
+
+        let mut location = Message::default();
+        location.uint(location_field::ID, id);
+        location.uint(location_field::MAPPING_ID, self.mappings.get(module).map_or(0, |mapping| mapping.id));
+        location.uint(location_field::ADDRESS, address);
+        if address == 0 || frames.iter().any(|frame| !self.name_of(frame).is_empty()) {
+            for frame in frames {
+                let line = self.line(frame, strings);
+                location.message(location_field::LINE, &line);
+            }
+        }
+        self.encoded.message(profile_field::LOCATION, &location);
+        self.learn_about_mapping(module, frames);
+        id
+    }
+
+    fn name_of(&self, frame: &Frame) -> &'a str {
+        self.catalog.strings.get(frame.function)
+    }
+
+    fn line(&mut self, frame: &Frame, strings: &mut Strings) -> Message {
+        let name = match self.name_of(frame) {
+            "" => UNKNOWN_FUNCTION,
+            name => name,
+        };
+        let (name, file) = (strings.index(name), strings.index(self.catalog.strings.get(frame.file)));
+        let mut line = Message::default();
+        line.uint(line_field::FUNCTION_ID, self.function_id(name, file));
+        line.int(line_field::LINE, u64::from(frame.line));
+        line
+    }
+
+    fn function_id(&mut self, name: u64, file: u64) -> u64 {
+        let next = self.functions.len() as u64 + 1;
+        let id = *self.functions.entry((name, file)).or_insert(next);
+        if id == next {
+            let mut function = Message::default();
+            function.uint(function_field::ID, id);
+            function.int(function_field::NAME, name);
+            function.int(function_field::SYSTEM_NAME, name);
+            function.int(function_field::FILENAME, file);
+            self.encoded.message(profile_field::FUNCTION, &function);
+        }
+        id
+    }
+
+    /// A viewer looks up a mapping's addresses itself when nothing is known of any of them, and only then.
+    fn learn_about_mapping(&mut self, module: usize, frames: &[Frame]) {
+        let catalog = self.catalog;
+        let known = |text| !catalog.strings.get(text).is_empty();
+        if let Some(mapping) = self.mappings.get_mut(module) {
+            mapping.has_functions |= frames.iter().any(|frame| known(frame.function));
+            mapping.has_filenames |= frames.iter().any(|frame| known(frame.file));
+            mapping.has_line_numbers |= frames.iter().any(|frame| frame.line != 0);
+            mapping.has_inline_frames |= frames.len() > 1;
+        }
+    }
+
+    /// The tables of locations, functions and mappings.
+    pub(super) fn finish(mut self, strings: &mut Strings) -> Message {
+        let mut mappings: Vec<_> = self.mappings.iter().zip(&self.catalog.modules).collect();
+        mappings.sort_by_key(|(mapping, _)| mapping.id);
+        for (mapping, module) in mappings {
+            let text = |id| self.catalog.strings.get(id);
+            let mut message = Message::default();
+            message.uint(mapping_field::ID, mapping.id);
+            message.uint(mapping_field::MEMORY_START, module.start);
+            message.uint(mapping_field::MEMORY_LIMIT, module.end);
+            message.uint(mapping_field::FILE_OFFSET, module.file_offset);
+            message.int(mapping_field::FILENAME, strings.index(text(module.path)));
+            message.int(mapping_field::BUILD_ID, strings.index(text(module.build_id)));
+            message.flag(mapping_field::HAS_FUNCTIONS, mapping.has_functions);
+            message.flag(mapping_field::HAS_FILENAMES, mapping.has_filenames);
+            message.flag(mapping_field::HAS_LINE_NUMBERS, mapping.has_line_numbers);
+            message.flag(mapping_field::HAS_INLINE_FRAMES, mapping.has_inline_frames);
+            self.encoded.message(profile_field::MAPPING, &message);
+        }
+        self.encoded
+    }
+}
+
+/// The module whose file name is the program's. A program may be given as a command line.
+fn main_module(catalog: &Catalog, program: &str) -> Option<usize> {
+    let file_name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let first_word = program.split_whitespace().next().unwrap_or_default();
+    let candidates = [file_name(program), file_name(first_word)];
+    catalog.modules.iter().position(|module| {
+        let name = file_name(catalog.strings.get(module.path));
+        !name.is_empty() && candidates.contains(&name)
+    })
+}

@@ -1,0 +1,52 @@
+//! The bytes of a recording: in a file or in memory.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// Bytes that can be read at any place. Files are read, not mapped: one that shrinks under a reader must give an error,
+/// not a signal.
+#[derive(Debug)]
+pub enum Bytes {
+    /// A file and its length when it was opened.
+    File(File, u64),
+    /// Memory.
+    Memory(Vec<u8>),
+}
+
+impl Bytes {
+    /// An open file's bytes.
+    pub fn of_file(file: File) -> io::Result<Self> {
+        let length = file.metadata()?.len();
+        Ok(Self::File(file, length))
+    }
+
+    /// How many there are.
+    pub fn length(&self) -> u64 {
+        match self {
+            Self::File(_, length) => *length,
+            Self::Memory(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// Fills `buffer` with the `length` bytes at `offset`. `Ok(false)` if there are not so many.
+    pub fn read(&self, offset: u64, length: usize, buffer: &mut Vec<u8>) -> io::Result<bool> {
+        buffer.clear();
+        if offset.checked_add(length as u64).is_none_or(|end| end > self.length()) {
+            return Ok(false);
+        }
+        match self {
+            Self::File(file, _) => {
+                buffer.resize(length, 0);
+                match file.read_exact_at(buffer, offset) {
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+                    result => result.map(|()| true),
+                }
+            }
+            Self::Memory(bytes) => {
+                buffer.extend_from_slice(&bytes[offset as usize..offset as usize + length]);
+                Ok(true)
+            }
+        }
+    }
+}

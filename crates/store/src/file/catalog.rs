@@ -1,0 +1,204 @@
+//! New entries of the catalog (docs/format.md §5).
+//!
+//! ```text
+//!  for strings, frames, stack nodes, modules, tags, thread names: number of the first entry, count
+//!  columns: 0 strings (length, bytes), 1 frames, 2 stack nodes, 3 modules, 4 tags, 5 thread names
+//! ```
+//!
+//! Blocks come in the file before the events that refer to them. After damage an entry may be missing: what refers to it is then shown as
+//! unknown, and every later entry keeps its number.
+
+use super::column::{ColumnPacker, ColumnUnpacker};
+use super::varint::{self, Input};
+use highwater_model::{Catalog, Frame, FrameId, Module, StackId, StackNode, StringId, Tag, ThreadId, ThreadName};
+use std::io;
+use std::sync::Arc;
+
+const TABLES: usize = 6;
+/// The most bytes of one column; the writer starts a new block before.
+const LONGEST_COLUMN: u64 = 1 << 26;
+/// The most entries of one table in one block.
+const MOST_ENTRIES: usize = 1 << 16;
+
+/// How much of a catalog is written already: entries per table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CatalogExtent([usize; TABLES]);
+
+impl Default for CatalogExtent {
+    /// The entries that every catalog has from the start: the empty string, the root stack, the empty tag.
+    fn default() -> Self {
+        Self([1, 0, 1, 0, 1, 0])
+    }
+}
+
+impl CatalogExtent {
+    /// All of a catalog.
+    pub fn of(catalog: &Catalog) -> Self {
+        Self(extent(catalog))
+    }
+}
+
+fn extent(catalog: &Catalog) -> [usize; TABLES] {
+    [
+        catalog.strings.len(),
+        catalog.stacks.frames().len(),
+        catalog.stacks.nodes().len(),
+        catalog.modules.len(),
+        catalog.tags().len(),
+        catalog.thread_names().len(),
+    ]
+}
+
+/// The payload with the next entries of `catalog` behind `written`, which is moved on; `None` when there are none.
+pub fn encode(
+    catalog: &Catalog,
+    written: &mut CatalogExtent,
+    packer: &mut ColumnPacker,
+) -> io::Result<Option<Vec<u8>>> {
+    let whole = extent(catalog);
+    if written.0 == whole {
+        return Ok(None);
+    }
+    let mut columns: [Vec<u8>; TABLES] = Default::default();
+    let mut payload = Vec::new();
+    for (table, column) in columns.iter_mut().enumerate() {
+        let first = written.0[table];
+        let mut next = first;
+        while next < whole[table] && next - first < MOST_ENTRIES && column.len() < LONGEST_COLUMN as usize / 2 {
+            put_entry(catalog, table, next, column);
+            next += 1;
+        }
+        written.0[table] = next;
+        varint::put(&mut payload, first as u64);
+        varint::put(&mut payload, (next - first) as u64);
+    }
+    for (id, column) in columns.iter().enumerate() {
+        packer.add(id as u8, column)?;
+    }
+    packer.finish(&mut payload);
+    Ok(Some(payload))
+}
+
+fn put_entry(catalog: &Catalog, table: usize, index: usize, out: &mut Vec<u8>) {
+    let numbers: &[u64] = match table {
+        0 => {
+            // A name of many megabytes helps nobody; a reader must be able to bound a column.
+            let text = catalog.strings.get(StringId(index as u32));
+            let cut = text.floor_char_boundary((LONGEST_COLUMN / 4) as usize);
+            return varint::put_byte_string(out, &text.as_bytes()[..cut]);
+        }
+        1 => {
+            let frame = catalog.stacks.frames()[index];
+            let place = u64::from(frame.module) << 1 | u64::from(frame.inlined);
+            &[frame.address, frame.function.0.into(), frame.file.0.into(), frame.line.into(), place]
+        }
+        2 => {
+            let node = catalog.stacks.nodes()[index];
+            &[index as u64 - u64::from(node.parent.0), node.frame.0.into()]
+        }
+        3 => {
+            let module = &catalog.modules[index];
+            &[module.path.0.into(), module.build_id.0.into(), module.start, module.end, module.file_offset]
+        }
+        4 => {
+            let tag = catalog.tags()[index];
+            &[tag.variable.0.into(), tag.type_name.0.into()]
+        }
+        _ => {
+            let entry = catalog.thread_names()[index];
+            &[entry.thread.0, entry.name.0.into()]
+        }
+    };
+    numbers.iter().for_each(|&number| varint::put(out, number));
+}
+
+/// Adds a payload's entries to `catalog`. `None` if it is malformed; what was read until then is added.
+pub fn decode(payload: &[u8], catalog: &mut Catalog) -> Option<()> {
+    let mut input = Input::new(payload);
+    let mut ranges = [(0, 0); TABLES];
+    for range in &mut ranges {
+        *range = (input.number()?, input.number()?);
+        // What lies before the first entry was lost to damage; that it is so much must be believable.
+        if range.1 > MOST_ENTRIES as u64 {
+            return None;
+        }
+    }
+    let mut unpacker = ColumnUnpacker::new(TABLES as u8).ok()?;
+    unpacker.unpack(input, LONGEST_COLUMN)?;
+    for (table, &(first, count)) in ranges.iter().enumerate() {
+        fill_gap(catalog, table, first)?;
+        let mut column = unpacker.column(table as u8);
+        for _ in 0..count {
+            read_entry(catalog, table, &mut column)?;
+        }
+    }
+    Some(())
+}
+
+/// The most lost entries that are filled in: many damaged blocks' worth, and no memory to speak of.
+const MOST_LOST: u64 = 1 << 22;
+
+fn fill_gap(catalog: &mut Catalog, table: usize, first: u64) -> Option<()> {
+    let lost = first.checked_sub(extent(catalog)[table] as u64)?;
+    if lost > MOST_LOST {
+        return None;
+    }
+    for _ in 0..lost {
+        match table {
+            0 => drop(catalog.strings.push(Arc::from("[lost]"))),
+            1 => drop(catalog.stacks.push_frame(Frame::default())),
+            2 => {
+                if catalog.stacks.frames().is_empty() {
+                    catalog.stacks.push_frame(Frame::default());
+                }
+                catalog.stacks.push_node(StackNode::default());
+            }
+            3 => catalog.modules.push(Module::default()),
+            4 => drop(catalog.push_tag(Tag::default())),
+            _ => {}
+        }
+    }
+    Some(())
+}
+
+fn read_entry(catalog: &mut Catalog, table: usize, input: &mut Input<'_>) -> Option<()> {
+    match table {
+        0 => {
+            let text = String::from_utf8_lossy(input.byte_string()?);
+            catalog.strings.push(Arc::from(&*text));
+        }
+        1 => {
+            let (address, function, file) = (input.number()?, input.number32()?, input.number32()?);
+            let (line, place) = (input.number32()?, input.number32()?);
+            catalog.stacks.push_frame(Frame {
+                address,
+                function: StringId(function),
+                file: StringId(file),
+                line,
+                module: place >> 1,
+                inlined: place & 1 != 0,
+            });
+        }
+        2 => {
+            let index = catalog.stacks.nodes().len() as u64;
+            let parent = index.checked_sub(input.number()?)?;
+            let frame = FrameId(input.number32()?);
+            let node = StackNode { parent: StackId(u32::try_from(parent).ok()?), frame };
+            catalog.stacks.push_node(node).then_some(())?;
+        }
+        3 => {
+            let (path, build_id) = (StringId(input.number32()?), StringId(input.number32()?));
+            let (start, end, file_offset) = (input.number()?, input.number()?, input.number()?);
+            catalog.modules.push(Module { path, build_id, start, end, file_offset });
+        }
+        4 => {
+            let (variable, type_name) = (StringId(input.number32()?), StringId(input.number32()?));
+            catalog.push_tag(Tag { variable, type_name });
+        }
+        _ => {
+            let (thread, name) = (ThreadId(input.number()?), StringId(input.number32()?));
+            catalog.push_thread_name(ThreadName { thread, name });
+        }
+    }
+    Some(())
+}

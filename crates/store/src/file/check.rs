@@ -1,0 +1,90 @@
+//! Checking a recording: every checksum, every keyframe against a replay, every law.
+
+use super::errors::RecordingError;
+use super::index::Content;
+use super::recording::Recording;
+use highwater_model::{Accounts, AccountsState, Anomaly, Figures, NumberLedger, laws};
+use std::ops::ControlFlow;
+
+/// What a check found.
+#[derive(Clone, Debug, Default)]
+pub struct CheckReport {
+    /// Events replayed.
+    pub events: u64,
+    /// Keyframes compared with the replay.
+    pub keyframes: u64,
+    /// Everything that is not as it must be, in words.
+    pub violations: Vec<String>,
+}
+
+impl Recording {
+    /// Replays everything from the first event, without the help of keyframes, and compares: each keyframe with the replayed
+    /// state, each block's summary with what it led to, the laws with the state at every keyframe and at the end.
+    ///
+    /// Damage is not repeated here: it is in [`damage`](Recording::damage), complete after a check.
+    pub fn check(&self, progress: &mut dyn FnMut(f64)) -> Result<CheckReport, RecordingError> {
+        let mut report = CheckReport::default();
+        let mut ledger = NumberLedger::default();
+        let entries = self.entries();
+        for (at, entry) in entries.iter().enumerate() {
+            progress(at as f64 / entries.len() as f64);
+            match entry.content {
+                Content::Events(summary) => {
+                    let before = ledger.accounts().events();
+                    self.replay(&mut ledger, &entries[at..=at], |_, _| ControlFlow::Continue(()))?;
+                    report.events += ledger.accounts().events() - before;
+                    let figures = &ledger.accounts().totals().figures;
+                    let reached = (figures.live_bytes(), figures.live_blocks(), ledger.accounts().last_time());
+                    let promised = (summary.live_bytes, summary.live_blocks, summary.last_time);
+                    if !is_lossy(ledger.accounts()) && reached != promised {
+                        let what = "the block's summary differs from what its events lead to";
+                        report.violations.push(format!("offset {}: {what}", entry.offset));
+                    }
+                }
+                Content::Keyframe(_) => {
+                    let Some(state) = self.keyframe(at)? else { continue };
+                    if is_lossy(ledger.accounts()) {
+                        ledger = NumberLedger::from_state(state);
+                    } else {
+                        report.keyframes += 1;
+                        compare(entry.offset, &ledger.accounts().to_state(), &state, &mut report.violations);
+                    }
+                    report.violations.extend(laws::violations(ledger.accounts()));
+                }
+                _ => {}
+            }
+        }
+        if !is_lossy(ledger.accounts()) {
+            report.violations.extend(laws::violations(ledger.accounts()));
+        }
+        progress(1.0);
+        report.violations.dedup();
+        Ok(report)
+    }
+}
+
+fn is_lossy(accounts: &Accounts) -> bool {
+    accounts.anomalies().get(Anomaly::LostToDamage) > 0
+}
+
+fn compare(offset: u64, replayed: &AccountsState, stored: &AccountsState, violations: &mut Vec<String>) {
+    let parts = [
+        ("totals", replayed.totals == stored.totals),
+        ("anomalies", replayed.anomalies == stored.anomalies),
+        ("threads", replayed.threads == stored.threads),
+        ("sites", same_rows(&replayed.sites, &stored.sites)),
+        ("types", same_rows(&replayed.tags, &stored.tags)),
+        ("live blocks", replayed.blocks == stored.blocks),
+        ("number of events", replayed.events == stored.events),
+    ];
+    for (what, _) in parts.iter().filter(|(_, same)| !same) {
+        violations.push(format!("offset {offset}: the keyframe's {what} differ from the replayed ones"));
+    }
+}
+
+/// Rows that never held anything need not be stored.
+fn same_rows(a: &[Figures], b: &[Figures]) -> bool {
+    let (shorter, longer) = if a.len() < b.len() { (a, b) } else { (b, a) };
+    let (same, rest) = longer.split_at(shorter.len());
+    same == shorter && rest.iter().all(Figures::is_empty)
+}

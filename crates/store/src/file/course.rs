@@ -1,0 +1,134 @@
+//! A recording's course: timeline, marks, gauges.
+
+use super::errors::RecordingError;
+use super::events::{EventsDecoder, EventsSummary};
+use super::recording::Recording;
+use highwater_model::{Accounts, GaugeReading, NamedInstant, Nanos, Op, Step, Timeline, TimelinePoint};
+use std::io;
+
+/// Recordings with at most so many events are replayed for their timeline; longer ones have blocks enough to read it off
+/// their summaries.
+const MOST_REPLAYED: u64 = 1 << 24;
+
+impl Recording {
+    /// The marks, in order.
+    pub fn marks(&self) -> Result<Vec<NamedInstant>, RecordingError> {
+        let mut marks = Vec::new();
+        self.visit_blocks(
+            |summary| summary.marks > 0,
+            |event, step| {
+                if let Op::Mark { name } = step.op {
+                    let name = self.catalog().strings.get(name).to_owned();
+                    marks.push(NamedInstant { time: step.time, event, name });
+                }
+            },
+        )?;
+        Ok(marks)
+    }
+
+    /// The gauges, in order.
+    pub fn gauges(&self) -> Result<Vec<GaugeReading>, RecordingError> {
+        let mut gauges = Vec::new();
+        self.visit_blocks(
+            |summary| summary.gauges > 0,
+            |_, step| {
+                if let Op::Gauge { name, value } = step.op {
+                    let name = self.catalog().strings.get(name).to_owned();
+                    gauges.push(GaugeReading { time: step.time, name, value });
+                }
+            },
+        )?;
+        Ok(gauges)
+    }
+
+    /// Shows the steps of the blocks that `wanted` picks, with the number of events that had happened, theirs included.
+    fn visit_blocks(
+        &self,
+        wanted: impl Fn(&EventsSummary) -> bool,
+        mut visit: impl FnMut(u64, &Step),
+    ) -> io::Result<()> {
+        let mut decoder = EventsDecoder::new()?;
+        let mut payload = Vec::new();
+        for (entry, summary) in self.event_blocks().filter(|(_, summary)| wanted(summary)) {
+            if !self.read_entry(entry, &mut payload)? {
+                continue;
+            }
+            let Some(steps) = decoder.open(&payload, self.known()) else { continue };
+            let mut event = summary.first_event;
+            for step in steps {
+                event += u64::from(step.op.is_event());
+                visit(event, &step);
+            }
+        }
+        Ok(())
+    }
+
+    /// The course of live memory in about `points` equal stretches of time.
+    pub fn timeline(&self, points: usize) -> Result<Timeline, RecordingError> {
+        let mut stretches = Stretches::new(points, self.source().duration);
+        if self.stats().events <= MOST_REPLAYED {
+            let mut latest = Nanos(0);
+            let last = self.for_each_step(|ledger, step| {
+                stretches.add_figures(latest, ledger.accounts());
+                latest = step.time;
+            })?;
+            stretches.add_figures(latest, &last);
+        } else {
+            for (_, summary) in self.event_blocks() {
+                stretches.add(summary.last_time, summary.live_bytes, summary.live_blocks, summary.highest_bytes);
+            }
+        }
+        Ok(Timeline { points: stretches.finish(), marks: self.marks()?, gauges: self.gauges()? })
+    }
+}
+
+/// Equal stretches of time, each with what was live at its end and at most.
+struct Stretches {
+    points: Vec<TimelinePoint>,
+    width: u64,
+    at: usize,
+    latest: (u64, u64),
+}
+
+impl Stretches {
+    fn new(count: usize, duration: Nanos) -> Self {
+        let count = count.clamp(1, 1 << 20) as u64;
+        let width = (duration.0 / count).saturating_add(1);
+        let stretches = (duration.0 / width + 1) as usize;
+        let time = |index: usize| Nanos(((index as u64 + 1) * width - 1).min(duration.0));
+        let points = (0..stretches).map(|index| TimelinePoint { time: time(index), ..TimelinePoint::default() });
+        Self { points: points.collect(), width, at: 0, latest: (0, 0) }
+    }
+
+    fn add_figures(&mut self, time: Nanos, accounts: &Accounts) {
+        let figures = &accounts.totals().figures;
+        self.add(time, figures.live_bytes(), figures.live_blocks(), 0);
+    }
+
+    /// From `time` on so much is live, and at the most `highest_bytes` were until then in this stretch.
+    fn add(&mut self, time: Nanos, live_bytes: u64, live_blocks: u64, highest_bytes: u64) {
+        let at = ((time.0 / self.width) as usize).min(self.points.len() - 1);
+        while self.at < at {
+            self.close();
+        }
+        let point = &mut self.points[self.at];
+        point.highest_bytes = point.highest_bytes.max(live_bytes).max(highest_bytes);
+        self.latest = (live_bytes, live_blocks);
+    }
+
+    fn close(&mut self) {
+        let point = &mut self.points[self.at];
+        (point.live_bytes, point.live_blocks) = self.latest;
+        self.at += 1;
+        if let Some(next) = self.points.get_mut(self.at) {
+            next.highest_bytes = self.latest.0;
+        }
+    }
+
+    fn finish(mut self) -> Vec<TimelinePoint> {
+        while self.at < self.points.len() {
+            self.close();
+        }
+        self.points
+    }
+}

@@ -1,0 +1,91 @@
+//! Why a recording cannot be opened or a question to it has no answer: one line each, for people.
+
+use super::frame;
+use highwater_model::Nanos;
+use std::fmt;
+use std::io;
+
+/// Why a file could not be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The system says no.
+    Io(io::Error),
+    /// There is nothing in it.
+    Empty,
+    /// It is not a recording.
+    NotARecording,
+    /// It was written by a later version of Highwater.
+    TooNew(u16),
+    /// It begins like a recording, but no block of it could be read.
+    NothingUsable,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "{error}"),
+            Self::Empty => f.write_str("the file is empty"),
+            Self::NotARecording => f.write_str("not a Highwater recording"),
+            Self::TooNew(version) => write!(
+                f,
+                "format version {version} is newer than this program reads (up to {}); update highwater",
+                frame::VERSION
+            ),
+            Self::NothingUsable => f.write_str("the recording is damaged from the start; nothing in it could be read"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Why a question to a recording has no answer.
+#[derive(Debug)]
+pub enum RecordingError {
+    /// The system says no.
+    Io(io::Error),
+    /// The time asked for lies outside.
+    TimeOutside {
+        /// What was asked.
+        asked: Nanos,
+        /// How long the recording is.
+        duration: Nanos,
+    },
+    /// There is no mark of this name.
+    UnknownMark {
+        /// What was asked.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+}
+
+impl fmt::Display for RecordingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "{error}"),
+            Self::TimeOutside { asked, duration } => {
+                write!(f, "{asked} lies outside the recording, which ends at {duration}")
+            }
+            Self::UnknownMark { name, known } if known.is_empty() => {
+                write!(f, "no mark is named '{name}': the recording has no marks")
+            }
+            Self::UnknownMark { name, known } => {
+                write!(f, "no mark is named '{name}'; there are: {}", known.join(", "))
+            }
+        }
+    }
+}
+
+impl std::error::Error for RecordingError {}
+
+impl From<io::Error> for RecordingError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}

@@ -1,0 +1,97 @@
+//! The index: where the blocks are, and what they are about (docs/format.md §8).
+//!
+//! An accelerator only: the same entries can be had by scanning the file.
+
+use super::events::EventsSummary;
+use super::frame::BLOCK_HEADER;
+use super::keyframe::KeyframeSummary;
+use super::varint::{self, Input};
+
+/// One block of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Where its header begins.
+    pub offset: u64,
+    /// Length of its payload.
+    pub length: u32,
+    /// Its place among the blocks.
+    pub sequence: u32,
+    /// What it holds.
+    pub content: Content,
+}
+
+impl Entry {
+    /// Where the next block begins.
+    pub fn end(&self) -> u64 {
+        self.offset + (BLOCK_HEADER as u64) + u64::from(self.length)
+    }
+}
+
+/// What an indexed block holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// A source.
+    Source,
+    /// Catalog entries.
+    Catalog,
+    /// Steps.
+    Events(EventsSummary),
+    /// Figures of a keyframe.
+    Keyframe(KeyframeSummary),
+    /// Live blocks of the keyframe before.
+    LiveBlocks,
+}
+
+/// The index's payload.
+pub fn encode(entries: &[Entry]) -> Vec<u8> {
+    let mut out = Vec::new();
+    varint::put(&mut out, entries.len() as u64);
+    let mut end = 0;
+    for entry in entries {
+        let number = match entry.content {
+            Content::Source => 1,
+            Content::Catalog => 2,
+            Content::Events(_) => 3,
+            Content::Keyframe(_) => 4,
+            Content::LiveBlocks => 5,
+        };
+        for value in [number, entry.offset - end, entry.length.into(), entry.sequence.into()] {
+            varint::put(&mut out, value);
+        }
+        match entry.content {
+            Content::Events(summary) => summary.put(&mut out),
+            Content::Keyframe(summary) => summary.put(&mut out),
+            _ => {}
+        }
+        end = entry.end();
+    }
+    out
+}
+
+/// Reads an index whose blocks all lie below `file_length`; `None` if it is malformed.
+pub fn decode(payload: &[u8], file_length: u64) -> Option<Vec<Entry>> {
+    let mut input = Input::new(payload);
+    let count = input.number()?;
+    let mut entries = Vec::new();
+    let mut end = 0u64;
+    for _ in 0..count {
+        let number = input.number()?;
+        let offset = end.checked_add(input.number()?)?;
+        let (length, sequence) = (input.number32()?, input.number32()?);
+        let content = match number {
+            1 => Content::Source,
+            2 => Content::Catalog,
+            3 => Content::Events(EventsSummary::read(&mut input)?),
+            4 => Content::Keyframe(KeyframeSummary::read(&mut input)?),
+            5 => Content::LiveBlocks,
+            _ => return None,
+        };
+        let entry = Entry { offset, length, sequence, content };
+        end = entry.offset.checked_add(BLOCK_HEADER as u64)?.checked_add(length.into())?;
+        if end > file_length {
+            return None;
+        }
+        entries.push(entry);
+    }
+    Some(entries)
+}

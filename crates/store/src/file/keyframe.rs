@@ -1,0 +1,282 @@
+//! Keyframes: the whole state at one instant, so that any other is a short replay away (docs/format.md §6).
+//!
+//! A keyframe is one `Keyframe` block with the figures, followed by as many `LiveBlocks` blocks as it says, each with the
+//! columns of at most [`MOST_LIVE`] live blocks in the order of their numbers.
+
+use super::column::{ColumnPacker, ColumnUnpacker};
+use super::events::MOST_STEPS_PER_BYTE;
+use super::packed::{Buffer, LONGEST, Numbers};
+use super::prediction::{Predictor, at_distance, distance};
+use super::varint::{self, Input};
+use highwater_model::{
+    Accounts, AccountsState, AllocId, Anomaly, Block, Figures, Nanos, StackId, TagId, ThreadAccount, ThreadId, Totals,
+};
+use std::io;
+
+/// The most live blocks in one block of the file.
+pub const MOST_LIVE: usize = 1 << 18;
+/// The most bytes of one column of figures.
+const LONGEST_FIGURES: u64 = 1 << 28;
+
+mod column {
+    pub const THREADS: u8 = 0;
+    pub const SITES: u8 = 1;
+    pub const TAGS: u8 = 2;
+    pub const COUNT: u8 = 3;
+}
+
+mod live_column {
+    pub const NUMBERS: u8 = 0;
+    pub const TIMES: u8 = 1;
+    pub const ADDRESSES: u8 = 2;
+    pub const SIZES: u8 = 3;
+    pub const THREADS: u8 = 4;
+    pub const STACKS: u8 = 5;
+    pub const TAGS: u8 = 6;
+    pub const COUNT: u8 = 7;
+}
+
+/// What a keyframe says before its live blocks, and what the index repeats.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyframeSummary {
+    /// Events before it.
+    pub events: u64,
+    /// The time of the last of them.
+    pub time: Nanos,
+    /// How many `LiveBlocks` blocks follow.
+    pub parts: u64,
+}
+
+impl KeyframeSummary {
+    /// Appends the fields in order.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        [self.events, self.time.0, self.parts].iter().for_each(|&value| varint::put(out, value));
+    }
+
+    /// Reads the fields.
+    pub fn read(input: &mut Input<'_>) -> Option<Self> {
+        Some(Self { events: input.number()?, time: Nanos(input.number()?), parts: input.number()? })
+    }
+}
+
+fn figure_fields(figures: &Figures) -> [u64; 9] {
+    [
+        figures.allocations,
+        figures.frees,
+        figures.reallocations,
+        figures.reallocated_away,
+        figures.allocated_bytes,
+        figures.freed_bytes,
+        figures.peak_bytes,
+        figures.cross_thread_frees,
+        figures.temporary_allocations,
+    ]
+}
+
+fn put_figures(figures: &Figures, out: &mut Vec<u8>) {
+    figure_fields(figures).iter().for_each(|&value| varint::put(out, value));
+}
+
+fn read_figures(input: &mut Input<'_>) -> Option<Figures> {
+    let mut next = || input.number();
+    Some(Figures {
+        allocations: next()?,
+        frees: next()?,
+        reallocations: next()?,
+        reallocated_away: next()?,
+        allocated_bytes: next()?,
+        freed_bytes: next()?,
+        peak_bytes: next()?,
+        cross_thread_frees: next()?,
+        temporary_allocations: next()?,
+    })
+}
+
+/// The payloads of a keyframe: the figures, then the live blocks.
+pub fn encode(accounts: &Accounts, packer: &mut ColumnPacker) -> io::Result<(KeyframeSummary, Vec<Vec<u8>>)> {
+    let state = accounts.to_state();
+    let parts: Vec<&[Block]> = state.blocks.chunks(MOST_LIVE).collect();
+    let summary = KeyframeSummary { events: state.events, time: state.last_time, parts: parts.len() as u64 };
+    let mut payloads = vec![encode_figures(&summary, &state, packer)?];
+    for part in parts {
+        payloads.push(encode_live(part, packer)?);
+    }
+    Ok((summary, payloads))
+}
+
+fn encode_figures(summary: &KeyframeSummary, state: &AccountsState, packer: &mut ColumnPacker) -> io::Result<Vec<u8>> {
+    let mut payload = Vec::new();
+    summary.put(&mut payload);
+    varint::put(&mut payload, state.next_id);
+    let totals = &state.totals;
+    put_figures(&totals.figures, &mut payload);
+    let high = [totals.peak_blocks, totals.peak_at.0, totals.peak_event, totals.peak_bytes_inside_reallocation];
+    high.iter().for_each(|&value| varint::put(&mut payload, value));
+    varint::put(&mut payload, Anomaly::ALL.len() as u64);
+    state.anomalies.iter().for_each(|(_, count)| varint::put(&mut payload, count));
+
+    let mut threads = Vec::new();
+    for thread in &state.threads {
+        varint::put(&mut threads, thread.id.0);
+        // No allocation yet is the largest number: one more than it wraps to the shortest.
+        varint::put(&mut threads, thread.last_allocation.0.wrapping_add(1));
+        put_figures(&thread.figures, &mut threads);
+    }
+    packer.add(column::THREADS, &threads)?;
+    packer.add(column::SITES, &sparse_figures(&state.sites))?;
+    packer.add(column::TAGS, &sparse_figures(&state.tags))?;
+    packer.finish(&mut payload);
+    Ok(payload)
+}
+
+/// The rows that are not empty, each with its distance from the one before.
+fn sparse_figures(rows: &[Figures]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut next = 0;
+    for (index, figures) in rows.iter().enumerate().filter(|(_, figures)| !figures.is_empty()) {
+        varint::put(&mut out, (index - next) as u64);
+        put_figures(figures, &mut out);
+        next = index + 1;
+    }
+    out
+}
+
+fn read_sparse_figures(mut input: Input<'_>, bound: u32) -> Option<Vec<Figures>> {
+    let mut rows = Vec::new();
+    while !input.is_empty() {
+        let skipped = input.number()?;
+        let index = (rows.len() as u64).checked_add(skipped)?;
+        if index >= u64::from(bound) {
+            return None;
+        }
+        rows.resize(index as usize, Figures::default());
+        rows.push(read_figures(&mut input)?);
+    }
+    Some(rows)
+}
+
+fn encode_live(blocks: &[Block], packer: &mut ColumnPacker) -> io::Result<Vec<u8>> {
+    let mut columns: [Buffer; live_column::COUNT as usize] =
+        std::array::from_fn(|_| Buffer::with_room_for(blocks.len()));
+    let mut payload = Vec::new();
+    varint::put(&mut payload, blocks.len() as u64);
+    let mut predictor = Predictor::new();
+    let (mut number, mut time) = (0, 0);
+    for block in blocks {
+        let latest = predictor.expect(block.thread as usize, block.size).latest;
+        let values = [
+            (live_column::NUMBERS, block.id.0 - number),
+            (live_column::TIMES, block.time.0 - time),
+            (live_column::ADDRESSES, distance(latest, block.address)),
+            (live_column::SIZES, block.size),
+            (live_column::THREADS, block.thread.into()),
+            (live_column::STACKS, block.stack.0.into()),
+            (live_column::TAGS, block.tag.0.into()),
+        ];
+        for (id, value) in values {
+            columns[usize::from(id)].put(value);
+        }
+        predictor.allocated(block.thread as usize, block.size, block.address, false);
+        (number, time) = (block.id.0, block.time.0);
+    }
+    for (id, column) in columns.iter().enumerate() {
+        packer.add(id as u8, column.bytes())?;
+    }
+    packer.finish(&mut payload);
+    let least = (blocks.len() as u64 / MOST_STEPS_PER_BYTE) as usize;
+    if payload.len() < least {
+        payload.resize(least, 0);
+    }
+    Ok(payload)
+}
+
+/// Reads the figures' payload: the state without its live blocks.
+pub fn decode_figures(payload: &[u8], stacks: u32, tags: u32) -> Option<(KeyframeSummary, AccountsState)> {
+    let mut input = Input::new(payload);
+    let summary = KeyframeSummary::read(&mut input)?;
+    let next_id = input.number()?;
+    let mut totals = Totals { figures: read_figures(&mut input)?, ..Totals::default() };
+    totals.peak_blocks = input.number()?;
+    totals.peak_at = Nanos(input.number()?);
+    totals.peak_event = input.number()?;
+    totals.peak_bytes_inside_reallocation = input.number()?;
+    let mut state =
+        AccountsState { totals, next_id, events: summary.events, last_time: summary.time, ..Default::default() };
+    // A later version may count more kinds.
+    for kind in 0..input.number()? {
+        let count = input.number()?;
+        if let Some(anomaly) = Anomaly::from_number(kind) {
+            state.anomalies.add(anomaly, count);
+        }
+    }
+    let mut unpacker = ColumnUnpacker::new(column::COUNT).ok()?;
+    unpacker.unpack(input, LONGEST_FIGURES.min((payload.len() as u64) << 12))?;
+    let mut threads = unpacker.column(column::THREADS);
+    while !threads.is_empty() {
+        state.threads.push(ThreadAccount {
+            id: ThreadId(threads.number()?),
+            last_allocation: AllocId(threads.number()?.wrapping_sub(1)),
+            figures: read_figures(&mut threads)?,
+        });
+    }
+    state.sites = read_sparse_figures(unpacker.column(column::SITES), stacks)?;
+    state.tags = read_sparse_figures(unpacker.column(column::TAGS), tags)?;
+    Some((summary, state))
+}
+
+/// Appends the live blocks of a payload to `state`; `None` if it is malformed or refers to rows that are not there.
+pub fn decode_live(payload: &[u8], state: &mut AccountsState) -> Option<()> {
+    let mut input = Input::new(payload);
+    let count = input.number()?;
+    if count > MOST_LIVE as u64 || count > (payload.len() as u64).saturating_add(1) * MOST_STEPS_PER_BYTE {
+        return None;
+    }
+    let mut unpacker = ColumnUnpacker::new(live_column::COUNT).ok()?;
+    unpacker.unpack(input, count * LONGEST as u64)?;
+    let mut columns: [Numbers<'_>; live_column::COUNT as usize] = std::array::from_fn(|id| unpacker.numbers(id as u8));
+    let mut predictor = Predictor::new();
+    let (mut number, mut time) = (0u64, 0u64);
+    for _ in 0..count {
+        let mut next = |id: u8| columns[usize::from(id)].next();
+        number = number.checked_add(next(live_column::NUMBERS)?)?;
+        time = time.checked_add(next(live_column::TIMES)?)?;
+        let size = next(live_column::SIZES)?;
+        let thread = u32::try_from(next(live_column::THREADS)?).ok()?;
+        let address = at_distance(predictor.expect(thread as usize, size).latest, next(live_column::ADDRESSES)?);
+        predictor.allocated(thread as usize, size, address, false);
+        let block = Block {
+            id: AllocId(number),
+            address,
+            size,
+            time: Nanos(time),
+            thread,
+            stack: StackId(u32::try_from(next(live_column::STACKS)?).ok()?),
+            tag: TagId(u32::try_from(next(live_column::TAGS)?).ok()?),
+        };
+        let sound = number < state.next_id
+            && state.blocks.last().is_none_or(|last| last.id < block.id)
+            && (block.thread as usize) < state.threads.len()
+            && (block.stack.0 as usize) < state.sites.len()
+            && (block.tag == TagId::NONE || (block.tag.0 as usize) < state.tags.len());
+        sound.then_some(())?;
+        state.blocks.push(block);
+    }
+    Some(())
+}
+
+/// True when the live blocks are those that the figures speak of: sums that wrap or disagree would break the laws, and
+/// only a forged file has them.
+pub fn agrees_with_its_blocks(state: &AccountsState) -> bool {
+    let bytes = state.blocks.iter().try_fold(0u64, |sum, block| sum.checked_add(block.size));
+    let figures = &state.totals.figures;
+    let mut all = state.threads.iter().map(|thread| &thread.figures).chain(&state.sites).chain(&state.tags);
+    let believable = |figures: &Figures| {
+        figures.freed_bytes <= figures.allocated_bytes
+            && figures.allocated_bytes <= state.totals.figures.allocated_bytes
+            && figure_fields(figures).iter().all(|&field| field <= u64::MAX >> 1 || field <= figures.allocated_bytes)
+    };
+    bytes == Some(figures.live_bytes())
+        && state.blocks.len() as u64 == figures.live_blocks()
+        && believable(figures)
+        && all.all(believable)
+}

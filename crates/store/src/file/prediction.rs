@@ -1,0 +1,172 @@
+//! Guessing addresses and sizes, so that the usual case costs a bit instead of bytes (docs/format.md §4.2).
+//!
+//! Allocators hand out the block of a size class that was freed last, or the next one behind the last; and one site
+//! mostly asks for one size. Both sides keep the same [`Predictor`], which knows only what stands in the same block of
+//! the file, so that damage elsewhere cannot mislead it.
+
+const CLASSES: usize = 1024;
+const DEPTH: usize = 16;
+const SITES: usize = 4096;
+const ARENAS: usize = 64;
+
+/// What the writer and the reader of one block both expect.
+pub struct Predictor {
+    classes: Vec<SizeClass>,
+    size_by_site: Vec<u64>,
+    /// By thread: its latest site.
+    sites: [u32; ARENAS],
+    /// By site, in the numbering of the block: the site that came after it on the same thread.
+    successors: Vec<u32>,
+    /// By thread: the end of its latest block that was not a reused one.
+    arenas: [u64; ARENAS],
+}
+
+/// Guesses for an address; 0 where there is none.
+#[derive(Clone, Copy)]
+pub struct Expected {
+    /// What the thread freed last of about this size.
+    pub reused: u64,
+    /// What lies behind the block that it got last from fresh memory.
+    pub fresh: u64,
+    /// What it got last of about this size: not a guess, but something near.
+    pub latest: u64,
+}
+
+/// What is known of one thread's blocks of about one size.
+#[derive(Clone, Copy)]
+struct SizeClass {
+    latest: u64,
+    freed: [u64; DEPTH],
+    depth: u8,
+    top: u8,
+}
+
+const EMPTY: SizeClass = SizeClass { latest: 0, freed: [0; DEPTH], depth: 0, top: 0 };
+
+/// The size of the chunk that glibc cuts for a request: 8 bytes more, rounded up to 16, 32 at least.
+#[inline]
+fn chunk(size: u64) -> u64 {
+    (size.saturating_add(23) & !15).max(32)
+}
+
+#[inline]
+fn class_of(thread: usize, size: u64) -> usize {
+    ((chunk(size) ^ (thread as u64) << 40).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54) as usize % CLASSES
+}
+
+/// The way from one address to another as a number that is small for near addresses 16 bytes apart: direction in bit 0,
+/// the distance without its lowest four bits above it, and those four, mostly zero, at the top.
+#[inline]
+pub fn distance(from: u64, to: u64) -> u64 {
+    let way = to.wrapping_sub(from) as i64;
+    let magnitude = way.unsigned_abs();
+    (magnitude & 15) << 60 | (magnitude >> 4 << 1) & (u64::MAX >> 4) | u64::from(way < 0)
+}
+
+/// The address at a [`distance`].
+#[inline]
+pub fn at_distance(from: u64, distance: u64) -> u64 {
+    let magnitude = (distance & (u64::MAX >> 4)) >> 1 << 4 | distance >> 60;
+    // 2^63 does not fit beside the direction; as the only distance whose magnitude reads 0 below, it is still told.
+    match (distance & 1 == 1, magnitude) {
+        (true, 0) => from.wrapping_add(1 << 63),
+        (true, magnitude) => from.wrapping_sub(magnitude),
+        (false, magnitude) => from.wrapping_add(magnitude),
+    }
+}
+
+impl Predictor {
+    /// Knows nothing yet.
+    pub fn new() -> Self {
+        Self {
+            classes: vec![EMPTY; CLASSES],
+            size_by_site: vec![0; SITES],
+            sites: [0; ARENAS],
+            successors: vec![0; SITES],
+            arenas: [0; ARENAS],
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.classes.fill(EMPTY);
+        self.size_by_site.fill(0);
+        self.sites = [0; ARENAS];
+        self.successors.fill(0);
+        self.arenas = [0; ARENAS];
+    }
+
+    /// The site that a thread is expected to allocate at next; 0 if there is none.
+    #[inline]
+    pub fn expected_site(&self, thread: usize) -> u32 {
+        self.successors[self.sites[thread % ARENAS] as usize % SITES]
+    }
+
+    /// Takes note of the site that a thread does allocate at, and gives the [expected](Self::expected_site) one.
+    #[inline]
+    pub fn next_site(&mut self, thread: usize, site: u32) -> u32 {
+        let latest = std::mem::replace(&mut self.sites[thread % ARENAS], site);
+        std::mem::replace(&mut self.successors[latest as usize % SITES], site)
+    }
+
+    /// The size that a site is expected to ask for.
+    #[inline]
+    pub fn size(&mut self, site: u32) -> &mut u64 {
+        &mut self.size_by_site[site as usize % SITES]
+    }
+
+    /// Where a thread's next block of `size` is expected.
+    #[inline]
+    pub fn expect(&self, thread: usize, size: u64) -> Expected {
+        let class = &self.classes[class_of(thread, size)];
+        let reused = class.freed[usize::from(class.top) % DEPTH];
+        Expected {
+            reused: if class.depth > 0 { reused } else { 0 },
+            fresh: self.arenas[thread % ARENAS],
+            latest: class.latest,
+        }
+    }
+
+    /// Takes note of an allocation; `reused` if its address was [`Expected::reused`].
+    #[inline]
+    pub fn allocated(&mut self, thread: usize, size: u64, address: u64, reused: bool) {
+        let class = &mut self.classes[class_of(thread, size)];
+        class.latest = address;
+        if reused {
+            class.top = class.top.wrapping_sub(1);
+            class.depth = class.depth.saturating_sub(1);
+        } else {
+            self.arenas[thread % ARENAS] = address.wrapping_add(chunk(size));
+        }
+    }
+
+    /// Takes note of a free by a thread.
+    #[inline]
+    pub fn freed(&mut self, thread: usize, size: u64, address: u64) {
+        let class = &mut self.classes[class_of(thread, size)];
+        class.top = class.top.wrapping_add(1);
+        class.freed[usize::from(class.top) % DEPTH] = address;
+        class.depth = (class.depth + 1).min(DEPTH as u8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_address_is_found_again(from in any::<u64>(), to in any::<u64>()) {
+            prop_assert_eq!(at_distance(from, distance(from, to)), to);
+        }
+    }
+
+    #[test]
+    fn near_aligned_addresses_are_small_numbers_and_far_ones_are_exact() {
+        assert_eq!((distance(0x1000, 0x1010), distance(0x1010, 0x1000)), (2, 3));
+        for to in [0, 1, 1 << 63, (1 << 63) - 1, (1 << 63) + 1, u64::MAX] {
+            assert_eq!(at_distance(0, distance(0, to)), to);
+        }
+    }
+}

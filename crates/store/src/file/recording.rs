@@ -1,0 +1,285 @@
+//! Reading a recording: open, travel in time, replay.
+
+use super::bytes::Bytes;
+use super::catalog;
+use super::errors::OpenError;
+use super::events::{EventsSummary, Known};
+use super::frame::{self, BLOCK_HEADER, BlockHeader, BlockKind, FILE_HEADER, FileHeader};
+use super::index::{self, Content, Entry};
+use super::keyframe::KeyframeSummary;
+use super::scan::{Damage, scan};
+use super::source;
+use highwater_model::{Catalog, Nanos, Source};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Facts about the file itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileStats {
+    /// Format version.
+    pub version: u16,
+    /// Length of the file.
+    pub file_bytes: u64,
+    /// Events in the readable blocks.
+    pub events: u64,
+    /// Blocks of events.
+    pub event_blocks: u64,
+    /// Bytes of those.
+    pub event_bytes: u64,
+    /// Keyframes.
+    pub keyframes: u64,
+    /// Bytes of those, live blocks included.
+    pub keyframe_bytes: u64,
+    /// Bytes of the catalog.
+    pub catalog_bytes: u64,
+    /// True when the recording was ended in order; false when it was cut by a crash.
+    pub complete: bool,
+}
+
+/// An opened `.hw` file. Memory grows with the live blocks at the instant asked for, not with the file.
+///
+/// Damaged parts are left out and listed in [`damage`](Self::damage); parts that the index lists are checked only when they are read,
+/// so the list can grow.
+#[derive(Debug)]
+pub struct Recording {
+    bytes: Bytes,
+    version: u16,
+    complete: bool,
+    entries: Vec<Entry>,
+    source: Source,
+    catalog: Arc<Catalog>,
+    damage: Mutex<Vec<Damage>>,
+}
+
+/// True if a file that begins with these bytes is a recording, perhaps a damaged one.
+pub fn is_recording(first_bytes: &[u8]) -> bool {
+    frame::judge_file_header(first_bytes) != FileHeader::Foreign
+}
+
+impl Recording {
+    /// Opens a file.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        Self::from(Bytes::of_file(File::open(path)?)?)
+    }
+
+    /// Opens a recording in memory.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, OpenError> {
+        Self::from(Bytes::Memory(bytes))
+    }
+
+    /// Opens a file that is open already, such as one without a name.
+    pub fn from_file(file: File) -> Result<Self, OpenError> {
+        Self::from(Bytes::of_file(file)?)
+    }
+
+    fn from(bytes: Bytes) -> Result<Self, OpenError> {
+        if bytes.length() == 0 {
+            return Err(OpenError::Empty);
+        }
+        let mut head = Vec::new();
+        bytes.read(0, (FILE_HEADER + 4).min(bytes.length() as usize), &mut head)?;
+        let (version, header_damage) = match frame::judge_file_header(&head) {
+            FileHeader::Foreign => return Err(OpenError::NotARecording),
+            FileHeader::Sound(version) if version > frame::VERSION => return Err(OpenError::TooNew(version)),
+            FileHeader::Sound(version) => (version, None),
+            FileHeader::Damaged => {
+                let length = bytes.length().min(FILE_HEADER as u64);
+                (frame::VERSION, Some(Damage { offset: 0, length, what: "the file's header is damaged" }))
+            }
+        };
+        let mut recording = Self {
+            bytes,
+            version,
+            complete: true,
+            entries: Vec::new(),
+            source: Source::default(),
+            catalog: Arc::default(),
+            damage: Mutex::new(header_damage.into_iter().collect()),
+        };
+        recording.find_blocks()?;
+        recording.read_catalog()?;
+        Ok(recording)
+    }
+
+    /// A recording that is still being written: its blocks and catalog are known.
+    pub(super) fn of_known_blocks(bytes: Bytes, entries: Vec<Entry>, catalog: Catalog) -> Self {
+        let mut recording = Self {
+            bytes,
+            version: frame::VERSION,
+            complete: false,
+            entries,
+            source: Source::default(),
+            catalog: Arc::new(catalog),
+            damage: Mutex::default(),
+        };
+        recording.source.duration = recording.end_of_events();
+        recording
+    }
+
+    fn end_of_events(&self) -> Nanos {
+        self.event_blocks().next_back().map_or(Nanos(0), |(_, summary)| summary.last_time)
+    }
+
+    fn find_blocks(&mut self) -> Result<(), OpenError> {
+        if let Some(entries) = self.read_index()? {
+            self.entries = entries;
+            return Ok(());
+        }
+        let found = scan(&self.bytes)?;
+        if found.entries.is_empty() {
+            return Err(OpenError::NothingUsable);
+        }
+        self.entries = found.entries;
+        self.complete = found.complete;
+        self.damaged().extend(found.damage);
+        Ok(())
+    }
+
+    fn read_index(&self) -> io::Result<Option<Vec<Entry>>> {
+        const END_PAYLOAD: usize = 8;
+        let Some(end) = self.bytes.length().checked_sub((BLOCK_HEADER + END_PAYLOAD) as u64) else {
+            return Ok(None);
+        };
+        let mut payload = Vec::new();
+        if self.block_at(end, &mut payload)? != Some(BlockKind::End) {
+            return Ok(None);
+        }
+        let Ok(offset) = payload.as_slice().try_into().map(u64::from_le_bytes) else { return Ok(None) };
+        if self.block_at(offset, &mut payload)? != Some(BlockKind::Index) {
+            return Ok(None);
+        }
+        Ok(index::decode(&payload, self.bytes.length()))
+    }
+
+    /// Reads the block at an offset; its kind if it is sound.
+    fn block_at(&self, offset: u64, payload: &mut Vec<u8>) -> io::Result<Option<BlockKind>> {
+        if !self.bytes.read(offset, BLOCK_HEADER, payload)? {
+            return Ok(None);
+        }
+        let Some(header) = BlockHeader::parse(payload) else { return Ok(None) };
+        let sound = self.bytes.read(offset + BLOCK_HEADER as u64, header.payload_length as usize, payload)?
+            && crc32fast::hash(payload) == header.payload_crc;
+        Ok(if sound { header.kind } else { None })
+    }
+
+    /// Reads an entry's block; false, and noted as damage, if it is not what the entry says.
+    pub(super) fn read_entry(&self, entry: &Entry, payload: &mut Vec<u8>) -> io::Result<bool> {
+        let expected = match entry.content {
+            Content::Source => BlockKind::Source,
+            Content::Catalog => BlockKind::Catalog,
+            Content::Events(_) => BlockKind::Events,
+            Content::Keyframe(_) => BlockKind::Keyframe,
+            Content::LiveBlocks => BlockKind::LiveBlocks,
+        };
+        let sound = self.block_at(entry.offset, payload)? == Some(expected) && payload.len() == entry.length as usize;
+        if !sound {
+            self.note_damage(entry, "a block's checksum is wrong");
+        }
+        Ok(sound)
+    }
+
+    fn damaged(&self) -> std::sync::MutexGuard<'_, Vec<Damage>> {
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn note_damage(&self, entry: &Entry, what: &'static str) {
+        let mut damage = self.damaged();
+        if !damage.iter().any(|known| known.offset == entry.offset) {
+            damage.push(Damage { offset: entry.offset, length: entry.end() - entry.offset, what });
+        }
+    }
+
+    fn read_catalog(&mut self) -> io::Result<()> {
+        let mut catalog = Catalog::default();
+        let mut payload = Vec::new();
+        for entry in &self.entries {
+            if !matches!(entry.content, Content::Source | Content::Catalog) || !self.read_entry(entry, &mut payload)? {
+                continue;
+            }
+            if entry.content == Content::Catalog {
+                if catalog::decode(&payload, &mut catalog).is_none() {
+                    self.note_damage(entry, "the catalog is malformed");
+                }
+            } else {
+                match source::decode(&payload) {
+                    Some(source) => self.source = source,
+                    None => self.note_damage(entry, "the source is malformed"),
+                }
+            }
+        }
+        self.source.duration = self.source.duration.max(self.end_of_events());
+        self.catalog = Arc::new(catalog);
+        Ok(())
+    }
+
+    /// Whose memory it is.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// What the handles stand for.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// What could not be used, as far as was read until now.
+    pub fn damage(&self) -> Vec<Damage> {
+        let mut damage = self.damaged().clone();
+        damage.sort_by_key(|damage| damage.offset);
+        damage
+    }
+
+    /// Facts about the file.
+    pub fn stats(&self) -> FileStats {
+        let mut stats = FileStats {
+            version: self.version,
+            file_bytes: self.bytes.length(),
+            complete: self.complete,
+            ..FileStats::default()
+        };
+        for entry in &self.entries {
+            let size = entry.end() - entry.offset;
+            match entry.content {
+                Content::Source => {}
+                Content::Catalog => stats.catalog_bytes += size,
+                Content::Events(summary) => {
+                    stats.events += summary.events;
+                    stats.event_blocks += 1;
+                    stats.event_bytes += size;
+                }
+                Content::Keyframe(_) => {
+                    stats.keyframes += 1;
+                    stats.keyframe_bytes += size;
+                }
+                Content::LiveBlocks => stats.keyframe_bytes += size,
+            }
+        }
+        stats
+    }
+
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub(super) fn event_blocks(&self) -> impl DoubleEndedIterator<Item = (&Entry, &EventsSummary)> {
+        self.entries.iter().filter_map(|entry| match &entry.content {
+            Content::Events(summary) => Some((entry, summary)),
+            _ => None,
+        })
+    }
+
+    /// The keyframes with their place among the entries.
+    pub(super) fn keyframes(&self) -> impl DoubleEndedIterator<Item = (usize, &KeyframeSummary)> {
+        self.entries.iter().enumerate().filter_map(|(at, entry)| match &entry.content {
+            Content::Keyframe(summary) => Some((at, summary)),
+            _ => None,
+        })
+    }
+
+    pub(super) fn known(&self) -> Known {
+        let stacks = self.catalog.stacks.nodes().len() as u32;
+        Known { stacks, tags: self.catalog.tags().len() as u32 }
+    }
+}

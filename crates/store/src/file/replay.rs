@@ -1,0 +1,225 @@
+//! Travelling in time: the nearest keyframe, then a replay up to the instant.
+
+use super::errors::RecordingError;
+use super::events::{EventsDecoder, Steps};
+use super::index::{Content, Entry};
+use super::keyframe::{self, KeyframeSummary};
+use super::recording::Recording;
+use highwater_model::{Accounts, AccountsState, AllocId, Anomaly, Nanos, NumberLedger, Snapshot, Step, Totals, When};
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+impl Recording {
+    fn keyframe_figures(&self, at: usize) -> io::Result<Option<AccountsState>> {
+        let mut payload = Vec::new();
+        let entry = &self.entries()[at];
+        if !self.read_entry(entry, &mut payload)? {
+            return Ok(None);
+        }
+        let known = self.known();
+        let state = keyframe::decode_figures(&payload, known.stacks, known.tags);
+        if state.is_none() {
+            self.note_damage(entry, "a keyframe is malformed");
+        }
+        Ok(state.map(|(_, state)| state))
+    }
+
+    /// The state a keyframe holds; `None` if it is damaged.
+    pub(super) fn keyframe(&self, at: usize) -> io::Result<Option<AccountsState>> {
+        let Some(mut state) = self.keyframe_figures(at)? else { return Ok(None) };
+        let Content::Keyframe(summary) = self.entries()[at].content else { return Ok(None) };
+        let parts = usize::try_from(summary.parts).unwrap_or(usize::MAX);
+        let following = self.entries()[at + 1..].iter().take(parts);
+        let mut payload = Vec::new();
+        let mut found = 0;
+        let mut sequence = self.entries()[at].sequence;
+        for entry in following {
+            // A part that is missing altogether shows as a gap in the numbers.
+            sequence = sequence.wrapping_add(1);
+            if entry.content != Content::LiveBlocks || entry.sequence != sequence {
+                break;
+            }
+            if !self.read_entry(entry, &mut payload)? {
+                return Ok(None);
+            }
+            if keyframe::decode_live(&payload, &mut state).is_none() {
+                self.note_damage(entry, "live blocks are malformed");
+                return Ok(None);
+            }
+            found += 1;
+        }
+        if found != parts || !keyframe::agrees_with_its_blocks(&state) {
+            self.note_damage(&self.entries()[at], "a keyframe's live blocks do not belong to it");
+            return Ok(None);
+        }
+        Ok(Some(state))
+    }
+
+    /// The latest state stored at or before a place that `reached` accepts, with the entry to go on from.
+    fn nearest_state(&self, reached: impl Fn(&KeyframeSummary) -> bool) -> io::Result<(NumberLedger, usize)> {
+        for (at, summary) in self.keyframes().rev() {
+            if reached(summary)
+                && let Some(state) = self.keyframe(at)?
+            {
+                return Ok((NumberLedger::from_state(state), at + 1));
+            }
+        }
+        Ok((NumberLedger::default(), 0))
+    }
+
+    /// Replays the event blocks among `entries`. `before` sees every step before it is applied, and may stop there.
+    pub(super) fn replay(
+        &self,
+        ledger: &mut NumberLedger,
+        entries: &[Entry],
+        mut before: impl FnMut(&NumberLedger, &Step) -> ControlFlow<()>,
+    ) -> io::Result<()> {
+        let mut decoder = EventsDecoder::new()?;
+        let mut payload = Vec::new();
+        for entry in entries.iter().filter(|entry| matches!(entry.content, Content::Events(_))) {
+            if self.replay_block(entry, ledger, &mut decoder, &mut payload, &mut before)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn replay_block(
+        &self,
+        entry: &Entry,
+        ledger: &mut NumberLedger,
+        decoder: &mut EventsDecoder,
+        payload: &mut Vec<u8>,
+        before: &mut impl FnMut(&NumberLedger, &Step) -> ControlFlow<()>,
+    ) -> io::Result<ControlFlow<()>> {
+        if !self.read_entry(entry, payload)? {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let Some(mut steps) = decoder.open(payload, self.known()) else {
+            self.note_damage(entry, "a block of events is malformed");
+            return Ok(ControlFlow::Continue(()));
+        };
+        let summary = steps.summary;
+        let Some(lost) = summary.first_event.checked_sub(ledger.accounts().events()) else {
+            self.note_damage(entry, "a block of events is out of place");
+            return Ok(ControlFlow::Continue(()));
+        };
+        if summary.first_alloc < ledger.accounts().next_id().0 {
+            self.note_damage(entry, "a block of events is out of place");
+            return Ok(ControlFlow::Continue(()));
+        }
+        if lost > 0 {
+            ledger.skip_to(AllocId(summary.first_alloc), lost);
+        }
+        let flow = apply(&mut steps, ledger, before);
+        if flow.is_continue() && !steps.is_done() {
+            self.note_damage(entry, "a block of events is malformed");
+        }
+        if steps.unknown_handles > 0 {
+            self.note_damage(entry, "events refer to stacks or types that were lost");
+        }
+        Ok(flow)
+    }
+
+    /// The state at an instant.
+    pub fn snapshot(&self, when: &When) -> Result<Snapshot, RecordingError> {
+        let (at, accounts) = match when {
+            When::Start => (Nanos(0), Accounts::default()),
+            When::End => (self.source().duration, self.accounts_at_end()?),
+            When::Peak => {
+                let peak = self.final_totals()?;
+                (peak.peak_at, self.accounts_at_event(peak.peak_event)?)
+            }
+            When::At(time) => (*time, self.accounts_at_time(*time)?),
+            When::Percent(part) => {
+                let time = Nanos((self.source().duration.0 as f64 * part / 100.0).round() as u64);
+                let time = time.min(self.source().duration);
+                (time, self.accounts_at_time(time)?)
+            }
+            When::Mark(name) => {
+                let marks = self.marks()?;
+                let Some(mark) = marks.iter().find(|mark| mark.name == *name) else {
+                    let mut known: Vec<String> = marks.into_iter().map(|mark| mark.name).collect();
+                    known.dedup();
+                    return Err(RecordingError::UnknownMark { name: name.clone(), known });
+                };
+                (mark.time, self.accounts_at_event(mark.event)?)
+            }
+        };
+        Ok(Snapshot { source: self.source().clone(), at, accounts, catalog: Arc::clone(self.catalog()) })
+    }
+
+    fn accounts_at_end(&self) -> io::Result<Accounts> {
+        let (mut ledger, first) = self.nearest_state(|_| true)?;
+        self.replay(&mut ledger, &self.entries()[first..], |_, _| ControlFlow::Continue(()))?;
+        Ok(ledger.into_accounts())
+    }
+
+    pub(crate) fn accounts_at_event(&self, event: u64) -> io::Result<Accounts> {
+        let (mut ledger, first) = self.nearest_state(|keyframe| keyframe.events <= event)?;
+        self.replay(&mut ledger, &self.entries()[first..], |ledger, _| {
+            if ledger.accounts().events() >= event { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        Ok(ledger.into_accounts())
+    }
+
+    fn accounts_at_time(&self, time: Nanos) -> Result<Accounts, RecordingError> {
+        if time > self.source().duration {
+            return Err(RecordingError::TimeOutside { asked: time, duration: self.source().duration });
+        }
+        let (mut ledger, first) = self.nearest_state(|keyframe| keyframe.time <= time)?;
+        self.replay(&mut ledger, &self.entries()[first..], |_, step| {
+            if step.time > time { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        Ok(ledger.into_accounts())
+    }
+
+    /// The totals at the end. Of a complete file this reads one block.
+    pub fn final_totals(&self) -> io::Result<Totals> {
+        let events = self.event_blocks().next_back().map_or(0, |(_, summary)| summary.first_event + summary.events);
+        if let Some((at, summary)) = self.keyframes().next_back()
+            && summary.events >= events
+            && let Some(state) = self.keyframe_figures(at)?
+        {
+            return Ok(state.totals);
+        }
+        Ok(*self.accounts_at_end()?.totals())
+    }
+
+    /// Every step of the readable blocks in order, with the state before it. Where events were lost, it
+    /// goes on from the next keyframe, which knows what the lost events did.
+    pub fn for_each_step(&self, mut visit: impl FnMut(&NumberLedger, &Step)) -> io::Result<Accounts> {
+        let mut ledger = NumberLedger::default();
+        let mut first = 0;
+        while first < self.entries().len() {
+            let keyframe = self.keyframes().map(|(at, _)| at).find(|&at| at >= first);
+            let end = keyframe.unwrap_or(self.entries().len());
+            self.replay(&mut ledger, &self.entries()[first..end], |ledger, step| {
+                visit(ledger, step);
+                ControlFlow::Continue(())
+            })?;
+            if let Some(Content::Keyframe(summary)) = self.entries().get(end).map(|entry| entry.content) {
+                let lost = ledger.accounts().anomalies().get(Anomaly::LostToDamage) > 0
+                    || ledger.accounts().events() < summary.events;
+                if lost && let Some(state) = self.keyframe(end)? {
+                    ledger = NumberLedger::from_state(state);
+                }
+            }
+            first = end + 1;
+        }
+        Ok(ledger.into_accounts())
+    }
+}
+
+fn apply(
+    steps: &mut Steps<'_>,
+    ledger: &mut NumberLedger,
+    before: &mut impl FnMut(&NumberLedger, &Step) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    for step in steps {
+        before(ledger, &step)?;
+        ledger.replay(&step);
+    }
+    ControlFlow::Continue(())
+}

@@ -1,0 +1,131 @@
+//! Finding the blocks of a file without its index: after a crash, a cut or damage.
+
+use super::bytes::Bytes;
+use super::events::EventsSummary;
+use super::frame::{BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, FILE_HEADER};
+use super::index::{Content, Entry};
+use super::keyframe::KeyframeSummary;
+use super::varint::Input;
+use std::fmt;
+use std::io;
+
+/// A part of a file that could not be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Where it begins.
+    pub offset: u64,
+    /// How many bytes could not be used.
+    pub length: u64,
+    /// What is wrong.
+    pub what: &'static str,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at offset {} ({} bytes not used)", self.what, self.offset, self.length)
+    }
+}
+
+/// What a scan found.
+#[derive(Debug, Default)]
+pub struct Scan {
+    /// The undamaged blocks, in order.
+    pub entries: Vec<Entry>,
+    /// The rest.
+    pub damage: Vec<Damage>,
+    /// True when the last block says that the file is complete.
+    pub complete: bool,
+}
+
+/// Reads the whole file block by block, verifying every checksum; after damage, goes on at the next block header.
+pub fn scan(bytes: &Bytes) -> io::Result<Scan> {
+    let mut found = Scan::default();
+    let mut offset = FILE_HEADER as u64;
+    let (mut header, mut payload) = (Vec::new(), Vec::new());
+    while offset < bytes.length() {
+        let parsed = if bytes.read(offset, BLOCK_HEADER, &mut header)? { BlockHeader::parse(&header) } else { None };
+        let Some(parsed) = parsed else {
+            let next = next_header(bytes, offset + 1)?;
+            let end = next.unwrap_or(bytes.length());
+            let cut = next.is_none() && end - offset < BLOCK_HEADER as u64;
+            let what = if cut { "the file is cut in a block's header" } else { "a block's header is damaged" };
+            found.damage.push(Damage { offset, length: end - offset, what });
+            offset = end;
+            continue;
+        };
+        let length = parsed.payload_length;
+        if !bytes.read(offset + BLOCK_HEADER as u64, length as usize, &mut payload)? {
+            let what = "the file is cut in a block";
+            found.damage.push(Damage { offset, length: bytes.length() - offset, what });
+            break;
+        }
+        let end = offset + BLOCK_HEADER as u64 + u64::from(length);
+        found.take(offset, &parsed, &payload);
+        offset = end;
+    }
+    found.note_gaps();
+    Ok(found)
+}
+
+impl Scan {
+    fn take(&mut self, offset: u64, header: &BlockHeader, payload: &[u8]) {
+        let length = header.payload_length;
+        let size = BLOCK_HEADER as u64 + u64::from(length);
+        if crc32fast::hash(payload) != header.payload_crc {
+            return self.damage.push(Damage { offset, length: size, what: "a block's checksum is wrong" });
+        }
+        let mut input = Input::new(payload);
+        let content = match header.kind {
+            Some(BlockKind::Source) => Some(Content::Source),
+            Some(BlockKind::Catalog) => Some(Content::Catalog),
+            Some(BlockKind::Events) => EventsSummary::read(&mut input).map(Content::Events),
+            Some(BlockKind::Keyframe) => KeyframeSummary::read(&mut input).map(Content::Keyframe),
+            Some(BlockKind::LiveBlocks) => Some(Content::LiveBlocks),
+            Some(BlockKind::Index) | None => return,
+            Some(BlockKind::End) => {
+                self.complete = true;
+                return;
+            }
+        };
+        match content {
+            Some(content) => self.entries.push(Entry { offset, length, sequence: header.sequence, content }),
+            None => self.damage.push(Damage { offset, length: size, what: "a block is malformed" }),
+        }
+    }
+
+    /// Blocks may also be missing without a trace but their numbers.
+    fn note_gaps(&mut self) {
+        if !self.damage.is_empty() {
+            return;
+        }
+        let mut expected = 0;
+        for entry in &self.entries {
+            if entry.sequence != expected {
+                let what = "blocks are missing before this one";
+                self.damage.push(Damage { offset: entry.offset, length: 0, what });
+            }
+            expected = entry.sequence.wrapping_add(1);
+        }
+    }
+}
+
+/// Where the next sound block header begins, from `start` on.
+fn next_header(bytes: &Bytes, start: u64) -> io::Result<Option<u64>> {
+    const STEP: usize = 1 << 20;
+    let mut window = Vec::new();
+    let mut base = start;
+    while base + BLOCK_HEADER as u64 <= bytes.length() {
+        // Windows overlap by a header, so that none is missed at a border.
+        let length = (STEP + BLOCK_HEADER).min((bytes.length() - base) as usize);
+        if !bytes.read(base, length, &mut window)? {
+            return Ok(None);
+        }
+        let sound =
+            |at: &usize| window[*at..].starts_with(&BLOCK_MAGIC) && BlockHeader::parse(&window[*at..]).is_some();
+        if let Some(at) = (0..=length - BLOCK_HEADER).find(sound) {
+            return Ok(Some(base + at as u64));
+        }
+        base += STEP as u64;
+    }
+    Ok(None)
+}

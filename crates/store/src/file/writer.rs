@@ -1,0 +1,254 @@
+//! Writing a recording.
+
+use super::bytes::Bytes;
+use super::catalog::{self, CatalogExtent};
+use super::column::ColumnPacker;
+use super::events::{EventsEncoder, MOST_STEPS};
+use super::frame::{self, BlockKind, FILE_HEADER};
+use super::index::{self, Content, Entry};
+use super::recording::Recording;
+use super::{keyframe, source};
+use highwater_model::{Accounts, AddressLedger, Anomaly, Catalog, Event, Source};
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Keyframes are at least so many events apart: replaying them takes a twentieth of a second.
+const LEAST_EVENTS_BETWEEN_KEYFRAMES: u64 = 1 << 20;
+/// And so many events per live block, so that keyframes add less than a fifth to the file.
+const EVENTS_PER_KEYFRAME_BLOCK: u64 = 16;
+/// Room for one raw event that gives several steps.
+const MOST_STEPS_PER_EVENT: usize = 8;
+
+/// Where a recording is written to.
+pub trait Sink: Write {
+    /// Cuts off what was written behind `length`, after a failed write; best effort.
+    fn cut_back(&mut self, length: u64);
+}
+
+impl Sink for File {
+    fn cut_back(&mut self, length: u64) {
+        // A file that cannot be cut stays readable all the same: its last block is then reported as damaged.
+        let _ = self.set_len(length);
+    }
+}
+
+impl Sink for Vec<u8> {
+    fn cut_back(&mut self, length: u64) {
+        self.truncate(length as usize);
+    }
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Events.
+    pub events: u64,
+    /// Length of the file.
+    pub bytes: u64,
+}
+
+/// Writes events as a `.hw` file: append-only, a block at a time.
+///
+/// The writer keeps the ledger, since a file says which allocation died, not which address; so its memory grows with
+/// what is live, not with what was written. After an error every call fails with the same message, and the file is cut
+/// back to its last whole block: it can be opened, and holds everything written until then.
+pub struct Writer<S: Sink> {
+    sink: S,
+    length: u64,
+    sequence: u32,
+    ledger: AddressLedger,
+    encoder: EventsEncoder,
+    packer: ColumnPacker,
+    catalog_written: CatalogExtent,
+    entries: Vec<Entry>,
+    keyframe_events: u64,
+    failed: Option<(io::ErrorKind, String)>,
+}
+
+impl Writer<File> {
+    /// Creates a file, replacing what was there.
+    pub fn create(path: &Path, source: &Source) -> io::Result<Self> {
+        Self::new(File::create(path)?, source)
+    }
+}
+
+impl Writer<File> {
+    /// Goes on with a file that holds a copy of `recording`, at whose end `accounts` are.
+    pub fn resume(mut file: File, recording: &Recording, accounts: Accounts) -> io::Result<Self> {
+        let entries = recording.entries().to_vec();
+        let length = entries.iter().map(Entry::end).max().unwrap_or(0).max(FILE_HEADER as u64);
+        file.set_len(length)?;
+        file.write_all_at(&frame::file_header(), 0)?;
+        file.seek(SeekFrom::Start(length))?;
+        Ok(Self {
+            encoder: EventsEncoder::new(&accounts),
+            sink: file,
+            length,
+            sequence: entries.last().map_or(0, |entry| entry.sequence.wrapping_add(1)),
+            catalog_written: CatalogExtent::of(recording.catalog()),
+            keyframe_events: recording.keyframes().next_back().map_or(0, |(_, keyframe)| keyframe.events),
+            ledger: AddressLedger::from_accounts(accounts),
+            packer: ColumnPacker::new()?,
+            entries,
+            failed: None,
+        })
+    }
+
+    /// Goes on in another file, which gets a copy of what was written until now; this one goes on as it was.
+    pub fn fork(&mut self, mut other: File, catalog: &Catalog) -> io::Result<Self> {
+        const PIECE: u64 = 1 << 20;
+        self.flush(catalog)?;
+        let mut piece = Vec::new();
+        for start in (0..self.length).step_by(PIECE as usize) {
+            piece.resize((self.length - start).min(PIECE) as usize, 0);
+            self.sink.read_exact_at(&mut piece, start)?;
+            other.write_all(&piece)?;
+        }
+        Ok(Self {
+            sink: other,
+            length: self.length,
+            sequence: self.sequence,
+            ledger: self.ledger.clone(),
+            encoder: EventsEncoder::new(self.ledger.accounts()),
+            packer: ColumnPacker::new()?,
+            catalog_written: self.catalog_written,
+            entries: self.entries.clone(),
+            keyframe_events: self.keyframe_events,
+            failed: None,
+        })
+    }
+
+    /// What was written until now, for reading.
+    pub fn recording(&mut self, catalog: &Catalog) -> io::Result<Recording> {
+        self.flush(catalog)?;
+        let bytes = Bytes::File(self.sink.try_clone()?, self.length);
+        Ok(Recording::of_known_blocks(bytes, self.entries.clone(), catalog.clone()))
+    }
+}
+
+impl<S: Sink> Writer<S> {
+    /// Begins a recording.
+    pub fn new(sink: S, source: &Source) -> io::Result<Self> {
+        let ledger = AddressLedger::default();
+        let mut writer = Self {
+            encoder: EventsEncoder::new(ledger.accounts()),
+            sink,
+            length: 0,
+            sequence: 0,
+            ledger,
+            packer: ColumnPacker::new()?,
+            catalog_written: CatalogExtent::default(),
+            entries: Vec::new(),
+            keyframe_events: 0,
+            failed: None,
+        };
+        writer.write(&frame::file_header())?;
+        writer.block(BlockKind::Source, &source::encode(source), Some(Content::Source))?;
+        Ok(writer)
+    }
+
+    /// The ledger after everything appended so far.
+    pub fn ledger(&self) -> &AddressLedger {
+        &self.ledger
+    }
+
+    /// Appends events, whose handles are `catalog`'s. An event earlier than one before it is taken as happening at that
+    /// one's time, and counted.
+    pub fn append(&mut self, events: &[Event], catalog: &Catalog) -> io::Result<()> {
+        self.fail_again()?;
+        for event in events {
+            self.ledger.record(event, &mut self.encoder);
+            self.encoder.see_live_bytes(self.ledger.accounts().totals().figures.live_bytes());
+            if self.encoder.steps() + MOST_STEPS_PER_EVENT > MOST_STEPS {
+                self.seal(catalog)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts oddities that only the source knows of.
+    pub fn note(&mut self, anomaly: Anomaly, count: u64) {
+        self.ledger.note(anomaly, count, &mut self.encoder);
+    }
+
+    /// Writes what was appended, so that a reader sees it even if this process dies.
+    pub fn flush(&mut self, catalog: &Catalog) -> io::Result<()> {
+        self.seal(catalog)?;
+        self.sink.flush()
+    }
+
+    fn seal(&mut self, catalog: &Catalog) -> io::Result<()> {
+        self.fail_again()?;
+        while let Some(payload) = catalog::encode(catalog, &mut self.catalog_written, &mut self.packer)? {
+            self.block(BlockKind::Catalog, &payload, Some(Content::Catalog))?;
+        }
+        if self.encoder.steps() > 0 {
+            let mut payload = Vec::new();
+            let summary = self.encoder.finish(self.ledger.accounts(), &mut self.packer, &mut payload)?;
+            self.block(BlockKind::Events, &payload, Some(Content::Events(summary)))?;
+        }
+        let totals = self.ledger.accounts().totals();
+        let due = LEAST_EVENTS_BETWEEN_KEYFRAMES.max(totals.figures.live_blocks() * EVENTS_PER_KEYFRAME_BLOCK);
+        if self.ledger.accounts().events() - self.keyframe_events >= due {
+            self.keyframe()?;
+        }
+        Ok(())
+    }
+
+    fn keyframe(&mut self) -> io::Result<()> {
+        self.keyframe_events = self.ledger.accounts().events();
+        let (summary, payloads) = keyframe::encode(self.ledger.accounts(), &mut self.packer)?;
+        let mut kind = (BlockKind::Keyframe, Content::Keyframe(summary));
+        for payload in payloads {
+            self.block(kind.0, &payload, Some(kind.1))?;
+            kind = (BlockKind::LiveBlocks, Content::LiveBlocks);
+        }
+        Ok(())
+    }
+
+    /// Ends the recording: the last keyframe, the source as it is known now, the index.
+    pub fn finish(mut self, catalog: &Catalog, source: &Source) -> io::Result<(Written, S)> {
+        self.seal(catalog)?;
+        if self.ledger.accounts().events() > self.keyframe_events {
+            self.keyframe()?;
+        }
+        let mut source = source.clone();
+        source.duration = source.duration.max(self.ledger.accounts().last_time());
+        self.block(BlockKind::Source, &source::encode(&source), Some(Content::Source))?;
+        let index_offset = self.length;
+        self.block(BlockKind::Index, &index::encode(&self.entries), None)?;
+        self.block(BlockKind::End, &index_offset.to_le_bytes(), None)?;
+        self.sink.flush()?;
+        let written = Written { events: self.ledger.accounts().events(), bytes: self.length };
+        Ok((written, self.sink))
+    }
+
+    fn block(&mut self, kind: BlockKind, payload: &[u8], content: Option<Content>) -> io::Result<()> {
+        let (offset, sequence) = (self.length, self.sequence);
+        self.write(&frame::framed(kind, sequence, payload))?;
+        self.sequence = self.sequence.wrapping_add(1);
+        if let Some(content) = content {
+            self.entries.push(Entry { offset, length: payload.len() as u32, sequence, content });
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Err(error) = self.sink.write_all(bytes) {
+            self.sink.cut_back(self.length);
+            self.failed = Some((error.kind(), error.to_string()));
+            return Err(error);
+        }
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn fail_again(&self) -> io::Result<()> {
+        match &self.failed {
+            Some((kind, message)) => Err(io::Error::new(*kind, message.clone())),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Recordings: the `.hw` file, and the in-memory log that becomes one.
+//!
+//! * [`Writer`] appends [`Event`](highwater_model::Event)s to a `.hw` file: checksummed blocks of compressed columns, with
+//!   keyframes from time to time.
+//! * [`Recording`] opens one, whole, cut or damaged, and gives a [`Snapshot`](highwater_model::Snapshot) of any instant from the
+//!   nearest keyframe and a short replay. Its memory grows with what is live, not with the file.
+//! * [`EventLog`] is what a running program records into: a shard for each thread, exact cuts across all of them, and a
+//!   temporary file once it exceeds its limit.
+//!
+//! The format is described in `docs/format.md`, so that others can read it.
+//!
+//! ```
+//! use highwater_model::{Event, EventKind, Nanos, Placement, Source, ThreadId, When};
+//! use highwater_store::EventLog;
+//!
+//! let log = EventLog::default();
+//! for address in [0x1000, 0x2000, 0x3000] {
+//!     let place = Placement { address, size: 100, ..Placement::default() };
+//!     log.record_now(Event { time: Nanos(0), thread: ThreadId(1), kind: EventKind::Allocate(place) });
+//! }
+//! let recording = log.to_recording(&Source::default()).unwrap();
+//! let snapshot = recording.snapshot(&When::Peak).unwrap();
+//! assert_eq!(snapshot.accounts.totals().figures.live_bytes(), 300);
+//! assert!(recording.check(&mut |_| {}).unwrap().violations.is_empty());
+//! ```
+#![forbid(unsafe_code)]
+
+mod file;
+mod log;
+
+pub use file::{
+    CheckReport, Damage, FileStats, OpenError, Recording, RecordingError, Sink, Writer, Written, is_recording,
+};
+pub use log::{Cursor, EventLog, LogError};

@@ -1,0 +1,514 @@
+//! The log itself: shards, cuts, spilling, saving.
+
+use super::merge::Merge;
+use super::shard::{Position, Shard, ShardReader};
+use crate::file::{OpenError, Recording, RecordingError, Sink, Writer, Written};
+use highwater_model::{
+    AddressLedger, Anomaly, Catalog, Event, EventKind, Nanos, NumberLedger, Op, Placement, Snapshot, Source, Step, When,
+};
+use std::cell::RefCell;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// Events merged at a time on the way into a file.
+const BATCH: usize = 4096;
+
+/// Why a log could not be saved, opened or asked.
+#[derive(Debug)]
+pub enum LogError {
+    /// Reading or writing this file failed.
+    File(PathBuf, io::Error),
+    /// This file could not be opened as a recording.
+    Open(PathBuf, OpenError),
+    /// The log's temporary file failed.
+    Spill(io::Error),
+    /// The question has no answer.
+    Question(RecordingError),
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Open(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Spill(error) => write!(f, "the event log's temporary file: {error}"),
+            Self::Question(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for LogError {}
+
+impl From<RecordingError> for LogError {
+    fn from(error: RecordingError) -> Self {
+        Self::Question(error)
+    }
+}
+
+/// How far a reader of a log has got.
+#[derive(Clone, Debug, Default)]
+pub struct Cursor {
+    positions: Vec<Position>,
+    /// How often the log had been cleared or spilled.
+    generation: u64,
+}
+
+/// An in-memory log of events that any number of threads write and read; see the module's text.
+#[derive(Debug)]
+pub struct EventLog {
+    id: u64,
+    shards: Mutex<Vec<Arc<Shard>>>,
+    catalog: RwLock<Catalog>,
+    limit: u64,
+    bytes: AtomicU64,
+    /// Where each shard begins: everything before was spilled or cleared. Locked before any shard.
+    base: Mutex<Base>,
+    /// Events that could not be kept.
+    dropped: AtomicU64,
+    full: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Base {
+    positions: Vec<Position>,
+    generation: u64,
+    spill: Option<Spill>,
+    /// Why nothing can be spilled any more.
+    failure: Option<String>,
+}
+
+/// The part of the log that is in a file.
+struct Spill {
+    writer: Writer<File>,
+}
+
+impl fmt::Debug for Spill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spill").field("events", &self.writer.ledger().accounts().events()).finish()
+    }
+}
+
+impl Default for EventLog {
+    fn default() -> Self {
+        Self::with_limit(u64::MAX)
+    }
+}
+
+thread_local! {
+    /// This thread's shards, one for each log it wrote to; the latest first.
+    static SHARDS: RefCell<Vec<(u64, Arc<Shard>)>> = const { RefCell::new(Vec::new()) };
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl EventLog {
+    /// A log that moves what it holds into a temporary file whenever that exceeds `bytes`.
+    pub fn with_limit(bytes: u64) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            shards: Mutex::default(),
+            catalog: RwLock::default(),
+            limit: bytes,
+            bytes: AtomicU64::new(0),
+            base: Mutex::default(),
+            dropped: AtomicU64::new(0),
+            full: AtomicBool::new(false),
+        }
+    }
+
+    /// A log that begins with what a recording holds. The file itself is not touched, then or later.
+    pub fn open(path: &Path) -> Result<(Self, Source), LogError> {
+        let in_file = |error| LogError::File(path.to_owned(), error);
+        let recording = Recording::open(path).map_err(|error| LogError::Open(path.to_owned(), error))?;
+        let mut copy = unnamed_file().map_err(LogError::Spill)?;
+        io::copy(&mut File::open(path).map_err(in_file)?, &mut copy).map_err(LogError::Spill)?;
+        let log = Self::default();
+        *log.catalog.write().unwrap_or_else(PoisonError::into_inner) = Catalog::clone(recording.catalog());
+        let source = recording.source().clone();
+        let end = recording.snapshot(&When::End)?;
+        let writer = Writer::resume(copy, &recording, end.accounts).map_err(LogError::Spill)?;
+        lock(&log.base).spill = Some(Spill { writer });
+        Ok((log, source))
+    }
+
+    /// The names and stacks that the events' handles stand for.
+    pub fn catalog(&self) -> &RwLock<Catalog> {
+        &self.catalog
+    }
+
+    /// Records an event with the time it carries.
+    pub fn record(&self, event: Event) {
+        self.with_shard(|shard| shard.lock().push(&event));
+    }
+
+    /// Records an event as happening now. The clock is read under the shard's lock: no cut can fall between the two.
+    #[inline]
+    pub fn record_now(&self, mut event: Event) {
+        self.with_shard(|shard| {
+            let mut state = shard.lock();
+            event.time = state.stamp(Nanos(highwater_clock::now_ns()));
+            state.push(&event)
+        });
+    }
+
+    #[inline]
+    fn with_shard(&self, push: impl FnOnce(&Shard) -> u64) {
+        if self.full.load(Ordering::Relaxed) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let mut push = Some(push);
+        let grown = SHARDS.try_with(|shards| {
+            // Busy when recording allocates and the allocator records: that event is not the program's.
+            let mut shards = shards.try_borrow_mut().ok()?;
+            let shard = match shards.first() {
+                Some((id, shard)) if *id == self.id => shard,
+                _ => self.enter(&mut shards),
+            };
+            push.take().map(|push| push(shard))
+        });
+        // Where the thread is ending and its shards are gone, any free one will do.
+        let grown = grown.unwrap_or_else(|_| push.take().map(|push| push(&self.free_shard())));
+        match grown {
+            Some(0) => {}
+            Some(bytes) => self.grew(bytes),
+            None => drop(self.dropped.fetch_add(1, Ordering::Relaxed)),
+        }
+    }
+
+    /// Makes this log's shard the first of the thread's.
+    #[cold]
+    fn enter<'a>(&self, shards: &'a mut Vec<(u64, Arc<Shard>)>) -> &'a Arc<Shard> {
+        match shards.iter().position(|(id, _)| *id == self.id) {
+            Some(at) => shards.swap(0, at),
+            None => {
+                // Logs that no longer exist hold no second reference.
+                shards.retain(|(_, shard)| Arc::strong_count(shard) > 1);
+                shards.insert(0, (self.id, self.free_shard()));
+            }
+        }
+        &shards[0].1
+    }
+
+    /// A shard that no living thread writes to, or a new one: threads may come and go by the hundred thousand.
+    fn free_shard(&self) -> Arc<Shard> {
+        let mut shards = lock(&self.shards);
+        if let Some(free) = shards.iter().find(|shard| Arc::strong_count(shard) == 1) {
+            return Arc::clone(free);
+        }
+        let shard = Arc::new(Shard::default());
+        shards.push(Arc::clone(&shard));
+        shard
+    }
+
+    #[cold]
+    fn grew(&self, bytes: u64) {
+        let held = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if held > self.limit
+            && let Err(error) = self.spill()
+        {
+            lock(&self.base).failure = Some(error.to_string());
+            self.full.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Events recorded and kept, since the last [`clear`](Self::clear).
+    pub fn len(&self) -> u64 {
+        let base = lock(&self.base);
+        let spilled = base.spill.as_ref().map_or(0, |spill| spill.writer.ledger().accounts().events());
+        let shards = lock(&self.shards);
+        let recorded = |at: usize| base.positions.get(at).map_or(0, Position::events);
+        let held = shards.iter().enumerate().map(|(at, shard)| shard.lock().events() - recorded(at));
+        spilled + held.sum::<u64>()
+    }
+
+    /// True when nothing is recorded.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Memory that the log holds for events.
+    pub fn memory_bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Why the log, over its limit, can keep nothing more: writing its temporary file failed. What is recorded since is
+    /// counted as dropped; what was recorded before is still there.
+    pub fn failure(&self) -> Option<String> {
+        lock(&self.base).failure.clone()
+    }
+
+    /// Everything recorded behind `from`, at one instant for all threads, and where that instant is.
+    fn cut(&self, base: &Base, from: &[Position]) -> (Vec<ShardReader>, Cursor) {
+        let shards = lock(&self.shards);
+        let states: Vec<_> = shards.iter().map(|shard| shard.lock()).collect();
+        let position = |at: usize| from.get(at).or(base.positions.get(at)).copied().unwrap_or_default();
+        let readers = states.iter().enumerate().map(|(at, state)| state.since(position(at))).collect();
+        let positions = states.iter().map(|state| state.end()).collect();
+        (readers, Cursor { positions, generation: base.generation })
+    }
+
+    /// A ledger of everything recorded until now.
+    pub fn ledger(&self) -> (AddressLedger, Cursor) {
+        let base = lock(&self.base);
+        let mut ledger = base.spill.as_ref().map_or_else(AddressLedger::default, |spill| spill.writer.ledger().clone());
+        let (readers, cursor) = self.cut(&base, &[]);
+        drop(base);
+        self.apply(Merge::new(readers), &mut ledger, |_| true);
+        (ledger, cursor)
+    }
+
+    /// Brings a ledger up to date with what was recorded since its cursor. Returns false, and does nothing, where that cannot
+    /// be done by adding: events were cleared or spilled, or some that are new are earlier than what the ledger knows.
+    pub fn update(&self, ledger: &mut AddressLedger, cursor: &mut Cursor, mut changed: impl FnMut(&Event)) -> bool {
+        let base = lock(&self.base);
+        if base.generation != cursor.generation {
+            return false;
+        }
+        let (readers, now) = self.cut(&base, &cursor.positions);
+        drop(base);
+        let merge = Merge::new(readers);
+        if merge.first_time().is_some_and(|time| time < ledger.accounts().last_time()) {
+            return false;
+        }
+        self.apply(merge, ledger, |event| {
+            changed(event);
+            true
+        });
+        *cursor = now;
+        true
+    }
+
+    /// Applies merged events as long as `wanted`.
+    fn apply(&self, merge: Merge, ledger: &mut AddressLedger, mut wanted: impl FnMut(&Event) -> bool) {
+        let late = merge.late();
+        for event in merge.take_while(|event| wanted(event)) {
+            ledger.record(&event, &mut ());
+        }
+        if late > 0 {
+            ledger.note(Anomaly::OutOfOrder, late, &mut ());
+        }
+        let known = ledger.accounts().anomalies().get(Anomaly::DroppedEvent);
+        let dropped = self.dropped.load(Ordering::Relaxed);
+        if dropped > known {
+            ledger.note(Anomaly::DroppedEvent, dropped - known, &mut ());
+        }
+    }
+
+    /// The state after everything that happened up to and including `time`.
+    pub fn ledger_at(&self, time: Nanos) -> Result<AddressLedger, LogError> {
+        let mut base = lock(&self.base);
+        let mut ledger = AddressLedger::default();
+        if let Some(spill) = &mut base.spill {
+            ledger = spill.writer.ledger().clone();
+            if ledger.accounts().last_time() > time {
+                let recording = self.spilled_recording(spill)?;
+                let snapshot = recording.snapshot(&When::At(time))?;
+                return Ok(AddressLedger::from_accounts(snapshot.accounts));
+            }
+        }
+        let (readers, _) = self.cut(&base, &[]);
+        drop(base);
+        self.apply(Merge::new(readers), &mut ledger, |event| event.time <= time);
+        Ok(ledger)
+    }
+
+    /// The state after the first `count` events.
+    pub fn ledger_after(&self, count: u64) -> Result<AddressLedger, LogError> {
+        let mut base = lock(&self.base);
+        let mut ledger = AddressLedger::default();
+        if let Some(spill) = &mut base.spill {
+            ledger = spill.writer.ledger().clone();
+            if ledger.accounts().events() > count {
+                let recording = self.spilled_recording(spill)?;
+                return Ok(AddressLedger::from_accounts(recording.accounts_at_event(count).map_err(LogError::Spill)?));
+            }
+        }
+        let (readers, _) = self.cut(&base, &[]);
+        drop(base);
+        let mut left = count - ledger.accounts().events();
+        self.apply(Merge::new(readers), &mut ledger, |_| {
+            let wanted = left > 0;
+            left = left.saturating_sub(1);
+            wanted
+        });
+        Ok(ledger)
+    }
+
+    fn spilled_recording(&self, spill: &mut Spill) -> Result<Recording, LogError> {
+        let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner);
+        spill.writer.recording(&catalog).map_err(LogError::Spill)
+    }
+
+    /// Shows every event in order, the spilled ones as they were settled.
+    pub fn for_each(&self, mut visit: impl FnMut(&Event)) -> Result<(), LogError> {
+        let mut base = lock(&self.base);
+        let recording = match &mut base.spill {
+            Some(spill) => Some(self.spilled_recording(spill)?),
+            None => None,
+        };
+        let (readers, _) = self.cut(&base, &[]);
+        drop(base);
+        if let Some(recording) = recording {
+            let shown = recording.for_each_step(|ledger, step| {
+                if let Some(event) = event_of(ledger, step) {
+                    visit(&event);
+                }
+            });
+            shown.map_err(LogError::Spill)?;
+        }
+        Merge::new(readers).for_each(|event| visit(&event));
+        Ok(())
+    }
+
+    /// Forgets everything recorded until now. What other threads record meanwhile is either forgotten or kept, never half.
+    pub fn clear(&self) {
+        let mut base = lock(&self.base);
+        let _ = self.take_all(&mut base);
+        base.spill = None;
+        base.failure = None;
+        self.dropped.store(0, Ordering::Relaxed);
+        self.full.store(false, Ordering::Relaxed);
+    }
+
+    /// Takes everything out of the shards, at one instant.
+    fn take_all(&self, base: &mut Base) -> Vec<ShardReader> {
+        let shards = lock(&self.shards);
+        let mut states: Vec<_> = shards.iter().map(|shard| shard.lock()).collect();
+        let from = std::mem::take(&mut base.positions);
+        base.generation += 1;
+        let mut readers = Vec::new();
+        for (at, state) in states.iter_mut().enumerate() {
+            let (reader, bytes) = state.take(from.get(at).copied().unwrap_or_default());
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            readers.push(reader);
+            base.positions.push(state.end());
+        }
+        readers
+    }
+
+    /// Moves everything recorded until now into the temporary file.
+    fn spill(&self) -> io::Result<()> {
+        let mut base = lock(&self.base);
+        if self.bytes.load(Ordering::Relaxed) <= self.limit {
+            return Ok(());
+        }
+        if base.spill.is_none() {
+            let file = unnamed_file()?;
+            base.spill = Some(Spill { writer: Writer::new(file, &Source::default())? });
+        }
+        let merge = Merge::new(self.take_all(&mut base));
+        let Some(spill) = &mut base.spill else { return Ok(()) };
+        self.write(merge, &mut spill.writer)
+    }
+
+    fn write<S: Sink>(&self, mut merge: Merge, writer: &mut Writer<S>) -> io::Result<()> {
+        let late = merge.late();
+        let mut batch = Vec::with_capacity(BATCH);
+        loop {
+            batch.clear();
+            batch.extend(merge.by_ref().take(BATCH));
+            if batch.is_empty() {
+                break;
+            }
+            let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner);
+            if let Err(error) = writer.append(&batch, &catalog) {
+                let lost = batch.len() + merge.count();
+                self.dropped.fetch_add(lost as u64, Ordering::Relaxed);
+                return Err(error);
+            }
+        }
+        if late > 0 {
+            writer.note(Anomaly::OutOfOrder, late);
+        }
+        Ok(())
+    }
+
+    /// Writes everything recorded until now as a recording. The log goes on as it was.
+    pub fn save(&self, path: &Path, source: &Source) -> Result<Written, LogError> {
+        let in_file = |error| LogError::File(path.to_owned(), error);
+        let file = File::create(path).map_err(in_file)?;
+        let (written, _) = self.save_to(file, source).map_err(in_file)?;
+        Ok(written)
+    }
+
+    /// Everything recorded until now as a recording, in an unnamed file.
+    pub fn to_recording(&self, source: &Source) -> Result<Recording, LogError> {
+        let file = unnamed_file().map_err(LogError::Spill)?;
+        let (_, file) = self.save_to(file, source).map_err(LogError::Spill)?;
+        Recording::from_file(file).map_err(|error| match error {
+            OpenError::Io(error) => LogError::Spill(error),
+            other => LogError::Spill(io::Error::other(other.to_string())),
+        })
+    }
+
+    fn save_to(&self, file: File, source: &Source) -> io::Result<(Written, File)> {
+        let mut base = lock(&self.base);
+        let mut writer = match &mut base.spill {
+            Some(spill) => {
+                let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner);
+                spill.writer.fork(file, &catalog)?
+            }
+            None => Writer::new(file, source)?,
+        };
+        let (readers, _) = self.cut(&base, &[]);
+        drop(base);
+        self.write(Merge::new(readers), &mut writer)?;
+        let dropped = self.dropped.load(Ordering::Relaxed);
+        if dropped > 0 {
+            writer.note(Anomaly::DroppedEvent, dropped);
+        }
+        let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner);
+        writer.finish(&catalog, source)
+    }
+
+    /// A snapshot for the views.
+    pub fn snapshot(&self, source: &Source) -> Snapshot {
+        let (ledger, _) = self.ledger();
+        let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut source = source.clone();
+        source.duration = source.duration.max(ledger.accounts().last_time());
+        Snapshot { at: source.duration, source, accounts: ledger.into_accounts(), catalog: Arc::new(catalog) }
+    }
+}
+
+/// The raw event behind a settled step; `None` for notes.
+fn event_of(ledger: &NumberLedger, step: &Step) -> Option<Event> {
+    let kind = match step.op {
+        Op::Allocate(place) => EventKind::Allocate(place),
+        Op::Free { id } => {
+            let block = ledger.find(id)?;
+            EventKind::Deallocate { address: block.address, claimed_size: Some(block.size) }
+        }
+        Op::Reallocate { id, moved_to, size, stack, tag } => {
+            let block = ledger.find(id)?;
+            EventKind::Reallocate {
+                old_address: block.address,
+                claimed_old_size: Some(block.size),
+                new: Placement { address: moved_to.unwrap_or(block.address), size, stack, tag },
+            }
+        }
+        Op::UnmatchedFree { address } => EventKind::Deallocate { address, claimed_size: None },
+        Op::Mark { name } => EventKind::Mark { name },
+        Op::Gauge { name, value } => EventKind::Gauge { name, value },
+        Op::Evict { .. } | Op::Note { .. } => return None,
+    };
+    Some(Event { time: step.time, thread: step.thread, kind })
+}
+
+/// A temporary file that vanishes with its last handle.
+fn unnamed_file() -> io::Result<File> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let name = format!("highwater-{}-{}.hw", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let path = std::env::temp_dir().join(name);
+    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}

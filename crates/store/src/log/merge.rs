@@ -1,0 +1,105 @@
+//! Putting the shards' events in the order of their times.
+
+use super::shard::ShardReader;
+use highwater_model::Event;
+
+/// The events of several shards, ordered by time; those of one shard at one time stay in their order.
+///
+/// Within a shard events are in order unless their source gave times that were not. Such a shard is sorted first; it is
+/// the only case in which events are kept aside.
+pub struct Merge {
+    sources: Vec<Source>,
+    /// The source read from, and the time up to which no other is due.
+    current: usize,
+    until: u64,
+    late: u64,
+}
+
+struct Source {
+    head: Event,
+    rest: Rest,
+}
+
+enum Rest {
+    InOrder(ShardReader),
+    Sorted(std::vec::IntoIter<Event>),
+}
+
+impl Rest {
+    fn next(&mut self) -> Option<Event> {
+        match self {
+            Self::InOrder(reader) => reader.next(),
+            Self::Sorted(events) => events.next(),
+        }
+    }
+}
+
+impl Merge {
+    /// Merges what the readers give.
+    pub fn new(readers: Vec<ShardReader>) -> Self {
+        let late = readers.iter().map(ShardReader::late).sum();
+        let sources = readers.into_iter().filter_map(|reader| {
+            let mut rest = if reader.late() == 0 {
+                Rest::InOrder(reader)
+            } else {
+                let mut events: Vec<Event> = reader.collect();
+                events.sort_by_key(|event| event.time);
+                Rest::Sorted(events.into_iter())
+            };
+            Some(Source { head: rest.next()?, rest })
+        });
+        let mut merge = Self { sources: sources.collect(), current: 0, until: 0, late };
+        merge.choose();
+        merge
+    }
+
+    /// How many events came after a later one of their thread.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+
+    /// The time of the first event.
+    pub fn first_time(&self) -> Option<highwater_model::Nanos> {
+        self.sources.get(self.current).map(|source| source.head.time)
+    }
+
+    /// Finds the source that is due, and until when.
+    fn choose(&mut self) {
+        let (mut first, mut second) = (u64::MAX, u64::MAX);
+        self.current = 0;
+        for (at, source) in self.sources.iter().enumerate() {
+            let time = source.head.time.0;
+            if time < first {
+                second = first;
+                first = time;
+                self.current = at;
+            } else {
+                second = second.min(time);
+            }
+        }
+        self.until = second;
+    }
+}
+
+impl Iterator for Merge {
+    type Item = Event;
+
+    #[inline]
+    fn next(&mut self) -> Option<Event> {
+        let source = self.sources.get_mut(self.current)?;
+        let event = source.head;
+        match source.rest.next() {
+            Some(next) => {
+                source.head = next;
+                if next.time.0 > self.until {
+                    self.choose();
+                }
+            }
+            None => {
+                self.sources.remove(self.current);
+                self.choose();
+            }
+        }
+        Some(event)
+    }
+}

@@ -1,0 +1,182 @@
+//! Events as words: how the in-memory log keeps them, 16 bytes for the usual one.
+//!
+//! ```text
+//!  word 0   bits 0–2 kind, 3–7 what follows, 8–31 thread, 32–63 nanoseconds since the event before
+//!  word 1   bits 0–47 address (or name, or nothing), 48–63 size
+//!  then, as bits 3–7 of word 0 say:
+//!    TIME     absolute time, when it ran backwards or by more than 4 s
+//!    THREAD   the thread, when it does not fit in 24 bits
+//!    ADDRESS  the address, when it does not fit in 48 bits
+//!    SIZE     the size, when it does not fit in 16 bits
+//!    OWNER    stack (low half) and tag (high half), when either is known
+//!  then, for a reallocation: the old address, and its claimed old size plus one (0: not claimed)
+//! ```
+
+use highwater_model::{Event, EventKind, Nanos, Placement, StackId, StringId, TagId, ThreadId};
+
+/// The most words one event takes.
+pub const MOST_WORDS: usize = 9;
+
+const ALLOCATE: u64 = 0;
+const REALLOCATE: u64 = 1;
+const DEALLOCATE: u64 = 2;
+const DEALLOCATE_SIZED: u64 = 3;
+const MARK: u64 = 4;
+const GAUGE: u64 = 5;
+const DROPPED: u64 = 6;
+
+const TIME: u64 = 1 << 3;
+const THREAD: u64 = 1 << 4;
+const ADDRESS: u64 = 1 << 5;
+const SIZE: u64 = 1 << 6;
+const OWNER: u64 = 1 << 7;
+
+const ADDRESS_BITS: u32 = 48;
+
+/// Writes `event`, which happened after something at `previous`, and returns how many words it took.
+#[inline]
+pub fn encode(event: &Event, previous: Nanos, out: &mut [u64; MOST_WORDS]) -> usize {
+    let (kind, address, size, stack, tag, old) = match event.kind {
+        EventKind::Allocate(place) => (ALLOCATE, place.address, place.size, place.stack, place.tag, None),
+        EventKind::Reallocate { old_address, claimed_old_size, new } => {
+            let claimed = claimed_old_size.map_or(0, |size| size.saturating_add(1));
+            (REALLOCATE, new.address, new.size, new.stack, new.tag, Some([old_address, claimed]))
+        }
+        EventKind::Deallocate { address, claimed_size } => {
+            let kind = if claimed_size.is_some() { DEALLOCATE_SIZED } else { DEALLOCATE };
+            (kind, address, claimed_size.unwrap_or(0), StackId::UNKNOWN, TagId::NONE, None)
+        }
+        EventKind::Mark { name } => (MARK, name.0.into(), 0, StackId::UNKNOWN, TagId::NONE, None),
+        EventKind::Gauge { name, value } => (GAUGE, name.0.into(), value, StackId::UNKNOWN, TagId::NONE, None),
+        EventKind::Dropped { count } => (DROPPED, 0, count, StackId::UNKNOWN, TagId::NONE, None),
+    };
+    let mut head = kind;
+    let mut length = 2;
+    let mut put = |word| {
+        out[length] = word;
+        length += 1;
+    };
+    match event.time.0.checked_sub(previous.0).filter(|&passed| passed <= u64::from(u32::MAX)) {
+        Some(passed) => head |= passed << 32,
+        None => {
+            head |= TIME;
+            put(event.time.0);
+        }
+    }
+    if event.thread.0 < 1 << 24 {
+        head |= event.thread.0 << 8;
+    } else {
+        head |= THREAD;
+        put(event.thread.0);
+    }
+    let mut place = 0;
+    if address < 1 << ADDRESS_BITS {
+        place |= address;
+    } else {
+        head |= ADDRESS;
+        put(address);
+    }
+    if size < 1 << 16 {
+        place |= size << ADDRESS_BITS;
+    } else {
+        head |= SIZE;
+        put(size);
+    }
+    if stack != StackId::UNKNOWN || tag != TagId::NONE {
+        head |= OWNER;
+        put(u64::from(stack.0) | u64::from(tag.0) << 32);
+    }
+    if let Some(old) = old {
+        old.into_iter().for_each(put);
+    }
+    out[0] = head;
+    out[1] = place;
+    length
+}
+
+/// Reads the event at the start of what `word` gives by index, and how many words it took.
+#[inline]
+pub fn decode(word: impl Fn(usize) -> u64, previous: Nanos) -> (Event, usize) {
+    let (head, place) = (word(0), word(1));
+    let mut length = 2;
+    let mut next = || {
+        length += 1;
+        word(length - 1)
+    };
+    let time = if head & TIME != 0 { next() } else { previous.0 + (head >> 32) };
+    let thread = if head & THREAD != 0 { next() } else { head >> 8 & 0xff_ffff };
+    let address = if head & ADDRESS != 0 { next() } else { place & ((1 << ADDRESS_BITS) - 1) };
+    let size = if head & SIZE != 0 { next() } else { place >> ADDRESS_BITS };
+    let owner = if head & OWNER != 0 { next() } else { 0 };
+    let placement = Placement { address, size, stack: StackId(owner as u32), tag: TagId((owner >> 32) as u32) };
+    let kind = match head & 7 {
+        ALLOCATE => EventKind::Allocate(placement),
+        REALLOCATE => {
+            let (old_address, claimed) = (next(), next());
+            EventKind::Reallocate { old_address, claimed_old_size: claimed.checked_sub(1), new: placement }
+        }
+        DEALLOCATE => EventKind::Deallocate { address, claimed_size: None },
+        DEALLOCATE_SIZED => EventKind::Deallocate { address, claimed_size: Some(size) },
+        MARK => EventKind::Mark { name: StringId(address as u32) },
+        GAUGE => EventKind::Gauge { name: StringId(address as u32), value: size },
+        _ => EventKind::Dropped { count: size },
+    };
+    (Event { time: Nanos(time), thread: ThreadId(thread), kind }, length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn number() -> impl Strategy<Value = u64> {
+        any::<u64>().prop_map(|value| value >> (value % 64))
+    }
+
+    fn any_place() -> impl Strategy<Value = Placement> {
+        (number(), number(), any::<u32>(), any::<u32>()).prop_map(|(address, size, stack, tag)| Placement {
+            address,
+            size,
+            stack: StackId(stack >> (stack % 32)),
+            tag: TagId(tag >> (tag % 32)),
+        })
+    }
+
+    fn claim() -> impl Strategy<Value = Option<u64>> {
+        prop::option::of(number().prop_map(|size| size / 2))
+    }
+
+    fn any_event() -> impl Strategy<Value = Event> {
+        let kind = prop_oneof![
+            any_place().prop_map(EventKind::Allocate),
+            (number(), claim(), any_place()).prop_map(|(old_address, claimed_old_size, new)| {
+                EventKind::Reallocate { old_address, claimed_old_size, new }
+            }),
+            (number(), claim()).prop_map(|(address, claimed_size)| EventKind::Deallocate { address, claimed_size }),
+            any::<u32>().prop_map(|name| EventKind::Mark { name: StringId(name) }),
+            (any::<u32>(), number()).prop_map(|(name, value)| EventKind::Gauge { name: StringId(name), value }),
+            number().prop_map(|count| EventKind::Dropped { count }),
+        ];
+        (number(), number(), kind).prop_map(|(time, thread, kind)| Event {
+            time: Nanos(time),
+            thread: ThreadId(thread),
+            kind,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_event_is_read_as_it_was_written(event in any_event(), previous in number()) {
+            let mut words = [0; MOST_WORDS];
+            let length = encode(&event, Nanos(previous), &mut words);
+            prop_assert_eq!(decode(|at| words[at], Nanos(previous)), (event, length));
+        }
+    }
+
+    #[test]
+    fn the_usual_event_takes_sixteen_bytes() {
+        let place = Placement { address: 0x7fff_ffff_f000, size: 4096, ..Placement::default() };
+        let event = Event { time: Nanos(1000), thread: ThreadId(4_000_000), kind: EventKind::Allocate(place) };
+        assert_eq!(encode(&event, Nanos(900), &mut [0; MOST_WORDS]), 2);
+    }
+}
