@@ -54,6 +54,13 @@ pub enum EventKind {
     },
 }
 
+impl EventKind {
+    /// True for what counts as an event; false for a note that some are missing.
+    pub fn is_event(&self) -> bool {
+        !matches!(self, Self::Dropped { .. })
+    }
+}
+
 /// Where a block is, how large, and who asked for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Placement {

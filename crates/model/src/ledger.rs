@@ -143,7 +143,7 @@ pub struct AddressLedger {
 impl AddressLedger {
     /// Goes on from accounts.
     pub fn from_accounts(accounts: Accounts) -> Self {
-        let mut by_address = SlotIndex::with_room_for(accounts.totals().figures.live_blocks().min(1 << 24) as usize);
+        let mut by_address = SlotIndex::with_room_for(accounts.slots().count());
         for (slot, block) in accounts.slots() {
             by_address.insert(address_key(block.address), slot.0);
         }
@@ -321,7 +321,7 @@ impl NumberLedger {
     /// Goes on from a stored state.
     pub fn from_state(state: AccountsState) -> Self {
         let accounts = Accounts::from_state(state);
-        let mut by_number = SlotIndex::with_room_for(accounts.totals().figures.live_blocks().min(1 << 24) as usize);
+        let mut by_number = SlotIndex::with_room_for(accounts.slots().count());
         for (slot, block) in accounts.slots() {
             by_number.insert(block.id.0, slot.0);
         }

@@ -29,6 +29,6 @@ mod file;
 mod log;
 
 pub use file::{
-    CheckReport, Damage, FileStats, OpenError, Recording, RecordingError, Sink, Writer, Written, is_recording,
+    CheckReport, Damage, FileStats, OpenError, Recording, RecordingError, Sink, Spacing, Writer, Written, is_recording,
 };
 pub use log::{Cursor, EventLog, LogError};

@@ -95,7 +95,8 @@ impl Stretches {
         let count = count.clamp(1, 1 << 20) as u64;
         let width = (duration.0 / count).saturating_add(1);
         let stretches = (duration.0 / width + 1) as usize;
-        let time = |index: usize| Nanos(((index as u64 + 1) * width - 1).min(duration.0));
+        let end = |index: usize| (index as u64 + 1).checked_mul(width).map_or(u64::MAX, |behind| behind - 1);
+        let time = |index: usize| Nanos(end(index).min(duration.0));
         let points = (0..stretches).map(|index| TimelinePoint { time: time(index), ..TimelinePoint::default() });
         Self { points: points.collect(), width, at: 0, latest: (0, 0) }
     }

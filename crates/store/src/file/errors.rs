@@ -49,6 +49,8 @@ impl From<io::Error> for OpenError {
 pub enum RecordingError {
     /// The system says no.
     Io(io::Error),
+    /// Everything that could answer is damaged.
+    NothingUsable,
     /// The time asked for lies outside.
     TimeOutside {
         /// What was asked.
@@ -69,6 +71,9 @@ impl fmt::Display for RecordingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => write!(f, "{error}"),
+            Self::NothingUsable => {
+                f.write_str("every block of events is damaged; nothing in the recording could be read")
+            }
             Self::TimeOutside { asked, duration } => {
                 write!(f, "{asked} lies outside the recording, which ends at {duration}")
             }

@@ -15,6 +15,7 @@
 //! for, once it was allocated in an earlier block, is the ledger's to know.
 
 use super::column::{ColumnPacker, ColumnUnpacker};
+use super::keyframe::MOST_COUNTED;
 use super::packed::{Buffer, LONGEST, Numbers};
 use super::prediction::{Predictor, at_distance, distance};
 use super::varint::{self, Input};
@@ -119,8 +120,8 @@ impl EventsSummary {
         };
         let sound = summary.steps <= MOST_STEPS as u64
             && summary.events <= summary.steps
-            && summary.first_event.checked_add(summary.events).is_some()
-            && summary.first_alloc.checked_add(summary.events).is_some();
+            && summary.first_event <= MOST_COUNTED
+            && summary.first_alloc <= MOST_COUNTED;
         sound.then_some(summary)
     }
 }

@@ -10,6 +10,7 @@ use super::prediction::{Predictor, at_distance, distance};
 use super::varint::{self, Input};
 use highwater_model::{
     Accounts, AccountsState, AllocId, Anomaly, Block, Figures, Nanos, StackId, TagId, ThreadAccount, ThreadId, Totals,
+    laws,
 };
 use std::io;
 
@@ -55,7 +56,8 @@ impl KeyframeSummary {
 
     /// Reads the fields.
     pub fn read(input: &mut Input<'_>) -> Option<Self> {
-        Some(Self { events: input.number()?, time: Nanos(input.number()?), parts: input.number()? })
+        let (events, time, parts) = (input.number()?, Nanos(input.number()?), input.number()?);
+        (events <= MOST_COUNTED).then_some(Self { events, time, parts })
     }
 }
 
@@ -194,7 +196,7 @@ fn encode_live(blocks: &[Block], packer: &mut ColumnPacker) -> io::Result<Vec<u8
 pub fn decode_figures(payload: &[u8], stacks: u32, tags: u32) -> Option<(KeyframeSummary, AccountsState)> {
     let mut input = Input::new(payload);
     let summary = KeyframeSummary::read(&mut input)?;
-    let next_id = input.number()?;
+    let next_id = input.number().filter(|&number| number <= MOST_COUNTED)?;
     let mut totals = Totals { figures: read_figures(&mut input)?, ..Totals::default() };
     totals.peak_blocks = input.number()?;
     totals.peak_at = Nanos(input.number()?);
@@ -264,19 +266,19 @@ pub fn decode_live(payload: &[u8], state: &mut AccountsState) -> Option<()> {
     Some(())
 }
 
-/// True when the live blocks are those that the figures speak of: sums that wrap or disagree would break the laws, and
-/// only a forged file has them.
-pub fn agrees_with_its_blocks(state: &AccountsState) -> bool {
-    let bytes = state.blocks.iter().try_fold(0u64, |sum, block| sum.checked_add(block.size));
-    let figures = &state.totals.figures;
-    let mut all = state.threads.iter().map(|thread| &thread.figures).chain(&state.sites).chain(&state.tags);
+/// No recording has more of anything: a bound that keeps sums of counters far from wrapping.
+pub const MOST_COUNTED: u64 = 1 << 40;
+
+/// True when the state keeps the laws: the live blocks are those that the figures speak of, and no sum wraps. Only a
+/// forged file has others, which could not be replayed on.
+pub fn is_lawful(accounts: &Accounts) -> bool {
+    let rows = accounts.threads().iter().map(|thread| &thread.figures).chain(accounts.sites()).chain(accounts.tags());
+    let mut all = rows.chain([&accounts.totals().figures]);
     let believable = |figures: &Figures| {
-        figures.freed_bytes <= figures.allocated_bytes
-            && figures.allocated_bytes <= state.totals.figures.allocated_bytes
-            && figure_fields(figures).iter().all(|&field| field <= u64::MAX >> 1 || field <= figures.allocated_bytes)
+        let Figures { allocations, frees, reallocations, reallocated_away, .. } = *figures;
+        let counts = [allocations, frees, reallocations, reallocated_away];
+        let rest = [figures.cross_thread_frees, figures.temporary_allocations];
+        counts.iter().chain(&rest).all(|&count| count <= MOST_COUNTED)
     };
-    bytes == Some(figures.live_bytes())
-        && state.blocks.len() as u64 == figures.live_blocks()
-        && believable(figures)
-        && all.all(believable)
+    all.all(believable) && laws::violations(accounts).is_empty()
 }

@@ -23,4 +23,4 @@ pub use check::CheckReport;
 pub use errors::{OpenError, RecordingError};
 pub use recording::{FileStats, Recording, is_recording};
 pub use scan::Damage;
-pub use writer::{Sink, Writer, Written};
+pub use writer::{Sink, Spacing, Writer, Written};

@@ -26,7 +26,7 @@ impl Recording {
     }
 
     /// The state a keyframe holds; `None` if it is damaged.
-    pub(super) fn keyframe(&self, at: usize) -> io::Result<Option<AccountsState>> {
+    pub(super) fn keyframe(&self, at: usize) -> io::Result<Option<NumberLedger>> {
         let Some(mut state) = self.keyframe_figures(at)? else { return Ok(None) };
         let Content::Keyframe(summary) = self.entries()[at].content else { return Ok(None) };
         let parts = usize::try_from(summary.parts).unwrap_or(usize::MAX);
@@ -49,20 +49,21 @@ impl Recording {
             }
             found += 1;
         }
-        if found != parts || !keyframe::agrees_with_its_blocks(&state) {
+        let ledger = NumberLedger::from_state(state);
+        if found != parts || !keyframe::is_lawful(ledger.accounts()) {
             self.note_damage(&self.entries()[at], "a keyframe's live blocks do not belong to it");
             return Ok(None);
         }
-        Ok(Some(state))
+        Ok(Some(ledger))
     }
 
     /// The latest state stored at or before a place that `reached` accepts, with the entry to go on from.
     fn nearest_state(&self, reached: impl Fn(&KeyframeSummary) -> bool) -> io::Result<(NumberLedger, usize)> {
         for (at, summary) in self.keyframes().rev() {
             if reached(summary)
-                && let Some(state) = self.keyframe(at)?
+                && let Some(ledger) = self.keyframe(at)?
             {
-                return Ok((NumberLedger::from_state(state), at + 1));
+                return Ok((ledger, at + 1));
             }
         }
         Ok((NumberLedger::default(), 0))
@@ -147,6 +148,9 @@ impl Recording {
                 (mark.time, self.accounts_at_event(mark.event)?)
             }
         };
+        if accounts.events() == 0 && *when == When::End && self.stats().events > 0 {
+            return Err(RecordingError::NothingUsable);
+        }
         Ok(Snapshot { source: self.source().clone(), at, accounts, catalog: Arc::clone(self.catalog()) })
     }
 
@@ -202,8 +206,8 @@ impl Recording {
             if let Some(Content::Keyframe(summary)) = self.entries().get(end).map(|entry| entry.content) {
                 let lost = ledger.accounts().anomalies().get(Anomaly::LostToDamage) > 0
                     || ledger.accounts().events() < summary.events;
-                if lost && let Some(state) = self.keyframe(end)? {
-                    ledger = NumberLedger::from_state(state);
+                if lost && let Some(stored) = self.keyframe(end)? {
+                    ledger = stored;
                 }
             }
             first = end + 1;

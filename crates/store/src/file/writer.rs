@@ -14,10 +14,21 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Keyframes are at least so many events apart: replaying them takes a twentieth of a second.
-const LEAST_EVENTS_BETWEEN_KEYFRAMES: u64 = 1 << 20;
-/// And so many events per live block, so that keyframes add less than a fifth to the file.
-const EVENTS_PER_KEYFRAME_BLOCK: u64 = 16;
+/// How far keyframes are apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spacing {
+    /// At least so many events. A million are replayed in less than a tenth of a second.
+    pub least_events: u64,
+    /// And so many for each live block, since a keyframe costs as much as there is live.
+    pub events_per_live_block: u64,
+}
+
+impl Default for Spacing {
+    fn default() -> Self {
+        Self { least_events: 1 << 20, events_per_live_block: 16 }
+    }
+}
+
 /// Room for one raw event that gives several steps.
 const MOST_STEPS_PER_EVENT: usize = 8;
 
@@ -64,6 +75,7 @@ pub struct Writer<S: Sink> {
     catalog_written: CatalogExtent,
     entries: Vec<Entry>,
     keyframe_events: u64,
+    spacing: Spacing,
     failed: Option<(io::ErrorKind, String)>,
 }
 
@@ -92,6 +104,7 @@ impl Writer<File> {
             ledger: AddressLedger::from_accounts(accounts),
             packer: ColumnPacker::new()?,
             entries,
+            spacing: Spacing::default(),
             failed: None,
         })
     }
@@ -116,6 +129,7 @@ impl Writer<File> {
             catalog_written: self.catalog_written,
             entries: self.entries.clone(),
             keyframe_events: self.keyframe_events,
+            spacing: self.spacing,
             failed: None,
         })
     }
@@ -142,11 +156,17 @@ impl<S: Sink> Writer<S> {
             catalog_written: CatalogExtent::default(),
             entries: Vec::new(),
             keyframe_events: 0,
+            spacing: Spacing::default(),
             failed: None,
         };
         writer.write(&frame::file_header())?;
         writer.block(BlockKind::Source, &source::encode(source), Some(Content::Source))?;
         Ok(writer)
+    }
+
+    /// Sets how far keyframes are apart from now on.
+    pub fn set_spacing(&mut self, spacing: Spacing) {
+        self.spacing = spacing;
     }
 
     /// The ledger after everything appended so far.
@@ -190,7 +210,8 @@ impl<S: Sink> Writer<S> {
             self.block(BlockKind::Events, &payload, Some(Content::Events(summary)))?;
         }
         let totals = self.ledger.accounts().totals();
-        let due = LEAST_EVENTS_BETWEEN_KEYFRAMES.max(totals.figures.live_blocks() * EVENTS_PER_KEYFRAME_BLOCK);
+        let for_blocks = totals.figures.live_blocks().saturating_mul(self.spacing.events_per_live_block);
+        let due = self.spacing.least_events.max(for_blocks);
         if self.ledger.accounts().events() - self.keyframe_events >= due {
             self.keyframe()?;
         }

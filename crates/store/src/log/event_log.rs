@@ -70,6 +70,8 @@ pub struct EventLog {
     /// Events that could not be kept.
     dropped: AtomicU64,
     full: AtomicBool,
+    /// What the clock showed at the log's time 0.
+    epoch: u64,
 }
 
 #[derive(Debug, Default)]
@@ -120,6 +122,7 @@ impl EventLog {
             base: Mutex::default(),
             dropped: AtomicU64::new(0),
             full: AtomicBool::new(false),
+            epoch: highwater_clock::now_ns(),
         }
     }
 
@@ -129,13 +132,20 @@ impl EventLog {
         let recording = Recording::open(path).map_err(|error| LogError::Open(path.to_owned(), error))?;
         let mut copy = unnamed_file().map_err(LogError::Spill)?;
         io::copy(&mut File::open(path).map_err(in_file)?, &mut copy).map_err(LogError::Spill)?;
-        let log = Self::default();
+        let mut log = Self::default();
+        // Time goes on where the recording ends.
+        log.epoch = log.epoch.wrapping_sub(recording.source().duration.0);
         *log.catalog.write().unwrap_or_else(PoisonError::into_inner) = Catalog::clone(recording.catalog());
         let source = recording.source().clone();
         let end = recording.snapshot(&When::End)?;
         let writer = Writer::resume(copy, &recording, end.accounts).map_err(LogError::Spill)?;
         lock(&log.base).spill = Some(Spill { writer });
         Ok((log, source))
+    }
+
+    /// A number that no other log of this process has.
+    pub fn id(&self) -> u64 {
+        self.id
     }
 
     /// The names and stacks that the events' handles stand for.
@@ -148,12 +158,12 @@ impl EventLog {
         self.with_shard(|shard| shard.lock().push(&event));
     }
 
-    /// Records an event as happening now. The clock is read under the shard's lock: no cut can fall between the two.
+    /// Records an event as happening now, in nanoseconds since the log was made. The clock is read under the shard's lock: no cut can fall between the two.
     #[inline]
     pub fn record_now(&self, mut event: Event) {
         self.with_shard(|shard| {
             let mut state = shard.lock();
-            event.time = state.stamp(Nanos(highwater_clock::now_ns()));
+            event.time = state.stamp(Nanos(highwater_clock::now_ns().wrapping_sub(self.epoch)));
             state.push(&event)
         });
     }
@@ -334,9 +344,9 @@ impl EventLog {
         let (readers, _) = self.cut(&base, &[]);
         drop(base);
         let mut left = count - ledger.accounts().events();
-        self.apply(Merge::new(readers), &mut ledger, |_| {
+        self.apply(Merge::new(readers), &mut ledger, |event| {
             let wanted = left > 0;
-            left = left.saturating_sub(1);
+            left = left.saturating_sub(u64::from(event.kind.is_event()));
             wanted
         });
         Ok(ledger)

@@ -1,0 +1,61 @@
+//! Interning names on the way into the store.
+
+use crate::name::Name;
+use highwater_model::{Catalog, Tag, TagId};
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::sync::{PoisonError, RwLock};
+
+/// Where a literal lies: two literals at one place are one text.
+type Place = (usize, usize);
+
+thread_local! {
+    /// Tags whose names are literals, by store and place: finding one takes no lock and does not look at the text.
+    static KNOWN: RefCell<FxHashMap<(u64, Place, Place), TagId>> = RefCell::default();
+}
+
+/// More than any program has literals; a bound all the same.
+const MOST_KNOWN: usize = 1 << 14;
+
+fn place(name: Option<&Name>) -> Option<Place> {
+    match name {
+        None => Some((0, 0)),
+        Some(Name::Static(text)) => Some((text.as_ptr() as usize, text.len())),
+        Some(Name::Shared(_)) => None,
+    }
+}
+
+/// The tag of a variable and type name in the catalog of store number `store`.
+pub fn intern(store: u64, catalog: &RwLock<Catalog>, variable: Option<&Name>, type_name: Option<&Name>) -> TagId {
+    if variable.is_none() && type_name.is_none() {
+        return TagId::NONE;
+    }
+    let key = match (place(variable), place(type_name)) {
+        (Some(variable), Some(type_name)) => Some((store, variable, type_name)),
+        _ => None,
+    };
+    let known = |key| KNOWN.try_with(|known| known.try_borrow().ok()?.get(&key).copied()).ok().flatten();
+    if let Some(tag) = key.and_then(known) {
+        return tag;
+    }
+    let tag = intern_text(catalog, variable, type_name);
+    if let Some(key) = key {
+        // No cache where the thread is ending, or recording from inside its own allocation here.
+        let _ = KNOWN.try_with(|known| {
+            if let Ok(mut known) = known.try_borrow_mut() {
+                if known.len() >= MOST_KNOWN {
+                    known.clear();
+                }
+                known.insert(key, tag);
+            }
+        });
+    }
+    tag
+}
+
+fn intern_text(catalog: &RwLock<Catalog>, variable: Option<&Name>, type_name: Option<&Name>) -> TagId {
+    let mut catalog = catalog.write().unwrap_or_else(PoisonError::into_inner);
+    let mut text = |name: Option<&Name>| catalog.strings.intern(name.map_or("", |name| name));
+    let tag = Tag { variable: text(variable), type_name: text(type_name) };
+    catalog.intern_tag(tag)
+}

@@ -1,0 +1,60 @@
+//! Highwater for Rust programs: record what happens to your memory, and look at it at any instant.
+//!
+//! * [`event_store::EventStore`] takes events from any number of threads, about 30 ns each, and keeps them in memory,
+//!   16 to 24 bytes each, or [in a file](event_store::EventStore::with_limit) once they exceed a limit.
+//! * [`snapshot::SnapshotEngine`] builds snapshots of the store: [now](snapshot::SnapshotEngine::build_snapshot), [brought up to
+//!   date](snapshot::SnapshotEngine::update), or [at any time](snapshot::SnapshotEngine::snapshot_at) in the past.
+//! * [`EventStore::save`](event_store::EventStore::save) writes a `.hw` recording, which the `highwater` command shows.
+//!
+//! ```
+//! use highwater::event_store::{EventStore, MemoryEvent};
+//! use highwater::snapshot::{MemorySnapshot, SnapshotEngine};
+//! use std::sync::Arc;
+//!
+//! let store = Arc::new(EventStore::new());
+//! let engine = Arc::new(SnapshotEngine::new(Arc::clone(&store)));
+//! let before: MemorySnapshot = engine.build_snapshot();
+//! assert_eq!((before.active_count(), before.peak_memory()), (0, 0));
+//!
+//! store.record(MemoryEvent::allocate(0xa000, 96, 7)); // address, size, thread
+//! store.record(MemoryEvent::allocate(0xb000, 160, 7));
+//! store.record(MemoryEvent::deallocate(0xa000, 96, 9)); // freed by another thread, charged to thread 7
+//!
+//! let now = engine.build_snapshot();
+//! assert_eq!((now.active_count(), now.current_memory(), now.peak_memory()), (1, 160, 256));
+//! assert_eq!(now.thread_stats[&7].current_memory, 160);
+//! ```
+//!
+//! Time travel, marks and differences:
+//!
+//! ```
+//! # use highwater::event_store::{EventStore, MemoryEvent};
+//! # use highwater::snapshot::SnapshotEngine;
+//! # use std::sync::Arc;
+//! let store = Arc::new(EventStore::new());
+//! let engine = SnapshotEngine::new(Arc::clone(&store));
+//! store.record(MemoryEvent::allocate(0xa000, 1000, 1).with_type_name("Index"));
+//! store.record(MemoryEvent::mark("loaded", 1));
+//! store.record(MemoryEvent::reallocate(0xa000, 1000, 5000, 1));
+//! store.record(MemoryEvent::deallocate(0xa000, 5000, 1));
+//!
+//! let loaded = engine.snapshot_at_mark("loaded").unwrap();
+//! let peak = engine.snapshot_at_peak();
+//! assert_eq!((loaded.current_memory(), peak.current_memory()), (1000, 5000));
+//! let diff = loaded.diff(&peak);
+//! assert_eq!(diff.resized[0].1.size, 5000);
+//! assert_eq!(diff.types["Index"].bytes_change(), 4000);
+//! ```
+//!
+//! # Limits
+//!
+//! * Times are nanoseconds since the store was made (see `allocated_at`, `timestamp`), accurate to some 30 parts in a million.
+//! * An event recorded from inside the allocator while the same thread is recording another is dropped, and counted.
+#![forbid(unsafe_code)]
+
+pub mod event_store;
+mod name;
+pub mod snapshot;
+
+pub use highwater_model::{FrameText, StackId};
+pub use name::Name;

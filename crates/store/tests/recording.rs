@@ -1,0 +1,420 @@
+//! The recording file: what was written is read, at every instant, whole or damaged.
+
+use highwater_model::{
+    Accounts, AddressLedger, Catalog, Event, EventKind, FrameText, Nanos, Op, Placement, Source, StackId, Tag,
+    ThreadId, When,
+};
+use highwater_store::{OpenError, Recording, RecordingError, Sink, Spacing, Writer};
+use proptest::prelude::*;
+use std::io::{self, Write};
+
+/// A history with all kinds of events and its catalog: the same for the same seed.
+fn history(seed: u64, length: usize) -> (Catalog, Vec<Event>) {
+    let mut catalog = Catalog::default();
+    let stacks: Vec<StackId> = (0..6)
+        .map(|site| {
+            let inner = format!("make_{site}");
+            let frame =
+                |function| FrameText { function, file: "main.rs", line: 7, module: "demo", ..FrameText::default() };
+            catalog.intern_stack(&[frame(&inner), frame("main")])
+        })
+        .collect();
+    let (variable, type_name) = (catalog.strings.intern("buffer"), catalog.strings.intern("Vec<u8>"));
+    let tag = catalog.intern_tag(Tag { variable, type_name });
+    let name = catalog.strings.intern("phase");
+    catalog.name_thread(ThreadId(1), "worker");
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut random = |bound: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 20) % bound
+    };
+    let mut time = 0;
+    let mut events = Vec::new();
+    for _ in 0..length {
+        time += random(400);
+        let address = 0x7f00_0000_0000 + random(60) * 48;
+        let mut place = Placement { address, size: 24 + random(4) * 100, ..Placement::default() };
+        place.stack = stacks[random(6) as usize];
+        place.tag = if random(3) == 0 { tag } else { place.tag };
+        let kind = match random(20) {
+            0 => EventKind::Mark { name },
+            1 => EventKind::Gauge { name, value: random(1 << 40) },
+            2 | 3 => EventKind::Reallocate {
+                old_address: 0x7f00_0000_0000 + random(60) * 48,
+                claimed_old_size: None,
+                new: place,
+            },
+            4..=11 => EventKind::Deallocate { address, claimed_size: Some(24) },
+            12 if random(10) == 0 => EventKind::Dropped { count: 3 },
+            _ => EventKind::Allocate(place),
+        };
+        events.push(Event { time: Nanos(time), thread: ThreadId(1 + random(3)), kind });
+    }
+    (catalog, events)
+}
+
+fn source() -> Source {
+    Source { program: "history".to_owned(), pid: 77, host: "here".to_owned(), ..Source::default() }
+}
+
+/// A recording in memory whose keyframes are `every` events apart and whose blocks end every `flush` events.
+fn written(catalog: &Catalog, events: &[Event], every: u64, flush: usize) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), &source()).unwrap();
+    writer.set_spacing(Spacing { least_events: every, events_per_live_block: 0 });
+    for part in events.chunks(flush) {
+        writer.append(part, catalog).unwrap();
+        writer.flush(catalog).unwrap();
+    }
+    writer.finish(catalog, &source()).unwrap().1
+}
+
+/// The accounts after the events up to and including `time`, made without any file.
+fn accounts_at(events: &[Event], time: Nanos) -> Accounts {
+    let mut ledger = AddressLedger::default();
+    events.iter().filter(|event| event.time <= time).for_each(|event| ledger.record(event, &mut ()));
+    ledger.into_accounts()
+}
+
+fn assert_same(read: &Accounts, direct: &Accounts, what: &str) {
+    let (mut read, mut direct) = (read.to_state(), direct.to_state());
+    // Rows behind the last one that is used need not be stored.
+    for rows in [&mut read.sites, &mut read.tags, &mut direct.sites, &mut direct.tags] {
+        rows.resize(64, Default::default());
+    }
+    assert_eq!(read, direct, "{what}");
+}
+
+#[test]
+fn every_instant_is_what_it_was() {
+    let (catalog, events) = history(1, 3000);
+    let file = written(&catalog, &events, 700, 250);
+    let recording = Recording::from_bytes(file).unwrap();
+    assert!(recording.stats().keyframes >= 3, "{:?}", recording.stats());
+    for event in events.iter().step_by(97) {
+        let snapshot = recording.snapshot(&When::At(event.time)).unwrap();
+        assert_same(&snapshot.accounts, &accounts_at(&events, event.time), &format!("{}", event.time));
+    }
+    let end = recording.snapshot(&When::End).unwrap();
+    assert_same(&end.accounts, &accounts_at(&events, Nanos(u64::MAX)), "end");
+    assert_eq!(recording.snapshot(&When::Start).unwrap().accounts.events(), 0);
+    assert_eq!(recording.source().program, "history");
+    assert_eq!(recording.catalog().thread_name(ThreadId(1)), "worker");
+}
+
+#[test]
+fn the_peak_is_the_instant_with_the_most_bytes() {
+    let (catalog, events) = history(2, 2000);
+    let recording = Recording::from_bytes(written(&catalog, &events, 500, 100)).unwrap();
+    let peak = recording.snapshot(&When::Peak).unwrap();
+    let mut ledger = AddressLedger::default();
+    let mut most = 0;
+    for event in &events {
+        ledger.record(event, &mut ());
+        most = most.max(ledger.accounts().totals().figures.live_bytes());
+    }
+    assert_eq!(peak.accounts.totals().figures.live_bytes(), most);
+    let timeline = recording.timeline(50).unwrap();
+    assert_eq!(timeline.points.iter().map(|point| point.highest_bytes).max(), Some(most));
+}
+
+#[test]
+fn marks_and_gauges_are_found_and_unknown_ones_named() {
+    let mut catalog = Catalog::default();
+    let (loaded, rss) = (catalog.strings.intern("loaded"), catalog.strings.intern("rss"));
+    let event = |time, kind| Event { time: Nanos(time), thread: ThreadId(1), kind };
+    let place = |address| EventKind::Allocate(Placement { address, size: 10, ..Placement::default() });
+    let events = [
+        event(5, place(16)),
+        event(5, EventKind::Mark { name: loaded }),
+        event(5, place(32)),
+        event(9, EventKind::Gauge { name: rss, value: 4096 }),
+    ];
+    let recording = Recording::from_bytes(written(&catalog, &events, 100, 100)).unwrap();
+    let at_mark = recording.snapshot(&When::Mark("loaded".to_owned())).unwrap();
+    // At one time with the mark, but after it.
+    assert_eq!(at_mark.accounts.totals().figures.live_blocks(), 1);
+    assert_eq!(recording.gauges().unwrap()[0].value, 4096);
+    let error = recording.snapshot(&When::Mark("unloaded".to_owned())).unwrap_err();
+    assert_eq!(error.to_string(), "no mark is named 'unloaded'; there are: loaded");
+    let error = recording.snapshot(&When::At(Nanos(10))).unwrap_err();
+    assert!(matches!(error, RecordingError::TimeOutside { .. }), "{error}");
+}
+
+#[test]
+fn a_block_that_dies_unseen_is_still_there_until_its_address_is_given_out_again() {
+    let place = |size| EventKind::Allocate(Placement { address: 16, size, ..Placement::default() });
+    let event = |time, kind| Event { time: Nanos(time), thread: ThreadId(1), kind };
+    let events = [event(1, place(10)), event(50, place(20))];
+    let recording = Recording::from_bytes(written(&Catalog::default(), &events, 100, 100)).unwrap();
+    let live = |time| recording.snapshot(&When::At(Nanos(time))).unwrap().accounts.totals().figures.live_bytes();
+    assert_eq!((live(0), live(1), live(49), live(50)), (0, 10, 10, 20));
+}
+
+#[test]
+fn check_finds_nothing_in_a_sound_recording_and_names_a_broken_law() {
+    let (catalog, events) = history(3, 2000);
+    let file = written(&catalog, &events, 400, 150);
+    let recording = Recording::from_bytes(file.clone()).unwrap();
+    let report = recording.check(&mut |_| {}).unwrap();
+    assert_eq!(report.violations, Vec::<String>::new());
+    assert!(report.keyframes >= 4 && recording.damage().is_empty());
+
+    // Two recordings spliced together: every checksum holds, but the second half is another story.
+    let (_, other) = history(4, 2000);
+    let other = written(&catalog, &other, 400, 150);
+    let second = |file: &[u8]| nth_block(file, 3, 9);
+    let (from, to) = (second(&other), second(&file));
+    let spliced = [&file[..to.0], &other[from.0..from.1], &file[to.1..]].concat();
+    let recording = Recording::from_bytes(spliced).unwrap();
+    let report = recording.check(&mut |_| {}).unwrap();
+    assert!(!report.violations.is_empty() || !recording.damage().is_empty());
+}
+
+/// Where the `n`th block of a kind begins and ends.
+fn nth_block(file: &[u8], kind: u8, n: usize) -> (usize, usize) {
+    blocks(file).into_iter().filter(|(start, _)| file[start + 4] == kind).nth(n).unwrap()
+}
+
+/// Where the blocks begin and end, read independently of the library.
+fn blocks(file: &[u8]) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let mut at = 16;
+    while at + 24 <= file.len() {
+        assert_eq!(&file[at..at + 4], b"HWB1");
+        let length = u32::from_le_bytes(file[at + 8..at + 12].try_into().unwrap()) as usize;
+        found.push((at, at + 24 + length));
+        at += 24 + length;
+    }
+    found
+}
+
+/// How many events can be read.
+fn events_in(recording: &Recording) -> u64 {
+    let mut events = 0;
+    recording.for_each_step(|_, step| events += u64::from(step.op.is_event())).unwrap();
+    events
+}
+
+const EVENTS: u8 = 3;
+
+#[test]
+fn a_file_cut_anywhere_gives_all_events_of_its_whole_blocks() {
+    let (catalog, events) = history(5, 600);
+    let file = written(&catalog, &events, 200, 60);
+    let all = blocks(&file);
+    let sizes = events_per_block(&file, &all);
+    for length in 0..file.len() {
+        let expected: u64 =
+            all.iter().zip(&sizes).filter(|((_, end), _)| *end <= length).map(|(_, events)| events).sum();
+        match Recording::from_bytes(file[..length].to_vec()) {
+            Ok(recording) => {
+                assert_eq!(events_in(&recording), expected, "cut at {length}");
+                let at_block_end = length == 16 || all.iter().any(|(_, end)| *end == length);
+                assert_eq!(recording.damage().is_empty(), at_block_end, "cut at {length}: {:?}", recording.damage());
+                assert!(!recording.stats().complete);
+                if let Some(damage) = recording.damage().first() {
+                    let start = all.iter().map(|(start, _)| *start).rfind(|start| *start <= length).unwrap();
+                    assert_eq!(damage.offset, start as u64, "cut at {length}");
+                }
+                let end = recording.snapshot(&When::End).unwrap();
+                assert_eq!(end.accounts.events(), expected, "cut at {length}");
+            }
+            Err(error) => assert_eq!(expected, 0, "cut at {length}: {error}"),
+        }
+    }
+}
+
+/// How many events each block holds, by cutting the file behind it.
+fn events_per_block(file: &[u8], all: &[(usize, usize)]) -> Vec<u64> {
+    let mut before = 0;
+    let mut added = |&(start, end): &(usize, usize)| {
+        if file[start + 4] != EVENTS {
+            return 0;
+        }
+        let until = events_in(&Recording::from_bytes(file[..end].to_vec()).unwrap());
+        until - std::mem::replace(&mut before, until)
+    };
+    all.iter().map(&mut added).collect()
+}
+
+#[test]
+fn any_flipped_byte_costs_at_most_its_block_and_is_named() {
+    let (catalog, events) = history(6, 500);
+    let file = written(&catalog, &events, 200, 60);
+    let all = blocks(&file);
+    let sizes = events_per_block(&file, &all);
+    let whole: u64 = sizes.iter().sum();
+    for at in 0..file.len() {
+        let mut damaged = file.clone();
+        damaged[at] ^= 0x5a;
+        let recording = Recording::from_bytes(damaged).unwrap_or_else(|error| panic!("flipped at {at}: {error}"));
+        let hit = all.iter().position(|&(start, end)| (start..end).contains(&at));
+        let lost = hit.map_or(0, |block| sizes[block]);
+        assert_eq!(events_in(&recording), whole - lost, "flipped at {at}");
+        let report = recording.check(&mut |_| {}).unwrap();
+        assert!(report.violations.is_empty(), "flipped at {at}: {:?}", report.violations);
+        let damage = recording.damage();
+        let start = hit.map_or(0, |block| all[block].0 as u64);
+        // A spoilt index or end is not missed: the blocks are found without.
+        assert!(damage.iter().any(|damage| damage.offset == start), "flipped at {at} ({start}): {damage:?}");
+    }
+}
+
+#[test]
+fn after_lost_events_the_next_keyframe_sets_the_figures_right() {
+    let (catalog, events) = history(7, 2000);
+    let file = written(&catalog, &events, 500, 100);
+    let (start, _) = nth_block(&file, EVENTS, 2);
+    let mut damaged = file.clone();
+    damaged[start + 40] ^= 1;
+    let recording = Recording::from_bytes(damaged).unwrap();
+    let end = recording.snapshot(&When::End).unwrap();
+    assert_same(&end.accounts, &accounts_at(&events, Nanos(u64::MAX)), "end");
+}
+
+#[test]
+fn files_that_are_not_ours_are_refused_in_words() {
+    let open = |bytes: &[u8]| Recording::from_bytes(bytes.to_vec()).map(|_| ()).unwrap_err();
+    assert!(matches!(open(b""), OpenError::Empty));
+    assert!(matches!(open(b"\x7fELF and so on, for a while"), OpenError::NotARecording));
+    assert!(matches!(open(b"{\"event\":\"allocate\"}"), OpenError::NotARecording));
+    let (catalog, events) = history(8, 10);
+    let mut newer = written(&catalog, &events, 100, 100);
+    newer[6] = 9;
+    let crc = crc32fast::hash(&newer[..8]);
+    newer[8..12].copy_from_slice(&crc.to_le_bytes());
+    assert!(open(&newer).to_string().contains("version 9 is newer"), "{}", open(&newer));
+}
+
+/// A disk with room for so many bytes.
+struct SmallDisk {
+    bytes: Vec<u8>,
+    room: usize,
+}
+
+impl Write for SmallDisk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let fits = bytes.len().min(self.room - self.bytes.len());
+        if fits == 0 {
+            return Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on device"));
+        }
+        self.bytes.write(&bytes[..fits])
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Shared with the test, which looks at it after the writer failed.
+struct Disk(std::rc::Rc<std::cell::RefCell<SmallDisk>>);
+
+impl Write for Disk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Sink for Disk {
+    fn cut_back(&mut self, length: u64) {
+        self.0.borrow_mut().bytes.truncate(length as usize);
+    }
+}
+
+#[test]
+fn a_full_disk_gives_one_error_and_leaves_a_readable_file() {
+    let (catalog, events) = history(9, 2000);
+    let whole = written(&catalog, &events, 500, 100);
+    for room in (0..whole.len()).step_by(211) {
+        let disk = std::rc::Rc::new(std::cell::RefCell::new(SmallDisk { bytes: Vec::new(), room }));
+        let result = Writer::new(Disk(std::rc::Rc::clone(&disk)), &source()).and_then(|mut writer| {
+            writer.set_spacing(Spacing { least_events: 500, events_per_live_block: 0 });
+            for part in events.chunks(100) {
+                writer.append(part, &catalog)?;
+                writer.flush(&catalog)?;
+            }
+            writer.finish(&catalog, &source())
+        });
+        let error = result.map(|_| ()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        let bytes = disk.borrow().bytes.clone();
+        if let Ok(recording) = Recording::from_bytes(bytes) {
+            assert!(recording.damage().is_empty(), "room for {room}: {:?}", recording.damage());
+            let read = events_in(&recording);
+            assert!(room < 400 || read > 0 || room < whole.len() / 8, "room for {room}: {read} events");
+        }
+    }
+}
+
+#[test]
+fn a_writer_that_failed_fails_again_with_the_same_words() {
+    let (catalog, events) = history(10, 200);
+    let disk = std::rc::Rc::new(std::cell::RefCell::new(SmallDisk { bytes: Vec::new(), room: 300 }));
+    let mut writer = Writer::new(Disk(disk), &source()).unwrap();
+    writer.append(&events, &catalog).unwrap();
+    let first = writer.flush(&catalog).unwrap_err().to_string();
+    let second = writer.append(&events, &catalog).unwrap_err().to_string();
+    assert_eq!((first.as_str(), second.as_str()), ("no space left on device", "no space left on device"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn what_was_written_is_read_in_order(seed in any::<u64>(), length in 0usize..800, flush in 1usize..400, every in 1u64..500) {
+        let (catalog, events) = history(seed, length);
+        let recording = Recording::from_bytes(written(&catalog, &events, every, flush)).unwrap();
+        let mut steps = Vec::new();
+        let mut ledger = AddressLedger::default();
+        events.iter().for_each(|event| ledger.record(event, &mut steps));
+        let mut read = Vec::new();
+        recording.for_each_step(|_, step| read.push(*step)).unwrap();
+        prop_assert_eq!(read, steps);
+        prop_assert_eq!(recording.check(&mut |_| {}).unwrap().violations, Vec::<String>::new());
+    }
+
+    #[test]
+    fn many_flipped_bytes_never_break_the_reader(seed in any::<u64>(), flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40)) {
+        let (catalog, events) = history(seed, 400);
+        let mut file = written(&catalog, &events, 100, 50);
+        for (at, value) in flips {
+            let at = at.index(file.len());
+            file[at] = value;
+        }
+        if let Ok(recording) = Recording::from_bytes(file) {
+            let _ = recording.snapshot(&When::End);
+            let _ = recording.snapshot(&When::Peak);
+            let _ = recording.timeline(20);
+            recording.check(&mut |_| {}).unwrap();
+        }
+    }
+}
+
+#[test]
+fn addresses_and_numbers_at_the_edges_survive() {
+    let event = |time, thread, kind| Event { time: Nanos(time), thread: ThreadId(thread), kind };
+    let place = |address, size| EventKind::Allocate(Placement { address, size, ..Placement::default() });
+    let events = [
+        event(0, u64::MAX, place(u64::MAX, 0)),
+        event(u64::MAX - 1, 0, place(0, 1)),
+        event(u64::MAX - 1, 0, place(1 << 63, u64::MAX - 1)),
+        event(u64::MAX, 1, EventKind::Deallocate { address: u64::MAX, claimed_size: None }),
+        event(u64::MAX, 1, EventKind::Deallocate { address: 12345, claimed_size: None }),
+    ];
+    let recording = Recording::from_bytes(written(&Catalog::default(), &events, 2, 1)).unwrap();
+    let mut addresses = Vec::new();
+    let steps = recording.for_each_step(|_, step| {
+        if let Op::Allocate(place) = step.op {
+            addresses.push(place.address);
+        }
+    });
+    assert_eq!(steps.unwrap().totals().figures.live_bytes(), u64::MAX);
+    assert_eq!(addresses, [u64::MAX, 0, 1 << 63]);
+    assert_eq!(recording.timeline(10).unwrap().points.last().unwrap().time, Nanos(u64::MAX));
+}
