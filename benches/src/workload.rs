@@ -1,8 +1,8 @@
 //! A synthetic program: what a busy multi-threaded service does to its allocator.
 //!
-//! * Four threads serve requests of 300 kinds, some far more often than others. A request runs through the same steps each
-//!   time, 20 to 400 of them, but one step in sixteen differs: left out, or of another size.
-//! * 4,000 call sites with stacks 8 to 31 deep; a site mostly asks for one size, one site in eight for any.
+//! * Four threads serve requests of 200 kinds, some far more often than others. A request runs through the same steps each
+//!   time, 20 to 400 of them, but one step in 32 differs: left out, or of another size.
+//! * 4,000 call sites with stacks 8 to 31 deep; a site mostly asks for one size, one site in 16 for any.
 //! * What a request allocates it mostly frees, youngest first or nearly so; the rest at its end. One block in twenty is
 //!   kept, in the place of a random older one once as many are kept as the program is to hold.
 //! * Addresses as glibc gives them: what the thread freed last of that chunk size, else the next of its fresh memory.
@@ -15,7 +15,7 @@ use highwater_model::{Catalog, Event, EventKind, FrameText, Nanos, Placement, St
 
 const THREADS: usize = 4;
 const SITES: usize = 4000;
-const REQUESTS: usize = 300;
+const REQUESTS: usize = 200;
 
 /// Random numbers that are the same every time.
 #[derive(Clone, Debug)]
@@ -128,7 +128,7 @@ impl Workload {
             6..9 => 128 + random.below(60) * 16,
             _ => 1024 << random.below(7),
         };
-        Site { stack: catalog.intern_stack(&frames), size, varies: random.once_in(8) }
+        Site { stack: catalog.intern_stack(&frames), size, varies: random.once_in(16) }
     }
 
     fn request(random: &mut Random) -> Vec<Action> {
@@ -190,7 +190,7 @@ impl Workload {
                 continue;
             };
             thread.action += 1;
-            let differs = self.random.once_in(16);
+            let differs = self.random.once_in(32);
             let held = self.threads[self.thread].held.len();
             match action {
                 Action::Free { from_youngest } if held > 0 && !differs => {

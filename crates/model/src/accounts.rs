@@ -244,24 +244,6 @@ impl Accounts {
         size.min(u64::MAX - self.totals.figures.allocated_bytes)
     }
 
-    #[inline]
-    fn gain(&mut self, thread: u32, stack: StackId, tag: TagId, size: u64) {
-        let totals = &mut self.totals;
-        totals.figures.allocated_bytes += size;
-        let live = totals.figures.live_bytes();
-        if live > totals.figures.peak_bytes {
-            totals.figures.peak_bytes = live;
-            totals.peak_at = self.last_time;
-            totals.peak_event = self.events;
-        }
-        totals.peak_blocks = totals.peak_blocks.max(totals.figures.live_blocks());
-        self.threads[thread as usize].figures.gain(size);
-        figures_at(&mut self.sites, stack.0).gain(size);
-        if tag != TagId::NONE {
-            figures_at(&mut self.tags, tag.0).gain(size);
-        }
-    }
-
     /// Applies `change` to the figures of everyone who owns a block of this thread, stack and tag.
     #[inline]
     fn for_owners(&mut self, thread: u32, stack: StackId, tag: TagId, change: impl Fn(&mut Figures)) {
@@ -271,6 +253,22 @@ impl Accounts {
         if tag != TagId::NONE {
             change(figures_at(&mut self.tags, tag.0));
         }
+    }
+
+    /// As [`for_owners`](Self::for_owners), for a change that may lead to a new peak.
+    #[inline]
+    fn raise_owners(&mut self, thread: u32, stack: StackId, tag: TagId, change: impl Fn(&mut Figures)) {
+        let before = self.totals.figures.peak_bytes;
+        self.for_owners(thread, stack, tag, |figures| {
+            change(figures);
+            figures.peak_bytes = figures.peak_bytes.max(figures.live_bytes());
+        });
+        let totals = &mut self.totals;
+        if totals.figures.peak_bytes > before {
+            totals.peak_at = self.last_time;
+            totals.peak_event = self.events;
+        }
+        totals.peak_blocks = totals.peak_blocks.max(totals.figures.live_blocks());
     }
 
     /// A slot for a block that is about to be [allocated](Self::allocate).
@@ -288,8 +286,10 @@ impl Accounts {
         let id = AllocId(self.next_id);
         self.next_id += 1;
         self.threads[thread as usize].last_allocation = id;
-        self.for_owners(thread, place.stack, place.tag, |figures| figures.allocations += 1);
-        self.gain(thread, place.stack, place.tag, place.size);
+        self.raise_owners(thread, place.stack, place.tag, |figures| {
+            figures.allocations += 1;
+            figures.allocated_bytes += place.size;
+        });
         self.blocks[slot.0 as usize] = Block {
             id,
             address: place.address,
@@ -346,8 +346,10 @@ impl Accounts {
             figures.reallocated_away += 1;
             figures.freed_bytes += old.size;
         });
-        self.for_owners(thread, new.stack, new.tag, |figures| figures.reallocations += 1);
-        self.gain(thread, new.stack, new.tag, new.size);
+        self.raise_owners(thread, new.stack, new.tag, |figures| {
+            figures.reallocations += 1;
+            figures.allocated_bytes += new.size;
+        });
         self.threads[thread as usize].last_allocation = old.id;
         self.blocks[slot.0 as usize] =
             Block { address: new.address, size: new.size, thread, stack: new.stack, tag: new.tag, ..old };

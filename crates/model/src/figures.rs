@@ -50,12 +50,6 @@ impl Figures {
         self.allocations == 0 && self.reallocations == 0
     }
 
-    #[inline]
-    pub(crate) fn gain(&mut self, size: u64) {
-        self.allocated_bytes += size;
-        self.peak_bytes = self.peak_bytes.max(self.live_bytes());
-    }
-
     /// Adds another's figures. The sum's peak is the sum of the peaks: an upper bound, since they need not coincide.
     pub fn add(&mut self, other: &Self) {
         self.allocations += other.allocations;

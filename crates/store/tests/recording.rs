@@ -62,7 +62,7 @@ fn source() -> Source {
 /// A recording in memory whose keyframes are `every` events apart and whose blocks end every `flush` events.
 fn written(catalog: &Catalog, events: &[Event], every: u64, flush: usize) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), &source()).unwrap();
-    writer.set_spacing(Spacing { least_events: every, events_per_live_block: 0 });
+    writer.set_spacing(Spacing::every(every));
     for part in events.chunks(flush) {
         writer.append(part, catalog).unwrap();
         writer.flush(catalog).unwrap();
@@ -334,7 +334,7 @@ fn a_full_disk_gives_one_error_and_leaves_a_readable_file() {
     for room in (0..whole.len()).step_by(211) {
         let disk = std::rc::Rc::new(std::cell::RefCell::new(SmallDisk { bytes: Vec::new(), room }));
         let result = Writer::new(Disk(std::rc::Rc::clone(&disk)), &source()).and_then(|mut writer| {
-            writer.set_spacing(Spacing { least_events: 500, events_per_live_block: 0 });
+            writer.set_spacing(Spacing::every(500));
             for part in events.chunks(100) {
                 writer.append(part, &catalog)?;
                 writer.flush(&catalog)?;

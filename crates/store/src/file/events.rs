@@ -25,7 +25,7 @@ use highwater_model::{
 use std::io;
 
 /// The most steps in one block.
-pub const MOST_STEPS: usize = 1 << 16;
+pub const MOST_STEPS: usize = 1 << 17;
 /// Steps per byte of payload, at the most: bounds what a small file can make a reader keep.
 pub const MOST_STEPS_PER_BYTE: u64 = 4;
 
@@ -292,13 +292,11 @@ impl EventsEncoder {
         code
     }
 
-    /// A site's number in this block: sites are numbered from 1 as they appear, and a new one is followed by its stack.
-    /// 0 is written for the site that came after the thread's latest one the last time.
+    /// A site's number in this block: sites are numbered as they appear, and a new one is followed by its stack.
     #[inline]
     fn put_site(&mut self, stack: StackId) -> u32 {
         let (site, is_new) = self.sites.number(stack);
-        let expected = self.predictor.next_site(self.thread, site);
-        self.stacks.put(if expected == site { 0 } else { site.into() });
+        self.stacks.put(site.into());
         if is_new {
             self.stacks.put(stack.0.into());
         }
@@ -414,8 +412,8 @@ impl SiteNumbers {
         if *block == self.block {
             return (*number, false);
         }
-        self.count += 1;
         (*block, *number) = (self.block, self.count);
+        self.count += 1;
         (*number, true)
     }
 }
@@ -572,14 +570,11 @@ impl Steps<'_> {
 
     #[inline]
     fn owner_and_size(&mut self, code: u8) -> Option<(StackId, TagId, u64)> {
-        let mut site = self.stacks.next32()?;
-        if site == 0 {
-            site = self.predictor.expected_site(self.thread);
-        } else if site as usize == self.sites.len() + 1 {
+        let site = self.stacks.next32()?;
+        if site as usize == self.sites.len() {
             self.sites.push(self.stacks.next32()?);
         }
-        let stack = *self.sites.get((site as usize).checked_sub(1)?)?;
-        self.predictor.next_site(self.thread, site);
+        let stack = *self.sites.get(site as usize)?;
         let tag = if code & HAS_TAG != 0 { self.tags.next32()? } else { 0 };
         let expected = self.predictor.size(site);
         if code & SIZE_EXPECTED == 0 {

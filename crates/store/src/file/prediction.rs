@@ -13,10 +13,6 @@ const ARENAS: usize = 64;
 pub struct Predictor {
     classes: Vec<SizeClass>,
     size_by_site: Vec<u64>,
-    /// By thread: its latest site.
-    sites: [u32; ARENAS],
-    /// By site, in the numbering of the block: the site that came after it on the same thread.
-    successors: Vec<u32>,
     /// By thread: the end of its latest block that was not a reused one.
     arenas: [u64; ARENAS],
 }
@@ -78,35 +74,14 @@ pub fn at_distance(from: u64, distance: u64) -> u64 {
 impl Predictor {
     /// Knows nothing yet.
     pub fn new() -> Self {
-        Self {
-            classes: vec![EMPTY; CLASSES],
-            size_by_site: vec![0; SITES],
-            sites: [0; ARENAS],
-            successors: vec![0; SITES],
-            arenas: [0; ARENAS],
-        }
+        Self { classes: vec![EMPTY; CLASSES], size_by_site: vec![0; SITES], arenas: [0; ARENAS] }
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.classes.fill(EMPTY);
         self.size_by_site.fill(0);
-        self.sites = [0; ARENAS];
-        self.successors.fill(0);
         self.arenas = [0; ARENAS];
-    }
-
-    /// The site that a thread is expected to allocate at next; 0 if there is none.
-    #[inline]
-    pub fn expected_site(&self, thread: usize) -> u32 {
-        self.successors[self.sites[thread % ARENAS] as usize % SITES]
-    }
-
-    /// Takes note of the site that a thread does allocate at, and gives the [expected](Self::expected_site) one.
-    #[inline]
-    pub fn next_site(&mut self, thread: usize, site: u32) -> u32 {
-        let latest = std::mem::replace(&mut self.sites[thread % ARENAS], site);
-        std::mem::replace(&mut self.successors[latest as usize % SITES], site)
     }
 
     /// The size that a site is expected to ask for.

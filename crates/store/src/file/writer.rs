@@ -14,18 +14,38 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// How far keyframes are apart.
+/// How far keyframes are apart, in events.
+///
+/// Dense keyframes make large files, sparse ones long replays. A keyframe takes some nine bytes for each live block,
+/// an event less than three, and a million events are replayed in less than a tenth of a second. So keyframes are spaced generously
+/// as long as replays stay short, and in proportion to what is live beyond that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spacing {
-    /// At least so many events. A million are replayed in less than a tenth of a second.
-    pub least_events: u64,
-    /// And so many for each live block, since a keyframe costs as much as there is live.
-    pub events_per_live_block: u64,
+    /// Never fewer than this.
+    pub least: u64,
+    /// Nor fewer than this for each live block.
+    pub least_per_live_block: u64,
+    /// As many as this for each live block …
+    pub most_per_live_block: u64,
+    /// … but no more than this, unless the least demands it.
+    pub most: u64,
 }
 
 impl Default for Spacing {
     fn default() -> Self {
-        Self { least_events: 1 << 20, events_per_live_block: 16 }
+        Self { least: 1 << 20, least_per_live_block: 16, most_per_live_block: 64, most: 12 << 20 }
+    }
+}
+
+impl Spacing {
+    /// Always the same number of events, whatever is live.
+    pub fn every(events: u64) -> Self {
+        Self { least: events, least_per_live_block: 0, most_per_live_block: 0, most: events }
+    }
+
+    fn events(&self, live_blocks: u64) -> u64 {
+        let generous = live_blocks.saturating_mul(self.most_per_live_block).min(self.most);
+        self.least.max(live_blocks.saturating_mul(self.least_per_live_block)).max(generous)
     }
 }
 
@@ -209,10 +229,8 @@ impl<S: Sink> Writer<S> {
             let summary = self.encoder.finish(self.ledger.accounts(), &mut self.packer, &mut payload)?;
             self.block(BlockKind::Events, &payload, Some(Content::Events(summary)))?;
         }
-        let totals = self.ledger.accounts().totals();
-        let for_blocks = totals.figures.live_blocks().saturating_mul(self.spacing.events_per_live_block);
-        let due = self.spacing.least_events.max(for_blocks);
-        if self.ledger.accounts().events() - self.keyframe_events >= due {
+        let live_blocks = self.ledger.accounts().totals().figures.live_blocks();
+        if self.ledger.accounts().events() - self.keyframe_events >= self.spacing.events(live_blocks) {
             self.keyframe()?;
         }
         Ok(())
