@@ -1,6 +1,6 @@
 //! A hash index from a 64-bit key to a slot number, made for the ledger.
 //!
-//! Open addressing, linear probing, at most half full. An entry is one word: 32 bits of the key's hash and the slot
+//! Open addressing, linear probing, at most a quarter full, since an occupied home is a branch that cannot be foretold. An entry is one word: 32 bits of the key's hash and the slot
 //! number plus one; zero is free. The home position is made of the hash alone, so that entries can be moved
 //! (deletion by shifting back, growth) without asking for their keys. Eight neighbouring keys have their homes in one
 //! cache line: allocations with neighbouring numbers or addresses tend to be needed together. Keys themselves live with the caller's
@@ -45,7 +45,7 @@ impl SlotIndex {
 
     /// An index with room for `count` slots.
     pub fn with_room_for(count: usize) -> Self {
-        let needed = (count * 2 + 2).next_power_of_two();
+        let needed = (count * 4 + 4).next_power_of_two();
         Self::with_log2(needed.trailing_zeros().clamp(SMALLEST_LOG2, 31))
     }
 
@@ -112,7 +112,7 @@ impl SlotIndex {
 
     #[inline]
     fn make_room(&mut self) {
-        if (self.occupied + 1) * 2 > self.entries.len() {
+        if (self.occupied + 1) * 4 > self.entries.len() {
             self.grow();
         }
     }

@@ -49,18 +49,18 @@ fn extent(catalog: &Catalog) -> [usize; TABLES] {
     ]
 }
 
-/// The payload with the next entries of `catalog` behind `written`, which is moved on; `None` when there are none.
+/// Appends the payload with the next entries of `catalog` behind `written`, which is moved on; false when there are none.
 pub fn encode(
     catalog: &Catalog,
     written: &mut CatalogExtent,
     packer: &mut ColumnPacker,
-) -> io::Result<Option<Vec<u8>>> {
+    payload: &mut Vec<u8>,
+) -> io::Result<bool> {
     let whole = extent(catalog);
     if written.0 == whole {
-        return Ok(None);
+        return Ok(false);
     }
     let mut columns: [Vec<u8>; TABLES] = Default::default();
-    let mut payload = Vec::new();
     for (table, column) in columns.iter_mut().enumerate() {
         let first = written.0[table];
         let mut next = first;
@@ -69,14 +69,14 @@ pub fn encode(
             next += 1;
         }
         written.0[table] = next;
-        varint::put(&mut payload, first as u64);
-        varint::put(&mut payload, (next - first) as u64);
+        varint::put(payload, first as u64);
+        varint::put(payload, (next - first) as u64);
     }
     for (id, column) in columns.iter().enumerate() {
         packer.add(id as u8, column)?;
     }
-    packer.finish(&mut payload);
-    Ok(Some(payload))
+    packer.finish(payload);
+    Ok(true)
 }
 
 fn put_entry(catalog: &Catalog, table: usize, index: usize, out: &mut Vec<u8>) {

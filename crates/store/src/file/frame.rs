@@ -91,17 +91,22 @@ impl BlockHeader {
     }
 }
 
-/// A header and its payload, ready to be written.
-pub fn framed(kind: BlockKind, sequence: u32, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(BLOCK_HEADER + payload.len());
-    bytes.extend_from_slice(&BLOCK_MAGIC);
-    bytes.extend_from_slice(&[kind as u8, 0, 0, 0]);
-    bytes.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-    bytes.extend_from_slice(&sequence.to_le_bytes());
-    bytes.extend_from_slice(&crc32fast::hash(payload).to_le_bytes());
-    bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
-    bytes.extend_from_slice(payload);
-    bytes
+/// Makes `block` an empty one: the payload is appended behind the room for its header.
+pub fn begin(block: &mut Vec<u8>) {
+    block.clear();
+    block.resize(BLOCK_HEADER, 0);
+}
+
+/// Fills in the header of a block, which is then ready to be written.
+pub fn seal(block: &mut [u8], kind: BlockKind, sequence: u32) {
+    let (header, payload) = block.split_at_mut(BLOCK_HEADER);
+    header[..4].copy_from_slice(&BLOCK_MAGIC);
+    header[4..8].copy_from_slice(&[kind as u8, 0, 0, 0]);
+    header[8..12].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+    header[12..16].copy_from_slice(&sequence.to_le_bytes());
+    header[16..20].copy_from_slice(&crc32fast::hash(payload).to_le_bytes());
+    let crc = crc32fast::hash(&header[..20]);
+    header[20..].copy_from_slice(&crc.to_le_bytes());
 }
 
 /// The file header.

@@ -42,10 +42,9 @@ pub enum Content {
     LiveBlocks,
 }
 
-/// The index's payload.
-pub fn encode(entries: &[Entry]) -> Vec<u8> {
-    let mut out = Vec::new();
-    varint::put(&mut out, entries.len() as u64);
+/// Appends the index's payload.
+pub fn encode(entries: &[Entry], out: &mut Vec<u8>) {
+    varint::put(out, entries.len() as u64);
     let mut end = 0;
     for entry in entries {
         let number = match entry.content {
@@ -56,16 +55,15 @@ pub fn encode(entries: &[Entry]) -> Vec<u8> {
             Content::LiveBlocks => 5,
         };
         for value in [number, entry.offset - end, entry.length.into(), entry.sequence.into()] {
-            varint::put(&mut out, value);
+            varint::put(out, value);
         }
         match entry.content {
-            Content::Events(summary) => summary.put(&mut out),
-            Content::Keyframe(summary) => summary.put(&mut out),
+            Content::Events(summary) => summary.put(out),
+            Content::Keyframe(summary) => summary.put(out),
             _ => {}
         }
         end = entry.end();
     }
-    out
 }
 
 /// Reads an index whose blocks all lie below `file_length`; `None` if it is malformed.

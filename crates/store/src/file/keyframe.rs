@@ -94,28 +94,22 @@ fn read_figures(input: &mut Input<'_>) -> Option<Figures> {
     })
 }
 
-/// The payloads of a keyframe: the figures, then the live blocks.
-pub fn encode(accounts: &Accounts, packer: &mut ColumnPacker) -> io::Result<(KeyframeSummary, Vec<Vec<u8>>)> {
-    let state = accounts.to_state();
-    let parts: Vec<&[Block]> = state.blocks.chunks(MOST_LIVE).collect();
-    let summary = KeyframeSummary { events: state.events, time: state.last_time, parts: parts.len() as u64 };
-    let mut payloads = vec![encode_figures(&summary, &state, packer)?];
-    for part in parts {
-        payloads.push(encode_live(part, packer)?);
-    }
-    Ok((summary, payloads))
+/// What a keyframe of this state says of itself.
+pub fn summary(state: &AccountsState) -> KeyframeSummary {
+    let parts = state.blocks.len().div_ceil(MOST_LIVE) as u64;
+    KeyframeSummary { events: state.events, time: state.last_time, parts }
 }
 
-fn encode_figures(summary: &KeyframeSummary, state: &AccountsState, packer: &mut ColumnPacker) -> io::Result<Vec<u8>> {
-    let mut payload = Vec::new();
-    summary.put(&mut payload);
-    varint::put(&mut payload, state.next_id);
+/// Appends the payload with the figures.
+pub fn encode_figures(state: &AccountsState, packer: &mut ColumnPacker, out: &mut Vec<u8>) -> io::Result<()> {
+    summary(state).put(out);
+    varint::put(out, state.next_id);
     let totals = &state.totals;
-    put_figures(&totals.figures, &mut payload);
+    put_figures(&totals.figures, out);
     let high = [totals.peak_blocks, totals.peak_at.0, totals.peak_event, totals.peak_bytes_inside_reallocation];
-    high.iter().for_each(|&value| varint::put(&mut payload, value));
-    varint::put(&mut payload, Anomaly::ALL.len() as u64);
-    state.anomalies.iter().for_each(|(_, count)| varint::put(&mut payload, count));
+    high.iter().for_each(|&value| varint::put(out, value));
+    varint::put(out, Anomaly::ALL.len() as u64);
+    state.anomalies.iter().for_each(|(_, count)| varint::put(out, count));
 
     let mut threads = Vec::new();
     for thread in &state.threads {
@@ -127,8 +121,8 @@ fn encode_figures(summary: &KeyframeSummary, state: &AccountsState, packer: &mut
     packer.add(column::THREADS, &threads)?;
     packer.add(column::SITES, &sparse_figures(&state.sites))?;
     packer.add(column::TAGS, &sparse_figures(&state.tags))?;
-    packer.finish(&mut payload);
-    Ok(payload)
+    packer.finish(out);
+    Ok(())
 }
 
 /// The rows that are not empty, each with its distance from the one before.
@@ -157,11 +151,12 @@ fn read_sparse_figures(mut input: Input<'_>, bound: u32) -> Option<Vec<Figures>>
     Some(rows)
 }
 
-fn encode_live(blocks: &[Block], packer: &mut ColumnPacker) -> io::Result<Vec<u8>> {
+/// Appends the payload with at most [`MOST_LIVE`] live blocks.
+pub fn encode_live(blocks: &[Block], packer: &mut ColumnPacker, out: &mut Vec<u8>) -> io::Result<()> {
+    let start = out.len();
     let mut columns: [Buffer; live_column::COUNT as usize] =
         std::array::from_fn(|_| Buffer::with_room_for(blocks.len()));
-    let mut payload = Vec::new();
-    varint::put(&mut payload, blocks.len() as u64);
+    varint::put(out, blocks.len() as u64);
     let mut predictor = Predictor::new();
     let (mut number, mut time) = (0, 0);
     for block in blocks {
@@ -184,12 +179,12 @@ fn encode_live(blocks: &[Block], packer: &mut ColumnPacker) -> io::Result<Vec<u8
     for (id, column) in columns.iter().enumerate() {
         packer.add(id as u8, column.bytes())?;
     }
-    packer.finish(&mut payload);
-    let least = (blocks.len() as u64 / MOST_STEPS_PER_BYTE) as usize;
-    if payload.len() < least {
-        payload.resize(least, 0);
+    packer.finish(out);
+    let least = start + (blocks.len() as u64 / MOST_STEPS_PER_BYTE) as usize;
+    if out.len() < least {
+        out.resize(least, 0);
     }
-    Ok(payload)
+    Ok(())
 }
 
 /// Reads the figures' payload: the state without its live blocks.

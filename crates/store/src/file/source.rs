@@ -3,16 +3,14 @@
 use super::varint::{self, Input};
 use highwater_model::{Nanos, Source, SourceKind};
 
-/// The payload.
-pub fn encode(source: &Source) -> Vec<u8> {
-    let mut out = Vec::new();
+/// Appends the payload.
+pub fn encode(source: &Source, out: &mut Vec<u8>) {
     let sample = source.sample_rate.map_or(0, |rate| rate.max(1));
     for value in [source.kind as u64, source.pid, source.start_unix_ns, source.duration.0, sample] {
-        varint::put(&mut out, value);
+        varint::put(out, value);
     }
-    varint::put_byte_string(&mut out, source.program.as_bytes());
-    varint::put_byte_string(&mut out, source.host.as_bytes());
-    out
+    varint::put_byte_string(out, source.program.as_bytes());
+    varint::put_byte_string(out, source.host.as_bytes());
 }
 
 /// Reads a payload; `None` if it is malformed.

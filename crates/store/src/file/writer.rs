@@ -4,10 +4,11 @@ use super::bytes::Bytes;
 use super::catalog::{self, CatalogExtent};
 use super::column::ColumnPacker;
 use super::events::{EventsEncoder, MOST_STEPS};
-use super::frame::{self, BlockKind, FILE_HEADER};
+use super::frame::{self, BLOCK_HEADER, BlockKind, FILE_HEADER};
 use super::index::{self, Content, Entry};
+use super::keyframe::{self, MOST_LIVE};
 use super::recording::Recording;
-use super::{keyframe, source};
+use super::source;
 use highwater_model::{Accounts, AddressLedger, Anomaly, Catalog, Event, Source};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -87,6 +88,8 @@ pub struct Written {
 /// back to its last whole block: it can be opened, and holds everything written until then.
 pub struct Writer<S: Sink> {
     sink: S,
+    /// The block being made.
+    block: Vec<u8>,
     length: u64,
     sequence: u32,
     ledger: AddressLedger,
@@ -117,6 +120,7 @@ impl Writer<File> {
         Ok(Self {
             encoder: EventsEncoder::new(&accounts),
             sink: file,
+            block: Vec::new(),
             length,
             sequence: entries.last().map_or(0, |entry| entry.sequence.wrapping_add(1)),
             catalog_written: CatalogExtent::of(recording.catalog()),
@@ -141,6 +145,7 @@ impl Writer<File> {
         }
         Ok(Self {
             sink: other,
+            block: Vec::new(),
             length: self.length,
             sequence: self.sequence,
             ledger: self.ledger.clone(),
@@ -169,6 +174,7 @@ impl<S: Sink> Writer<S> {
         let mut writer = Self {
             encoder: EventsEncoder::new(ledger.accounts()),
             sink,
+            block: Vec::new(),
             length: 0,
             sequence: 0,
             ledger,
@@ -180,7 +186,7 @@ impl<S: Sink> Writer<S> {
             failed: None,
         };
         writer.write(&frame::file_header())?;
-        writer.block(BlockKind::Source, &source::encode(source), Some(Content::Source))?;
+        writer.write_source(source)?;
         Ok(writer)
     }
 
@@ -221,13 +227,17 @@ impl<S: Sink> Writer<S> {
 
     fn seal(&mut self, catalog: &Catalog) -> io::Result<()> {
         self.fail_again()?;
-        while let Some(payload) = catalog::encode(catalog, &mut self.catalog_written, &mut self.packer)? {
-            self.block(BlockKind::Catalog, &payload, Some(Content::Catalog))?;
+        loop {
+            frame::begin(&mut self.block);
+            if !catalog::encode(catalog, &mut self.catalog_written, &mut self.packer, &mut self.block)? {
+                break;
+            }
+            self.write_block(BlockKind::Catalog, Some(Content::Catalog))?;
         }
         if self.encoder.steps() > 0 {
-            let mut payload = Vec::new();
-            let summary = self.encoder.finish(self.ledger.accounts(), &mut self.packer, &mut payload)?;
-            self.block(BlockKind::Events, &payload, Some(Content::Events(summary)))?;
+            frame::begin(&mut self.block);
+            let summary = self.encoder.finish(self.ledger.accounts(), &mut self.packer, &mut self.block)?;
+            self.write_block(BlockKind::Events, Some(Content::Events(summary)))?;
         }
         let live_blocks = self.ledger.accounts().totals().figures.live_blocks();
         if self.ledger.accounts().events() - self.keyframe_events >= self.spacing.events(live_blocks) {
@@ -238,13 +248,22 @@ impl<S: Sink> Writer<S> {
 
     fn keyframe(&mut self) -> io::Result<()> {
         self.keyframe_events = self.ledger.accounts().events();
-        let (summary, payloads) = keyframe::encode(self.ledger.accounts(), &mut self.packer)?;
-        let mut kind = (BlockKind::Keyframe, Content::Keyframe(summary));
-        for payload in payloads {
-            self.block(kind.0, &payload, Some(kind.1))?;
-            kind = (BlockKind::LiveBlocks, Content::LiveBlocks);
+        let state = self.ledger.accounts().to_state();
+        frame::begin(&mut self.block);
+        keyframe::encode_figures(&state, &mut self.packer, &mut self.block)?;
+        self.write_block(BlockKind::Keyframe, Some(Content::Keyframe(keyframe::summary(&state))))?;
+        for part in state.blocks.chunks(MOST_LIVE) {
+            frame::begin(&mut self.block);
+            keyframe::encode_live(part, &mut self.packer, &mut self.block)?;
+            self.write_block(BlockKind::LiveBlocks, Some(Content::LiveBlocks))?;
         }
         Ok(())
+    }
+
+    fn write_source(&mut self, source: &Source) -> io::Result<()> {
+        frame::begin(&mut self.block);
+        source::encode(source, &mut self.block);
+        self.write_block(BlockKind::Source, Some(Content::Source))
     }
 
     /// Ends the recording: the last keyframe, the source as it is known now, the index.
@@ -255,21 +274,31 @@ impl<S: Sink> Writer<S> {
         }
         let mut source = source.clone();
         source.duration = source.duration.max(self.ledger.accounts().last_time());
-        self.block(BlockKind::Source, &source::encode(&source), Some(Content::Source))?;
+        self.write_source(&source)?;
         let index_offset = self.length;
-        self.block(BlockKind::Index, &index::encode(&self.entries), None)?;
-        self.block(BlockKind::End, &index_offset.to_le_bytes(), None)?;
+        frame::begin(&mut self.block);
+        index::encode(&self.entries, &mut self.block);
+        self.write_block(BlockKind::Index, None)?;
+        frame::begin(&mut self.block);
+        self.block.extend_from_slice(&index_offset.to_le_bytes());
+        self.write_block(BlockKind::End, None)?;
         self.sink.flush()?;
         let written = Written { events: self.ledger.accounts().events(), bytes: self.length };
         Ok((written, self.sink))
     }
 
-    fn block(&mut self, kind: BlockKind, payload: &[u8], content: Option<Content>) -> io::Result<()> {
+    /// Writes the block that was made.
+    fn write_block(&mut self, kind: BlockKind, content: Option<Content>) -> io::Result<()> {
         let (offset, sequence) = (self.length, self.sequence);
-        self.write(&frame::framed(kind, sequence, payload))?;
+        let mut block = std::mem::take(&mut self.block);
+        frame::seal(&mut block, kind, sequence);
+        let written = self.write(&block);
+        self.block = block;
+        written?;
         self.sequence = self.sequence.wrapping_add(1);
         if let Some(content) = content {
-            self.entries.push(Entry { offset, length: payload.len() as u32, sequence, content });
+            let length = (self.block.len() - BLOCK_HEADER) as u32;
+            self.entries.push(Entry { offset, length, sequence, content });
         }
         Ok(())
     }
