@@ -149,10 +149,10 @@ impl EventStore {
         self.log.failure()
     }
 
-    /// Forgets every event recorded until now. An event that another thread records meanwhile is either among the
-    /// forgotten or kept: none is lost in between.
-    pub fn clear(&self) {
-        self.log.clear();
+    /// Forgets every event recorded until now, and says how many they were. An event that another thread records meanwhile
+    /// is either among the forgotten or kept: none is lost in between.
+    pub fn clear(&self) -> usize {
+        self.log.clear() as usize
     }
 }
 

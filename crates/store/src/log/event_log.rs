@@ -1,7 +1,7 @@
 //! The log itself: shards, cuts, spilling, saving.
 
 use super::merge::Merge;
-use super::shard::{Position, Shard, ShardReader};
+use super::shard::{Position, Shard, ShardReader, ShardState};
 use crate::file::{OpenError, Recording, RecordingError, Sink, Writer, Written};
 use highwater_model::{
     AddressLedger, Anomaly, Catalog, Event, EventKind, Nanos, NumberLedger, Op, Placement, Snapshot, Source, Step, When,
@@ -155,7 +155,7 @@ impl EventLog {
 
     /// Records an event with the time it carries.
     pub fn record(&self, event: Event) {
-        self.with_shard(|shard| shard.lock().push(&event));
+        self.with_shard(|shard| self.push(&mut shard.lock(), &event));
     }
 
     /// Records an event as happening now, in nanoseconds since the log was made. The clock is read under the shard's lock: no cut can fall between the two.
@@ -164,12 +164,23 @@ impl EventLog {
         self.with_shard(|shard| {
             let mut state = shard.lock();
             event.time = state.stamp(Nanos(highwater_clock::now_ns().wrapping_sub(self.epoch)));
-            state.push(&event)
+            self.push(&mut state, &event)
         });
     }
 
+    /// Appends to a locked shard. True if it grew; what it grew by is counted before the lock is given back, so that nobody
+    /// can take it out uncounted.
     #[inline]
-    fn with_shard(&self, push: impl FnOnce(&Shard) -> u64) {
+    fn push(&self, shard: &mut ShardState, event: &Event) -> bool {
+        let grown = shard.push(event);
+        if grown > 0 {
+            self.bytes.fetch_add(grown, Ordering::Relaxed);
+        }
+        grown > 0
+    }
+
+    #[inline]
+    fn with_shard(&self, push: impl FnOnce(&Shard) -> bool) {
         if self.full.load(Ordering::Relaxed) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
             return;
@@ -187,8 +198,8 @@ impl EventLog {
         // Where the thread is ending and its shards are gone, any free one will do.
         let grown = grown.unwrap_or_else(|_| push.take().map(|push| push(&self.free_shard())));
         match grown {
-            Some(0) => {}
-            Some(bytes) => self.grew(bytes),
+            Some(false) => {}
+            Some(true) => self.spill_over_limit(),
             None => drop(self.dropped.fetch_add(1, Ordering::Relaxed)),
         }
     }
@@ -219,9 +230,8 @@ impl EventLog {
     }
 
     #[cold]
-    fn grew(&self, bytes: u64) {
-        let held = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if held > self.limit
+    fn spill_over_limit(&self) {
+        if self.memory_bytes() > self.limit
             && let Err(error) = self.spill()
         {
             lock(&self.base).failure = Some(error.to_string());
@@ -378,14 +388,18 @@ impl EventLog {
         Ok(())
     }
 
-    /// Forgets everything recorded until now. What other threads record meanwhile is either forgotten or kept, never half.
-    pub fn clear(&self) {
+    /// Forgets everything recorded until now, and says how many events that were. What other threads record meanwhile is either
+    /// forgotten or kept, never lost in between.
+    pub fn clear(&self) -> u64 {
         let mut base = lock(&self.base);
+        let before: Vec<u64> = base.positions.iter().map(Position::events).collect();
         let _ = self.take_all(&mut base);
-        base.spill = None;
+        let taken = base.positions.iter().map(Position::events).sum::<u64>() - before.iter().sum::<u64>();
+        let spilled = base.spill.take().map_or(0, |spill| spill.writer.ledger().accounts().events());
         base.failure = None;
         self.dropped.store(0, Ordering::Relaxed);
         self.full.store(false, Ordering::Relaxed);
+        taken + spilled
     }
 
     /// Takes everything out of the shards, at one instant.
