@@ -54,7 +54,8 @@ impl EventStore {
     }
 
     /// Records an event.
-    #[inline]
+    // Where an event is made and recorded in one place, as is usual, nothing remains of the names it does not have.
+    #[inline(always)]
     pub fn record(&self, event: MemoryEvent) {
         let raw = Event {
             time: Nanos(event.timestamp.unwrap_or(0)),
@@ -67,7 +68,7 @@ impl EventStore {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn kind_of(&self, event: &MemoryEvent) -> EventKind {
         let (address, size) = (event.ptr as u64, event.size as u64);
         match event.event_type {
@@ -83,7 +84,7 @@ impl EventStore {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn placement(&self, event: &MemoryEvent) -> Placement {
         let mut tag = TagId::NONE;
         if event.var_name.is_some() || event.type_name.is_some() {

@@ -158,19 +158,25 @@ impl EventLog {
         self.with_shard(|shard| self.push(&mut shard.lock(), &event));
     }
 
-    /// Records an event as happening now, in nanoseconds since the log was made. The clock is read under the shard's lock: no cut can fall between the two.
-    #[inline]
+    /// Records an event as happening now, in nanoseconds since the log was made.
     pub fn record_now(&self, mut event: Event) {
+        // Before the lock is taken, since the two then overlap; a cut in between sees to it that the stamp is not older.
+        let now = self.now();
         self.with_shard(|shard| {
             let mut state = shard.lock();
-            event.time = state.stamp(Nanos(highwater_clock::now_ns().wrapping_sub(self.epoch)));
+            event.time = state.stamp(now);
             self.push(&mut state, &event)
         });
     }
 
+    #[inline(always)]
+    fn now(&self) -> Nanos {
+        Nanos(highwater_clock::now_ns().wrapping_sub(self.epoch))
+    }
+
     /// Appends to a locked shard. True if it grew; what it grew by is counted before the lock is given back, so that nobody
     /// can take it out uncounted.
-    #[inline]
+    #[inline(always)]
     fn push(&self, shard: &mut ShardState, event: &Event) -> bool {
         let grown = shard.push(event);
         if grown > 0 {
@@ -179,7 +185,7 @@ impl EventLog {
         grown > 0
     }
 
-    #[inline]
+    #[inline(always)]
     fn with_shard(&self, push: impl FnOnce(&Shard) -> bool) {
         if self.full.load(Ordering::Relaxed) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -268,7 +274,9 @@ impl EventLog {
     /// Everything recorded behind `from`, at one instant for all threads, and where that instant is.
     fn cut(&self, base: &Base, from: &[Position]) -> (Vec<ShardReader>, Cursor) {
         let shards = lock(&self.shards);
-        let states: Vec<_> = shards.iter().map(|shard| shard.lock()).collect();
+        let mut states: Vec<_> = shards.iter().map(|shard| shard.lock()).collect();
+        let now = self.now();
+        states.iter_mut().for_each(|state| state.advance_to(now));
         let position = |at: usize| from.get(at).or(base.positions.get(at)).copied().unwrap_or_default();
         let readers = states.iter().enumerate().map(|(at, state)| state.since(position(at))).collect();
         let positions = states.iter().map(|state| state.end()).collect();
@@ -406,6 +414,7 @@ impl EventLog {
     fn take_all(&self, base: &mut Base) -> Vec<ShardReader> {
         let shards = lock(&self.shards);
         let mut states: Vec<_> = shards.iter().map(|shard| shard.lock()).collect();
+        let now = self.now();
         let from = std::mem::take(&mut base.positions);
         base.generation += 1;
         let mut readers = Vec::new();
@@ -413,6 +422,7 @@ impl EventLog {
             let (reader, bytes) = state.take(from.get(at).copied().unwrap_or_default());
             self.bytes.fetch_sub(bytes, Ordering::Relaxed);
             readers.push(reader);
+            state.advance_to(now);
             base.positions.push(state.end());
         }
         readers

@@ -2,32 +2,32 @@
 //!
 //! Events are appended under the shard's own lock, which only its thread and the occasional reader take. Words are
 //! atomics, though plain stores and loads on every machine that matters: so a reader needs the lock only to learn how
-//! far the shard has got, and then reads at leisure while the thread goes on.
+//! far the shard has got, and then reads at leisure while the thread goes on. (The lock orders what both do.)
 
 use super::words::{self, MOST_WORDS};
 use highwater_model::{Event, Nanos};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Words of a shard's first chunk; the next ones are twice as large each, up to [`LARGEST_CHUNK`].
 const SMALLEST_CHUNK: usize = 1 << 10;
 const LARGEST_CHUNK: usize = 1 << 15;
 
-/// A run of encoded events. Words below `used` never change again.
-#[derive(Debug)]
+/// Words of encoded events. Those in use never change again.
+type Words = Arc<[AtomicU64]>;
+
+/// A run of encoded events.
+#[derive(Clone, Debug)]
 struct Chunk {
-    words: Box<[AtomicU64]>,
-    used: AtomicUsize,
+    words: Words,
+    /// How many words are in use.
+    used: usize,
 }
 
 impl Chunk {
     fn new(words: usize) -> Self {
-        Self { words: (0..words).map(|_| AtomicU64::new(0)).collect(), used: AtomicUsize::new(0) }
-    }
-
-    fn used(&self) -> usize {
-        self.used.load(Ordering::Relaxed)
+        Self { words: (0..words).map(|_| AtomicU64::new(0)).collect(), used: 0 }
     }
 }
 
@@ -35,13 +35,15 @@ impl Chunk {
 #[derive(Debug, Default)]
 pub struct ShardState {
     /// Oldest first; only the last one is written to.
-    chunks: VecDeque<Arc<Chunk>>,
+    chunks: VecDeque<Chunk>,
     /// The number of the first of them, counting those removed.
     first_chunk: u64,
     /// Time of the event encoded last.
     previous: Nanos,
     /// The latest time of all: stamps never go behind it.
     latest: Nanos,
+    /// The time of the last cut: stamps never go behind that either.
+    cut: Nanos,
     /// Events ever recorded.
     events: u64,
     /// Those of them that were earlier than one before.
@@ -66,36 +68,35 @@ pub struct Position {
 
 impl Shard {
     /// Locks the shard. What a panicking thread left behind is sound: `used` is set last.
+    #[inline(always)]
     pub fn lock(&self) -> MutexGuard<'_, ShardState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ShardState {
-    /// The time to stamp an event with, not before any other of this shard.
-    #[inline]
+    /// The time to stamp an event with that happens `now`: not before any other of this shard, nor before the last cut.
+    #[inline(always)]
     pub fn stamp(&self, now: Nanos) -> Nanos {
-        now.max(self.latest)
+        now.max(self.latest).max(self.cut)
+    }
+
+    /// Sees to it that no event will be stamped with a time before `cut`, even if its thread has read the clock already.
+    pub fn advance_to(&mut self, cut: Nanos) {
+        self.cut = self.cut.max(cut);
     }
 
     /// Appends an event. Returns how many bytes the shard grew by.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, event: &Event) -> u64 {
-        let mut words = [0; MOST_WORDS];
-        let length = words::encode(event, self.previous, &mut words);
         let mut grown = 0;
-        let chunk = match self.chunks.back() {
-            Some(chunk) if chunk.used() + length <= chunk.words.len() => chunk,
-            _ => {
-                grown = self.add_chunk();
-                &self.chunks[self.chunks.len() - 1]
-            }
-        };
-        let used = chunk.used();
-        for (place, word) in chunk.words[used..used + length].iter().zip(words) {
-            place.store(word, Ordering::Relaxed);
+        if self.chunks.back().is_none_or(|chunk| chunk.used + MOST_WORDS > chunk.words.len()) {
+            grown = self.add_chunk();
         }
-        chunk.used.store(used + length, Ordering::Release);
+        let Some(chunk) = self.chunks.back_mut() else { return grown };
+        if let Some(place) = chunk.words[chunk.used..].first_chunk() {
+            chunk.used += words::encode(event, self.previous, place);
+        }
         self.late += u64::from(event.time < self.latest);
         self.latest = self.latest.max(event.time);
         self.previous = event.time;
@@ -107,7 +108,7 @@ impl ShardState {
     fn add_chunk(&mut self) -> u64 {
         let last = self.chunks.back().map_or(SMALLEST_CHUNK / 2, |chunk| chunk.words.len());
         let words = (last * 2).min(LARGEST_CHUNK);
-        self.chunks.push_back(Arc::new(Chunk::new(words)));
+        self.chunks.push_back(Chunk::new(words));
         words as u64 * 8
     }
 
@@ -119,8 +120,7 @@ impl ShardState {
     /// Everything recorded behind `from`, up to now.
     pub fn since(&self, from: Position) -> ShardReader {
         let skipped = from.chunk.saturating_sub(self.first_chunk) as usize;
-        let runs: Vec<(Arc<Chunk>, usize)> =
-            self.chunks.iter().skip(skipped).map(|chunk| (Arc::clone(chunk), chunk.used())).collect();
+        let runs = self.chunks.iter().skip(skipped).cloned().collect();
         let word = if from.chunk >= self.first_chunk { from.word } else { 0 };
         ShardReader { runs, run: 0, word, previous: from.previous, late: self.late - from.late }
     }
@@ -130,7 +130,7 @@ impl ShardState {
         let last = self.chunks.len().saturating_sub(1);
         Position {
             chunk: self.first_chunk + last as u64,
-            word: self.chunks.back().map_or(0, |chunk| chunk.used()),
+            word: self.chunks.back().map_or(0, |chunk| chunk.used),
             previous: self.previous,
             events: self.events,
             late: self.late,
@@ -157,8 +157,7 @@ impl Position {
 /// Reads a stretch of a shard. Holds what it reads alive, so the shard may drop it meanwhile.
 #[derive(Debug)]
 pub struct ShardReader {
-    /// Chunks with how many of their words belong to the stretch.
-    runs: Vec<(Arc<Chunk>, usize)>,
+    runs: Vec<Chunk>,
     run: usize,
     word: usize,
     previous: Nanos,
@@ -178,8 +177,8 @@ impl Iterator for ShardReader {
     #[inline]
     fn next(&mut self) -> Option<Event> {
         loop {
-            let (chunk, end) = self.runs.get(self.run)?;
-            if self.word < *end {
+            let chunk = self.runs.get(self.run)?;
+            if self.word < chunk.used {
                 let words = &chunk.words[self.word..];
                 let (event, length) = words::decode(|at| words[at].load(Ordering::Relaxed), self.previous);
                 self.word += length;
@@ -187,8 +186,7 @@ impl Iterator for ShardReader {
                 return Some(event);
             }
             // Give memory back as soon as it is read.
-            self.runs[self.run].0 = Arc::new(Chunk::new(0));
-            self.runs[self.run].1 = 0;
+            self.runs[self.run] = Chunk::new(0);
             self.run += 1;
             self.word = 0;
         }

@@ -13,6 +13,7 @@
 //! ```
 
 use highwater_model::{Event, EventKind, Nanos, Placement, StackId, StringId, TagId, ThreadId};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The most words one event takes.
 pub const MOST_WORDS: usize = 9;
@@ -34,26 +35,49 @@ const OWNER: u64 = 1 << 7;
 const ADDRESS_BITS: u32 = 48;
 
 /// Writes `event`, which happened after something at `previous`, and returns how many words it took.
-#[inline]
-pub fn encode(event: &Event, previous: Nanos, out: &mut [u64; MOST_WORDS]) -> usize {
-    let (kind, address, size, stack, tag, old) = match event.kind {
-        EventKind::Allocate(place) => (ALLOCATE, place.address, place.size, place.stack, place.tag, None),
-        EventKind::Reallocate { old_address, claimed_old_size, new } => {
-            let claimed = claimed_old_size.map_or(0, |size| size.saturating_add(1));
-            (REALLOCATE, new.address, new.size, new.stack, new.tag, Some([old_address, claimed]))
-        }
+#[inline(always)]
+pub fn encode(event: &Event, previous: Nanos, out: &[AtomicU64; MOST_WORDS]) -> usize {
+    let (kind, address, size, stack, tag) = match event.kind {
+        EventKind::Allocate(place) => (ALLOCATE, place.address, place.size, place.stack, place.tag),
+        EventKind::Reallocate { new, .. } => (REALLOCATE, new.address, new.size, new.stack, new.tag),
         EventKind::Deallocate { address, claimed_size } => {
             let kind = if claimed_size.is_some() { DEALLOCATE_SIZED } else { DEALLOCATE };
-            (kind, address, claimed_size.unwrap_or(0), StackId::UNKNOWN, TagId::NONE, None)
+            (kind, address, claimed_size.unwrap_or(0), StackId::UNKNOWN, TagId::NONE)
         }
-        EventKind::Mark { name } => (MARK, name.0.into(), 0, StackId::UNKNOWN, TagId::NONE, None),
-        EventKind::Gauge { name, value } => (GAUGE, name.0.into(), value, StackId::UNKNOWN, TagId::NONE, None),
-        EventKind::Dropped { count } => (DROPPED, 0, count, StackId::UNKNOWN, TagId::NONE, None),
+        EventKind::Mark { name } => (MARK, name.0.into(), 0, StackId::UNKNOWN, TagId::NONE),
+        EventKind::Gauge { name, value } => (GAUGE, name.0.into(), value, StackId::UNKNOWN, TagId::NONE),
+        EventKind::Dropped { count } => (DROPPED, 0, count, StackId::UNKNOWN, TagId::NONE),
     };
+    let passed = event.time.0.wrapping_sub(previous.0);
+    let thread = event.thread.0;
+    let usual = passed <= u64::from(u32::MAX) && thread < 1 << 24 && address < 1 << ADDRESS_BITS && size < 1 << 16;
+    let length = if usual && event.time >= previous {
+        out[0].store(kind | passed << 32 | thread << 8, Ordering::Relaxed);
+        out[1].store(address | size << ADDRESS_BITS, Ordering::Relaxed);
+        2
+    } else {
+        encode_unusual(kind, event, previous, address, size, out)
+    };
+    if kind == REALLOCATE || stack != StackId::UNKNOWN || tag != TagId::NONE {
+        return encode_rest(event, stack, tag, length, out);
+    }
+    length
+}
+
+/// An event one of whose numbers needs a word of its own.
+#[cold]
+fn encode_unusual(
+    kind: u64,
+    event: &Event,
+    previous: Nanos,
+    address: u64,
+    size: u64,
+    out: &[AtomicU64; MOST_WORDS],
+) -> usize {
     let mut head = kind;
     let mut length = 2;
     let mut put = |word| {
-        out[length] = word;
+        out[length].store(word, Ordering::Relaxed);
         length += 1;
     };
     match event.time.0.checked_sub(previous.0).filter(|&passed| passed <= u64::from(u32::MAX)) {
@@ -82,15 +106,29 @@ pub fn encode(event: &Event, previous: Nanos, out: &mut [u64; MOST_WORDS]) -> us
         head |= SIZE;
         put(size);
     }
-    if stack != StackId::UNKNOWN || tag != TagId::NONE {
-        head |= OWNER;
+    out[0].store(head, Ordering::Relaxed);
+    out[1].store(place, Ordering::Relaxed);
+    length
+}
+
+/// The words behind those that every event has.
+#[inline]
+fn encode_rest(event: &Event, stack: StackId, tag: TagId, mut length: usize, out: &[AtomicU64; MOST_WORDS]) -> usize {
+    let mut put = |word| {
+        out[length].store(word, Ordering::Relaxed);
+        length += 1;
+    };
+    let owned = stack != StackId::UNKNOWN || tag != TagId::NONE;
+    if owned {
         put(u64::from(stack.0) | u64::from(tag.0) << 32);
     }
-    if let Some(old) = old {
-        old.into_iter().for_each(put);
+    if let EventKind::Reallocate { old_address, claimed_old_size, .. } = event.kind {
+        put(old_address);
+        put(claimed_old_size.map_or(0, |size| size.saturating_add(1)));
     }
-    out[0] = head;
-    out[1] = place;
+    if owned {
+        out[0].store(out[0].load(Ordering::Relaxed) | OWNER, Ordering::Relaxed);
+    }
     length
 }
 
@@ -167,9 +205,10 @@ mod tests {
     proptest! {
         #[test]
         fn every_event_is_read_as_it_was_written(event in any_event(), previous in number()) {
-            let mut words = [0; MOST_WORDS];
-            let length = encode(&event, Nanos(previous), &mut words);
-            prop_assert_eq!(decode(|at| words[at], Nanos(previous)), (event, length));
+            let words: [AtomicU64; MOST_WORDS] = Default::default();
+            let length = encode(&event, Nanos(previous), &words);
+            let word = |at: usize| words[at].load(Ordering::Relaxed);
+            prop_assert_eq!(decode(word, Nanos(previous)), (event, length));
         }
     }
 
@@ -177,6 +216,6 @@ mod tests {
     fn the_usual_event_takes_sixteen_bytes() {
         let place = Placement { address: 0x7fff_ffff_f000, size: 4096, ..Placement::default() };
         let event = Event { time: Nanos(1000), thread: ThreadId(4_000_000), kind: EventKind::Allocate(place) };
-        assert_eq!(encode(&event, Nanos(900), &mut [0; MOST_WORDS]), 2);
+        assert_eq!(encode(&event, Nanos(900), &Default::default()), 2);
     }
 }

@@ -1,0 +1,818 @@
+#!/usr/bin/env python3
+"""A second reader of .hw recordings, written from docs/format.md alone.
+
+It shares no code with Highwater. It finds every block, decodes it, replays the operations with dictionaries, compares
+each keyframe and each block's summary with the replayed state, and prints what it found as JSON. It is slow and keeps
+everything in memory: it is a proof that the document suffices, not a tool.
+
+    python3 independent_reader.py FILE
+
+Needs the `zstd` command, because the standard library has no Zstandard.
+"""
+
+import json
+import subprocess
+import sys
+import zlib
+
+WORD = (1 << 64) - 1
+NO_ALLOCATION = WORD
+
+SOURCE, CATALOG, EVENTS, KEYFRAME, LIVE_BLOCKS, INDEX, END = range(1, 8)
+BLOCK_KINDS_IN_INDEX = (SOURCE, CATALOG, EVENTS, KEYFRAME, LIVE_BLOCKS)
+
+SOURCE_KINDS = ["native", "memtrace", "objlog", "events", "image"]
+OPERATIONS = ["allocate", "free", "reallocate", "unmatched_free", "mark", "gauge", "evict", "note"]
+ANOMALIES = [
+    "unmatched_frees", "unmatched_reallocations", "duplicate_allocations", "size_mismatches", "type_mismatches",
+    "out_of_order_events", "repaired_times", "dropped_events", "truncated_stacks", "clamped_sizes", "lost_to_damage",
+]
+UNMATCHED_FREE, DUPLICATE_ALLOCATION, LOST_TO_DAMAGE = 0, 2, 10
+FIGURES = [
+    "allocations", "frees", "reallocations", "reallocated_away", "allocated_bytes", "freed_bytes", "peak_bytes",
+    "cross_thread_frees", "temporary_allocations",
+]
+SUMMARY = [
+    "first_event", "events", "steps", "first_allocation", "first_time", "time_span", "live_bytes", "live_blocks",
+    "highest_bytes", "marks", "gauges",
+]
+
+
+class Malformed(Exception):
+    """A block that breaks the rules."""
+
+
+def require(condition, what):
+    if not condition:
+        raise Malformed(what)
+
+
+# ---- Numbers: conventions and §3.1 ---------------------------------------------------------------------------------
+
+
+class Varints:
+    """Base-128 numbers and byte strings."""
+
+    def __init__(self, data):
+        self.data = data
+        self.at = 0
+
+    def at_end(self):
+        return self.at >= len(self.data)
+
+    def byte(self):
+        require(self.at < len(self.data), "the bytes end too early")
+        self.at += 1
+        return self.data[self.at - 1]
+
+    def number(self):
+        value = 0
+        for shift in range(0, 70, 7):
+            byte = self.byte()
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                require(value <= WORD, "a number is beyond 64 bits")
+                return value
+        raise Malformed("a number is beyond 64 bits")
+
+    def numbers(self, count):
+        return [self.number() for _ in range(count)]
+
+    def take(self, length):
+        require(self.at + length <= len(self.data), "the bytes end too early")
+        self.at += length
+        return self.data[self.at - length:self.at]
+
+    def text(self):
+        return bytes(self.take(self.number())).decode("utf-8", "replace")
+
+
+class Packed:
+    """The packed numbers of a column."""
+
+    def __init__(self, data):
+        self.data = data
+        self.at = 0
+
+    def number(self):
+        require(self.at < len(self.data), "a column ends too early")
+        first = self.data[self.at]
+        form = first & 3
+        length = 9 if form == 3 else 1 + form
+        require(self.at + length <= len(self.data), "a column ends too early")
+        raw = self.data[self.at:self.at + length]
+        self.at += length
+        return int.from_bytes(raw[1:], "little") if form == 3 else int.from_bytes(raw, "little") >> 2
+
+    def byte(self):
+        require(self.at < len(self.data), "a column ends too early")
+        self.at += 1
+        return self.data[self.at - 1]
+
+
+# ---- §3: columns ---------------------------------------------------------------------------------------------------
+
+
+def zstd_decompress(data, raw_length):
+    try:
+        result = subprocess.run(["zstd", "-d", "-q", "-c"], input=data, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except FileNotFoundError:
+        sys.exit("independent_reader.py: the zstd command is missing")
+    require(result.returncode == 0 and len(result.stdout) == raw_length, "a column does not unpack")
+    return result.stdout
+
+
+def unpack_columns(varints, known, longest):
+    """The raw bytes of the columns, by id; those that are not stored are empty."""
+    directory = [(varints.byte(), varints.number(), varints.number(), varints.number())
+                 for _ in range(varints.number())]
+    columns = {id: b"" for id in range(known)}
+    for id, codec, raw_length, stored_length in directory:
+        stored = varints.take(stored_length)
+        require(raw_length <= longest, "a column is too long")
+        if id not in columns:
+            continue
+        if codec == 0:
+            require(raw_length == stored_length, "a column's lengths differ")
+            columns[id] = stored
+        elif codec == 1:
+            columns[id] = zstd_decompress(stored, raw_length)
+        else:
+            raise Malformed("a column's codec is not known")
+    return columns
+
+
+# ---- §4.2: prediction ----------------------------------------------------------------------------------------------
+
+
+def chunk(size):
+    return max(min(size + 23, WORD) & ~15, 32)
+
+
+def address_at(origin, distance):
+    magnitude = (distance >> 1 & (1 << 59) - 1) << 4 | distance >> 60
+    if distance & 1 == 0:
+        return (origin + magnitude) & WORD
+    return (origin - magnitude if magnitude else origin + (1 << 63)) & WORD
+
+
+class SizeClass:
+    def __init__(self):
+        self.latest = 0
+        self.freed = [0] * 16
+        self.top = 0
+        self.depth = 0
+
+
+class Predictor:
+    def __init__(self):
+        self.classes = {}
+        self.arenas = [0] * 64
+        self.site_sizes = [0] * 4096
+        self.class_numbers = {}
+
+    def size_class(self, thread, size):
+        key = (thread, chunk(size))
+        number = self.class_numbers.get(key)
+        if number is None:
+            number = ((key[1] ^ thread << 40 & WORD) * 0x9E3779B97F4A7C15 & WORD) >> 54
+            self.class_numbers[key] = number
+        return self.classes.setdefault(number, SizeClass())
+
+    def latest(self, thread, size):
+        return self.size_class(thread, size).latest
+
+    def reused(self, thread, size):
+        known = self.size_class(thread, size)
+        return known.freed[known.top] if known.depth > 0 else 0
+
+    def fresh(self, thread):
+        return self.arenas[thread % 64]
+
+    def allocated(self, thread, size, address, reused):
+        known = self.size_class(thread, size)
+        known.latest = address
+        if reused:
+            known.top = (known.top - 1) % 16
+            known.depth = max(known.depth - 1, 0)
+        else:
+            self.arenas[thread % 64] = (address + chunk(size)) & WORD
+
+    def freed(self, thread, size, address):
+        known = self.size_class(thread, size)
+        known.top = (known.top + 1) % 16
+        known.freed[known.top] = address
+        known.depth = min(known.depth + 1, 16)
+
+
+# ---- §4: events ----------------------------------------------------------------------------------------------------
+
+MOST_STEPS = 1 << 17
+
+
+def read_summary(varints):
+    summary = dict(zip(SUMMARY, varints.numbers(len(SUMMARY))))
+    require(summary["steps"] <= MOST_STEPS and summary["events"] <= summary["steps"], "too many steps")
+    require(max(summary["first_event"], summary["first_allocation"]) <= 1 << 40, "a count is too large")
+    require(summary["first_time"] + summary["time_span"] <= WORD, "a time is too large")
+    return summary
+
+
+def steps_of(payload, catalog):
+    """The steps of an events block, one after the other: (time, thread, operation, fields)."""
+    varints = Varints(payload)
+    summary = read_summary(varints)
+    require(summary["steps"] <= 4 * (len(payload) + 1), "too many steps for so few bytes")
+    count = varints.number()
+    require(count <= summary["steps"], "too many threads")
+    threads = varints.numbers(count)
+    columns = unpack_columns(varints, 9, 2 * MOST_STEPS * 9)
+    packed = [Packed(columns[id]) for id in range(9)]
+    operations, times, switches, sizes, stacks, tags, addresses, distances, rest = packed
+    first = following = summary["first_allocation"]
+    time = summary["first_time"]
+    thread = None
+    predictor = Predictor()
+    sites = []
+    places = []
+
+    def site_tag_size(code):
+        site = stacks.number()
+        if site == len(sites):
+            sites.append(stacks.number())
+        require(site < len(sites), "a site is not known")
+        tag = tags.number() if code & 0x20 else 0
+        if not code & 0x80:
+            predictor.site_sizes[site % 4096] = sizes.number()
+        size = predictor.site_sizes[site % 4096]
+        stack = sites[site]
+        return stack if stack < len(catalog.nodes) else 0, tag if tag < len(catalog.tags) else 0, size
+
+    def number_of_block():
+        distance = distances.number()
+        require(0 < distance <= following, "a block's number is out of range")
+        return following - distance
+
+    for _ in range(summary["steps"]):
+        code = operations.byte()
+        if code & 8:
+            thread = switches.number()
+            require(thread < len(threads), "a thread is not known")
+        require(thread is not None, "the first step has no thread")
+        time += times.number()
+        require(time <= WORD, "a time is too large")
+        operation = OPERATIONS[code & 7]
+        if operation == "allocate":
+            stack, tag, size = site_tag_size(code)
+            reused = bool(code & 0x10)
+            if reused:
+                address = predictor.reused(thread, size)
+            elif code & 0x40:
+                address = predictor.fresh(thread)
+            else:
+                address = address_at(predictor.latest(thread, size), addresses.number())
+            predictor.allocated(thread, size, address, reused)
+            places.append((address, size))
+            fields = (following, address, size, stack, tag)
+            following += 1
+        elif operation == "free":
+            number = number_of_block()
+            if number >= first:
+                address, size = places[number - first]
+                predictor.freed(thread, size, address)
+            fields = (number,)
+        elif operation == "reallocate":
+            stack, tag, size = site_tag_size(code)
+            number = number_of_block()
+            moved_to = None
+            if not code & 0x10:
+                moved_to = address_at(predictor.latest(thread, size), addresses.number())
+                predictor.allocated(thread, size, moved_to, False)
+            if number >= first:
+                old_address, old_size = places[number - first]
+                if moved_to is not None:
+                    predictor.freed(thread, old_size, old_address)
+                places[number - first] = (old_address if moved_to is None else moved_to, size)
+            fields = (number, moved_to, size, stack, tag)
+        elif operation == "evict":
+            fields = (number_of_block(),)
+        elif operation in ("unmatched_free", "mark"):
+            fields = (rest.number(),)
+        else:
+            fields = (rest.number(), rest.number())
+            require(operation == "gauge" or fields[0] < len(ANOMALIES), "an anomaly is not known")
+        yield time, threads[thread], operation, fields
+
+
+# ---- §5: catalog ---------------------------------------------------------------------------------------------------
+
+
+class Catalog:
+    def __init__(self):
+        self.strings = [""]
+        self.frames = []
+        self.nodes = [(0, 0)]
+        self.modules = []
+        self.tags = [(0, 0)]
+        self.thread_names = []
+
+    def string(self, number):
+        return self.strings[number] if number < len(self.strings) else ""
+
+    def add(self, payload):
+        varints = Varints(payload)
+        ranges = [(varints.number(), varints.number()) for _ in range(6)]
+        require(all(count <= 1 << 16 for _, count in ranges), "too many entries")
+        columns = unpack_columns(varints, 6, 1 << 26)
+        lost = ["[lost]", (0, 0, 0, 0, 0), (0, None), (0, 0, 0, 0, 0), (0, 0)]
+        tables = [self.strings, self.frames, self.nodes, self.modules, self.tags]
+        for table, (first, count) in enumerate(ranges):
+            column = Varints(columns[table])
+            if table == 5:
+                self.thread_names.extend((column.number(), column.number()) for _ in range(count))
+                continue
+            entries = tables[table]
+            require(0 <= first - len(entries) <= 1 << 22, "entries overlap or too many are lost")
+            entries.extend([lost[table]] * (first - len(entries)))
+            for _ in range(count):
+                entries.append(self.entry(table, column, len(entries)))
+
+    def entry(self, table, column, number):
+        if table == 0:
+            return column.text()
+        entry = tuple(column.numbers([None, 5, 2, 5, 2][table]))
+        if table == 2:
+            require(1 <= entry[0] <= number and entry[1] < len(self.frames), "a stack node is not sound")
+            return number - entry[0], entry[1]
+        return entry
+
+    def site_text(self, stack):
+        """Innermost frame first."""
+        lines = []
+        while stack != 0:
+            stack, frame = self.nodes[stack]
+            if frame is None:
+                return "unknown"
+            address, function, file, line, place = self.frames[frame]
+            module = self.modules[(place >> 1) - 1][0] if 0 < place >> 1 <= len(self.modules) else 0
+            text = f"{self.string(function)} {self.string(file)}:{line} {self.string(module)} {address:x}"
+            lines.append(text + (" inlined" if place & 1 else ""))
+        return " < ".join(lines) or "unknown"
+
+    def tag_text(self, tag):
+        variable, type_name = self.tags[tag]
+        return f"{self.string(variable)}: {self.string(type_name)}"
+
+
+# ---- §10: the ledger -----------------------------------------------------------------------------------------------
+
+
+def no_figures():
+    return dict.fromkeys(FIGURES, 0)
+
+
+def live_bytes(figures):
+    return figures["allocated_bytes"] - figures["freed_bytes"]
+
+
+def live_blocks(figures):
+    return figures["allocations"] + figures["reallocations"] - figures["frees"] - figures["reallocated_away"]
+
+
+class Ledger:
+    """The state: what a keyframe holds."""
+
+    def __init__(self):
+        self.events = 0
+        self.last_time = 0
+        self.next_number = 0
+        self.totals = no_figures()
+        self.high = {"peak_blocks": 0, "peak_time": 0, "peak_event": 0, "peak_inside_reallocation": 0}
+        self.anomalies = [0] * len(ANOMALIES)
+        # Thread id to figures and latest allocation; the order of appearance is the order of the dictionary.
+        self.threads = {}
+        self.sites = {}
+        self.tags = {}
+        # Number to (address, size, time of birth, thread id, stack, tag).
+        self.blocks = {}
+
+    def figures(self):
+        """Everything but the live blocks, in a form that can be compared."""
+        def rows(table):
+            return {key: row for key, row in table.items() if row["allocations"] + row["reallocations"] > 0}
+        return (self.events, self.last_time, self.next_number, self.totals, self.high, self.anomalies,
+                list(self.threads.items()), rows(self.sites), rows(self.tags))
+
+    def count(self, anomaly, count):
+        self.anomalies[anomaly] = min(self.anomalies[anomaly] + count, WORD)
+
+    def thread(self, thread):
+        return self.threads.setdefault(thread, {"figures": no_figures(), "last_allocation": NO_ALLOCATION})
+
+    def owners(self, thread, stack, tag):
+        yield self.totals
+        yield self.threads[thread]["figures"]
+        yield self.sites.setdefault(stack, no_figures())
+        if tag != 0:
+            yield self.tags.setdefault(tag, no_figures())
+
+    def receive(self, block, counter):
+        """Gives a block to its owners, which may make a new peak."""
+        _, size, _, thread, stack, tag = block
+        before = self.totals["peak_bytes"]
+        for figures in self.owners(thread, stack, tag):
+            figures[counter] += 1
+            figures["allocated_bytes"] += size
+            figures["peak_bytes"] = max(figures["peak_bytes"], live_bytes(figures))
+        if self.totals["peak_bytes"] > before:
+            self.high["peak_time"], self.high["peak_event"] = self.last_time, self.events
+        self.high["peak_blocks"] = max(self.high["peak_blocks"], live_blocks(self.totals))
+
+    def release(self, block, counter, **more):
+        _, size, _, thread, stack, tag = block
+        for figures in self.owners(thread, stack, tag):
+            figures[counter] += 1
+            figures["freed_bytes"] += size
+            for name, count in more.items():
+                figures[name] += count
+
+    def admissible(self, size):
+        return min(size, WORD - self.totals["allocated_bytes"])
+
+    def apply(self, step):
+        time, thread, operation, fields = step
+        if operation not in ("evict", "note"):
+            self.events += 1
+            self.last_time = max(self.last_time, time)
+        if operation == "allocate":
+            _, address, size, stack, tag = fields
+            account = self.thread(thread)
+            block = (address, self.admissible(size), self.last_time, thread, stack, tag)
+            account["last_allocation"] = self.next_number
+            self.receive(block, "allocations")
+            self.blocks[self.next_number] = block
+            self.next_number += 1
+        elif operation in ("free", "reallocate", "evict"):
+            old = self.blocks.get(fields[0])
+            if old is None:
+                self.count(LOST_TO_DAMAGE, 1)
+            else:
+                getattr(self, operation)(old, thread, *fields)
+        elif operation == "unmatched_free":
+            self.count(UNMATCHED_FREE, 1)
+        elif operation == "note":
+            self.count(*fields)
+
+    def free(self, old, thread, number):
+        self.thread(thread)
+        owner = old[3]
+        temporary = int(self.threads[owner]["last_allocation"] == number)
+        self.release(old, "frees", temporary_allocations=temporary, cross_thread_frees=int(owner != thread))
+        del self.blocks[number]
+
+    def evict(self, old, _thread, number):
+        self.count(DUPLICATE_ALLOCATION, 1)
+        self.release(old, "frees")
+        del self.blocks[number]
+
+    def reallocate(self, old, thread, number, moved_to, size, stack, tag):
+        account = self.thread(thread)
+        old_address, _, birth, _, old_stack, old_tag = old
+        address = old_address if moved_to is None else moved_to
+        block = (address, self.admissible(size), birth, thread, stack or old_stack, tag or old_tag)
+        if address != old_address:
+            both = min(live_bytes(self.totals) + block[1], WORD)
+            self.high["peak_inside_reallocation"] = max(self.high["peak_inside_reallocation"], both)
+        self.release(old, "reallocated_away")
+        self.receive(block, "reallocations")
+        account["last_allocation"] = number
+        self.blocks[number] = block
+
+
+# ---- §6: keyframes -------------------------------------------------------------------------------------------------
+
+
+def read_figures(varints):
+    return dict(zip(FIGURES, varints.numbers(len(FIGURES))))
+
+
+def read_sparse(column, bound):
+    varints = Varints(column)
+    rows = {}
+    row = 0
+    while not varints.at_end():
+        row += varints.number()
+        require(row < bound, "a row is not known")
+        rows[row] = read_figures(varints)
+        row += 1
+    return rows
+
+
+def read_keyframe(payload, catalog):
+    """The state without its live blocks."""
+    varints = Varints(payload)
+    state = Ledger()
+    state.events, state.last_time, _parts, state.next_number = varints.numbers(4)
+    state.totals = read_figures(varints)
+    state.high = dict(zip(["peak_blocks", "peak_time", "peak_event", "peak_inside_reallocation"], varints.numbers(4)))
+    counters = varints.numbers(varints.number())[:len(ANOMALIES)]
+    state.anomalies = counters + [0] * (len(ANOMALIES) - len(counters))
+    columns = unpack_columns(varints, 3, min(1 << 28, len(payload) << 12))
+    threads = Varints(columns[0])
+    while not threads.at_end():
+        id, last_allocation = threads.number(), (threads.number() - 1) & WORD
+        state.threads[id] = {"last_allocation": last_allocation, "figures": read_figures(threads)}
+    state.sites = read_sparse(columns[1], len(catalog.nodes))
+    state.tags = read_sparse(columns[2], len(catalog.tags))
+    return state
+
+
+def read_live_blocks(payload, state):
+    varints = Varints(payload)
+    count = varints.number()
+    require(count <= 1 << 18 and count <= 4 * (len(payload) + 1), "too many live blocks")
+    columns = unpack_columns(varints, 7, count * 9)
+    numbers, times, addresses, sizes, owners, stacks, tags = (Packed(columns[id]) for id in range(7))
+    threads = list(state.threads)
+    predictor = Predictor()
+    number = time = 0
+    for _ in range(count):
+        number += numbers.number()
+        time += times.number()
+        size = sizes.number()
+        owner = owners.number()
+        require(owner < len(threads) and number < state.next_number, "a live block is not sound")
+        require(number not in state.blocks, "a live block is there twice")
+        address = address_at(predictor.latest(owner, size), addresses.number())
+        predictor.allocated(owner, size, address, False)
+        state.blocks[number] = (address, size, time, threads[owner], stacks.number(), tags.number())
+
+
+# ---- §1, §2, §8, §11: the file ------------------------------------------------------------------------------------
+
+
+def block_header(data, at):
+    """Kind, payload length, sequence number and payload checksum of a sound header, else None."""
+    header = data[at:at + 24]
+    if len(header) < 24 or header[:4] != b"HWB1" or zlib.crc32(header[:20]) != int.from_bytes(header[20:], "little"):
+        return None
+    return header[4], *(int.from_bytes(header[at:at + 4], "little") for at in (8, 12, 16))
+
+
+class File:
+    def __init__(self, data):
+        self.data = data
+        self.damage = []
+        self.complete = False
+        self.version = self.read_header()
+        # (offset, kind, sequence number, payload)
+        self.blocks = list(self.find_blocks())
+
+    def read_header(self):
+        data = self.data
+        sound = (data[:6] == b"\x89HW\r\n\x1a" and zlib.crc32(data[:8]) == int.from_bytes(data[8:12], "little")
+                 and data[12:16] == bytes(4))
+        if not sound:
+            if data[16:20] != b"HWB1":
+                sys.exit("independent_reader.py: not a Highwater recording")
+            self.damage.append(0)
+            return 1
+        version = int.from_bytes(data[6:8], "little")
+        if version > 1:
+            sys.exit(f"independent_reader.py: version {version} is too new")
+        return version
+
+    def find_blocks(self):
+        at = 16
+        while at < len(self.data):
+            header = block_header(self.data, at)
+            if header is None:
+                self.damage.append(at)
+                at = self.next_header(at + 1)
+                continue
+            kind, length, sequence, checksum = header
+            payload = self.data[at + 24:at + 24 + length]
+            if len(payload) < length:
+                self.damage.append(at)
+                return
+            if zlib.crc32(payload) != checksum:
+                self.damage.append(at)
+            else:
+                self.complete |= kind == END
+                yield at, kind, sequence, payload
+            at += 24 + length
+
+    def next_header(self, at):
+        while at != -1:
+            at = self.data.find(b"HWB1", at)
+            if at != -1 and block_header(self.data, at):
+                return at
+            at = at + 1 if at != -1 else -1
+        return len(self.data)
+
+    def index_agrees(self):
+        """Whether the index lists exactly the blocks that are there; None without an index."""
+        end = block_header(self.data, len(self.data) - 32)
+        if end is None or end[:2] != (END, 8):
+            return None
+        offset = int.from_bytes(self.data[-8:], "little")
+        payload = next(block[3] for block in self.blocks if block[:2] == (offset, INDEX))
+        listed = []
+        varints = Varints(payload)
+        behind = 0
+        for _ in range(varints.number()):
+            kind, gap, length, sequence = varints.numbers(4)
+            require(kind in BLOCK_KINDS_IN_INDEX, "the index lists a block of unknown kind")
+            summary = varints.numbers({EVENTS: len(SUMMARY), KEYFRAME: 3}.get(kind, 0))
+            listed.append((behind + gap, kind, sequence, length, summary))
+            behind += gap + 24 + length
+        found = []
+        for at, kind, sequence, payload in self.blocks:
+            if kind in BLOCK_KINDS_IN_INDEX:
+                summary = Varints(payload).numbers({EVENTS: len(SUMMARY), KEYFRAME: 3}.get(kind, 0))
+                found.append((at, kind, sequence, len(payload), summary))
+        return listed == found and varints.at_end()
+
+
+def read_source(payload):
+    varints = Varints(payload)
+    kind, pid, start_unix_ns, duration_ns, sample_rate = varints.numbers(5)
+    require(kind < len(SOURCE_KINDS), "the source's kind is not known")
+    program, host = varints.text(), varints.text()
+    return {"kind": SOURCE_KINDS[kind], "pid": pid, "start_unix_ns": start_unix_ns, "duration_ns": duration_ns,
+            "sample_rate": sample_rate, "program": program, "host": host}
+
+
+class Replay:
+    """Goes through the blocks of a file in order."""
+
+    def __init__(self, file):
+        self.file = file
+        self.catalog = Catalog()
+        self.source = {}
+        self.ledger = Ledger()
+        self.operations = dict.fromkeys(OPERATIONS, 0)
+        self.events_read = 0
+        self.event_blocks = 0
+        self.keyframes = []
+        self.summaries_agree = True
+        self.marks = []
+        self.gauges = []
+        self.steps_checksum = 0
+        self.each(SOURCE, lambda _, payload: self.source.update(read_source(payload)))
+        self.each(CATALOG, lambda _, payload: self.catalog.add(payload))
+        self.each(EVENTS, self.extend_duration)
+        for position, (at, kind, _, payload) in enumerate(file.blocks):
+            try:
+                if kind == EVENTS:
+                    self.replay_events(payload)
+                elif kind == KEYFRAME:
+                    self.compare_keyframe(position, payload)
+            except Malformed:
+                file.damage.append(at)
+
+    def each(self, wanted, use):
+        for at, kind, _, payload in self.file.blocks:
+            if kind == wanted:
+                try:
+                    use(at, payload)
+                except Malformed:
+                    self.file.damage.append(at)
+
+    def extend_duration(self, _, payload):
+        summary = read_summary(Varints(payload))
+        last_time = summary["first_time"] + summary["time_span"]
+        self.source["duration_ns"] = max(self.source.get("duration_ns", 0), last_time)
+
+    def replay_events(self, payload):
+        ledger = self.ledger
+        summary = read_summary(Varints(payload))
+        lost = summary["first_event"] - ledger.events
+        require(lost >= 0 and summary["first_allocation"] >= ledger.next_number, "a block is out of place")
+        if lost > 0:
+            ledger.next_number = summary["first_allocation"]
+            ledger.events += lost
+            ledger.count(LOST_TO_DAMAGE, lost)
+        self.event_blocks += 1
+        highest = live_bytes(ledger.totals)
+        counts_before = dict(self.operations)
+        lines = []
+        for step in steps_of(payload, self.catalog):
+            ledger.apply(step)
+            highest = max(highest, live_bytes(ledger.totals))
+            self.take_note(step, lines)
+        self.steps_checksum = zlib.crc32("".join(lines).encode(), self.steps_checksum)
+        if ledger.anomalies[LOST_TO_DAMAGE] == 0:
+            counted = {name: self.operations[name] - counts_before[name] for name in OPERATIONS}
+            notes = counted["evict"] + counted["note"]
+            reached = {
+                "events": summary["steps"] - notes,
+                "last_time": ledger.last_time,
+                "live_bytes": live_bytes(ledger.totals),
+                "live_blocks": live_blocks(ledger.totals),
+                "highest_bytes": highest,
+                "marks": counted["mark"],
+                "gauges": counted["gauge"],
+            }
+            summary["last_time"] = summary["first_time"] + summary["time_span"]
+            self.summaries_agree &= all(summary[name] == value for name, value in reached.items())
+
+    def take_note(self, step, lines):
+        time, thread, operation, fields = step
+        self.operations[operation] += 1
+        self.events_read += operation not in ("evict", "note")
+        if operation == "mark":
+            fields = (self.catalog.string(fields[0]),)
+            self.marks.append([time, self.ledger.events, *fields])
+        elif operation == "gauge":
+            fields = (self.catalog.string(fields[0]), fields[1])
+            self.gauges.append([time, *fields])
+        elif operation == "note":
+            fields = (ANOMALIES[fields[0]], fields[1])
+        values = " ".join("-" if field is None else str(field) for field in fields)
+        lines.append(f"{time} {thread} {operation} {values}\n")
+
+    def compare_keyframe(self, position, payload):
+        events, _, parts = Varints(payload).numbers(3)
+        lost = self.ledger.anomalies[LOST_TO_DAMAGE] > 0 or self.ledger.events < events
+        state = read_keyframe(payload, self.catalog)
+        sequence = self.file.blocks[position][2]
+        following = self.file.blocks[position + 1:position + 1 + parts]
+        expected = [(LIVE_BLOCKS, (sequence + part) & 0xFFFFFFFF) for part in range(1, parts + 1)]
+        require([(kind, number) for _, kind, number, _ in following] == expected, "live blocks are missing")
+        for block in following:
+            read_live_blocks(block[3], state)
+        sizes = sum(block[1] for block in state.blocks.values())
+        require((len(state.blocks), sizes) == (live_blocks(state.totals), live_bytes(state.totals)),
+                "live blocks do not belong to their keyframe")
+        self.keyframes.append({
+            "figures_equal": state.figures() == self.ledger.figures(),
+            "live_blocks_equal": state.blocks == self.ledger.blocks,
+        })
+        if lost:
+            self.ledger = state
+
+    def report(self):
+        ledger = self.ledger
+        totals = ledger.totals
+        sites = {}
+        for stack, figures in ledger.figures()[7].items():
+            text = self.catalog.site_text(stack)
+            sites[text] = sites.get(text, 0) + live_bytes(figures)
+        tags = {}
+        for tag, figures in ledger.figures()[8].items():
+            text = self.catalog.tag_text(tag)
+            tags[text] = tags.get(text, 0) + live_bytes(figures)
+        return {
+            "version": self.file.version,
+            "complete": self.file.complete,
+            "damage": sorted(set(self.file.damage)),
+            "index_agrees": self.file.index_agrees(),
+            "summaries_agree": self.summaries_agree,
+            "source": self.source,
+            "events": self.events_read,
+            "event_blocks": self.event_blocks,
+            "operations": self.operations,
+            "steps_crc32": self.steps_checksum,
+            "allocations": totals["allocations"],
+            "frees": totals["frees"],
+            "reallocations": totals["reallocations"],
+            "allocated_bytes": totals["allocated_bytes"],
+            "freed_bytes": totals["freed_bytes"],
+            "live_blocks": len(ledger.blocks),
+            "live_bytes": sum(block[1] for block in ledger.blocks.values()),
+            "peak_bytes": totals["peak_bytes"],
+            "peak_blocks": ledger.high["peak_blocks"],
+            "peak_event": ledger.high["peak_event"],
+            "peak_time_ns": ledger.high["peak_time"],
+            "peak_inside_reallocation": ledger.high["peak_inside_reallocation"],
+            "cross_thread_frees": totals["cross_thread_frees"],
+            "temporary_allocations": totals["temporary_allocations"],
+            "anomalies": dict(zip(ANOMALIES, ledger.anomalies)),
+            "threads": {
+                str(id): {
+                    "live_bytes": live_bytes(account["figures"]),
+                    "allocations": account["figures"]["allocations"],
+                }
+                for id, account in ledger.threads.items()
+            },
+            "thread_names": {str(id): self.catalog.string(name) for id, name in self.catalog.thread_names},
+            "sites": sites,
+            "tags": tags,
+            "marks": self.marks,
+            "gauges": self.gauges,
+            "keyframes": len(self.keyframes),
+            "keyframe_checks": self.keyframes,
+        }
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit("usage: python3 independent_reader.py FILE")
+    with open(sys.argv[1], "rb") as file:
+        data = file.read()
+    print(json.dumps(Replay(File(data)).report(), indent=1, sort_keys=True))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+//! Asking everything that can be asked of what the readers made of some bytes.
+
+use crate::heap::within_limit;
+use highwater_formats::events::{Line, Reader};
+use highwater_model::{Accounts, AddressLedger, Catalog, Nanos, Step, When, laws};
+use highwater_store::Recording;
+
+/// Opens a recording and asks it everything. Whatever the file says, the answers must keep the laws.
+pub fn examine_recording(file: &[u8]) {
+    within_limit(file.len(), || match Recording::from_bytes(file.to_vec()) {
+        Ok(recording) => ask_everything(&recording),
+        Err(error) => drop(error.to_string()),
+    });
+}
+
+fn ask_everything(recording: &Recording) {
+    let duration = recording.source().duration;
+    let instants = [
+        When::Start,
+        When::Peak,
+        When::End,
+        When::Percent(50.0),
+        When::At(Nanos(duration.0 / 2)),
+        When::At(Nanos(duration.0.saturating_add(1))),
+        When::Mark("x".to_owned()),
+    ];
+    for when in instants {
+        match recording.snapshot(&when) {
+            Ok(snapshot) => assert_lawful(&snapshot.accounts, &when.to_string()),
+            Err(error) => drop(error.to_string()),
+        }
+    }
+    if let Ok(timeline) = recording.timeline(50) {
+        assert!((1..=51).contains(&timeline.points.len()), "{} points", timeline.points.len());
+        assert!(timeline.points.is_sorted_by_key(|point| point.time), "the timeline is out of order");
+    }
+    drop(recording.marks());
+    drop(recording.gauges());
+    drop(recording.final_totals().map(|totals| totals.figures.live_blocks()));
+    if let Ok(last) = recording.for_each_step(|ledger, step| look_at(ledger.accounts(), step)) {
+        assert_lawful(&last, "after every step");
+    }
+    drop(recording.check(&mut |part| assert!((0.0..=1.0).contains(&part), "{part} is no part")));
+    recording.damage().iter().for_each(|damage| drop(damage.to_string()));
+    let stats = recording.stats();
+    assert!(stats.event_bytes + stats.keyframe_bytes + stats.catalog_bytes <= stats.file_bytes, "{stats:?}");
+}
+
+fn look_at(before: &Accounts, step: &Step) {
+    let figures = &before.totals().figures;
+    assert!(figures.live_bytes() <= figures.peak_bytes, "{figures:?} before {step:?}");
+}
+
+fn assert_lawful(accounts: &Accounts, when: &str) {
+    assert_eq!(laws::violations(accounts), Vec::<String>::new(), "{when}");
+}
+
+/// Reads event lines to the end and keeps accounts of them, which must keep the laws.
+pub fn examine_lines(input: &[u8]) {
+    within_limit(input.len(), || {
+        let (mut catalog, mut ledger) = (Catalog::default(), AddressLedger::default());
+        let mut reader = Reader::new(input);
+        let mut number = 0;
+        while let Some(line) = reader.next(&mut catalog) {
+            assert!(reader.line_number() > number, "line {number} was read twice");
+            number = reader.line_number();
+            match line {
+                Ok(Line::Event(event)) => ledger.record(&event, &mut ()),
+                Ok(Line::ThreadName(_) | Line::Source) => {}
+                Err(error) => drop(error.to_string()),
+            }
+        }
+        assert_lawful(ledger.accounts(), "after the last line");
+    });
+}

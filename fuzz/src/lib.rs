@@ -1,0 +1,8 @@
+//! What the fuzz targets share; README.md says what each of them promises.
+
+mod examine;
+mod heap;
+mod reseal;
+
+pub use examine::{examine_lines, examine_recording};
+pub use reseal::reseal;
