@@ -31,7 +31,7 @@ fn snapshots_taken_while_threads_record_show_one_instant() {
         for thread in 0..THREADS {
             let (store, stop) = (&store, &stop);
             scope.spawn(move || {
-                let address = |block: usize| (thread as usize) << 40 | (block + 1) * 16;
+                let address = |block: usize| ((thread as usize) << 40) + (block + 1) * 16;
                 let mut block = 0;
                 while !stop.load(Ordering::Relaxed) && block < 400_000 {
                     store.record(MemoryEvent::allocate(address(block), 10, thread));
@@ -179,7 +179,7 @@ fn a_store_with_a_limit_stays_within_it_and_forgets_nothing() {
             let store = &store;
             scope.spawn(move || {
                 for block in 0..100_000usize {
-                    let address = (thread as usize) << 40 | (block % 1000 + 1) * 64;
+                    let address = ((thread as usize) << 40) + (block % 1000 + 1) * 64;
                     store.record(MemoryEvent::allocate(address, 48, thread));
                     store.record(MemoryEvent::deallocate(address, 48, thread));
                 }

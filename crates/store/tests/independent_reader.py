@@ -811,7 +811,8 @@ def main():
         sys.exit("usage: python3 independent_reader.py FILE")
     with open(sys.argv[1], "rb") as file:
         data = file.read()
-    print(json.dumps(Replay(File(data)).report(), indent=1, sort_keys=True))
+    sys.stdout.reconfigure(encoding="utf-8")
+    print(json.dumps(Replay(File(data)).report(), indent=1, sort_keys=True, ensure_ascii=False))
 
 
 if __name__ == "__main__":

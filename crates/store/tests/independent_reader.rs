@@ -1,7 +1,538 @@
-//! probes
-use highwater_model::*;
-use highwater_store::{Recording, Spacing, Writer};
+//! The document suffices: a reader written from docs/format.md alone, in another language, reads our files and agrees.
+//!
+//! `independent_reader.py` decodes and replays a recording with code of its own and prints what it found as JSON; here the
+//! same JSON is made from [`Recording`]'s answers. It has every total, and a checksum of every step, so any
+//! difference in any field of any step shows.
 
+use highwater_model::{
+    Anomaly, Catalog, Event, EventKind, Figures, FrameText, Nanos, Op, Placement, Source, SourceKind, StackId, Step,
+    Tag, TagId, ThreadId,
+};
+use highwater_store::{EventLog, Recording, Spacing, Writer};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// As much of JSON as is needed, laid out as Python does with an indent of one and sorted keys.
+enum Json {
+    Null,
+    Bool(bool),
+    Number(u64),
+    Text(String),
+    List(Vec<Json>),
+    Object(BTreeMap<String, Json>),
+}
+
+impl Json {
+    fn object<K: Into<String>>(members: impl IntoIterator<Item = (K, Json)>) -> Self {
+        Self::Object(members.into_iter().map(|(key, value)| (key.into(), value)).collect())
+    }
+
+    fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    fn write(&self, depth: usize, out: &mut String) {
+        match self {
+            Self::Null => out.push_str("null"),
+            Self::Bool(value) => write!(out, "{value}").unwrap(),
+            Self::Number(value) => write!(out, "{value}").unwrap(),
+            // The names in these tests need no escapes that Rust and JSON write differently.
+            Self::Text(text) => write!(out, "{text:?}").unwrap(),
+            Self::List(items) => {
+                write_items(out, depth, ['[', ']'], items.len(), |at, out| items[at].write(depth + 1, out));
+            }
+            Self::Object(members) => {
+                let members: Vec<_> = members.iter().collect();
+                write_items(out, depth, ['{', '}'], members.len(), |at, out| {
+                    write!(out, "{:?}: ", members[at].0).unwrap();
+                    members[at].1.write(depth + 1, out);
+                });
+            }
+        }
+    }
+}
+
+fn write_items(
+    out: &mut String,
+    depth: usize,
+    ends: [char; 2],
+    count: usize,
+    mut item: impl FnMut(usize, &mut String),
+) {
+    out.push(ends[0]);
+    for at in 0..count {
+        out.push_str(if at == 0 { "\n" } else { ",\n" });
+        out.push_str(&" ".repeat(depth + 1));
+        item(at, out);
+    }
+    if count > 0 {
+        out.push('\n');
+        out.push_str(&" ".repeat(depth));
+    }
+    out.push(ends[1]);
+}
+
+/// What cannot be had from a [`Recording`]: how the file's parts agree with each other.
+struct Agreement {
+    /// For each keyframe that can be read: whether a replay leads to it.
+    keyframes: Vec<bool>,
+    /// Whether the index lists the readable blocks; `None` where there is no index.
+    index: Option<bool>,
+    /// Event blocks that are listed but cannot be read.
+    lost_event_blocks: u64,
+}
+
+impl Agreement {
+    /// What is true of a file without damage.
+    fn full(recording: &Recording) -> Self {
+        let keyframes = vec![true; recording.stats().keyframes as usize];
+        Self { keyframes, index: Some(true), lost_event_blocks: 0 }
+    }
+}
+
+fn site_text(catalog: &Catalog, stack: StackId) -> String {
+    let line = |frame: FrameText<'_>| {
+        let FrameText { function, file, line, module, address, inlined } = frame;
+        format!("{function} {file}:{line} {module} {address:x}{}", if inlined { " inlined" } else { "" })
+    };
+    let lines: Vec<String> = catalog.frame_texts(stack).map(line).collect();
+    if lines.is_empty() { "unknown".to_owned() } else { lines.join(" < ") }
+}
+
+fn tag_text(catalog: &Catalog, tag: TagId) -> String {
+    let Tag { variable, type_name } = catalog.tag(tag);
+    format!("{}: {}", catalog.strings.get(variable), catalog.strings.get(type_name))
+}
+
+/// Live bytes by text, of the rows in which anything ever happened.
+fn live_by_text(rows: &[Figures], text: impl Fn(u32) -> String) -> Json {
+    let mut live = BTreeMap::new();
+    for (at, figures) in (0..).zip(rows).filter(|(_, figures)| !figures.is_empty()) {
+        *live.entry(text(at)).or_insert(0) += figures.live_bytes();
+    }
+    Json::object(live.into_iter().map(|(text, bytes)| (text, Json::Number(bytes))))
+}
+
+const OPERATIONS: [&str; 8] = ["allocate", "free", "reallocate", "unmatched_free", "mark", "gauge", "evict", "note"];
+
+/// A step's operation and its fields as text.
+fn operation_text(catalog: &Catalog, next_number: u64, step: &Step) -> (usize, String) {
+    let string = |id| catalog.strings.get(id);
+    match step.op {
+        Op::Allocate(Placement { address, size, stack, tag }) => {
+            (0, format!("{next_number} {address} {size} {} {}", stack.0, tag.0))
+        }
+        Op::Free { id } => (1, id.0.to_string()),
+        Op::Reallocate { id, moved_to, size, stack, tag } => {
+            let moved_to = moved_to.map_or("-".to_owned(), |address| address.to_string());
+            (2, format!("{} {moved_to} {size} {} {}", id.0, stack.0, tag.0))
+        }
+        Op::UnmatchedFree { address } => (3, address.to_string()),
+        Op::Mark { name } => (4, string(name).to_owned()),
+        Op::Gauge { name, value } => (5, format!("{} {value}", string(name))),
+        Op::Evict { id } => (6, id.0.to_string()),
+        Op::Note { anomaly, count } => (7, format!("{} {count}", anomaly.key())),
+    }
+}
+
+/// What the independent reader must find.
+fn expected(recording: &Recording, agreement: &Agreement) -> String {
+    let catalog = recording.catalog();
+    let mut checksum = crc32fast::Hasher::new();
+    let mut counts = [0; OPERATIONS.len()];
+    let mut events = 0;
+    let accounts = recording
+        .for_each_step(|ledger, step| {
+            let (operation, fields) = operation_text(catalog, ledger.accounts().next_id().0, step);
+            counts[operation] += 1;
+            events += u64::from(step.op.is_event());
+            let line = format!("{} {} {} {fields}\n", step.time.0, step.thread.0, OPERATIONS[operation]);
+            checksum.update(line.as_bytes());
+        })
+        .unwrap();
+    recording.check(&mut |_| {}).unwrap();
+
+    let Source { kind, program, pid, host, start_unix_ns, duration, sample_rate } = recording.source().clone();
+    let source = Json::object([
+        ("kind", Json::text(kind.key())),
+        ("program", Json::Text(program)),
+        ("pid", Json::Number(pid)),
+        ("host", Json::Text(host)),
+        ("start_unix_ns", Json::Number(start_unix_ns)),
+        ("duration_ns", Json::Number(duration.0)),
+        ("sample_rate", Json::Number(sample_rate.unwrap_or(0))),
+    ]);
+    let threads = accounts.threads().iter().map(|thread| {
+        let live_bytes = Json::Number(thread.figures.live_bytes());
+        let allocations = Json::Number(thread.figures.allocations);
+        (thread.id.0.to_string(), Json::object([("live_bytes", live_bytes), ("allocations", allocations)]))
+    });
+    let names = catalog.thread_names().iter();
+    let names = names.map(|entry| (entry.thread.0.to_string(), Json::text(catalog.thread_name(entry.thread))));
+    let marks = recording
+        .marks()
+        .unwrap()
+        .into_iter()
+        .map(|mark| Json::List(vec![Json::Number(mark.time.0), Json::Number(mark.event), Json::Text(mark.name)]));
+    let gauges =
+        recording.gauges().unwrap().into_iter().map(|gauge| {
+            Json::List(vec![Json::Number(gauge.time.0), Json::Text(gauge.name), Json::Number(gauge.value)])
+        });
+    let checks = agreement
+        .keyframes
+        .iter()
+        .map(|&equal| Json::object([("figures_equal", Json::Bool(equal)), ("live_blocks_equal", Json::Bool(equal))]));
+    let damage = recording.damage().into_iter().map(|damage| Json::Number(damage.offset));
+    let anomalies = accounts.anomalies().iter().map(|(anomaly, count)| (anomaly.key(), Json::Number(count)));
+    let operations = OPERATIONS.into_iter().zip(counts.map(Json::Number));
+    let (stats, totals) = (recording.stats(), accounts.totals());
+    let figures = &totals.figures;
+    let all = Json::object([
+        ("version", Json::Number(stats.version.into())),
+        ("complete", Json::Bool(stats.complete)),
+        ("damage", Json::List(damage.collect())),
+        ("index_agrees", agreement.index.map_or(Json::Null, Json::Bool)),
+        ("summaries_agree", Json::Bool(true)),
+        ("source", source),
+        ("events", Json::Number(events)),
+        ("event_blocks", Json::Number(stats.event_blocks - agreement.lost_event_blocks)),
+        ("operations", Json::object(operations)),
+        ("steps_crc32", Json::Number(checksum.finalize().into())),
+        ("allocations", Json::Number(figures.allocations)),
+        ("frees", Json::Number(figures.frees)),
+        ("reallocations", Json::Number(figures.reallocations)),
+        ("allocated_bytes", Json::Number(figures.allocated_bytes)),
+        ("freed_bytes", Json::Number(figures.freed_bytes)),
+        ("live_blocks", Json::Number(accounts.blocks().count() as u64)),
+        ("live_bytes", Json::Number(figures.live_bytes())),
+        ("peak_bytes", Json::Number(figures.peak_bytes)),
+        ("peak_blocks", Json::Number(totals.peak_blocks)),
+        ("peak_event", Json::Number(totals.peak_event)),
+        ("peak_time_ns", Json::Number(totals.peak_at.0)),
+        ("peak_inside_reallocation", Json::Number(totals.peak_bytes_inside_reallocation)),
+        ("cross_thread_frees", Json::Number(figures.cross_thread_frees)),
+        ("temporary_allocations", Json::Number(figures.temporary_allocations)),
+        ("anomalies", Json::object(anomalies)),
+        ("threads", Json::object(threads)),
+        ("thread_names", Json::object(names)),
+        ("sites", live_by_text(accounts.sites(), |at| site_text(catalog, StackId(at)))),
+        ("tags", live_by_text(accounts.tags(), |at| tag_text(catalog, TagId(at)))),
+        ("marks", Json::List(marks.collect())),
+        ("gauges", Json::List(gauges.collect())),
+        ("keyframes", Json::Number(agreement.keyframes.len() as u64)),
+        ("keyframe_checks", Json::List(checks.collect())),
+    ]);
+    let mut out = String::new();
+    all.write(0, &mut out);
+    out
+}
+
+fn require_command(name: &str) {
+    let found = Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success());
+    assert!(found, "this test needs the command `{name}`: install the packages python3 and zstd");
+}
+
+fn run_reader(file: &Path) -> String {
+    require_command("python3");
+    require_command("zstd");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/independent_reader.py");
+    let output = Command::new("python3").arg("-B").arg(script).arg(file).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "the independent reader failed on {}:\n{errors}", file.display());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Fails at the first line in which the two differ.
+fn assert_same_lines(name: &str, found: &str, expected: &str) {
+    let mut lines = found.trim_end().lines();
+    for (at, line) in expected.lines().enumerate() {
+        let other = lines.next().unwrap_or("(nothing)");
+        assert_eq!(other, line, "{name}, line {}: left the independent reader, right Highwater", at + 1);
+    }
+    assert_eq!(lines.next(), None, "{name}: the independent reader found more");
+}
+
+fn path_of(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("independent_reader_{name}.hw"))
+}
+
+fn assert_readers_agree(name: &str, path: &Path, agreement: impl FnOnce(&Recording) -> Agreement) {
+    let recording = Recording::open(path).unwrap();
+    let expected = expected(&recording, &agreement(&recording));
+    assert_same_lines(name, &run_reader(path), &expected);
+    std::fs::remove_file(path).unwrap();
+}
+
+/// Writes the bytes to a file, on which both readers must agree.
+fn assert_agreement(name: &str, bytes: &[u8], agreement: impl FnOnce(&Recording) -> Agreement) {
+    let path = path_of(name);
+    std::fs::write(&path, bytes).unwrap();
+    assert_readers_agree(name, &path, agreement);
+}
+
+fn source() -> Source {
+    Source {
+        kind: SourceKind::Native,
+        program: "./demo --größe 5".to_owned(),
+        pid: 4242,
+        host: "box".to_owned(),
+        start_unix_ns: 1_700_000_000_123_456_789,
+        duration: Nanos(77),
+        sample_rate: Some(524_288),
+    }
+}
+
+/// Numbers that look random and are the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 20) % bound
+    }
+
+    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
+    }
+}
+
+/// What a history has how many of.
+struct Shape {
+    events: usize,
+    threads: u64,
+    sites: u64,
+    /// Places in memory that it uses: the more, the more is live.
+    places: u64,
+    /// Of a hundred events, how many are allocations; the others are of all kinds.
+    allocations: u64,
+}
+
+fn frame(function: &str, line: u32, address: u64) -> FrameText<'_> {
+    FrameText { function, file: "main.rs", line, module: "/usr/bin/demo", address, inlined: line % 3 == 0 }
+}
+
+fn catalog_of(shape: &Shape) -> (Catalog, Vec<StackId>, Vec<TagId>) {
+    let mut catalog = Catalog::default();
+    let mut stacks = vec![StackId::UNKNOWN];
+    for site in 0..shape.sites {
+        let inner = format!("make_{site}");
+        let outer = FrameText { function: "main", ..FrameText::default() };
+        let frames = [frame(&inner, site as u32, 0x40_1000 + site), frame("run", 7, 0x40_0000), outer];
+        stacks.push(catalog.intern_stack(&frames));
+    }
+    let mut tags = vec![TagId::NONE, TagId::NONE];
+    for (variable, type_name) in [("buffer", "Vec<u8>"), ("", "String"), ("größe", "")] {
+        let (variable, type_name) = (catalog.strings.intern(variable), catalog.strings.intern(type_name));
+        tags.push(catalog.intern_tag(Tag { variable, type_name }));
+    }
+    catalog.name_thread(ThreadId(1), "worker");
+    catalog.name_thread(ThreadId(2), "early");
+    catalog.name_thread(ThreadId(2), "late");
+    (catalog, stacks, tags)
+}
+
+/// A history with all kinds of events, sound and odd ones: the same for the same shape.
+fn history(shape: &Shape) -> (Catalog, Vec<Event>) {
+    let (mut catalog, stacks, tags) = catalog_of(shape);
+    let names = ["loaded", "resident set", "phase"].map(|name| catalog.strings.intern(name));
+    let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
+    let mut time = 0;
+    let mut happen = || {
+        time += dice.below(300);
+        let place_of = |number| 0x7f12_3400_0010 + number * 112;
+        let address = place_of(dice.below(shape.places));
+        let size = dice.one_of(&[0, 1, 24, 100, 104, 4096, 1 << 21, 1 << 33]);
+        let new = Placement { address, size, stack: dice.one_of(&stacks), tag: dice.one_of(&tags) };
+        let claimed_size = dice.one_of(&[None, None, None, Some(24)]);
+        let unmoved = dice.below(2) == 0;
+        let old_address = if unmoved { address } else { place_of(dice.below(shape.places)) };
+        let kind = match dice.below(100) {
+            at if at < shape.allocations => EventKind::Allocate(new),
+            at => match at % 20 {
+                0 => EventKind::Mark { name: dice.one_of(&names) },
+                1 => EventKind::Gauge { name: dice.one_of(&names), value: dice.below(1 << 44) },
+                2 => EventKind::Deallocate { address: dice.below(u64::MAX), claimed_size },
+                3..8 => EventKind::Reallocate { old_address, claimed_old_size: claimed_size, new },
+                8 => EventKind::Dropped { count: 3 },
+                _ => EventKind::Deallocate { address, claimed_size },
+            },
+        };
+        // Now and then one comes late.
+        let late = if dice.below(50) == 0 { 40 } else { 0 };
+        let time = Nanos(if matches!(kind, EventKind::Dropped { .. }) { 0 } else { time.saturating_sub(late) });
+        let thread = ThreadId(dice.below(shape.threads) * dice.below(2) + 1);
+        Event { time, thread, kind }
+    };
+    let events = (0..shape.events).map(|_| happen()).collect();
+    (catalog, events)
+}
+
+/// A recording in memory whose keyframes are at least `every` events apart; its blocks end every `flush` events, or
+/// where they are full.
+fn written(catalog: &Catalog, events: &[Event], every: u64, flush: usize) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), &source()).unwrap();
+    writer.set_spacing(Spacing::every(every));
+    for part in events.chunks(flush) {
+        writer.append(part, catalog).unwrap();
+        writer.flush(catalog).unwrap();
+    }
+    writer.note(Anomaly::TypeMismatch, 5);
+    writer.note(Anomaly::TruncatedStack, u64::MAX);
+    writer.finish(catalog, &source()).unwrap().1
+}
+
+const SMALL: Shape = Shape { events: 6000, threads: 5, sites: 7, places: 80, allocations: 40 };
+
+#[test]
+fn histories_of_every_kind_of_event_are_read() {
+    let (catalog, events) = history(&SMALL);
+    let file = written(&catalog, &events, 900, 700);
+    let recording = Recording::from_bytes(file.clone()).unwrap();
+    assert!(recording.stats().keyframes > 4, "{:?}", recording.stats());
+    assert_agreement("small", &file, Agreement::full);
+    let many_owners = Shape { events: 20_000, threads: 150, sites: 6000, places: 300, ..SMALL };
+    let (catalog, events) = history(&many_owners);
+    assert_agreement("many_owners", &written(&catalog, &events, 8000, usize::MAX), Agreement::full);
+}
+
+#[test]
+fn full_blocks_and_their_keyframes_are_read() {
+    let (catalog, events) = history(&Shape { events: 270_000, threads: 4, sites: 40, places: 5000, allocations: 45 });
+    let file = written(&catalog, &events, 50_000, usize::MAX);
+    let stats = Recording::from_bytes(file.clone()).unwrap().stats();
+    assert!(stats.event_blocks > 2 && stats.keyframes > 2, "{stats:?}");
+    assert_agreement("full_blocks", &file, Agreement::full);
+}
+
+#[test]
+fn a_keyframe_whose_live_blocks_fill_more_than_one_block_is_read() {
+    let allocate = |number: u64| {
+        let place = Placement { address: 0x10_0000 + number * 48, size: 33 + number % 3, ..Placement::default() };
+        Event { time: Nanos(number * 7), thread: ThreadId(number % 3), kind: EventKind::Allocate(place) }
+    };
+    let events: Vec<Event> = (0..(1 << 18) + 1000).map(allocate).collect();
+    let file = written(&Catalog::default(), &events, u64::MAX, usize::MAX);
+    assert_eq!(blocks(&file).iter().filter(|(start, _)| file[start + 4] == LIVE_BLOCKS).count(), 2);
+    assert_agreement("many_live", &file, Agreement::full);
+}
+
+#[test]
+fn numbers_at_the_edges_are_read() {
+    let mut catalog = Catalog::default();
+    let name = catalog.strings.intern("edge");
+    let event = |time, thread, kind| Event { time: Nanos(time), thread: ThreadId(thread), kind };
+    let place = |address, size| Placement { address, size, ..Placement::default() };
+    let allocate = |address, size| EventKind::Allocate(place(address, size));
+    let free = |address| EventKind::Deallocate { address, claimed_size: None };
+    let grow = |old_address, address, size| EventKind::Reallocate {
+        old_address,
+        claimed_old_size: Some(u64::MAX),
+        new: place(address, size),
+    };
+    let end = u64::MAX;
+    let events = [
+        event(0, end, allocate(0, 0)),
+        event(0, end, allocate(1 << 63, 0)),
+        event(0, end, allocate(0, 1)),
+        event(1, 0, allocate(end, 1)),
+        event(1, 0, allocate((1 << 63) - 1, 1)),
+        event(1 << 40, 0, free(end)),
+        event(1 << 40, 1, allocate(end, 63)),
+        event(1 << 41, 1, grow(end, end - 1, 1 << 62)),
+        event(1 << 41, 1, grow(end - 1, end - 1, 1 << 63)),
+        event(1 << 41, 1, grow(12345, 7, 1)),
+        event(1 << 41, 2, EventKind::Gauge { name, value: end }),
+        event(1 << 41, 2, EventKind::Dropped { count: end }),
+        event(end - 1, 2, allocate(33, end)),
+        event(end - 1, 2, allocate(34, end)),
+        event(end - 1, 3, free(33)),
+        event(end, 3, free(end)),
+        event(end, 3, EventKind::Mark { name }),
+    ];
+    for flush in [1, 5, 100] {
+        let file = written(&catalog, &events, 3, flush);
+        assert_agreement(&format!("edges_{flush}"), &file, Agreement::full);
+    }
+}
+
+#[test]
+fn an_event_log_of_many_threads_is_read_with_and_without_a_spill() {
+    for (name, limit) in [("log", u64::MAX), ("spilled_log", 1 << 16)] {
+        let log = EventLog::with_limit(limit);
+        let (catalog, events) = history(&SMALL);
+        *log.catalog().write().unwrap() = catalog;
+        std::thread::scope(|scope| {
+            for part in events.chunks(1000) {
+                scope.spawn(|| part.iter().for_each(|&event| log.record_now(event)));
+            }
+        });
+        let path = path_of(name);
+        log.save(&path, &source()).unwrap();
+        assert_readers_agree(name, &path, Agreement::full);
+    }
+}
+
+const EVENTS: u8 = 3;
+const KEYFRAME: u8 = 4;
+const LIVE_BLOCKS: u8 = 5;
+
+/// Where the blocks begin and end.
+fn blocks(file: &[u8]) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let mut at = 16;
+    while at < file.len() {
+        let length = u32::from_le_bytes(file[at + 8..at + 12].try_into().unwrap()) as usize;
+        found.push((at, at + 24 + length));
+        at += 24 + length;
+    }
+    found
+}
+
+/// Where the `n`th block of a kind begins and ends.
+fn nth_block(file: &[u8], kind: u8, n: usize) -> (usize, usize) {
+    blocks(file).into_iter().filter(|(start, _)| file[start + 4] == kind).nth(n).unwrap()
+}
+
+#[test]
+fn both_readers_recover_the_same_from_damage() {
+    let (catalog, events) = history(&SMALL);
+    let file = written(&catalog, &events, 1000, 300);
+    let flipped = |at: usize| {
+        let mut damaged = file.clone();
+        damaged[at] ^= 0x40;
+        damaged
+    };
+    // Keyframes come with every fourth block of events; the ninth is in the third keyframe's stretch.
+    let (start, end) = nth_block(&file, EVENTS, 8);
+    for (name, at) in [("events_payload", end - 1), ("events_header", start + 9), ("events_magic", start)] {
+        assert_agreement(name, &flipped(at), |recording| {
+            let mut agreement = Agreement::full(recording);
+            agreement.keyframes[2] = false;
+            Agreement { index: Some(false), lost_event_blocks: 1, ..agreement }
+        });
+    }
+    let (_, end) = nth_block(&file, KEYFRAME, 1);
+    assert_agreement("keyframe_payload", &flipped(end - 1), |recording| {
+        let mut agreement = Agreement::full(recording);
+        agreement.keyframes.pop();
+        Agreement { index: Some(false), ..agreement }
+    });
+    assert_agreement("file_header", &flipped(7), Agreement::full);
+    assert_agreement("end", &flipped(file.len() - 1), |recording| Agreement {
+        index: None,
+        ..Agreement::full(recording)
+    });
+    let (start, end) = nth_block(&file, EVENTS, 13);
+    for (name, length) in [("cut_in_header", start + 11), ("cut_in_payload", end - 1), ("cut_behind", end)] {
+        assert_agreement(name, &file[..length], |recording| Agreement { index: None, ..Agreement::full(recording) });
+    }
+}
+
+/// The file of docs/format.md §13.
 fn example() -> Vec<u8> {
     let mut catalog = Catalog::default();
     let frame = |function, line| FrameText { function, file: "a.c", line, ..FrameText::default() };
@@ -26,42 +557,25 @@ fn example() -> Vec<u8> {
     writer.finish(&catalog, &source).unwrap().1
 }
 
-#[test]
-fn dump() {
-    std::fs::write("/tmp/example.hw", example()).unwrap();
+/// The bytes that the document shows: lines of an offset, bytes and an explanation, two blanks or more between them.
+fn documented_example() -> Vec<u8> {
+    let document = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format.md")).unwrap();
+    let section = document.split("\n## 13 ").nth(1).expect("the document has a section 13");
+    let mut bytes = Vec::new();
+    for line in section.split("\n```").nth(1).expect("section 13 shows bytes").lines() {
+        let Some((offset, rest)) = line.split_once("  ") else { continue };
+        assert_eq!(usize::from_str_radix(offset, 16), Ok(bytes.len()), "offset in {line:?}");
+        let shown = rest.split("  ").next().unwrap_or_default().split_ascii_whitespace();
+        bytes.extend(shown.map(|byte| u8::from_str_radix(byte, 16).unwrap()));
+    }
+    bytes
 }
+
 #[test]
-fn probe_lost_middle_catalog() {
-    let mut c = Catalog::default();
-    let mut w = Writer::new(Vec::new(), &Source::default()).unwrap();
-    w.set_spacing(Spacing::every(1000));
-    let mut st = vec![];
-    for n in ["a", "b", "c"] {
-        let stack = c.intern_stack(&[FrameText { function: n, ..FrameText::default() }]);
-        st.push(stack);
-        let e = Event {
-            time: Nanos(1),
-            thread: ThreadId(1),
-            kind: EventKind::Allocate(Placement { address: 16 * st.len() as u64, size: 1, stack, tag: TagId(0) }),
-        };
-        w.append(&[e], &c).unwrap();
-        w.flush(&c).unwrap();
-    }
-    let mut f = w.finish(&c, &Source::default()).unwrap().1;
-    let mut at = 16;
-    let mut n = 0;
-    loop {
-        if f[at + 4] == 2 {
-            n += 1;
-            if n == 2 {
-                break;
-            }
-        }
-        at += 24 + f[at + 8] as usize;
-    }
-    f[at + 30] ^= 1;
-    let r = Recording::from_bytes(f).unwrap();
-    for s in st {
-        println!("{:?}", r.catalog().frame_texts(s).collect::<Vec<_>>());
-    }
+fn the_example_of_the_document_is_what_is_written_and_is_read() {
+    let (file, documented) = (example(), documented_example());
+    let differs = file.iter().zip(&documented).position(|(written, shown)| written != shown);
+    assert_eq!(differs.map(|at| format!("{at:04x}")), None, "first offset that differs from the document");
+    assert_eq!(file.len(), documented.len());
+    assert_agreement("example", &documented, Agreement::full);
 }

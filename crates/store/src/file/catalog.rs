@@ -19,6 +19,9 @@ const TABLES: usize = 6;
 const LONGEST_COLUMN: u64 = 1 << 26;
 /// The most entries of one table in one block.
 const MOST_ENTRIES: usize = 1 << 16;
+/// Entries of all tables for each byte of the file, at the most: bounds what a small file can make a reader keep. Where
+/// a block's columns are shorter, the writer adds zeros.
+const MOST_ENTRIES_PER_BYTE: u64 = 2;
 
 /// How much of a catalog is written already: entries per table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +63,8 @@ pub fn encode(
     if written.0 == whole {
         return Ok(false);
     }
+    let start = payload.len();
+    let mut entries = 0;
     let mut columns: [Vec<u8>; TABLES] = Default::default();
     for (table, column) in columns.iter_mut().enumerate() {
         let first = written.0[table];
@@ -69,6 +74,7 @@ pub fn encode(
             next += 1;
         }
         written.0[table] = next;
+        entries += (next - first) as u64;
         varint::put(payload, first as u64);
         varint::put(payload, (next - first) as u64);
     }
@@ -76,6 +82,10 @@ pub fn encode(
         packer.add(id as u8, column)?;
     }
     packer.finish(payload);
+    let least = start + entries.div_ceil(MOST_ENTRIES_PER_BYTE) as usize;
+    if payload.len() < least {
+        payload.resize(least, 0);
+    }
     Ok(true)
 }
 
@@ -112,16 +122,22 @@ fn put_entry(catalog: &Catalog, table: usize, index: usize, out: &mut Vec<u8>) {
     numbers.iter().for_each(|&number| varint::put(out, number));
 }
 
-/// Adds a payload's entries to `catalog`. `None` if it is malformed; what was read until then is added.
-pub fn decode(payload: &[u8], catalog: &mut Catalog) -> Option<()> {
+/// Adds the entries of a payload that lies at `offset` in its file to `catalog`. `None` if it is malformed; what was
+/// read until then is added.
+pub fn decode(payload: &[u8], offset: u64, catalog: &mut Catalog) -> Option<()> {
     let mut input = Input::new(payload);
     let mut ranges = [(0, 0); TABLES];
+    // Entries that are missing were lost to damage: there must have been room for them before this block.
+    let mut earlier_allowed = offset.saturating_mul(MOST_ENTRIES_PER_BYTE);
+    let mut allowed = input.length().saturating_mul(MOST_ENTRIES_PER_BYTE);
     for range in &mut ranges {
-        *range = (input.number()?, input.number()?);
-        // What lies before the first entry was lost to damage; that it is so much must be believable.
-        if range.1 > MOST_ENTRIES as u64 {
+        let (first, count) = (input.number()?, input.number()?);
+        if count > MOST_ENTRIES as u64 {
             return None;
         }
+        earlier_allowed = earlier_allowed.checked_sub(first)?;
+        allowed = allowed.checked_sub(count)?;
+        *range = (first, count);
     }
     let mut unpacker = ColumnUnpacker::new(TABLES as u8).ok()?;
     unpacker.unpack(input, LONGEST_COLUMN)?;
@@ -135,14 +151,8 @@ pub fn decode(payload: &[u8], catalog: &mut Catalog) -> Option<()> {
     Some(())
 }
 
-/// The most lost entries that are filled in: many damaged blocks' worth, and no memory to speak of.
-const MOST_LOST: u64 = 1 << 22;
-
 fn fill_gap(catalog: &mut Catalog, table: usize, first: u64) -> Option<()> {
     let lost = first.checked_sub(extent(catalog)[table] as u64)?;
-    if lost > MOST_LOST {
-        return None;
-    }
     for _ in 0..lost {
         match table {
             0 => drop(catalog.strings.push(Arc::from("[lost]"))),

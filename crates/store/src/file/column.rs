@@ -20,6 +20,9 @@ const LEVEL: i32 = 1;
 const PADDING: [u8; LONGEST] = [0; LONGEST];
 /// Shorter columns are not worth a frame of their own.
 const SMALLEST_COMPRESSED: usize = 64;
+/// Raw bytes of all columns for each byte that stores them, at the most: bounds what a small file can make a reader
+/// keep. Where columns compress better, the packer adds zeros.
+const MOST_RAW_PER_BYTE: u64 = 32;
 
 /// Packs columns, reusing its buffers.
 pub struct ColumnPacker {
@@ -27,6 +30,7 @@ pub struct ColumnPacker {
     stored: Vec<u8>,
     directory: Vec<u8>,
     count: u64,
+    raw_bytes: u64,
     buffer: Vec<u8>,
 }
 
@@ -34,7 +38,7 @@ impl ColumnPacker {
     /// A packer.
     pub fn new() -> io::Result<Self> {
         let (stored, directory, buffer) = Default::default();
-        Ok(Self { compressor: Compressor::new(LEVEL)?, stored, directory, count: 0, buffer })
+        Ok(Self { compressor: Compressor::new(LEVEL)?, stored, directory, count: 0, raw_bytes: 0, buffer })
     }
 
     /// Adds a column; empty ones are left out.
@@ -54,6 +58,7 @@ impl ColumnPacker {
             }
         }
         self.count += 1;
+        self.raw_bytes += raw.len() as u64;
         self.directory.push(id);
         for value in [codec, raw.len() as u64, bytes.len() as u64] {
             varint::put(&mut self.directory, value);
@@ -64,10 +69,14 @@ impl ColumnPacker {
 
     /// Appends all columns added since the last time to `out`.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
+        let least = out.len() + self.raw_bytes.div_ceil(MOST_RAW_PER_BYTE) as usize;
         varint::put(out, self.count);
         out.append(&mut self.directory);
         out.append(&mut self.stored);
-        self.count = 0;
+        (self.count, self.raw_bytes) = (0, 0);
+        if out.len() < least {
+            out.resize(least, 0);
+        }
     }
 }
 
@@ -87,6 +96,7 @@ impl ColumnUnpacker {
     /// Unpacks all columns, none of which may be longer than `longest`; `None` if they are malformed.
     pub fn unpack(&mut self, mut input: Input<'_>, longest: u64) -> Option<()> {
         self.columns.iter_mut().for_each(Vec::clear);
+        let mut allowed = input.length().saturating_mul(MOST_RAW_PER_BYTE);
         let mut directory = input;
         let count = directory.number()?;
         for _ in 0..count {
@@ -101,10 +111,14 @@ impl ColumnUnpacker {
             let id = input.byte()?;
             let (codec, raw_length, stored_length) = (input.number()?, input.number()?, input.number()?);
             let bytes = stored.bytes(stored_length)?;
+            allowed = allowed.checked_sub(raw_length)?;
             if raw_length > longest {
                 return None;
             }
             let Some(column) = self.columns.get_mut(usize::from(id)) else { continue };
+            if !column.is_empty() {
+                return None;
+            }
             match codec {
                 AS_IT_IS if raw_length == stored_length => column.extend_from_slice(bytes),
                 ZSTD => {

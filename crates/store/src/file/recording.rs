@@ -199,7 +199,7 @@ impl Recording {
                 continue;
             }
             if entry.content == Content::Catalog {
-                if catalog::decode(&payload, &mut catalog).is_none() {
+                if catalog::decode(&payload, entry.offset, &mut catalog).is_none() {
                     self.note_damage(entry, "the catalog is malformed");
                 }
             } else {

@@ -22,6 +22,11 @@ impl<'a> Input<'a> {
         Self { rest: bytes }
     }
 
+    /// How many bytes are left.
+    pub fn length(&self) -> u64 {
+        self.rest.len() as u64
+    }
+
     /// True when all was read.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()

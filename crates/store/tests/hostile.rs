@@ -1,0 +1,175 @@
+//! Files made to harm their reader: every checksum holds, and nothing else does.
+
+use highwater_model::{Catalog, Event, EventKind, FrameText, Nanos, Placement, Source, StackId, ThreadId, When, laws};
+use highwater_store::{Recording, Spacing, Writer};
+
+const CATALOG: u8 = 2;
+const EVENTS: u8 = 3;
+const KEYFRAME: u8 = 4;
+
+/// A file of the given blocks, made independently of the library (docs/format.md §1 and §2).
+fn file(blocks: &[(u8, Vec<u8>)]) -> Vec<u8> {
+    let mut file = b"\x89HW\r\n\x1a\x01\x00".to_vec();
+    file.extend(crc32fast::hash(&file).to_le_bytes());
+    file.extend([0; 4]);
+    for (sequence, (kind, payload)) in blocks.iter().enumerate() {
+        let mut header = b"HWB1".to_vec();
+        header.extend([*kind, 0, 0, 0]);
+        for number in [payload.len() as u32, sequence as u32, crc32fast::hash(payload)] {
+            header.extend(number.to_le_bytes());
+        }
+        header.extend(crc32fast::hash(&header).to_le_bytes());
+        file.extend(header);
+        file.extend(payload);
+    }
+    file
+}
+
+fn varints(values: &[u64]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for &value in values {
+        let mut rest = value;
+        while rest >= 0x80 {
+            out.push(rest as u8 | 0x80);
+            rest >>= 7;
+        }
+        out.push(rest as u8);
+    }
+    out
+}
+
+/// Columns as they are (docs/format.md §3).
+fn plain(columns: &[(u8, Vec<u8>)]) -> Vec<u8> {
+    let columns: Vec<_> = columns.iter().map(|(id, raw)| (*id, 0, raw.len(), raw.clone())).collect();
+    stored(&columns)
+}
+
+/// One column in a Zstandard frame.
+fn compressed(id: u8, raw: &[u8]) -> Vec<u8> {
+    stored(&[(id, 1, raw.len(), zstd::bulk::compress(raw, 1).unwrap())])
+}
+
+fn stored(columns: &[(u8, u64, usize, Vec<u8>)]) -> Vec<u8> {
+    let mut out = varints(&[columns.len() as u64]);
+    for (id, codec, raw_length, bytes) in columns {
+        out.extend(varints(&[u64::from(*id), *codec, *raw_length as u64, bytes.len() as u64]));
+    }
+    columns.iter().for_each(|(_, _, _, bytes)| out.extend(bytes));
+    out
+}
+
+/// A keyframe at the start of everything, with these totals and columns.
+fn keyframe(totals: [u64; 9], columns: &[u8]) -> Vec<u8> {
+    let (summary, high, anomalies) = ([0, 0, 0], [0, 0, 0, 0], 0);
+    let numbers = [&summary[..], &[1], &totals, &high, &[anomalies]].concat();
+    [&varints(&numbers), columns].concat()
+}
+
+/// Asks what a user asks first; the answers must keep the laws.
+fn ask(recording: &Recording) {
+    for when in [When::Start, When::Peak, When::End] {
+        if let Ok(snapshot) = recording.snapshot(&when) {
+            assert_eq!(laws::violations(&snapshot.accounts), Vec::<String>::new(), "{when}");
+        }
+    }
+    recording.final_totals().unwrap().figures.live_blocks();
+    recording.timeline(10).unwrap();
+    recording.check(&mut |_| {}).unwrap();
+}
+
+#[test]
+fn a_keyframe_with_counts_that_could_not_be_added_is_damage() {
+    let totals = [u64::MAX, 0, 1, 0, 0, 0, 0, 0, 0];
+    let recording = Recording::from_bytes(file(&[(KEYFRAME, keyframe(totals, &[0]))])).unwrap();
+    ask(&recording);
+    assert_eq!(recording.damage().len(), 1);
+}
+
+#[test]
+fn a_keyframe_with_a_tag_that_had_more_than_everything_is_damage() {
+    // No tag but the empty one yet: one more.
+    let catalog = [varints(&[1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0]), plain(&[(4, vec![0, 0])])].concat();
+    let row = varints(&[1, 0, 0, 0, 0, u64::MAX, u64::MAX, 0, 0, 0]);
+    let keyframe = keyframe([0; 9], &plain(&[(2, row)]));
+    // One allocation of 10 bytes by thread 7, with that tag.
+    let (another_thread, has_tag) = (1 << 3, 1 << 5);
+    let columns = [
+        (0, vec![another_thread | has_tag]),
+        (1, vec![0]),
+        (2, vec![0]),
+        (3, vec![10 << 2]),
+        (4, vec![0, 0]),
+        (5, vec![1 << 2]),
+        (6, vec![0]),
+    ];
+    let events = [varints(&[0, 1, 1, 1, 0, 0, 10, 1, 10, 0, 0, 1, 7]), plain(&columns)].concat();
+    let recording = Recording::from_bytes(file(&[(CATALOG, catalog), (KEYFRAME, keyframe), (EVENTS, events)])).unwrap();
+    ask(&recording);
+    assert_eq!(recording.damage().len(), 1, "{:?}", recording.damage());
+    let end = recording.snapshot(&When::End).unwrap();
+    assert_eq!(end.accounts.tags()[1].allocated_bytes, 10);
+}
+
+/// Entries of all tables but the modules and the thread names.
+fn entries(catalog: &Catalog) -> usize {
+    catalog.strings.len() + catalog.stacks.frames().len() + catalog.stacks.nodes().len() + catalog.tags().len()
+}
+
+#[test]
+fn catalog_entries_that_the_file_has_no_room_for_were_not_lost() {
+    let block = |first: u64| (CATALOG, [varints(&[first, 0, first, 0, first, 0, 0, 0, first, 0, 0, 0]), vec![0]].concat());
+    let file = file(&[block(1 << 20), block(1 << 21), block(1 << 22)]);
+    let recording = Recording::from_bytes(file.clone()).unwrap();
+    assert!(entries(recording.catalog()) <= 2 * file.len(), "{}", entries(recording.catalog()));
+    assert_eq!(recording.damage().len(), 3);
+}
+
+#[test]
+fn a_few_compressed_bytes_are_no_great_catalog() {
+    // Empty strings.
+    let payload = [varints(&[1, 65_536, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]), compressed(0, &[0; 65_536])].concat();
+    let file = file(&[(CATALOG, payload)]);
+    let recording = Recording::from_bytes(file.clone()).unwrap();
+    assert!(entries(recording.catalog()) <= 2 * file.len(), "{}", entries(recording.catalog()));
+    assert_eq!(recording.damage().len(), 1);
+}
+
+#[test]
+fn a_few_compressed_bytes_are_not_many_threads() {
+    const THREAD: usize = 11;
+    let file = file(&[(KEYFRAME, keyframe([0; 9], &compressed(0, &[0; THREAD * 10_000])))]);
+    let recording = Recording::from_bytes(file.clone()).unwrap();
+    ask(&recording);
+    let threads = recording.snapshot(&When::End).unwrap().accounts.threads().len();
+    assert!(threads <= 3 * file.len(), "{threads}");
+}
+
+#[test]
+fn a_column_stored_twice_is_damage() {
+    let payload = [varints(&[1, 2, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]), plain(&[(0, vec![0]), (0, vec![0])])].concat();
+    let recording = Recording::from_bytes(file(&[(CATALOG, payload)])).unwrap();
+    assert_eq!((recording.damage().len(), recording.catalog().strings.len()), (1, 1));
+}
+
+#[test]
+fn honest_files_that_compress_extremely_well_are_not_taken_for_hostile_ones() {
+    let mut catalog = Catalog::default();
+    // One function that calls itself: a stack for every depth.
+    let mut stack = StackId::UNKNOWN;
+    let once = catalog.intern_stack(&[FrameText { function: "again", ..FrameText::default() }]);
+    let frame = catalog.stacks.nodes()[once.0 as usize].frame;
+    let mut writer = Writer::new(Vec::new(), &Source::default()).unwrap();
+    writer.set_spacing(Spacing::every(u64::MAX));
+    for depth in 0..200_000 {
+        stack = catalog.stacks.intern_child(stack, frame);
+        let place = Placement { address: 0x1000 + depth * 32, size: 24, stack, ..Placement::default() };
+        let kind = EventKind::Allocate(place);
+        writer.append(&[Event { time: Nanos(depth), thread: ThreadId(1), kind }], &catalog).unwrap();
+    }
+    let file = writer.finish(&catalog, &Source::default()).unwrap().1;
+    let recording = Recording::from_bytes(file).unwrap();
+    let report = recording.check(&mut |_| {}).unwrap();
+    assert_eq!((report.events, report.keyframes, report.violations), (200_000, 1, vec![]));
+    assert_eq!(recording.damage(), []);
+    assert_eq!(recording.catalog().stacks.nodes().len(), 200_001);
+}
