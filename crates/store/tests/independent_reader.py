@@ -60,6 +60,9 @@ class Varints:
     def at_end(self):
         return self.at >= len(self.data)
 
+    def left(self):
+        return len(self.data) - self.at
+
     def byte(self):
         require(self.at < len(self.data), "the bytes end too early")
         self.at += 1
@@ -124,14 +127,17 @@ def zstd_decompress(data, raw_length):
 
 def unpack_columns(varints, known, longest):
     """The raw bytes of the columns, by id; those that are not stored are empty."""
+    allowed = 32 * varints.left()
     directory = [(varints.byte(), varints.number(), varints.number(), varints.number())
                  for _ in range(varints.number())]
+    require(sum(raw_length for _, _, raw_length, _ in directory) <= allowed, "columns unpack to too much")
     columns = {id: b"" for id in range(known)}
     for id, codec, raw_length, stored_length in directory:
         stored = varints.take(stored_length)
         require(raw_length <= longest, "a column is too long")
         if id not in columns:
             continue
+        require(not columns[id], "a column is stored twice")
         if codec == 0:
             require(raw_length == stored_length, "a column's lengths differ")
             columns[id] = stored
@@ -319,10 +325,12 @@ class Catalog:
     def string(self, number):
         return self.strings[number] if number < len(self.strings) else ""
 
-    def add(self, payload):
+    def add(self, at, payload):
         varints = Varints(payload)
         ranges = [(varints.number(), varints.number()) for _ in range(6)]
         require(all(count <= 1 << 16 for _, count in ranges), "too many entries")
+        require(sum(count for _, count in ranges) <= 2 * len(payload), "too many entries for so few bytes")
+        require(sum(first for first, _ in ranges) <= 2 * at, "too many entries are lost")
         columns = unpack_columns(varints, 6, 1 << 26)
         lost = ["[lost]", (0, 0, 0, 0, 0), (0, None), (0, 0, 0, 0, 0), (0, 0)]
         tables = [self.strings, self.frames, self.nodes, self.modules, self.tags]
@@ -332,7 +340,7 @@ class Catalog:
                 self.thread_names.extend((column.number(), column.number()) for _ in range(count))
                 continue
             entries = tables[table]
-            require(0 <= first - len(entries) <= 1 << 22, "entries overlap or too many are lost")
+            require(first >= len(entries), "entries overlap")
             entries.extend([lost[table]] * (first - len(entries)))
             for _ in range(count):
                 entries.append(self.entry(table, column, len(entries)))
@@ -493,7 +501,9 @@ class Ledger:
 
 
 def read_figures(varints):
-    return dict(zip(FIGURES, varints.numbers(len(FIGURES))))
+    figures = dict(zip(FIGURES, varints.numbers(len(FIGURES))))
+    require(all(name.endswith("bytes") or count <= 1 << 40 for name, count in figures.items()), "a count is too large")
+    return figures
 
 
 def read_sparse(column, bound):
@@ -517,7 +527,7 @@ def read_keyframe(payload, catalog):
     state.high = dict(zip(["peak_blocks", "peak_time", "peak_event", "peak_inside_reallocation"], varints.numbers(4)))
     counters = varints.numbers(varints.number())[:len(ANOMALIES)]
     state.anomalies = counters + [0] * (len(ANOMALIES) - len(counters))
-    columns = unpack_columns(varints, 3, min(1 << 28, len(payload) << 12))
+    columns = unpack_columns(varints, 3, 1 << 27)
     threads = Varints(columns[0])
     while not threads.at_end():
         id, last_allocation = threads.number(), (threads.number() - 1) & WORD
@@ -612,11 +622,11 @@ class File:
 
     def index_agrees(self):
         """Whether the index lists exactly the blocks that are there; None without an index."""
-        end = block_header(self.data, len(self.data) - 32)
-        if end is None or end[:2] != (END, 8):
+        sound = {(at, kind): payload for at, kind, _, payload in self.blocks}
+        end = sound.get((len(self.data) - 32, END), b"")
+        payload = sound.get((int.from_bytes(end, "little"), INDEX))
+        if payload is None:
             return None
-        offset = int.from_bytes(self.data[-8:], "little")
-        payload = next(block[3] for block in self.blocks if block[:2] == (offset, INDEX))
         listed = []
         varints = Varints(payload)
         behind = 0
@@ -660,7 +670,7 @@ class Replay:
         self.gauges = []
         self.steps_checksum = 0
         self.each(SOURCE, lambda _, payload: self.source.update(read_source(payload)))
-        self.each(CATALOG, lambda _, payload: self.catalog.add(payload))
+        self.each(CATALOG, self.catalog.add)
         self.each(EVENTS, self.extend_duration)
         for position, (at, kind, _, payload) in enumerate(file.blocks):
             try:

@@ -254,8 +254,9 @@ fn assert_same_lines(name: &str, found: &str, expected: &str) {
     assert_eq!(lines.next(), None, "{name}: the independent reader found more");
 }
 
+/// The tests may be run twice at the same time.
 fn path_of(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("independent_reader_{name}.hw"))
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("independent_reader_{}_{name}.hw", std::process::id()))
 }
 
 fn assert_readers_agree(name: &str, path: &Path, agreement: impl FnOnce(&Recording) -> Agreement) {

@@ -94,7 +94,7 @@ impl Report {
         head.line("program", heading::program(&snapshot.source));
         let events = counted(recording.stats().events, "event");
         head.line("recorded", format!("{events} in {}", recording.source().duration));
-        head.line("peak", heading::peak(units, whole_course));
+        head.line("peak", heading::peak_in_full(units, whole_course));
         let instant = heading::instant(&self.instant.when, snapshot.at);
         head.line("live", format!("{} at {instant}", heading::live(units, figures)));
         head.line("allocated", heading::allocated(units, figures));

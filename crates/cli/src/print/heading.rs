@@ -59,6 +59,17 @@ pub fn peak(units: Units, totals: &Totals) -> String {
     format!("{} at {}", units.bytes(totals.figures.peak_bytes), totals.peak_at)
 }
 
+/// The highest point, and how much was held inside a moving reallocation where that was more:
+/// `24.1 MiB at 8.21s; 30.0 MiB while a reallocation held both blocks`.
+pub fn peak_in_full(units: Units, totals: &Totals) -> String {
+    let mut text = peak(units, totals);
+    if totals.peak_bytes_inside_reallocation > totals.figures.peak_bytes {
+        let inside = units.bytes(totals.peak_bytes_inside_reallocation);
+        let _ = write!(text, "; {inside} while a reallocation held both blocks");
+    }
+    text
+}
+
 /// What was ever handed out: `1.2 GiB in 602,112 allocations, 30 reallocations; 12.3% temporary`.
 pub fn allocated(units: Units, figures: &Figures) -> String {
     let mut text =
