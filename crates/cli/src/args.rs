@@ -103,8 +103,17 @@ pub struct Selection {
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
     /// Only what this regular expression finds: call sites by any function, file or module of theirs
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = parse_regex)]
     pub filter: Option<Regex>,
+}
+
+/// The pattern, or what is wrong with it in a line: the regex crate draws a picture, of which the last line says it.
+fn parse_regex(pattern: &str) -> Result<Regex, String> {
+    Regex::new(pattern).map_err(|error| {
+        let picture = error.to_string();
+        let last = picture.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+        last.trim_start_matches("error: ").to_owned()
+    })
 }
 
 /// Rows in a table for people, unless they ask for more or fewer.

@@ -77,6 +77,9 @@ pub fn load(input: impl Read, path: &Path, size: Option<u64>, strict: bool) -> R
         }
     }
     drop(progress);
+    if let Some(why) = loaded.log.failure() {
+        return Err(Failure::fault(format_args!("cannot write a temporary file: {why}; TMPDIR names another place")));
+    }
     loaded.source = reader.source().clone();
     loaded.input_bytes = progress_made.get();
     loaded.tell_of_unnamed_lines(path);

@@ -117,7 +117,8 @@ fn entries(catalog: &Catalog) -> usize {
 
 #[test]
 fn catalog_entries_that_the_file_has_no_room_for_were_not_lost() {
-    let block = |first: u64| (CATALOG, [varints(&[first, 0, first, 0, first, 0, 0, 0, first, 0, 0, 0]), vec![0]].concat());
+    let block =
+        |first: u64| (CATALOG, [varints(&[first, 0, first, 0, first, 0, 0, 0, first, 0, 0, 0]), vec![0]].concat());
     let file = file(&[block(1 << 20), block(1 << 21), block(1 << 22)]);
     let recording = Recording::from_bytes(file.clone()).unwrap();
     assert!(entries(recording.catalog()) <= 2 * file.len(), "{}", entries(recording.catalog()));

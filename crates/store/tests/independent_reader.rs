@@ -313,7 +313,7 @@ struct Shape {
 }
 
 fn frame(function: &str, line: u32, address: u64) -> FrameText<'_> {
-    FrameText { function, file: "main.rs", line, module: "/usr/bin/demo", address, inlined: line % 3 == 0 }
+    FrameText { function, file: "main.rs", line, module: "/usr/bin/demo", address, inlined: line.is_multiple_of(3) }
 }
 
 fn catalog_of(shape: &Shape) -> (Catalog, Vec<StackId>, Vec<TagId>) {
@@ -419,6 +419,18 @@ fn a_keyframe_whose_live_blocks_fill_more_than_one_block_is_read() {
     let file = written(&Catalog::default(), &events, u64::MAX, usize::MAX);
     assert_eq!(blocks(&file).iter().filter(|(start, _)| file[start + 4] == LIVE_BLOCKS).count(), 2);
     assert_agreement("many_live", &file, Agreement::full);
+}
+
+#[test]
+fn a_catalog_of_several_blocks_and_columns_that_shrink_to_nearly_nothing_are_read() {
+    let mut catalog = Catalog::default();
+    let mut allocate = |number: u64| {
+        let stack = catalog.intern_stack(&[frame(&format!("make_{number}"), 1, number)]);
+        let place = Placement { address: 16 * number, size: 10, stack, tag: TagId::NONE };
+        Event { time: Nanos(number), thread: ThreadId(1), kind: EventKind::Allocate(place) }
+    };
+    let events: Vec<Event> = (1..70_000).map(&mut allocate).collect();
+    assert_agreement("many_sites", &written(&catalog, &events, u64::MAX, usize::MAX), Agreement::full);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use super::keyframe::KeyframeSummary;
 use super::scan::{Damage, scan};
 use super::source;
 use highwater_model::{Catalog, Nanos, Source};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -50,7 +51,8 @@ pub struct Recording {
     entries: Vec<Entry>,
     source: Source,
     catalog: Arc<Catalog>,
-    damage: Mutex<Vec<Damage>>,
+    /// By offset.
+    damage: Mutex<BTreeMap<u64, Damage>>,
 }
 
 /// True if a file that begins with these bytes is a recording, perhaps a damaged one.
@@ -96,7 +98,7 @@ impl Recording {
             entries: Vec::new(),
             source: Source::default(),
             catalog: Arc::default(),
-            damage: Mutex::new(header_damage.into_iter().collect()),
+            damage: Mutex::new(header_damage.into_iter().map(|damage| (damage.offset, damage)).collect()),
         };
         recording.find_blocks()?;
         recording.read_catalog()?;
@@ -133,7 +135,7 @@ impl Recording {
         }
         self.entries = found.entries;
         self.complete = found.complete;
-        self.damaged().extend(found.damage);
+        self.damaged().extend(found.damage.into_iter().map(|damage| (damage.offset, damage)));
         Ok(())
     }
 
@@ -180,15 +182,13 @@ impl Recording {
         Ok(sound)
     }
 
-    fn damaged(&self) -> std::sync::MutexGuard<'_, Vec<Damage>> {
+    fn damaged(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Damage>> {
         self.damage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn note_damage(&self, entry: &Entry, what: &'static str) {
-        let mut damage = self.damaged();
-        if !damage.iter().any(|known| known.offset == entry.offset) {
-            damage.push(Damage { offset: entry.offset, length: entry.end() - entry.offset, what });
-        }
+        let Entry { offset, .. } = *entry;
+        self.damaged().entry(offset).or_insert(Damage { offset, length: entry.end() - offset, what });
     }
 
     fn read_catalog(&mut self) -> io::Result<()> {
@@ -226,9 +226,7 @@ impl Recording {
 
     /// What could not be used, as far as was read until now.
     pub fn damage(&self) -> Vec<Damage> {
-        let mut damage = self.damaged().clone();
-        damage.sort_by_key(|damage| damage.offset);
-        damage
+        self.damaged().values().cloned().collect()
     }
 
     /// Facts about the file.

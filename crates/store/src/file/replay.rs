@@ -197,8 +197,9 @@ impl Recording {
         let mut ledger = NumberLedger::default();
         let mut first = 0;
         while first < self.entries().len() {
-            let keyframe = self.keyframes().map(|(at, _)| at).find(|&at| at >= first);
-            let end = keyframe.unwrap_or(self.entries().len());
+            let rest = &self.entries()[first..];
+            let is_keyframe = |entry: &Entry| matches!(entry.content, Content::Keyframe(_));
+            let end = first + rest.iter().position(is_keyframe).unwrap_or(rest.len());
             self.replay(&mut ledger, &self.entries()[first..end], |ledger, step| {
                 visit(ledger, step);
                 ControlFlow::Continue(())
