@@ -76,6 +76,7 @@ pub struct Totals {
     /// How many events had happened when it was reached, that event included: times may tie, this never does.
     pub peak_event: u64,
     /// The most bytes held when the instant inside a moving reallocation counts, in which the allocator holds both the
-    /// old and the new place. No instant of the recording shows it (law 3); at least `figures.peak_bytes`.
+    /// old and the new place. No instant of the recording shows it (law 3). 0 until a block moves: where both count, the
+    /// larger of this and `figures.peak_bytes` was held.
     pub peak_bytes_inside_reallocation: u64,
 }

@@ -24,6 +24,11 @@ impl StackId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FrameId(pub u32);
 
+impl FrameId {
+    /// The frame of a stack that was lost to damage: a stack ends where it stands.
+    pub const LOST: Self = Self(u32::MAX);
+}
+
 /// A string in a [`Catalog`](crate::Catalog); number 0 is the empty string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StringId(pub u32);

@@ -207,6 +207,7 @@ impl AddressLedger {
 
     #[cold]
     fn tell_note(&mut self, anomaly: Anomaly, count: u64, tell: &mut Telling<'_, impl Scribe>) {
+        self.accounts.pass(tell.time);
         self.accounts.note(anomaly, count);
         tell.rare(Op::Note { anomaly, count });
     }
@@ -222,6 +223,7 @@ impl AddressLedger {
 
     #[cold]
     fn evict(&mut self, slot: Slot, tell: &mut Telling<'_, impl Scribe>) {
+        self.accounts.pass(tell.time);
         tell.rare(Op::Evict { id: self.accounts.block(slot).id });
         self.accounts.evict(slot);
     }
@@ -363,8 +365,11 @@ impl NumberLedger {
     /// counted as lost.
     #[inline]
     pub fn replay(&mut self, step: &Step) {
+        let time = step.time.max(self.accounts.last_time());
         if step.op.is_event() {
-            self.accounts.tick(step.time.max(self.accounts.last_time()));
+            self.accounts.tick(time);
+        } else {
+            self.accounts.pass(time);
         }
         match step.op {
             Op::Allocate(mut place) => {

@@ -98,9 +98,10 @@ impl StackTable {
     }
 
     /// Appends a node under the next id. False, and nothing done, when its parent does not come before it or its frame
-    /// is not known.
+    /// is neither known nor [lost](FrameId::LOST).
     pub fn push_node(&mut self, node: StackNode) -> bool {
-        let sound = (node.parent.0 as usize) < self.nodes.len() && (node.frame.0 as usize) < self.frames.len();
+        let has_frame = node.frame == FrameId::LOST || (node.frame.0 as usize) < self.frames.len();
+        let sound = (node.parent.0 as usize) < self.nodes.len() && has_frame;
         if sound {
             self.nodes.push(node);
         }

@@ -381,8 +381,8 @@ fn written(catalog: &Catalog, events: &[Event], every: u64, flush: usize) -> Vec
         writer.append(part, catalog).unwrap();
         writer.flush(catalog).unwrap();
     }
-    writer.note(Anomaly::TypeMismatch, 5);
-    writer.note(Anomaly::TruncatedStack, u64::MAX);
+    writer.note(Anomaly::TypeMismatch, 5, catalog).unwrap();
+    writer.note(Anomaly::TruncatedStack, u64::MAX, catalog).unwrap();
     writer.finish(catalog, &source()).unwrap().1
 }
 

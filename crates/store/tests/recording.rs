@@ -1,10 +1,10 @@
 //! The recording file: what was written is read, at every instant, whole or damaged.
 
 use highwater_model::{
-    Accounts, AddressLedger, Catalog, Event, EventKind, FrameText, Nanos, Op, Placement, Source, StackId, Tag,
-    ThreadId, When,
+    Accounts, AddressLedger, Anomaly, Catalog, Event, EventKind, Frame, FrameText, Nanos, Op, Placement, Source,
+    StackId, Tag, ThreadId, When,
 };
-use highwater_store::{OpenError, Recording, RecordingError, Sink, Spacing, Writer};
+use highwater_store::{EventLog, OpenError, Recording, RecordingError, Sink, Spacing, Writer};
 use proptest::prelude::*;
 use std::io::{self, Write};
 
@@ -417,4 +417,135 @@ fn addresses_and_numbers_at_the_edges_survive() {
     assert_eq!(steps.unwrap().totals().figures.live_bytes(), u64::MAX);
     assert_eq!(addresses, [u64::MAX, 0, 1 << 63]);
     assert_eq!(recording.timeline(10).unwrap().points.last().unwrap().time, Nanos(u64::MAX));
+}
+
+#[test]
+fn notes_have_times_and_nothing_after_them_is_earlier() {
+    let event = |time, kind| Event { time: Nanos(time), thread: ThreadId(1), kind };
+    let place = |address| EventKind::Allocate(Placement { address, size: 8, ..Placement::default() });
+    let events = [
+        event(10, place(16)),
+        event(500, EventKind::Dropped { count: 2 }),
+        event(20, place(32)),
+        event(600, place(48)),
+    ];
+    let recording = Recording::from_bytes(written(&Catalog::default(), &events, 100, 100)).unwrap();
+    let end = recording.snapshot(&When::End).unwrap();
+    assert_eq!((end.accounts.totals().figures.live_blocks(), end.at), (3, Nanos(600)));
+    assert_eq!(recording.check(&mut |_| {}).unwrap().violations, Vec::<String>::new());
+    assert_eq!(recording.snapshot(&When::At(Nanos(499))).unwrap().accounts.totals().figures.live_blocks(), 1);
+}
+
+#[test]
+fn any_number_of_notes_can_be_written() {
+    let mut writer = Writer::new(Vec::new(), &source()).unwrap();
+    for _ in 0..300_000 {
+        writer.note(Anomaly::TruncatedStack, 1, &Catalog::default()).unwrap();
+    }
+    let (_, file) = writer.finish(&Catalog::default(), &source()).unwrap();
+    let recording = Recording::from_bytes(file).unwrap();
+    let end = recording.snapshot(&When::End).unwrap();
+    assert_eq!(end.accounts.anomalies().get(Anomaly::TruncatedStack), 300_000);
+    assert!(recording.damage().is_empty());
+}
+
+#[test]
+fn frames_interned_long_before_their_stacks_are_written_before_them() {
+    let mut catalog = Catalog::default();
+    let frames: Vec<_> =
+        (0..150_000).map(|address| catalog.stacks.intern_frame(Frame { address, ..Frame::default() })).collect();
+    let stack = catalog.stacks.intern_child(StackId::UNKNOWN, frames[149_999]);
+    let place = Placement { address: 16, size: 8, stack, ..Placement::default() };
+    let events = [Event { time: Nanos(1), thread: ThreadId(1), kind: EventKind::Allocate(place) }];
+    let recording = Recording::from_bytes(written(&catalog, &events, 10, 10)).unwrap();
+    assert!(recording.damage().is_empty(), "{:?}", recording.damage());
+    assert_eq!(recording.catalog().stacks.frames_of(stack).map(|frame| frame.address).collect::<Vec<_>>(), [149_999]);
+}
+
+/// The file with one byte of a block's payload flipped.
+fn with_damaged_block(file: &[u8], kind: u8, n: usize) -> Vec<u8> {
+    let (start, _) = nth_block(file, kind, n);
+    let mut damaged = file.to_vec();
+    damaged[start + 30] ^= 1;
+    damaged
+}
+
+#[test]
+fn a_lost_catalog_leaves_its_stacks_unknown_and_gives_their_numbers_to_no_other() {
+    const CATALOG: u8 = 2;
+    let mut catalog = Catalog::default();
+    let frame = |function| [FrameText { function, ..FrameText::default() }];
+    let event = |address, stack| {
+        let place = Placement { address, size: 8, stack, ..Placement::default() };
+        Event { time: Nanos(address), thread: ThreadId(1), kind: EventKind::Allocate(place) }
+    };
+    let mut writer = Writer::new(Vec::new(), &source()).unwrap();
+    writer.set_spacing(Spacing::every(1));
+    for (address, function) in [(16, "alpha"), (32, "beta")] {
+        let stack = catalog.intern_stack(&frame(function));
+        writer.append(&[event(address, stack)], &catalog).unwrap();
+        writer.flush(&catalog).unwrap();
+    }
+    let (_, file) = writer.finish(&catalog, &source()).unwrap();
+    let path = std::env::temp_dir().join(format!("highwater-test-{}-lost-catalog.hw", std::process::id()));
+    std::fs::write(&path, with_damaged_block(&file, CATALOG, 1)).unwrap();
+
+    let recording = Recording::open(&path).unwrap();
+    assert_eq!(recording.check(&mut |_| {}).unwrap().violations, Vec::<String>::new());
+    let (log, _) = EventLog::open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let gamma = log.catalog().write().unwrap().intern_stack(&frame("gamma"));
+    log.record(event(48, gamma));
+    let end = log.snapshot(&source());
+    let function_at = |address| {
+        let block = end.accounts.blocks().find(|block| block.address == address).unwrap();
+        end.catalog.frame_texts(block.stack).next().map(|frame| frame.function.to_owned())
+    };
+    assert_eq!(function_at(16).as_deref(), Some("alpha"));
+    assert_eq!(function_at(32), None, "lost, and nobody else's");
+    assert_eq!(function_at(48).as_deref(), Some("gamma"));
+}
+
+#[test]
+fn damage_before_a_keyframe_is_no_violation_with_or_without_an_index() {
+    let (catalog, events) = history(11, 1000);
+    let file = written(&catalog, &events, 100, 100);
+    let last_event_block = blocks(&file).iter().filter(|(start, _)| file[start + 4] == EVENTS).count() - 1;
+    for n in [0, 3, last_event_block] {
+        let damaged = with_damaged_block(&file, EVENTS, n);
+        let without_index = damaged[..damaged.len() - 1].to_vec();
+        for file in [damaged, without_index] {
+            let recording = Recording::from_bytes(file).unwrap();
+            assert_eq!(recording.check(&mut |_| {}).unwrap().violations, Vec::<String>::new(), "block {n}");
+            let end = recording.snapshot(&When::End).unwrap();
+            assert_same(&end.accounts, &accounts_at(&events, Nanos(u64::MAX)), "the last keyframe knows");
+        }
+    }
+}
+
+#[test]
+fn blocks_of_a_later_version_are_skipped_and_not_missed() {
+    let (catalog, events) = history(12, 300);
+    let file = written(&catalog, &events, 100, 50);
+    let (start, end) = nth_block(&file, EVENTS, 2);
+    // A block of a kind that does not exist yet, between two others and numbered with them; no index, as after a crash.
+    let mut later = b"HWB1\xc8\0\0\0\x03\0\0\0".to_vec();
+    later.extend_from_slice(&file[start + 12..start + 16]);
+    later.extend_from_slice(&crc32fast::hash(b"new").to_le_bytes());
+    let crc = crc32fast::hash(&later);
+    later.extend_from_slice(&crc.to_le_bytes());
+    later.extend_from_slice(b"new");
+    let mut spliced = [&file[..start], &later].concat();
+    for (start, end) in blocks(&file).into_iter().filter(|block| block.0 >= start && file[block.0 + 4] < 6) {
+        let mut block = file[start..end].to_vec();
+        let sequence = u32::from_le_bytes(block[12..16].try_into().unwrap()) + 1;
+        block[12..16].copy_from_slice(&sequence.to_le_bytes());
+        let crc = crc32fast::hash(&block[..20]);
+        block[20..24].copy_from_slice(&crc.to_le_bytes());
+        spliced.extend_from_slice(&block);
+    }
+    assert!(end > start);
+    let recording = Recording::from_bytes(spliced).unwrap();
+    assert!(recording.damage().is_empty(), "{:?}", recording.damage());
+    assert_eq!(events_in(&recording), recording.snapshot(&When::End).unwrap().accounts.events());
 }

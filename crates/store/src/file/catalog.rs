@@ -9,12 +9,17 @@
 //! unknown, and every later entry keeps its number.
 
 use super::column::{ColumnPacker, ColumnUnpacker};
+use super::events::Handles;
 use super::varint::{self, Input};
 use highwater_model::{Catalog, Frame, FrameId, Module, StackId, StackNode, StringId, Tag, ThreadId, ThreadName};
 use std::io;
 use std::sync::Arc;
 
 const TABLES: usize = 6;
+const STRINGS: usize = 0;
+const FRAMES: usize = 1;
+const NODES: usize = 2;
+const TAGS: usize = 4;
 /// The most bytes of one column; the writer starts a new block before.
 const LONGEST_COLUMN: u64 = 1 << 26;
 /// The most entries of one table in one block.
@@ -70,6 +75,9 @@ pub fn encode(
         let first = written.0[table];
         let mut next = first;
         while next < whole[table] && next - first < MOST_ENTRIES && column.len() < LONGEST_COLUMN as usize / 2 {
+            if table == NODES && !has_frame_below(catalog, next, written.0[FRAMES]) {
+                break;
+            }
             put_entry(catalog, table, next, column);
             next += 1;
         }
@@ -87,6 +95,12 @@ pub fn encode(
         payload.resize(least, 0);
     }
     Ok(true)
+}
+
+/// True if the frame of a node is written already, being below `written`: a block may hold all its nodes but not all frames.
+fn has_frame_below(catalog: &Catalog, node: usize, written: usize) -> bool {
+    let frame = catalog.stacks.nodes()[node].frame;
+    frame == FrameId::LOST || (frame.0 as usize) < written
 }
 
 fn put_entry(catalog: &Catalog, table: usize, index: usize, out: &mut Vec<u8>) {
@@ -151,18 +165,22 @@ pub fn decode(payload: &[u8], offset: u64, catalog: &mut Catalog) -> Option<()> 
     Some(())
 }
 
+/// Makes room for entries that events refer to though the blocks that held them are lost, so that no new entry takes
+/// their numbers.
+pub fn reserve(catalog: &mut Catalog, handles: &Handles) {
+    for (table, count) in [(STRINGS, handles.strings), (NODES, handles.stacks), (TAGS, handles.tags)] {
+        // Less than there are is no gap.
+        let _ = fill_gap(catalog, table, count.into());
+    }
+}
+
 fn fill_gap(catalog: &mut Catalog, table: usize, first: u64) -> Option<()> {
     let lost = first.checked_sub(extent(catalog)[table] as u64)?;
     for _ in 0..lost {
         match table {
             0 => drop(catalog.strings.push(Arc::from("[lost]"))),
             1 => drop(catalog.stacks.push_frame(Frame::default())),
-            2 => {
-                if catalog.stacks.frames().is_empty() {
-                    catalog.stacks.push_frame(Frame::default());
-                }
-                catalog.stacks.push_node(StackNode::default());
-            }
+            2 => drop(catalog.stacks.push_node(StackNode { parent: StackId::UNKNOWN, frame: FrameId::LOST })),
             3 => catalog.modules.push(Module::default()),
             4 => drop(catalog.push_tag(Tag::default())),
             _ => {}

@@ -28,7 +28,11 @@ impl Recording {
         // From a block that could not be read until the next keyframe, nothing can be compared.
         let mut lost = false;
         let entries = self.entries();
+        let mut sequence = entries.first().map_or(0, |entry| entry.sequence);
         for (at, entry) in entries.iter().enumerate() {
+            // Without an index, a block that could not be read shows only as a gap in the numbers.
+            lost |= entry.sequence != sequence;
+            sequence = entry.sequence.wrapping_add(1);
             progress(at as f64 / entries.len() as f64);
             match entry.content {
                 Content::Events(summary) => {
@@ -48,7 +52,7 @@ impl Recording {
                 }
                 Content::Keyframe(_) => {
                     let Some(stored) = self.keyframe(at)? else { continue };
-                    if lost {
+                    if lost || ledger.accounts().events() != stored.accounts().events() {
                         ledger = stored;
                         lost = is_lossy(ledger.accounts());
                     } else {

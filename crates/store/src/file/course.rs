@@ -42,7 +42,7 @@ impl Recording {
     }
 
     /// Shows the steps of the blocks that `wanted` picks, with the number of events that had happened, theirs included.
-    fn visit_blocks(
+    pub(super) fn visit_blocks(
         &self,
         wanted: impl Fn(&EventsSummary) -> bool,
         mut visit: impl FnMut(u64, &Step),

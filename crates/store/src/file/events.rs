@@ -418,13 +418,43 @@ impl SiteNumbers {
     }
 }
 
-/// What the handles in a block may refer to.
-#[derive(Clone, Copy, Debug)]
-pub struct Known {
-    /// Number of stacks.
+/// Handles below these numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Handles {
+    /// Stacks.
     pub stacks: u32,
-    /// Number of tags.
+    /// Tags.
     pub tags: u32,
+    /// Strings.
+    pub strings: u32,
+}
+
+/// How far handles may lie beyond the catalog: entries may be lost to damage, and what refers to them still tells blocks of one
+/// lost site from those of another. Whatever is further off is forged.
+const MOST_LOST: u32 = 1 << 18;
+
+impl Handles {
+    /// The handles that are believed where these are known.
+    pub fn with_lost(self) -> Self {
+        Self {
+            stacks: self.stacks.saturating_add(MOST_LOST),
+            tags: self.tags.saturating_add(MOST_LOST),
+            strings: self.strings.saturating_add(MOST_LOST),
+        }
+    }
+
+    /// Takes note of the handles in an operation.
+    pub fn see(&mut self, op: &Op) {
+        let (stack, tag, name) = match *op {
+            Op::Allocate(place) => (place.stack, place.tag, StringId::EMPTY),
+            Op::Reallocate { stack, tag, .. } => (stack, tag, StringId::EMPTY),
+            Op::Mark { name } | Op::Gauge { name, .. } => (StackId::UNKNOWN, TagId::NONE, name),
+            _ => return,
+        };
+        self.stacks = self.stacks.max(stack.0.saturating_add(1));
+        self.tags = self.tags.max(tag.0.saturating_add(1));
+        self.strings = self.strings.max(name.0.saturating_add(1));
+    }
 }
 
 /// Reads blocks of steps, reusing its buffers.
@@ -449,7 +479,7 @@ impl EventsDecoder {
     }
 
     /// Begins reading a payload; `None` if it is malformed.
-    pub fn open(&mut self, payload: &[u8], known: Known) -> Option<Steps<'_>> {
+    pub fn open(&mut self, payload: &[u8], known: Handles) -> Option<Steps<'_>> {
         let mut input = Input::new(payload);
         let summary = EventsSummary::read(&mut input)?;
         if summary.steps > (payload.len() as u64).saturating_add(1) * MOST_STEPS_PER_BYTE {
@@ -499,9 +529,9 @@ impl EventsDecoder {
 pub struct Steps<'a> {
     /// What the block says of itself.
     pub summary: EventsSummary,
-    /// Stacks and tags that the catalog does not have; they were read as unknown.
+    /// How often a stack or tag is named that the catalog does not have.
     pub unknown_handles: u64,
-    known: Known,
+    known: Handles,
     next_alloc: u64,
     time: u64,
     thread: usize,
@@ -581,11 +611,14 @@ impl Steps<'_> {
             *expected = self.sizes.next()?;
         }
         let size = *expected;
-        let mut known = |handle, bound| {
-            self.unknown_handles += u64::from(handle >= bound);
-            if handle < bound { handle } else { 0 }
+        let believed = self.known.with_lost();
+        let mut believe = |handle, known, believed| {
+            self.unknown_handles += u64::from(handle >= known);
+            if handle < believed { handle } else { 0 }
         };
-        Some((StackId(known(stack, self.known.stacks)), TagId(known(tag, self.known.tags)), size))
+        let stack = StackId(believe(stack, self.known.stacks, believed.stacks));
+        let tag = TagId(believe(tag, self.known.tags, believed.tags));
+        Some((stack, tag, size))
     }
 
     #[inline]

@@ -145,8 +145,9 @@ fn read_sparse_figures(mut input: Input<'_>, bound: u32) -> Option<Vec<Figures>>
         if index >= u64::from(bound) {
             return None;
         }
-        rows.resize(index as usize, Figures::default());
-        rows.push(read_figures(&mut input)?);
+        // In one step: sites are many, and room for one more would double them.
+        rows.resize(index as usize + 1, Figures::default());
+        *rows.last_mut()? = read_figures(&mut input)?;
     }
     Some(rows)
 }

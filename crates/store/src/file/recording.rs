@@ -3,7 +3,7 @@
 use super::bytes::Bytes;
 use super::catalog;
 use super::errors::OpenError;
-use super::events::{EventsSummary, Known};
+use super::events::{EventsSummary, Handles};
 use super::frame::{self, BLOCK_HEADER, BlockHeader, BlockKind, FILE_HEADER, FileHeader};
 use super::index::{self, Content, Entry};
 use super::keyframe::KeyframeSummary;
@@ -276,8 +276,23 @@ impl Recording {
         })
     }
 
-    pub(super) fn known(&self) -> Known {
-        let stacks = self.catalog.stacks.nodes().len() as u32;
-        Known { stacks, tags: self.catalog.tags().len() as u32 }
+    /// The handles that the catalog knows.
+    pub(super) fn known(&self) -> Handles {
+        Handles {
+            stacks: self.catalog.stacks.nodes().len() as u32,
+            tags: self.catalog.tags().len() as u32,
+            strings: self.catalog.strings.len() as u32,
+        }
+    }
+
+    /// The catalog, with room for what events refer to although it was lost: for going on with the recording.
+    pub fn catalog_to_go_on(&self) -> io::Result<Catalog> {
+        let mut catalog = Catalog::clone(&self.catalog);
+        if !self.damaged().is_empty() {
+            let mut used = Handles::default();
+            self.visit_blocks(|_| true, |_, step| used.see(&step.op))?;
+            catalog::reserve(&mut catalog, &used);
+        }
+        Ok(catalog)
     }
 }

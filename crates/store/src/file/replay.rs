@@ -17,8 +17,8 @@ impl Recording {
         if !self.read_entry(entry, &mut payload)? {
             return Ok(None);
         }
-        let known = self.known();
-        let state = keyframe::decode_figures(&payload, known.stacks, known.tags);
+        let believed = self.known().with_lost();
+        let state = keyframe::decode_figures(&payload, believed.stacks, believed.tags);
         if state.is_none() {
             self.note_damage(entry, "a keyframe is malformed");
         }

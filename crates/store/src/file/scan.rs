@@ -35,6 +35,10 @@ pub struct Scan {
     pub damage: Vec<Damage>,
     /// True when the last block says that the file is complete.
     pub complete: bool,
+    /// The number of the next block, if nothing is missing.
+    next_sequence: u32,
+    /// Damage known when the block before was read: what is missing after that is accounted for.
+    damage_before: usize,
 }
 
 /// Reads the whole file block by block, verifying every checksum; after damage, goes on at the next block header.
@@ -63,17 +67,26 @@ pub fn scan(bytes: &Bytes) -> io::Result<Scan> {
         found.take(offset, &parsed, &payload);
         offset = end;
     }
-    found.note_gaps();
     Ok(found)
 }
 
 impl Scan {
+    /// Blocks may also be missing without a trace but their numbers.
+    fn note_gap(&mut self, offset: u64, sequence: u32) {
+        if sequence != self.next_sequence && self.damage.len() == self.damage_before {
+            self.damage.push(Damage { offset, length: 0, what: "blocks are missing before this one" });
+        }
+        self.next_sequence = sequence.wrapping_add(1);
+        self.damage_before = self.damage.len();
+    }
+
     fn take(&mut self, offset: u64, header: &BlockHeader, payload: &[u8]) {
         let length = header.payload_length;
         let size = BLOCK_HEADER as u64 + u64::from(length);
         if crc32fast::hash(payload) != header.payload_crc {
             return self.damage.push(Damage { offset, length: size, what: "a block's checksum is wrong" });
         }
+        self.note_gap(offset, header.sequence);
         let mut input = Input::new(payload);
         let content = match header.kind {
             Some(BlockKind::Source) => Some(Content::Source),
@@ -90,21 +103,6 @@ impl Scan {
         match content {
             Some(content) => self.entries.push(Entry { offset, length, sequence: header.sequence, content }),
             None => self.damage.push(Damage { offset, length: size, what: "a block is malformed" }),
-        }
-    }
-
-    /// Blocks may also be missing without a trace but their numbers.
-    fn note_gaps(&mut self) {
-        if !self.damage.is_empty() {
-            return;
-        }
-        let mut expected = 0;
-        for entry in &self.entries {
-            if entry.sequence != expected {
-                let what = "blocks are missing before this one";
-                self.damage.push(Damage { offset: entry.offset, length: 0, what });
-            }
-            expected = entry.sequence.wrapping_add(1);
         }
     }
 }

@@ -207,16 +207,20 @@ impl<S: Sink> Writer<S> {
         for event in events {
             self.ledger.record(event, &mut self.encoder);
             self.encoder.see_live_bytes(self.ledger.accounts().totals().figures.live_bytes());
-            if self.encoder.steps() + MOST_STEPS_PER_EVENT > MOST_STEPS {
-                self.seal(catalog)?;
-            }
+            self.seal_if_full(catalog)?;
         }
         Ok(())
     }
 
     /// Counts oddities that only the source knows of.
-    pub fn note(&mut self, anomaly: Anomaly, count: u64) {
+    pub fn note(&mut self, anomaly: Anomaly, count: u64, catalog: &Catalog) -> io::Result<()> {
+        self.fail_again()?;
         self.ledger.note(anomaly, count, &mut self.encoder);
+        self.seal_if_full(catalog)
+    }
+
+    fn seal_if_full(&mut self, catalog: &Catalog) -> io::Result<()> {
+        if self.encoder.steps() + MOST_STEPS_PER_EVENT > MOST_STEPS { self.seal(catalog) } else { Ok(()) }
     }
 
     /// Writes what was appended, so that a reader sees it even if this process dies.

@@ -135,10 +135,11 @@ impl EventLog {
         let mut log = Self::default();
         // Time goes on where the recording ends.
         log.epoch = log.epoch.wrapping_sub(recording.source().duration.0);
-        *log.catalog.write().unwrap_or_else(PoisonError::into_inner) = Catalog::clone(recording.catalog());
         let source = recording.source().clone();
         let end = recording.snapshot(&When::End)?;
+        let catalog = recording.catalog_to_go_on().map_err(in_file)?;
         let writer = Writer::resume(copy, &recording, end.accounts).map_err(LogError::Spill)?;
+        *log.catalog.write().unwrap_or_else(PoisonError::into_inner) = catalog;
         lock(&log.base).spill = Some(Spill { writer });
         Ok((log, source))
     }
@@ -460,7 +461,8 @@ impl EventLog {
             }
         }
         if late > 0 {
-            writer.note(Anomaly::OutOfOrder, late);
+            let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner);
+            writer.note(Anomaly::OutOfOrder, late, &catalog)?;
         }
         Ok(())
     }
@@ -496,10 +498,10 @@ impl EventLog {
         drop(base);
         self.write(Merge::new(readers), &mut writer)?;
         let dropped = self.dropped.load(Ordering::Relaxed);
-        if dropped > 0 {
-            writer.note(Anomaly::DroppedEvent, dropped);
-        }
         let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner);
+        if dropped > 0 {
+            writer.note(Anomaly::DroppedEvent, dropped, &catalog)?;
+        }
         writer.finish(&catalog, source)
     }
 
