@@ -449,9 +449,9 @@ class Ledger:
 
     def apply(self, step):
         time, thread, operation, fields = step
+        self.last_time = max(self.last_time, time)
         if operation not in ("evict", "note"):
             self.events += 1
-            self.last_time = max(self.last_time, time)
         if operation == "allocate":
             _, address, size, stack, tag = fields
             account = self.thread(thread)
