@@ -36,6 +36,7 @@ fn ask_everything(recording: &Recording) {
     }
     drop(recording.marks());
     drop(recording.gauges());
+    drop(recording.catalog_to_go_on());
     drop(recording.final_totals().map(|totals| totals.figures.live_blocks()));
     if let Ok(last) = recording.for_each_step(|ledger, step| look_at(ledger.accounts(), step)) {
         assert_lawful(&last, "after every step");

@@ -18,14 +18,19 @@ struct LimitedHeap;
 // SAFETY: memory comes from and goes back to `System`, under the same layouts; refusing with null is allowed.
 unsafe impl GlobalAlloc for LimitedHeap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let taken = TAKEN.fetch_add(layout.size(), Relaxed).saturating_add(layout.size());
-        // A panic is a finding already, and must be able to say so.
-        if taken > LIMIT.load(Relaxed) && !std::thread::panicking() {
-            LIMIT.store(usize::MAX, Relaxed);
+        if !admit(layout.size()) {
             return std::ptr::null_mut();
         }
         // SAFETY: the caller keeps `alloc`'s contract, which is the same.
         unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if !admit(layout.size()) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the caller keeps `alloc_zeroed`'s contract, which is the same.
+        unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
@@ -33,6 +38,17 @@ unsafe impl GlobalAlloc for LimitedHeap {
         // SAFETY: `block` came from `System.alloc` with this layout.
         unsafe { System.dealloc(block, layout) }
     }
+}
+
+/// Counts `size` as taken; false if that is too much.
+fn admit(size: usize) -> bool {
+    let taken = TAKEN.fetch_add(size, Relaxed).saturating_add(size);
+    // A panic is a finding already, and must be able to say so.
+    let admitted = taken <= LIMIT.load(Relaxed) || std::thread::panicking();
+    if !admitted {
+        LIMIT.store(usize::MAX, Relaxed);
+    }
+    admitted
 }
 
 #[global_allocator]

@@ -12,7 +12,6 @@ use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::PoisonError;
 
 /// Events beyond this many bytes wait in a temporary file.
 const MEMORY_LIMIT: u64 = 256 << 20;
@@ -91,8 +90,7 @@ pub fn load(input: impl Read, path: &Path, size: Option<u64>, strict: bool) -> R
 
 /// The catalog is locked only while a line is read: recording an event may need it.
 fn next_line<R: BufRead>(reader: &mut Reader<R>, log: &EventLog) -> Option<Result<Line, ReadError>> {
-    let mut catalog = log.catalog().write().unwrap_or_else(PoisonError::into_inner);
-    reader.next(&mut catalog)
+    log.change_catalog(|catalog| reader.next(catalog))
 }
 
 impl Loaded {

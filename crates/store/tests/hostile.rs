@@ -2,6 +2,7 @@
 
 use highwater_model::{Catalog, Event, EventKind, FrameText, Nanos, Placement, Source, StackId, ThreadId, When, laws};
 use highwater_store::{Recording, Spacing, Writer};
+use std::fs::{self, File};
 
 const CATALOG: u8 = 2;
 const EVENTS: u8 = 3;
@@ -143,6 +144,56 @@ fn a_few_compressed_bytes_are_not_many_threads() {
     ask(&recording);
     let threads = recording.snapshot(&When::End).unwrap().accounts.threads().len();
     assert!(threads <= 3 * file.len(), "{threads}");
+}
+
+#[test]
+fn a_long_name_is_not_repeated_beyond_all_measure() {
+    let long = [varints(&[30_000]), vec![b'x'; 30_000]].concat();
+    let mut catalog = [varints(&[1, 1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]), compressed(0, &long)].concat();
+    catalog.resize(1000, 0);
+    const MARKS: usize = 4000;
+    let count = MARKS as u64;
+    let columns = [(0, [4; MARKS]), (1, [0; MARKS]), (8, [1 << 2; MARKS])].map(|(id, raw)| (id, raw.to_vec()));
+    let events = [varints(&[0, count, count, 0, 0, 0, 0, 0, 0, count, 0, 0]), plain(&columns)].concat();
+    let file = file(&[(CATALOG, catalog), (EVENTS, events)]);
+    let recording = Recording::from_bytes(file.clone()).unwrap();
+    let marks = recording.marks().unwrap();
+    assert_eq!((marks.len(), marks[0].name.len(), recording.damage()), (MARKS, 30_000, vec![]));
+    let bytes: usize = marks.iter().map(|mark| mark.name.len()).sum();
+    assert!(bytes <= 130 * file.len(), "{bytes}");
+}
+
+#[test]
+fn handles_that_the_file_has_no_room_for_were_not_lost() {
+    let far = [vec![3], (1u64 << 17).to_le_bytes().to_vec()].concat();
+    let stack_and_tag = [(0, vec![1 << 3 | 1 << 5]), (4, [vec![0], far.clone()].concat()), (5, far.clone())];
+    let usual = [(1, vec![0]), (2, vec![0]), (3, vec![10 << 2]), (6, vec![0])];
+    let allocation = varints(&[0, 1, 1, 0, 0, 0, 10, 1, 10, 0, 0, 1, 7]);
+    let allocation = [allocation, plain(&[&stack_and_tag[..], &usual].concat())].concat();
+    let mark = varints(&[1, 1, 1, 1, 0, 0, 10, 1, 10, 1, 0, 0]);
+    let mark = [mark, plain(&[(0, vec![4]), (1, vec![0]), (8, far)])].concat();
+    let file = file(&[(EVENTS, allocation), (EVENTS, mark)]);
+    let recording = Recording::from_bytes(file.clone()).unwrap();
+    ask(&recording);
+    let end = recording.snapshot(&When::End).unwrap().accounts;
+    assert_eq!((end.events(), end.totals().figures.live_bytes()), (2, 10));
+    assert!(end.sites().len() + end.tags().len() <= 4 * file.len());
+    assert!(entries(&recording.catalog_to_go_on().unwrap()) <= 6 * file.len());
+}
+
+#[test]
+fn a_recording_whose_last_keyframe_is_ahead_of_it_can_be_gone_on_with() {
+    let keyframe = [varints(&[1000, 0, 1]), keyframe([0; 9], &[0])].concat();
+    let file = file(&[(KEYFRAME, keyframe)]);
+    let recording = Recording::from_bytes(file).unwrap();
+    let end = recording.snapshot(&When::End).unwrap().accounts;
+    let path = std::env::temp_dir().join(format!("highwater-hostile-{}.hw", std::process::id()));
+    let mut writer = Writer::resume(File::create(&path).unwrap(), &recording, end).unwrap();
+    fs::remove_file(&path).unwrap();
+    let kind = EventKind::Allocate(Placement { address: 16, size: 10, ..Placement::default() });
+    writer.append(&[Event { time: Nanos(5), thread: ThreadId(1), kind }], &Catalog::default()).unwrap();
+    writer.flush(&Catalog::default()).unwrap();
+    assert_eq!(writer.ledger().accounts().events(), 1);
 }
 
 #[test]

@@ -477,7 +477,7 @@ fn an_event_log_of_many_threads_is_read_with_and_without_a_spill() {
     for (name, limit) in [("log", u64::MAX), ("spilled_log", 1 << 16)] {
         let log = EventLog::with_limit(limit);
         let (catalog, events) = history(&SMALL);
-        *log.catalog().write().unwrap() = catalog;
+        log.change_catalog(|changed| *changed = catalog);
         std::thread::scope(|scope| {
             for part in events.chunks(1000) {
                 scope.spawn(|| part.iter().for_each(|&event| log.record_now(event)));

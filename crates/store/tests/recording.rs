@@ -494,7 +494,7 @@ fn a_lost_catalog_leaves_its_stacks_unknown_and_gives_their_numbers_to_no_other(
     assert_eq!(recording.check(&mut |_| {}).unwrap().violations, Vec::<String>::new());
     let (log, _) = EventLog::open(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
-    let gamma = log.catalog().write().unwrap().intern_stack(&frame("gamma"));
+    let gamma = log.change_catalog(|catalog| catalog.intern_stack(&frame("gamma")));
     log.record(event(48, gamma));
     let end = log.snapshot(&source());
     let function_at = |address| {

@@ -34,7 +34,7 @@ fn main() -> io::Result<()> {
     let mut long = Scene::new();
     long.many_allocations(400);
 
-    for target in ["recording", "recording_resealed"] {
+    for target in ["recording", "recording_resealed", "recording_resumed"] {
         seed(target, "nothing", &Scene::new().written(1, 1)?)?;
         seed(target, "small-blocks", &small_blocks)?;
         seed(target, "cut", &cut)?;
@@ -130,7 +130,7 @@ impl Scene {
             writer.append(part, &self.catalog)?;
             writer.flush(&self.catalog)?;
         }
-        writer.note(Anomaly::TruncatedStack, 2);
+        writer.note(Anomaly::TruncatedStack, 2, &self.catalog)?;
         Ok(writer.finish(&self.catalog, &source)?.1)
     }
 }

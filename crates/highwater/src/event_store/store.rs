@@ -9,7 +9,7 @@ use highwater_model::{
 use highwater_store::{EventLog, LogError, Written};
 use std::panic::Location;
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLockReadGuard};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A store that several threads share.
@@ -57,6 +57,11 @@ impl EventStore {
     // Where an event is made and recorded in one place, as is usual, nothing remains of the names it does not have.
     #[inline(always)]
     pub fn record(&self, event: MemoryEvent) {
+        let is_named = event.var_name.is_some() || event.type_name.is_some();
+        if is_named && EventLog::is_quiet() {
+            // Its names cannot be looked up now; see `EventLog::is_quiet`.
+            return self.log.drop_event();
+        }
         let raw = Event {
             time: Nanos(event.timestamp.unwrap_or(0)),
             thread: ThreadId(event.thread_id),
@@ -89,7 +94,7 @@ impl EventStore {
         let mut tag = TagId::NONE;
         if event.var_name.is_some() || event.type_name.is_some() {
             let (variable, type_name) = (event.var_name.as_ref(), event.type_name.as_ref());
-            tag = tags::intern(self.log.id(), self.log.catalog(), variable, type_name);
+            tag = tags::intern(&self.log, variable, type_name);
         }
         let stack = event.stack.unwrap_or(StackId::UNKNOWN);
         Placement { address: event.ptr as u64, size: event.size as u64, stack, tag }
@@ -97,12 +102,12 @@ impl EventStore {
 
     fn intern_name(&self, event: &MemoryEvent) -> StringId {
         let name = event.var_name.as_deref().unwrap_or_default();
-        self.log.catalog().write().unwrap_or_else(PoisonError::into_inner).strings.intern(name)
+        self.log.change_catalog(|catalog| catalog.strings.intern(name))
     }
 
     /// A handle for a call stack, innermost frame first, to be given to [`MemoryEvent::with_stack`].
     pub fn intern_stack(&self, innermost_first: &[FrameText<'_>]) -> StackId {
-        self.log.catalog().write().unwrap_or_else(PoisonError::into_inner).intern_stack(innermost_first)
+        self.log.change_catalog(|catalog| catalog.intern_stack(innermost_first))
     }
 
     /// A handle for the place in the source that calls this.
@@ -114,20 +119,14 @@ impl EventStore {
 
     /// Names a thread.
     pub fn name_thread(&self, thread_id: u64, name: &str) {
-        let mut catalog = self.log.catalog().write().unwrap_or_else(PoisonError::into_inner);
-        catalog.name_thread(ThreadId(thread_id), name);
+        self.log.change_catalog(|catalog| catalog.name_thread(ThreadId(thread_id), name));
     }
 
     /// Everything recorded until now, in the order of time.
     pub fn snapshot(&self) -> Result<Vec<MemoryEvent>, LogError> {
         let mut raw = Vec::new();
         self.log.for_each(|event| raw.push(*event))?;
-        let catalog = self.catalog();
-        Ok(raw.iter().map(|event| event_of(&catalog, event)).collect())
-    }
-
-    pub(crate) fn catalog(&self) -> RwLockReadGuard<'_, Catalog> {
-        self.log.catalog().read().unwrap_or_else(PoisonError::into_inner)
+        Ok(self.log.read_catalog(|catalog| raw.iter().map(|event| event_of(catalog, event)).collect()))
     }
 
     /// How many events are recorded.

@@ -1,10 +1,10 @@
 //! Interning names on the way into the store.
 
 use crate::name::Name;
-use highwater_model::{Catalog, Tag, TagId};
+use highwater_model::{Tag, TagId};
+use highwater_store::EventLog;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
-use std::sync::{PoisonError, RwLock};
 
 /// Where a literal lies: two literals at one place are one text.
 type Place = (usize, usize);
@@ -25,20 +25,20 @@ fn place(name: Option<&Name>) -> Option<Place> {
     }
 }
 
-/// The tag of a variable and type name in the catalog of store number `store`.
-pub fn intern(store: u64, catalog: &RwLock<Catalog>, variable: Option<&Name>, type_name: Option<&Name>) -> TagId {
+/// The tag of a variable and type name in the catalog of a log.
+pub fn intern(log: &EventLog, variable: Option<&Name>, type_name: Option<&Name>) -> TagId {
     if variable.is_none() && type_name.is_none() {
         return TagId::NONE;
     }
     let key = match (place(variable), place(type_name)) {
-        (Some(variable), Some(type_name)) => Some((store, variable, type_name)),
+        (Some(variable), Some(type_name)) => Some((log.id(), variable, type_name)),
         _ => None,
     };
     let known = |key| KNOWN.try_with(|known| known.try_borrow().ok()?.get(&key).copied()).ok().flatten();
     if let Some(tag) = key.and_then(known) {
         return tag;
     }
-    let tag = intern_text(catalog, variable, type_name);
+    let tag = intern_text(log, variable, type_name);
     if let Some(key) = key {
         // No cache where the thread is ending, or recording from inside its own allocation here.
         let _ = KNOWN.try_with(|known| {
@@ -53,9 +53,10 @@ pub fn intern(store: u64, catalog: &RwLock<Catalog>, variable: Option<&Name>, ty
     tag
 }
 
-fn intern_text(catalog: &RwLock<Catalog>, variable: Option<&Name>, type_name: Option<&Name>) -> TagId {
-    let mut catalog = catalog.write().unwrap_or_else(PoisonError::into_inner);
-    let mut text = |name: Option<&Name>| catalog.strings.intern(name.map_or("", |name| name));
-    let tag = Tag { variable: text(variable), type_name: text(type_name) };
-    catalog.intern_tag(tag)
+fn intern_text(log: &EventLog, variable: Option<&Name>, type_name: Option<&Name>) -> TagId {
+    log.change_catalog(|catalog| {
+        let mut text = |name: Option<&Name>| catalog.strings.intern(name.map_or("", |name| name));
+        let tag = Tag { variable: text(variable), type_name: text(type_name) };
+        catalog.intern_tag(tag)
+    })
 }

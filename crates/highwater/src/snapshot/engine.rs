@@ -98,7 +98,7 @@ impl SnapshotEngine {
 
     /// A snapshot of the first [mark](MemoryEvent::mark) of this name; `None` if there is none.
     pub fn snapshot_at_mark(&self, name: &str) -> Option<MemorySnapshot> {
-        let name = self.store.catalog().strings.find(name)?;
+        let name = self.store.log.read_catalog(|catalog| catalog.strings.find(name))?;
         let mut events = 0u64;
         let mut found = None;
         let seen = self.store.log.for_each(|event| {

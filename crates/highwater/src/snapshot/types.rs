@@ -152,9 +152,10 @@ impl MemorySnapshot {
         let mut snapshot = Self { ledger, cursor, ..Self::default() };
         let accounts = snapshot.ledger.accounts();
         let live = accounts.totals().figures.live_blocks() as usize;
-        let catalog = store.catalog();
         let mut active = HashMap::with_capacity(live);
-        active.extend(accounts.blocks().map(|block| active_allocation(block, accounts, &catalog)));
+        store.log.read_catalog(|catalog| {
+            active.extend(accounts.blocks().map(|block| active_allocation(block, accounts, catalog)));
+        });
         snapshot.active_allocations = active;
         snapshot.refresh_figures();
         snapshot
@@ -187,16 +188,17 @@ impl MemorySnapshot {
 
     /// Brings the blocks at these addresses up to date with the ledger.
     pub(super) fn refresh_blocks(&mut self, addresses: &[u64], store: &EventStore) {
-        let catalog = store.catalog();
-        for &address in addresses {
-            match self.ledger.find(address) {
-                Some(block) => {
-                    let (ptr, active) = active_allocation(block, self.ledger.accounts(), &catalog);
-                    self.active_allocations.insert(ptr, active);
+        store.log.read_catalog(|catalog| {
+            for &address in addresses {
+                match self.ledger.find(address) {
+                    Some(block) => {
+                        let (ptr, active) = active_allocation(block, self.ledger.accounts(), catalog);
+                        self.active_allocations.insert(ptr, active);
+                    }
+                    None => drop(self.active_allocations.remove(&(address as usize))),
                 }
-                None => drop(self.active_allocations.remove(&(address as usize))),
             }
-        }
+        });
     }
 
     /// How many blocks are live.

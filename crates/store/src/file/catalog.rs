@@ -26,7 +26,7 @@ const LONGEST_COLUMN: u64 = 1 << 26;
 const MOST_ENTRIES: usize = 1 << 16;
 /// Entries of all tables for each byte of the file, at the most: bounds what a small file can make a reader keep. Where
 /// a block's columns are shorter, the writer adds zeros.
-const MOST_ENTRIES_PER_BYTE: u64 = 2;
+pub const MOST_ENTRIES_PER_BYTE: u64 = 2;
 
 /// How much of a catalog is written already: entries per table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

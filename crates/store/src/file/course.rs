@@ -3,23 +3,27 @@
 use super::errors::RecordingError;
 use super::events::{EventsDecoder, EventsSummary};
 use super::recording::Recording;
-use highwater_model::{Accounts, GaugeReading, NamedInstant, Nanos, Op, Step, Timeline, TimelinePoint};
+use highwater_model::{
+    Accounts, GaugeReading, NamedInstant, Nanos, Op, Step, StringId, StringTable, Timeline, TimelinePoint,
+};
 use std::io;
 
 /// Recordings with at most so many events are replayed for their timeline; longer ones have blocks enough to read it off
 /// their summaries.
 const MOST_REPLAYED: u64 = 1 << 24;
+/// Bytes of all names given out for each byte of the file, at the most: one long name that a small file repeats often
+/// would fill any memory.
+const MOST_NAME_BYTES_PER_BYTE: u64 = 128;
 
 impl Recording {
     /// The marks, in order.
     pub fn marks(&self) -> Result<Vec<NamedInstant>, RecordingError> {
-        let mut marks = Vec::new();
+        let (mut marks, mut names) = (Vec::new(), self.names());
         self.visit_blocks(
             |summary| summary.marks > 0,
             |event, step| {
                 if let Op::Mark { name } = step.op {
-                    let name = self.catalog().strings.get(name).to_owned();
-                    marks.push(NamedInstant { time: step.time, event, name });
+                    marks.push(NamedInstant { time: step.time, event, name: names.give(name) });
                 }
             },
         )?;
@@ -28,17 +32,21 @@ impl Recording {
 
     /// The gauges, in order.
     pub fn gauges(&self) -> Result<Vec<GaugeReading>, RecordingError> {
-        let mut gauges = Vec::new();
+        let (mut gauges, mut names) = (Vec::new(), self.names());
         self.visit_blocks(
             |summary| summary.gauges > 0,
             |_, step| {
                 if let Op::Gauge { name, value } = step.op {
-                    let name = self.catalog().strings.get(name).to_owned();
-                    gauges.push(GaugeReading { time: step.time, name, value });
+                    gauges.push(GaugeReading { time: step.time, name: names.give(name), value });
                 }
             },
         )?;
         Ok(gauges)
+    }
+
+    fn names(&self) -> Names<'_> {
+        let bytes_left = self.stats().file_bytes.saturating_mul(MOST_NAME_BYTES_PER_BYTE);
+        Names { strings: &self.catalog().strings, bytes_left }
     }
 
     /// Shows the steps of the blocks that `wanted` picks, with the number of events that had happened, theirs included.
@@ -53,7 +61,7 @@ impl Recording {
             if !self.read_entry(entry, &mut payload)? {
                 continue;
             }
-            let Some(steps) = decoder.open(&payload, self.known()) else { continue };
+            let Some(steps) = decoder.open(&payload, self.known(), self.believed()) else { continue };
             let mut event = summary.first_event;
             for step in steps {
                 event += u64::from(step.op.is_event());
@@ -79,6 +87,25 @@ impl Recording {
             }
         }
         Ok(Timeline { points: stretches.finish(), marks: self.marks()?, gauges: self.gauges()? })
+    }
+}
+
+/// Gives out copies of names as long as they are in proportion to the file.
+struct Names<'a> {
+    strings: &'a StringTable,
+    bytes_left: u64,
+}
+
+impl Names<'_> {
+    fn give(&mut self, name: StringId) -> String {
+        let text = self.strings.get(name);
+        match self.bytes_left.checked_sub(text.len() as u64) {
+            Some(left) => {
+                self.bytes_left = left;
+                text.to_owned()
+            }
+            None => "[too long]".to_owned(),
+        }
     }
 }
 

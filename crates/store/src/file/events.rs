@@ -14,6 +14,7 @@
 //! A block can be read without any other: it has its own start time, numbers and list of threads. Only what a block number stands
 //! for, once it was allocated in an earlier block, is the ledger's to know.
 
+use super::catalog::MOST_ENTRIES_PER_BYTE;
 use super::column::{ColumnPacker, ColumnUnpacker};
 use super::keyframe::MOST_COUNTED;
 use super::packed::{Buffer, LONGEST, Numbers};
@@ -434,13 +435,11 @@ pub struct Handles {
 const MOST_LOST: u32 = 1 << 18;
 
 impl Handles {
-    /// The handles that are believed where these are known.
-    pub fn with_lost(self) -> Self {
-        Self {
-            stacks: self.stacks.saturating_add(MOST_LOST),
-            tags: self.tags.saturating_add(MOST_LOST),
-            strings: self.strings.saturating_add(MOST_LOST),
-        }
+    /// The handles that are believed where these are known: a file must have had room for what it lost.
+    pub fn with_lost(self, file_bytes: u64) -> Self {
+        let room = u32::try_from(file_bytes.saturating_mul(MOST_ENTRIES_PER_BYTE)).unwrap_or(u32::MAX);
+        let with_lost = |known: u32| known.saturating_add(MOST_LOST).min(room).max(known);
+        Self { stacks: with_lost(self.stacks), tags: with_lost(self.tags), strings: with_lost(self.strings) }
     }
 
     /// Takes note of the handles in an operation.
@@ -479,7 +478,7 @@ impl EventsDecoder {
     }
 
     /// Begins reading a payload; `None` if it is malformed.
-    pub fn open(&mut self, payload: &[u8], known: Handles) -> Option<Steps<'_>> {
+    pub fn open(&mut self, payload: &[u8], known: Handles, believed: Handles) -> Option<Steps<'_>> {
         let mut input = Input::new(payload);
         let summary = EventsSummary::read(&mut input)?;
         if summary.steps > (payload.len() as u64).saturating_add(1) * MOST_STEPS_PER_BYTE {
@@ -502,6 +501,7 @@ impl EventsDecoder {
         Some(Steps {
             summary,
             known,
+            believed,
             next_alloc: summary.first_alloc,
             time: summary.first_time.0,
             thread: usize::MAX,
@@ -532,6 +532,7 @@ pub struct Steps<'a> {
     /// How often a stack or tag is named that the catalog does not have.
     pub unknown_handles: u64,
     known: Handles,
+    believed: Handles,
     next_alloc: u64,
     time: u64,
     thread: usize,
@@ -577,12 +578,17 @@ impl Steps<'_> {
             }
             op::REALLOCATE => self.reallocate(code)?,
             op::UNMATCHED_FREE => Op::UnmatchedFree { address: self.rest.next()? },
-            op::MARK => Op::Mark { name: StringId(self.rest.next32()?) },
-            op::GAUGE => Op::Gauge { name: StringId(self.rest.next32()?), value: self.rest.next()? },
+            op::MARK => Op::Mark { name: self.name()? },
+            op::GAUGE => Op::Gauge { name: self.name()?, value: self.rest.next()? },
             op::EVICT => Op::Evict { id: self.id()? },
             _ => Op::Note { anomaly: Anomaly::from_number(self.rest.next()?)?, count: self.rest.next()? },
         };
         Some(Step { time: Nanos(self.time), thread: self.thread_id, op })
+    }
+
+    fn name(&mut self) -> Option<StringId> {
+        let name = StringId(self.rest.next32()?);
+        Some(if name.0 < self.believed.strings { name } else { StringId::EMPTY })
     }
 
     #[inline]
@@ -611,7 +617,7 @@ impl Steps<'_> {
             *expected = self.sizes.next()?;
         }
         let size = *expected;
-        let believed = self.known.with_lost();
+        let believed = self.believed;
         let mut believe = |handle, known, believed| {
             self.unknown_handles += u64::from(handle >= known);
             if handle < believed { handle } else { 0 }

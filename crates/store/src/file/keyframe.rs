@@ -252,6 +252,7 @@ pub fn decode_live(payload: &[u8], state: &mut AccountsState) -> Option<()> {
             tag: TagId(u32::try_from(next(live_column::TAGS)?).ok()?),
         };
         let sound = number < state.next_id
+            && block.time <= state.last_time
             && state.blocks.last().is_none_or(|last| last.id < block.id)
             && (block.thread as usize) < state.threads.len()
             && (block.stack.0 as usize) < state.sites.len()

@@ -285,6 +285,11 @@ impl Recording {
         }
     }
 
+    /// The handles that are believed, though the catalog may have lost them.
+    pub(super) fn believed(&self) -> Handles {
+        self.known().with_lost(self.bytes.length())
+    }
+
     /// The catalog, with room for what events refer to although it was lost: for going on with the recording.
     pub fn catalog_to_go_on(&self) -> io::Result<Catalog> {
         let mut catalog = Catalog::clone(&self.catalog);

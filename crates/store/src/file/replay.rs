@@ -17,7 +17,7 @@ impl Recording {
         if !self.read_entry(entry, &mut payload)? {
             return Ok(None);
         }
-        let believed = self.known().with_lost();
+        let believed = self.believed();
         let state = keyframe::decode_figures(&payload, believed.stacks, believed.tags);
         if state.is_none() {
             self.note_damage(entry, "a keyframe is malformed");
@@ -97,7 +97,7 @@ impl Recording {
         if !self.read_entry(entry, payload)? {
             return Ok(ControlFlow::Continue(()));
         }
-        let Some(mut steps) = decoder.open(payload, self.known()) else {
+        let Some(mut steps) = decoder.open(payload, self.known(), self.believed()) else {
             self.note_damage(entry, "a block of events is malformed");
             return Ok(ControlFlow::Continue(()));
         };

@@ -113,6 +113,8 @@ impl Writer<File> {
     /// Goes on with a file that holds a copy of `recording`, at whose end `accounts` are.
     pub fn resume(mut file: File, recording: &Recording, accounts: Accounts) -> io::Result<Self> {
         let entries = recording.entries().to_vec();
+        // Of a damaged recording the last keyframe may be ahead of what could be read.
+        let keyframe_events = recording.keyframes().next_back().map_or(0, |(_, keyframe)| keyframe.events);
         let length = entries.iter().map(Entry::end).max().unwrap_or(0).max(FILE_HEADER as u64);
         file.set_len(length)?;
         file.write_all_at(&frame::file_header(), 0)?;
@@ -124,7 +126,7 @@ impl Writer<File> {
             length,
             sequence: entries.last().map_or(0, |entry| entry.sequence.wrapping_add(1)),
             catalog_written: CatalogExtent::of(recording.catalog()),
-            keyframe_events: recording.keyframes().next_back().map_or(0, |(_, keyframe)| keyframe.events),
+            keyframe_events: keyframe_events.min(accounts.events()),
             ledger: AddressLedger::from_accounts(accounts),
             packer: ColumnPacker::new()?,
             entries,

@@ -1,12 +1,14 @@
 //! The log itself: shards, cuts, spilling, saving.
 
 use super::merge::Merge;
+use super::quiet::{Access, Shards, is_quiet, quietly, with_shards};
 use super::shard::{Position, Shard, ShardReader, ShardState};
 use crate::file::{OpenError, Recording, RecordingError, Sink, Writer, Written};
 use highwater_model::{
-    AddressLedger, Anomaly, Catalog, Event, EventKind, Nanos, NumberLedger, Op, Placement, Snapshot, Source, Step, When,
+    Accounts, AddressLedger, Anomaly, Catalog, Event, EventKind, Nanos, NumberLedger, Op, Placement, Snapshot, Source,
+    Step, When,
 };
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -50,11 +52,18 @@ impl From<RecordingError> for LogError {
 }
 
 /// How far a reader of a log has got.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Cursor {
     positions: Vec<Position>,
     /// How often the log had been cleared or spilled.
     generation: u64,
+}
+
+impl Default for Cursor {
+    /// Nowhere: no log can be [updated](EventLog::update) from here.
+    fn default() -> Self {
+        Self { positions: Vec::new(), generation: u64::MAX }
+    }
 }
 
 /// An in-memory log of events that any number of threads write and read; see the module's text.
@@ -100,11 +109,6 @@ impl Default for EventLog {
     }
 }
 
-thread_local! {
-    /// This thread's shards, one for each log it wrote to; the latest first.
-    static SHARDS: RefCell<Vec<(u64, Arc<Shard>)>> = const { RefCell::new(Vec::new()) };
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -139,7 +143,7 @@ impl EventLog {
         let end = recording.snapshot(&When::End)?;
         let catalog = recording.catalog_to_go_on().map_err(in_file)?;
         let writer = Writer::resume(copy, &recording, end.accounts).map_err(LogError::Spill)?;
-        *log.catalog.write().unwrap_or_else(PoisonError::into_inner) = catalog;
+        log.change_catalog(|changed| *changed = catalog);
         lock(&log.base).spill = Some(Spill { writer });
         Ok((log, source))
     }
@@ -147,11 +151,6 @@ impl EventLog {
     /// A number that no other log of this process has.
     pub fn id(&self) -> u64 {
         self.id
-    }
-
-    /// The names and stacks that the events' handles stand for.
-    pub fn catalog(&self) -> &RwLock<Catalog> {
-        &self.catalog
     }
 
     /// Records an event with the time it carries.
@@ -193,27 +192,29 @@ impl EventLog {
             return;
         }
         let mut push = Some(push);
-        let grown = SHARDS.try_with(|shards| {
-            // Busy when recording allocates and the allocator records: that event is not the program's.
-            let mut shards = shards.try_borrow_mut().ok()?;
+        let grown = with_shards(|shards| {
             let shard = match shards.first() {
                 Some((id, shard)) if *id == self.id => shard,
-                _ => self.enter(&mut shards),
+                _ => self.enter(shards),
             };
-            push.take().map(|push| push(shard))
+            push.take().is_some_and(|push| push(shard))
         });
-        // Where the thread is ending and its shards are gone, any free one will do.
-        let grown = grown.unwrap_or_else(|_| push.take().map(|push| push(&self.free_shard())));
         match grown {
-            Some(false) => {}
-            Some(true) => self.spill_over_limit(),
-            None => drop(self.dropped.fetch_add(1, Ordering::Relaxed)),
+            Access::Done(false) => {}
+            Access::Done(true) => self.spill_over_limit(),
+            Access::Quiet => drop(self.dropped.fetch_add(1, Ordering::Relaxed)),
+            // The thread's own shard is gone; any free one will do.
+            Access::Ending => {
+                if quietly(|| push.take().is_some_and(|push| push(&self.free_shard()))) {
+                    self.spill_over_limit();
+                }
+            }
         }
     }
 
     /// Makes this log's shard the first of the thread's.
     #[cold]
-    fn enter<'a>(&self, shards: &'a mut Vec<(u64, Arc<Shard>)>) -> &'a Arc<Shard> {
+    fn enter<'a>(&self, shards: &'a mut Shards) -> &'a Arc<Shard> {
         match shards.iter().position(|(id, _)| *id == self.id) {
             Some(at) => shards.swap(0, at),
             None => {
@@ -238,22 +239,46 @@ impl EventLog {
 
     #[cold]
     fn spill_over_limit(&self) {
-        if self.memory_bytes() > self.limit
-            && let Err(error) = self.spill()
-        {
-            lock(&self.base).failure = Some(error.to_string());
-            self.full.store(true, Ordering::Relaxed);
+        if self.memory_bytes() > self.limit {
+            quietly(|| {
+                if let Err(error) = self.spill() {
+                    lock(&self.base).failure = Some(error.to_string());
+                    self.full.store(true, Ordering::Relaxed);
+                }
+            });
         }
+    }
+
+    /// True while this thread is at work on a log: what it records now is dropped and counted.
+    pub fn is_quiet() -> bool {
+        is_quiet()
+    }
+
+    /// Reads the catalog; what the allocator records on this thread meanwhile is dropped, since recording may need the catalog.
+    pub fn read_catalog<T>(&self, read: impl FnOnce(&Catalog) -> T) -> T {
+        quietly(|| read(&self.catalog.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Changes the catalog; see [`read_catalog`](Self::read_catalog).
+    pub fn change_catalog<T>(&self, change: impl FnOnce(&mut Catalog) -> T) -> T {
+        quietly(|| change(&mut self.catalog.write().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Counts an event that was not recorded because its thread [is quiet](Self::is_quiet).
+    pub fn drop_event(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Events recorded and kept, since the last [`clear`](Self::clear).
     pub fn len(&self) -> u64 {
-        let base = lock(&self.base);
-        let spilled = base.spill.as_ref().map_or(0, |spill| spill.writer.ledger().accounts().events());
-        let shards = lock(&self.shards);
-        let recorded = |at: usize| base.positions.get(at).map_or(0, Position::events);
-        let held = shards.iter().enumerate().map(|(at, shard)| shard.lock().events() - recorded(at));
-        spilled + held.sum::<u64>()
+        quietly(|| {
+            let base = lock(&self.base);
+            let spilled = base.spill.as_ref().map_or(0, |spill| spill.writer.ledger().accounts().events());
+            let shards = lock(&self.shards);
+            let recorded = |at: usize| base.positions.get(at).map_or(0, Position::events);
+            let held = shards.iter().enumerate().map(|(at, shard)| shard.lock().events() - recorded(at));
+            spilled + held.sum::<u64>()
+        })
     }
 
     /// True when nothing is recorded.
@@ -267,9 +292,9 @@ impl EventLog {
     }
 
     /// Why the log, over its limit, can keep nothing more: writing its temporary file failed. What is recorded since is
-    /// counted as dropped; what was recorded before is still there.
+    /// counted as dropped; [`ledger`](Self::ledger) still knows what was recorded before.
     pub fn failure(&self) -> Option<String> {
-        lock(&self.base).failure.clone()
+        quietly(|| lock(&self.base).failure.clone())
     }
 
     /// Everything recorded behind `from`, at one instant for all threads, and where that instant is.
@@ -286,10 +311,12 @@ impl EventLog {
 
     /// A ledger of everything recorded until now.
     pub fn ledger(&self) -> (AddressLedger, Cursor) {
-        let base = lock(&self.base);
-        let mut ledger = base.spill.as_ref().map_or_else(AddressLedger::default, |spill| spill.writer.ledger().clone());
-        let (readers, cursor) = self.cut(&base, &[]);
-        drop(base);
+        let (mut ledger, readers, cursor) = quietly(|| {
+            let base = lock(&self.base);
+            let spilled = base.spill.as_ref().map(|spill| spill.writer.ledger().clone());
+            let (readers, cursor) = self.cut(&base, &[]);
+            (spilled.unwrap_or_default(), readers, cursor)
+        });
         self.apply(Merge::new(readers), &mut ledger, |_| true);
         (ledger, cursor)
     }
@@ -297,12 +324,11 @@ impl EventLog {
     /// Brings a ledger up to date with what was recorded since its cursor. Returns false, and does nothing, where that cannot
     /// be done by adding: events were cleared or spilled, or some that are new are earlier than what the ledger knows.
     pub fn update(&self, ledger: &mut AddressLedger, cursor: &mut Cursor, mut changed: impl FnMut(&Event)) -> bool {
-        let base = lock(&self.base);
-        if base.generation != cursor.generation {
-            return false;
-        }
-        let (readers, now) = self.cut(&base, &cursor.positions);
-        drop(base);
+        let cut = quietly(|| {
+            let base = lock(&self.base);
+            (base.generation == cursor.generation).then(|| self.cut(&base, &cursor.positions))
+        });
+        let Some((readers, now)) = cut else { return false };
         let merge = Merge::new(readers);
         if merge.first_time().is_some_and(|time| time < ledger.accounts().last_time()) {
             return false;
@@ -333,58 +359,66 @@ impl EventLog {
 
     /// The state after everything that happened up to and including `time`.
     pub fn ledger_at(&self, time: Nanos) -> Result<AddressLedger, LogError> {
-        let mut base = lock(&self.base);
-        let mut ledger = AddressLedger::default();
-        if let Some(spill) = &mut base.spill {
-            ledger = spill.writer.ledger().clone();
-            if ledger.accounts().last_time() > time {
-                let recording = self.spilled_recording(spill)?;
-                let snapshot = recording.snapshot(&When::At(time))?;
-                return Ok(AddressLedger::from_accounts(snapshot.accounts));
-            }
-        }
-        let (readers, _) = self.cut(&base, &[]);
-        drop(base);
-        self.apply(Merge::new(readers), &mut ledger, |event| event.time <= time);
-        Ok(ledger)
+        let is_spilled = |spilled: &AddressLedger| spilled.accounts().last_time() > time;
+        self.past_ledger(
+            is_spilled,
+            |recording| Ok(recording.snapshot(&When::At(time))?.accounts),
+            |event| event.time <= time,
+        )
     }
 
     /// The state after the first `count` events.
     pub fn ledger_after(&self, count: u64) -> Result<AddressLedger, LogError> {
-        let mut base = lock(&self.base);
-        let mut ledger = AddressLedger::default();
-        if let Some(spill) = &mut base.spill {
-            ledger = spill.writer.ledger().clone();
-            if ledger.accounts().events() > count {
-                let recording = self.spilled_recording(spill)?;
-                return Ok(AddressLedger::from_accounts(recording.accounts_at_event(count).map_err(LogError::Spill)?));
-            }
-        }
-        let (readers, _) = self.cut(&base, &[]);
-        drop(base);
-        let mut left = count - ledger.accounts().events();
-        self.apply(Merge::new(readers), &mut ledger, |event| {
-            let wanted = left > 0;
-            left = left.saturating_sub(u64::from(event.kind.is_event()));
+        let spilled_events = Cell::new(0);
+        let is_spilled = |spilled: &AddressLedger| {
+            spilled_events.set(spilled.accounts().events());
+            spilled_events.get() > count
+        };
+        let from_file = |recording: &Recording| recording.accounts_at_event(count).map_err(LogError::Spill);
+        let mut seen = 0;
+        self.past_ledger(is_spilled, from_file, |event| {
+            let wanted = spilled_events.get() + seen < count;
+            seen += u64::from(event.kind.is_event());
             wanted
-        });
+        })
+    }
+
+    /// A state of the past: from the file if `is_spilled` says of the state at its end that it lies there, else from the file's end and
+    /// the events behind it that are `wanted`.
+    fn past_ledger(
+        &self,
+        is_spilled: impl FnOnce(&AddressLedger) -> bool,
+        from_file: impl FnOnce(&Recording) -> Result<Accounts, LogError>,
+        wanted: impl FnMut(&Event) -> bool,
+    ) -> Result<AddressLedger, LogError> {
+        let (spilled, recording, readers) = quietly(|| {
+            let mut base = lock(&self.base);
+            let spilled = base.spill.as_ref().map(|spill| spill.writer.ledger().clone()).unwrap_or_default();
+            let recording = match &mut base.spill {
+                Some(spill) if is_spilled(&spilled) => Some(self.spilled_recording(spill)?),
+                _ => None,
+            };
+            Ok::<_, LogError>((spilled, recording, self.cut(&base, &[]).0))
+        })?;
+        if let Some(recording) = recording {
+            return Ok(AddressLedger::from_accounts(from_file(&recording)?));
+        }
+        let mut ledger = spilled;
+        self.apply(Merge::new(readers), &mut ledger, wanted);
         Ok(ledger)
     }
 
     fn spilled_recording(&self, spill: &mut Spill) -> Result<Recording, LogError> {
-        let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner);
-        spill.writer.recording(&catalog).map_err(LogError::Spill)
+        self.read_catalog(|catalog| spill.writer.recording(catalog)).map_err(LogError::Spill)
     }
 
     /// Shows every event in order, the spilled ones as they were settled.
     pub fn for_each(&self, mut visit: impl FnMut(&Event)) -> Result<(), LogError> {
-        let mut base = lock(&self.base);
-        let recording = match &mut base.spill {
-            Some(spill) => Some(self.spilled_recording(spill)?),
-            None => None,
-        };
-        let (readers, _) = self.cut(&base, &[]);
-        drop(base);
+        let (recording, readers) = quietly(|| {
+            let mut base = lock(&self.base);
+            let recording = base.spill.as_mut().map(|spill| self.spilled_recording(spill)).transpose()?;
+            Ok::<_, LogError>((recording, self.cut(&base, &[]).0))
+        })?;
         if let Some(recording) = recording {
             let shown = recording.for_each_step(|ledger, step| {
                 if let Some(event) = event_of(ledger, step) {
@@ -400,15 +434,18 @@ impl EventLog {
     /// Forgets everything recorded until now, and says how many events that were. What other threads record meanwhile is either
     /// forgotten or kept, never lost in between.
     pub fn clear(&self) -> u64 {
-        let mut base = lock(&self.base);
-        let before: Vec<u64> = base.positions.iter().map(Position::events).collect();
-        let _ = self.take_all(&mut base);
-        let taken = base.positions.iter().map(Position::events).sum::<u64>() - before.iter().sum::<u64>();
-        let spilled = base.spill.take().map_or(0, |spill| spill.writer.ledger().accounts().events());
-        base.failure = None;
-        self.dropped.store(0, Ordering::Relaxed);
-        self.full.store(false, Ordering::Relaxed);
-        taken + spilled
+        quietly(|| {
+            let mut base = lock(&self.base);
+            let recorded = |base: &Base| base.positions.iter().map(Position::events).sum::<u64>();
+            let before = recorded(&base);
+            let _ = self.take_all(&mut base);
+            let taken = recorded(&base) - before;
+            let spilled = base.spill.take().map_or(0, |spill| spill.writer.ledger().accounts().events());
+            base.failure = None;
+            self.dropped.store(0, Ordering::Relaxed);
+            self.full.store(false, Ordering::Relaxed);
+            taken + spilled
+        })
     }
 
     /// Takes everything out of the shards, at one instant.
@@ -439,12 +476,15 @@ impl EventLog {
             let file = unnamed_file()?;
             base.spill = Some(Spill { writer: Writer::new(file, &Source::default())? });
         }
-        let merge = Merge::new(self.take_all(&mut base));
+        let mut merge = Merge::new(self.take_all(&mut base));
         let Some(spill) = &mut base.spill else { return Ok(()) };
-        self.write(merge, &mut spill.writer)
+        let written = self.write(&mut merge, &mut spill.writer);
+        // What could not be written is in no shard any more.
+        self.dropped.fetch_add(merge.count() as u64, Ordering::Relaxed);
+        written
     }
 
-    fn write<S: Sink>(&self, mut merge: Merge, writer: &mut Writer<S>) -> io::Result<()> {
+    fn write<S: Sink>(&self, merge: &mut Merge, writer: &mut Writer<S>) -> io::Result<()> {
         let late = merge.late();
         let mut batch = Vec::with_capacity(BATCH);
         loop {
@@ -453,16 +493,10 @@ impl EventLog {
             if batch.is_empty() {
                 break;
             }
-            let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner);
-            if let Err(error) = writer.append(&batch, &catalog) {
-                let lost = batch.len() + merge.count();
-                self.dropped.fetch_add(lost as u64, Ordering::Relaxed);
-                return Err(error);
-            }
+            self.read_catalog(|catalog| writer.append(&batch, catalog))?;
         }
         if late > 0 {
-            let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner);
-            writer.note(Anomaly::OutOfOrder, late, &catalog)?;
+            self.read_catalog(|catalog| writer.note(Anomaly::OutOfOrder, late, catalog))?;
         }
         Ok(())
     }
@@ -486,29 +520,28 @@ impl EventLog {
     }
 
     fn save_to(&self, file: File, source: &Source) -> io::Result<(Written, File)> {
-        let mut base = lock(&self.base);
-        let mut writer = match &mut base.spill {
-            Some(spill) => {
-                let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner);
-                spill.writer.fork(file, &catalog)?
-            }
-            None => Writer::new(file, source)?,
-        };
-        let (readers, _) = self.cut(&base, &[]);
-        drop(base);
-        self.write(Merge::new(readers), &mut writer)?;
+        let (mut writer, readers) = quietly(|| {
+            let mut base = lock(&self.base);
+            let writer = match &mut base.spill {
+                Some(spill) => self.read_catalog(|catalog| spill.writer.fork(file, catalog))?,
+                None => Writer::new(file, source)?,
+            };
+            Ok::<_, io::Error>((writer, self.cut(&base, &[]).0))
+        })?;
+        self.write(&mut Merge::new(readers), &mut writer)?;
         let dropped = self.dropped.load(Ordering::Relaxed);
-        let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner);
-        if dropped > 0 {
-            writer.note(Anomaly::DroppedEvent, dropped, &catalog)?;
-        }
-        writer.finish(&catalog, source)
+        self.read_catalog(|catalog| {
+            if dropped > 0 {
+                writer.note(Anomaly::DroppedEvent, dropped, catalog)?;
+            }
+            writer.finish(catalog, source)
+        })
     }
 
     /// A snapshot for the views.
     pub fn snapshot(&self, source: &Source) -> Snapshot {
         let (ledger, _) = self.ledger();
-        let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let catalog = self.read_catalog(Catalog::clone);
         let mut source = source.clone();
         source.duration = source.duration.max(ledger.accounts().last_time());
         Snapshot { at: source.duration, source, accounts: ledger.into_accounts(), catalog: Arc::new(catalog) }

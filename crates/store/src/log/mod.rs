@@ -10,6 +10,7 @@
 
 mod event_log;
 mod merge;
+mod quiet;
 mod shard;
 mod words;
 
