@@ -274,3 +274,16 @@ fn threads_that_come_and_go_share_their_room() {
     assert_eq!(engine.build_snapshot().active_count(), 2_000);
     assert!(store.memory_bytes() < 200_000, "{} bytes for 2,000 events", store.memory_bytes());
 }
+
+#[test]
+fn a_thread_is_not_late_because_one_that_ended_was_ahead() {
+    let (store, engine) = store_and_engine();
+    for (thread, time) in [(1u64, 9_000), (2, 1_000), (3, 5_000)] {
+        let event = MemoryEvent::allocate(thread as usize * 16, 1, thread).at(time);
+        let store = Arc::clone(&store);
+        std::thread::spawn(move || store.record(event)).join().unwrap();
+    }
+    let now = engine.build_snapshot();
+    assert!(now.anomalies.is_empty(), "{:?}", now.anomalies);
+    assert_eq!((now.active_count(), engine.snapshot_at(5_000).active_count()), (3, 2));
+}

@@ -230,6 +230,7 @@ impl EventLog {
     fn free_shard(&self) -> Arc<Shard> {
         let mut shards = lock(&self.shards);
         if let Some(free) = shards.iter().find(|shard| Arc::strong_count(shard) == 1) {
+            free.lock().take_over();
             return Arc::clone(free);
         }
         let shard = Arc::new(Shard::default());

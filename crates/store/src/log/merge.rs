@@ -39,7 +39,7 @@ impl Merge {
     pub fn new(readers: Vec<ShardReader>) -> Self {
         let late = readers.iter().map(ShardReader::late).sum();
         let sources = readers.into_iter().filter_map(|reader| {
-            let mut rest = if reader.late() == 0 {
+            let mut rest = if reader.is_in_order() {
                 Rest::InOrder(reader)
             } else {
                 let mut events: Vec<Event> = reader.collect();

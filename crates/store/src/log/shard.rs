@@ -40,14 +40,18 @@ pub struct ShardState {
     first_chunk: u64,
     /// Time of the event encoded last.
     previous: Nanos,
-    /// The latest time of all: stamps never go behind it.
+    /// The latest time since a thread took the shard over: its stamps never go behind it.
     latest: Nanos,
+    /// The latest time of all.
+    highest: Nanos,
     /// The time of the last cut: stamps never go behind that either.
     cut: Nanos,
     /// Events ever recorded.
     events: u64,
-    /// Those of them that were earlier than one before.
+    /// Those of them that were earlier than one before of the same thread.
     late: u64,
+    /// Those that were earlier than any before: the shard is to be sorted if there are some.
+    unsorted: u64,
 }
 
 /// One thread's part of the log.
@@ -64,6 +68,7 @@ pub struct Position {
     previous: Nanos,
     events: u64,
     late: u64,
+    unsorted: u64,
 }
 
 impl Shard {
@@ -79,6 +84,11 @@ impl ShardState {
     #[inline(always)]
     pub fn stamp(&self, now: Nanos) -> Nanos {
         now.max(self.latest).max(self.cut)
+    }
+
+    /// Begins to serve another thread, which may count time as it likes.
+    pub fn take_over(&mut self) {
+        self.latest = Nanos(0);
     }
 
     /// Sees to it that no event will be stamped with a time before `cut`, even if its thread has read the clock already.
@@ -98,7 +108,9 @@ impl ShardState {
             chunk.used += words::encode(event, self.previous, place);
         }
         self.late += u64::from(event.time < self.latest);
+        self.unsorted += u64::from(event.time < self.highest);
         self.latest = self.latest.max(event.time);
+        self.highest = self.highest.max(event.time);
         self.previous = event.time;
         self.events += 1;
         grown
@@ -122,7 +134,14 @@ impl ShardState {
         let skipped = from.chunk.saturating_sub(self.first_chunk) as usize;
         let runs = self.chunks.iter().skip(skipped).cloned().collect();
         let word = if from.chunk >= self.first_chunk { from.word } else { 0 };
-        ShardReader { runs, run: 0, word, previous: from.previous, late: self.late - from.late }
+        ShardReader {
+            runs,
+            run: 0,
+            word,
+            previous: from.previous,
+            late: self.late - from.late,
+            unsorted: self.unsorted - from.unsorted,
+        }
     }
 
     /// Where the shard ends now.
@@ -134,6 +153,7 @@ impl ShardState {
             previous: self.previous,
             events: self.events,
             late: self.late,
+            unsorted: self.unsorted,
         }
     }
 
@@ -162,12 +182,18 @@ pub struct ShardReader {
     word: usize,
     previous: Nanos,
     late: u64,
+    unsorted: u64,
 }
 
 impl ShardReader {
-    /// How many events of the stretch are earlier than one before them.
+    /// How many events of the stretch are earlier than one before them of the same thread.
     pub fn late(&self) -> u64 {
         self.late
+    }
+
+    /// True if no event of the stretch is earlier than one before it.
+    pub fn is_in_order(&self) -> bool {
+        self.unsorted == 0
     }
 }
 
