@@ -7,6 +7,7 @@ use std::fs::{self, File};
 const CATALOG: u8 = 2;
 const EVENTS: u8 = 3;
 const KEYFRAME: u8 = 4;
+const LIVE_BLOCKS: u8 = 5;
 
 /// A file of the given blocks, made independently of the library (docs/format.md §1 and §2).
 fn file(blocks: &[(u8, Vec<u8>)]) -> Vec<u8> {
@@ -61,8 +62,12 @@ fn stored(columns: &[(u8, u64, usize, Vec<u8>)]) -> Vec<u8> {
 
 /// A keyframe at the start of everything, with these totals and columns.
 fn keyframe(totals: [u64; 9], columns: &[u8]) -> Vec<u8> {
-    let (summary, high, anomalies) = ([0, 0, 0], [0, 0, 0, 0], 0);
-    let numbers = [&summary[..], &[1], &totals, &high, &[anomalies]].concat();
+    keyframe_at(0, 0, totals, columns)
+}
+
+fn keyframe_at(time: u64, parts: u64, totals: [u64; 9], columns: &[u8]) -> Vec<u8> {
+    let (events, next_allocation, high, anomalies) = (0, 1, [0, 0, 0, 0], 0);
+    let numbers = [&[events, time, parts, next_allocation], &totals[..], &high, &[anomalies]].concat();
     [&varints(&numbers), columns].concat()
 }
 
@@ -109,6 +114,23 @@ fn a_keyframe_with_a_tag_that_had_more_than_everything_is_damage() {
     assert_eq!(recording.damage().len(), 1, "{:?}", recording.damage());
     let end = recording.snapshot(&When::End).unwrap();
     assert_eq!(end.accounts.tags()[1].allocated_bytes, 10);
+}
+
+#[test]
+fn a_keyframe_with_a_block_from_later_is_damage() {
+    let one_block = [1, 0, 0, 0, 10, 0, 10, 0, 0];
+    let (thread, site) = ([&[7, 1], &one_block[..]].concat(), [&[0], &one_block[..]].concat());
+    let columns = plain(&[(0, varints(&thread)), (1, varints(&site))]);
+    let damage_of = |block_time: u8| {
+        let columns_of_block = [0, block_time << 2, 0, 10 << 2, 0, 0, 0];
+        let live: Vec<_> = (0..).zip(columns_of_block.map(|byte| vec![byte])).collect();
+        let live = [varints(&[1]), plain(&live)].concat();
+        let keyframe = keyframe_at(5, 1, one_block, &columns);
+        let recording = Recording::from_bytes(file(&[(KEYFRAME, keyframe), (LIVE_BLOCKS, live)])).unwrap();
+        ask(&recording);
+        recording.damage().len()
+    };
+    assert_eq!((damage_of(5), damage_of(6)), (0, 1));
 }
 
 /// Entries of all tables but the modules and the thread names.

@@ -9,7 +9,7 @@
 //! unknown, and every later entry keeps its number.
 
 use super::column::{ColumnPacker, ColumnUnpacker};
-use super::events::Handles;
+use super::handles::Handles;
 use super::varint::{self, Input};
 use highwater_model::{Catalog, Frame, FrameId, Module, StackId, StackNode, StringId, Tag, ThreadId, ThreadName};
 use std::io;

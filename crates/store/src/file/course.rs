@@ -1,7 +1,8 @@
 //! A recording's course: timeline, marks, gauges.
 
 use super::errors::RecordingError;
-use super::events::{EventsDecoder, EventsSummary};
+use super::events::EventsSummary;
+use super::events_decoder::EventsDecoder;
 use super::recording::Recording;
 use highwater_model::{
     Accounts, GaugeReading, NamedInstant, Nanos, Op, Step, StringId, StringTable, Timeline, TimelinePoint,

@@ -123,6 +123,20 @@ impl Predictor {
         class.freed[usize::from(class.top) % DEPTH] = address;
         class.depth = (class.depth + 1).min(DEPTH as u8);
     }
+
+    /// Takes note of a reallocation by a thread. The place of the block, address and size, is known if it was allocated in this
+    /// block of the file.
+    pub fn reallocated(&mut self, thread: usize, place: Option<&mut (u64, u64)>, moved_to: Option<u64>, size: u64) {
+        if let Some(address) = moved_to {
+            self.allocated(thread, size, address, false);
+        }
+        if let Some(place) = place {
+            if moved_to.is_some() {
+                self.freed(thread, place.1, place.0);
+            }
+            *place = (moved_to.unwrap_or(place.0), size);
+        }
+    }
 }
 
 #[cfg(test)]

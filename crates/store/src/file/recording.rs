@@ -3,8 +3,9 @@
 use super::bytes::Bytes;
 use super::catalog;
 use super::errors::OpenError;
-use super::events::{EventsSummary, Handles};
+use super::events::EventsSummary;
 use super::frame::{self, BLOCK_HEADER, BlockHeader, BlockKind, FILE_HEADER, FileHeader};
+use super::handles::Handles;
 use super::index::{self, Content, Entry};
 use super::keyframe::KeyframeSummary;
 use super::scan::{Damage, scan};

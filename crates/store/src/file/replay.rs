@@ -1,7 +1,7 @@
 //! Travelling in time: the nearest keyframe, then a replay up to the instant.
 
 use super::errors::RecordingError;
-use super::events::{EventsDecoder, Steps};
+use super::events_decoder::{EventsDecoder, Steps};
 use super::index::{Content, Entry};
 use super::keyframe::{self, KeyframeSummary};
 use super::recording::Recording;

@@ -3,7 +3,8 @@
 use super::bytes::Bytes;
 use super::catalog::{self, CatalogExtent};
 use super::column::ColumnPacker;
-use super::events::{EventsEncoder, MOST_STEPS};
+use super::events::MOST_STEPS;
+use super::events_encoder::EventsEncoder;
 use super::frame::{self, BLOCK_HEADER, BlockKind, FILE_HEADER};
 use super::index::{self, Content, Entry};
 use super::keyframe::{self, MOST_LIVE};

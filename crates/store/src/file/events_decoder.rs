@@ -1,0 +1,229 @@
+//! Reading blocks of steps; the layout is told in [`super::events`].
+
+use super::column::ColumnUnpacker;
+use super::events::{
+    ADDRESS_EXPECTED, ADDRESS_FRESH, EventsSummary, HAS_TAG, MOST_STEPS, MOST_STEPS_PER_BYTE, OTHER_THREAD,
+    SIZE_EXPECTED, column, op,
+};
+use super::handles::Handles;
+use super::packed::{LONGEST, Numbers};
+use super::prediction::{Predictor, at_distance};
+use super::varint::Input;
+use highwater_model::{AllocId, Anomaly, Nanos, Op, Placement, StackId, Step, StringId, TagId, ThreadId};
+use std::io;
+
+/// Reads blocks of steps, reusing its buffers.
+pub struct EventsDecoder {
+    unpacker: ColumnUnpacker,
+    places: Vec<(u64, u64)>,
+    predictor: Predictor,
+    threads: Vec<ThreadId>,
+    sites: Vec<u32>,
+}
+
+impl EventsDecoder {
+    /// A decoder.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {
+            unpacker: ColumnUnpacker::new(column::COUNT)?,
+            places: Vec::new(),
+            predictor: Predictor::new(),
+            threads: Vec::new(),
+            sites: Vec::new(),
+        })
+    }
+
+    /// Begins reading a payload; `None` if it is malformed.
+    pub fn open(&mut self, payload: &[u8], known: Handles, believed: Handles) -> Option<Steps<'_>> {
+        let mut input = Input::new(payload);
+        let summary = EventsSummary::read(&mut input)?;
+        if summary.steps > (payload.len() as u64).saturating_add(1) * MOST_STEPS_PER_BYTE {
+            return None;
+        }
+        let threads = input.number()?;
+        if threads > summary.steps {
+            return None;
+        }
+        self.threads.clear();
+        for _ in 0..threads {
+            self.threads.push(ThreadId(input.number()?));
+        }
+        // No step takes more than two numbers of a column.
+        self.unpacker.unpack(input, (MOST_STEPS * 2 * LONGEST) as u64)?;
+        self.places.clear();
+        self.predictor.clear();
+        self.sites.clear();
+        let column = |id| self.unpacker.numbers(id);
+        Some(Steps {
+            summary,
+            known,
+            believed,
+            next_alloc: summary.first_alloc,
+            time: summary.first_time.0,
+            thread: usize::MAX,
+            thread_id: ThreadId(0),
+            threads: &self.threads,
+            sites: &mut self.sites,
+            operations: column(column::OPERATIONS),
+            times: column(column::TIMES),
+            thread_switches: column(column::THREADS),
+            sizes: column(column::SIZES),
+            stacks: column(column::STACKS),
+            tags: column(column::TAGS),
+            addresses: column(column::ADDRESSES),
+            distances: column(column::DISTANCES),
+            rest: column(column::REST),
+            places: &mut self.places,
+            predictor: &mut self.predictor,
+            left: summary.steps,
+            unknown_handles: 0,
+        })
+    }
+}
+
+/// The steps of one block, in order. Ends early where the block is malformed, which [`Steps::is_done`] tells.
+pub struct Steps<'a> {
+    /// What the block says of itself.
+    pub summary: EventsSummary,
+    /// How often a stack or tag is named that the catalog does not have.
+    pub unknown_handles: u64,
+    known: Handles,
+    believed: Handles,
+    next_alloc: u64,
+    time: u64,
+    thread: usize,
+    thread_id: ThreadId,
+    threads: &'a [ThreadId],
+    sites: &'a mut Vec<u32>,
+    operations: Numbers<'a>,
+    times: Numbers<'a>,
+    thread_switches: Numbers<'a>,
+    sizes: Numbers<'a>,
+    stacks: Numbers<'a>,
+    tags: Numbers<'a>,
+    addresses: Numbers<'a>,
+    distances: Numbers<'a>,
+    rest: Numbers<'a>,
+    places: &'a mut Vec<(u64, u64)>,
+    predictor: &'a mut Predictor,
+    left: u64,
+}
+
+impl Steps<'_> {
+    /// True when every step the block promised was read.
+    pub fn is_done(&self) -> bool {
+        self.left == 0
+    }
+
+    #[inline]
+    fn read(&mut self) -> Option<Step> {
+        let code = self.operations.byte()?;
+        if code & OTHER_THREAD != 0 {
+            self.thread = usize::try_from(self.thread_switches.next()?).ok()?;
+            self.thread_id = *self.threads.get(self.thread)?;
+        }
+        self.time = self.time.checked_add(self.times.next()?)?;
+        let op = match code & op::MASK {
+            op::ALLOCATE => self.allocate(code)?,
+            op::FREE => {
+                let id = self.id()?;
+                if let Some(&mut (address, size)) = self.place_of(id) {
+                    self.predictor.freed(self.thread, size, address);
+                }
+                Op::Free { id }
+            }
+            op::REALLOCATE => self.reallocate(code)?,
+            op::UNMATCHED_FREE => Op::UnmatchedFree { address: self.rest.next()? },
+            op::MARK => Op::Mark { name: self.name()? },
+            op::GAUGE => Op::Gauge { name: self.name()?, value: self.rest.next()? },
+            op::EVICT => Op::Evict { id: self.id()? },
+            _ => Op::Note { anomaly: Anomaly::from_number(self.rest.next()?)?, count: self.rest.next()? },
+        };
+        Some(Step { time: Nanos(self.time), thread: self.thread_id, op })
+    }
+
+    fn name(&mut self) -> Option<StringId> {
+        let name = StringId(self.rest.next32()?);
+        Some(if name.0 < self.believed.strings { name } else { StringId::EMPTY })
+    }
+
+    #[inline]
+    fn id(&mut self) -> Option<AllocId> {
+        let distance = self.distances.next()?;
+        (distance > 0).then_some(())?;
+        Some(AllocId(self.next_alloc.checked_sub(distance)?))
+    }
+
+    #[inline]
+    fn place_of(&mut self, id: AllocId) -> Option<&mut (u64, u64)> {
+        let index = id.0.checked_sub(self.summary.first_alloc)?;
+        self.places.get_mut(usize::try_from(index).ok()?)
+    }
+
+    #[inline]
+    fn owner_and_size(&mut self, code: u8) -> Option<(StackId, TagId, u64)> {
+        let site = self.stacks.next32()?;
+        if site as usize == self.sites.len() {
+            self.sites.push(self.stacks.next32()?);
+        }
+        let stack = *self.sites.get(site as usize)?;
+        let tag = if code & HAS_TAG != 0 { self.tags.next32()? } else { 0 };
+        let expected = self.predictor.size(site);
+        if code & SIZE_EXPECTED == 0 {
+            *expected = self.sizes.next()?;
+        }
+        let size = *expected;
+        let believed = self.believed;
+        let mut believe = |handle, known, believed| {
+            self.unknown_handles += u64::from(handle >= known);
+            if handle < believed { handle } else { 0 }
+        };
+        let stack = StackId(believe(stack, self.known.stacks, believed.stacks));
+        let tag = TagId(believe(tag, self.known.tags, believed.tags));
+        Some((stack, tag, size))
+    }
+
+    #[inline]
+    fn address(&mut self, size: u64) -> Option<u64> {
+        Some(at_distance(self.predictor.expect(self.thread, size).latest, self.addresses.next()?))
+    }
+
+    #[inline]
+    fn allocate(&mut self, code: u8) -> Option<Op> {
+        let (stack, tag, size) = self.owner_and_size(code)?;
+        let reused = code & ADDRESS_EXPECTED != 0;
+        let expected = self.predictor.expect(self.thread, size);
+        let address = match code & (ADDRESS_EXPECTED | ADDRESS_FRESH) {
+            0 => at_distance(expected.latest, self.addresses.next()?),
+            ADDRESS_FRESH => expected.fresh,
+            _ => expected.reused,
+        };
+        self.predictor.allocated(self.thread, size, address, reused);
+        self.places.push((address, size));
+        self.next_alloc = self.next_alloc.checked_add(1)?;
+        Some(Op::Allocate(Placement { address, size, stack, tag }))
+    }
+
+    fn reallocate(&mut self, code: u8) -> Option<Op> {
+        let (stack, tag, size) = self.owner_and_size(code)?;
+        let id = self.id()?;
+        let moved_to = if code & ADDRESS_EXPECTED != 0 { None } else { Some(self.address(size)?) };
+        let index = id.0.checked_sub(self.summary.first_alloc).map_or(usize::MAX, |index| index as usize);
+        self.predictor.reallocated(self.thread, self.places.get_mut(index), moved_to, size);
+        Some(Op::Reallocate { id, moved_to, size, stack, tag })
+    }
+}
+
+impl Iterator for Steps<'_> {
+    type Item = Step;
+
+    #[inline]
+    fn next(&mut self) -> Option<Step> {
+        if self.left == 0 {
+            return None;
+        }
+        let step = self.read()?;
+        self.left -= 1;
+        Some(step)
+    }
+}

@@ -1,0 +1,285 @@
+//! Writing blocks of steps; the layout is told in [`super::events`].
+
+use super::column::ColumnPacker;
+use super::events::{
+    ADDRESS_EXPECTED, ADDRESS_FRESH, EventsSummary, HAS_TAG, MOST_STEPS, MOST_STEPS_PER_BYTE, OTHER_THREAD,
+    SIZE_EXPECTED, column, op,
+};
+use super::packed::Buffer;
+use super::prediction::{Predictor, distance};
+use super::varint;
+use highwater_model::{Accounts, AllocId, Op, Placement, Scribe, StackId, Step, TagId, ThreadId};
+use std::io;
+
+/// Collects steps and writes them as a block.
+pub struct EventsEncoder {
+    summary: EventsSummary,
+    next_alloc: u64,
+    time: u64,
+    threads: Vec<ThreadId>,
+    thread: usize,
+    operations: Buffer,
+    times: Buffer,
+    thread_switches: Buffer,
+    sizes: Buffer,
+    stacks: Buffer,
+    tags: Buffer,
+    addresses: Buffer,
+    distances: Buffer,
+    rest: Buffer,
+    /// Address and size of each allocation made in this block.
+    places: Vec<(u64, u64)>,
+    predictor: Predictor,
+    sites: SiteNumbers,
+}
+
+impl EventsEncoder {
+    /// An encoder whose first block begins where `accounts` are.
+    pub fn new(accounts: &Accounts) -> Self {
+        let mut encoder = Self {
+            summary: EventsSummary::default(),
+            next_alloc: 0,
+            time: 0,
+            threads: Vec::new(),
+            thread: 0,
+            operations: Buffer::with_room_for(MOST_STEPS),
+            times: Buffer::with_room_for(MOST_STEPS),
+            thread_switches: Buffer::with_room_for(MOST_STEPS),
+            sizes: Buffer::with_room_for(MOST_STEPS),
+            stacks: Buffer::with_room_for(MOST_STEPS * 2),
+            tags: Buffer::with_room_for(MOST_STEPS),
+            addresses: Buffer::with_room_for(MOST_STEPS),
+            distances: Buffer::with_room_for(MOST_STEPS),
+            rest: Buffer::with_room_for(MOST_STEPS * 2),
+            places: Vec::new(),
+            predictor: Predictor::new(),
+            sites: SiteNumbers::default(),
+        };
+        encoder.begin(accounts);
+        encoder
+    }
+
+    /// Steps collected so far.
+    pub fn steps(&self) -> usize {
+        self.operations.bytes().len()
+    }
+
+    fn begin(&mut self, accounts: &Accounts) {
+        self.summary = EventsSummary {
+            first_event: accounts.events(),
+            first_alloc: accounts.next_id().0,
+            first_time: accounts.last_time(),
+            last_time: accounts.last_time(),
+            highest_bytes: accounts.totals().figures.live_bytes(),
+            ..EventsSummary::default()
+        };
+        self.next_alloc = self.summary.first_alloc;
+        self.time = self.summary.first_time.0;
+        self.threads.clear();
+        self.thread = usize::MAX;
+        self.places.clear();
+        self.predictor.clear();
+        self.sites.clear();
+    }
+
+    /// Takes note of what is live after an event.
+    #[inline]
+    pub fn see_live_bytes(&mut self, live_bytes: u64) {
+        self.summary.highest_bytes = self.summary.highest_bytes.max(live_bytes);
+    }
+
+    #[inline(always)]
+    fn push(&mut self, step: &Step) {
+        let mut code = 0;
+        if self.threads.get(self.thread) != Some(&step.thread) {
+            code |= OTHER_THREAD;
+            self.switch_thread(step.thread);
+        }
+        self.summary.events += u64::from(step.op.is_event());
+        self.times.put(step.time.0 - self.time);
+        self.time = step.time.0;
+        code |= match step.op {
+            Op::Allocate(place) => self.allocate(&place),
+            Op::Free { id } => {
+                self.distances.put(self.next_alloc - id.0);
+                if let Some(index) = id.0.checked_sub(self.summary.first_alloc) {
+                    let (address, size) = self.places[index as usize];
+                    self.predictor.freed(self.thread, size, address);
+                }
+                op::FREE
+            }
+            Op::Reallocate { id, moved_to, size, stack, tag } => self.reallocate(id, moved_to, size, stack, tag),
+            Op::UnmatchedFree { address } => {
+                self.rest.put(address);
+                op::UNMATCHED_FREE
+            }
+            Op::Mark { name } => {
+                self.summary.marks += 1;
+                self.rest.put(name.0.into());
+                op::MARK
+            }
+            Op::Gauge { name, value } => {
+                self.summary.gauges += 1;
+                self.rest.put(name.0.into());
+                self.rest.put(value);
+                op::GAUGE
+            }
+            Op::Evict { id } => {
+                self.distances.put(self.next_alloc - id.0);
+                op::EVICT
+            }
+            Op::Note { anomaly, count } => {
+                self.rest.put(anomaly as u64);
+                self.rest.put(count);
+                op::NOTE
+            }
+        };
+        self.operations.put_byte(code);
+    }
+
+    #[inline]
+    fn switch_thread(&mut self, thread: ThreadId) {
+        self.thread = self.threads.iter().position(|&known| known == thread).unwrap_or_else(|| {
+            self.threads.push(thread);
+            self.threads.len() - 1
+        });
+        self.thread_switches.put(self.thread as u64);
+    }
+
+    #[inline]
+    fn allocate(&mut self, place: &Placement) -> u8 {
+        let mut code = op::ALLOCATE | self.owner_and_size(place.stack, place.tag, place.size);
+        let expected = self.predictor.expect(self.thread, place.size);
+        let reused = expected.reused == place.address;
+        let fresh = !reused && expected.fresh == place.address;
+        code |= if reused { ADDRESS_EXPECTED } else { 0 };
+        code |= if fresh { ADDRESS_FRESH } else { 0 };
+        self.addresses.put_if(!reused && !fresh, distance(expected.latest, place.address));
+        self.predictor.allocated(self.thread, place.size, place.address, reused);
+        self.places.push((place.address, place.size));
+        self.next_alloc += 1;
+        code
+    }
+
+    #[inline]
+    fn owner_and_size(&mut self, stack: StackId, tag: TagId, size: u64) -> u8 {
+        let mut code = 0;
+        let site = self.put_site(stack);
+        if tag != TagId::NONE {
+            code |= HAS_TAG;
+            self.tags.put(tag.0.into());
+        }
+        let expected = self.predictor.size(site);
+        let as_expected = *expected == size;
+        *expected = size;
+        self.sizes.put_if(!as_expected, size);
+        code |= if as_expected { SIZE_EXPECTED } else { 0 };
+        code
+    }
+
+    /// A site's number in this block: sites are numbered as they appear, and a new one is followed by its stack.
+    #[inline]
+    fn put_site(&mut self, stack: StackId) -> u32 {
+        let (site, is_new) = self.sites.number(stack);
+        self.stacks.put(site.into());
+        if is_new {
+            self.stacks.put(stack.0.into());
+        }
+        site
+    }
+
+    #[inline]
+    fn put_address(&mut self, address: u64, size: u64) {
+        self.addresses.put(distance(self.predictor.expect(self.thread, size).latest, address));
+    }
+
+    fn reallocate(&mut self, id: AllocId, moved_to: Option<u64>, size: u64, stack: StackId, tag: TagId) -> u8 {
+        let mut code = op::REALLOCATE | self.owner_and_size(stack, tag, size);
+        self.distances.put(self.next_alloc - id.0);
+        match moved_to {
+            None => code |= ADDRESS_EXPECTED,
+            Some(address) => self.put_address(address, size),
+        }
+        let place = id.0.checked_sub(self.summary.first_alloc).map(|index| &mut self.places[index as usize]);
+        self.predictor.reallocated(self.thread, place, moved_to, size);
+        code
+    }
+
+    /// Ends the block: appends its payload to `out`, returns its summary, and begins the next one.
+    pub fn finish(
+        &mut self,
+        accounts: &Accounts,
+        packer: &mut ColumnPacker,
+        out: &mut Vec<u8>,
+    ) -> io::Result<EventsSummary> {
+        let start = out.len();
+        self.summary.steps = self.operations.bytes().len() as u64;
+        self.summary.last_time = accounts.last_time();
+        self.summary.live_bytes = accounts.totals().figures.live_bytes();
+        self.summary.live_blocks = accounts.totals().figures.live_blocks();
+        self.summary.put(out);
+        varint::put(out, self.threads.len() as u64);
+        self.threads.iter().for_each(|thread| varint::put(out, thread.0));
+        let columns = [
+            (column::OPERATIONS, &mut self.operations),
+            (column::TIMES, &mut self.times),
+            (column::THREADS, &mut self.thread_switches),
+            (column::SIZES, &mut self.sizes),
+            (column::STACKS, &mut self.stacks),
+            (column::TAGS, &mut self.tags),
+            (column::ADDRESSES, &mut self.addresses),
+            (column::DISTANCES, &mut self.distances),
+            (column::REST, &mut self.rest),
+        ];
+        for (id, column) in columns {
+            packer.add(id, column.bytes())?;
+            column.clear();
+        }
+        packer.finish(out);
+        let least = start + (self.summary.steps / MOST_STEPS_PER_BYTE) as usize;
+        if out.len() < least {
+            out.resize(least, 0);
+        }
+        let summary = self.summary;
+        self.begin(accounts);
+        Ok(summary)
+    }
+}
+
+impl Scribe for EventsEncoder {
+    #[inline(always)]
+    fn write(&mut self, step: Step) {
+        self.push(&step);
+    }
+}
+
+/// Numbers sites in the order of their appearance in a block.
+#[derive(Default)]
+struct SiteNumbers {
+    /// By stack: the block in which it appeared last, and its number there.
+    numbers: Vec<(u32, u32)>,
+    block: u32,
+    count: u32,
+}
+
+impl SiteNumbers {
+    fn clear(&mut self) {
+        self.block += 1;
+        self.count = 0;
+    }
+
+    #[inline]
+    fn number(&mut self, stack: StackId) -> (u32, bool) {
+        let index = stack.0 as usize;
+        if index >= self.numbers.len() {
+            self.numbers.resize(index + 1, (0, 0));
+        }
+        let (block, number) = &mut self.numbers[index];
+        if *block == self.block {
+            return (*number, false);
+        }
+        (*block, *number) = (self.block, self.count);
+        self.count += 1;
+        (*number, true)
+    }
+}
