@@ -112,7 +112,7 @@ fn parse_regex(pattern: &str) -> Result<Regex, String> {
     Regex::new(pattern).map_err(|error| {
         let picture = error.to_string();
         let last = picture.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-        last.trim_start_matches("error: ").to_owned()
+        format!("not a regular expression: {}", last.trim_start_matches("error: "))
     })
 }
 

@@ -71,7 +71,7 @@ fn wrong_usage_has_exit_code_2() {
     let place = in_the_kitchen();
     is_wrong_usage(&place.highwater("report kitchen.hw --at soon"), "names no instant");
     is_wrong_usage(&place.highwater("diff kitchen.hw@soon kitchen.hw"), "names no instant");
-    is_wrong_usage(&place.highwater("report kitchen.hw --filter ("), "regex");
+    is_wrong_usage(&place.highwater("report kitchen.hw --filter ("), "not a regular expression: unclosed group");
     is_wrong_usage(&place.highwater("report kitchen.hw --by colour"), "colour");
     is_wrong_usage(&place.highwater("report"), "FILE");
     is_wrong_usage(&place.highwater("export kitchen.hw --to png -o x"), "png");
