@@ -1,6 +1,6 @@
 //! Highwater for Rust programs: record what happens to your memory, and look at it at any instant.
 //!
-//! * [`event_store::EventStore`] takes events from any number of threads, about 30 ns each, and keeps them in memory,
+//! * [`event_store::EventStore`] takes events from any number of threads, about 40 ns each, and keeps them in memory,
 //!   16 to 24 bytes each, or [in a file](event_store::EventStore::with_limit) once they exceed a limit.
 //! * [`snapshot::SnapshotEngine`] builds snapshots of the store: [now](snapshot::SnapshotEngine::build_snapshot), [brought up to
 //!   date](snapshot::SnapshotEngine::update), or [at any time](snapshot::SnapshotEngine::snapshot_at) in the past.

@@ -35,7 +35,7 @@ pub struct Spacing {
 
 impl Default for Spacing {
     fn default() -> Self {
-        Self { least: 1 << 20, least_per_live_block: 16, most_per_live_block: 64, most: 12 << 20 }
+        Self { least: 1 << 20, least_per_live_block: 14, most_per_live_block: 64, most: 12 << 20 }
     }
 }
 
