@@ -63,8 +63,9 @@ pub fn peak(units: Units, totals: &Totals) -> String {
 /// `24.1 MiB at 8.21s; 30.0 MiB while a reallocation held both blocks`.
 pub fn peak_in_full(units: Units, totals: &Totals) -> String {
     let mut text = peak(units, totals);
-    if totals.peak_bytes_inside_reallocation > totals.figures.peak_bytes {
-        let inside = units.bytes(totals.peak_bytes_inside_reallocation);
+    let inside = units.bytes(totals.peak_bytes_inside_reallocation);
+    let is_more = totals.peak_bytes_inside_reallocation > totals.figures.peak_bytes;
+    if is_more && inside != units.bytes(totals.figures.peak_bytes) {
         let _ = write!(text, "; {inside} while a reallocation held both blocks");
     }
     text
