@@ -24,7 +24,12 @@ pub struct Random(u64);
 impl Random {
     /// A sequence of its own for each seed.
     pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+        let mut random = Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        // The first numbers of neighbouring seeds are alike.
+        for _ in 0..16 {
+            random.next();
+        }
+        random
     }
 
     /// The next number.

@@ -402,7 +402,7 @@ fn histories_of_every_kind_of_event_are_read() {
 
 #[test]
 fn full_blocks_and_their_keyframes_are_read() {
-    let (catalog, events) = history(&Shape { events: 270_000, threads: 4, sites: 40, places: 5000, allocations: 45 });
+    let (catalog, events) = history(&Shape { events: 540_000, threads: 4, sites: 40, places: 5000, allocations: 45 });
     let file = written(&catalog, &events, 50_000, usize::MAX);
     let stats = Recording::from_bytes(file.clone()).unwrap().stats();
     assert!(stats.event_blocks > 2 && stats.keyframes > 2, "{stats:?}");

@@ -21,7 +21,7 @@ use super::varint::{self, Input};
 use highwater_model::Nanos;
 
 /// The most steps in one block.
-pub const MOST_STEPS: usize = 1 << 17;
+pub const MOST_STEPS: usize = 1 << 18;
 /// Steps per byte of payload, at the most: bounds what a small file can make a reader keep.
 pub const MOST_STEPS_PER_BYTE: u64 = 4;
 
