@@ -7,7 +7,7 @@ use std::path::Path;
 use support::{Place, as_lines};
 
 /// Enough events for several blocks of the file.
-const EVENTS: u64 = 300_000;
+const EVENTS: u64 = 900_000;
 
 /// Blocks that are allocated one after the other, each freed a hundred events later.
 fn long_recording(place: &Place) -> Vec<u8> {

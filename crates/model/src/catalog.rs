@@ -35,7 +35,9 @@ pub struct Catalog {
     pub modules: Vec<Module>,
     tags: Vec<Tag>,
     tag_ids: FxHashMap<Tag, TagId>,
+    module_ids: FxHashMap<StringId, u32>,
     thread_names: Vec<ThreadName>,
+    latest_names: FxHashMap<ThreadId, StringId>,
 }
 
 impl Default for Catalog {
@@ -46,7 +48,9 @@ impl Default for Catalog {
             modules: Vec::new(),
             tags: vec![Tag::default()],
             tag_ids: FxHashMap::from_iter([(Tag::default(), TagId::NONE)]),
+            module_ids: FxHashMap::default(),
             thread_names: Vec::new(),
+            latest_names: FxHashMap::default(),
         }
     }
 }
@@ -118,11 +122,16 @@ impl Catalog {
     /// The index of the module with this path, made if it is new.
     pub fn intern_module(&mut self, path: &str) -> u32 {
         let path = self.strings.intern(path);
-        let known = self.modules.iter().position(|module| module.path == path);
-        known.unwrap_or_else(|| {
+        if self.module_ids.len() < self.modules.len() {
+            // Modules that came from elsewhere; of two with one path the first counts.
+            for (id, module) in (0..).zip(&self.modules) {
+                self.module_ids.entry(module.path).or_insert(id);
+            }
+        }
+        *self.module_ids.entry(path).or_insert_with(|| {
             self.modules.push(Module { path, ..Module::default() });
-            self.modules.len() - 1
-        }) as u32
+            self.modules.len() as u32 - 1
+        })
     }
 
     /// The module a frame lies in.
@@ -138,7 +147,7 @@ impl Catalog {
 
     /// Appends a thread's name unless it has that name already.
     pub fn push_thread_name(&mut self, entry: ThreadName) {
-        if self.thread_names.iter().rfind(|known| known.thread == entry.thread) != Some(&entry) {
+        if self.latest_names.insert(entry.thread, entry.name) != Some(entry.name) {
             self.thread_names.push(entry);
         }
     }
@@ -150,8 +159,7 @@ impl Catalog {
 
     /// The latest name of a thread; empty where it has none.
     pub fn thread_name(&self, thread: ThreadId) -> &str {
-        let entry = self.thread_names.iter().rfind(|entry| entry.thread == thread);
-        entry.map_or("", |entry| self.strings.get(entry.name))
+        self.latest_names.get(&thread).map_or("", |name| self.strings.get(*name))
     }
 
     /// The frames of a stack with their texts, innermost first.
