@@ -125,7 +125,11 @@ impl Report {
             _ if snapshot.accounts.events() == 0 => format!("Nothing had happened yet at {}.", self.instant.when),
             Some(filter) if rows.is_empty() => format!("Nothing matches '{filter}'."),
             _ if self.by == By::Type && rows.is_empty() => "The source names no types.".to_owned(),
-            _ => format!("No {} until {}.", self.metric.in_words(), self.instant.when),
+            filter => {
+                let of_what = filter.as_ref().map_or_else(String::new, |filter| format!(" of what matches '{filter}'"));
+                let until = if self.metric == RankBy::Live { "at" } else { "until" };
+                format!("No {}{of_what} {until} {}.", self.metric.in_words(), self.instant.when)
+            }
         }
     }
 }
