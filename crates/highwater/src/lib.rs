@@ -48,7 +48,8 @@
 //!
 //! # Limits
 //!
-//! * Times are nanoseconds since the store was made (see `allocated_at`, `timestamp`), accurate to some 30 parts in a million.
+//! * Times are nanoseconds since the store was made (see `allocated_at`, `timestamp`), by a clock that is measured against
+//!   the system's when it is first read.
 //! * An event recorded from inside the allocator while the same thread is recording another is dropped, and counted.
 #![forbid(unsafe_code)]
 

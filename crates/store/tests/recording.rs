@@ -496,7 +496,7 @@ fn a_lost_catalog_leaves_its_stacks_unknown_and_gives_their_numbers_to_no_other(
     std::fs::remove_file(&path).unwrap();
     let gamma = log.change_catalog(|catalog| catalog.intern_stack(&frame("gamma")));
     log.record(event(48, gamma));
-    let end = log.snapshot(&source());
+    let end = log.to_recording(&source()).unwrap().snapshot(&When::End).unwrap();
     let function_at = |address| {
         let block = end.accounts.blocks().find(|block| block.address == address).unwrap();
         end.catalog.frame_texts(block.stack).next().map(|frame| frame.function.to_owned())

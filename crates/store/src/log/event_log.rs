@@ -5,8 +5,7 @@ use super::quiet::{Access, Shards, is_quiet, quietly, with_shards};
 use super::shard::{Position, Shard, ShardReader, ShardState};
 use crate::file::{OpenError, Recording, RecordingError, Sink, Writer, Written};
 use highwater_model::{
-    Accounts, AddressLedger, Anomaly, Catalog, Event, EventKind, Nanos, NumberLedger, Op, Placement, Snapshot, Source,
-    Step, When,
+    Accounts, AddressLedger, Anomaly, Catalog, Event, EventKind, Nanos, NumberLedger, Op, Placement, Source, Step, When,
 };
 use std::cell::Cell;
 use std::fmt;
@@ -537,15 +536,6 @@ impl EventLog {
             }
             writer.finish(catalog, source)
         })
-    }
-
-    /// A snapshot for the views.
-    pub fn snapshot(&self, source: &Source) -> Snapshot {
-        let (ledger, _) = self.ledger();
-        let catalog = self.read_catalog(Catalog::clone);
-        let mut source = source.clone();
-        source.duration = source.duration.max(ledger.accounts().last_time());
-        Snapshot { at: source.duration, source, accounts: ledger.into_accounts(), catalog: Arc::new(catalog) }
     }
 }
 
