@@ -1,4 +1,4 @@
-//! Measures what Highwater promises and prints one table: `benches/run`.
+//! Measures what Highwater promises and prints one table: `bench/run`.
 //!
 //! Every measurement runs in a process of its own, five times, in turn with the others and with the predecessor's, if that was
 //! built. The median counts; times are CPU times, since machines are shared.
@@ -23,6 +23,6 @@ fn main() {
         ["diff", path, seed] => tasks::diff(&PathBuf::from(path), number(seed)),
         [] => table::print(None),
         [predecessor] => table::print(Some(predecessor)),
-        _ => eprintln!("highwater-bench: see benches/run"),
+        _ => eprintln!("highwater-bench: see bench/run"),
     }
 }
