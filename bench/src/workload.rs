@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use highwater_model::{Catalog, Event, EventKind, FrameText, Nanos, Placement, StackId, TagId, ThreadId};
+use highwater_model::{Catalog, Event, EventKind, FrameText, Nanos, Placement, StackId, ThreadId};
 
 const THREADS: usize = 4;
 const SITES: usize = 4000;
@@ -218,7 +218,7 @@ impl Workload {
         let block = Live { address, size };
         let owner = if keep { &mut self.kept } else { &mut self.threads[self.thread].held };
         owner.push(block);
-        EventKind::Allocate(Placement { address, size, stack, tag: TagId::NONE })
+        EventKind::Allocate(Placement { address, size, stack, ..Placement::default() })
     }
 
     fn reallocate(&mut self, site: u16, moves: bool) -> EventKind {
@@ -226,7 +226,7 @@ impl Workload {
         let old = self.threads[self.thread].held[at];
         let size = (old.size * 2).min(1 << 20);
         let stack = self.sites[usize::from(site)].stack;
-        let mut new = Placement { address: old.address, size, stack, tag: TagId::NONE };
+        let mut new = Placement { address: old.address, size, stack, ..Placement::default() };
         if moves {
             new.address = self.fresh_address(size);
             self.threads[self.thread].freed.entry(chunk(old.size)).or_default().push(old.address);

@@ -33,7 +33,7 @@ pub fn go_on_with_recording(file: &[u8]) {
 }
 
 fn more_events(known_address: u64, strings: &highwater_model::StringTable) -> [Event; 5] {
-    let place = |address| Placement { address, size: 100, stack: StackId::UNKNOWN, tag: TagId::NONE };
+    let place = |address| Placement { address, size: 100, ..Placement::default() };
     let name = strings.find("x").unwrap_or_default();
     let (old_address, claimed_old_size) = (known_address, Some(1));
     [

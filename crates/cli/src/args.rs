@@ -23,6 +23,7 @@ const STYLES: Styles = Styles::styled()
     arg_required_else_help = true,
     disable_help_subcommand = true,
     after_help = "Examples:
+  highwater record ./app                    run a program, and record its memory in app.hw
   highwater report app.hw                   who holds the memory at the end
   highwater report app.hw --at peak         who held it when there was most
   highwater timeline app.hw                 the course of it as a chart
@@ -40,6 +41,8 @@ pub struct CommandLine {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run a program and record its memory: every allocation with its call stack
+    Record(commands::record::Record),
     /// Who holds the memory at an instant, biggest first
     Report(commands::report::Report),
     /// What is still live at the end, by call site, biggest first
@@ -56,6 +59,8 @@ pub enum Command {
     Info(commands::info::Info),
     /// Whether a file is whole and obeys the laws of memory
     Check(commands::check::Check),
+    /// Names and source lines for a recording, from debug files
+    Symbolize(commands::symbolize::Symbolize),
     /// Shell completions for bash, zsh, fish, elvish or PowerShell
     Completions(commands::completions::Completions),
     /// Manual pages, made from these help texts
@@ -156,6 +161,8 @@ pub enum By {
     Thread,
     /// Types, where the source knows them
     Type,
+    /// Heaps: what malloc gave, what the program mapped itself
+    Heap,
 }
 
 impl By {
@@ -168,6 +175,7 @@ impl By {
             Self::Module => GroupBy::Module,
             Self::Thread => GroupBy::Thread,
             Self::Type => GroupBy::Type,
+            Self::Heap => GroupBy::Heap,
         }
     }
 
@@ -180,6 +188,7 @@ impl By {
             Self::Module => "module",
             Self::Thread => "thread",
             Self::Type => "type",
+            Self::Heap => "heap",
         }
     }
 

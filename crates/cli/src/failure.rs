@@ -15,6 +15,8 @@ pub enum Failure {
     ClosedPipe,
     /// Everything was said already (a check that found something): exit code 1.
     Found,
+    /// The program that was run ended so: nothing to say, its exit code.
+    AsProgram(u8),
 }
 
 impl Failure {
@@ -42,6 +44,7 @@ impl Failure {
             Self::Fault(_) | Self::Found => 1,
             Self::Usage(_) => 2,
             Self::ClosedPipe => 0,
+            Self::AsProgram(code) => *code,
         }
     }
 
@@ -49,7 +52,7 @@ impl Failure {
     pub fn line(&self) -> Option<&str> {
         match self {
             Self::Fault(line) | Self::Usage(line) => Some(line),
-            Self::ClosedPipe | Self::Found => None,
+            Self::ClosedPipe | Self::Found | Self::AsProgram(_) => None,
         }
     }
 }

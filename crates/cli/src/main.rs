@@ -2,6 +2,7 @@
 //!
 //! * [`args`] is the command line; each file in [`commands`] is one command: its arguments, its help, what it does.
 //! * [`open`] finds out what a file is and makes a recording of it, with [`event_lines`]; [`target`] writes files.
+//! * [`program`] finds and starts what is to be recorded, with the library that [`preload_file`] unpacks.
 //! * [`mod@print`] is what people see. Everything else, all arithmetic included, lives in the crates this one calls.
 //! * [`failure`] is every way to end early, with its exit code: 1 for bad input, 2 for wrong usage, 0 for a closed pipe.
 #![forbid(unsafe_code)]
@@ -12,7 +13,9 @@ mod event_lines;
 mod failure;
 mod open;
 mod output;
+mod preload_file;
 mod print;
+mod program;
 mod target;
 
 use args::{Command, CommandLine};
@@ -50,6 +53,8 @@ fn show_help(help: &clap::Error) -> ExitCode {
 fn run(command: &Command) -> Result<(), Failure> {
     let mut output = Output::new();
     let done = match command {
+        Command::Record(record) => record.run(&mut output),
+        Command::Symbolize(symbolize) => symbolize.run(&mut output),
         Command::Report(report) => report.run(&mut output),
         Command::Leaks(leaks) => leaks.run(&mut output),
         Command::Diff(diff) => diff.run(&mut output),

@@ -40,6 +40,36 @@ pub fn now_ns() -> u64 {
     }
 }
 
+/// The processor's time-stamp counter, for stamps that another process makes and this one understands.
+#[derive(Clone, Copy, Debug)]
+pub struct Counter {
+    scale: u64,
+}
+
+impl Counter {
+    /// The counter, if it can be trusted. Measures for two milliseconds how fast it ticks.
+    pub fn trusted() -> Option<Self> {
+        counter::is_trusted().then(measured_scale).flatten().map(|scale| Self { scale })
+    }
+
+    /// Its value now.
+    #[inline]
+    pub fn read(&self) -> u64 {
+        counter::read()
+    }
+
+    /// So many ticks in nanoseconds.
+    #[inline]
+    pub fn nanoseconds(&self, ticks: u64) -> u64 {
+        ((u128::from(ticks) * u128::from(self.scale)) >> 32) as u64
+    }
+
+    /// So many nanoseconds in ticks.
+    pub fn ticks(&self, nanoseconds: u64) -> u64 {
+        ((u128::from(nanoseconds) << 32) / u128::from(self.scale)) as u64
+    }
+}
+
 impl Clock {
     fn start() -> Self {
         if counter::is_trusted()

@@ -38,8 +38,8 @@ impl Scene {
 
     pub(crate) fn allocate_typed(&mut self, address: u64, size: u64, variable: &str, type_name: &str) {
         let (variable, type_name) = (self.catalog.strings.intern(variable), self.catalog.strings.intern(type_name));
-        let tag = self.catalog.intern_tag(Tag { variable, type_name });
-        self.happen(1, EventKind::Allocate(Placement { address, size, stack: StackId::UNKNOWN, tag }));
+        let tag = self.catalog.intern_tag(Tag { variable, type_name, ..Tag::default() });
+        self.happen(1, EventKind::Allocate(Placement { address, size, tag, ..Placement::default() }));
     }
 
     pub(crate) fn reallocate(&mut self, thread: u64, old_address: u64, address: u64, size: u64, stack: StackId) {

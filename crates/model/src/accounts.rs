@@ -4,42 +4,23 @@
 //! cannot disagree. Invariants, checked by [`crate::laws`]:
 //!
 //! * the live blocks' sizes sum to the live bytes of the totals, of their thread, site and tag;
-//! * the figures of all threads sum to the totals, and so do those of all sites;
-//! * a dead block's slot is in `free_slots` and carries [`DEAD`].
+//! * the figures of all threads sum to the totals, and so do those of all sites.
 
 use crate::anomalies::{Anomalies, Anomaly};
+use crate::blocks::{Block, Blocks, Kept};
 use crate::event::Placement;
 use crate::figures::{Figures, Totals};
 use crate::ids::{AllocId, Nanos, StackId, TagId, ThreadId};
+use crate::weight::Weight;
 use rustc_hash::FxHashMap;
-
-/// A live block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
-    /// Its identity.
-    pub id: AllocId,
-    /// Where it is.
-    pub address: u64,
-    /// Its size in bytes.
-    pub size: u64,
-    /// When it was first allocated.
-    pub time: Nanos,
-    /// Index of its owner in [`Accounts::threads`].
-    pub thread: u32,
-    /// The site that asked for it, or last resized it.
-    pub stack: StackId,
-    /// What it is for.
-    pub tag: TagId,
-}
 
 /// Where a live block is kept. Slots are reused, like addresses; [`AllocId`] is the identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(pub(crate) u32);
 
-const DEAD: AllocId = AllocId(u64::MAX);
-const NO_ALLOCATION: AllocId = DEAD;
-const NOBODY: Block =
-    Block { id: DEAD, address: 0, size: 0, time: Nanos(0), thread: 0, stack: StackId::UNKNOWN, tag: TagId::NONE };
+const NO_ALLOCATION: AllocId = AllocId(u64::MAX);
+/// The most blocks that weights may make of what was recorded: so many that counters neither wrap nor leave what files can hold.
+const MOST_ESTIMATED: u64 = (1 << 40) - (1 << 36);
 
 /// A thread's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +53,7 @@ pub struct AccountsState {
     /// The time of the latest event.
     pub last_time: Nanos,
     /// The live blocks, by number.
-    pub blocks: Vec<Block>,
+    pub blocks: Blocks,
 }
 
 /// See the module's text.
@@ -86,10 +67,16 @@ pub struct Accounts {
     events: u64,
     next_id: u64,
     last_time: Nanos,
-    blocks: Vec<Block>,
-    free_slots: Vec<u32>,
+    blocks: Blocks,
     thread_indices: FxHashMap<ThreadId, u32>,
     latest_thread: u32,
+}
+
+/// Who a block belongs to.
+type Owned = (u32, StackId, TagId);
+
+fn owned(block: &Kept) -> Owned {
+    (block.thread, block.stack, block.tag)
 }
 
 #[inline]
@@ -120,7 +107,6 @@ impl Accounts {
             next_id: state.next_id,
             last_time: state.last_time,
             blocks: state.blocks,
-            free_slots: Vec::new(),
             thread_indices,
             latest_thread: 0,
         }
@@ -128,8 +114,6 @@ impl Accounts {
 
     /// The state as plain data, live blocks by number.
     pub fn to_state(&self) -> AccountsState {
-        let mut blocks: Vec<Block> = self.blocks().copied().collect();
-        blocks.sort_unstable_by_key(|block| block.id);
         AccountsState {
             totals: self.totals,
             anomalies: self.anomalies,
@@ -139,7 +123,7 @@ impl Accounts {
             events: self.events,
             next_id: self.next_id,
             last_time: self.last_time,
-            blocks,
+            blocks: self.blocks.in_order(),
         }
     }
 
@@ -184,18 +168,27 @@ impl Accounts {
     }
 
     /// The live blocks, in no particular order.
-    pub fn blocks(&self) -> impl Iterator<Item = &Block> {
-        self.blocks.iter().filter(|block| block.id != DEAD)
+    pub fn blocks(&self) -> impl Iterator<Item = Block> {
+        self.blocks.iter()
     }
 
-    pub(crate) fn slots(&self) -> impl Iterator<Item = (Slot, &Block)> {
-        (0..).map(Slot).zip(&self.blocks).filter(|(_, block)| block.id != DEAD)
+    pub(crate) fn slots(&self) -> impl Iterator<Item = (Slot, &Kept)> {
+        self.blocks.places().map(|(place, kept)| (Slot(place), kept))
+    }
+
+    #[inline]
+    pub(crate) fn kept(&self, slot: Slot) -> &Kept {
+        self.blocks.at(slot.0)
     }
 
     /// The block in a slot.
-    #[inline]
-    pub fn block(&self, slot: Slot) -> &Block {
-        &self.blocks[slot.0 as usize]
+    pub fn block(&self, slot: Slot) -> Block {
+        self.kept(slot).with_weight(self.blocks.weight(slot.0))
+    }
+
+    pub(crate) fn set_address(&mut self, slot: Slot, address: u64) {
+        let kept = Kept { address, ..*self.kept(slot) };
+        self.blocks.put(slot.0, kept);
     }
 
     /// The dense index of a thread, made if it is new.
@@ -243,10 +236,21 @@ impl Accounts {
         self.note(Anomaly::LostToDamage, lost_events);
     }
 
-    /// The part of `size` that can be added without any sum leaving 64 bits.
+    /// The part of a size that can be added without any sum leaving 64 bits.
     #[inline]
-    pub(crate) fn admissible(&self, size: u64) -> u64 {
-        size.min(u64::MAX - self.totals.figures.allocated_bytes)
+    pub(crate) fn admissible(&self, size: u64, weight: Weight) -> (u64, Weight) {
+        let room = u64::MAX - self.totals.figures.allocated_bytes;
+        if weight.is_one() { (size.min(room), Weight::ONE) } else { self.admissible_sample(size, weight) }
+    }
+
+    /// A weight that would take a sum too far becomes 1.
+    #[cold]
+    fn admissible_sample(&self, size: u64, weight: Weight) -> (u64, Weight) {
+        let room = u64::MAX - self.totals.figures.allocated_bytes;
+        let Figures { allocations, reallocations, .. } = self.totals.figures;
+        let blocks = allocations + reallocations + weight.most_blocks();
+        let fits = weight.bytes(size) <= room && blocks <= MOST_ESTIMATED;
+        if fits { (size, weight) } else { (size.min(room), Weight::ONE) }
     }
 
     /// Applies `change` to the figures of everyone who owns a block of this thread, stack and tag.
@@ -279,84 +283,142 @@ impl Accounts {
     /// A slot for a block that is about to be [allocated](Self::allocate).
     #[inline]
     pub(crate) fn next_slot(&mut self) -> Slot {
-        Slot(self.free_slots.pop().unwrap_or_else(|| {
-            self.blocks.push(NOBODY);
-            self.blocks.len() as u32 - 1
-        }))
+        Slot(self.blocks.next_place())
     }
 
-    /// Gives out a block; `place.size` must be [admissible](Self::admissible).
+    /// Gives out a block; `place.size` and `place.weight` must be [admissible](Self::admissible).
     #[inline]
     pub(crate) fn allocate(&mut self, slot: Slot, thread: u32, place: &Placement) {
+        if place.weight.is_one() {
+            self.allocate_as(slot, thread, place, (1, place.size));
+        } else {
+            self.allocate_sample(slot, thread, place);
+        }
+    }
+
+    #[cold]
+    fn allocate_sample(&mut self, slot: Slot, thread: u32, place: &Placement) {
+        let counted = (place.weight.blocks(self.next_id()), place.weight.bytes(place.size));
+        self.allocate_as(slot, thread, place, counted);
+        self.blocks.set_weight(slot.0, place.weight);
+        self.note_unrecorded((thread, place.stack, place.tag), counted.0, |figures| &mut figures.unrecorded);
+    }
+
+    #[inline(always)]
+    fn allocate_as(&mut self, slot: Slot, thread: u32, place: &Placement, (blocks, bytes): (u64, u64)) {
         let id = AllocId(self.next_id);
         self.next_id += 1;
         self.threads[thread as usize].last_allocation = id;
         self.raise_owners(thread, place.stack, place.tag, |figures| {
-            figures.allocations += 1;
-            figures.allocated_bytes += place.size;
+            figures.allocations += blocks;
+            figures.allocated_bytes += bytes;
         });
-        self.blocks[slot.0 as usize] = Block {
-            id,
-            address: place.address,
-            size: place.size,
-            time: self.last_time,
-            thread,
-            stack: place.stack,
-            tag: place.tag,
-        };
+        let &Placement { address, size, stack, tag, surplus, .. } = place;
+        self.blocks.put(slot.0, Kept { id, address, size, time: self.last_time, thread, stack, tag, surplus });
+    }
+
+    /// Keeps account of the blocks that a record stands for besides its own.
+    fn note_unrecorded(&mut self, owned: Owned, blocks: u64, counter: impl Fn(&mut Figures) -> &mut u64) {
+        let (thread, stack, tag) = owned;
+        self.for_owners(thread, stack, tag, |figures| *counter(figures) += blocks - 1);
     }
 
     /// Takes a block back on behalf of a thread.
     #[inline]
     pub(crate) fn free(&mut self, slot: Slot, by_thread: u32) {
-        let block = self.retire(slot);
-        let temporary = u64::from(self.threads[block.thread as usize].last_allocation == block.id);
-        let cross_thread = u64::from(block.thread != by_thread);
+        if self.blocks.weight(slot.0).is_one() {
+            let block = self.blocks.take(slot.0);
+            self.free_as(&block, by_thread, (1, block.size));
+        } else {
+            self.free_sample(slot, by_thread);
+        }
+    }
+
+    #[cold]
+    fn free_sample(&mut self, slot: Slot, by_thread: u32) {
+        let (block, counted) = self.take_sample(slot);
+        self.free_as(&block, by_thread, counted);
+        self.note_unrecorded(owned(&block), counted.0, |figures| &mut figures.unrecorded_gone);
+    }
+
+    #[inline(always)]
+    fn free_as(&mut self, block: &Kept, by_thread: u32, (blocks, bytes): (u64, u64)) {
+        let is_temporary = self.threads[block.thread as usize].last_allocation == block.id;
+        let temporary = u64::from(is_temporary) * blocks;
+        let cross_thread = u64::from(block.thread != by_thread) * blocks;
         self.for_owners(block.thread, block.stack, block.tag, |figures| {
-            figures.frees += 1;
-            figures.freed_bytes += block.size;
+            figures.frees += blocks;
+            figures.freed_bytes += bytes;
             figures.temporary_allocations += temporary;
             figures.cross_thread_frees += cross_thread;
         });
     }
 
-    /// Takes back a block whose free was never seen.
-    pub(crate) fn evict(&mut self, slot: Slot) {
-        let block = self.retire(slot);
-        self.note(Anomaly::DuplicateAllocation, 1);
-        self.for_owners(block.thread, block.stack, block.tag, |figures| {
-            figures.frees += 1;
-            figures.freed_bytes += block.size;
-        });
+    /// Takes out a block that may be a sample, with the blocks and bytes that it counts as.
+    fn take_sample(&mut self, slot: Slot) -> (Kept, (u64, u64)) {
+        let weight = self.blocks.weight(slot.0);
+        self.blocks.set_weight(slot.0, Weight::ONE);
+        let block = self.blocks.take(slot.0);
+        (block, (weight.blocks(block.id), weight.bytes(block.size)))
     }
 
-    #[inline]
-    fn retire(&mut self, slot: Slot) -> Block {
-        let block = self.blocks[slot.0 as usize];
-        self.blocks[slot.0 as usize].id = DEAD;
-        self.free_slots.push(slot.0);
-        block
+    /// Takes back a block whose free was never seen.
+    pub(crate) fn evict(&mut self, slot: Slot) {
+        let (block, (blocks, bytes)) = self.take_sample(slot);
+        self.note(Anomaly::DuplicateAllocation, 1);
+        self.for_owners(block.thread, block.stack, block.tag, |figures| {
+            figures.frees += blocks;
+            figures.freed_bytes += bytes;
+        });
+        self.note_unrecorded(owned(&block), blocks, |figures| &mut figures.unrecorded_gone);
     }
 
     /// Resizes and perhaps moves a block: it keeps its identity and its birth, and belongs to whoever resized it.
     #[inline]
     pub(crate) fn reallocate(&mut self, slot: Slot, thread: u32, new: &Placement) {
-        let old = *self.block(slot);
+        if self.blocks.weight(slot.0).is_one() && new.weight.is_one() {
+            self.reallocate_as(slot, thread, new, (1, self.kept(slot).size), (1, new.size));
+        } else {
+            self.reallocate_sample(slot, thread, new);
+        }
+    }
+
+    #[cold]
+    fn reallocate_sample(&mut self, slot: Slot, thread: u32, new: &Placement) {
+        let old = self.block(slot);
+        let before = (old.live_blocks(), old.live_bytes());
+        let after = (new.weight.blocks(old.id), new.weight.bytes(new.size));
+        self.reallocate_as(slot, thread, new, before, after);
+        self.blocks.set_weight(slot.0, new.weight);
+        self.note_unrecorded((old.thread, old.stack, old.tag), before.0, |figures| &mut figures.unrecorded_gone);
+        self.note_unrecorded((thread, new.stack, new.tag), after.0, |figures| &mut figures.unrecorded);
+    }
+
+    #[inline(always)]
+    fn reallocate_as(&mut self, slot: Slot, thread: u32, new: &Placement, before: (u64, u64), after: (u64, u64)) {
+        let old = *self.kept(slot);
         if new.address != old.address {
-            let both = self.totals.figures.live_bytes().saturating_add(new.size);
+            let both = self.totals.figures.live_bytes().saturating_add(after.1);
             let peak = &mut self.totals.peak_bytes_inside_reallocation;
             *peak = both.max(*peak);
         }
         self.for_owners(old.thread, old.stack, old.tag, |figures| {
-            figures.reallocated_away += 1;
-            figures.freed_bytes += old.size;
+            figures.reallocated_away += before.0;
+            figures.freed_bytes += before.1;
         });
         self.raise_owners(thread, new.stack, new.tag, |figures| {
-            figures.reallocations += 1;
-            figures.allocated_bytes += new.size;
+            figures.reallocations += after.0;
+            figures.allocated_bytes += after.1;
         });
         self.threads[thread as usize].last_allocation = old.id;
-        self.blocks[slot.0 as usize] =
-            Block { address: new.address, size: new.size, thread, stack: new.stack, tag: new.tag, ..old };
+        let &Placement { address, size, stack, tag, surplus, .. } = new;
+        self.blocks.put(slot.0, Kept { address, size, thread, stack, tag, surplus, ..old });
+    }
+
+    /// Passes over an allocation that is not kept account of: it takes its number, and its thread did something else since.
+    pub(crate) fn pass_allocation(&mut self, thread: u32) {
+        let id = AllocId(self.next_id);
+        self.next_id += 1;
+        self.threads[thread as usize].last_allocation = id;
     }
 }

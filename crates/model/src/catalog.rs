@@ -1,17 +1,20 @@
 //! The catalog: what the handles in events and blocks stand for.
 
-use crate::ids::{StackId, StringId, TagId, ThreadId};
+use crate::heap::Heap;
+use crate::ids::{FrameId, Nanos, StackId, StringId, TagId, ThreadId};
 use crate::stacks::{Frame, Module, StackTable};
 use crate::strings::StringTable;
 use rustc_hash::FxHashMap;
 
-/// A variable name and a type name, either of which may be [`StringId::EMPTY`].
+/// A variable name and a type name, either of which may be [`StringId::EMPTY`], and a heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tag {
     /// The variable the block is for.
     pub variable: StringId,
     /// The type the block holds.
     pub type_name: StringId,
+    /// The heap the block lies in.
+    pub heap: Heap,
 }
 
 /// The name of a thread.
@@ -24,7 +27,8 @@ pub struct ThreadName {
 }
 
 /// Strings, modules, stacks, tags and thread names of one recording. Every table is append-only, so a handle never
-/// changes its meaning and a file writes each entry once.
+/// changes its meaning and a file writes each entry once. What becomes known of an entry later (a thread's name, a frame's
+/// [resolution](StackTable::resolve), a module's unloading) is an entry of a table of its own.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     /// Every name.
@@ -36,6 +40,8 @@ pub struct Catalog {
     tags: Vec<Tag>,
     tag_ids: FxHashMap<Tag, TagId>,
     module_ids: FxHashMap<StringId, u32>,
+    modules_known: usize,
+    module_changes: Vec<u32>,
     thread_names: Vec<ThreadName>,
     latest_names: FxHashMap<ThreadId, StringId>,
 }
@@ -49,6 +55,8 @@ impl Default for Catalog {
             tags: vec![Tag::default()],
             tag_ids: FxHashMap::from_iter([(Tag::default(), TagId::NONE)]),
             module_ids: FxHashMap::default(),
+            modules_known: 0,
+            module_changes: Vec::new(),
             thread_names: Vec::new(),
             latest_names: FxHashMap::default(),
         }
@@ -73,7 +81,7 @@ pub struct FrameText<'a> {
 }
 
 impl Catalog {
-    /// The id of a (variable, type) pair, made if it is new.
+    /// The id of a tag, made if it is new.
     pub fn intern_tag(&mut self, tag: Tag) -> TagId {
         if let Some(&id) = self.tag_ids.get(&tag) {
             return id;
@@ -99,6 +107,18 @@ impl Catalog {
         &self.tags
     }
 
+    /// Says which heap the blocks of a tag lie in, for a file's reader: it learns of it behind the tag. False, and nothing done,
+    /// when there is no such tag, or it is the empty one.
+    pub fn set_heap(&mut self, id: TagId, heap: Heap) -> bool {
+        match self.tags.get_mut(id.0 as usize) {
+            Some(tag) if id != TagId::NONE => {
+                tag.heap = heap;
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// The stack of the given frames, innermost first.
     pub fn intern_stack(&mut self, innermost_first: &[FrameText<'_>]) -> StackId {
         innermost_first.iter().rev().fold(StackId::UNKNOWN, |parent, text| {
@@ -106,6 +126,18 @@ impl Catalog {
             let frame = self.stacks.intern_frame(frame);
             self.stacks.intern_child(parent, frame)
         })
+    }
+
+    /// Says which frames a recorded one, of which only the address was known, stands for; innermost first. They keep its address
+    /// and module; see [`StackTable::resolve`].
+    pub fn resolve(&mut self, frame: FrameId, innermost_first: &[FrameText<'_>]) -> bool {
+        let Some(&recorded) = self.stacks.frame(frame) else { return false };
+        let Frame { address, module, .. } = recorded;
+        let frames: Vec<Frame> = innermost_first
+            .iter()
+            .map(|text| Frame { address, module, ..self.intern_frame(&FrameText { module: "", ..*text }) })
+            .collect();
+        self.stacks.resolve(frame, &frames)
     }
 
     fn intern_frame(&mut self, text: &FrameText<'_>) -> Frame {
@@ -122,16 +154,43 @@ impl Catalog {
     /// The index of the module with this path, made if it is new.
     pub fn intern_module(&mut self, path: &str) -> u32 {
         let path = self.strings.intern(path);
-        if self.module_ids.len() < self.modules.len() {
-            // Modules that came from elsewhere; of two with one path the first counts.
-            for (id, module) in (0..).zip(&self.modules) {
-                self.module_ids.entry(module.path).or_insert(id);
-            }
+        // Modules that came from elsewhere; of two with one path the first counts.
+        for (id, module) in (0..).zip(&self.modules).skip(self.modules_known) {
+            self.module_ids.entry(module.path).or_insert(id);
         }
-        *self.module_ids.entry(path).or_insert_with(|| {
+        let id = *self.module_ids.entry(path).or_insert_with(|| {
             self.modules.push(Module { path, ..Module::default() });
             self.modules.len() as u32 - 1
-        })
+        });
+        self.modules_known = self.modules.len();
+        id
+    }
+
+    /// Appends a module, and gives its index. A module that is loaded again, perhaps elsewhere, is another one with the same path.
+    pub fn add_module(&mut self, module: Module) -> u32 {
+        self.modules.push(module);
+        self.modules.len() as u32 - 1
+    }
+
+    /// Says that a module was unloaded. False, and nothing done, when there is no such module.
+    pub fn set_module_unloaded(&mut self, index: u32, time: Nanos) -> bool {
+        let Some(module) = self.modules.get(index as usize) else { return false };
+        self.set_module_times(index, module.loaded, Some(time))
+    }
+
+    /// Says when a module was loaded and unloaded. False, and nothing done, when there is no such module.
+    pub fn set_module_times(&mut self, index: u32, loaded: Nanos, unloaded: Option<Nanos>) -> bool {
+        let Some(module) = self.modules.get_mut(index as usize) else { return false };
+        if (module.loaded, module.unloaded) != (loaded, unloaded) {
+            (module.loaded, module.unloaded) = (loaded, unloaded);
+            self.module_changes.push(index);
+        }
+        true
+    }
+
+    /// The modules whose times were changed, in that order: a file's writer asks what became of entries that it has written.
+    pub fn module_changes(&self) -> &[u32] {
+        &self.module_changes
     }
 
     /// The module a frame lies in.

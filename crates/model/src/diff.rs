@@ -4,7 +4,7 @@
 //! type's name. Handles are not compared, so snapshots of two files can be. Single allocations are matched by number,
 //! which means something only within one recording.
 
-use crate::accounts::Block;
+use crate::blocks::Block;
 use crate::catalog::Catalog;
 use crate::figures::Figures;
 use crate::groups::{GroupBy, GroupKey, Keep, Metric, rows};
@@ -130,7 +130,7 @@ pub struct BlockDiff {
 /// Compares single allocations by number. Means something only if both snapshots are of one recording.
 pub fn diff_blocks(before: &Snapshot, after: &Snapshot) -> BlockDiff {
     let sorted = |snapshot: &Snapshot| {
-        let mut blocks: Vec<Block> = snapshot.accounts.blocks().copied().collect();
+        let mut blocks: Vec<Block> = snapshot.accounts.blocks().collect();
         blocks.sort_unstable_by_key(|block| block.id);
         blocks
     };

@@ -1,6 +1,7 @@
 //! What a source reports: raw events, keyed by address, as they happened.
 
 use crate::ids::{Nanos, StackId, StringId, TagId, ThreadId};
+use crate::weight::Weight;
 
 /// One thing that happened to a memory. Small and `Copy`: building one never touches the heap; names and stacks are
 /// handles into the [`Catalog`](crate::Catalog) that travels with the events.
@@ -64,12 +65,16 @@ impl EventKind {
 /// Where a block is, how large, and who asked for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// Its address.
+    /// Its address; that of a mapping as [`mapped_address`](crate::mapped_address) says, also where events name an old address.
     pub address: u64,
     /// The size asked for, in bytes.
     pub size: u64,
     /// The call stack that asked.
     pub stack: StackId,
-    /// The variable and type it is for.
+    /// The variable and type it is for, and the heap it lies in.
     pub tag: TagId,
+    /// Bytes that can be used beyond those that [`usable_of_size`](crate::usable_of_size) expects; 0 as well where not known.
+    pub surplus: i32,
+    /// How many blocks it stands for, where not all are recorded.
+    pub weight: Weight,
 }

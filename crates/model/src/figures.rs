@@ -10,6 +10,10 @@ use crate::ids::Nanos;
 ///
 /// No counter can wrap: the total of all sizes is bounded when a size enters the ledger
 /// ([`Anomaly::ClampedSize`](crate::Anomaly::ClampedSize)), and every other byte counter is at most that total.
+///
+/// Where blocks have a [`Weight`](crate::Weight), all of these are estimates: each recorded block counts as the blocks and bytes
+/// that it stands for. The number of records is then kept besides, as what they are short of the blocks, so that exact recordings
+/// need not keep it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Blocks handed out, reallocations apart.
@@ -30,9 +34,34 @@ pub struct Figures {
     pub cross_thread_frees: u64,
     /// Blocks given back before their thread allocated anything else.
     pub temporary_allocations: u64,
+    /// Of the blocks that came here (allocations, reallocations), those that were not recorded themselves but that others
+    /// stand for.
+    pub unrecorded: u64,
+    /// Of the blocks that left (frees, reallocations away), those that were not recorded themselves.
+    pub unrecorded_gone: u64,
 }
 
 impl Figures {
+    /// How many records are behind what was allocated, reallocations included.
+    pub fn samples(&self) -> u64 {
+        (self.allocations + self.reallocations).saturating_sub(self.unrecorded)
+    }
+
+    /// How many records are behind what was given back, reallocations away included.
+    pub fn freed_samples(&self) -> u64 {
+        (self.frees + self.reallocated_away).saturating_sub(self.unrecorded_gone)
+    }
+
+    /// How many records are behind what is live.
+    pub fn live_samples(&self) -> u64 {
+        self.samples().saturating_sub(self.freed_samples())
+    }
+
+    /// True when a record stands for more than itself.
+    pub fn is_estimate(&self) -> bool {
+        self.unrecorded > 0
+    }
+
     /// Bytes live now.
     #[inline]
     pub fn live_bytes(&self) -> u64 {
@@ -61,6 +90,25 @@ impl Figures {
         self.peak_bytes = self.peak_bytes.saturating_add(other.peak_bytes);
         self.cross_thread_frees += other.cross_thread_frees;
         self.temporary_allocations += other.temporary_allocations;
+        self.unrecorded += other.unrecorded;
+        self.unrecorded_gone += other.unrecorded_gone;
+    }
+
+    /// Takes away what `part` has of it, peaks apart: the rest cannot have held more at once than the whole.
+    pub fn without(&self, part: &Self) -> Self {
+        Self {
+            allocations: self.allocations.saturating_sub(part.allocations),
+            frees: self.frees.saturating_sub(part.frees),
+            reallocations: self.reallocations.saturating_sub(part.reallocations),
+            reallocated_away: self.reallocated_away.saturating_sub(part.reallocated_away),
+            allocated_bytes: self.allocated_bytes.saturating_sub(part.allocated_bytes),
+            freed_bytes: self.freed_bytes.saturating_sub(part.freed_bytes),
+            peak_bytes: self.peak_bytes,
+            cross_thread_frees: self.cross_thread_frees.saturating_sub(part.cross_thread_frees),
+            temporary_allocations: self.temporary_allocations.saturating_sub(part.temporary_allocations),
+            unrecorded: self.unrecorded.saturating_sub(part.unrecorded),
+            unrecorded_gone: self.unrecorded_gone.saturating_sub(part.unrecorded_gone),
+        }
     }
 }
 

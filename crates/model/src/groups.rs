@@ -2,6 +2,7 @@
 
 use crate::catalog::{Catalog, FrameText};
 use crate::figures::Figures;
+use crate::heap::Heap;
 use crate::ids::{StackId, ThreadId};
 use crate::snapshot::Snapshot;
 use std::collections::BTreeMap;
@@ -22,6 +23,8 @@ pub enum GroupBy {
     Thread,
     /// Types.
     Type,
+    /// Heaps.
+    Heap,
 }
 
 /// By which figure rows are ranked.
@@ -63,7 +66,7 @@ impl Metric {
 pub enum GroupKey {
     /// A call stack.
     Site(StackId),
-    /// A function, file, module or type; empty where the source does not say.
+    /// A function, file, module, type or heap; empty where the source does not say.
     Name(String),
     /// A thread.
     Thread(ThreadId),
@@ -82,7 +85,7 @@ pub struct Row {
 }
 
 /// Which texts are wanted, everything where there is none. A stack stays if any of its functions, files or modules
-/// does, a thread or type if its name does.
+/// does, a thread, type or heap if its name does.
 pub type Keep<'a> = Option<&'a dyn Fn(&str) -> bool>;
 
 /// The rows of a snapshot, biggest first by `metric`, empty ones left out.
@@ -103,6 +106,7 @@ pub fn rows(snapshot: &Snapshot, by: GroupBy, metric: Metric, keep: Keep<'_>) ->
             .map(|thread| row(GroupKey::Thread(thread.id), &thread.figures))
             .collect(),
         GroupBy::Type => by_type(snapshot, keep),
+        GroupBy::Heap => by_heap(snapshot, keep),
     };
     rows.retain(|row| !row.inclusive.is_empty());
     rows.sort_by(|a, b| {
@@ -155,4 +159,23 @@ fn by_type(snapshot: &Snapshot, keep: Keep<'_>) -> Vec<Row> {
         }
     }
     groups.into_iter().map(|(name, figures)| row(GroupKey::Name(name.to_owned()), &figures)).collect()
+}
+
+/// Figures are kept by tag, and only those of tags: the first heap has all that the others have not.
+fn by_heap(snapshot: &Snapshot, keep: Keep<'_>) -> Vec<Row> {
+    let mut heaps: BTreeMap<Heap, Figures> = BTreeMap::new();
+    let mut others = Figures::default();
+    for (tag, figures) in snapshot.catalog.tags().iter().zip(snapshot.accounts.tags()) {
+        if tag.heap != Heap::Malloc {
+            heaps.entry(tag.heap).or_default().add(figures);
+            others.add(figures);
+        }
+    }
+    heaps.insert(Heap::Malloc, snapshot.accounts.totals().figures.without(&others));
+    let wanted = |heap: Heap| keep.is_none_or(|keep| keep(heap.name()));
+    heaps
+        .into_iter()
+        .filter(|(heap, _)| wanted(*heap))
+        .map(|(heap, figures)| row(GroupKey::Name(heap.name().to_owned()), &figures))
+        .collect()
 }

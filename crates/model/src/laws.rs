@@ -1,6 +1,7 @@
 //! The laws of the model, as a check that can be run on any accounts.
 
-use crate::accounts::{Accounts, Block};
+use crate::accounts::Accounts;
+use crate::blocks::Block;
 use crate::figures::Figures;
 use crate::ids::TagId;
 
@@ -12,15 +13,12 @@ pub fn violations(accounts: &Accounts) -> Vec<String> {
     let total = &accounts.totals().figures;
     check_owner("the whole memory", total, accounts.blocks(), &mut found);
 
-    let mut of_threads = vec![(0u64, 0u64); accounts.threads().len()];
-    let mut of_sites = vec![(0u64, 0u64); accounts.sites().len()];
-    let mut of_tags = vec![(0u64, 0u64); accounts.tags().len()];
+    let mut of_threads = vec![Live::default(); accounts.threads().len()];
+    let mut of_sites = vec![Live::default(); accounts.sites().len()];
+    let mut of_tags = vec![Live::default(); accounts.tags().len()];
     for block in accounts.blocks() {
-        let mut charge = |owners: &mut Vec<(u64, u64)>, index: u32, what: &str| match owners.get_mut(index as usize) {
-            Some((blocks, bytes)) => {
-                *blocks += 1;
-                *bytes = bytes.saturating_add(block.size);
-            }
+        let mut charge = |owners: &mut Vec<Live>, index: u32, what: &str| match owners.get_mut(index as usize) {
+            Some(live) => live.add(&block),
             None => found.push(format!("allocation {} belongs to {what} {index}, which is not known", block.id.0)),
         };
         charge(&mut of_threads, block.thread, "thread");
@@ -41,12 +39,30 @@ pub fn violations(accounts: &Accounts) -> Vec<String> {
     found
 }
 
-fn check_owner<'a>(whose: &str, figures: &Figures, blocks: impl Iterator<Item = &'a Block>, found: &mut Vec<String>) {
-    let (count, bytes) = blocks.fold((0u64, 0u64), |(n, sum), block| (n + 1, sum.saturating_add(block.size)));
-    check_live(whose, figures, (count, bytes), found);
+/// What the live blocks of an owner come to.
+#[derive(Clone, Copy, Default)]
+struct Live {
+    blocks: u64,
+    bytes: u64,
+    samples: u64,
 }
 
-fn check_live(whose: &str, figures: &Figures, (blocks, bytes): (u64, u64), found: &mut Vec<String>) {
+impl Live {
+    fn add(&mut self, block: &Block) {
+        self.blocks = self.blocks.saturating_add(block.live_blocks());
+        self.bytes = self.bytes.saturating_add(block.live_bytes());
+        self.samples += 1;
+    }
+}
+
+fn check_owner(whose: &str, figures: &Figures, blocks: impl Iterator<Item = Block>, found: &mut Vec<String>) {
+    let mut live = Live::default();
+    blocks.for_each(|block| live.add(&block));
+    check_live(whose, figures, live, found);
+}
+
+fn check_live(whose: &str, figures: &Figures, live: Live, found: &mut Vec<String>) {
+    let Live { blocks, bytes, samples } = live;
     let kept = i128::from(figures.allocated_bytes) - i128::from(figures.freed_bytes);
     if kept != i128::from(bytes) {
         found.push(format!("{whose}: allocated - freed = {kept} bytes, but the live blocks hold {bytes}"));
@@ -56,12 +72,16 @@ fn check_live(whose: &str, figures: &Figures, (blocks, bytes): (u64, u64), found
     if kept != i128::from(blocks) {
         found.push(format!("{whose}: allocated - freed = {kept} blocks, but {blocks} are live"));
     }
+    let kept = kept - i128::from(figures.unrecorded) + i128::from(figures.unrecorded_gone);
+    if kept != i128::from(samples) {
+        found.push(format!("{whose}: recorded - freed = {kept} blocks, but {samples} records are live"));
+    }
     if figures.peak_bytes < bytes {
         found.push(format!("{whose}: the peak is {} bytes, below the {bytes} that are live", figures.peak_bytes));
     }
 }
 
-fn check_rows<'a>(what: &str, rows: impl Iterator<Item = &'a Figures>, live: &[(u64, u64)], found: &mut Vec<String>) {
+fn check_rows<'a>(what: &str, rows: impl Iterator<Item = &'a Figures>, live: &[Live], found: &mut Vec<String>) {
     for (index, (figures, &live)) in rows.zip(live).enumerate() {
         check_live(&format!("{what} {index}"), figures, live, found);
     }
@@ -79,6 +99,8 @@ fn check_sum<'a>(what: &str, rows: impl Iterator<Item = &'a Figures>, total: &Fi
         ("freed bytes", sum.freed_bytes, total.freed_bytes),
         ("cross-thread frees", sum.cross_thread_frees, total.cross_thread_frees),
         ("temporary allocations", sum.temporary_allocations, total.temporary_allocations),
+        ("unrecorded blocks", sum.unrecorded, total.unrecorded),
+        ("unrecorded blocks gone", sum.unrecorded_gone, total.unrecorded_gone),
     ];
     for (name, sum, total) in pairs.into_iter().filter(|(_, sum, total)| sum != total) {
         found.push(format!("the {name} of all {what} sum to {sum}, but the total is {total}"));

@@ -6,11 +6,13 @@
 //! * [`AddressLedger::record`] takes raw [`Event`]s, decides what each one means, and says so as [`Op`]s;
 //! * [`NumberLedger::replay`] takes those `Op`s and arrives at the same accounts.
 
-use crate::accounts::{Accounts, AccountsState, Block, Slot};
+use crate::accounts::{Accounts, AccountsState, Slot};
 use crate::anomalies::Anomaly;
+use crate::blocks::{Block, Kept};
 use crate::event::{Event, EventKind, Placement};
 use crate::ids::{AllocId, Nanos, StackId, StringId, TagId, ThreadId};
 use crate::slots::SlotIndex;
+use crate::weight::Weight;
 
 /// What an event was found to mean. One event gives one operation that counts as an event, preceded by any number of
 /// notes ([`Op::Evict`], [`Op::Note`]), which do not.
@@ -35,6 +37,10 @@ pub enum Op {
         stack: StackId,
         /// What it is for; none keeps the old tag.
         tag: TagId,
+        /// Its usable bytes beyond those expected, now.
+        surplus: i32,
+        /// How many blocks it stands for, now.
+        weight: Weight,
     },
     /// A free of an address where nothing was live.
     UnmatchedFree {
@@ -162,13 +168,25 @@ impl AddressLedger {
 
     /// The live block at an address.
     #[inline]
-    pub fn find(&self, address: u64) -> Option<&Block> {
+    pub fn find(&self, address: u64) -> Option<Block> {
         self.slot_at(address).map(|slot| self.accounts.block(slot))
     }
 
     #[inline]
     fn slot_at(&self, address: u64) -> Option<Slot> {
-        self.by_address.find(address_key(address), |slot| self.accounts.block(Slot(slot)).address == address).map(Slot)
+        self.by_address.find(address_key(address), |slot| self.accounts.kept(Slot(slot)).address == address).map(Slot)
+    }
+
+    /// Makes the block at `address` be found at `other` instead, for the time in which its place may be another block's
+    /// already while it is still being moved away. No event; false if no block is there or one is at the other place.
+    pub fn set_aside(&mut self, address: u64, other: u64) -> bool {
+        if self.slot_at(other).is_some() {
+            return false;
+        }
+        let Some(slot) = self.unindex(address) else { return false };
+        self.accounts.set_address(slot, other);
+        self.index(other, slot);
+        true
     }
 
     /// Applies an event by the laws, and tells the scribe what it was found to mean.
@@ -213,42 +231,57 @@ impl AddressLedger {
     }
 
     #[inline]
-    fn admit(&mut self, size: u64, tell: &mut Telling<'_, impl Scribe>) -> u64 {
-        let admitted = self.accounts.admissible(size);
-        if admitted != size {
+    fn admit(&mut self, place: &mut Placement, tell: &mut Telling<'_, impl Scribe>) {
+        let admitted = self.accounts.admissible(place.size, place.weight);
+        if admitted != (place.size, place.weight) {
+            (place.size, place.weight) = admitted;
             self.tell_note(Anomaly::ClampedSize, 1, tell);
         }
-        admitted
     }
 
     #[cold]
     fn evict(&mut self, slot: Slot, tell: &mut Telling<'_, impl Scribe>) {
         self.accounts.pass(tell.time);
-        tell.rare(Op::Evict { id: self.accounts.block(slot).id });
+        tell.rare(Op::Evict { id: self.accounts.kept(slot).id });
         self.accounts.evict(slot);
     }
 
     #[inline]
     fn unindex(&mut self, address: u64) -> Option<Slot> {
         let accounts = &self.accounts;
-        self.by_address.remove(address_key(address), |slot| accounts.block(Slot(slot)).address == address).map(Slot)
+        self.by_address.remove(address_key(address), |slot| accounts.kept(Slot(slot)).address == address).map(Slot)
     }
 
     /// Makes an address lead to a slot; the slot it led to, if any.
     #[inline]
     fn index(&mut self, address: u64, slot: Slot) -> Option<Slot> {
         let accounts = &self.accounts;
-        let is_key = |at| accounts.block(Slot(at)).address == address;
+        let is_key = |at| accounts.kept(Slot(at)).address == address;
         self.by_address.replace(address_key(address), slot.0, is_key).map(Slot)
     }
 
+    /// Asks once whether there is anything unusual about the block, so that everything behind knows.
     #[inline]
-    fn allocate(&mut self, mut place: Placement, tell: &mut Telling<'_, impl Scribe>) {
+    fn allocate(&mut self, place: Placement, tell: &mut Telling<'_, impl Scribe>) {
+        if place.surplus == 0 && place.weight.is_one() {
+            self.allocate_as(Placement { surplus: 0, weight: Weight::ONE, ..place }, tell);
+        } else {
+            self.allocate_unusual(place, tell);
+        }
+    }
+
+    #[inline(never)]
+    fn allocate_unusual(&mut self, place: Placement, tell: &mut Telling<'_, impl Scribe>) {
+        self.allocate_as(place, tell);
+    }
+
+    #[inline(always)]
+    fn allocate_as(&mut self, mut place: Placement, tell: &mut Telling<'_, impl Scribe>) {
         let slot = self.accounts.next_slot();
         if let Some(older) = self.index(place.address, slot) {
             self.evict(older, tell);
         }
-        place.size = self.admit(place.size, tell);
+        self.admit(&mut place, tell);
         self.accounts.tick(tell.time);
         let thread = self.accounts.thread_index(tell.thread);
         self.accounts.allocate(slot, thread, &place);
@@ -262,7 +295,7 @@ impl AddressLedger {
             self.accounts.note(Anomaly::UnmatchedFree, 1);
             return tell.rare(Op::UnmatchedFree { address });
         };
-        let Block { id, size, .. } = *self.accounts.block(slot);
+        let Kept { id, size, .. } = *self.accounts.kept(slot);
         if claimed_size.is_some_and(|claimed| claimed != size) {
             self.tell_note(Anomaly::SizeMismatch, 1, tell);
         }
@@ -283,7 +316,7 @@ impl AddressLedger {
             self.tell_note(Anomaly::UnmatchedReallocation, 1, tell);
             return self.allocate(new, tell);
         };
-        let old = *self.accounts.block(slot);
+        let old = *self.accounts.kept(slot);
         if claimed_old_size.is_some_and(|claimed| claimed != old.size) {
             self.tell_note(Anomaly::SizeMismatch, 1, tell);
         }
@@ -294,9 +327,10 @@ impl AddressLedger {
                 self.evict(older, tell);
             }
         }
-        new.size = self.admit(new.size, tell);
-        let (size, stack, tag) = (new.size, new.stack, new.tag);
-        let op = Op::Reallocate { id: old.id, moved_to: moved.then_some(new.address), size, stack, tag };
+        self.admit(&mut new, tell);
+        let Placement { address, size, stack, tag, surplus, weight } = new;
+        let moved_to = moved.then_some(address);
+        let op = Op::Reallocate { id: old.id, moved_to, size, stack, tag, surplus, weight };
         self.accounts.tick(tell.time);
         let thread = self.accounts.thread_index(tell.thread);
         self.accounts.reallocate(slot, thread, &inherit(new, &old));
@@ -304,7 +338,7 @@ impl AddressLedger {
     }
 }
 
-fn inherit(new: Placement, old: &Block) -> Placement {
+fn inherit(new: Placement, old: &Kept) -> Placement {
     Placement {
         stack: if new.stack == StackId::UNKNOWN { old.stack } else { new.stack },
         tag: if new.tag == TagId::NONE { old.tag } else { new.tag },
@@ -347,17 +381,17 @@ impl NumberLedger {
 
     #[inline]
     fn slot_of(&self, id: AllocId) -> Option<Slot> {
-        self.by_number.find(id.0, |slot| self.accounts.block(Slot(slot)).id == id).map(Slot)
+        self.by_number.find(id.0, |slot| self.accounts.kept(Slot(slot)).id == id).map(Slot)
     }
 
     #[inline]
     fn unindex(&mut self, id: AllocId) -> Option<Slot> {
         let accounts = &self.accounts;
-        self.by_number.remove(id.0, |slot| accounts.block(Slot(slot)).id == id).map(Slot)
+        self.by_number.remove(id.0, |slot| accounts.kept(Slot(slot)).id == id).map(Slot)
     }
 
     /// The live block with this number.
-    pub fn find(&self, id: AllocId) -> Option<&Block> {
+    pub fn find(&self, id: AllocId) -> Option<Block> {
         self.slot_of(id).map(|slot| self.accounts.block(slot))
     }
 
@@ -373,7 +407,7 @@ impl NumberLedger {
         }
         match step.op {
             Op::Allocate(mut place) => {
-                place.size = self.accounts.admissible(place.size);
+                (place.size, place.weight) = self.accounts.admissible(place.size, place.weight);
                 let thread = self.accounts.thread_index(step.thread);
                 let id = self.accounts.next_id();
                 let slot = self.accounts.next_slot();
@@ -385,11 +419,11 @@ impl NumberLedger {
                 let thread = self.accounts.thread_index(step.thread);
                 self.accounts.free(slot, thread);
             }
-            Op::Reallocate { id, moved_to, size, stack, tag } => {
+            Op::Reallocate { id, moved_to, size, stack, tag, surplus, weight } => {
                 let Some(slot) = self.slot_of(id) else { return self.lose() };
-                let old = *self.accounts.block(slot);
-                let size = self.accounts.admissible(size);
-                let new = Placement { address: moved_to.unwrap_or(old.address), size, stack, tag };
+                let old = *self.accounts.kept(slot);
+                let (size, weight) = self.accounts.admissible(size, weight);
+                let new = Placement { address: moved_to.unwrap_or(old.address), size, stack, tag, surplus, weight };
                 let thread = self.accounts.thread_index(step.thread);
                 self.accounts.reallocate(slot, thread, &inherit(new, &old));
             }
@@ -400,6 +434,29 @@ impl NumberLedger {
                 self.accounts.evict(slot);
             }
             Op::Note { anomaly, count } => self.accounts.note(anomaly, count),
+        }
+    }
+
+    /// As [`replay`](Self::replay), but keeps account only of blocks with a tag that `wanted` picks: of the others only their numbers
+    /// are counted, and that they happened. The accounts then are those of a part of the memory, as if it were all there is.
+    pub fn replay_part(&mut self, step: &Step, wanted: impl Fn(TagId) -> bool) {
+        let is_kept = match step.op {
+            Op::Allocate(place) => wanted(place.tag),
+            Op::Free { id } | Op::Reallocate { id, .. } | Op::Evict { id } => self.slot_of(id).is_some(),
+            _ => true,
+        };
+        if is_kept {
+            return self.replay(step);
+        }
+        let time = step.time.max(self.accounts.last_time());
+        if step.op.is_event() {
+            self.accounts.tick(time);
+        } else {
+            self.accounts.pass(time);
+        }
+        if let Op::Allocate(_) = step.op {
+            let thread = self.accounts.thread_index(step.thread);
+            self.accounts.pass_allocation(thread);
         }
     }
 

@@ -14,7 +14,7 @@
 //! 3. A reallocation is one event: no instant shows both places or neither. The block keeps its identity.
 //! 4. Identity is the allocation's number, never its address.
 //! 5. Nothing is silently wrong: every oddity has a counter in [`Anomalies`]. Never a panic, never a wrap.
-//! 6. A sampled source says so ([`Source::sample_rate`]).
+//! 6. A sampled source says so ([`Source::sample_rate`]): its blocks have a [`Weight`], and every figure made of them is an estimate.
 //!
 //! ```
 //! use highwater_model::{AddressLedger, Event, EventKind, Nanos, Placement, ThreadId};
@@ -36,11 +36,13 @@
 
 mod accounts;
 mod anomalies;
+mod blocks;
 mod catalog;
 pub mod diff;
 mod event;
 mod figures;
 pub mod groups;
+mod heap;
 mod ids;
 pub mod laws;
 mod ledger;
@@ -49,17 +51,21 @@ mod snapshot;
 mod stacks;
 mod strings;
 mod timeline;
+mod weight;
 mod when;
 
-pub use accounts::{Accounts, AccountsState, Block, Slot, ThreadAccount};
+pub use accounts::{Accounts, AccountsState, Slot, ThreadAccount};
 pub use anomalies::{Anomalies, Anomaly};
+pub use blocks::{Block, Blocks};
 pub use catalog::{Catalog, FrameText, Tag, ThreadName};
 pub use event::{Event, EventKind, Placement};
 pub use figures::{Figures, Totals};
+pub use heap::{Heap, mapped_address, usable_of_size};
 pub use ids::{AllocId, FrameId, Nanos, StackId, StringId, TagId, ThreadId};
 pub use ledger::{AddressLedger, NumberLedger, Op, Scribe, Step};
 pub use snapshot::{Snapshot, Source, SourceKind};
-pub use stacks::{Frame, Module, StackNode, StackTable};
+pub use stacks::{Frame, Module, Resolution, StackNode, StackTable};
 pub use strings::StringTable;
 pub use timeline::{GaugeReading, NamedInstant, Timeline, TimelinePoint};
+pub use weight::Weight;
 pub use when::{UnknownWhen, When, parse_duration};

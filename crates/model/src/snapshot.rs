@@ -1,7 +1,9 @@
 //! A snapshot: the state of one memory at one instant.
 
 use crate::accounts::Accounts;
+use crate::blocks::Block;
 use crate::catalog::Catalog;
+use crate::heap::{Heap, usable_of_size};
 use crate::ids::Nanos;
 use std::sync::Arc;
 
@@ -14,6 +16,10 @@ pub struct Source {
     pub program: String,
     /// Its process id, 0 where there is none.
     pub pid: u64,
+    /// The process id of the program that started it, 0 where not known.
+    pub parent_pid: u64,
+    /// What was called: the program and its arguments; empty where not known.
+    pub command: Vec<String>,
     /// The machine it ran on.
     pub host: String,
     /// When it began, in nanoseconds since the Unix epoch; 0 where not known.
@@ -22,6 +28,8 @@ pub struct Source {
     pub duration: Nanos,
     /// Mean bytes per sample; `None` when every allocation was recorded and the figures are exact.
     pub sample_rate: Option<u64>,
+    /// True when it is known of every block of [`Heap::Malloc`] how many of its bytes can be used.
+    pub usable_sizes: bool,
 }
 
 /// The kinds of source, in stored order. Append only.
@@ -77,4 +85,38 @@ pub struct Snapshot {
     pub accounts: Accounts,
     /// What the handles in `accounts` stand for.
     pub catalog: Arc<Catalog>,
+}
+
+impl Snapshot {
+    /// True when the figures are estimates, made from samples (law 6).
+    pub fn is_estimate(&self) -> bool {
+        self.source.sample_rate.is_some() || self.accounts.totals().figures.is_estimate()
+    }
+
+    /// The bytes that can be used of the live blocks of [`Heap::Malloc`], which are more than were asked for; `None` where the
+    /// source does not know.
+    pub fn usable_bytes(&self) -> Option<u64> {
+        self.source.usable_sizes.then(|| {
+            let of_block = |block: Block| {
+                let usable = usable_of_size(block.size).saturating_add_signed(block.surplus.into());
+                block.weight.bytes(usable)
+            };
+            self.blocks_of(Heap::Malloc).map(of_block).fold(0, u64::saturating_add)
+        })
+    }
+
+    /// The bytes of the live blocks of a heap.
+    pub fn live_bytes_of(&self, heap: Heap) -> u64 {
+        self.blocks_of(heap).map(|block| block.live_bytes()).fold(0, u64::saturating_add)
+    }
+
+    /// The live blocks of a heap.
+    pub fn blocks_of(&self, heap: Heap) -> impl Iterator<Item = Block> {
+        self.accounts.blocks().filter(move |block| self.catalog.tag(block.tag).heap == heap)
+    }
+
+    /// Where a block lies. That of a mapping is recorded as [`mapped_address`](crate::mapped_address) says.
+    pub fn address_of(&self, block: &Block) -> u64 {
+        self.catalog.tag(block.tag).heap.true_address(block.address)
+    }
 }

@@ -3,14 +3,18 @@
 //! Stacks form a trie: a node is (parent, frame), the root is [`StackId::UNKNOWN`]. Stacks of one program share most of
 //! their outer frames, so a new stack costs only its new inner nodes, and there is no depth limit. A parent always has a
 //! smaller number than its child; walking towards the root therefore ends, whatever a file claims.
+//!
+//! A recorder of native programs knows only addresses. What they stand for is found later and kept as a *resolution*: a frame
+//! that stands in for one or more others, which everyone who asks for the frames of a stack sees instead. Resolutions are not
+//! themselves resolved, so looking one up ends.
 
-use crate::ids::{FrameId, StackId, StringId};
+use crate::ids::{FrameId, Nanos, StackId, StringId};
 use rustc_hash::FxHashMap;
 
 /// One line of a call stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// The code address, 0 where the source has none.
+    /// The code address as recorded (that of a call's return), 0 where the source has none.
     pub address: u64,
     /// The function's name.
     pub function: StringId,
@@ -37,6 +41,26 @@ pub struct Module {
     pub end: u64,
     /// Offset of the mapping in the module's file.
     pub file_offset: u64,
+    /// When it was loaded; 0 where it was there from the start.
+    pub loaded: Nanos,
+    /// When it was unloaded, if it was.
+    pub unloaded: Option<Nanos>,
+}
+
+/// What a recorded frame stands for: `count` frames from `first` on, innermost first; none for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resolution {
+    /// The frame as recorded.
+    pub frame: FrameId,
+    /// The first of its frames.
+    pub first: FrameId,
+    /// How many there are.
+    pub count: u32,
+}
+
+impl Resolution {
+    /// The most frames that one can stand for: far more than compilers inline, and a bound on what a small file can claim.
+    pub const MOST_FRAMES: usize = 256;
 }
 
 /// A node of the trie: one call, reached through `parent`.
@@ -55,6 +79,9 @@ pub struct StackTable {
     frame_ids: FxHashMap<Frame, FrameId>,
     nodes: Vec<StackNode>,
     node_ids: FxHashMap<StackNode, StackId>,
+    resolutions: Vec<Resolution>,
+    /// By frame: where its resolution's frames begin, and how many there are; as far as any frame is resolved.
+    resolved: Vec<(u32, u32)>,
 }
 
 impl Default for StackTable {
@@ -64,6 +91,8 @@ impl Default for StackTable {
             frame_ids: FxHashMap::default(),
             nodes: vec![StackNode::default()],
             node_ids: FxHashMap::default(),
+            resolutions: Vec::new(),
+            resolved: Vec::new(),
         }
     }
 }
@@ -113,8 +142,64 @@ impl StackTable {
         self.frames.get(id.0 as usize)
     }
 
-    /// The frames of a stack, innermost first.
-    pub fn frames_of(&self, stack: StackId) -> impl Iterator<Item = &Frame> {
+    /// Says which frames a recorded one stands for, innermost first; several where functions were inlined, at most
+    /// [`Resolution::MOST_FRAMES`]. They are appended, and replace what it stood for before; none at all make it stand for itself
+    /// again. False, and nothing done, when there is no such frame.
+    pub fn resolve(&mut self, frame: FrameId, into: &[Frame]) -> bool {
+        if frame.0 as usize >= self.frames.len() {
+            return false;
+        }
+        let into = &into[..into.len().min(Resolution::MOST_FRAMES)];
+        let first = FrameId(self.frames.len() as u32);
+        self.frames.extend_from_slice(into);
+        self.push_resolution(Resolution { frame, first, count: into.len() as u32 })
+    }
+
+    /// Appends a resolution whose frames are there already. False, and nothing done, when one of them is not known, or there are
+    /// too many.
+    pub fn push_resolution(&mut self, resolution: Resolution) -> bool {
+        let Resolution { frame, first, count } = resolution;
+        let known = self.frames.len() as u64;
+        let sound = u64::from(frame.0) < known
+            && count as usize <= Resolution::MOST_FRAMES
+            && u64::from(first.0) + u64::from(count) <= known;
+        if sound {
+            let index = frame.0 as usize;
+            if index >= self.resolved.len() {
+                self.resolved.resize(index + 1, (0, 0));
+            }
+            self.resolved[index] = (first.0, count);
+            self.resolutions.push(resolution);
+        }
+        sound
+    }
+
+    /// All resolutions, in the order given; a later one of a frame replaces an earlier one.
+    pub fn resolutions(&self) -> &[Resolution] {
+        &self.resolutions
+    }
+
+    /// True for a frame that stands for others.
+    pub fn is_resolved(&self, frame: FrameId) -> bool {
+        self.resolved.get(frame.0 as usize).is_some_and(|(_, count)| *count > 0)
+    }
+
+    /// What a recorded frame stands for, by number, innermost first: its resolution, or itself.
+    pub fn frame_ids(&self, frame: FrameId) -> std::ops::Range<u32> {
+        match self.resolved.get(frame.0 as usize) {
+            Some(&(first, count)) if count > 0 => first..first + count,
+            _ if (frame.0 as usize) < self.frames.len() => frame.0..frame.0 + 1,
+            _ => 0..0,
+        }
+    }
+
+    /// The frames of a stack by number, innermost first, as they were [resolved](Self::resolve).
+    pub fn frame_ids_of(&self, stack: StackId) -> impl Iterator<Item = FrameId> {
+        self.recorded_frames_of(stack).flat_map(|frame| self.frame_ids(frame)).map(FrameId)
+    }
+
+    /// The frames of a stack as they were recorded, innermost first. A stack ends where a frame was lost.
+    pub fn recorded_frames_of(&self, stack: StackId) -> impl Iterator<Item = FrameId> {
         let mut at = stack;
         std::iter::from_fn(move || {
             if at == StackId::UNKNOWN {
@@ -122,8 +207,13 @@ impl StackTable {
             }
             let node = self.nodes.get(at.0 as usize)?;
             at = node.parent;
-            self.frames.get(node.frame.0 as usize)
+            ((node.frame.0 as usize) < self.frames.len()).then_some(node.frame)
         })
+    }
+
+    /// The frames of a stack, innermost first, as they were [resolved](Self::resolve).
+    pub fn frames_of(&self, stack: StackId) -> impl Iterator<Item = &Frame> {
+        self.frame_ids_of(stack).map(|frame| &self.frames[frame.0 as usize])
     }
 
     /// All frames, by id.

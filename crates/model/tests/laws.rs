@@ -13,6 +13,7 @@ fn place() -> impl Strategy<Value = Placement> {
         size,
         stack: StackId(stack),
         tag: TagId(tag),
+        ..Placement::default()
     })
 }
 

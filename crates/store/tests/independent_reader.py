@@ -10,6 +10,7 @@ everything in memory: it is a proof that the document suffices, not a tool.
 Needs the `zstd` command, because the standard library has no Zstandard.
 """
 
+import collections
 import json
 import subprocess
 import sys
@@ -32,6 +33,8 @@ FIGURES = [
     "allocations", "frees", "reallocations", "reallocated_away", "allocated_bytes", "freed_bytes", "peak_bytes",
     "cross_thread_frees", "temporary_allocations",
 ]
+SAMPLES = ["samples", "freed_samples"]
+HEAPS = ["malloc", "mmap", "minor", "major", "external"]
 SUMMARY = [
     "first_event", "events", "steps", "first_allocation", "first_time", "time_span", "live_bytes", "live_blocks",
     "highest_bytes", "marks", "gauges",
@@ -111,6 +114,31 @@ class Packed:
         require(self.at < len(self.data), "a column ends too early")
         self.at += 1
         return self.data[self.at - 1]
+
+
+class Exceptions:
+    """A column of exceptions (§4.4): values that are 0 unless it says otherwise."""
+
+    def __init__(self, data):
+        self.packed = Packed(data)
+        self.zeros = self.next_zeros()
+
+    def next_zeros(self):
+        at_end = self.packed.at >= len(self.packed.data)
+        return float("inf") if at_end else self.packed.number()
+
+    def number(self):
+        if self.zeros > 0:
+            self.zeros -= 1
+            return 0
+        value = self.packed.number()
+        self.zeros = self.next_zeros()
+        return value
+
+
+def from_zigzag(value):
+    require(value < 1 << 32, "a surplus is too large")
+    return value >> 1 ^ -(value & 1)
 
 
 # ---- §3: columns ---------------------------------------------------------------------------------------------------
@@ -232,7 +260,8 @@ def steps_of(payload, catalog):
     count = varints.number()
     require(count <= summary["steps"], "too many threads")
     threads = varints.numbers(count)
-    columns = unpack_columns(varints, 9, 2 * MOST_STEPS * 9)
+    columns = unpack_columns(varints, 11, 2 * MOST_STEPS * 9)
+    surpluses, weights = Exceptions(columns[9]), Exceptions(columns[10])
     packed = [Packed(columns[id]) for id in range(9)]
     operations, times, switches, sizes, stacks, tags, addresses, distances, rest = packed
     first = following = summary["first_allocation"]
@@ -254,6 +283,11 @@ def steps_of(payload, catalog):
         stack = sites[site]
         return stack if stack < len(catalog.nodes) else 0, tag if tag < len(catalog.tags) else 0, size
 
+    def surplus_and_weight():
+        surplus, weight = from_zigzag(surpluses.number()), weights.number()
+        require(weight < 1 << 22, "a weight is too large")
+        return surplus, weight
+
     def number_of_block():
         distance = distances.number()
         require(0 < distance <= following, "a block's number is out of range")
@@ -270,6 +304,7 @@ def steps_of(payload, catalog):
         operation = OPERATIONS[code & 7]
         if operation == "allocate":
             stack, tag, size = site_tag_size(code)
+            surplus, weight = surplus_and_weight()
             reused = bool(code & 0x10)
             if reused:
                 address = predictor.reused(thread, size)
@@ -279,7 +314,7 @@ def steps_of(payload, catalog):
                 address = address_at(predictor.latest(thread, size), addresses.number())
             predictor.allocated(thread, size, address, reused)
             places.append((address, size))
-            fields = (following, address, size, stack, tag)
+            fields = (following, address, size, stack, tag, surplus, weight)
             following += 1
         elif operation == "free":
             number = number_of_block()
@@ -289,6 +324,7 @@ def steps_of(payload, catalog):
             fields = (number,)
         elif operation == "reallocate":
             stack, tag, size = site_tag_size(code)
+            surplus, weight = surplus_and_weight()
             number = number_of_block()
             moved_to = None
             if not code & 0x10:
@@ -299,7 +335,7 @@ def steps_of(payload, catalog):
                 if moved_to is not None:
                     predictor.freed(thread, old_size, old_address)
                 places[number - first] = (old_address if moved_to is None else moved_to, size)
-            fields = (number, moved_to, size, stack, tag)
+            fields = (number, moved_to, size, stack, tag, surplus, weight)
         elif operation == "evict":
             fields = (number_of_block(),)
         elif operation in ("unmatched_free", "mark"):
@@ -321,6 +357,10 @@ class Catalog:
         self.modules = []
         self.tags = [(0, 0)]
         self.thread_names = []
+        # Tag to heap, frame to the frames it stands for, module to when it was loaded and unloaded.
+        self.heaps = {}
+        self.resolutions = {}
+        self.module_times = {}
 
     def string(self, number):
         return self.strings[number] if number < len(self.strings) else ""
@@ -331,7 +371,8 @@ class Catalog:
         require(all(count <= 1 << 16 for _, count in ranges), "too many entries")
         require(sum(count for _, count in ranges) <= 2 * len(payload), "too many entries for so few bytes")
         require(sum(first for first, _ in ranges) <= 2 * at, "too many entries are lost")
-        columns = unpack_columns(varints, 6, 1 << 26)
+        columns = unpack_columns(varints, 9, 1 << 26)
+        room = 2 * len(payload) - sum(count for _, count in ranges)
         lost = ["[lost]", (0, 0, 0, 0, 0), (0, None), (0, 0, 0, 0, 0), (0, 0)]
         tables = [self.strings, self.frames, self.nodes, self.modules, self.tags]
         for table, (first, count) in enumerate(ranges):
@@ -344,6 +385,25 @@ class Catalog:
             entries.extend([lost[table]] * (first - len(entries)))
             for _ in range(count):
                 entries.append(self.entry(table, column, len(entries)))
+        remarks = 0
+        for id, width in ((6, 2), (7, 3), (8, 3)):
+            column = Varints(columns[id])
+            while not column.at_end():
+                remarks += 1
+                require(remarks <= room, "too many remarks for so few bytes")
+                self.remark(id, column.numbers(width))
+
+    def remark(self, id, numbers):
+        """What is said of an entry that is not known is left out."""
+        subject = numbers[0]
+        if id == 6 and 0 < subject < len(self.tags):
+            self.heaps[subject] = numbers[1] if numbers[1] < len(HEAPS) else 0
+        elif id == 7:
+            first, count = numbers[1:]
+            if subject < len(self.frames) and first + count <= len(self.frames) and count <= 256:
+                self.resolutions[subject] = range(first, first + count) if count else [subject]
+        elif id == 8 and subject < len(self.modules):
+            self.module_times[subject] = numbers[1:]
 
     def entry(self, table, column, number):
         if table == 0:
@@ -361,22 +421,63 @@ class Catalog:
             stack, frame = self.nodes[stack]
             if frame is None:
                 return "unknown"
-            address, function, file, line, place = self.frames[frame]
-            module = self.modules[(place >> 1) - 1][0] if 0 < place >> 1 <= len(self.modules) else 0
-            text = f"{self.string(function)} {self.string(file)}:{line} {self.string(module)} {address:x}"
-            lines.append(text + (" inlined" if place & 1 else ""))
+            lines.extend(self.frame_text(resolved) for resolved in self.resolutions.get(frame, [frame]))
         return " < ".join(lines) or "unknown"
+
+    def frame_text(self, frame):
+        address, function, file, line, place = self.frames[frame]
+        module = self.modules[(place >> 1) - 1][0] if 0 < place >> 1 <= len(self.modules) else 0
+        text = f"{self.string(function)} {self.string(file)}:{line} {self.string(module)} {address:x}"
+        return text + (" inlined" if place & 1 else "")
 
     def tag_text(self, tag):
         variable, type_name = self.tags[tag]
-        return f"{self.string(variable)}: {self.string(type_name)}"
+        return f"{self.string(variable)}: {self.string(type_name)} {HEAPS[self.heaps.get(tag, 0)]}"
+
+    def module_texts(self):
+        for number, module in enumerate(self.modules):
+            path, build_id, start, end, file_offset = module
+            loaded, unloaded = self.module_times.get(number, (0, 0))
+            unloaded = "-" if unloaded == 0 else unloaded - 1
+            yield f"{self.string(path)} {self.string(build_id)} {start} {end} {file_offset} {loaded} {unloaded}"
 
 
 # ---- §10: the ledger -----------------------------------------------------------------------------------------------
 
 
+Block = collections.namedtuple("Block", "number address size birth thread stack tag surplus weight")
+
+
+def weight_in_parts(weight):
+    """A weight as a whole number of 2 ** -17."""
+    return (weight & (1 << 17) - 1 | 1 << 17) << (weight >> 17)
+
+
+def weighted_bytes(size, weight):
+    return min(size * weight_in_parts(weight) + (1 << 16) >> 17, WORD)
+
+
+def weighted_blocks(number, weight):
+    number = (number + 0x9E3779B97F4A7C15) & WORD
+    number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9 & WORD
+    number = (number ^ number >> 27) * 0x94D049BB133111EB & WORD
+    return weight_in_parts(weight) + ((number ^ number >> 31) >> 47) >> 17
+
+
+def most_blocks(weight):
+    return weight_in_parts(weight) + (1 << 17) >> 17
+
+
+def bytes_of(block):
+    return weighted_bytes(block.size, block.weight)
+
+
+def blocks_of(block):
+    return weighted_blocks(block.number, block.weight)
+
+
 def no_figures():
-    return dict.fromkeys(FIGURES, 0)
+    return dict.fromkeys(FIGURES + SAMPLES, 0)
 
 
 def live_bytes(figures):
@@ -401,7 +502,7 @@ class Ledger:
         self.threads = {}
         self.sites = {}
         self.tags = {}
-        # Number to (address, size, time of birth, thread id, stack, tag).
+        # Number to Block.
         self.blocks = {}
 
     def figures(self):
@@ -426,26 +527,30 @@ class Ledger:
 
     def receive(self, block, counter):
         """Gives a block to its owners, which may make a new peak."""
-        _, size, _, thread, stack, tag = block
         before = self.totals["peak_bytes"]
-        for figures in self.owners(thread, stack, tag):
-            figures[counter] += 1
-            figures["allocated_bytes"] += size
+        for figures in self.owners(block.thread, block.stack, block.tag):
+            figures[counter] += blocks_of(block)
+            figures["allocated_bytes"] += bytes_of(block)
+            figures["samples"] += 1
             figures["peak_bytes"] = max(figures["peak_bytes"], live_bytes(figures))
         if self.totals["peak_bytes"] > before:
             self.high["peak_time"], self.high["peak_event"] = self.last_time, self.events
         self.high["peak_blocks"] = max(self.high["peak_blocks"], live_blocks(self.totals))
 
     def release(self, block, counter, **more):
-        _, size, _, thread, stack, tag = block
-        for figures in self.owners(thread, stack, tag):
-            figures[counter] += 1
-            figures["freed_bytes"] += size
-            for name, count in more.items():
-                figures[name] += count
+        for figures in self.owners(block.thread, block.stack, block.tag):
+            figures[counter] += blocks_of(block)
+            figures["freed_bytes"] += bytes_of(block)
+            figures["freed_samples"] += 1
+            for name, is_so in more.items():
+                figures[name] += blocks_of(block) * is_so
 
-    def admissible(self, size):
-        return min(size, WORD - self.totals["allocated_bytes"])
+    def admissible(self, size, weight):
+        room = WORD - self.totals["allocated_bytes"]
+        blocks = self.totals["allocations"] + self.totals["reallocations"] + most_blocks(weight)
+        if weight == 0 or weighted_bytes(size, weight) > room or blocks > (1 << 40) - (1 << 36):
+            return min(size, room), 0
+        return size, weight
 
     def apply(self, step):
         time, thread, operation, fields = step
@@ -453,9 +558,10 @@ class Ledger:
         if operation not in ("evict", "note"):
             self.events += 1
         if operation == "allocate":
-            _, address, size, stack, tag = fields
+            _, address, size, stack, tag, surplus, weight = fields
             account = self.thread(thread)
-            block = (address, self.admissible(size), self.last_time, thread, stack, tag)
+            size, weight = self.admissible(size, weight)
+            block = Block(self.next_number, address, size, self.last_time, thread, stack, tag, surplus, weight)
             account["last_allocation"] = self.next_number
             self.receive(block, "allocations")
             self.blocks[self.next_number] = block
@@ -473,7 +579,7 @@ class Ledger:
 
     def free(self, old, thread, number):
         self.thread(thread)
-        owner = old[3]
+        owner = old.thread
         temporary = int(self.threads[owner]["last_allocation"] == number)
         self.release(old, "frees", temporary_allocations=temporary, cross_thread_frees=int(owner != thread))
         del self.blocks[number]
@@ -483,13 +589,13 @@ class Ledger:
         self.release(old, "frees")
         del self.blocks[number]
 
-    def reallocate(self, old, thread, number, moved_to, size, stack, tag):
+    def reallocate(self, old, thread, number, moved_to, size, stack, tag, surplus, weight):
         account = self.thread(thread)
-        old_address, _, birth, _, old_stack, old_tag = old
-        address = old_address if moved_to is None else moved_to
-        block = (address, self.admissible(size), birth, thread, stack or old_stack, tag or old_tag)
-        if address != old_address:
-            both = min(live_bytes(self.totals) + block[1], WORD)
+        address = old.address if moved_to is None else moved_to
+        size, weight = self.admissible(size, weight)
+        block = Block(number, address, size, old.birth, thread, stack or old.stack, tag or old.tag, surplus, weight)
+        if address != old.address:
+            both = min(live_bytes(self.totals) + bytes_of(block), WORD)
             self.high["peak_inside_reallocation"] = max(self.high["peak_inside_reallocation"], both)
         self.release(old, "reallocated_away")
         self.receive(block, "reallocations")
@@ -503,7 +609,20 @@ class Ledger:
 def read_figures(varints):
     figures = dict(zip(FIGURES, varints.numbers(len(FIGURES))))
     require(all(name.endswith("bytes") or count <= 1 << 40 for name, count in figures.items()), "a count is too large")
+    # Where no column says otherwise, each block has its own record.
+    figures["samples"] = figures["allocations"] + figures["reallocations"]
+    figures["freed_samples"] = figures["frees"] + figures["reallocated_away"]
     return figures
+
+
+def read_samples(column, rows):
+    varints = Varints(column)
+    if not varints.at_end():
+        for figures in rows:
+            samples, freed_samples = varints.numbers(2)
+            require(samples <= figures["samples"] <= samples + (1 << 40), "a row has no such samples")
+            require(freed_samples <= figures["freed_samples"] <= freed_samples + (1 << 40), "a row has no such samples")
+            figures["samples"], figures["freed_samples"] = samples, freed_samples
 
 
 def read_sparse(column, bound):
@@ -527,13 +646,18 @@ def read_keyframe(payload, catalog):
     state.high = dict(zip(["peak_blocks", "peak_time", "peak_event", "peak_inside_reallocation"], varints.numbers(4)))
     counters = varints.numbers(varints.number())[:len(ANOMALIES)]
     state.anomalies = counters + [0] * (len(ANOMALIES) - len(counters))
-    columns = unpack_columns(varints, 3, 1 << 27)
+    columns = unpack_columns(varints, 6, 1 << 27)
     threads = Varints(columns[0])
     while not threads.at_end():
         id, last_allocation = threads.number(), (threads.number() - 1) & WORD
         state.threads[id] = {"last_allocation": last_allocation, "figures": read_figures(threads)}
     state.sites = read_sparse(columns[1], len(catalog.nodes))
     state.tags = read_sparse(columns[2], len(catalog.tags))
+    read_samples(columns[3], [account["figures"] for account in state.threads.values()])
+    read_samples(columns[4], state.sites.values())
+    read_samples(columns[5], state.tags.values())
+    for name in SAMPLES:
+        state.totals[name] = sum(account["figures"][name] for account in state.threads.values())
     return state
 
 
@@ -541,7 +665,8 @@ def read_live_blocks(payload, state):
     varints = Varints(payload)
     count = varints.number()
     require(count <= 1 << 18 and count <= 4 * (len(payload) + 1), "too many live blocks")
-    columns = unpack_columns(varints, 7, count * 9)
+    columns = unpack_columns(varints, 9, count * 9)
+    surpluses, weights = (Packed(columns[id]) if columns[id] else None for id in (7, 8))
     numbers, times, addresses, sizes, owners, stacks, tags = (Packed(columns[id]) for id in range(7))
     threads = list(state.threads)
     predictor = Predictor()
@@ -555,7 +680,11 @@ def read_live_blocks(payload, state):
         require(number not in state.blocks, "a live block is there twice")
         address = address_at(predictor.latest(owner, size), addresses.number())
         predictor.allocated(owner, size, address, False)
-        state.blocks[number] = (address, size, time, threads[owner], stacks.number(), tags.number())
+        stack, tag = stacks.number(), tags.number()
+        surplus = from_zigzag(surpluses.number()) if surpluses else 0
+        weight = weights.number() if weights else 0
+        require(weight < 1 << 22, "a weight is too large")
+        state.blocks[number] = Block(number, address, size, time, threads[owner], stack, tag, surplus, weight)
 
 
 # ---- §1, §2, §8, §11: the file ------------------------------------------------------------------------------------
@@ -649,7 +778,12 @@ def read_source(payload):
     kind, pid, start_unix_ns, duration_ns, sample_rate = varints.numbers(5)
     require(kind < len(SOURCE_KINDS), "the source's kind is not known")
     program, host = varints.text(), varints.text()
-    return {"kind": SOURCE_KINDS[kind], "pid": pid, "start_unix_ns": start_unix_ns, "duration_ns": duration_ns,
+    parent_pid, flags, command = 0, 0, []
+    if not varints.at_end():
+        parent_pid, flags = varints.numbers(2)
+        command = [varints.text() for _ in range(varints.number())]
+    return {"parent_pid": parent_pid, "usable_sizes": flags & 1 == 1, "command": command,
+            "kind": SOURCE_KINDS[kind], "pid": pid, "start_unix_ns": start_unix_ns, "duration_ns": duration_ns,
             "sample_rate": sample_rate, "program": program, "host": host}
 
 
@@ -752,8 +886,10 @@ class Replay:
         require([(kind, number) for _, kind, number, _ in following] == expected, "live blocks are missing")
         for block in following:
             read_live_blocks(block[3], state)
-        sizes = sum(block[1] for block in state.blocks.values())
-        require((len(state.blocks), sizes) == (live_blocks(state.totals), live_bytes(state.totals)),
+        kept = [(blocks_of(block), bytes_of(block)) for block in state.blocks.values()]
+        require((sum(blocks for blocks, _ in kept), sum(bytes for _, bytes in kept), len(kept)) ==
+                (live_blocks(state.totals), live_bytes(state.totals),
+                 state.totals["samples"] - state.totals["freed_samples"]),
                 "live blocks do not belong to their keyframe")
         self.keyframes.append({
             "figures_equal": state.figures() == self.ledger.figures(),
@@ -789,8 +925,11 @@ class Replay:
             "reallocations": totals["reallocations"],
             "allocated_bytes": totals["allocated_bytes"],
             "freed_bytes": totals["freed_bytes"],
-            "live_blocks": len(ledger.blocks),
-            "live_bytes": sum(block[1] for block in ledger.blocks.values()),
+            "live_blocks": sum(blocks_of(block) for block in ledger.blocks.values()),
+            "live_bytes": sum(bytes_of(block) for block in ledger.blocks.values()),
+            "live_samples": len(ledger.blocks),
+            "samples": totals["samples"],
+            "surplus_bytes": sum(block.surplus for block in ledger.blocks.values()),
             "peak_bytes": totals["peak_bytes"],
             "peak_blocks": ledger.high["peak_blocks"],
             "peak_event": ledger.high["peak_event"],
@@ -809,6 +948,7 @@ class Replay:
             "thread_names": {str(id): self.catalog.string(name) for id, name in self.catalog.thread_names},
             "sites": sites,
             "tags": tags,
+            "modules": list(self.catalog.module_texts()),
             "marks": self.marks,
             "gauges": self.gauges,
             "keyframes": len(self.keyframes),

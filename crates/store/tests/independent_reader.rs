@@ -5,8 +5,8 @@
 //! difference in any field of any step shows.
 
 use highwater_model::{
-    Anomaly, Catalog, Event, EventKind, Figures, FrameText, Nanos, Op, Placement, Source, SourceKind, StackId, Step,
-    Tag, TagId, ThreadId,
+    Anomaly, Catalog, Event, EventKind, Figures, FrameId, FrameText, Heap, Module, Nanos, Op, Placement, Source,
+    SourceKind, StackId, Step, Tag, TagId, ThreadId, Weight, mapped_address,
 };
 use highwater_store::{EventLog, Recording, Spacing, Writer};
 use std::collections::BTreeMap;
@@ -19,6 +19,7 @@ enum Json {
     Null,
     Bool(bool),
     Number(u64),
+    Signed(i64),
     Text(String),
     List(Vec<Json>),
     Object(BTreeMap<String, Json>),
@@ -38,6 +39,7 @@ impl Json {
             Self::Null => out.push_str("null"),
             Self::Bool(value) => write!(out, "{value}").unwrap(),
             Self::Number(value) => write!(out, "{value}").unwrap(),
+            Self::Signed(value) => write!(out, "{value}").unwrap(),
             // The names in these tests need no escapes that Rust and JSON write differently.
             Self::Text(text) => write!(out, "{text:?}").unwrap(),
             Self::List(items) => {
@@ -102,8 +104,8 @@ fn site_text(catalog: &Catalog, stack: StackId) -> String {
 }
 
 fn tag_text(catalog: &Catalog, tag: TagId) -> String {
-    let Tag { variable, type_name } = catalog.tag(tag);
-    format!("{}: {}", catalog.strings.get(variable), catalog.strings.get(type_name))
+    let Tag { variable, type_name, heap } = catalog.tag(tag);
+    format!("{}: {} {}", catalog.strings.get(variable), catalog.strings.get(type_name), heap.name())
 }
 
 /// Live bytes by text, of the rows in which anything ever happened.
@@ -121,13 +123,13 @@ const OPERATIONS: [&str; 8] = ["allocate", "free", "reallocate", "unmatched_free
 fn operation_text(catalog: &Catalog, next_number: u64, step: &Step) -> (usize, String) {
     let string = |id| catalog.strings.get(id);
     match step.op {
-        Op::Allocate(Placement { address, size, stack, tag }) => {
-            (0, format!("{next_number} {address} {size} {} {}", stack.0, tag.0))
+        Op::Allocate(Placement { address, size, stack, tag, surplus, weight }) => {
+            (0, format!("{next_number} {address} {size} {} {} {surplus} {}", stack.0, tag.0, weight.bits()))
         }
         Op::Free { id } => (1, id.0.to_string()),
-        Op::Reallocate { id, moved_to, size, stack, tag } => {
+        Op::Reallocate { id, moved_to, size, stack, tag, surplus, weight } => {
             let moved_to = moved_to.map_or("-".to_owned(), |address| address.to_string());
-            (2, format!("{} {moved_to} {size} {} {}", id.0, stack.0, tag.0))
+            (2, format!("{} {moved_to} {size} {} {} {surplus} {}", id.0, stack.0, tag.0, weight.bits()))
         }
         Op::UnmatchedFree { address } => (3, address.to_string()),
         Op::Mark { name } => (4, string(name).to_owned()),
@@ -154,11 +156,25 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
         .unwrap();
     recording.check(&mut |_| {}).unwrap();
 
-    let Source { kind, program, pid, host, start_unix_ns, duration, sample_rate } = recording.source().clone();
+    let Source {
+        kind,
+        program,
+        pid,
+        parent_pid,
+        command,
+        host,
+        start_unix_ns,
+        duration,
+        sample_rate,
+        usable_sizes,
+    } = recording.source().clone();
     let source = Json::object([
         ("kind", Json::text(kind.key())),
         ("program", Json::Text(program)),
         ("pid", Json::Number(pid)),
+        ("parent_pid", Json::Number(parent_pid)),
+        ("command", Json::List(command.into_iter().map(Json::Text).collect())),
+        ("usable_sizes", Json::Bool(usable_sizes)),
         ("host", Json::Text(host)),
         ("start_unix_ns", Json::Number(start_unix_ns)),
         ("duration_ns", Json::Number(duration.0)),
@@ -168,6 +184,12 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
         let live_bytes = Json::Number(thread.figures.live_bytes());
         let allocations = Json::Number(thread.figures.allocations);
         (thread.id.0.to_string(), Json::object([("live_bytes", live_bytes), ("allocations", allocations)]))
+    });
+    let modules = catalog.modules.iter().map(|module| {
+        let Module { path, build_id, start, end, file_offset, loaded, unloaded } = *module;
+        let (path, build_id) = (catalog.strings.get(path), catalog.strings.get(build_id));
+        let unloaded = unloaded.map_or("-".to_owned(), |time| time.0.to_string());
+        Json::Text(format!("{path} {build_id} {start} {end} {file_offset} {} {unloaded}", loaded.0))
     });
     let names = catalog.thread_names().iter();
     let names = names.map(|entry| (entry.thread.0.to_string(), Json::text(catalog.thread_name(entry.thread))));
@@ -205,7 +227,10 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
         ("reallocations", Json::Number(figures.reallocations)),
         ("allocated_bytes", Json::Number(figures.allocated_bytes)),
         ("freed_bytes", Json::Number(figures.freed_bytes)),
-        ("live_blocks", Json::Number(accounts.blocks().count() as u64)),
+        ("live_blocks", Json::Number(figures.live_blocks())),
+        ("live_samples", Json::Number(accounts.blocks().count() as u64)),
+        ("samples", Json::Number(figures.samples())),
+        ("surplus_bytes", Json::Signed(accounts.blocks().map(|block| i64::from(block.surplus)).sum())),
         ("live_bytes", Json::Number(figures.live_bytes())),
         ("peak_bytes", Json::Number(figures.peak_bytes)),
         ("peak_blocks", Json::Number(totals.peak_blocks)),
@@ -219,6 +244,7 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
         ("thread_names", Json::object(names)),
         ("sites", live_by_text(accounts.sites(), |at| site_text(catalog, StackId(at)))),
         ("tags", live_by_text(accounts.tags(), |at| tag_text(catalog, TagId(at)))),
+        ("modules", Json::List(modules.collect())),
         ("marks", Json::List(marks.collect())),
         ("gauges", Json::List(gauges.collect())),
         ("keyframes", Json::Number(agreement.keyframes.len() as u64)),
@@ -282,6 +308,7 @@ fn source() -> Source {
         start_unix_ns: 1_700_000_000_123_456_789,
         duration: Nanos(77),
         sample_rate: Some(524_288),
+        ..Source::default()
     }
 }
 
@@ -310,6 +337,15 @@ struct Shape {
     places: u64,
     /// Of a hundred events, how many are allocations; the others are of all kinds.
     allocations: u64,
+    /// Whether it has what only recordings of native programs have: heaps, resolutions, usable sizes, weights.
+    is_native: bool,
+}
+
+/// A surplus and a weight, each mostly the usual one, now and then at the edge of what there is.
+fn native_details(dice: &mut Dice) -> (i32, Weight) {
+    let surplus = dice.one_of(&[0, 0, 0, 0, 8, -8, 4096, i32::MAX, i32::MIN]);
+    let weight = dice.one_of(&[1.0, 1.0, 1.5, 33.3, 1e4, 1e9]);
+    (surplus, Weight::new(weight))
 }
 
 fn frame(function: &str, line: u32, address: u64) -> FrameText<'_> {
@@ -328,7 +364,7 @@ fn catalog_of(shape: &Shape) -> (Catalog, Vec<StackId>, Vec<TagId>) {
     let mut tags = vec![TagId::NONE, TagId::NONE];
     for (variable, type_name) in [("buffer", "Vec<u8>"), ("", "String"), ("größe", "")] {
         let (variable, type_name) = (catalog.strings.intern(variable), catalog.strings.intern(type_name));
-        tags.push(catalog.intern_tag(Tag { variable, type_name }));
+        tags.push(catalog.intern_tag(Tag { variable, type_name, ..Tag::default() }));
     }
     catalog.name_thread(ThreadId(1), "worker");
     catalog.name_thread(ThreadId(2), "early");
@@ -347,7 +383,8 @@ fn history(shape: &Shape) -> (Catalog, Vec<Event>) {
         let place_of = |number| 0x7f12_3400_0010 + number * 112;
         let address = place_of(dice.below(shape.places));
         let size = dice.one_of(&[0, 1, 24, 100, 104, 4096, 1 << 21, 1 << 33]);
-        let new = Placement { address, size, stack: dice.one_of(&stacks), tag: dice.one_of(&tags) };
+        let (surplus, weight) = if shape.is_native { native_details(&mut dice) } else { (0, Weight::ONE) };
+        let new = Placement { address, size, stack: dice.one_of(&stacks), tag: dice.one_of(&tags), surplus, weight };
         let claimed_size = dice.one_of(&[None, None, None, Some(24)]);
         let unmoved = dice.below(2) == 0;
         let old_address = if unmoved { address } else { place_of(dice.below(shape.places)) };
@@ -386,7 +423,8 @@ fn written(catalog: &Catalog, events: &[Event], every: u64, flush: usize) -> Vec
     writer.finish(catalog, &source()).unwrap().1
 }
 
-const SMALL: Shape = Shape { events: 6000, threads: 5, sites: 7, places: 80, allocations: 40 };
+const SMALL: Shape = Shape { events: 6000, threads: 5, sites: 7, places: 80, allocations: 40, is_native: false };
+const NATIVE: Shape = Shape { is_native: true, ..SMALL };
 
 #[test]
 fn histories_of_every_kind_of_event_are_read() {
@@ -400,9 +438,65 @@ fn histories_of_every_kind_of_event_are_read() {
     assert_agreement("many_owners", &written(&catalog, &events, 8000, usize::MAX), Agreement::full);
 }
 
+/// Adds what only recordings of native programs have.
+fn make_native(catalog: &mut Catalog) -> TagId {
+    let path = catalog.strings.intern("/usr/lib/plugin.so");
+    let build_id = catalog.strings.intern("00ff");
+    let module = Module { path, build_id, start: 0x1000, end: 0x9000, loaded: Nanos(5), ..Module::default() };
+    catalog.add_module(Module { unloaded: Some(Nanos(9)), ..module.clone() });
+    catalog.add_module(Module { start: 0x7000, ..module });
+    let variable = catalog.strings.intern("region");
+    catalog.intern_tag(Tag { variable, heap: Heap::External, ..Tag::default() });
+    catalog.intern_tag(Tag { heap: Heap::Mapped, ..Tag::default() })
+}
+
+/// Frames that were recorded without names become known, one of them twice, another only for a while.
+fn resolve(catalog: &mut Catalog) {
+    let text = |function, line| FrameText { function, file: "inlined.rs", line, ..FrameText::default() };
+    let inlined = FrameText { inlined: true, ..text("inner", 3) };
+    assert!(catalog.resolve(FrameId(0), &[text("wrong", 1)]));
+    assert!(catalog.resolve(FrameId(0), &[inlined, text("outer", 4)]));
+    assert!(catalog.resolve(FrameId(2), &[text("gone", 1)]));
+    assert!(catalog.resolve(FrameId(2), &[]));
+    assert!(catalog.set_module_unloaded(2, Nanos(700)));
+}
+
+#[test]
+fn what_only_native_recordings_have_is_read() {
+    let (mut catalog, mut events) = history(&NATIVE);
+    let mapped = make_native(&mut catalog);
+    for event in events.iter_mut().step_by(17) {
+        if let EventKind::Allocate(place) = &mut event.kind {
+            *place = Placement { address: mapped_address(place.address & !0xfff), tag: mapped, ..*place };
+        }
+    }
+    let source = Source {
+        parent_pid: 4000,
+        command: vec!["./demo".to_owned(), String::new(), "--größe 5".to_owned()],
+        usable_sizes: true,
+        ..source()
+    };
+    let mut writer = Writer::new(Vec::new(), &source).unwrap();
+    writer.set_spacing(Spacing::every(900));
+    for part in events.chunks(700) {
+        writer.append(part, &catalog).unwrap();
+        writer.flush(&catalog).unwrap();
+    }
+    // Names are looked up when the program is over.
+    resolve(&mut catalog);
+    let file = writer.finish(&catalog, &source).unwrap().1;
+    let recording = Recording::from_bytes(file.clone()).unwrap();
+    assert_eq!(recording.source(), &Source { duration: recording.source().duration, ..source });
+    let end = recording.snapshot(&highwater_model::When::End).unwrap();
+    assert!(end.is_estimate() && end.usable_bytes().is_some());
+    assert!(end.blocks_of(Heap::Mapped).all(|block| block.address % 4096 == 1 && end.address_of(&block) % 4096 == 0));
+    assert!(end.blocks_of(Heap::Mapped).next().is_some());
+    assert_agreement("native", &file, Agreement::full);
+}
+
 #[test]
 fn full_blocks_and_their_keyframes_are_read() {
-    let (catalog, events) = history(&Shape { events: 540_000, threads: 4, sites: 40, places: 5000, allocations: 45 });
+    let (catalog, events) = history(&Shape { events: 540_000, threads: 4, sites: 40, places: 5000, allocations: 45, ..SMALL });
     let file = written(&catalog, &events, 50_000, usize::MAX);
     let stats = Recording::from_bytes(file.clone()).unwrap().stats();
     assert!(stats.event_blocks > 2 && stats.keyframes > 2, "{stats:?}");
@@ -426,7 +520,7 @@ fn a_catalog_of_several_blocks_and_columns_that_shrink_to_nearly_nothing_are_rea
     let mut catalog = Catalog::default();
     let mut allocate = |number: u64| {
         let stack = catalog.intern_stack(&[frame(&format!("make_{number}"), 1, number)]);
-        let place = Placement { address: 16 * number, size: 10, stack, tag: TagId::NONE };
+        let place = Placement { address: 16 * number, size: 10, stack, ..Placement::default() };
         Event { time: Nanos(number), thread: ThreadId(1), kind: EventKind::Allocate(place) }
     };
     let events: Vec<Event> = (1..70_000).map(&mut allocate).collect();
@@ -551,7 +645,7 @@ fn example() -> Vec<u8> {
     let frame = |function, line| FrameText { function, file: "a.c", line, ..FrameText::default() };
     let stack = catalog.intern_stack(&[frame("load", 9), frame("main", 3)]);
     let done = catalog.strings.intern("done");
-    let place = |address, size| Placement { address, size, stack, tag: TagId::NONE };
+    let place = |address, size| Placement { address, size, stack, ..Placement::default() };
     let event = |time, thread, kind| Event { time: Nanos(time), thread: ThreadId(thread), kind };
     let free = |address| EventKind::Deallocate { address, claimed_size: None };
     let grow = EventKind::Reallocate { old_address: 0x1070, claimed_old_size: None, new: place(0x1150, 200) };

@@ -20,7 +20,7 @@ fn history(seed: u64, length: usize) -> (Catalog, Vec<Event>) {
         })
         .collect();
     let (variable, type_name) = (catalog.strings.intern("buffer"), catalog.strings.intern("Vec<u8>"));
-    let tag = catalog.intern_tag(Tag { variable, type_name });
+    let tag = catalog.intern_tag(Tag { variable, type_name, ..Tag::default() });
     let name = catalog.strings.intern("phase");
     catalog.name_thread(ThreadId(1), "worker");
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;

@@ -65,7 +65,7 @@ impl Scene {
         let frame = |function, line| FrameText { function, file: "a.rs", line, module: "app", ..FrameText::default() };
         let stacks = ["grow", "parse", "load"].map(|site| catalog.intern_stack(&[frame(site, 3), frame("main", 9)]));
         let (variable, type_name) = (catalog.strings.intern("buf"), catalog.strings.intern("Vec<u8>"));
-        let tag = catalog.intern_tag(Tag { variable, type_name });
+        let tag = catalog.intern_tag(Tag { variable, type_name, ..Tag::default() });
         catalog.name_thread(ThreadId(1), "main");
         catalog.name_thread(ThreadId(2), "worker");
         Self { catalog, stacks: stacks.to_vec(), tag, events: Vec::new() }
@@ -76,7 +76,7 @@ impl Scene {
     }
 
     fn place(&self, address: u64, size: u64, site: usize) -> Placement {
-        Placement { address, size, stack: self.stacks[site % self.stacks.len()], tag: TagId::NONE }
+        Placement { address, size, stack: self.stacks[site % self.stacks.len()], ..Placement::default() }
     }
 
     fn every_kind_of_event(&mut self) {

@@ -8,5 +8,7 @@ pub mod import;
 pub mod info;
 pub mod leaks;
 pub mod man;
+pub mod record;
 pub mod report;
+pub mod symbolize;
 pub mod timeline;

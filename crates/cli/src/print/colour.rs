@@ -49,6 +49,11 @@ impl Paint {
         Self { shown: std::io::stdout().is_terminal() && colour_is_welcome() }
     }
 
+    /// For standard error, by the same rules.
+    pub fn for_stderr() -> Self {
+        Self { shown: std::io::stderr().is_terminal() && colour_is_welcome() }
+    }
+
     /// For text that no terminal will show.
     #[cfg(test)]
     pub fn never() -> Self {

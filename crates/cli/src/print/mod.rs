@@ -8,5 +8,7 @@ pub mod heading;
 pub mod progress;
 pub mod rows;
 pub mod stack;
+pub mod status;
+pub mod summary;
 pub mod table;
 pub mod text;

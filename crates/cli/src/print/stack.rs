@@ -9,6 +9,9 @@ use highwater_model::{Catalog, FrameText, StackId};
 pub enum Depth {
     /// Only the innermost function.
     Top,
+    /// The innermost function and its nearest callers, on one line.
+    #[value(skip)]
+    Line,
     /// The innermost function and the callers nearest to it.
     #[default]
     Brief,
@@ -22,7 +25,7 @@ const BRIEF_CALLERS: usize = 3;
 impl Depth {
     fn callers(self) -> usize {
         match self {
-            Self::Top => 0,
+            Self::Top | Self::Line => 0,
             Self::Brief => BRIEF_CALLERS,
             Self::Full => usize::MAX,
         }
@@ -33,12 +36,18 @@ impl Depth {
 pub fn add_site_row(table: &mut Table, mut figures: Vec<Cell>, catalog: &Catalog, stack: StackId, depth: Depth) {
     let mut frames = catalog.frame_texts(stack);
     let innermost = frames.next();
-    figures.push(innermost.map_or_else(
+    let callers: Vec<FrameText<'_>> = frames.collect();
+    let mut site = innermost.map_or_else(
         || Cell::new(Style::Dim, "(no call stack)"),
         |frame| located(Cell::new(Style::Bold, &name_of(&frame)), &frame, depth),
-    ));
+    );
+    if depth == Depth::Line {
+        for frame in callers.iter().take(BRIEF_CALLERS) {
+            site = site.and(Style::Dim, &format!(" ← {}", name_of(frame)));
+        }
+    }
+    figures.push(site);
     table.row(figures);
-    let callers: Vec<FrameText<'_>> = frames.collect();
     let shown = depth.callers();
     // "1 more caller" would take the line of that caller.
     let shown = if callers.len() == shown.saturating_add(1) { shown + 1 } else { shown };

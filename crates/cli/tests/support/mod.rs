@@ -1,6 +1,9 @@
 //! Running the real command on files made for the test.
 #![allow(dead_code, missing_docs, reason = "each test file uses its part")]
 
+pub mod programs;
+pub mod recorded;
+
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::io::Write;

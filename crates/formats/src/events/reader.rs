@@ -167,9 +167,9 @@ impl Memory {
             TagId::NONE
         } else {
             let (variable, type_name) = (catalog.strings.intern(variable), catalog.strings.intern(type_name));
-            catalog.intern_tag(Tag { variable, type_name })
+            catalog.intern_tag(Tag { variable, type_name, ..Tag::default() })
         };
-        Ok(Placement { address, size, stack, tag })
+        Ok(Placement { address, size, stack, tag, ..Placement::default() })
     }
 
     /// Takes over what the line says and keeps what it does not mention.

@@ -230,7 +230,8 @@ mod tests {
             address,
             size,
             stack: catalog.intern_stack(&frames),
-            tag: catalog.intern_tag(Tag { variable, type_name: name }),
+            tag: catalog.intern_tag(Tag { variable, type_name: name, ..Tag::default() }),
+            ..Placement::default()
         };
         let kind = match kind {
             0 => EventKind::Allocate(placement()),

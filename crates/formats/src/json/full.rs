@@ -20,7 +20,7 @@ pub fn write_full(command: &str, snapshot: &Snapshot, out: impl Write) -> io::Re
             _ => None,
         })
         .collect();
-    let mut blocks: Vec<Block> = snapshot.accounts.blocks().copied().collect();
+    let mut blocks: Vec<Block> = snapshot.accounts.blocks().collect();
     blocks.sort_unstable_by_key(|block| block.id);
 
     let mut writer = DocumentWriter::begin(out)?;

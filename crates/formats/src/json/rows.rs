@@ -1,4 +1,4 @@
-//! The rows of a report: `sites[]`, `functions[]`, `files[]`, `modules[]`, `threads[]`, `types[]`.
+//! The rows of a report: `sites[]`, `functions[]`, `files[]`, `modules[]`, `threads[]`, `types[]`, `heaps[]`.
 
 use super::{figures, known_text, stack};
 use highwater_model::groups::{self, GroupBy, GroupKey, Metric, Row};
@@ -15,6 +15,7 @@ pub fn list_name(by: GroupBy) -> &'static str {
         GroupBy::Module => "modules",
         GroupBy::Thread => "threads",
         GroupBy::Type => "types",
+        GroupBy::Heap => "heaps",
     }
 }
 

@@ -97,7 +97,7 @@ impl EventStore {
             tag = tags::intern(&self.log, variable, type_name);
         }
         let stack = event.stack.unwrap_or(StackId::UNKNOWN);
-        Placement { address: event.ptr as u64, size: event.size as u64, stack, tag }
+        Placement { address: event.ptr as u64, size: event.size as u64, stack, tag, ..Placement::default() }
     }
 
     fn intern_name(&self, event: &MemoryEvent) -> StringId {

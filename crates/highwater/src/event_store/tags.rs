@@ -56,7 +56,7 @@ pub fn intern(log: &EventLog, variable: Option<&Name>, type_name: Option<&Name>)
 fn intern_text(log: &EventLog, variable: Option<&Name>, type_name: Option<&Name>) -> TagId {
     log.change_catalog(|catalog| {
         let mut text = |name: Option<&Name>| catalog.strings.intern(name.map_or("", |name| name));
-        let tag = Tag { variable: text(variable), type_name: text(type_name) };
+        let tag = Tag { variable: text(variable), type_name: text(type_name), ..Tag::default() };
         catalog.intern_tag(tag)
     })
 }

@@ -154,7 +154,7 @@ impl MemorySnapshot {
         let live = accounts.totals().figures.live_blocks() as usize;
         let mut active = HashMap::with_capacity(live);
         store.log.read_catalog(|catalog| {
-            active.extend(accounts.blocks().map(|block| active_allocation(block, accounts, catalog)));
+            active.extend(accounts.blocks().map(|block| active_allocation(&block, accounts, catalog)));
         });
         snapshot.active_allocations = active;
         snapshot.refresh_figures();
@@ -192,7 +192,7 @@ impl MemorySnapshot {
             for &address in addresses {
                 match self.ledger.find(address) {
                     Some(block) => {
-                        let (ptr, active) = active_allocation(block, self.ledger.accounts(), catalog);
+                        let (ptr, active) = active_allocation(&block, self.ledger.accounts(), catalog);
                         self.active_allocations.insert(ptr, active);
                     }
                     None => drop(self.active_allocations.remove(&(address as usize))),

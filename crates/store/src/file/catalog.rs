@@ -3,6 +3,7 @@
 //! ```text
 //!  for strings, frames, stack nodes, modules, tags, thread names: number of the first entry, count
 //!  columns: 0 strings (length, bytes), 1 frames, 2 stack nodes, 3 modules, 4 tags, 5 thread names
+//!           6 heaps of tags, 7 resolutions of frames, 8 times of modules: remarks on entries, as many as there are bytes for
 //! ```
 //!
 //! Blocks come in the file before the events that refer to them. After damage an entry may be missing: what refers to it is then shown as
@@ -11,15 +12,26 @@
 use super::column::{ColumnPacker, ColumnUnpacker};
 use super::handles::Handles;
 use super::varint::{self, Input};
-use highwater_model::{Catalog, Frame, FrameId, Module, StackId, StackNode, StringId, Tag, ThreadId, ThreadName};
+use highwater_model::{
+    Catalog, Frame, FrameId, Heap, Module, Nanos, Resolution, StackId, StackNode, StringId, Tag, TagId, ThreadId, ThreadName,
+};
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 const TABLES: usize = 6;
 const STRINGS: usize = 0;
 const FRAMES: usize = 1;
 const NODES: usize = 2;
+const MODULES: usize = 3;
 const TAGS: usize = 4;
+/// Columns of remarks on entries.
+mod remarks {
+    pub const HEAPS: u8 = 6;
+    pub const RESOLUTIONS: u8 = 7;
+    pub const MODULE_TIMES: u8 = 8;
+    pub const COUNT: u8 = 9;
+}
 /// The most bytes of one column; the writer starts a new block before.
 const LONGEST_COLUMN: u64 = 1 << 26;
 /// The most entries of one table in one block.
@@ -28,21 +40,26 @@ const MOST_ENTRIES: usize = 1 << 16;
 /// a block's columns are shorter, the writer adds zeros.
 pub const MOST_ENTRIES_PER_BYTE: u64 = 2;
 
-/// How much of a catalog is written already: entries per table.
+/// How much of a catalog is written already: entries per table, and what became known of entries later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CatalogExtent([usize; TABLES]);
+pub struct CatalogExtent {
+    tables: [usize; TABLES],
+    resolutions: usize,
+    module_changes: usize,
+}
 
 impl Default for CatalogExtent {
     /// The entries that every catalog has from the start: the empty string, the root stack, the empty tag.
     fn default() -> Self {
-        Self([1, 0, 1, 0, 1, 0])
+        Self { tables: [1, 0, 1, 0, 1, 0], resolutions: 0, module_changes: 0 }
     }
 }
 
 impl CatalogExtent {
     /// All of a catalog.
     pub fn of(catalog: &Catalog) -> Self {
-        Self(extent(catalog))
+        let (resolutions, module_changes) = (catalog.stacks.resolutions().len(), catalog.module_changes().len());
+        Self { tables: extent(catalog), resolutions, module_changes }
     }
 }
 
@@ -64,30 +81,40 @@ pub fn encode(
     packer: &mut ColumnPacker,
     payload: &mut Vec<u8>,
 ) -> io::Result<bool> {
-    let whole = extent(catalog);
-    if written.0 == whole {
+    let whole = CatalogExtent::of(catalog);
+    if *written == whole {
         return Ok(false);
     }
+    let before = *written;
     let start = payload.len();
     let mut entries = 0;
     let mut columns: [Vec<u8>; TABLES] = Default::default();
     for (table, column) in columns.iter_mut().enumerate() {
-        let first = written.0[table];
+        let first = written.tables[table];
         let mut next = first;
-        while next < whole[table] && next - first < MOST_ENTRIES && column.len() < LONGEST_COLUMN as usize / 2 {
-            if table == NODES && !has_frame_below(catalog, next, written.0[FRAMES]) {
+        while next < whole.tables[table] && next - first < MOST_ENTRIES && column.len() < LONGEST_COLUMN as usize / 2 {
+            if table == NODES && !has_frame_below(catalog, next, written.tables[FRAMES]) {
                 break;
             }
             put_entry(catalog, table, next, column);
             next += 1;
         }
-        written.0[table] = next;
+        written.tables[table] = next;
         entries += (next - first) as u64;
         varint::put(payload, first as u64);
         varint::put(payload, (next - first) as u64);
     }
     for (id, column) in columns.iter().enumerate() {
         packer.add(id as u8, column)?;
+    }
+    let remarks = [
+        (remarks::HEAPS, heaps(catalog, before.tables[TAGS]..written.tables[TAGS])),
+        (remarks::RESOLUTIONS, resolutions(catalog, written)),
+        (remarks::MODULE_TIMES, module_times(catalog, &before, written)),
+    ];
+    for (id, Remarks { column, rows }) in &remarks {
+        packer.add(*id, column)?;
+        entries += rows;
     }
     packer.finish(payload);
     let least = start + entries.div_ceil(MOST_ENTRIES_PER_BYTE) as usize;
@@ -101,6 +128,72 @@ pub fn encode(
 fn has_frame_below(catalog: &Catalog, node: usize, written: usize) -> bool {
     let frame = catalog.stacks.nodes()[node].frame;
     frame == FrameId::LOST || (frame.0 as usize) < written
+}
+
+/// A column of remarks.
+#[derive(Default)]
+struct Remarks {
+    column: Vec<u8>,
+    rows: u64,
+}
+
+impl Remarks {
+    fn put(&mut self, numbers: [u64; 3]) {
+        numbers.iter().for_each(|&number| varint::put(&mut self.column, number));
+        self.rows += 1;
+    }
+}
+
+/// The heaps of new tags.
+fn heaps(catalog: &Catalog, tags: Range<usize>) -> Remarks {
+    let mut remarks = Remarks::default();
+    for index in tags {
+        let heap = catalog.tags()[index].heap;
+        if heap != Heap::Malloc {
+            varint::put(&mut remarks.column, index as u64);
+            varint::put(&mut remarks.column, heap as u64);
+            remarks.rows += 1;
+        }
+    }
+    remarks
+}
+
+/// New resolutions, as far as their frames are written.
+fn resolutions(catalog: &Catalog, written: &mut CatalogExtent) -> Remarks {
+    let mut remarks = Remarks::default();
+    for resolution in catalog.stacks.resolutions()[written.resolutions..].iter().take(MOST_ENTRIES) {
+        let Resolution { frame, first, count } = *resolution;
+        let behind = if count == 0 { frame.0 + 1 } else { frame.0.max(first.0 + count - 1) + 1 };
+        if behind as usize > written.tables[FRAMES] {
+            break;
+        }
+        remarks.put([frame.0.into(), first.0.into(), count.into()]);
+        written.resolutions += 1;
+    }
+    remarks
+}
+
+/// The times of new modules, and of older ones that were unloaded since.
+fn module_times(catalog: &Catalog, before: &CatalogExtent, written: &mut CatalogExtent) -> Remarks {
+    let mut remarks = Remarks::default();
+    let mut put = |index: usize, module: &Module| {
+        remarks.put([index as u64, module.loaded.0, module.unloaded.map_or(0, |time| time.0.saturating_add(1))]);
+    };
+    let new = before.tables[MODULES]..written.tables[MODULES];
+    for index in new.clone() {
+        let module = &catalog.modules[index];
+        if module.loaded != Nanos(0) || module.unloaded.is_some() {
+            put(index, module);
+        }
+    }
+    for &index in catalog.module_changes()[before.module_changes..].iter().take(MOST_ENTRIES) {
+        // A module that is yet to be written will say so itself.
+        if (index as usize) < new.start {
+            put(index as usize, &catalog.modules[index as usize]);
+        }
+        written.module_changes += 1;
+    }
+    remarks
 }
 
 fn put_entry(catalog: &Catalog, table: usize, index: usize, out: &mut Vec<u8>) {
@@ -153,13 +246,40 @@ pub fn decode(payload: &[u8], offset: u64, catalog: &mut Catalog) -> Option<()> 
         allowed = allowed.checked_sub(count)?;
         *range = (first, count);
     }
-    let mut unpacker = ColumnUnpacker::new(TABLES as u8).ok()?;
+    let mut unpacker = ColumnUnpacker::new(remarks::COUNT).ok()?;
     unpacker.unpack(input, LONGEST_COLUMN)?;
     for (table, &(first, count)) in ranges.iter().enumerate() {
         fill_gap(catalog, table, first)?;
         let mut column = unpacker.column(table as u8);
         for _ in 0..count {
             read_entry(catalog, table, &mut column)?;
+        }
+    }
+    for id in TABLES as u8..remarks::COUNT {
+        let mut column = unpacker.column(id);
+        while !column.is_empty() {
+            allowed = allowed.checked_sub(1)?;
+            read_remark(catalog, id, &mut column)?;
+        }
+    }
+    Some(())
+}
+
+/// What is said of an entry that is not known, as damage can bring about, is left out.
+fn read_remark(catalog: &mut Catalog, id: u8, input: &mut Input<'_>) -> Option<()> {
+    let (subject, number) = (input.number32()?, input.number()?);
+    match id {
+        remarks::HEAPS => {
+            // A later version may know more heaps.
+            catalog.set_heap(TagId(subject), Heap::from_number(number).unwrap_or_default());
+        }
+        remarks::RESOLUTIONS => {
+            let (first, count) = (FrameId(u32::try_from(number).ok()?), input.number32()?);
+            catalog.stacks.push_resolution(Resolution { frame: FrameId(subject), first, count });
+        }
+        _ => {
+            let (loaded, unloaded) = (Nanos(number), input.number()?.checked_sub(1).map(Nanos));
+            catalog.set_module_times(subject, loaded, unloaded);
         }
     }
     Some(())
@@ -217,11 +337,11 @@ fn read_entry(catalog: &mut Catalog, table: usize, input: &mut Input<'_>) -> Opt
         3 => {
             let (path, build_id) = (StringId(input.number32()?), StringId(input.number32()?));
             let (start, end, file_offset) = (input.number()?, input.number()?, input.number()?);
-            catalog.modules.push(Module { path, build_id, start, end, file_offset });
+            catalog.modules.push(Module { path, build_id, start, end, file_offset, ..Module::default() });
         }
         4 => {
             let (variable, type_name) = (StringId(input.number32()?), StringId(input.number32()?));
-            catalog.push_tag(Tag { variable, type_name });
+            catalog.push_tag(Tag { variable, type_name, ..Tag::default() });
         }
         _ => {
             let (thread, name) = (ThreadId(input.number()?), StringId(input.number32()?));

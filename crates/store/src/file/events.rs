@@ -11,6 +11,9 @@
 //!  bit  7    the size is the one expected of the site: none in the size column
 //! ```
 //!
+//! What nearly every placement has the usual value of (its surplus, its weight) has no bit: the exceptions are listed, each with how
+//! many placements lie between it and the one before.
+//!
 //! A block can be read without any other: it has its own start time, numbers and list of threads. Only what a block number stands
 //! for, once it was allocated in an earlier block, is the ledger's to know.
 //!
@@ -36,7 +39,9 @@ pub(super) mod column {
     pub const ADDRESSES: u8 = 6;
     pub const DISTANCES: u8 = 7;
     pub const REST: u8 = 8;
-    pub const COUNT: u8 = 9;
+    pub const SURPLUSES: u8 = 9;
+    pub const WEIGHTS: u8 = 10;
+    pub const COUNT: u8 = 11;
 }
 
 /// Bits 0–2 of a step.

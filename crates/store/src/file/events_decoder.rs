@@ -5,11 +5,12 @@ use super::events::{
     ADDRESS_EXPECTED, ADDRESS_FRESH, EventsSummary, HAS_TAG, MOST_STEPS, MOST_STEPS_PER_BYTE, OTHER_THREAD,
     SIZE_EXPECTED, column, op,
 };
+use super::exceptions::{Exceptions, from_zigzag};
 use super::handles::Handles;
 use super::packed::{LONGEST, Numbers};
 use super::prediction::{Predictor, at_distance};
 use super::varint::Input;
-use highwater_model::{AllocId, Anomaly, Nanos, Op, Placement, StackId, Step, StringId, TagId, ThreadId};
+use highwater_model::{AllocId, Anomaly, Nanos, Op, Placement, StackId, Step, StringId, TagId, ThreadId, Weight};
 use std::io;
 
 /// Reads blocks of steps, reusing its buffers.
@@ -73,6 +74,8 @@ impl EventsDecoder {
             addresses: column(column::ADDRESSES),
             distances: column(column::DISTANCES),
             rest: column(column::REST),
+            surpluses: Exceptions::new(column(column::SURPLUSES)),
+            weights: Exceptions::new(column(column::WEIGHTS)),
             places: &mut self.places,
             predictor: &mut self.predictor,
             left: summary.steps,
@@ -104,6 +107,8 @@ pub struct Steps<'a> {
     addresses: Numbers<'a>,
     distances: Numbers<'a>,
     rest: Numbers<'a>,
+    surpluses: Exceptions<'a>,
+    weights: Exceptions<'a>,
     places: &'a mut Vec<(u64, u64)>,
     predictor: &'a mut Predictor,
     left: u64,
@@ -184,6 +189,11 @@ impl Steps<'_> {
     }
 
     #[inline]
+    fn surplus_and_weight(&mut self) -> Option<(i32, Weight)> {
+        Some((from_zigzag(self.surpluses.next()?)?, Weight::from_bits(self.weights.next()?)?))
+    }
+
+    #[inline]
     fn address(&mut self, size: u64) -> Option<u64> {
         Some(at_distance(self.predictor.expect(self.thread, size).latest, self.addresses.next()?))
     }
@@ -191,6 +201,7 @@ impl Steps<'_> {
     #[inline]
     fn allocate(&mut self, code: u8) -> Option<Op> {
         let (stack, tag, size) = self.owner_and_size(code)?;
+        let (surplus, weight) = self.surplus_and_weight()?;
         let reused = code & ADDRESS_EXPECTED != 0;
         let expected = self.predictor.expect(self.thread, size);
         let address = match code & (ADDRESS_EXPECTED | ADDRESS_FRESH) {
@@ -201,16 +212,17 @@ impl Steps<'_> {
         self.predictor.allocated(self.thread, size, address, reused);
         self.places.push((address, size));
         self.next_alloc = self.next_alloc.checked_add(1)?;
-        Some(Op::Allocate(Placement { address, size, stack, tag }))
+        Some(Op::Allocate(Placement { address, size, stack, tag, surplus, weight }))
     }
 
     fn reallocate(&mut self, code: u8) -> Option<Op> {
         let (stack, tag, size) = self.owner_and_size(code)?;
+        let (surplus, weight) = self.surplus_and_weight()?;
         let id = self.id()?;
         let moved_to = if code & ADDRESS_EXPECTED != 0 { None } else { Some(self.address(size)?) };
         let index = id.0.checked_sub(self.summary.first_alloc).map_or(usize::MAX, |index| index as usize);
         self.predictor.reallocated(self.thread, self.places.get_mut(index), moved_to, size);
-        Some(Op::Reallocate { id, moved_to, size, stack, tag })
+        Some(Op::Reallocate { id, moved_to, size, stack, tag, surplus, weight })
     }
 }
 

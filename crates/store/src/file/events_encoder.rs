@@ -5,10 +5,11 @@ use super::events::{
     ADDRESS_EXPECTED, ADDRESS_FRESH, EventsSummary, HAS_TAG, MOST_STEPS, MOST_STEPS_PER_BYTE, OTHER_THREAD,
     SIZE_EXPECTED, column, op,
 };
+use super::exceptions::{ExceptionsBuffer, zigzag};
 use super::packed::Buffer;
 use super::prediction::{Predictor, distance};
 use super::varint;
-use highwater_model::{Accounts, AllocId, Op, Placement, Scribe, StackId, Step, TagId, ThreadId};
+use highwater_model::{Accounts, Op, Placement, Scribe, StackId, Step, TagId, ThreadId, Weight};
 use std::io;
 
 /// Collects steps and writes them as a block.
@@ -27,6 +28,10 @@ pub struct EventsEncoder {
     addresses: Buffer,
     distances: Buffer,
     rest: Buffer,
+    surpluses: ExceptionsBuffer,
+    weights: ExceptionsBuffer,
+    /// Reallocations in this block; with its allocations, its placements.
+    reallocations: u64,
     /// Address and size of each allocation made in this block.
     places: Vec<(u64, u64)>,
     predictor: Predictor,
@@ -51,6 +56,9 @@ impl EventsEncoder {
             addresses: Buffer::with_room_for(MOST_STEPS),
             distances: Buffer::with_room_for(MOST_STEPS),
             rest: Buffer::with_room_for(MOST_STEPS * 2),
+            surpluses: ExceptionsBuffer::with_room_for(MOST_STEPS),
+            weights: ExceptionsBuffer::with_room_for(MOST_STEPS),
+            reallocations: 0,
             places: Vec::new(),
             predictor: Predictor::new(),
             sites: SiteNumbers::default(),
@@ -78,6 +86,7 @@ impl EventsEncoder {
         self.threads.clear();
         self.thread = usize::MAX;
         self.places.clear();
+        self.reallocations = 0;
         self.predictor.clear();
         self.sites.clear();
     }
@@ -108,7 +117,7 @@ impl EventsEncoder {
                 }
                 op::FREE
             }
-            Op::Reallocate { id, moved_to, size, stack, tag } => self.reallocate(id, moved_to, size, stack, tag),
+            Op::Reallocate { .. } => self.reallocate(&step.op),
             Op::UnmatchedFree { address } => {
                 self.rest.put(address);
                 op::UNMATCHED_FREE
@@ -156,6 +165,9 @@ impl EventsEncoder {
         code |= if fresh { ADDRESS_FRESH } else { 0 };
         self.addresses.put_if(!reused && !fresh, distance(expected.latest, place.address));
         self.predictor.allocated(self.thread, place.size, place.address, reused);
+        if place.surplus != 0 || !place.weight.is_one() {
+            self.put_exceptions(place.surplus, place.weight);
+        }
         self.places.push((place.address, place.size));
         self.next_alloc += 1;
         code
@@ -193,7 +205,17 @@ impl EventsEncoder {
         self.addresses.put(distance(self.predictor.expect(self.thread, size).latest, address));
     }
 
-    fn reallocate(&mut self, id: AllocId, moved_to: Option<u64>, size: u64, stack: StackId, tag: TagId) -> u8 {
+    #[cold]
+    fn put_exceptions(&mut self, surplus: i32, weight: Weight) {
+        let placement = self.places.len() as u64 + self.reallocations;
+        self.surpluses.put(placement, zigzag(surplus));
+        self.weights.put(placement, weight.bits().into());
+    }
+
+    fn reallocate(&mut self, op: &Op) -> u8 {
+        let &Op::Reallocate { id, moved_to, size, stack, tag, surplus, weight } = op else { return op::REALLOCATE };
+        self.put_exceptions(surplus, weight);
+        self.reallocations += 1;
         let mut code = op::REALLOCATE | self.owner_and_size(stack, tag, size);
         self.distances.put(self.next_alloc - id.0);
         match moved_to {
@@ -232,6 +254,10 @@ impl EventsEncoder {
             (column::REST, &mut self.rest),
         ];
         for (id, column) in columns {
+            packer.add(id, column.bytes())?;
+            column.clear();
+        }
+        for (id, column) in [(column::SURPLUSES, &mut self.surpluses), (column::WEIGHTS, &mut self.weights)] {
             packer.add(id, column.bytes())?;
             column.clear();
         }

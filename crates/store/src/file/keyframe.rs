@@ -5,12 +5,13 @@
 
 use super::column::{ColumnPacker, ColumnUnpacker};
 use super::events::MOST_STEPS_PER_BYTE;
+use super::exceptions::{from_zigzag, zigzag};
 use super::packed::{Buffer, LONGEST, Numbers};
 use super::prediction::{Predictor, at_distance, distance};
 use super::varint::{self, Input};
 use highwater_model::{
     Accounts, AccountsState, AllocId, Anomaly, Block, Figures, Nanos, StackId, TagId, ThreadAccount, ThreadId, Totals,
-    laws,
+    Weight, laws,
 };
 use std::io;
 
@@ -23,7 +24,10 @@ mod column {
     pub const THREADS: u8 = 0;
     pub const SITES: u8 = 1;
     pub const TAGS: u8 = 2;
-    pub const COUNT: u8 = 3;
+    pub const THREAD_SAMPLES: u8 = 3;
+    pub const SITE_SAMPLES: u8 = 4;
+    pub const TAG_SAMPLES: u8 = 5;
+    pub const COUNT: u8 = 6;
 }
 
 mod live_column {
@@ -34,7 +38,9 @@ mod live_column {
     pub const THREADS: u8 = 4;
     pub const STACKS: u8 = 5;
     pub const TAGS: u8 = 6;
-    pub const COUNT: u8 = 7;
+    pub const SURPLUSES: u8 = 7;
+    pub const WEIGHTS: u8 = 8;
+    pub const COUNT: u8 = 9;
 }
 
 /// What a keyframe says before its live blocks, and what the index repeats.
@@ -91,6 +97,7 @@ fn read_figures(input: &mut Input<'_>) -> Option<Figures> {
         peak_bytes: next(u64::MAX)?,
         cross_thread_frees: next(MOST_COUNTED)?,
         temporary_allocations: next(MOST_COUNTED)?,
+        ..Figures::default()
     })
 }
 
@@ -121,15 +128,49 @@ pub fn encode_figures(state: &AccountsState, packer: &mut ColumnPacker, out: &mu
     packer.add(column::THREADS, &threads)?;
     packer.add(column::SITES, &sparse_figures(&state.sites))?;
     packer.add(column::TAGS, &sparse_figures(&state.tags))?;
+    if state.totals.figures.is_estimate() {
+        packer.add(column::THREAD_SAMPLES, &samples(state.threads.iter().map(|thread| &thread.figures)))?;
+        packer.add(column::SITE_SAMPLES, &samples(stored(&state.sites).map(|(_, figures)| figures)))?;
+        packer.add(column::TAG_SAMPLES, &samples(stored(&state.tags).map(|(_, figures)| figures)))?;
+    }
     packer.finish(out);
     Ok(())
+}
+
+/// The rows that are not empty, with their numbers.
+fn stored(rows: &[Figures]) -> impl Iterator<Item = (usize, &Figures)> {
+    rows.iter().enumerate().filter(|(_, figures)| !figures.is_empty())
+}
+
+/// How many records are behind each row.
+fn samples<'a>(rows: impl Iterator<Item = &'a Figures>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for figures in rows {
+        varint::put(&mut out, figures.samples());
+        varint::put(&mut out, figures.freed_samples());
+    }
+    out
+}
+
+/// Adds to rows of figures how many records are behind them; without a column, all are recorded.
+fn read_samples<'a>(mut input: Input<'_>, rows: impl Iterator<Item = &'a mut Figures>) -> Option<()> {
+    if input.is_empty() {
+        return Some(());
+    }
+    for figures in rows {
+        let (samples, freed) = (input.number()?, input.number()?);
+        let short_of = |blocks: u64, samples| blocks.checked_sub(samples).filter(|&short| short <= MOST_COUNTED);
+        figures.unrecorded = short_of(figures.allocations + figures.reallocations, samples)?;
+        figures.unrecorded_gone = short_of(figures.frees + figures.reallocated_away, freed)?;
+    }
+    Some(())
 }
 
 /// The rows that are not empty, each with its distance from the one before.
 fn sparse_figures(rows: &[Figures]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut next = 0;
-    for (index, figures) in rows.iter().enumerate().filter(|(_, figures)| !figures.is_empty()) {
+    for (index, figures) in stored(rows) {
         varint::put(&mut out, (index - next) as u64);
         put_figures(figures, &mut out);
         next = index + 1;
@@ -152,12 +193,17 @@ fn read_sparse_figures(mut input: Input<'_>, bound: u32) -> Option<Vec<Figures>>
     Some(rows)
 }
 
-/// Appends the payload with at most [`MOST_LIVE`] live blocks.
-pub fn encode_live(blocks: &[Block], packer: &mut ColumnPacker, out: &mut Vec<u8>) -> io::Result<()> {
+/// Appends the payload with `count` live blocks, at most [`MOST_LIVE`].
+pub fn encode_live(
+    blocks: impl Iterator<Item = Block>,
+    count: usize,
+    packer: &mut ColumnPacker,
+    out: &mut Vec<u8>,
+) -> io::Result<()> {
     let start = out.len();
     let mut columns: [Buffer; live_column::COUNT as usize] =
-        std::array::from_fn(|_| Buffer::with_room_for(blocks.len()));
-    varint::put(out, blocks.len() as u64);
+        std::array::from_fn(|_| Buffer::with_room_for(count));
+    varint::put(out, count as u64);
     let mut predictor = Predictor::new();
     let (mut number, mut time) = (0, 0);
     for block in blocks {
@@ -170,6 +216,8 @@ pub fn encode_live(blocks: &[Block], packer: &mut ColumnPacker, out: &mut Vec<u8
             (live_column::THREADS, block.thread.into()),
             (live_column::STACKS, block.stack.0.into()),
             (live_column::TAGS, block.tag.0.into()),
+            (live_column::SURPLUSES, zigzag(block.surplus)),
+            (live_column::WEIGHTS, block.weight.bits().into()),
         ];
         for (id, value) in values {
             columns[usize::from(id)].put(value);
@@ -177,11 +225,15 @@ pub fn encode_live(blocks: &[Block], packer: &mut ColumnPacker, out: &mut Vec<u8
         predictor.allocated(block.thread as usize, block.size, block.address, false);
         (number, time) = (block.id.0, block.time.0);
     }
-    for (id, column) in columns.iter().enumerate() {
-        packer.add(id as u8, column.bytes())?;
+    for (id, column) in (0..).zip(&columns) {
+        // A packed zero is a byte of zero. Where all are, the column is left out.
+        let is_optional = id == live_column::SURPLUSES || id == live_column::WEIGHTS;
+        if !is_optional || column.bytes().iter().any(|&byte| byte != 0) {
+            packer.add(id, column.bytes())?;
+        }
     }
     packer.finish(out);
-    let least = start + (blocks.len() as u64 / MOST_STEPS_PER_BYTE) as usize;
+    let least = start + (count as u64 / MOST_STEPS_PER_BYTE) as usize;
     if out.len() < least {
         out.resize(least, 0);
     }
@@ -219,6 +271,15 @@ pub fn decode_figures(payload: &[u8], stacks: u32, tags: u32) -> Option<(Keyfram
     }
     state.sites = read_sparse_figures(unpacker.column(column::SITES), stacks)?;
     state.tags = read_sparse_figures(unpacker.column(column::TAGS), tags)?;
+    let threads = state.threads.iter_mut().map(|thread| &mut thread.figures);
+    read_samples(unpacker.column(column::THREAD_SAMPLES), threads)?;
+    let is_stored = |figures: &&mut Figures| !figures.is_empty();
+    read_samples(unpacker.column(column::SITE_SAMPLES), state.sites.iter_mut().filter(is_stored))?;
+    read_samples(unpacker.column(column::TAG_SAMPLES), state.tags.iter_mut().filter(is_stored))?;
+    for thread in &state.threads {
+        state.totals.figures.unrecorded += thread.figures.unrecorded;
+        state.totals.figures.unrecorded_gone += thread.figures.unrecorded_gone;
+    }
     Some((summary, state))
 }
 
@@ -232,6 +293,8 @@ pub fn decode_live(payload: &[u8], state: &mut AccountsState) -> Option<()> {
     let mut unpacker = ColumnUnpacker::new(live_column::COUNT).ok()?;
     unpacker.unpack(input, count * LONGEST as u64)?;
     let mut columns: [Numbers<'_>; live_column::COUNT as usize] = std::array::from_fn(|id| unpacker.numbers(id as u8));
+    let (has_surpluses, has_weights) =
+        (!columns[usize::from(live_column::SURPLUSES)].is_empty(), !columns[usize::from(live_column::WEIGHTS)].is_empty());
     let mut predictor = Predictor::new();
     let (mut number, mut time) = (0u64, 0u64);
     for _ in 0..count {
@@ -250,6 +313,8 @@ pub fn decode_live(payload: &[u8], state: &mut AccountsState) -> Option<()> {
             thread,
             stack: StackId(u32::try_from(next(live_column::STACKS)?).ok()?),
             tag: TagId(u32::try_from(next(live_column::TAGS)?).ok()?),
+            surplus: if has_surpluses { from_zigzag(next(live_column::SURPLUSES)?)? } else { 0 },
+            weight: if has_weights { Weight::from_bits(next(live_column::WEIGHTS)?)? } else { Weight::ONE },
         };
         let sound = number < state.next_id
             && block.time <= state.last_time

@@ -9,6 +9,7 @@ mod errors;
 mod events;
 mod events_decoder;
 mod events_encoder;
+mod exceptions;
 mod frame;
 mod handles;
 mod index;

@@ -88,6 +88,11 @@ impl<'a> Numbers<'a> {
         Self { padded, at: 0, end }
     }
 
+    /// True when nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.at >= self.end
+    }
+
     /// The next number; `None` at the end.
     #[inline]
     pub fn next(&mut self) -> Option<u64> {

@@ -5,10 +5,44 @@ use super::events_decoder::{EventsDecoder, Steps};
 use super::index::{Content, Entry};
 use super::keyframe::{self, KeyframeSummary};
 use super::recording::Recording;
-use highwater_model::{Accounts, AccountsState, AllocId, Anomaly, Nanos, NumberLedger, Snapshot, Step, Totals, When};
+use highwater_model::{
+    Accounts, AccountsState, AllocId, Anomaly, Heap, Nanos, NumberLedger, Snapshot, Step, Totals, When,
+};
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+
+/// How far a recording is replayed.
+#[derive(Clone, Copy)]
+enum Until {
+    End,
+    /// After so many events.
+    Event(u64),
+    /// After everything that happened up to then.
+    Time(Nanos),
+}
+
+impl Until {
+    /// True for a state from which it can be reached.
+    fn is_behind(self, keyframe: &KeyframeSummary) -> bool {
+        match self {
+            Self::End => true,
+            Self::Event(event) => keyframe.events <= event,
+            Self::Time(time) => keyframe.time <= time,
+        }
+    }
+
+    /// Whether the next step still belongs to it.
+    #[inline]
+    fn flow(self, ledger: &NumberLedger, step: &Step) -> ControlFlow<()> {
+        let is_reached = match self {
+            Self::End => false,
+            Self::Event(event) => ledger.accounts().events() >= event,
+            Self::Time(time) => step.time > time,
+        };
+        if is_reached { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
 
 impl Recording {
     fn keyframe_figures(&self, at: usize) -> io::Result<Option<AccountsState>> {
@@ -125,18 +159,34 @@ impl Recording {
 
     /// The state at an instant.
     pub fn snapshot(&self, when: &When) -> Result<Snapshot, RecordingError> {
+        self.snapshot_by(when, |until| self.accounts_until(until))
+    }
+
+    /// The state at an instant of what lies in one heap, as if there were no other; `peak` is still that of the whole memory.
+    ///
+    /// Keyframes do not keep figures by heap, so this replays the recording from its start, and every figure is exact.
+    pub fn snapshot_of_heap(&self, when: &When, heap: Heap) -> Result<Snapshot, RecordingError> {
+        self.snapshot_by(when, |until| self.accounts_of_heap(until, heap))
+    }
+
+    fn snapshot_by(
+        &self,
+        when: &When,
+        accounts: impl Fn(Until) -> io::Result<Accounts>,
+    ) -> Result<Snapshot, RecordingError> {
+        let duration = self.source().duration;
         let (at, accounts) = match when {
             When::Start => (Nanos(0), Accounts::default()),
-            When::End => (self.source().duration, self.accounts_at_end()?),
+            When::End => (duration, accounts(Until::End)?),
             When::Peak => {
                 let peak = self.final_totals()?;
-                (peak.peak_at, self.accounts_at_event(peak.peak_event)?)
+                (peak.peak_at, accounts(Until::Event(peak.peak_event))?)
             }
-            When::At(time) => (*time, self.accounts_at_time(*time)?),
+            When::At(time) if *time > duration => return Err(RecordingError::TimeOutside { asked: *time, duration }),
+            When::At(time) => (*time, accounts(Until::Time(*time))?),
             When::Percent(part) => {
-                let time = Nanos((self.source().duration.0 as f64 * part / 100.0).round() as u64);
-                let time = time.min(self.source().duration);
-                (time, self.accounts_at_time(time)?)
+                let time = Nanos((duration.0 as f64 * part / 100.0).round() as u64).min(duration);
+                (time, accounts(Until::Time(time))?)
             }
             When::Mark(name) => {
                 let marks = self.marks()?;
@@ -145,7 +195,7 @@ impl Recording {
                     known.dedup();
                     return Err(RecordingError::UnknownMark { name: name.clone(), known });
                 };
-                (mark.time, self.accounts_at_event(mark.event)?)
+                (mark.time, accounts(Until::Event(mark.event))?)
             }
         };
         if accounts.events() == 0 && *when == When::End && self.stats().events > 0 {
@@ -154,29 +204,30 @@ impl Recording {
         Ok(Snapshot { source: self.source().clone(), at, accounts, catalog: Arc::clone(self.catalog()) })
     }
 
-    fn accounts_at_end(&self) -> io::Result<Accounts> {
-        let (mut ledger, first) = self.nearest_state(|_| true)?;
-        self.replay(&mut ledger, &self.entries()[first..], |_, _| ControlFlow::Continue(()))?;
+    fn accounts_until(&self, until: Until) -> io::Result<Accounts> {
+        let (mut ledger, first) = self.nearest_state(|keyframe| until.is_behind(keyframe))?;
+        self.replay(&mut ledger, &self.entries()[first..], |ledger, step| until.flow(ledger, step))?;
         Ok(ledger.into_accounts())
     }
 
     pub(crate) fn accounts_at_event(&self, event: u64) -> io::Result<Accounts> {
-        let (mut ledger, first) = self.nearest_state(|keyframe| keyframe.events <= event)?;
-        self.replay(&mut ledger, &self.entries()[first..], |ledger, _| {
-            if ledger.accounts().events() >= event { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })?;
-        Ok(ledger.into_accounts())
+        self.accounts_until(Until::Event(event))
     }
 
-    fn accounts_at_time(&self, time: Nanos) -> Result<Accounts, RecordingError> {
-        if time > self.source().duration {
-            return Err(RecordingError::TimeOutside { asked: time, duration: self.source().duration });
-        }
-        let (mut ledger, first) = self.nearest_state(|keyframe| keyframe.time <= time)?;
-        self.replay(&mut ledger, &self.entries()[first..], |_, step| {
-            if step.time > time { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    fn accounts_of_heap(&self, until: Until, heap: Heap) -> io::Result<Accounts> {
+        let catalog = self.catalog();
+        let (mut whole, mut part) = (NumberLedger::default(), NumberLedger::default());
+        self.replay(&mut whole, self.entries(), |whole, step| {
+            until.flow(whole, step)?;
+            // Where blocks of the file are missing, the part goes on behind them as the whole did.
+            let lost = whole.accounts().events() - part.accounts().events();
+            if lost > 0 {
+                part.skip_to(whole.accounts().next_id(), lost);
+            }
+            part.replay_part(step, |tag| catalog.tag(tag).heap == heap);
+            ControlFlow::Continue(())
         })?;
-        Ok(ledger.into_accounts())
+        Ok(part.into_accounts())
     }
 
     /// The totals at the end. Of a complete file this reads one block.
@@ -188,7 +239,7 @@ impl Recording {
         {
             return Ok(state.totals);
         }
-        Ok(*self.accounts_at_end()?.totals())
+        Ok(*self.accounts_until(Until::End)?.totals())
     }
 
     /// Every step of the readable blocks in order, with the state before it. Where events were lost, it

@@ -3,6 +3,9 @@
 use super::varint::{self, Input};
 use highwater_model::{Nanos, Source, SourceKind};
 
+/// Bit of the flags: every block's usable size is known.
+const USABLE_SIZES: u64 = 1;
+
 /// Appends the payload.
 pub fn encode(source: &Source, out: &mut Vec<u8>) {
     let sample = source.sample_rate.map_or(0, |rate| rate.max(1));
@@ -11,6 +14,13 @@ pub fn encode(source: &Source, out: &mut Vec<u8>) {
     }
     varint::put_byte_string(out, source.program.as_bytes());
     varint::put_byte_string(out, source.host.as_bytes());
+    // Where nothing of it is known, the file is as it was before these were kept.
+    if source.parent_pid != 0 || source.usable_sizes || !source.command.is_empty() {
+        varint::put(out, source.parent_pid);
+        varint::put(out, if source.usable_sizes { USABLE_SIZES } else { 0 });
+        varint::put(out, source.command.len() as u64);
+        source.command.iter().for_each(|word| varint::put_byte_string(out, word.as_bytes()));
+    }
 }
 
 /// Reads a payload; `None` if it is malformed.
@@ -19,8 +29,19 @@ pub fn decode(payload: &[u8]) -> Option<Source> {
     let kind = SourceKind::from_number(input.number()?)?;
     let (pid, start_unix_ns, duration, sample) =
         (input.number()?, input.number()?, Nanos(input.number()?), input.number()?);
-    let mut text = || Some(String::from_utf8_lossy(input.byte_string()?).into_owned());
-    let (program, host) = (text()?, text()?);
+    let (program, host) = (text(&mut input)?, text(&mut input)?);
     let sample_rate = (sample > 0).then_some(sample);
-    Some(Source { kind, program, pid, host, start_unix_ns, duration, sample_rate })
+    let mut source = Source { kind, program, pid, host, start_unix_ns, duration, sample_rate, ..Source::default() };
+    if !input.is_empty() {
+        source.parent_pid = input.number()?;
+        source.usable_sizes = input.number()? & USABLE_SIZES != 0;
+        for _ in 0..input.number()? {
+            source.command.push(text(&mut input)?);
+        }
+    }
+    Some(source)
+}
+
+fn text(input: &mut Input<'_>) -> Option<String> {
+    Some(String::from_utf8_lossy(input.byte_string()?).into_owned())
 }

@@ -215,6 +215,11 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
+    /// As [`AddressLedger::set_aside`]: nothing of it is in the file.
+    pub fn set_aside(&mut self, address: u64, other: u64) -> bool {
+        self.ledger.set_aside(address, other)
+    }
+
     /// Counts oddities that only the source knows of.
     pub fn note(&mut self, anomaly: Anomaly, count: u64, catalog: &Catalog) -> io::Result<()> {
         self.fail_again()?;
@@ -259,9 +264,11 @@ impl<S: Sink> Writer<S> {
         frame::begin(&mut self.block);
         keyframe::encode_figures(&state, &mut self.packer, &mut self.block)?;
         self.write_block(BlockKind::Keyframe, Some(Content::Keyframe(keyframe::summary(&state))))?;
-        for part in state.blocks.chunks(MOST_LIVE) {
+        let mut live = state.blocks.iter();
+        for first in (0..state.blocks.len()).step_by(MOST_LIVE) {
+            let count = MOST_LIVE.min(state.blocks.len() - first);
             frame::begin(&mut self.block);
-            keyframe::encode_live(part, &mut self.packer, &mut self.block)?;
+            keyframe::encode_live(live.by_ref().take(count), count, &mut self.packer, &mut self.block)?;
             self.write_block(BlockKind::LiveBlocks, Some(Content::LiveBlocks))?;
         }
         Ok(())

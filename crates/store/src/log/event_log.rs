@@ -547,12 +547,13 @@ fn event_of(ledger: &NumberLedger, step: &Step) -> Option<Event> {
             let block = ledger.find(id)?;
             EventKind::Deallocate { address: block.address, claimed_size: Some(block.size) }
         }
-        Op::Reallocate { id, moved_to, size, stack, tag } => {
+        Op::Reallocate { id, moved_to, size, stack, tag, surplus, weight } => {
             let block = ledger.find(id)?;
+            let address = moved_to.unwrap_or(block.address);
             EventKind::Reallocate {
                 old_address: block.address,
                 claimed_old_size: Some(block.size),
-                new: Placement { address: moved_to.unwrap_or(block.address), size, stack, tag },
+                new: Placement { address, size, stack, tag, surplus, weight },
             }
         }
         Op::UnmatchedFree { address } => EventKind::Deallocate { address, claimed_size: None },

@@ -11,12 +11,14 @@
 //!    OWNER    stack (low half) and tag (high half), when either is known
 //!  then, for a reallocation: the old address, and its claimed old size plus one (0: not claimed)
 //! ```
+//!
+//! A placement that has a surplus or a weight is preceded by two words: the kind `EXTRA`, then the surplus (low half) and the weight's bits.
 
-use highwater_model::{Event, EventKind, Nanos, Placement, StackId, StringId, TagId, ThreadId};
+use highwater_model::{Event, EventKind, Nanos, Placement, StackId, StringId, TagId, ThreadId, Weight};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The most words one event takes.
-pub const MOST_WORDS: usize = 9;
+pub const MOST_WORDS: usize = 11;
 
 const ALLOCATE: u64 = 0;
 const REALLOCATE: u64 = 1;
@@ -25,6 +27,8 @@ const DEALLOCATE_SIZED: u64 = 3;
 const MARK: u64 = 4;
 const GAUGE: u64 = 5;
 const DROPPED: u64 = 6;
+const EXTRA: u64 = 7;
+const EXTRA_WORDS: usize = 2;
 
 const TIME: u64 = 1 << 3;
 const THREAD: u64 = 1 << 4;
@@ -37,6 +41,24 @@ const ADDRESS_BITS: u32 = 48;
 /// Writes `event`, which happened after something at `previous`, and returns how many words it took.
 #[inline(always)]
 pub fn encode(event: &Event, previous: Nanos, out: &[AtomicU64; MOST_WORDS]) -> usize {
+    if let EventKind::Allocate(place) | EventKind::Reallocate { new: place, .. } = &event.kind
+        && (place.surplus != 0 || !place.weight.is_one())
+    {
+        return encode_extra(event, place, previous, out);
+    }
+    encode_plain(event, previous, out)
+}
+
+/// An event whose placement has more to it than a place.
+#[cold]
+fn encode_extra(event: &Event, place: &Placement, previous: Nanos, out: &[AtomicU64]) -> usize {
+    out[0].store(EXTRA, Ordering::Relaxed);
+    out[1].store(u64::from(place.surplus as u32) | u64::from(place.weight.bits()) << 32, Ordering::Relaxed);
+    EXTRA_WORDS + encode_plain(event, previous, &out[EXTRA_WORDS..])
+}
+
+#[inline(always)]
+fn encode_plain(event: &Event, previous: Nanos, out: &[AtomicU64]) -> usize {
     let (kind, address, size, stack, tag) = match event.kind {
         EventKind::Allocate(place) => (ALLOCATE, place.address, place.size, place.stack, place.tag),
         EventKind::Reallocate { new, .. } => (REALLOCATE, new.address, new.size, new.stack, new.tag),
@@ -72,7 +94,7 @@ fn encode_unusual(
     previous: Nanos,
     address: u64,
     size: u64,
-    out: &[AtomicU64; MOST_WORDS],
+    out: &[AtomicU64],
 ) -> usize {
     let mut head = kind;
     let mut length = 2;
@@ -113,7 +135,7 @@ fn encode_unusual(
 
 /// The words behind those that every event has.
 #[inline]
-fn encode_rest(event: &Event, stack: StackId, tag: TagId, mut length: usize, out: &[AtomicU64; MOST_WORDS]) -> usize {
+fn encode_rest(event: &Event, stack: StackId, tag: TagId, mut length: usize, out: &[AtomicU64]) -> usize {
     let mut put = |word| {
         out[length].store(word, Ordering::Relaxed);
         length += 1;
@@ -135,6 +157,22 @@ fn encode_rest(event: &Event, stack: StackId, tag: TagId, mut length: usize, out
 /// Reads the event at the start of what `word` gives by index, and how many words it took.
 #[inline]
 pub fn decode(word: impl Fn(usize) -> u64, previous: Nanos) -> (Event, usize) {
+    if word(0) & 7 == EXTRA { decode_extra(word, previous) } else { decode_plain(word, previous) }
+}
+
+#[cold]
+fn decode_extra(word: impl Fn(usize) -> u64, previous: Nanos) -> (Event, usize) {
+    let extra = word(1);
+    let (mut event, length) = decode_plain(|at| word(at + EXTRA_WORDS), previous);
+    if let EventKind::Allocate(place) | EventKind::Reallocate { new: place, .. } = &mut event.kind {
+        place.surplus = extra as u32 as i32;
+        place.weight = Weight::from_bits(extra >> 32).unwrap_or_default();
+    }
+    (event, length + EXTRA_WORDS)
+}
+
+#[inline]
+fn decode_plain(word: impl Fn(usize) -> u64, previous: Nanos) -> (Event, usize) {
     let (head, place) = (word(0), word(1));
     let mut length = 2;
     let mut next = || {
@@ -146,7 +184,8 @@ pub fn decode(word: impl Fn(usize) -> u64, previous: Nanos) -> (Event, usize) {
     let address = if head & ADDRESS != 0 { next() } else { place & ((1 << ADDRESS_BITS) - 1) };
     let size = if head & SIZE != 0 { next() } else { place >> ADDRESS_BITS };
     let owner = if head & OWNER != 0 { next() } else { 0 };
-    let placement = Placement { address, size, stack: StackId(owner as u32), tag: TagId((owner >> 32) as u32) };
+    let (stack, tag) = (StackId(owner as u32), TagId((owner >> 32) as u32));
+    let placement = Placement { address, size, stack, tag, ..Placement::default() };
     let kind = match head & 7 {
         ALLOCATE => EventKind::Allocate(placement),
         REALLOCATE => {
@@ -172,11 +211,14 @@ mod tests {
     }
 
     fn any_place() -> impl Strategy<Value = Placement> {
-        (number(), number(), any::<u32>(), any::<u32>()).prop_map(|(address, size, stack, tag)| Placement {
+        let rare = prop_oneof![3 => Just((0, 0)), 1 => (any::<i32>(), 0u64..1 << 22)];
+        (number(), number(), any::<u32>(), any::<u32>(), rare).prop_map(|(address, size, stack, tag, rare)| Placement {
             address,
             size,
             stack: StackId(stack >> (stack % 32)),
             tag: TagId(tag >> (tag % 32)),
+            surplus: rare.0,
+            weight: Weight::from_bits(rare.1).unwrap(),
         })
     }
 

@@ -1,0 +1,131 @@
+//! What the agent is to do: [`hello_v1::VARIABLE`](highwater_shm::hello_v1::VARIABLE), taken apart.
+
+use crate::sys;
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use highwater_shm::hello_v1::{FLAG_CHILDREN, FLAG_COUNTER, FLAG_LOSSY, FLAG_NO_MMAP, VARIABLE};
+
+const LONGEST_PATH: usize = 108;
+
+/// What to do. Written once, before anything is recorded; in a static, hence the atomics.
+pub struct Config {
+    counts_ticks: AtomicBool,
+    follows_children: AtomicBool,
+    lossy: AtomicBool,
+    leaves_out_mappings: AtomicBool,
+    sample_bytes: AtomicU64,
+    socket: [AtomicU8; LONGEST_PATH],
+    socket_length: AtomicUsize,
+}
+
+impl Config {
+    /// Records everything, follows nobody.
+    pub const fn new() -> Self {
+        Self {
+            counts_ticks: AtomicBool::new(false),
+            follows_children: AtomicBool::new(false),
+            lossy: AtomicBool::new(false),
+            leaves_out_mappings: AtomicBool::new(false),
+            sample_bytes: AtomicU64::new(0),
+            socket: [const { AtomicU8::new(0) }; LONGEST_PATH],
+            socket_length: AtomicUsize::new(0),
+        }
+    }
+
+    /// For a process that reads its own events.
+    pub fn for_ourselves(counts_ticks: bool, sample_bytes: u64) -> Self {
+        let config = Self::new();
+        config.counts_ticks.store(counts_ticks, Ordering::Relaxed);
+        config.sample_bytes.store(sample_bytes, Ordering::Relaxed);
+        config
+    }
+
+    /// Takes over what another one says, the socket apart.
+    pub fn copy_from(&self, other: &Self) {
+        for (mine, theirs) in [
+            (&self.counts_ticks, &other.counts_ticks),
+            (&self.follows_children, &other.follows_children),
+            (&self.lossy, &other.lossy),
+            (&self.leaves_out_mappings, &other.leaves_out_mappings),
+        ] {
+            mine.store(theirs.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        self.sample_bytes.store(other.sample_bytes(), Ordering::Relaxed);
+    }
+
+    /// Stamp with the processor's counter.
+    pub fn counts_ticks(&self) -> bool {
+        self.counts_ticks.load(Ordering::Relaxed)
+    }
+
+    /// Forked children record too.
+    pub fn follows_children(&self) -> bool {
+        self.follows_children.load(Ordering::Relaxed)
+    }
+
+    /// Drop rather than wait.
+    pub fn is_lossy(&self) -> bool {
+        self.lossy.load(Ordering::Relaxed)
+    }
+
+    /// Record mappings.
+    pub fn records_mappings(&self) -> bool {
+        !self.leaves_out_mappings.load(Ordering::Relaxed)
+    }
+
+    /// Mean bytes per sample, 0 to record everything.
+    pub fn sample_bytes(&self) -> u64 {
+        self.sample_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Where the recorder listens.
+    pub fn socket(&self) -> &[u8] {
+        let length = self.socket_length.load(Ordering::Relaxed).min(LONGEST_PATH);
+        // SAFETY: atomic bytes have the layout of bytes, and are not written any more.
+        unsafe { core::slice::from_raw_parts(self.socket.as_ptr().cast(), length) }
+    }
+
+    /// Reads the process's environment as it was when the program began: nothing of the C library needs to be ready for that.
+    /// False if it says nothing of us.
+    pub fn read_from_environment(&self) -> bool {
+        const MOST: usize = 4 << 20;
+        let Some(memory) = sys::map_private(MOST) else { return false };
+        // SAFETY: new memory of that size, given back below.
+        let buffer = unsafe { core::slice::from_raw_parts_mut(memory, MOST) };
+        let length = sys::read_file(c"/proc/self/environ", buffer).unwrap_or(0);
+        let found = buffer[..length].split(|&byte| byte == 0).find_map(|entry| {
+            let value = entry.strip_prefix(VARIABLE.as_bytes())?.strip_prefix(b"=")?;
+            self.parse(value)
+        });
+        // SAFETY: nothing refers to it any more.
+        unsafe { sys::unmap(memory, MOST) };
+        found.is_some()
+    }
+
+    fn parse(&self, value: &[u8]) -> Option<()> {
+        let mut fields = value.splitn(4, |&byte| byte == b';');
+        if fields.next()? != b"v1" {
+            return None;
+        }
+        let flags = fields.next()?;
+        for (flag, place) in [
+            (FLAG_COUNTER, &self.counts_ticks),
+            (FLAG_CHILDREN, &self.follows_children),
+            (FLAG_LOSSY, &self.lossy),
+            (FLAG_NO_MMAP, &self.leaves_out_mappings),
+        ] {
+            place.store(flags.contains(&flag), Ordering::Relaxed);
+        }
+        let mut sample = 0u64;
+        for digit in fields.next()? {
+            let digit = digit.checked_sub(b'0').filter(|&digit| digit < 10)?;
+            sample = sample.checked_mul(10)?.checked_add(u64::from(digit))?;
+        }
+        self.sample_bytes.store(sample, Ordering::Relaxed);
+        let socket = fields.next().filter(|path| (1..LONGEST_PATH).contains(&path.len()))?;
+        for (place, &byte) in self.socket.iter().zip(socket) {
+            place.store(byte, Ordering::Relaxed);
+        }
+        self.socket_length.store(socket.len(), Ordering::Relaxed);
+        Some(())
+    }
+}

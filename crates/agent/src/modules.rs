@@ -1,0 +1,137 @@
+//! Telling the recorder which modules the program has loaded, when one of their addresses is first met, and when they go.
+//!
+//! Nobody tells us of a library being loaded, and nobody needs to: an address without a remembered rule is the moment to ask
+//! the loader. Being unloaded matters more, since the same addresses may then mean another library: `dlclose` is
+//! intercepted, and a module found where another one was counts as well. Either begins a new *generation*.
+
+use crate::lock::Lock;
+use crate::session::Session;
+use crate::unwind::objects::{self, Object};
+use crate::unwind::rules;
+use crate::{clock, trie};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use highwater_shm::modules_v1::{FIXED_WORDS, LOADED, LONGEST_BUILD_ID, LONGEST_PATH, UNLOADED};
+use highwater_shm::session_v1::MODULE_BYTES;
+
+/// Modules that are known at once; a program with more has its further ones announced without being remembered.
+const MOST: usize = 4096;
+
+/// A module that was announced; a start of 0 is one that went.
+struct Known {
+    start: AtomicU64,
+    end: AtomicU64,
+}
+
+static KNOWN: [Known; MOST] = [const { Known { start: AtomicU64::new(0), end: AtomicU64::new(0) } }; MOST];
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+static ANNOUNCING: Lock = Lock::new();
+
+/// The present generation: threads that remember a stack of another one must forget it.
+#[inline(always)]
+pub fn generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
+/// Begins with no module known.
+pub fn prepare() {
+    COUNT.store(0, Ordering::Relaxed);
+    ANNOUNCING.reset();
+}
+
+fn known() -> &'static [Known] {
+    &KNOWN[..COUNT.load(Ordering::Acquire).min(MOST)]
+}
+
+fn is_known(object: &Object) -> bool {
+    let (start, end) = (object.tables.start, object.tables.end);
+    known().iter().any(|known| known.start.load(Ordering::Relaxed) == start && known.end.load(Ordering::Relaxed) == end)
+}
+
+/// Makes a module known to the recorder, unless it is.
+pub fn announce(session: &Session, object: &Object) {
+    if is_known(object) {
+        return;
+    }
+    ANNOUNCING.with(|| {
+        if is_known(object) {
+            return;
+        }
+        let (start, end) = (object.tables.start, object.tables.end);
+        // Whatever was known to overlap it must have been unloaded behind our back.
+        let overlaps = |known: &&Known| {
+            let (other_start, other_end) = (known.start.load(Ordering::Relaxed), known.end.load(Ordering::Relaxed));
+            other_start != 0 && other_start < end && start < other_end
+        };
+        if known().iter().any(|known| overlaps(&known)) {
+            begin_generation();
+            for gone in known().iter().filter(overlaps) {
+                forget(session, gone);
+            }
+        }
+        let mut build_id = [0; LONGEST_BUILD_ID];
+        let length = object.build_id(&mut build_id);
+        let path = object.path();
+        write(session, LOADED, start, end, &build_id[..length], &path[..path.len().min(LONGEST_PATH)]);
+        let count = COUNT.load(Ordering::Relaxed);
+        let place = known().iter().position(|known| known.start.load(Ordering::Relaxed) == 0);
+        let index = place.unwrap_or(count);
+        if let Some(known) = KNOWN.get(index) {
+            known.end.store(end, Ordering::Relaxed);
+            known.start.store(start, Ordering::Relaxed);
+            COUNT.store(count.max(index + 1), Ordering::Release);
+        }
+    });
+}
+
+fn begin_generation() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+    rules::forget();
+    trie::forget();
+}
+
+fn forget(session: &Session, gone: &Known) {
+    write(session, UNLOADED, gone.start.load(Ordering::Relaxed), gone.end.load(Ordering::Relaxed), &[], &[]);
+    gone.start.store(0, Ordering::Relaxed);
+}
+
+/// Appends an entry to the log; nothing when it is full.
+fn write(session: &Session, kind: u8, start: u64, end: u64, build_id: &[u8], path: &[u8]) {
+    let texts = (build_id.len() + path.len()).next_multiple_of(8);
+    let at = u64::from(session.header().module_bytes.load(Ordering::Relaxed));
+    let length = (FIXED_WORDS * 8 + texts) as u64;
+    if at + length > MODULE_BYTES {
+        return;
+    }
+    let head = u64::from(kind) | u64::from(generation()) << 8;
+    let lengths = build_id.len() as u64 | (path.len() as u64) << 32;
+    // SAFETY: within the log, of which only the holder of the lock writes what lies behind its published length.
+    unsafe {
+        let place = session.modules().add(at as usize);
+        for (index, word) in [head, clock::now(session), start, end, lengths].into_iter().enumerate() {
+            place.cast::<u64>().add(index).write(word);
+        }
+        let place = place.add(FIXED_WORDS * 8);
+        core::ptr::copy_nonoverlapping(build_id.as_ptr(), place, build_id.len());
+        core::ptr::copy_nonoverlapping(path.as_ptr(), place.add(build_id.len()), path.len());
+    }
+    session.header().module_bytes.store((at + length) as u32, Ordering::Release);
+}
+
+/// Something may have been unloaded: finds out what is gone.
+pub fn check_after_unload(session: &Session) {
+    ANNOUNCING.with(|| {
+        let is_gone = |known: &Known| {
+            let start = known.start.load(Ordering::Relaxed);
+            // Any address within will do; the middle is within for sure.
+            let middle = start + (known.end.load(Ordering::Relaxed) - start) / 2;
+            start != 0 && objects::find(middle).is_none_or(|object| object.tables.start != start)
+        };
+        if known().iter().any(is_gone) {
+            begin_generation();
+            for gone in known().iter().filter(|known| is_gone(known)) {
+                forget(session, gone);
+            }
+        }
+    });
+}

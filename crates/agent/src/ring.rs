@@ -1,0 +1,124 @@
+//! Writing into a thread's ring.
+
+use crate::session::Session;
+use crate::sys;
+use core::sync::atomic::{Ordering, compiler_fence};
+use highwater_shm::ring_v1::{RingHeader, kind};
+use highwater_shm::session_v1::RING_BYTES;
+
+/// A sleeping recorder is woken each time a ring has got this much fuller.
+const WAKE_BYTES: u64 = RING_BYTES / 4;
+/// How long a writer sleeps before it looks whether the recorder still lives.
+const NAP_NS: u64 = 50_000_000;
+/// After so many naps without room the writer gives up waiting, and drops.
+const MOST_NAPS: u32 = 200;
+
+/// The writing end of a ring.
+pub struct RingWriter {
+    header: &'static RingHeader,
+    data: *mut u64,
+    /// Bytes ever written.
+    tail: u64,
+    /// Bytes known to have been read.
+    head: u64,
+    /// Waiting has proved useless: drop until there is room again.
+    impatient: bool,
+}
+
+impl RingWriter {
+    /// Goes on where the ring's last owner stopped.
+    pub fn new(header: &'static RingHeader, data: *mut u64) -> Self {
+        let tail = header.tail.load(Ordering::Acquire);
+        Self { header, data, tail, head: header.head.load(Ordering::Acquire), impatient: false }
+    }
+
+    /// Whether the thread is already at work here: a signal handler allocates, or we do.
+    #[inline(always)]
+    pub fn is_busy(&self) -> bool {
+        self.header.busy.load(Ordering::Relaxed) != 0
+    }
+
+    /// Says that a stamp is about to be taken, or that it was published.
+    #[inline(always)]
+    pub fn set_busy(&self, busy: bool) {
+        compiler_fence(Ordering::SeqCst);
+        self.header.busy.store(u32::from(busy), Ordering::Release);
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    /// A place for a record of so many words, or `None`, counted, when it must be dropped.
+    #[inline(always)]
+    pub fn reserve(&mut self, words: usize, session: &Session) -> Option<*mut u64> {
+        let bytes = words as u64 * 8;
+        let position = self.tail % RING_BYTES;
+        // A record does not wrap: perhaps the rest of the ring is passed over as well.
+        let needed = if position + bytes <= RING_BYTES { bytes } else { RING_BYTES - position + bytes };
+        if self.tail + needed - self.head > RING_BYTES && !self.wait_for(needed, session) {
+            self.header.dropped.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        // SAFETY: positions lie within the ring.
+        unsafe {
+            if needed != bytes {
+                self.data.add(position as usize / 8).write(u64::from(kind::PAD));
+                self.tail += RING_BYTES - position;
+            }
+            Some(self.data.add((self.tail % RING_BYTES) as usize / 8))
+        }
+    }
+
+    /// Publishes the record of so many words that was written into the reserved place.
+    #[inline(always)]
+    pub fn publish(&mut self, words: usize, stamp: u64, session: &Session) {
+        let before = self.tail;
+        self.tail += words as u64 * 8;
+        self.header.stamp.store(stamp, Ordering::Relaxed);
+        self.header.tail.store(self.tail, Ordering::Release);
+        if (before ^ self.tail) & WAKE_BYTES != 0 {
+            self.wake_recorder(session);
+        }
+    }
+
+    #[cold]
+    fn wake_recorder(&self, session: &Session) {
+        session.end_if_told();
+        let sleeps = &session.header().recorder_sleeps;
+        if sleeps.load(Ordering::Relaxed) != 0 && sleeps.swap(0, Ordering::SeqCst) != 0 {
+            sys::futex_wake(sleeps);
+        }
+    }
+
+    #[cold]
+    fn wait_for(&mut self, needed: u64, session: &Session) -> bool {
+        let mut naps = 0;
+        loop {
+            self.head = self.header.head.load(Ordering::Acquire);
+            // A reader that has read more than there was is no reader of ours.
+            if self.head > self.tail {
+                session.end();
+                return false;
+            }
+            if self.tail + needed - self.head <= RING_BYTES {
+                self.impatient = false;
+                return true;
+            }
+            if session.is_lossy() || self.impatient || session.end_if_told() {
+                return false;
+            }
+            self.wake_recorder(session);
+            self.header.writer_waits.store(1, Ordering::SeqCst);
+            if self.header.head.load(Ordering::SeqCst) == self.head {
+                sys::futex_wait(&self.header.writer_waits, 1, NAP_NS);
+            }
+            if self.header.writer_waits.swap(0, Ordering::SeqCst) != 0 {
+                // Nobody woke us.
+                naps += 1;
+                if !session.has_reader() {
+                    session.end();
+                    return false;
+                }
+                self.impatient = naps >= MOST_NAPS;
+            }
+        }
+    }
+}

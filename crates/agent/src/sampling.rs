@@ -1,0 +1,194 @@
+//! Poisson sampling on bytes: every byte allocated is a sample with the same small chance, independent of all others, and
+//! a block is recorded if any of its bytes is. A block of size *s* so has the chance 1 − e^(−s/mean), and counts in the recording
+//! with the inverse of that as its weight: unbiased for blocks and bytes of any size.
+//!
+//! What a free needs to know is whether its block was recorded. Recorded blocks are therefore placed at the start of a
+//! page, where hardly any other block lies: a free looks at twelve bits of its address, and only then into a table.
+
+use crate::lock::Lock;
+use crate::sys;
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// Sampled blocks begin at multiples of this.
+pub const ALIGNMENT: usize = 4096;
+
+static MEAN: AtomicU64 = AtomicU64::new(0);
+
+/// A thread's distance to the next sample.
+pub struct Countdown {
+    bytes: i64,
+    random: u64,
+}
+
+impl Countdown {
+    /// A new one, at random.
+    pub fn new(seed: u64) -> Self {
+        let mut countdown = Self { bytes: 0, random: seed | 1 };
+        for _ in 0..4 {
+            countdown.draw();
+        }
+        countdown
+    }
+
+    /// Passes over an allocation; true if a sample fell into it.
+    #[inline(always)]
+    pub fn pass(&mut self, size: usize) -> bool {
+        // More than this is a sample whatever the mean.
+        self.bytes -= size.min(1 << 62) as i64;
+        if self.bytes > 0 {
+            return false;
+        }
+        self.draw();
+        true
+    }
+
+    #[cold]
+    fn draw(&mut self) {
+        // xorshift64*
+        self.random ^= self.random >> 12;
+        self.random ^= self.random << 25;
+        self.random ^= self.random >> 27;
+        let uniform = ((self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) + 1) as f64 / (1u64 << 53) as f64;
+        let mean = MEAN.load(Ordering::Relaxed) as f64;
+        // At least one, so that a size of 0 is no sample.
+        self.bytes = (-ln(uniform) * mean) as i64 + 1;
+    }
+}
+
+/// The natural logarithm for 0 < x ≤ 1, to twelve digits: there is no library of mathematics here.
+fn ln(x: f64) -> f64 {
+    let bits = x.to_bits();
+    let (mut exponent, mut mantissa) =
+        ((bits >> 52) as i64 - 1023, f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52));
+    if mantissa > core::f64::consts::SQRT_2 {
+        mantissa /= 2.0;
+        exponent += 1;
+    }
+    let y = (mantissa - 1.0) / (mantissa + 1.0);
+    let square = y * y;
+    let mut sum = 0.0;
+    for odd in [15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0, 1.0] {
+        sum = sum * square + 1.0 / odd;
+    }
+    exponent as f64 * core::f64::consts::LN_2 + 2.0 * y * sum
+}
+
+/// Sets the mean distance of samples, and forgets all sampled blocks; false if there is no memory.
+pub fn prepare(mean: u64) -> bool {
+    MEAN.store(mean, Ordering::Relaxed);
+    LOCK.reset();
+    // SAFETY: nobody samples yet.
+    let set = unsafe { &mut *SAMPLED.0.get() };
+    mean == 0 || set.begin()
+}
+
+/// The addresses of live sampled blocks: open addressing, at most half full.
+struct Set {
+    slots: *mut u64,
+    mask: usize,
+    used: usize,
+}
+
+struct Shared(UnsafeCell<Set>);
+// SAFETY: only touched under the lock.
+unsafe impl Sync for Shared {}
+
+static SAMPLED: Shared = Shared(UnsafeCell::new(Set { slots: core::ptr::null_mut(), mask: 0, used: 0 }));
+static LOCK: Lock = Lock::new();
+const FIRST_SLOTS: usize = 1 << 13;
+
+fn with_set<T>(work: impl FnOnce(&mut Set) -> T) -> T {
+    // SAFETY: the lock is held.
+    LOCK.with(|| work(unsafe { &mut *SAMPLED.0.get() }))
+}
+
+/// Notes that the block at `address` is sampled.
+pub fn insert(address: u64) {
+    with_set(|set| set.insert(address));
+}
+
+/// Forgets a block; whether it was sampled.
+pub fn remove(address: u64) -> bool {
+    with_set(|set| set.remove(address))
+}
+
+impl Set {
+    fn begin(&mut self) -> bool {
+        let Some(memory) = sys::map_private(FIRST_SLOTS * 8) else { return false };
+        if !self.slots.is_null() {
+            // SAFETY: of a parent's session; nobody uses it.
+            unsafe { sys::unmap(self.slots.cast(), (self.mask + 1) * 8) };
+        }
+        *self = Self { slots: memory.cast(), mask: FIRST_SLOTS - 1, used: 0 };
+        true
+    }
+
+    /// The slot that an address would have.
+    fn home(&self, address: u64) -> usize {
+        ((address >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) as usize & self.mask
+    }
+
+    fn slot(&mut self, at: usize) -> &mut u64 {
+        // SAFETY: masked.
+        unsafe { &mut *self.slots.add(at & self.mask) }
+    }
+
+    fn insert(&mut self, address: u64) {
+        if self.used * 2 > self.mask && !self.grow() && self.used == self.mask {
+            return;
+        }
+        let mut at = self.home(address);
+        while *self.slot(at) != 0 && *self.slot(at) != address {
+            at += 1;
+        }
+        self.used += usize::from(*self.slot(at) == 0);
+        *self.slot(at) = address;
+    }
+
+    fn grow(&mut self) -> bool {
+        let slots = self.mask + 1;
+        let Some(memory) = sys::map_private(slots * 16) else { return false };
+        let mut larger = Self { slots: memory.cast(), mask: slots * 2 - 1, used: 0 };
+        for at in 0..slots {
+            let address = *self.slot(at);
+            if address != 0 {
+                larger.insert(address);
+            }
+        }
+        // SAFETY: everything was copied.
+        unsafe { sys::unmap(self.slots.cast(), slots * 8) };
+        *self = larger;
+        true
+    }
+
+    fn remove(&mut self, address: u64) -> bool {
+        let mut at = self.home(address);
+        loop {
+            match *self.slot(at) {
+                0 => return false,
+                found if found == address => break,
+                _ => at += 1,
+            }
+        }
+        // Those behind that would not be found any more move up.
+        let mut hole = at;
+        let mut next = at + 1;
+        loop {
+            let moving = *self.slot(next);
+            if moving == 0 {
+                break;
+            }
+            let home = self.home(moving);
+            let distance = |from: usize, to: usize| to.wrapping_sub(from) & self.mask;
+            if distance(home, next) >= distance(hole, next) {
+                *self.slot(hole) = moving;
+                hole = next;
+            }
+            next += 1;
+        }
+        *self.slot(hole) = 0;
+        self.used -= 1;
+        true
+    }
+}

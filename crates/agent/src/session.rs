@@ -1,0 +1,374 @@
+//! The session: one shared memory, one recorder, one process. Begins with the first allocation, again in a forked child,
+//! and ends when the recorder says so or is gone.
+//!
+//! The switch that every hook looks at lies on a page of its own that a fork wipes: a child finds it zero, whatever way it
+//! was forked, and begins a session of its own before it can touch its parent's.
+
+use crate::config::Config;
+use crate::unwind::{objects, rules};
+use crate::{modules, sampling, sys, thread, tls, trie};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use highwater_shm::hello_v1::{HELLO_BYTES, Hello, LONGEST_HELLO_TEXT};
+use highwater_shm::ring_v1::RingHeader;
+use highwater_shm::session_v1::{Capacity, Clock, Header, MAGIC, RING_BYTES};
+use highwater_shm::stacks_v1::Node;
+
+/// What a process does about its allocations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Mode {
+    /// Not known yet: the process has just begun, or was just forked.
+    New = 0,
+    /// Nothing.
+    Off = 1,
+    /// Records every one.
+    Exact = 2,
+    /// Records some.
+    Sampled = 3,
+}
+
+/// The page that a fork wipes.
+#[repr(C)]
+struct Switch {
+    mode: AtomicU32,
+}
+
+static FIRST_SWITCH: Switch = Switch { mode: AtomicU32::new(0) };
+static SWITCH: AtomicPtr<Switch> = AtomicPtr::new((&raw const FIRST_SWITCH).cast_mut());
+static SESSION: Session = Session::new();
+static BEGINNING: AtomicBool = AtomicBool::new(false);
+
+/// What the process does about its allocations.
+#[inline(always)]
+pub fn mode() -> Mode {
+    // SAFETY: points to a switch at all times.
+    match unsafe { (*SWITCH.load(Ordering::Relaxed)).mode.load(Ordering::Relaxed) } {
+        0 => Mode::New,
+        2 => Mode::Exact,
+        3 => Mode::Sampled,
+        _ => Mode::Off,
+    }
+}
+
+fn set_mode(mode: Mode) {
+    // SAFETY: as above.
+    unsafe { (*SWITCH.load(Ordering::Relaxed)).mode.store(mode as u32, Ordering::Release) };
+}
+
+/// The session of this process.
+#[inline(always)]
+pub fn session() -> &'static Session {
+    &SESSION
+}
+
+/// Who reads what is shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reader {
+    /// Another process, by a socket.
+    Recorder = 1,
+    /// A thread of this process.
+    Ourselves = 2,
+}
+
+/// Where everything is. Filled in before the mode is set, and not changed while it is.
+pub struct Session {
+    base: AtomicPtr<u8>,
+    bytes: AtomicU64,
+    rings: AtomicU32,
+    nodes: AtomicU32,
+    ring_data: AtomicU64,
+    stacks: AtomicU64,
+    modules: AtomicU64,
+    start: AtomicU64,
+    counts_ticks: AtomicBool,
+    process: AtomicU32,
+    reader: AtomicU32,
+    lossy: AtomicBool,
+    follows_children: AtomicBool,
+    records_mappings: AtomicBool,
+    config: Config,
+}
+
+impl Session {
+    const fn new() -> Self {
+        Self {
+            base: AtomicPtr::new(core::ptr::null_mut()),
+            bytes: AtomicU64::new(0),
+            rings: AtomicU32::new(0),
+            nodes: AtomicU32::new(0),
+            ring_data: AtomicU64::new(0),
+            stacks: AtomicU64::new(0),
+            modules: AtomicU64::new(0),
+            start: AtomicU64::new(0),
+            counts_ticks: AtomicBool::new(false),
+            process: AtomicU32::new(0),
+            reader: AtomicU32::new(0),
+            lossy: AtomicBool::new(false),
+            follows_children: AtomicBool::new(false),
+            records_mappings: AtomicBool::new(false),
+            config: Config::new(),
+        }
+    }
+
+    fn at(&self, offset: u64) -> *mut u8 {
+        // SAFETY: offsets lie within the shared memory.
+        unsafe { self.base.load(Ordering::Relaxed).add(offset as usize) }
+    }
+
+    /// The shared header.
+    #[inline(always)]
+    pub fn header(&self) -> &Header {
+        // SAFETY: mapped for as long as the process records.
+        unsafe { &*self.base.load(Ordering::Relaxed).cast::<Header>() }
+    }
+
+    /// A ring's header.
+    pub fn ring_header(&self, ring: u32) -> &'static RingHeader {
+        let capacity = Capacity { rings: self.rings.load(Ordering::Relaxed), nodes: self.nodes.load(Ordering::Relaxed) };
+        // SAFETY: ring numbers lie below the capacity.
+        unsafe { &*self.at(capacity.ring_headers()).cast::<RingHeader>().add(ring as usize) }
+    }
+
+    /// A ring's memory.
+    pub fn ring_data(&self, ring: u32) -> *mut u64 {
+        self.at(self.ring_data.load(Ordering::Relaxed) + u64::from(ring) * RING_BYTES).cast()
+    }
+
+    /// How many rings there can be.
+    pub fn ring_capacity(&self) -> u32 {
+        self.rings.load(Ordering::Relaxed)
+    }
+
+    /// How many stack nodes there can be.
+    pub fn node_capacity(&self) -> u32 {
+        self.nodes.load(Ordering::Relaxed)
+    }
+
+    /// A stack node.
+    #[inline(always)]
+    pub fn node(&self, number: u32) -> &Node {
+        let offset = self.stacks.load(Ordering::Relaxed) + u64::from(number) * size_of::<Node>() as u64;
+        // SAFETY: node numbers lie below the capacity.
+        unsafe { &*self.at(offset).cast() }
+    }
+
+    /// The log of modules.
+    pub fn modules(&self) -> *mut u8 {
+        self.at(self.modules.load(Ordering::Relaxed))
+    }
+
+    /// The clock at the beginning.
+    #[inline(always)]
+    pub fn start(&self) -> u64 {
+        self.start.load(Ordering::Relaxed)
+    }
+
+    /// Whether stamps are ticks of the processor's counter.
+    #[inline(always)]
+    pub fn counts_ticks(&self) -> bool {
+        self.counts_ticks.load(Ordering::Relaxed)
+    }
+
+    /// The process.
+    pub fn process(&self) -> u32 {
+        self.process.load(Ordering::Relaxed)
+    }
+
+    /// Whether events are dropped when a ring is full.
+    pub fn is_lossy(&self) -> bool {
+        self.lossy.load(Ordering::Relaxed)
+    }
+
+    /// Whether mappings are recorded.
+    pub fn records_mappings(&self) -> bool {
+        self.records_mappings.load(Ordering::Relaxed)
+    }
+
+    /// Counts a stack that could not be followed to its end.
+    #[cold]
+    pub fn count_cut_stack(&self) {
+        self.header().cut_stacks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts an event that could not be recorded.
+    #[cold]
+    pub fn count_missed(&self) {
+        self.header().missed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether whoever reads is still there.
+    pub fn has_reader(&self) -> bool {
+        if self.reader.load(Ordering::Relaxed) == Reader::Ourselves as u32 {
+            return true;
+        }
+        match sys::connect(self.config.socket()) {
+            Ok(socket) => {
+                sys::close(socket);
+                true
+            }
+            Err(error) => error != sys::ECONNREFUSED && error != sys::ENOENT,
+        }
+    }
+
+    /// Ends recording if the recorder has said so; whether it has.
+    pub fn end_if_told(&self) -> bool {
+        let told = self.header().stop.load(Ordering::Relaxed) != 0;
+        if told {
+            self.end();
+        }
+        told
+    }
+
+    /// Ends recording in this process. What is mapped stays: a thread may be using it.
+    #[cold]
+    pub fn end(&self) {
+        set_mode(Mode::Off);
+    }
+}
+
+/// Called by whoever finds the mode [`Mode::New`]: begins, if the environment or the parent's doing says so. The mode after it.
+#[cold]
+pub fn begin_or_not() -> Mode {
+    if BEGINNING.swap(true, Ordering::Acquire) {
+        // Another thread is at it, or this one, having allocated on the way.
+        return Mode::Off;
+    }
+    let was_recording = SESSION.process();
+    let forked = was_recording != 0 && was_recording != sys::process_id();
+    if forked {
+        tls::set(0);
+        begin_in_child(was_recording);
+    } else if SESSION.config.read_from_environment() {
+        if !begin(&SESSION.config, Reader::Recorder, 0) {
+            set_mode(Mode::Off);
+        }
+    } else {
+        set_mode(Mode::Off);
+    }
+    BEGINNING.store(false, Ordering::Release);
+    mode()
+}
+
+/// A forked child: what its parent shares is not its own.
+fn begin_in_child(parent: u32) {
+    let session = &SESSION;
+    let (base, bytes) = (session.base.load(Ordering::Relaxed), session.bytes.load(Ordering::Relaxed) as usize);
+    session.base.store(core::ptr::null_mut(), Ordering::Relaxed);
+    // SAFETY: the only thread of the child is here, and no longer in the parent's session.
+    unsafe { sys::unmap(base, bytes) };
+    let follows = session.follows_children.load(Ordering::Relaxed)
+        && session.reader.load(Ordering::Relaxed) == Reader::Recorder as u32;
+    if !follows || !begin(&session.config, Reader::Recorder, parent) {
+        session.process.store(sys::process_id(), Ordering::Relaxed);
+        set_mode(Mode::Off);
+    }
+}
+
+/// Records into memory that a thread of this process reads. `None` if that cannot be; else the shared memory and its size.
+pub fn begin_for_ourselves(config: &Config) -> Option<(*mut u8, u64)> {
+    if BEGINNING.swap(true, Ordering::Acquire) {
+        return None;
+    }
+    SESSION.config.copy_from(config);
+    let begun = mode() != Mode::Exact && mode() != Mode::Sampled && begin(config, Reader::Ourselves, 0);
+    BEGINNING.store(false, Ordering::Release);
+    begun.then(|| (SESSION.base.load(Ordering::Relaxed), SESSION.bytes.load(Ordering::Relaxed)))
+}
+
+fn begin(config: &Config, reader: Reader, forked_from: u32) -> bool {
+    let Some((memory, capacity)) = share() else { return false };
+    let session = &SESSION;
+    session.process.store(sys::process_id(), Ordering::Relaxed);
+    session.reader.store(reader as u32, Ordering::Relaxed);
+    session.lossy.store(config.is_lossy(), Ordering::Relaxed);
+    session.follows_children.store(config.follows_children(), Ordering::Relaxed);
+    session.records_mappings.store(config.records_mappings(), Ordering::Relaxed);
+    describe(session, config, capacity);
+    objects::prepare();
+    modules::prepare();
+    thread::prepare();
+    let ready = rules::prepare() && trie::prepare(session) && sampling::prepare(config.sample_bytes());
+    if forked_from != 0 {
+        // Modules must be announced again, and an address whose rule is known would not be.
+        rules::forget();
+    }
+    let told = ready && prepare_switch() && (reader == Reader::Ourselves || tell(config, forked_from, memory));
+    sys::close(memory);
+    if told {
+        set_mode(if config.sample_bytes() == 0 { Mode::Exact } else { Mode::Sampled });
+    }
+    told
+}
+
+/// Creates the shared memory, as large as the address space allows, and maps it.
+fn share() -> Option<(sys::Descriptor, Capacity)> {
+    for capacity in Capacity::CHOICES {
+        let bytes = capacity.bytes();
+        let Some(memory) = sys::sealed_memory(bytes as usize) else { continue };
+        if let Some(base) = sys::map_shared(memory, bytes as usize) {
+            sys::leave_out_of_core_dumps(base, bytes as usize);
+            SESSION.base.store(base, Ordering::Relaxed);
+            SESSION.bytes.store(bytes, Ordering::Relaxed);
+            return Some((memory, capacity));
+        }
+        sys::close(memory);
+    }
+    None
+}
+
+fn describe(session: &Session, config: &Config, capacity: Capacity) {
+    session.rings.store(capacity.rings, Ordering::Relaxed);
+    session.nodes.store(capacity.nodes, Ordering::Relaxed);
+    session.ring_data.store(capacity.ring_data(), Ordering::Relaxed);
+    session.stacks.store(capacity.stacks(), Ordering::Relaxed);
+    session.modules.store(capacity.modules(), Ordering::Relaxed);
+    session.counts_ticks.store(config.counts_ticks(), Ordering::Relaxed);
+    session.start.store(0, Ordering::Relaxed);
+    let start = crate::clock::now(session);
+    session.start.store(start, Ordering::Relaxed);
+    let header = session.header();
+    header.pid.store(session.process(), Ordering::Relaxed);
+    let clock = if config.counts_ticks() { Clock::Counter } else { Clock::Monotonic };
+    header.clock.store(clock as u32, Ordering::Relaxed);
+    header.start.store(start, Ordering::Relaxed);
+    header.start_monotonic.store(sys::monotonic_ns(), Ordering::Relaxed);
+    header.ring_capacity.store(capacity.rings, Ordering::Relaxed);
+    header.node_capacity.store(capacity.nodes, Ordering::Relaxed);
+    header.magic.store(MAGIC, Ordering::Release);
+}
+
+/// Puts the switch on a page that a fork wipes.
+fn prepare_switch() -> bool {
+    const PAGE: usize = 4096;
+    if SWITCH.load(Ordering::Relaxed) != (&raw const FIRST_SWITCH).cast_mut() {
+        return true;
+    }
+    let Some(page) = sys::map_private(PAGE) else { return false };
+    if !sys::wipe_on_fork(page, PAGE) {
+        return false;
+    }
+    SWITCH.store(page.cast(), Ordering::Release);
+    true
+}
+
+/// Hands the shared memory to the recorder, and says who we are.
+fn tell(config: &Config, forked_from: u32, memory: sys::Descriptor) -> bool {
+    const MOST: usize = HELLO_BYTES + LONGEST_HELLO_TEXT;
+    let Some(buffer) = sys::map_private(MOST) else { return false };
+    // SAFETY: new memory of that size, given back below.
+    let message = unsafe { core::slice::from_raw_parts_mut(buffer, MOST) };
+    let hello = Hello { pid: sys::process_id(), forked_from };
+    message[..HELLO_BYTES].copy_from_slice(&hello.to_bytes());
+    let mut length = HELLO_BYTES;
+    length += sys::read_link(c"/proc/self/exe", &mut message[length..MOST / 2]);
+    length += 1;
+    length += sys::read_file(c"/proc/self/cmdline", &mut message[length..]).unwrap_or(0);
+    let sent = sys::connect(config.socket()).is_ok_and(|socket| {
+        let sent = sys::send_with_descriptor(socket, &message[..length], memory);
+        sys::close(socket);
+        sent
+    });
+    // SAFETY: nothing refers to it any more.
+    unsafe { sys::unmap(buffer, MOST) };
+    sent
+}

@@ -1,0 +1,191 @@
+//! What each thread has of its own: a ring, a remembered stack, a countdown to the next sample.
+//!
+//! A thread takes a ring with its first event. Nobody tells us when a thread ends (and what runs at its end may still
+//! free memory), so a ring belongs to its thread until the kernel does not know that thread any more; a new thread then takes it over.
+
+use crate::sampling::Countdown;
+use crate::session::{self, Session};
+use crate::unwind::memory::Window;
+use crate::unwind::walk::{Remembered, State};
+use crate::{clock, modules, ring::RingWriter, sys, tls};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use highwater_shm::ring_v1::{LONGEST_TEXT, kind};
+
+/// What the thread's word says where it never records.
+const NEVER: u64 = 1;
+/// Rings that are taken before anyone looks for one left behind.
+const RINGS_AT_ONCE: u32 = 32;
+/// The most rings that are looked at for one left behind.
+const MOST_LOOKS: u32 = 64;
+const MOST_THREADS: usize = 1 << 12;
+
+static THREADS: [AtomicPtr<Thread>; MOST_THREADS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST_THREADS];
+static NEXT_LOOK: AtomicU32 = AtomicU32::new(0);
+
+/// A thread that records.
+pub struct Thread {
+    /// Its ring.
+    pub ring: RingWriter,
+    remembered: Remembered,
+    window: Window,
+    generation: u32,
+    /// Its next sample.
+    pub countdown: Countdown,
+}
+
+/// Begins a session with no thread known. Their memory is taken over by the threads to come.
+pub fn prepare() {
+    NEXT_LOOK.store(0, Ordering::Relaxed);
+}
+
+/// The calling thread will never record.
+pub fn leave_out() {
+    tls::set(NEVER);
+}
+
+impl Thread {
+    /// The calling thread; `None` if it cannot record now.
+    #[inline(always)]
+    pub fn current() -> Option<&'static mut Self> {
+        let word = tls::get();
+        if word <= NEVER {
+            return Self::first_time(word);
+        }
+        // SAFETY: only this thread uses it, and not twice: see below.
+        let thread = unsafe { &mut *(word as *mut Self) };
+        if thread.ring.is_busy() {
+            // A signal handler that interrupted us, or our own doing.
+            session::session().count_missed();
+            return None;
+        }
+        Some(thread)
+    }
+
+    #[cold]
+    fn first_time(word: u64) -> Option<&'static mut Self> {
+        if word == NEVER {
+            return None;
+        }
+        // Until it has a ring it must not come here again: by a signal handler, say.
+        tls::set(NEVER);
+        let session = session::session();
+        let Some(thread) = Self::claim(session) else {
+            tls::set(0);
+            session.count_missed();
+            return None;
+        };
+        tls::set((&raw mut *thread) as u64);
+        Some(thread)
+    }
+
+    fn claim(session: &Session) -> Option<&'static mut Self> {
+        let id = sys::thread_id();
+        let ring = take_ring(session, id)?;
+        let header = session.ring_header(ring);
+        header.busy.store(0, Ordering::Release);
+        let writer = RingWriter::new(header, session.ring_data(ring));
+        let window = Window::of_this_thread(id == session.process());
+        let place = THREADS.get(ring as usize)?;
+        let mut thread = place.load(Ordering::Relaxed);
+        let generation = modules::generation();
+        let countdown = Countdown::new(clock::now(session) ^ u64::from(id) << 32);
+        // SAFETY: the ring is ours, and with it the memory that its last owner left.
+        unsafe {
+            if thread.is_null() {
+                let remembered = Remembered::new()?;
+                thread = sys::map_private(size_of::<Self>())?.cast();
+                thread.write(Self { ring: writer, remembered, window, generation, countdown });
+                place.store(thread, Ordering::Relaxed);
+            } else {
+                (*thread).remembered.forget();
+                (*thread).ring = writer;
+                (*thread).window = window;
+                (*thread).generation = generation;
+                (*thread).countdown = countdown;
+            }
+            let thread = &mut *thread;
+            thread.record(2, session, clock::now, |words, stamp| {
+                words.write(stamp << 8 | u64::from(kind::THREAD));
+                words.add(1).write(u64::from(id));
+            });
+            Some(thread)
+        }
+    }
+
+    /// The stack of whoever called: its node.
+    #[inline(always)]
+    pub fn walk(&mut self, at: State, session: &Session) -> u32 {
+        let generation = modules::generation();
+        if self.generation != generation {
+            self.remembered.forget();
+            self.generation = generation;
+        }
+        self.remembered.walk(at, &self.window, session)
+    }
+
+    /// Records: takes the time, lets `write` fill in the words, publishes.
+    #[inline(always)]
+    pub fn record(
+        &mut self,
+        words: usize,
+        session: &Session,
+        time: impl FnOnce(&Session) -> u64,
+        write: impl FnOnce(*mut u64, u64),
+    ) {
+        if let Some(place) = self.ring.reserve(words, session) {
+            let stamp = time(session);
+            write(place, stamp);
+            self.ring.publish(words, stamp, session);
+        }
+    }
+
+    /// Records a text.
+    pub fn record_text(&mut self, kind: u8, before: Option<u64>, text: &[u8], session: &Session) {
+        let text = &text[..text.len().min(LONGEST_TEXT)];
+        let head = 2 + usize::from(before.is_some());
+        self.record(head + text.len().div_ceil(8), session, clock::now, |words, stamp| {
+            // SAFETY: as many words were reserved.
+            unsafe {
+                words.write(stamp << 8 | u64::from(kind));
+                if let Some(before) = before {
+                    words.add(1).write(before);
+                }
+                words.add(head - 1).write(text.len() as u64);
+                core::ptr::copy_nonoverlapping(text.as_ptr(), words.add(head).cast(), text.len());
+            }
+        });
+    }
+}
+
+/// Takes a ring that nobody owns, or whose owner is gone.
+fn take_ring(session: &Session, id: u32) -> Option<u32> {
+    let limit = session.ring_capacity().min(MOST_THREADS as u32);
+    let used = &session.header().rings;
+    let known = used.load(Ordering::Relaxed).min(limit);
+    if known >= RINGS_AT_ONCE
+        && let Some(ring) = take_left_behind(session, id, known, MOST_LOOKS)
+    {
+        return Some(ring);
+    }
+    let ring = used.fetch_add(1, Ordering::AcqRel);
+    if ring < limit {
+        session.ring_header(ring).owner.store(id, Ordering::Release);
+        return Some(ring);
+    }
+    used.store(limit, Ordering::Release);
+    take_left_behind(session, id, limit, limit)
+}
+
+fn take_left_behind(session: &Session, id: u32, known: u32, looks: u32) -> Option<u32> {
+    for _ in 0..looks.min(known) {
+        let ring = NEXT_LOOK.fetch_add(1, Ordering::Relaxed) % known;
+        let owner = &session.ring_header(ring).owner;
+        let last = owner.load(Ordering::Relaxed);
+        // One of the same number must have gone, since we are here.
+        let left = last != 0 && (last == id || sys::is_gone(session.process(), last));
+        if left && owner.compare_exchange(last, id, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            return Some(ring);
+        }
+    }
+    None
+}

@@ -1,0 +1,57 @@
+//! One word per thread.
+//!
+//! Rust's own thread locals would do in a program, but in a library that is loaded first of all they go through the
+//! loader, which may allocate. This word is reached relative to the thread register ("initial exec"): two loads, no call.
+
+use core::arch::{asm, global_asm};
+
+global_asm!(
+    ".pushsection .tbss.highwater_thread,\"awT\",@nobits",
+    ".hidden highwater_thread",
+    ".globl highwater_thread",
+    ".type highwater_thread,@object",
+    ".size highwater_thread,8",
+    ".balign 8",
+    "highwater_thread:",
+    ".zero 8",
+    ".popsection",
+);
+
+/// The calling thread's word; 0 until it is set.
+#[inline(always)]
+pub fn get() -> u64 {
+    let word: u64;
+    // SAFETY: reads the thread's own eight bytes.
+    unsafe {
+        asm!(
+            "mov {word}, qword ptr [rip + highwater_thread@GOTTPOFF]",
+            "mov {word}, qword ptr fs:[{word}]",
+            word = out(reg) word,
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    word
+}
+
+/// Sets the calling thread's word.
+#[inline]
+pub fn set(word: u64) {
+    // SAFETY: writes the thread's own eight bytes.
+    unsafe {
+        asm!(
+            "mov {place}, qword ptr [rip + highwater_thread@GOTTPOFF]",
+            "mov qword ptr fs:[{place}], {word}",
+            place = out(reg) _,
+            word = in(reg) word,
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
+/// The thread register: in glibc the address of the thread's own block, which lies at the upper end of its stack.
+pub fn thread_pointer() -> u64 {
+    let pointer: u64;
+    // SAFETY: the first word of the thread's block is its own address.
+    unsafe { asm!("mov {0}, qword ptr fs:[0]", out(reg) pointer, options(nostack, preserves_flags, readonly)) };
+    pointer
+}

@@ -1,0 +1,162 @@
+//! Interning stacks: a node is (caller's node, return address), shared with the recorder as it is made.
+//!
+//! The nodes themselves lie in shared memory ([`stacks_v1`](highwater_shm::stacks_v1)); the index over them is private: a table
+//! of node numbers, open addressing, at most half full. Looking up takes no lock. Adding a node does, but a program soon
+//! has made all its calls once.
+
+use crate::lock::Lock;
+use crate::session::Session;
+use crate::{modules, sys};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use highwater_shm::stacks_v1::Node;
+
+/// The node that has no call: the parent of outermost frames.
+pub const ROOT: u32 = 0;
+/// Stands in place of a return address where a stack could not be followed further out.
+pub const CUT: u64 = 1;
+
+static INDEX: AtomicPtr<Index> = AtomicPtr::new(core::ptr::null_mut());
+static ADDING: Lock = Lock::new();
+
+const FIRST_SLOTS: usize = 1 << 14;
+
+/// The slots follow this head in memory.
+#[repr(C)]
+struct Index {
+    mask: usize,
+    used: usize,
+}
+
+impl Index {
+    fn with_slots(slots: usize) -> Option<*mut Self> {
+        let index = sys::map_private(size_of::<Self>() + slots * 4)?.cast::<Self>();
+        // SAFETY: new memory of that size.
+        unsafe { index.write(Self { mask: slots - 1, used: 0 }) };
+        Some(index)
+    }
+
+    /// SAFETY: `self` was made by `with_slots`, `at` is at most the mask.
+    unsafe fn slot(index: *mut Self, at: usize) -> &'static AtomicU32 {
+        // SAFETY: the slots follow the head.
+        unsafe { &*index.add(1).cast::<AtomicU32>().add(at) }
+    }
+}
+
+/// Begins an empty trie; false if there is no memory.
+pub fn prepare(session: &Session) -> bool {
+    let Some(index) = Index::with_slots(FIRST_SLOTS) else { return false };
+    let old = INDEX.swap(index, Ordering::AcqRel);
+    if !old.is_null() {
+        // SAFETY: after a fork no other thread is left that could read it.
+        unsafe { sys::unmap(old.cast(), size_of::<Index>() + ((*old).mask + 1) * 4) };
+    }
+    ADDING.reset();
+    session.header().nodes.store(1, Ordering::Release);
+    true
+}
+
+/// Stacks met from now on get new nodes: their addresses mean something else than before. The old table stays where it
+/// is, since a thread may be reading it.
+pub fn forget() {
+    if let Some(index) = Index::with_slots(FIRST_SLOTS) {
+        ADDING.with(|| INDEX.store(index, Ordering::Release));
+    }
+}
+
+#[inline(always)]
+fn hash(parent: u32, pc: u64) -> usize {
+    let mixed = (pc ^ u64::from(parent).rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 32) as usize ^ (mixed >> 15) as usize
+}
+
+/// The node of a call from `parent` that returns to `pc`; the parent itself, counted, when there is no room for more.
+#[inline]
+pub fn intern(session: &Session, parent: u32, pc: u64) -> u32 {
+    let index = INDEX.load(Ordering::Acquire);
+    find(session, index, parent, pc).unwrap_or_else(|| add(session, parent, pc))
+}
+
+#[inline(always)]
+fn find(session: &Session, index: *mut Index, parent: u32, pc: u64) -> Option<u32> {
+    // SAFETY: the index and the nodes that it names stay where they are.
+    unsafe {
+        let mask = (*index).mask;
+        let mut at = hash(parent, pc) & mask;
+        loop {
+            let number = Index::slot(index, at).load(Ordering::Acquire);
+            if number == 0 {
+                return None;
+            }
+            let node = session.node(number);
+            if node.pc.load(Ordering::Relaxed) == pc && node.parent.load(Ordering::Relaxed) == parent {
+                return Some(number);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+}
+
+#[cold]
+fn add(session: &Session, parent: u32, pc: u64) -> u32 {
+    ADDING.with(|| {
+        let index = INDEX.load(Ordering::Acquire);
+        if let Some(number) = find(session, index, parent, pc) {
+            return number;
+        }
+        let number = session.header().nodes.load(Ordering::Relaxed);
+        let index = roomy(session, index);
+        if number >= session.node_capacity() || index.is_null() {
+            session.header().lost_nodes.fetch_add(1, Ordering::Relaxed);
+            return parent;
+        }
+        let Node { parent: parent_word, generation, pc: pc_word } = session.node(number);
+        parent_word.store(parent, Ordering::Relaxed);
+        generation.store(modules::generation(), Ordering::Relaxed);
+        pc_word.store(pc, Ordering::Relaxed);
+        session.header().nodes.store(number + 1, Ordering::Release);
+        // SAFETY: the index is ours while the lock is held, and not full.
+        unsafe {
+            put(index, parent, pc, number);
+            (*index).used += 1;
+        }
+        number
+    })
+}
+
+/// SAFETY: the caller holds the lock, and there is a free slot.
+unsafe fn put(index: *mut Index, parent: u32, pc: u64, number: u32) {
+    // SAFETY: the caller's.
+    unsafe {
+        let mask = (*index).mask;
+        let mut at = hash(parent, pc) & mask;
+        while Index::slot(index, at).load(Ordering::Relaxed) != 0 {
+            at = (at + 1) & mask;
+        }
+        Index::slot(index, at).store(number, Ordering::Release);
+    }
+}
+
+/// The index with room for one more node; a larger copy when it is half full, null when there is no memory.
+fn roomy(session: &Session, index: *mut Index) -> *mut Index {
+    // SAFETY: the lock is held.
+    unsafe {
+        let slots = (*index).mask + 1;
+        if (*index).used < slots / 2 {
+            return index;
+        }
+        let Some(larger) = Index::with_slots(slots * 2) else {
+            return if (*index).used < slots - 1 { index } else { core::ptr::null_mut() };
+        };
+        for at in 0..slots {
+            let number = Index::slot(index, at).load(Ordering::Relaxed);
+            if number != 0 {
+                let node = session.node(number);
+                put(larger, node.parent.load(Ordering::Relaxed), node.pc.load(Ordering::Relaxed), number);
+            }
+        }
+        (*larger).used = (*index).used;
+        // The smaller one is not given back: another thread may be reading it. All of them together are smaller than the last.
+        INDEX.store(larger, Ordering::Release);
+        larger
+    }
+}

@@ -1,0 +1,75 @@
+//! Unwinding with all registers: for the rare function whose frame is found through another register than the stack or
+//! frame pointer. Starts where it is called, so that every register is known, and goes out through our own frames.
+
+use super::cfi::{self, BP, BX, CfaRule, REGISTERS, RA, RegisterRule, SP};
+use super::expression;
+use super::memory::Window;
+use super::objects;
+use super::walk::State;
+use core::arch::asm;
+
+/// The registers of one frame, as far as they are known.
+#[derive(Clone, Copy, Debug)]
+pub struct Registers([Option<u64>; REGISTERS]);
+
+impl Registers {
+    /// The registers here. What the function that calls this has saved is found like everything else.
+    #[inline(always)]
+    pub fn here() -> Self {
+        let (bx, bp, sp, r12, r13, r14, r15, pc): (u64, u64, u64, u64, u64, u64, u64, u64);
+        // SAFETY: only reads registers.
+        unsafe {
+            asm!(
+                "mov {bx}, rbx", "mov {bp}, rbp", "mov {sp}, rsp", "lea {pc}, [rip]",
+                bx = out(reg) bx, bp = out(reg) bp, sp = out(reg) sp, pc = out(reg) pc,
+                options(nostack, nomem, preserves_flags)
+            );
+            asm!(
+                "mov {r12}, r12", "mov {r13}, r13", "mov {r14}, r14", "mov {r15}, r15",
+                r12 = out(reg) r12, r13 = out(reg) r13, r14 = out(reg) r14, r15 = out(reg) r15,
+                options(nostack, nomem, preserves_flags)
+            );
+        }
+        let mut registers = [None; REGISTERS];
+        let known = [(BX, bx), (BP, bp), (SP, sp), (12, r12), (13, r13), (14, r14), (15, r15), (RA, pc + 1)];
+        for (register, value) in known {
+            registers[register] = Some(value);
+        }
+        Self(registers)
+    }
+
+    /// What the usual walk knows of the frame.
+    pub fn state(&self) -> Option<State> {
+        Some(State { pc: self.0[RA]?, sp: self.0[SP]?, bp: self.0[BP].unwrap_or(0) })
+    }
+
+    /// The frame of the caller; `None` if there is none or it cannot be found.
+    pub fn caller(&self, window: &Window) -> Option<Self> {
+        let address = self.0[RA]?.wrapping_sub(1);
+        let object = objects::find(address)?;
+        // SAFETY: the tables of a loaded module.
+        let row = unsafe { cfi::row_at(&object.tables, address) }?;
+        let known = |register: usize| self.0.get(register).copied().flatten();
+        let read = |address: u64| window.word(address);
+        let cfa = match row.cfa {
+            CfaRule::Register(register, offset) => known(register)?.wrapping_add(offset as u64),
+            CfaRule::Expression(expression) => expression::evaluate(&expression, None, known, read)?,
+        };
+        let mut caller = [None; REGISTERS];
+        for (register, rule) in row.registers.iter().enumerate() {
+            caller[register] = match rule {
+                RegisterRule::Same => known(register),
+                RegisterRule::Undefined => None,
+                RegisterRule::At(offset) => window.word(cfa.wrapping_add(*offset as u64)),
+                RegisterRule::Is(offset) => Some(cfa.wrapping_add(*offset as u64)),
+                RegisterRule::Register(other) => known(*other),
+                RegisterRule::AtExpression(at) => expression::evaluate(at, Some(cfa), known, read).and_then(read),
+                RegisterRule::IsExpression(is) => expression::evaluate(is, Some(cfa), known, read),
+            };
+        }
+        let pc = caller[RA].filter(|&pc| pc != 0)?;
+        // Return addresses stand behind the call; the address of an interrupted instruction does not.
+        caller[RA] = Some(if row.signal { pc + 1 } else { pc });
+        Some(Self(caller))
+    }
+}

@@ -1,0 +1,217 @@
+//! Which module a code address lies in, asked of the loader: without a lock where it offers that (glibc 2.35 and later),
+//! by going through its list elsewhere.
+
+use super::cfi::Tables;
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+/// A loaded module.
+#[derive(Clone, Copy, Debug)]
+pub struct Object {
+    /// Where its code and unwind tables are.
+    pub tables: Tables,
+    /// What is added to its addresses when it is loaded.
+    pub bias: u64,
+    /// Its path, empty for the program itself; null if unknown.
+    pub path: *const c_char,
+}
+
+#[repr(C)]
+struct FoundObject {
+    flags: u64,
+    map_start: u64,
+    map_end: u64,
+    link_map: *const LinkMap,
+    eh_frame_header: u64,
+    reserved: [u64; 7],
+}
+
+#[repr(C)]
+struct LinkMap {
+    bias: u64,
+    path: *const c_char,
+}
+
+type FindObject = unsafe extern "C" fn(*const c_void, *mut FoundObject) -> c_int;
+
+unsafe extern "C" {
+    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn dl_iterate_phdr(
+        callback: unsafe extern "C" fn(*const HeaderInfo, usize, *mut c_void) -> c_int,
+        data: *mut c_void,
+    ) -> c_int;
+}
+
+static FIND_OBJECT: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Asks the loader once whether it can find objects without a lock.
+pub fn prepare() {
+    // SAFETY: a lookup by name.
+    let found = unsafe { dlsym(core::ptr::null_mut(), c"_dl_find_object".as_ptr()) };
+    FIND_OBJECT.store(found, Ordering::Relaxed);
+}
+
+/// The module that `pc` lies in.
+pub fn find(pc: u64) -> Option<Object> {
+    let find_object = FIND_OBJECT.load(Ordering::Relaxed);
+    if find_object.is_null() {
+        return find_in_list(pc);
+    }
+    // SAFETY: the symbol of that name has this type; all-zero is a valid result to be filled in.
+    unsafe {
+        let find_object: FindObject = core::mem::transmute(find_object);
+        let mut found: FoundObject = core::mem::zeroed();
+        if find_object(pc as *const c_void, &raw mut found) != 0 || found.eh_frame_header == 0 {
+            return None;
+        }
+        let link_map = found.link_map.as_ref()?;
+        let tables = Tables { start: found.map_start, end: found.map_end, header: found.eh_frame_header };
+        Some(Object { tables, bias: link_map.bias, path: link_map.path })
+    }
+}
+
+#[repr(C)]
+struct HeaderInfo {
+    bias: u64,
+    path: *const c_char,
+    headers: *const ProgramHeader,
+    header_count: u16,
+    /// How often modules were loaded.
+    loads: u64,
+    /// How often modules were unloaded.
+    unloads: u64,
+}
+
+#[repr(C)]
+struct ProgramHeader {
+    kind: u32,
+    flags: u32,
+    offset: u64,
+    address: u64,
+    physical: u64,
+    file_bytes: u64,
+    memory_bytes: u64,
+    alignment: u64,
+}
+
+const LOAD: u32 = 1;
+const NOTE: u32 = 4;
+const EH_FRAME: u32 = 0x6474_e550;
+
+struct Search {
+    pc: u64,
+    found: Option<Object>,
+}
+
+fn find_in_list(pc: u64) -> Option<Object> {
+    let mut search = Search { pc, found: None };
+    // SAFETY: the callback gets the pointer back as it was given.
+    unsafe { dl_iterate_phdr(look_at, (&raw mut search).cast()) };
+    search.found
+}
+
+unsafe extern "C" fn look_at(info: *const HeaderInfo, _: usize, data: *mut c_void) -> c_int {
+    // SAFETY: both as the loader and `find_in_list` give them.
+    let (info, search) = unsafe { (&*info, &mut *data.cast::<Search>()) };
+    // SAFETY: the loader's own table.
+    let headers = unsafe { core::slice::from_raw_parts(info.headers, usize::from(info.header_count)) };
+    let (mut start, mut end, mut header) = (u64::MAX, 0, 0);
+    for segment in headers {
+        let address = info.bias.wrapping_add(segment.address);
+        match segment.kind {
+            LOAD => {
+                start = start.min(address & !4095);
+                end = end.max(address + segment.memory_bytes);
+            }
+            EH_FRAME => header = address,
+            _ => {}
+        }
+    }
+    if header == 0 || search.pc < start || search.pc >= end {
+        return 0;
+    }
+    search.found = Some(Object { tables: Tables { start, end, header }, bias: info.bias, path: info.path });
+    1
+}
+
+impl Object {
+    /// Its path as bytes; empty for the program itself.
+    pub fn path(&self) -> &[u8] {
+        if self.path.is_null() {
+            return &[];
+        }
+        // SAFETY: the loader's own string, which lives as long as the module.
+        unsafe { CStr::from_ptr(self.path) }.to_bytes()
+    }
+
+    /// Copies its build id into `out`; how long it is, 0 if it has none.
+    pub fn build_id(&self, out: &mut [u8]) -> usize {
+        const GNU: [u8; 4] = *b"GNU\0";
+        const BUILD_ID: u32 = 3;
+        let mut length = 0;
+        self.for_each_note(|name, kind, content| {
+            if name == GNU && kind == BUILD_ID && content.len() <= out.len() {
+                out[..content.len()].copy_from_slice(content);
+                length = content.len();
+            }
+        });
+        length
+    }
+
+    /// The notes of the module, found through the ELF header at its start.
+    fn for_each_note(&self, mut see: impl FnMut(&[u8], u32, &[u8])) {
+        const MAGIC: [u8; 4] = *b"\x7fELF";
+        let Tables { start, end, .. } = self.tables;
+        // SAFETY: the first page of a module is readable: it begins with the segment that has its headers.
+        let header = unsafe { core::slice::from_raw_parts(start as *const u8, 64) };
+        if header[..4] != MAGIC {
+            return;
+        }
+        let offset = u64::from_le_bytes(header[32..40].try_into().unwrap_or_default());
+        let count = u16::from_le_bytes([header[56], header[57]]);
+        let table_bytes = u64::from(count) * size_of::<ProgramHeader>() as u64;
+        if offset > 4096 || offset + table_bytes > 4096 || start + 4096 > end {
+            return;
+        }
+        for index in 0..u64::from(count) {
+            let place = start + offset + index * size_of::<ProgramHeader>() as u64;
+            // SAFETY: within the first page.
+            let segment = unsafe { (place as *const ProgramHeader).read_unaligned() };
+            let first = self.bias.wrapping_add(segment.address);
+            let inside = first >= start && first < end && segment.memory_bytes <= end - first;
+            if segment.kind == NOTE && inside {
+                // SAFETY: notes are part of a loaded, readable segment.
+                let notes = unsafe { core::slice::from_raw_parts(first as *const u8, segment.memory_bytes as usize) };
+                each_note(notes, &mut see);
+            }
+        }
+    }
+}
+
+fn each_note(mut notes: &[u8], see: &mut impl FnMut(&[u8], u32, &[u8])) {
+    while let Some((head, rest)) = notes.split_first_chunk::<12>() {
+        let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let (name_length, length) = (word(0) as usize, word(4) as usize);
+        let (name_end, content_start) = (name_length, name_length.next_multiple_of(4));
+        let Some(content_end) = content_start.checked_add(length) else { return };
+        let (Some(name), Some(content)) = (rest.get(..name_end), rest.get(content_start..content_end)) else { return };
+        see(name, word(8), content);
+        notes = rest.get(content_end.next_multiple_of(4)..).unwrap_or_default();
+    }
+}
+
+/// How often the loader has unloaded a module so far.
+pub fn unload_count() -> u64 {
+    let mut count = 0u64;
+    // SAFETY: the callback writes one word.
+    unsafe { dl_iterate_phdr(take_count, (&raw mut count).cast()) };
+    count
+}
+
+unsafe extern "C" fn take_count(info: *const HeaderInfo, size: usize, data: *mut c_void) -> c_int {
+    if size >= size_of::<HeaderInfo>() {
+        // SAFETY: the loader says that the fields are there.
+        unsafe { data.cast::<u64>().write((*info).unloads) };
+    }
+    1
+}

@@ -1,0 +1,157 @@
+//! What the tables say for a return address, remembered in 31 bits.
+//!
+//! The cache is one table for the whole process, of lines of eight words; a word is the part of the address that its line
+//! does not already tell, and the rule. Reading and writing a word is one access, so no lock is needed: whatever is there
+//! is a right answer for the address it names. It is emptied when a module is unloaded.
+
+use super::cfi::{BP, CfaRule, RA, RegisterRule, Row, SP};
+use crate::sys;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+/// How to get from a frame to its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule(u32);
+
+/// What a rule asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+enum Kind {
+    /// The CFA is the stack or frame pointer plus an offset; the return address lies below it, the frame pointer is where it was or saved
+    /// below it as well. Nearly all code.
+    Simple = 1,
+    /// There is no caller.
+    Outermost = 2,
+    /// Look at the tables again.
+    Complex = 3,
+}
+
+const BASE_IS_BP: u32 = 1 << 2;
+const OFFSET_SHIFT: u32 = 3;
+const OFFSET_BITS: u32 = 20;
+const SAVED_SHIFT: u32 = OFFSET_SHIFT + OFFSET_BITS;
+const RULE_BITS: u32 = 31;
+
+impl Rule {
+    /// There is no caller.
+    pub const OUTERMOST: Self = Self(Kind::Outermost as u32);
+    /// Look at the tables again.
+    pub const COMPLEX: Self = Self(Kind::Complex as u32);
+
+    /// The rule that a row amounts to.
+    pub fn of(row: &Row) -> Self {
+        if row.registers[RA] == RegisterRule::Undefined {
+            return Self::OUTERMOST;
+        }
+        Self::simple(row).unwrap_or(Self::COMPLEX)
+    }
+
+    fn simple(row: &Row) -> Option<Self> {
+        let CfaRule::Register(base, offset) = row.cfa else { return None };
+        let base = match base {
+            SP => 0,
+            BP => BASE_IS_BP,
+            _ => return None,
+        };
+        let words = u32::try_from(offset / 8).ok().filter(|&words| words < 1 << OFFSET_BITS)?;
+        let saved = match row.registers[BP] {
+            RegisterRule::Same | RegisterRule::Undefined => 0,
+            RegisterRule::At(at) if at % 8 == 0 => u32::try_from(-at / 8).ok().filter(|slot| (2..256).contains(slot))?,
+            _ => return None,
+        };
+        let plain = offset % 8 == 0
+            && row.registers[RA] == RegisterRule::At(-8)
+            && row.registers[SP] == RegisterRule::Is(0)
+            && !row.signal;
+        plain.then_some(Self(Kind::Simple as u32 | base | words << OFFSET_SHIFT | saved << SAVED_SHIFT))
+    }
+
+    /// True for the usual kind, whose parts the other methods tell.
+    #[inline(always)]
+    pub fn is_simple(self) -> bool {
+        self.0 & 3 == Kind::Simple as u32
+    }
+
+    /// True where there is no caller.
+    #[inline(always)]
+    pub fn is_outermost(self) -> bool {
+        self.0 & 3 == Kind::Outermost as u32
+    }
+
+    /// The CFA of a simple rule.
+    #[inline(always)]
+    pub fn cfa(self, sp: u64, bp: u64) -> u64 {
+        let base = if self.0 & BASE_IS_BP == 0 { sp } else { bp };
+        base.wrapping_add(u64::from(self.0 >> OFFSET_SHIFT & ((1 << OFFSET_BITS) - 1)) * 8)
+    }
+
+    /// How far below the CFA a simple rule finds the frame pointer, 0 if it is where it was.
+    #[inline(always)]
+    pub fn saved_bp(self) -> u64 {
+        u64::from(self.0 >> SAVED_SHIFT) * 8
+    }
+}
+
+const LINE_BITS: u32 = 14;
+const LINE: usize = 8;
+const TABLE_BYTES: usize = (1 << LINE_BITS) * LINE * 8;
+
+static TABLE: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Takes memory for the cache; false if there is none.
+pub fn prepare() -> bool {
+    if TABLE.load(Ordering::Relaxed).is_null() {
+        let Some(memory) = sys::map_private(TABLE_BYTES) else { return false };
+        TABLE.store(memory.cast(), Ordering::Release);
+    }
+    true
+}
+
+/// Forgets everything.
+pub fn forget() {
+    let table = TABLE.load(Ordering::Acquire);
+    for index in 0..TABLE_BYTES / 8 {
+        // SAFETY: within the table.
+        let word = unsafe { &*table.add(index) };
+        if word.load(Ordering::Relaxed) != 0 {
+            word.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The line of an address, and what must be said beside it: together they tell the address.
+#[inline(always)]
+fn place(pc: u64) -> (usize, u64) {
+    let rest = pc >> LINE_BITS;
+    let line = (pc ^ rest.wrapping_mul(0x9e37_79b9) >> 3) & ((1 << LINE_BITS) - 1);
+    (line as usize * LINE, rest)
+}
+
+/// The remembered rule of a return address.
+#[inline(always)]
+pub fn get(pc: u64) -> Option<Rule> {
+    let (line, rest) = place(pc);
+    let table = TABLE.load(Ordering::Relaxed);
+    for index in 0..LINE {
+        // SAFETY: within the table, which exists before any thread records.
+        let word = unsafe { (*table.add(line + index)).load(Ordering::Relaxed) };
+        if word >> RULE_BITS == rest {
+            return Some(Rule(word as u32 & ((1 << RULE_BITS) - 1)));
+        }
+    }
+    None
+}
+
+/// Remembers a rule.
+pub fn put(pc: u64, rule: Rule) {
+    let (line, rest) = place(pc);
+    if rest == 0 || rest >> (64 - RULE_BITS) != 0 {
+        return;
+    }
+    let table = TABLE.load(Ordering::Relaxed);
+    // SAFETY: within the table.
+    let word = |index: usize| unsafe { &*table.add(line + index) };
+    let free = (0..LINE).find(|&index| word(index).load(Ordering::Relaxed) == 0);
+    // A full line gives up one of its words, any.
+    let index = free.unwrap_or((pc as usize >> 1) % LINE);
+    word(index).store(rest << RULE_BITS | u64::from(rule.0), Ordering::Relaxed);
+}

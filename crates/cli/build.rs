@@ -1,0 +1,33 @@
+//! Builds the preload library, which travels inside the command: `highwater record` needs nothing beside the binary.
+//!
+//! It is built by a cargo of its own, since it needs another profile: no standard library, no unwinding. It has no
+//! dependencies outside of this repository, so this takes about a second.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn main() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    for part in ["crates/preload", "crates/agent", "crates/shm", "Cargo.toml"] {
+        println!("cargo::rerun-if-changed={}", root.join(part).display());
+    }
+    let target = out.join("preload");
+    let mut cargo = Command::new(env::var_os("CARGO").expect("cargo sets CARGO"));
+    cargo
+        .current_dir(&root)
+        .args(["build", "--quiet", "--locked", "--profile", "preload", "--package", "highwater-preload"])
+        .args(["--features", "freestanding", "--target-dir"])
+        .arg(&target)
+        // Those are for the command itself: a checker's wrapper, a coverage tool's flags, another target directory.
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
+        .env_remove("RUSTC_WRAPPER")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_BUILD_TARGET");
+    let built = cargo.status().expect("cargo can be run");
+    assert!(built.success(), "the preload library could not be built");
+    let library = target.join("preload/libhighwater_preload.so");
+    println!("cargo::rustc-env=HIGHWATER_PRELOAD={}", library.display());
+}

@@ -1,0 +1,251 @@
+//! `highwater record`: runs a program and records its memory.
+
+use crate::failure::{Failure, reason};
+use crate::output::{Output, say, warn};
+use crate::print::bytes::{bytes, count, counted};
+use crate::print::status::StatusLine;
+use crate::print::summary;
+use crate::{preload_file, program};
+use clap::Args;
+use highwater_model::{Nanos, parse_duration};
+use highwater_recorder::{Finished, Options, Recorder};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// The arguments of `highwater record`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater record ./server --port 80             everything, into server.hw
+  highwater record -o run.hw -- python3 app.py    another file; '--' ends our own options
+  highwater record --sample 512KiB ./server       a sample: no cost to speak of, estimates instead of exact figures
+  highwater record --duration 60s ./server        the first minute; the server goes on
+
+The program behaves as without us: input, output, signals, exit code. Children that it starts get recordings of their own \
+beside its own. Highwater's own words go to standard error.")]
+pub struct Record {
+    /// The recording [default: the program's name with '.hw', in this directory]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Record only some blocks: one for so many bytes allocated, on average (such as 512KiB)
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    sample: Option<u64>,
+    /// Record only the program itself, not the processes it starts
+    #[arg(long)]
+    no_children: bool,
+    /// When the recorder falls behind, drop events (and count them) instead of letting the program wait
+    #[arg(long)]
+    lossy: bool,
+    /// Leave out memory that the program maps itself (mmap)
+    #[arg(long)]
+    no_mmap: bool,
+    /// Record only so long; the program goes on unrecorded (such as 90s, 10m)
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    duration: Option<Nanos>,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    program: Vec<OsString>,
+}
+
+fn parse_time(text: &str) -> Result<Nanos, String> {
+    parse_duration(text).filter(|time| time.0 > 0).ok_or_else(|| "not a time; such as 90s, 500ms, 10m".to_owned())
+}
+
+/// Bytes with or without a unit: `65536`, `512KiB`, `1M`.
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.trim().to_ascii_lowercase().trim_end_matches('b').trim_end_matches('i') {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        _ => return Err("not a size; such as 512KiB, 1MiB, 65536".to_owned()),
+    };
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+    bytes.filter(|&bytes| bytes > 0).ok_or_else(|| "not a size; such as 512KiB, 1MiB, 65536".to_owned())
+}
+
+/// Signals that are the program's to handle: those that a terminal sends reach it anyway, the others are passed on.
+struct Signals {
+    interrupted: Arc<AtomicBool>,
+    to_pass_on: Arc<AtomicUsize>,
+}
+
+impl Signals {
+    fn catch() -> std::io::Result<Self> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        let to_pass_on = Arc::new(AtomicUsize::new(0));
+        for signal in [SIGINT, SIGQUIT] {
+            signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
+        }
+        for signal in [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2] {
+            signal_hook::flag::register_usize(signal, Arc::clone(&to_pass_on), signal as usize)?;
+        }
+        Ok(Self { interrupted, to_pass_on })
+    }
+
+    /// Passes on to the program what was sent to us.
+    fn pass_on(&self, child: &Child) -> bool {
+        let signal = self.to_pass_on.swap(0, Ordering::Relaxed);
+        let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        if let (Some(pid), Some(signal)) = (pid, rustix::process::Signal::from_named_raw(signal as i32)) {
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+        signal != 0
+    }
+}
+
+impl Record {
+    /// Runs and records the program; ends as it does.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let path = program::find(&self.program[0])?;
+        let library = preload_file::path()?;
+        let file = self.output.clone().unwrap_or_else(|| default_output(&path));
+        // A place where nothing can be written is better known before the program runs than after.
+        std::fs::File::create(&file).map_err(|error| Failure::in_file(&file, format_args!("cannot be written: {}", reason(&error))))?;
+        let mut recorder = Recorder::new(Options {
+            output: file.clone(),
+            sample_rate: self.sample,
+            follow_children: !self.no_children,
+            lossy: self.lossy,
+            mappings: !self.no_mmap,
+        })
+        .map_err(|error| Failure::fault(format_args!("cannot record: {}", reason(&error))))?;
+        let signals = Signals::catch().map_err(|error| Failure::fault(reason(&error)))?;
+        let (name, value) = recorder.variable();
+        let mut child = program::start(&path, &self.program, &library, (name, &value))?;
+        recorder.set_main(child.id());
+        let began = Instant::now();
+        let status = self.watch(&mut recorder, &mut child, &signals, began)?;
+        let lasted = began.elapsed();
+        let mut line = StatusLine::new();
+        let (finished, problems, preludes) = recorder.finish(|| line.show("finding the names of functions …"));
+        line.clear();
+        problems.iter().for_each(|problem| warn(problem));
+        self.conclude(&file, &finished, preludes, lasted, output)?;
+        let status = match status {
+            Some(status) => status,
+            // Recording has ended, the program goes on: its end is still ours.
+            None => wait_for(&mut child, &signals).map_err(|error| Failure::fault(reason(&error)))?,
+        };
+        pass_on(status)
+    }
+
+    /// Records until the program and all its children have ended, or time is up: then there is no exit status yet.
+    fn watch(
+        &self,
+        recorder: &mut Recorder,
+        child: &mut Child,
+        signals: &Signals,
+        began: Instant,
+    ) -> Result<Option<ExitStatus>, Failure> {
+        let mut line = StatusLine::new();
+        let mut status = None;
+        let deadline = self.duration.map(|duration| began + Duration::from_nanos(duration.0));
+        let mut said = false;
+        loop {
+            recorder.step();
+            signals.pass_on(child);
+            if status.is_none() {
+                status = child.try_wait().map_err(|error| Failure::fault(reason(&error)))?;
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Ok(status);
+            }
+            if status.is_some() {
+                // One more look: whoever has just ended, or been started by it, may have knocked.
+                recorder.step();
+                let left = recorder.progress().processes;
+                let interrupted = signals.interrupted.load(Ordering::Relaxed);
+                if left == 0 || interrupted {
+                    return Ok(status);
+                }
+                if !said && recorder.is_waiting_for_others() {
+                    said = true;
+                    line.clear();
+                    say(&format!("the program has ended; {} of its children still recorded, Ctrl-C ends that", count(left as u64)));
+                }
+            }
+            line.update(|elapsed| {
+                let progress = recorder.progress();
+                let rate = progress.events as f64 / elapsed.as_secs_f64().max(0.001);
+                format!(
+                    "recording: {} ({}/s), live {}, peak {}",
+                    counted(progress.events, "event"),
+                    count(rate as u64),
+                    bytes(progress.live_bytes),
+                    bytes(progress.peak_bytes)
+                )
+            });
+        }
+    }
+
+    /// Says what was recorded.
+    fn conclude(
+        &self,
+        file: &Path,
+        finished: &[Finished],
+        preludes: u64,
+        lasted: Duration,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        for one in finished {
+            if let Err(error) = &one.written {
+                warn(&format!(
+                    "{}: recording stopped: {}; what was written until then can be read",
+                    one.path.display(),
+                    reason(error)
+                ));
+            }
+            if one.nonsense > 0 {
+                warn(&format!("{}: {} from the program made no sense", one.path.display(), counted(one.nonsense, "record")));
+            }
+        }
+        let Some(main) = finished.iter().find(|one| one.path == file) else {
+            let _ = std::fs::remove_file(file);
+            if finished.is_empty() {
+                say("nothing was recorded: the program did not load the library. It may be statically linked, run with other rights, or have cleared its environment");
+            } else {
+                summary::list(finished, preludes);
+            }
+            return Ok(());
+        };
+        summary::print(main, finished, preludes, lasted, output.width)
+    }
+}
+
+fn default_output(program: &Path) -> PathBuf {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    PathBuf::from(format!("{name}.hw"))
+}
+
+fn wait_for(child: &mut Child, signals: &Signals) -> std::io::Result<ExitStatus> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        signals.pass_on(child);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Ends as the program did: with its exit code, or by the signal that ended it.
+fn pass_on(status: ExitStatus) -> Result<(), Failure> {
+    if let Some(signal) = status.signal() {
+        // No core of ours: the program's is the one of interest.
+        let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+        let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+        return Err(Failure::AsProgram((128 + signal) as u8));
+    }
+    match status.code().unwrap_or(0) {
+        0 => Ok(()),
+        code => Err(Failure::AsProgram(code as u8)),
+    }
+}

@@ -1,0 +1,73 @@
+//! `highwater symbolize`: names and source lines for a recording, from debug files found later.
+
+use crate::failure::{Failure, reason};
+use crate::open;
+use crate::output::{Output, warn};
+use crate::print::bytes::{count, counted};
+use crate::target;
+use clap::Args;
+use highwater_store::{OpenError, Recording, Writer};
+use highwater_symbols::Symbolizer;
+use std::path::PathBuf;
+
+/// The arguments of `highwater symbolize`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater symbolize app.hw                         again, where the program's files are now
+  highwater symbolize app.hw --debug-dir ./debug     with debug files or unstripped copies from there
+  highwater symbolize app.hw -o named.hw             into another file
+
+Files are found by build id: a recording of a stripped program gets the names of exactly that build, or none.")]
+pub struct Symbolize {
+    /// A recording (.hw) of a native program
+    #[arg(value_name = "FILE")]
+    path: PathBuf,
+    /// Look here for debug files (.build-id/…) and unstripped copies; may be given several times
+    #[arg(long, value_name = "DIR")]
+    debug_dir: Vec<PathBuf>,
+    /// Write here instead of changing the file
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Symbolize {
+    /// Writes the recording with all names that can be found.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let recording = Recording::open(&self.path).map_err(|error| match error {
+            OpenError::Io(error) => open::cannot_read(&self.path, &error),
+            other => Failure::in_file(&self.path, other),
+        })?;
+        let mut symbolizer = Symbolizer::new();
+        for directory in &self.debug_dir {
+            if !directory.is_dir() {
+                return Err(Failure::in_file(directory, "is not a directory; --debug-dir needs one"));
+            }
+            symbolizer.add_debug_dir(directory.clone());
+        }
+        let mut catalog = recording.catalog_to_go_on().map_err(|error| open::cannot_read(&self.path, &error))?;
+        let done = highwater_recorder::resolve_frames(&mut catalog, &mut symbolizer, |_| true);
+        if done.addresses == 0 {
+            return Err(Failure::in_file(&self.path, "has no addresses to find names for; only native recordings do"));
+        }
+        done.problems.iter().for_each(|problem| warn(problem));
+        let to = self.output.as_ref().unwrap_or(&self.path);
+        target::replace_file(to, |unfinished| -> Result<(), Failure> {
+            let written = (|| {
+                std::fs::copy(&self.path, unfinished)?;
+                let file = std::fs::OpenOptions::new().read(true).write(true).open(unfinished)?;
+                let accounts = recording.snapshot(&highwater_model::When::End).map_err(std::io::Error::other)?.accounts;
+                let mut source = recording.source().clone();
+                source.duration = source.duration.max(accounts.last_time());
+                Writer::resume(file, &recording, accounts)?.finish(&catalog, &source).map(drop)
+            })();
+            written.map_err(|error: std::io::Error| Failure::in_file(to, format_args!("cannot be written: {}", reason(&error))))
+        })?;
+        output.text(&format!(
+            "{}: {} of {} have a name, {} a source line\n",
+            to.display(),
+            count(done.named as u64),
+            counted(done.addresses as u64, "address").replace("addresss", "addresses"),
+            count(done.with_lines as u64)
+        ))
+    }
+}

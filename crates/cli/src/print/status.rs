@@ -1,0 +1,52 @@
+//! One line on standard error that tells how things stand, at a terminal only.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+const REDRAW: Duration = Duration::from_millis(250);
+
+/// The line; goes away without a trace.
+pub struct StatusLine {
+    watched: bool,
+    began: Instant,
+    next_draw: Instant,
+    drawn: bool,
+}
+
+impl StatusLine {
+    /// Nothing is shown yet.
+    pub fn new() -> Self {
+        let now = Instant::now();
+        Self { watched: std::io::stderr().is_terminal(), began: now, next_draw: now + REDRAW * 2, drawn: false }
+    }
+
+    /// Shows what `text` says, given the time since the beginning, unless that was done just now.
+    pub fn update(&mut self, text: impl FnOnce(Duration) -> String) {
+        let now = Instant::now();
+        if self.watched && now >= self.next_draw {
+            self.next_draw = now + REDRAW;
+            self.show(&text(now - self.began));
+        }
+    }
+
+    /// Shows a text.
+    pub fn show(&mut self, text: &str) {
+        if self.watched {
+            self.drawn = true;
+            let _ = write!(std::io::stderr(), "\r{text}\x1b[K");
+        }
+    }
+
+    /// Takes the line away.
+    pub fn clear(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+impl Drop for StatusLine {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}

@@ -1,0 +1,150 @@
+//! Weights: how many blocks a sampled one stands for (law 6).
+
+use crate::ids::AllocId;
+
+/// How many blocks of its kind a recorded block stands for: exactly 1 in a recording that leaves nothing out.
+///
+/// A number from 1 to just below 2³² in 22 bits, five of exponent and 17 of fraction, so that a file needs three bytes for it and no
+/// pattern of bits is without meaning: bits `e << 17 | f` stand for (1 + f / 2¹⁷) · 2ᵉ. Zero is exactly one.
+///
+/// ```
+/// use highwater_model::{AllocId, Weight};
+///
+/// // A block of 1,000 bytes, of which on the average every 2,500th byte is sampled.
+/// let weight = Weight::of_sample(1_000, 2_500);
+/// assert!((weight.value() - 3.033).abs() < 0.001);
+/// assert_eq!(weight.bytes(1_000), 3_033);
+/// assert!([3, 4].contains(&weight.blocks(AllocId(7))));
+/// assert_eq!((Weight::ONE.bytes(1_000), Weight::ONE.blocks(AllocId(7))), (1_000, 1));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Weight(u32);
+
+const FRACTION_BITS: u32 = 17;
+const ALL_BITS: u32 = 22;
+
+impl Weight {
+    /// A block that stands for itself alone.
+    pub const ONE: Self = Self(0);
+
+    /// The weight nearest to `value`; what is below 1 or no number becomes 1.
+    pub fn new(value: f64) -> Self {
+        if value.is_nan() || value <= 1.0 {
+            return Self::ONE;
+        }
+        let value = value.min(4e9);
+        let exponent = value.log2().floor();
+        let fraction = ((value / exponent.exp2() - 1.0) * f64::from(1u32 << FRACTION_BITS)).round() as u32;
+        // A fraction that was rounded up to one carries into the exponent.
+        Self(((exponent as u32) << FRACTION_BITS) + fraction)
+    }
+
+    /// The weight of a block of `size` bytes where on the average one of `rate` bytes is sampled, independently of all others: one
+    /// over the probability that none of its bytes is missed. A block without bytes counts as one of one byte.
+    pub fn of_sample(size: u64, rate: u64) -> Self {
+        let chance = -(-(size.max(1) as f64) / rate.max(1) as f64).exp_m1();
+        Self::new(1.0 / chance)
+    }
+
+    /// The bits, as a file stores them.
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// The weight that a file stores as `bits`.
+    pub fn from_bits(bits: u64) -> Option<Self> {
+        (bits < 1 << ALL_BITS).then_some(Self(bits as u32))
+    }
+
+    /// True for a block that stands for itself alone.
+    #[inline]
+    pub fn is_one(self) -> bool {
+        self.0 == 0
+    }
+
+    /// How many blocks, on the average.
+    pub fn value(self) -> f64 {
+        let fraction = f64::from(self.0 & ((1 << FRACTION_BITS) - 1)) / f64::from(1u32 << FRACTION_BITS);
+        (1.0 + fraction) * f64::from(self.0 >> FRACTION_BITS).exp2()
+    }
+
+    /// The bytes that a block of `size` bytes stands for, rounded half up.
+    #[inline]
+    pub fn bytes(self, size: u64) -> u64 {
+        if self.is_one() { size } else { self.scaled(size) }
+    }
+
+    /// In whole numbers, so that every reader in any language comes to the same sum.
+    #[cold]
+    fn scaled(self, size: u64) -> u64 {
+        let fraction = u128::from(self.0 & ((1 << FRACTION_BITS) - 1) | 1 << FRACTION_BITS);
+        let product = (u128::from(size) * fraction) << (self.0 >> FRACTION_BITS);
+        u64::try_from((product + (1 << (FRACTION_BITS - 1))) >> FRACTION_BITS).unwrap_or(u64::MAX)
+    }
+
+    /// The whole number of blocks that the allocation with this number is counted as: the weight rounded down or up. Which of the
+    /// two is drawn from the number, so that it is the same whenever it is asked, and the mean over many is the weight.
+    #[inline]
+    pub fn blocks(self, id: AllocId) -> u64 {
+        if self.is_one() { 1 } else { self.drawn(id) }
+    }
+
+    /// A bound on [`blocks`](Self::blocks), whatever the number.
+    pub fn most_blocks(self) -> u64 {
+        (1 + (u64::from(self.0 & ((1 << FRACTION_BITS) - 1) | 1 << FRACTION_BITS) << (self.0 >> FRACTION_BITS)))
+            .div_ceil(1 << FRACTION_BITS)
+    }
+
+    #[cold]
+    fn drawn(self, id: AllocId) -> u64 {
+        let fraction = u64::from(self.0 & ((1 << FRACTION_BITS) - 1) | 1 << FRACTION_BITS);
+        let scaled = fraction << (self.0 >> FRACTION_BITS);
+        let draw = mixed(id.0) >> (64 - FRACTION_BITS);
+        (scaled + draw) >> FRACTION_BITS
+    }
+}
+
+/// The finalizer of splitmix64: neighbouring numbers become unrelated ones.
+fn mixed(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    number ^ number >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_weight_is_kept_to_five_digits() {
+        for value in [1.0, 1.00001, 1.5, 1.999_999, 2.0, 3.033, 1e3, 524_288.5, 4e9] {
+            let kept = Weight::new(value).value();
+            assert!((kept / value - 1.0).abs() < 4e-6, "{value} became {kept}");
+        }
+        assert_eq!(Weight::new(1.999_999_9), Weight::new(2.0));
+        for none in [f64::NAN, 0.0, -3.0, f64::NEG_INFINITY, 1.0] {
+            assert_eq!(Weight::new(none), Weight::ONE);
+        }
+        assert!(Weight::new(f64::INFINITY).value() < 4.3e9);
+        assert_eq!(Weight::from_bits(1 << 22), None);
+    }
+
+    #[test]
+    fn bytes_are_rounded_and_never_wrap() {
+        assert_eq!(Weight::new(1.5).bytes(3), 5);
+        assert_eq!(Weight::new(2.5).bytes(u64::MAX), u64::MAX);
+        assert_eq!(Weight::from_bits((1 << 22) - 1).unwrap().bytes(u64::MAX), u64::MAX);
+        assert_eq!(Weight::new(4.0).bytes(0), 0);
+    }
+
+    #[test]
+    fn the_mean_of_the_blocks_drawn_is_the_weight() {
+        for value in [1.25, 3.033, 17.9, 1000.01] {
+            let weight = Weight::new(value);
+            let sum: u64 = (0..100_000).map(|id| weight.blocks(AllocId(id))).sum();
+            assert!((sum as f64 / 1e5 - weight.value()).abs() < 0.01, "{value}: {sum}");
+            assert!((0..1000).all(|id| (weight.blocks(AllocId(id)) as f64 - value).abs() < 1.0));
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Blocks: what the malloc family does under us.
+//!
+//! An allocation is recorded after the real one and a free before the real one, so that no other thread can be given the
+//! address in between.
+
+use crate::entry::caller;
+use crate::real;
+use core::ffi::c_int;
+use highwater_agent::sampling::{self, ALIGNMENT};
+use highwater_agent::{self as agent, Caller, Mode};
+
+type Pointer = *mut u8;
+
+/// From this size on the C library mostly gives a block a mapping of its own.
+const LARGE: usize = 128 << 10;
+
+/// What is to be done now; begins the session if that was not yet done.
+#[inline(always)]
+fn mode() -> Mode {
+    match agent::mode() {
+        Mode::New => agent::begin_or_not(),
+        mode => mode,
+    }
+}
+
+/// Whether a block could be a sampled one, by its address: at the start of a page, or just behind the head of a mapping.
+#[inline(always)]
+fn may_be_sampled(block: Pointer) -> bool {
+    block as usize & (ALIGNMENT - 1) & !16 == 0
+}
+
+/// Records a block that was just allocated. SAFETY: `block` is a live block or null.
+#[inline(always)]
+unsafe fn record(block: Pointer, size: usize, from: Caller) {
+    if !block.is_null() {
+        // SAFETY: a live block.
+        agent::allocated(block, size, unsafe { real::usable_size(block) }, from);
+    }
+}
+
+/// Records a sampled block.
+unsafe fn record_sample(block: Pointer, size: usize, from: Caller) {
+    if !block.is_null() {
+        sampling::insert(block as u64);
+        // SAFETY: a live block.
+        unsafe { record(block, size, from) };
+    }
+}
+
+/// A block that [`may_be_sampled`], of this size at least.
+unsafe fn recognisable(size: usize) -> Pointer {
+    // SAFETY: plain allocations.
+    unsafe {
+        if size >= LARGE {
+            let block = real::malloc(size);
+            if may_be_sampled(block) {
+                return block;
+            }
+            real::free(block);
+        }
+        real::memalign(ALIGNMENT, size)
+    }
+}
+
+pub unsafe extern "C" fn malloc(size: usize, sp: u64, bp: u64) -> Pointer {
+    // SAFETY: what the program asks for; `sp` and `bp` come from the entry.
+    unsafe {
+        match mode() {
+            Mode::Exact => {
+                let block = real::malloc(size);
+                record(block, size, caller(sp, bp));
+                block
+            }
+            Mode::Sampled if agent::is_sample(size) => {
+                let block = recognisable(size);
+                record_sample(block, size, caller(sp, bp));
+                block
+            }
+            _ => real::malloc(size),
+        }
+    }
+}
+
+pub unsafe extern "C" fn calloc(count: usize, size: usize, sp: u64, bp: u64) -> Pointer {
+    // SAFETY: as above.
+    unsafe {
+        let mode = mode();
+        let Some(bytes) = count.checked_mul(size) else { return real::calloc(count, size) };
+        match mode {
+            Mode::Exact => {
+                let block = real::calloc(count, size);
+                record(block, bytes, caller(sp, bp));
+                block
+            }
+            Mode::Sampled if agent::is_sample(bytes) => {
+                let mut block = real::calloc(count, size);
+                if !may_be_sampled(block) {
+                    real::free(block);
+                    block = real::memalign(ALIGNMENT, bytes);
+                    if !block.is_null() {
+                        block.write_bytes(0, bytes);
+                    }
+                }
+                record_sample(block, bytes, caller(sp, bp));
+                block
+            }
+            _ => real::calloc(count, size),
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn free(block: Pointer) {
+    if block.is_null() || real::is_early(block) {
+        return;
+    }
+    match mode() {
+        Mode::Exact => agent::freeing(block),
+        Mode::Sampled if may_be_sampled(block) => forget_sample(block),
+        _ => {}
+    }
+    // SAFETY: the program's.
+    unsafe { real::free(block) }
+}
+
+#[cold]
+fn forget_sample(block: Pointer) {
+    if sampling::remove(block as u64) {
+        agent::freeing(block);
+    }
+}
+
+/// C23: a free that knows the size.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn free_sized(block: Pointer, _size: usize) {
+    // SAFETY: the program's.
+    unsafe { free(block) }
+}
+
+/// C23: a free that knows alignment and size.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn free_aligned_sized(block: Pointer, _alignment: usize, _size: usize) {
+    // SAFETY: the program's.
+    unsafe { free(block) }
+}
+
+pub unsafe extern "C" fn realloc(block: Pointer, size: usize, sp: u64, bp: u64) -> Pointer {
+    // SAFETY: the program's; `sp` and `bp` come from the entry.
+    unsafe {
+        if block.is_null() {
+            return malloc(size, sp, bp);
+        }
+        if real::is_early(block) {
+            let new = malloc(size, sp, bp);
+            if !new.is_null() {
+                core::ptr::copy_nonoverlapping(block, new, size.min(real::early_rest(block)));
+            }
+            return new;
+        }
+        match mode() {
+            Mode::Exact => realloc_exact(block, size, caller(sp, bp)),
+            Mode::Sampled => realloc_sampled(block, size, caller(sp, bp)),
+            _ => real::realloc(block, size),
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn realloc_exact(block: Pointer, size: usize, from: Caller) -> Pointer {
+    // SAFETY: the program's.
+    unsafe {
+        if size == 0 {
+            // The common C library frees; another one may give an empty block.
+            agent::freeing(block);
+            let new = real::realloc(block, 0);
+            record(new, 0, from);
+            return new;
+        }
+        let begun = agent::reallocating(block);
+        let new = real::realloc(block, size);
+        if !new.is_null() {
+            agent::reallocated(block, new, size, real::usable_size(new), begun, from);
+        } else if begun {
+            agent::reallocated(block, new, size, 0, begun, from);
+        }
+        new
+    }
+}
+
+/// In samples a reallocation is a free and an allocation: the new size has a chance of its own.
+#[inline(always)]
+unsafe fn realloc_sampled(block: Pointer, size: usize, from: Caller) -> Pointer {
+    // SAFETY: the program's.
+    unsafe {
+        let sample = size != 0 && agent::is_sample(size);
+        let was_sample = may_be_sampled(block) && sampling::remove(block as u64);
+        if !sample && !was_sample {
+            return real::realloc(block, size);
+        }
+        realloc_one_sampled(block, size, was_sample, sample, from)
+    }
+}
+
+#[cold]
+unsafe fn realloc_one_sampled(block: Pointer, size: usize, was_sample: bool, sample: bool, from: Caller) -> Pointer {
+    // SAFETY: the program's.
+    unsafe {
+        if was_sample {
+            agent::freeing(block);
+        }
+        let held = real::usable_size(block);
+        let mut new = real::realloc(block, size);
+        if new.is_null() {
+            if was_sample && size != 0 {
+                // It failed: the block is still there.
+                record_sample(block, held, from);
+            }
+            return new;
+        }
+        if sample {
+            if !may_be_sampled(new) {
+                let recognisable = real::memalign(ALIGNMENT, size);
+                if recognisable.is_null() {
+                    return new;
+                }
+                core::ptr::copy_nonoverlapping(new, recognisable, size);
+                real::free(new);
+                new = recognisable;
+            }
+            record_sample(new, size, from);
+        }
+        new
+    }
+}
+
+pub unsafe extern "C" fn reallocarray(block: Pointer, count: usize, size: usize, sp: u64, bp: u64) -> Pointer {
+    // SAFETY: the program's; too large a product fails as too large a size does, and says so the same way.
+    unsafe { realloc(block, count.checked_mul(size).unwrap_or(usize::MAX), sp, bp) }
+}
+
+/// An aligned allocation: what `allocate` gives, recorded. An alignment of a page is recognisable anyway.
+#[inline(always)]
+unsafe fn aligned(alignment: usize, size: usize, from: Caller, allocate: impl Fn(usize) -> Pointer) -> Pointer {
+    // SAFETY: the block is live or null.
+    unsafe {
+        match mode() {
+            Mode::Exact => {
+                let block = allocate(alignment);
+                record(block, size, from);
+                block
+            }
+            Mode::Sampled if agent::is_sample(size) => {
+                let block = allocate(alignment.max(ALIGNMENT));
+                record_sample(block, size, from);
+                block
+            }
+            _ => allocate(alignment),
+        }
+    }
+}
+
+pub unsafe extern "C" fn memalign(alignment: usize, size: usize, sp: u64, bp: u64) -> Pointer {
+    // SAFETY: the program's.
+    unsafe { aligned(alignment, size, caller(sp, bp), |alignment| real::memalign(alignment, size)) }
+}
+
+pub unsafe extern "C" fn aligned_alloc(alignment: usize, size: usize, sp: u64, bp: u64) -> Pointer {
+    // SAFETY: the program's.
+    unsafe { aligned(alignment, size, caller(sp, bp), |alignment| real::aligned_alloc(alignment, size)) }
+}
+
+pub unsafe extern "C" fn posix_memalign(
+    place: *mut Pointer,
+    alignment: usize,
+    size: usize,
+    sp: u64,
+    bp: u64,
+) -> c_int {
+    // SAFETY: the program's.
+    unsafe {
+        let mode = mode();
+        let sample = mode == Mode::Sampled && agent::is_sample(size);
+        let sound = alignment.is_power_of_two() && alignment >= size_of::<usize>();
+        let wanted = if sample && sound { alignment.max(ALIGNMENT) } else { alignment };
+        let result = real::posix_memalign(place, wanted, size);
+        if result == 0 {
+            match mode {
+                Mode::Exact => record(*place, size, caller(sp, bp)),
+                _ if sample => record_sample(*place, size, caller(sp, bp)),
+                _ => {}
+            }
+        }
+        result
+    }
+}
+
+pub unsafe extern "C" fn valloc(size: usize, sp: u64, bp: u64) -> Pointer {
+    // SAFETY: the program's.
+    unsafe { aligned(ALIGNMENT, size, caller(sp, bp), |_| real::valloc(size)) }
+}
+
+pub unsafe extern "C" fn pvalloc(size: usize, sp: u64, bp: u64) -> Pointer {
+    // SAFETY: the program's.
+    unsafe { aligned(ALIGNMENT, size, caller(sp, bp), |_| real::pvalloc(size)) }
+}

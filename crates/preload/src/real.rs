@@ -1,0 +1,131 @@
+//! The functions that the program would have called without us: the next ones of the same names.
+//!
+//! Looking them up may itself allocate (older C libraries do). Such early requests are served from a small static
+//! area, whose blocks are never given back.
+
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+
+// Where the C library is older than 2.34 the lookup lives in a library of its own.
+#[link(name = "c")]
+#[link(name = "dl")]
+unsafe extern "C" {
+    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+}
+
+/// A function by its name, found when first needed.
+pub struct Real {
+    name: &'static CStr,
+    address: AtomicPtr<c_void>,
+}
+
+impl Real {
+    const fn named(name: &'static CStr) -> Self {
+        Self { name, address: AtomicPtr::new(core::ptr::null_mut()) }
+    }
+
+    /// Its address; null if there is no such function.
+    #[inline(always)]
+    fn address(&self) -> *mut c_void {
+        let address = self.address.load(Ordering::Relaxed);
+        if address.is_null() { self.look_up() } else { address }
+    }
+
+    #[cold]
+    fn look_up(&self) -> *mut c_void {
+        const NEXT: *mut c_void = usize::MAX as *mut c_void;
+        if LOOKING_UP.swap(true, Ordering::Acquire) {
+            // We are here because looking up allocates.
+            return core::ptr::null_mut();
+        }
+        // SAFETY: a lookup by name among the libraries behind this one.
+        let found = unsafe { dlsym(NEXT, self.name.as_ptr()) };
+        self.address.store(found, Ordering::Relaxed);
+        LOOKING_UP.store(false, Ordering::Release);
+        found
+    }
+}
+
+static LOOKING_UP: AtomicBool = AtomicBool::new(false);
+
+/// Declares a real function: what it is called with, and what to answer where there is none.
+macro_rules! real {
+    ($name:ident: $symbol:literal, ($($argument:ident: $type:ty),*) -> $result:ty, else $otherwise:expr) => {
+        #[inline(always)]
+        pub unsafe fn $name($($argument: $type),*) -> $result {
+            static REAL: Real = Real::named($symbol);
+            let address = REAL.address();
+            if address.is_null() {
+                return $otherwise;
+            }
+            // SAFETY: the function of this name has this type; the rest is the caller's.
+            unsafe {
+                let function: unsafe extern "C" fn($($type),*) -> $result = core::mem::transmute(address);
+                function($($argument),*)
+            }
+        }
+    };
+}
+
+type Pointer = *mut u8;
+const NOTHING: Pointer = core::ptr::null_mut();
+const NOT_SUPPORTED: c_int = 38;
+const OUT_OF_MEMORY: c_int = 12;
+
+real!(malloc: c"malloc", (size: usize) -> Pointer, else early(size));
+real!(free: c"free", (block: Pointer) -> (), else ());
+real!(calloc: c"calloc", (count: usize, size: usize) -> Pointer, else early(count.saturating_mul(size)));
+real!(realloc: c"realloc", (block: Pointer, size: usize) -> Pointer, else NOTHING);
+real!(memalign: c"memalign", (alignment: usize, size: usize) -> Pointer, else NOTHING);
+real!(aligned_alloc: c"aligned_alloc", (alignment: usize, size: usize) -> Pointer, else NOTHING);
+real!(posix_memalign: c"posix_memalign", (place: *mut Pointer, alignment: usize, size: usize) -> c_int, else OUT_OF_MEMORY);
+real!(valloc: c"valloc", (size: usize) -> Pointer, else NOTHING);
+real!(pvalloc: c"pvalloc", (size: usize) -> Pointer, else NOTHING);
+real!(usable_size: c"malloc_usable_size", (block: Pointer) -> usize, else 0);
+real!(munmap: c"munmap", (address: Pointer, length: usize) -> c_int, else -1);
+real!(mmap: c"mmap", (address: Pointer, length: usize, protection: c_int, flags: c_int, file: c_int, offset: i64) -> Pointer,
+    else usize::MAX as Pointer);
+real!(mremap: c"mremap", (old: Pointer, old_length: usize, length: usize, flags: c_int, new: Pointer) -> Pointer,
+    else usize::MAX as Pointer);
+real!(dlclose: c"dlclose", (handle: *mut c_void) -> c_int, else -1);
+real!(pthread_setname_np: c"pthread_setname_np", (thread: usize, name: *const c_char) -> c_int, else NOT_SUPPORTED);
+
+/// Where the real `malloc` is.
+pub fn address_of_malloc() -> u64 {
+    static REAL: Real = Real::named(c"malloc");
+    REAL.address() as u64
+}
+
+const EARLY_BYTES: usize = 16 << 10;
+
+#[repr(C, align(4096))]
+struct Early(UnsafeCell<[u8; EARLY_BYTES]>);
+// SAFETY: every byte is handed out once.
+unsafe impl Sync for Early {}
+
+static EARLY: Early = Early(UnsafeCell::new([0; EARLY_BYTES]));
+static EARLY_USED: AtomicUsize = AtomicUsize::new(0);
+
+/// A block of the static area; zero, as `calloc` needs it.
+#[cold]
+fn early(size: usize) -> Pointer {
+    let rounded = size.saturating_add(31) & !15;
+    let start = EARLY_USED.fetch_add(rounded.min(EARLY_BYTES), Ordering::Relaxed);
+    if start.saturating_add(rounded) > EARLY_BYTES {
+        return NOTHING;
+    }
+    // SAFETY: within the area.
+    unsafe { EARLY.0.get().cast::<u8>().add(start) }
+}
+
+/// Whether a block lies in the static area.
+#[inline(always)]
+pub fn is_early(block: Pointer) -> bool {
+    (block as usize).wrapping_sub(EARLY.0.get() as usize) < EARLY_BYTES
+}
+
+/// How many bytes can be read from a block of the static area on.
+pub fn early_rest(block: Pointer) -> usize {
+    EARLY_BYTES - (block as usize).wrapping_sub(EARLY.0.get() as usize)
+}

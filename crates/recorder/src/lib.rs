@@ -1,0 +1,25 @@
+//! From what agents share to recordings.
+//!
+//! ```text
+//!  agent ──ring──┐
+//!  agent ──ring──┼─▶ merge (by stamp) ─▶ course (names, mappings, threads) ─▶ highwater-store's Writer ─▶ .hw
+//!  agent ──ring──┘                                                             at the end: symbolize
+//! ```
+//!
+//! [`Recorder`] does so for a program and its children; [`Course`] for one process, which may be our own.
+
+mod course;
+mod listen;
+mod mappings;
+mod merge;
+mod names;
+mod record;
+mod recorder;
+mod shared;
+mod stamps;
+mod symbolize;
+
+pub use course::{About, Course, Finished};
+pub use recorder::{Options, Progress, Recorder};
+pub use shared::{Refused, Shared};
+pub use symbolize::{Symbolized, resolve_frames};

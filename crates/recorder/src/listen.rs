@@ -1,0 +1,154 @@
+//! Where agents knock: a socket in a directory that only its owner can enter.
+
+use crate::shared::{Refused, Shared};
+use highwater_shm::hello_v1::{HELLO_BYTES, Hello, LONGEST_HELLO_TEXT};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketAddrUnix, SocketFlags, SocketType,
+};
+use std::fs::DirBuilder;
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// The socket; gone with its directory when dropped.
+pub struct Listener {
+    socket: OwnedFd,
+    directory: PathBuf,
+}
+
+/// Somebody who knocked.
+pub struct Visitor {
+    /// Who it says it is.
+    pub hello: Hello,
+    /// The process, as the kernel tells us.
+    pub pid: u32,
+    /// Its executable.
+    pub executable: String,
+    /// Its arguments.
+    pub command: Vec<String>,
+    /// What it shares.
+    pub shared: Result<Shared, Refused>,
+}
+
+impl Listener {
+    /// Begins to listen.
+    pub fn new() -> io::Result<Self> {
+        let directory = new_directory()?;
+        let listener = Self::at(&directory.join("agents"));
+        match listener {
+            Ok(socket) => Ok(Self { socket, directory }),
+            Err(error) => {
+                let _ = std::fs::remove_dir(&directory);
+                Err(error)
+            }
+        }
+    }
+
+    fn at(path: &Path) -> io::Result<OwnedFd> {
+        const WAITING: i32 = 1024;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        rustix::net::bind(&socket, &SocketAddrUnix::new(path.as_os_str().as_bytes())?)?;
+        rustix::net::listen(&socket, WAITING)?;
+        Ok(socket)
+    }
+
+    /// Where agents find it.
+    pub fn path(&self) -> PathBuf {
+        self.directory.join("agents")
+    }
+
+    /// The next visitor, if one is there; those that say nothing sensible are passed over.
+    pub fn next(&self) -> Option<Visitor> {
+        loop {
+            // Not "non-blocking": an agent sends at once, and what it has sent is there even if it is gone.
+            let connection = rustix::net::accept_with(&self.socket, SocketFlags::CLOEXEC).ok()?;
+            if let Some(visitor) = hear(&connection) {
+                return Some(visitor);
+            }
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.path());
+        let _ = std::fs::remove_dir(&self.directory);
+    }
+}
+
+fn hear(connection: &OwnedFd) -> Option<Visitor> {
+    let peer = rustix::net::sockopt::socket_peercred(connection).ok()?;
+    if peer.uid != rustix::process::geteuid() && !peer.uid.is_root() {
+        return None;
+    }
+    let mut message = vec![0; HELLO_BYTES + LONGEST_HELLO_TEXT];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let received =
+        rustix::net::recvmsg(connection, &mut [IoSliceMut::new(&mut message)], &mut control, flags).ok()?;
+    message.truncate(received.bytes);
+    let object = control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    })?;
+    let hello = Hello::from_bytes(&message)?;
+    let mut texts = message[HELLO_BYTES..].split(|&byte| byte == 0).map(String::from_utf8_lossy);
+    let executable = texts.next().unwrap_or_default().trim_end_matches(" (deleted)").to_owned();
+    let mut command: Vec<String> = texts.map(|text| text.into_owned()).collect();
+    if command.last().is_some_and(String::is_empty) {
+        command.pop();
+    }
+    let pid = peer.pid.as_raw_nonzero().get() as u32;
+    Some(Visitor { hello, pid, executable, command, shared: Shared::open(object) })
+}
+
+/// A new directory that only we can enter: in the user's runtime directory, else where temporary files go. Those of recorders that were
+/// killed are removed on the way.
+fn new_directory() -> io::Result<PathBuf> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_dir());
+    let mut failed = None;
+    for parent in runtime.into_iter().chain([std::env::temp_dir(), PathBuf::from("/tmp")]) {
+        remove_abandoned(&parent);
+        for attempt in 0..100u32 {
+            let path = parent.join(format!("highwater-{}-{attempt}", std::process::id()));
+            // The path of a socket has at most 107 bytes.
+            if path.as_os_str().len() > 96 {
+                break;
+            }
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(path),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            }
+        }
+    }
+    Err(failed.unwrap_or_else(|| io::Error::other("no directory for temporary files with a short enough path")))
+}
+
+fn remove_abandoned(parent: &Path) {
+    let Ok(entries) = std::fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix("highwater-")?.split('-').next()?.parse::<i32>().ok());
+        if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw)
+            && rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH)
+        {
+            let _ = std::fs::remove_file(entry.path().join("agents"));
+            let _ = std::fs::remove_dir(entry.path());
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What the agent's numbers stand for: modules, and stack nodes as stacks of the recording's catalog.
+
+use crate::shared::Shared;
+use highwater_model::{Catalog, Frame, Module, Nanos, StackId, StringId};
+use highwater_shm::modules_v1::{FIXED_WORDS, LOADED, LONGEST_BUILD_ID, LONGEST_PATH, UNLOADED};
+use std::fmt::Write;
+
+/// Stands in place of an address where a stack could not be followed further.
+const CUT: u64 = 1;
+
+/// A module of the program, and the generations in which it was loaded.
+struct Loaded {
+    start: u64,
+    end: u64,
+    first_generation: u32,
+    /// The first generation without it.
+    gone: u32,
+    /// Its index in the catalog.
+    index: u32,
+}
+
+/// Names of one process.
+#[derive(Default)]
+pub struct Names {
+    modules: Vec<Loaded>,
+    module_bytes: usize,
+    /// By node: its stack in the catalog; unknown for those not asked for yet.
+    stacks: Vec<StackId>,
+    /// Nodes on the way to one that is known.
+    chain: Vec<(u32, u32, u64)>,
+}
+
+impl Names {
+    /// Takes in what was added to the log of modules. `executable` is the path of the program itself, which the loader does not tell.
+    pub fn read_modules(
+        &mut self,
+        shared: &Shared,
+        executable: &str,
+        catalog: &mut Catalog,
+        to_time: impl Fn(u64) -> Nanos,
+    ) {
+        let words = shared.modules(self.module_bytes);
+        let mut rest = &words[..];
+        while let Some((fixed, texts)) = rest.split_first_chunk::<FIXED_WORDS>() {
+            let [head, stamp, start, end, lengths] = *fixed;
+            let (id_length, path_length) = (lengths as u32 as usize, (lengths >> 32) as usize);
+            if id_length > LONGEST_BUILD_ID || path_length > LONGEST_PATH {
+                break;
+            }
+            let words = (id_length + path_length).div_ceil(8);
+            let Some(texts) = texts.get(..words) else { break };
+            let bytes: Vec<u8> = texts.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let generation = (head >> 8) as u32;
+            match head as u8 {
+                LOADED => {
+                    let (id, path) = bytes[..id_length + path_length].split_at(id_length);
+                    let path = String::from_utf8_lossy(path);
+                    let path = if path.is_empty() { executable } else { &path };
+                    let module = Module {
+                        path: catalog.strings.intern(path),
+                        build_id: catalog.strings.intern(&hex(id)),
+                        start,
+                        end,
+                        file_offset: 0,
+                        loaded: to_time(stamp),
+                        unloaded: None,
+                    };
+                    let index = catalog.add_module(module);
+                    self.modules.push(Loaded { start, end, first_generation: generation, gone: u32::MAX, index });
+                }
+                UNLOADED => {
+                    let loaded = self.modules.iter_mut().rfind(|one| one.start == start && one.gone == u32::MAX);
+                    if let Some(loaded) = loaded {
+                        loaded.gone = generation;
+                        catalog.set_module_unloaded(loaded.index, to_time(stamp));
+                    }
+                }
+                _ => break,
+            }
+            self.module_bytes += (FIXED_WORDS + words) * 8;
+            rest = &rest[FIXED_WORDS + words..];
+        }
+    }
+
+    /// The stack of a node. Modules must have been read after the node was heard of.
+    #[inline]
+    pub fn stack(&mut self, node: u32, shared: &Shared, catalog: &mut Catalog) -> StackId {
+        match self.stacks.get(node as usize) {
+            Some(&stack) if stack != StackId::UNKNOWN => stack,
+            _ => self.find_stack(node, shared, catalog),
+        }
+    }
+
+    /// Whether a stack is known already, so that modules need not be read again for it.
+    #[inline]
+    pub fn knows(&self, node: u32) -> bool {
+        self.stacks.get(node as usize).is_some_and(|&stack| stack != StackId::UNKNOWN)
+    }
+
+    #[cold]
+    fn find_stack(&mut self, node: u32, shared: &Shared, catalog: &mut Catalog) -> StackId {
+        let mut chain = std::mem::take(&mut self.chain);
+        chain.clear();
+        let (mut at, mut stack) = (node, StackId::UNKNOWN);
+        // Parents have smaller numbers, so this ends.
+        while let Some((parent, generation, pc)) = shared.node(at) {
+            if let Some(&known) = self.stacks.get(at as usize)
+                && known != StackId::UNKNOWN
+            {
+                stack = known;
+                break;
+            }
+            chain.push((at, generation, pc));
+            at = parent;
+        }
+        for &(node, generation, pc) in chain.iter().rev() {
+            let frame = self.frame(pc, generation, catalog);
+            let frame = catalog.stacks.intern_frame(frame);
+            stack = catalog.stacks.intern_child(stack, frame);
+            let index = node as usize;
+            if index >= self.stacks.len() {
+                self.stacks.resize(index + 1, StackId::UNKNOWN);
+            }
+            self.stacks[index] = stack;
+        }
+        self.chain = chain;
+        stack
+    }
+
+    fn frame(&self, pc: u64, generation: u32, catalog: &mut Catalog) -> Frame {
+        if pc == CUT {
+            return Frame { function: catalog.strings.intern("[callers unknown]"), ..Frame::default() };
+        }
+        let call = pc.wrapping_sub(1);
+        let here = |module: &&Loaded| {
+            (module.start..module.end).contains(&call)
+                && (module.first_generation..module.gone).contains(&generation)
+        };
+        let module = self.modules.iter().find(here).map_or(0, |module| module.index + 1);
+        Frame { address: pc, module, function: StringId::EMPTY, ..Frame::default() }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

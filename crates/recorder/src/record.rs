@@ -1,0 +1,122 @@
+//! A record of a ring, taken apart. See [`ring_v1`](highwater_shm::ring_v1).
+
+use highwater_shm::ring_v1::kind;
+
+/// What a record says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// Nothing: the rest of the ring.
+    Padding,
+    /// A block was handed out.
+    Allocate(Place),
+    /// A block is given back.
+    Free {
+        /// Where it is.
+        address: u64,
+    },
+    /// A block was resized at once.
+    Reallocate {
+        /// Where it was.
+        old: u64,
+        /// Where and what it is.
+        new: Place,
+    },
+    /// A block is about to be resized.
+    ReallocBegin {
+        /// Where it is.
+        old: u64,
+    },
+    /// It was; a new address of 0 says that it could not be.
+    ReallocEnd {
+        /// Where it was.
+        old: u64,
+        /// Where and what it is.
+        new: Place,
+    },
+    /// Memory was mapped.
+    Map(Place),
+    /// Memory was unmapped.
+    Unmap {
+        /// From here on.
+        address: u64,
+        /// So much.
+        length: u64,
+    },
+    /// A mapping was moved or resized.
+    Remap {
+        /// Where it was.
+        old: u64,
+        /// How long it was.
+        old_length: u64,
+        /// Where and what it is.
+        new: Place,
+    },
+    /// The ring's thread, from now on.
+    Thread {
+        /// The kernel's number of it.
+        id: u32,
+    },
+    /// The program named this instant.
+    Mark(String),
+    /// A thread's name; of the ring's thread where there is no number.
+    Name {
+        /// The kernel's number of it.
+        id: Option<u32>,
+        /// Its name.
+        name: String,
+    },
+}
+
+/// Where a block is, and who asked for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Its address.
+    pub address: u64,
+    /// Its size.
+    pub size: u64,
+    /// The stack's node.
+    pub node: u32,
+    /// Usable bytes beyond what is expected of the size.
+    pub surplus: i32,
+}
+
+impl Place {
+    #[inline]
+    fn new(address: u64, size: u64, node_and_surplus: u64) -> Self {
+        Self { address, size, node: node_and_surplus as u32, surplus: (node_and_surplus >> 32) as i32 }
+    }
+}
+
+impl Record {
+    /// Takes the words of one record apart; `None` if they are no record.
+    #[inline]
+    pub fn read(words: &[u64]) -> Option<Self> {
+        let head = *words.first()?;
+        let word = |index: usize| words.get(index).copied();
+        Some(match head as u8 {
+            kind::ALLOCATE => Self::Allocate(Place::new(word(1)?, word(2)?, word(3)?)),
+            kind::FREE => Self::Free { address: word(1)? },
+            kind::PAD => Self::Padding,
+            kind::REALLOCATE => Self::Reallocate { old: word(1)?, new: Place::new(word(2)?, word(3)?, word(4)?) },
+            kind::REALLOC_BEGIN => Self::ReallocBegin { old: word(1)? },
+            kind::REALLOC_END => Self::ReallocEnd { old: word(1)?, new: Place::new(word(2)?, word(3)?, word(4)?) },
+            kind::MAP => Self::Map(Place::new(word(1)?, word(2)?, word(3)?)),
+            kind::UNMAP => Self::Unmap { address: word(1)?, length: word(2)? },
+            kind::REMAP => {
+                Self::Remap { old: word(1)?, old_length: word(2)?, new: Place::new(word(3)?, word(4)?, word(5)?) }
+            }
+            kind::THREAD => Self::Thread { id: word(1)? as u32 },
+            kind::MARK => Self::Mark(text(words.get(1..)?)?),
+            kind::NAME => Self::Name { id: None, name: text(words.get(1..)?)? },
+            kind::RENAME => Self::Name { id: Some(word(1)? as u32), name: text(words.get(2..)?)? },
+            _ => return None,
+        })
+    }
+}
+
+/// A text: its length in bytes, then the bytes.
+pub fn text(words: &[u64]) -> Option<String> {
+    let (&length, words) = words.split_first()?;
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    Some(String::from_utf8_lossy(bytes.get(..usize::try_from(length).ok()?)?).into_owned())
+}

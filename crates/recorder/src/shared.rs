@@ -1,0 +1,160 @@
+//! The memory that an agent shares with us, read with suspicion.
+//!
+//! Everything in it may change at any time and may be nonsense: each number is loaded once, checked, and only then used.
+//! The object's size is sealed, so what lies within it can always be read.
+
+use highwater_shm::ring_v1::RingHeader;
+use highwater_shm::session_v1::{Capacity, Header, MAGIC, MODULE_BYTES, RING_BYTES};
+use highwater_shm::stacks_v1::Node;
+use rustix::fs::SealFlags;
+use rustix::mm::{MapFlags, ProtFlags};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Why a shared memory was refused.
+#[derive(Debug)]
+pub enum Refused {
+    /// The system could not map or ask about it.
+    System(rustix::io::Errno),
+    /// It could change its size under us.
+    NotSealed,
+    /// It is of another version, or nothing of ours.
+    NotOurs,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::System(error) => write!(f, "its memory cannot be mapped: {error}"),
+            Self::NotSealed => f.write_str("its memory is not sealed"),
+            Self::NotOurs => f.write_str("its memory is not that of an agent of this version"),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl From<rustix::io::Errno> for Refused {
+    fn from(error: rustix::io::Errno) -> Self {
+        Self::System(error)
+    }
+}
+
+/// A mapping of an agent's memory.
+pub struct Shared {
+    base: *mut u8,
+    bytes: usize,
+    capacity: Capacity,
+    is_mapped_by_us: bool,
+}
+
+// SAFETY: everything in it is reached through atomics.
+unsafe impl Send for Shared {}
+// SAFETY: likewise.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    /// Maps an object that an agent sent.
+    pub fn open(object: impl AsFd) -> Result<Self, Refused> {
+        let size = u64::try_from(rustix::fs::fstat(&object)?.st_size).map_err(|_| Refused::NotOurs)?;
+        if !rustix::fs::fcntl_get_seals(&object)?.contains(SealFlags::SHRINK | SealFlags::GROW) {
+            return Err(Refused::NotSealed);
+        }
+        let bytes = usize::try_from(size).map_err(|_| Refused::NotOurs)?;
+        if bytes < size_of::<Header>() {
+            return Err(Refused::NotOurs);
+        }
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping wherever the kernel likes.
+        let base =
+            unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, &object, 0)? };
+        let mut shared =
+            Self { base: base.cast(), bytes, capacity: Capacity { rings: 1, nodes: 2 }, is_mapped_by_us: true };
+        shared.capacity = shared.checked_capacity().ok_or(Refused::NotOurs)?;
+        Ok(shared)
+    }
+
+    /// The memory of an agent in this very process.
+    ///
+    /// # Safety
+    /// It stays mapped for ever.
+    pub unsafe fn of_ourselves(base: *mut u8, bytes: u64) -> Option<Self> {
+        let bytes = usize::try_from(bytes).ok()?;
+        let mut shared = Self { base, bytes, capacity: Capacity { rings: 1, nodes: 2 }, is_mapped_by_us: false };
+        shared.capacity = shared.checked_capacity()?;
+        Some(shared)
+    }
+
+    fn checked_capacity(&self) -> Option<Capacity> {
+        let header = self.header();
+        let capacity = Capacity {
+            rings: header.ring_capacity.load(Ordering::Relaxed),
+            nodes: header.node_capacity.load(Ordering::Relaxed),
+        };
+        let ours = header.magic.load(Ordering::Acquire) == MAGIC && capacity.is_sound();
+        (ours && capacity.bytes() == self.bytes as u64).then_some(capacity)
+    }
+
+    fn at(&self, offset: u64) -> *mut u8 {
+        debug_assert!(offset < self.bytes as u64);
+        // SAFETY: every caller's offset is checked against the capacity, which fits the mapping.
+        unsafe { self.base.add(offset as usize) }
+    }
+
+    /// The header.
+    pub fn header(&self) -> &Header {
+        // SAFETY: the mapping is at least that long; all fields are atomics.
+        unsafe { &*self.base.cast() }
+    }
+
+    /// How many rings there are.
+    pub fn rings(&self) -> u32 {
+        self.header().rings.load(Ordering::Acquire).min(self.capacity.rings)
+    }
+
+    /// The header of a ring below [`rings`](Self::rings).
+    pub fn ring(&self, ring: u32) -> &RingHeader {
+        assert!(ring < self.capacity.rings);
+        // SAFETY: below the capacity.
+        unsafe { &*self.at(self.capacity.ring_headers()).cast::<RingHeader>().add(ring as usize) }
+    }
+
+    /// Copies a ring's bytes `from .. to`, counted as its head and tail are, to the end of `out`.
+    pub fn copy_ring(&self, ring: u32, from: u64, to: u64, out: &mut Vec<u64>) {
+        assert!(ring < self.capacity.rings && from <= to && to - from <= RING_BYTES);
+        let start = self.capacity.ring_data() + u64::from(ring) * RING_BYTES;
+        let words = self.at(start).cast::<AtomicU64>();
+        // SAFETY: positions are taken modulo the ring's size.
+        let word = |position: u64| unsafe { (*words.add((position % RING_BYTES / 8) as usize)).load(Ordering::Relaxed) };
+        out.extend((from / 8..to / 8).map(|index| word(index * 8)));
+    }
+
+    /// A stack node: its parent, its generation, its address. `None` for one that does not exist.
+    pub fn node(&self, number: u32) -> Option<(u32, u32, u64)> {
+        if number == 0 || number >= self.header().nodes.load(Ordering::Acquire).min(self.capacity.nodes) {
+            return None;
+        }
+        // SAFETY: below the capacity.
+        let node = unsafe { &*self.at(self.capacity.stacks()).cast::<Node>().add(number as usize) };
+        let parent = node.parent.load(Ordering::Relaxed);
+        let (generation, pc) = (node.generation.load(Ordering::Relaxed), node.pc.load(Ordering::Relaxed));
+        (parent < number).then_some((parent, generation, pc))
+    }
+
+    /// The log of modules from byte `from` on.
+    pub fn modules(&self, from: usize) -> Vec<u64> {
+        let length = u64::from(self.header().module_bytes.load(Ordering::Acquire)).min(MODULE_BYTES) as usize;
+        let words = self.at(self.capacity.modules()).cast::<AtomicU64>();
+        // SAFETY: within the log.
+        (from / 8..length / 8).map(|index| unsafe { (*words.add(index)).load(Ordering::Relaxed) }).collect()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if self.is_mapped_by_us {
+            // SAFETY: mapped by `open`, and nothing borrows from it any more.
+            let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.bytes) };
+        }
+    }
+}

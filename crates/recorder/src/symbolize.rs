@@ -1,0 +1,83 @@
+//! Names for the addresses of a catalog.
+
+use highwater_model::{Catalog, FrameId, FrameText};
+use highwater_symbols::{ModulePlace, SourceFrame, Symbolizer};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// How names were found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Symbolized {
+    /// Addresses that were asked for.
+    pub addresses: usize,
+    /// Those that got a name.
+    pub named: usize,
+    /// Those that got a source line.
+    pub with_lines: usize,
+    /// Modules whose names could not be read, each with the reason, in one line.
+    pub problems: Vec<String>,
+}
+
+/// Gives names to the frames of a catalog that have an address and a module, and that `wanted` asks for.
+pub fn resolve_frames(
+    catalog: &mut Catalog,
+    symbolizer: &mut Symbolizer,
+    wanted: impl Fn(FrameId) -> bool,
+) -> Symbolized {
+    let mut by_module: BTreeMap<u32, Vec<(FrameId, u64)>> = BTreeMap::new();
+    for (id, frame) in (0..).map(FrameId).zip(catalog.stacks.frames()) {
+        let plain = frame.address != 0 && frame.module != 0 && frame.function == highwater_model::StringId::EMPTY;
+        if plain && wanted(id) {
+            by_module.entry(frame.module - 1).or_default().push((id, frame.address));
+        }
+    }
+    let mut done = Symbolized::default();
+    for (module, frames) in by_module {
+        done.addresses += frames.len();
+        let found = look_up(catalog, symbolizer, module, &frames, &mut done);
+        for (id, sources) in found {
+            done.named += usize::from(sources.iter().any(|frame| !frame.function.is_empty()));
+            done.with_lines += usize::from(sources.iter().any(|frame| frame.line > 0));
+            let texts: Vec<FrameText<'_>> = sources
+                .iter()
+                .map(|frame| FrameText {
+                    function: &frame.function,
+                    file: &frame.file,
+                    line: frame.line,
+                    inlined: frame.inlined,
+                    ..FrameText::default()
+                })
+                .collect();
+            catalog.resolve(id, &texts);
+        }
+    }
+    done
+}
+
+fn look_up(
+    catalog: &Catalog,
+    symbolizer: &mut Symbolizer,
+    module: u32,
+    frames: &[(FrameId, u64)],
+    done: &mut Symbolized,
+) -> Vec<(FrameId, Vec<SourceFrame>)> {
+    let Some(module) = catalog.modules.get(module as usize) else { return Vec::new() };
+    let place = ModulePlace {
+        path: Path::new(catalog.strings.get(module.path)),
+        build_id: catalog.strings.get(module.build_id),
+        start: module.start,
+        file_offset: module.file_offset,
+    };
+    match symbolizer.module(&place) {
+        Ok(symbols) => frames
+            .iter()
+            // A return address stands behind its call.
+            .map(|&(id, address)| (id, symbols.lookup(address.wrapping_sub(1)).to_vec()))
+            .filter(|(_, frames)| !frames.is_empty())
+            .collect(),
+        Err(error) => {
+            done.problems.push(error.to_string());
+            Vec::new()
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! How the two find each other: the environment tells the agent what to do and where the recorder listens; the agent
+//! connects, sends a [`Hello`] with the shared memory's descriptor attached, and closes the socket. It keeps nothing open.
+
+/// The variable that tells the agent what to do: fields separated by `;`, the path last because it may contain anything.
+///
+/// `v1;FLAGS;SAMPLE;/path/of/socket`: flags are letters ([`FLAG_COUNTER`] …), the sample rate is in bytes, 0 for exact.
+pub const VARIABLE: &str = "HIGHWATER_AGENT";
+/// Stamp with the processor's counter.
+pub const FLAG_COUNTER: u8 = b'c';
+/// Follow children.
+pub const FLAG_CHILDREN: u8 = b'f';
+/// Drop events instead of waiting when a ring is full.
+pub const FLAG_LOSSY: u8 = b'l';
+/// Leave mappings out.
+pub const FLAG_NO_MMAP: u8 = b'm';
+
+/// What the agent sends first; behind it come the path of the executable, a zero, and the arguments, each ended by a zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// Its process id, as it sees it itself.
+    pub pid: u32,
+    /// The process it was forked from without an exec, 0 if it was not.
+    pub forked_from: u32,
+}
+
+/// Bytes of a [`Hello`].
+pub const HELLO_BYTES: usize = 16;
+/// The longest text behind a [`Hello`].
+pub const LONGEST_HELLO_TEXT: usize = 16 << 10;
+const MAGIC: [u8; 8] = *b"HWhallo1";
+
+impl Hello {
+    /// As bytes.
+    pub fn to_bytes(&self) -> [u8; HELLO_BYTES] {
+        let mut bytes = [0; HELLO_BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&self.pid.to_le_bytes());
+        bytes[12..].copy_from_slice(&self.forked_from.to_le_bytes());
+        bytes
+    }
+
+    /// From bytes; `None` if they are something else.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+        let whole = bytes.len() >= HELLO_BYTES && bytes.starts_with(&MAGIC);
+        whole.then_some(Self { pid: word(8)?, forked_from: word(12)? })
+    }
+}

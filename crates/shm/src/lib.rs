@@ -1,0 +1,19 @@
+//! What the agent inside a program shares with the recorder outside it: layouts only, no policy.
+//!
+//! Every layout carries its version in its name; a change makes a new module beside the old one. All of it is plain
+//! words in one shared memory object, which the agent creates, seals against resizing and hands to the recorder over
+//! a socket. Neither side trusts the other: a reader checks every number it takes from here.
+//!
+//! * [`session_v1`]: the header, and where everything else lies.
+//! * [`ring_v1`]: one ring of records per thread, one writer and one reader each.
+//! * [`stacks_v1`]: call stacks as a trie, append-only.
+//! * [`modules_v1`]: loaded executables and libraries, append-only.
+//! * [`hello_v1`]: what the agent is told by its environment and tells the recorder when it begins.
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod hello_v1;
+pub mod modules_v1;
+pub mod ring_v1;
+pub mod session_v1;
+pub mod stacks_v1;

@@ -1,0 +1,20 @@
+//! The log of loaded executables and libraries. An entry is words:
+//!
+//! ```text
+//!  kind | generation << 8,  stamp,  start,  end,  length of build id | length of path << 32,  build id, path, padding
+//! ```
+//!
+//! A generation ends when something is unloaded: from then on the same address may mean other code. Nodes say of which
+//! generation they are, and the modules of generation *g* are the loaded ones that were not unloaded before it.
+
+/// A module was met for the first time: `generation` is the one in which it was met.
+pub const LOADED: u8 = 1;
+/// The module that starts at `start` was found to be gone: `generation` is the first without it.
+pub const UNLOADED: u8 = 2;
+
+/// Words before the texts.
+pub const FIXED_WORDS: usize = 5;
+/// The longest path that is stored.
+pub const LONGEST_PATH: usize = 4096;
+/// The longest build id that is stored.
+pub const LONGEST_BUILD_ID: usize = 64;

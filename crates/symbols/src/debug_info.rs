@@ -1,0 +1,76 @@
+//! DWARF: the functions at an address, inlined ones included, and their lines.
+
+use addr2line::Context;
+use addr2line::gimli::{AbbreviationsCacheStrategy, Dwarf, EndianSlice, Error, LittleEndian};
+use self_cell::self_cell;
+
+use crate::debug_sections::DebugSections;
+use crate::elf::ElfImage;
+
+/// What DWARF says about one function at an address.
+pub(crate) struct DebugFrame {
+    /// As in the file: mangled, if the compiler says the mangled name.
+    pub(crate) function: Option<String>,
+    pub(crate) file: Option<String>,
+    pub(crate) line: Option<u32>,
+}
+
+struct Files {
+    sections: DebugSections,
+    supplementary: Option<DebugSections>,
+}
+
+type FileContext<'a> = Context<EndianSlice<'a, LittleEndian>>;
+
+self_cell!(
+    /// A context borrows the bytes that it reads, and both have to live in one place.
+    pub(crate) struct DebugInfo {
+        owner: Files,
+        #[not_covariant]
+        dependent: FileContext,
+    }
+);
+
+impl DebugInfo {
+    /// Nothing if the sections are too damaged to tell which functions there are.
+    pub(crate) fn of(image: &ElfImage, supplementary: Option<&ElfImage>) -> Option<Self> {
+        let files =
+            Files { sections: DebugSections::of(image)?, supplementary: supplementary.and_then(DebugSections::of) };
+        DebugInfo::try_new(files, context).ok()
+    }
+
+    /// Innermost first. What cannot be read is left out.
+    pub(crate) fn frames(&self, address: u64) -> Vec<DebugFrame> {
+        self.with_dependent(|_, context| {
+            let mut found = Vec::new();
+            // No code is there, and `addr2line` adds 1.
+            if address == u64::MAX {
+                return found;
+            }
+            let Ok(mut frames) = context.find_frames(address).skip_all_loads() else { return found };
+            while let Ok(Some(frame)) = frames.next() {
+                let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
+                let location = frame.location.as_ref();
+                found.push(DebugFrame {
+                    function: name.filter(|name| !name.is_empty()).map(|name| name.into_owned()),
+                    file: location.and_then(|location| location.file).map(str::to_owned),
+                    line: location.and_then(|location| location.line),
+                });
+            }
+            found
+        })
+    }
+}
+
+fn context(files: &Files) -> Result<FileContext<'_>, Error> {
+    let mut dwarf = dwarf(&files.sections)?;
+    if let Some(supplementary) = &files.supplementary {
+        dwarf.set_sup(self::dwarf(supplementary)?);
+    }
+    dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
+    Context::from_dwarf(dwarf)
+}
+
+fn dwarf(sections: &DebugSections) -> Result<Dwarf<EndianSlice<'_, LittleEndian>>, Error> {
+    Dwarf::load(|id| Ok(EndianSlice::new(sections.bytes(id), LittleEndian)))
+}

@@ -1,0 +1,85 @@
+//! The sections of DWARF that we read, inflated where they are compressed.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use addr2line::gimli::SectionId;
+use object::{CompressedData, CompressionFormat, ObjectSection};
+
+use crate::elf::{Elf, ElfImage, debug_section};
+use crate::mapping::Mapping;
+
+/// What names, lines and ranges need. The rest (places of variables, macros) can be large and is not inflated.
+const NEEDED: [SectionId; 10] = [
+    SectionId::DebugAbbrev,
+    SectionId::DebugAddr,
+    SectionId::DebugAranges,
+    SectionId::DebugInfo,
+    SectionId::DebugLine,
+    SectionId::DebugLineStr,
+    SectionId::DebugRanges,
+    SectionId::DebugRngLists,
+    SectionId::DebugStr,
+    SectionId::DebugStrOffsets,
+];
+
+/// Nothing real is compressed better; a section that claims more is damaged, and is not inflated.
+const BEST_COMPRESSION: u64 = 2000;
+
+/// The sections' bytes; they can be borrowed as long as this lives.
+pub(crate) struct DebugSections {
+    mapping: Arc<Mapping>,
+    sections: Vec<(SectionId, SectionBytes)>,
+}
+
+enum SectionBytes {
+    InFile { offset: usize, size: usize },
+    Inflated(Vec<u8>),
+}
+
+impl DebugSections {
+    pub(crate) fn of(image: &ElfImage) -> Option<Self> {
+        let elf = image.elf()?;
+        let sections = NEEDED.iter().filter_map(|&id| Some((id, section_bytes(&elf, id.name())?))).collect();
+        Some(DebugSections { mapping: image.mapping().clone(), sections })
+    }
+
+    /// Empty if the section is missing or damaged.
+    pub(crate) fn bytes(&self, wanted: SectionId) -> &[u8] {
+        match self.sections.iter().find(|(id, _)| *id == wanted) {
+            Some((_, SectionBytes::InFile { offset, size })) => {
+                self.mapping.get(*offset..).and_then(|tail| tail.get(..*size)).unwrap_or_default()
+            }
+            Some((_, SectionBytes::Inflated(bytes))) => bytes,
+            None => &[],
+        }
+    }
+}
+
+fn section_bytes(elf: &Elf<'_>, name: &str) -> Option<SectionBytes> {
+    let section = debug_section(elf, name)?;
+    let compressed = section.compressed_data().ok()?;
+    if compressed.format != CompressionFormat::None {
+        return inflated(compressed).map(SectionBytes::Inflated);
+    }
+    let (offset, size) = section.file_range()?;
+    Some(SectionBytes::InFile { offset: offset.try_into().ok()?, size: size.try_into().ok()? })
+}
+
+fn inflated(section: CompressedData<'_>) -> Option<Vec<u8>> {
+    if section.uncompressed_size > (section.data.len() as u64).saturating_mul(BEST_COMPRESSION) {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(section.uncompressed_size.try_into().ok()?).ok()?;
+    let read = match section.format {
+        CompressionFormat::Zlib => {
+            flate2::read::ZlibDecoder::new(section.data).take(section.uncompressed_size).read_to_end(&mut bytes)
+        }
+        CompressionFormat::Zstandard => {
+            zstd::Decoder::new(section.data).ok()?.take(section.uncompressed_size).read_to_end(&mut bytes)
+        }
+        _ => return None,
+    };
+    (read.ok()? as u64 == section.uncompressed_size).then_some(bytes)
+}

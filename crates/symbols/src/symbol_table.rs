@@ -1,0 +1,180 @@
+//! Names of functions from an ELF symbol table, for addresses that DWARF does not know.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use object::LittleEndian;
+use object::elf::{SHF_EXECINSTR, STB_LOCAL, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, SectionHeader64, Sym64};
+use object::read::elf::{SectionHeader, Sym, SymbolTable as ElfSymbolTable};
+
+use crate::demangle::{LONGEST_NAME, is_mangled};
+use crate::elf::{Elf, ElfImage};
+use crate::mapping::Mapping;
+
+/// Functions by address, sorted.
+#[derive(Default)]
+pub(crate) struct SymbolTable {
+    mapping: Option<Arc<Mapping>>,
+    symbols: Vec<Symbol>,
+}
+
+struct Symbol {
+    start: u64,
+    /// Exclusive.
+    end: u64,
+    /// Where in the file the name begins; it ends with a zero byte.
+    name_offset: u64,
+    is_function: bool,
+    /// The nearest symbol before this one that reaches beyond this one's start.
+    enclosing: Option<u32>,
+}
+
+/// Functions lie within each other only in hand-written assembly, and not deeply.
+const DEEPEST_NESTING: usize = 16;
+
+/// Which of an ELF file's tables: one has all names, the other those that the dynamic linker needs, which no `strip` removes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Table {
+    All,
+    Dynamic,
+}
+
+impl SymbolTable {
+    pub(crate) fn of(image: &ElfImage, table: Table) -> Self {
+        let candidates = image.elf().map(|elf| candidates(&elf, table)).unwrap_or_default();
+        let mapping = image.mapping().clone();
+        let symbols = without_labels_in_functions(with_ends(best_of_aliases(candidates, &mapping)));
+        SymbolTable { mapping: Some(mapping), symbols }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.symbols.is_empty()
+    }
+
+    /// The name of the function that contains the address.
+    pub(crate) fn name_at(&self, address: u64) -> Option<Cow<'_, str>> {
+        let after = self.symbols.partition_point(|symbol| symbol.start <= address);
+        let mut index = after.checked_sub(1)?;
+        for _ in 0..DEEPEST_NESTING {
+            let symbol = self.symbols.get(index)?;
+            if address < symbol.end {
+                return Some(String::from_utf8_lossy(name_bytes(self.mapping.as_ref()?, symbol.name_offset)));
+            }
+            index = symbol.enclosing? as usize;
+        }
+        None
+    }
+}
+
+struct Candidate {
+    start: u64,
+    /// 0 if the symbol does not say.
+    size: u64,
+    section_end: u64,
+    name_offset: u64,
+    is_function: bool,
+    is_local: bool,
+}
+
+fn candidates(elf: &Elf<'_>, table: Table) -> Vec<Candidate> {
+    let endian = elf.endian();
+    let symbols: &ElfSymbolTable<'_, _> = match table {
+        Table::All => elf.elf_symbol_table(),
+        Table::Dynamic => elf.elf_dynamic_symbol_table(),
+    };
+    let Ok(names) = elf.elf_section_table().section(symbols.string_section()) else { return Vec::new() };
+    let names_offset = names.sh_offset(endian);
+    let placed = symbols.enumerate().filter_map(|(index, symbol)| {
+        let section = symbols.symbol_section(endian, symbol, index).ok()??;
+        candidate(endian, symbol, elf.elf_section_table().section(section).ok()?, names_offset)
+    });
+    placed.collect()
+}
+
+fn candidate(
+    endian: LittleEndian,
+    symbol: &Sym64<LittleEndian>,
+    section: &SectionHeader64<LittleEndian>,
+    names_offset: u64,
+) -> Option<Candidate> {
+    let is_function = matches!(symbol.st_type(), STT_FUNC | STT_GNU_IFUNC);
+    let is_label = symbol.st_type() == STT_NOTYPE && section.sh_flags(endian).contains(SHF_EXECINSTR);
+    if !(is_function || is_label) || symbol.st_name(endian) == 0 {
+        return None;
+    }
+    Some(Candidate {
+        start: symbol.st_value(endian),
+        size: symbol.st_size(endian),
+        section_end: section.sh_addr(endian).saturating_add(section.sh_size(endian)),
+        name_offset: names_offset.checked_add(symbol.st_name(endian).into())?,
+        is_function,
+        is_local: symbol.st_bind() == STB_LOCAL,
+    })
+}
+
+/// Of several names for one address, the one that a programmer would call: `malloc` rather than `__libc_malloc`.
+fn best_of_aliases(mut candidates: Vec<Candidate>, mapping: &Mapping) -> Vec<Candidate> {
+    candidates.sort_by_key(|candidate| candidate.start);
+    let mut best: Vec<Candidate> = Vec::with_capacity(candidates.len());
+    for candidate in candidates {
+        match best.last_mut() {
+            Some(rival) if rival.start == candidate.start => {
+                if preference(&candidate, mapping) > preference(rival, mapping) {
+                    *rival = candidate;
+                }
+            }
+            _ => best.push(candidate),
+        }
+    }
+    best
+}
+
+fn preference<'a>(candidate: &Candidate, mapping: &'a Mapping) -> impl Ord + use<'a> {
+    let name = name_bytes(mapping, candidate.name_offset);
+    let is_mangled = std::str::from_utf8(name).is_ok_and(is_mangled);
+    let underscores = if is_mangled { 0 } else { name.iter().take_while(|&&byte| byte == b'_').count() };
+    (candidate.is_function, candidate.size > 0, !candidate.is_local, Reverse(underscores), Reverse(name))
+}
+
+/// A symbol without a size reaches to the next one, or to the end of its section.
+fn with_ends(candidates: Vec<Candidate>) -> Vec<Symbol> {
+    let next_starts: Vec<u64> = candidates.iter().skip(1).map(|next| next.start).chain([u64::MAX]).collect();
+    let symbols = candidates.into_iter().zip(next_starts).map(|(candidate, next_start)| Symbol {
+        start: candidate.start,
+        end: match candidate.size {
+            0 => next_start.min(candidate.section_end),
+            size => candidate.start.saturating_add(size),
+        },
+        name_offset: candidate.name_offset,
+        is_function: candidate.is_function,
+        enclosing: None,
+    });
+    symbols.collect()
+}
+
+/// Drops the labels inside functions, and notes which functions lie within others.
+fn without_labels_in_functions(symbols: Vec<Symbol>) -> Vec<Symbol> {
+    let mut kept: Vec<Symbol> = Vec::with_capacity(symbols.len());
+    let mut open: Vec<u32> = Vec::new();
+    for mut symbol in symbols {
+        while open.last().is_some_and(|&last| kept[last as usize].end <= symbol.start) {
+            open.pop();
+        }
+        symbol.enclosing = open.last().copied();
+        let in_function = symbol.enclosing.is_some_and(|index| kept[index as usize].is_function);
+        let Ok(index) = u32::try_from(kept.len()) else { break };
+        if symbol.is_function || !in_function {
+            open.push(index);
+            kept.push(symbol);
+        }
+    }
+    kept
+}
+
+fn name_bytes(mapping: &Mapping, offset: u64) -> &[u8] {
+    let tail = usize::try_from(offset).ok().and_then(|offset| mapping.get(offset..)).unwrap_or_default();
+    let tail = &tail[..tail.len().min(LONGEST_NAME)];
+    // `name@@VERSION` is how linkers write the version of a public symbol.
+    tail.split(|&byte| byte == 0 || byte == b'@').next().unwrap_or_default()
+}
