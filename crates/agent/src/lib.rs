@@ -15,6 +15,7 @@
 
 mod clock;
 pub mod config;
+pub mod here;
 mod lock;
 pub mod modules;
 mod ring;
@@ -26,7 +27,6 @@ mod tls;
 pub mod trie;
 pub mod unwind;
 
-use core::sync::atomic::Ordering;
 use highwater_shm::ring_v1::kind;
 pub use session::{Mode, begin_for_ourselves, begin_or_not, mode};
 pub use thread::leave_out as leave_this_thread_out;
@@ -35,7 +35,7 @@ pub use unwind::walk::State as Caller;
 
 /// Bytes that a block of this size can be expected to hold: what the common C library gives.
 #[inline(always)]
-fn expected_usable(size: usize) -> usize {
+pub fn expected_usable(size: usize) -> usize {
     (size.wrapping_add(8 + 15) & !15).max(32).wrapping_sub(8)
 }
 
@@ -85,7 +85,7 @@ pub fn freeing(address: *mut u8) {
 #[inline]
 pub fn reallocating(address: *mut u8) -> bool {
     let session = session::session();
-    if session.header().rings.load(Ordering::Relaxed) < 2 {
+    if !session.has_several_threads() {
         return false;
     }
     let Some(thread) = Thread::current() else { return false };
@@ -122,13 +122,49 @@ pub fn reallocated(old: *mut u8, new: *mut u8, size: usize, usable: usize, begun
     thread.ring.set_busy(false);
 }
 
-/// Whether the allocation that is about to be made is to be recorded, in [`Mode::Sampled`].
-#[inline(always)]
+/// What the countdown is set to where nothing is recorded: it will not end soon.
+const NEVER_SOON: i64 = 1 << 61;
+
+/// Whether the allocation that is about to be made is to be recorded, in [`Mode::Sampled`]. The thread's countdown must have been brought
+/// to its end by it, or not be set yet.
+#[cold]
 pub fn is_sample(size: usize) -> bool {
-    match Thread::current() {
-        Some(thread) => thread.countdown.pass(size),
-        None => false,
+    let Some(thread) = Thread::current() else { return false };
+    if !thread.has_drawn {
+        thread.has_drawn = true;
+        let left = thread.distances.draw().saturating_sub(size.min(1 << 60) as i64);
+        tls::set_countdown(left);
+        if left > 0 {
+            return false;
+        }
     }
+    tls::set_countdown(thread.distances.draw());
+    true
+}
+
+/// Counts an allocation down; true if it brought the countdown to its end.
+#[inline(always)]
+pub fn count_down(size: usize) -> bool {
+    let left = tls::countdown().wrapping_sub(size.min(1 << 60) as i64);
+    tls::set_countdown(left);
+    left <= 0
+}
+
+/// Whether it is settled what this process does: nobody is just finding out.
+pub fn is_settled() -> bool {
+    mode() != Mode::New
+}
+
+/// Brings the countdown to its end, from where it cannot wrap.
+#[cold]
+pub fn count_anew() {
+    tls::set_countdown(0);
+}
+
+/// This thread need not ask again soon: nothing is recorded.
+#[cold]
+pub fn rest() {
+    tls::set_countdown(NEVER_SOON);
 }
 
 /// A mapping was made.
@@ -202,6 +238,11 @@ pub fn unloaded(before: u64) {
 /// Whether mappings are to be recorded now.
 pub fn records_mappings() -> bool {
     matches!(mode(), Mode::Exact | Mode::Sampled) && session::session().records_mappings()
+}
+
+/// How many threads have recorded anything.
+pub fn threads() -> u32 {
+    session::session().threads()
 }
 
 /// Ends recording for good.

@@ -3,56 +3,44 @@
 //! with the inverse of that as its weight: unbiased for blocks and bytes of any size.
 //!
 //! What a free needs to know is whether its block was recorded. Recorded blocks are therefore placed at the start of a
-//! page, where hardly any other block lies: a free looks at twelve bits of its address, and only then into a table.
+//! page, where hardly any other block lies: a free looks at twelve bits of its address, and only then into a table. (The places are used again
+//! by ordinary blocks, of the same size and soon; hence the filter in front of the table.)
 
 use crate::lock::Lock;
 use crate::sys;
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// Sampled blocks begin at multiples of this.
 pub const ALIGNMENT: usize = 4096;
 
 static MEAN: AtomicU64 = AtomicU64::new(0);
 
-/// A thread's distance to the next sample.
-pub struct Countdown {
-    bytes: i64,
+/// A thread's source of distances between samples. The distance that is left lies in the thread's
+/// [countdown](crate::tls::countdown), where each allocation is subtracted from it.
+pub struct Distances {
     random: u64,
 }
 
-impl Countdown {
+impl Distances {
     /// A new one, at random.
     pub fn new(seed: u64) -> Self {
-        let mut countdown = Self { bytes: 0, random: seed | 1 };
+        let mut distances = Self { random: seed | 1 };
         for _ in 0..4 {
-            countdown.draw();
+            distances.draw();
         }
-        countdown
+        distances
     }
 
-    /// Passes over an allocation; true if a sample fell into it.
-    #[inline(always)]
-    pub fn pass(&mut self, size: usize) -> bool {
-        // More than this is a sample whatever the mean.
-        self.bytes -= size.min(1 << 62) as i64;
-        if self.bytes > 0 {
-            return false;
-        }
-        self.draw();
-        true
-    }
-
-    #[cold]
-    fn draw(&mut self) {
+    /// The distance to the next sample: at least one byte, so that an allocation of none is no sample.
+    pub fn draw(&mut self) -> i64 {
         // xorshift64*
         self.random ^= self.random >> 12;
         self.random ^= self.random << 25;
         self.random ^= self.random >> 27;
         let uniform = ((self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) + 1) as f64 / (1u64 << 53) as f64;
         let mean = MEAN.load(Ordering::Relaxed) as f64;
-        // At least one, so that a size of 0 is no sample.
-        self.bytes = (-ln(uniform) * mean) as i64 + 1;
+        (-ln(uniform) * mean) as i64 + 1
     }
 }
 
@@ -78,6 +66,7 @@ fn ln(x: f64) -> f64 {
 pub fn prepare(mean: u64) -> bool {
     MEAN.store(mean, Ordering::Relaxed);
     LOCK.reset();
+    FILTER.iter().for_each(|count| count.store(0, Ordering::Relaxed));
     // SAFETY: nobody samples yet.
     let set = unsafe { &mut *SAMPLED.0.get() };
     mean == 0 || set.begin()
@@ -103,14 +92,44 @@ fn with_set<T>(work: impl FnOnce(&mut Set) -> T) -> T {
     LOCK.with(|| work(unsafe { &mut *SAMPLED.0.get() }))
 }
 
+/// How many live sampled blocks there are, by a hash of their address: a free whose count is zero need not look further. A
+/// count that is full stays so.
+pub static FILTER: [AtomicU8; 1 << FILTER_BITS] = [const { AtomicU8::new(0) }; 1 << FILTER_BITS];
+/// Bits of an index of the filter.
+pub const FILTER_BITS: u32 = 14;
+/// The hash is the upper bits of the address times this.
+pub const FILTER_FACTOR: u32 = 0x9e37_79b1;
+
+/// The filter's count for an address. The entries in the preload library compute the same.
+#[inline(always)]
+fn count_of(address: u64) -> &'static AtomicU8 {
+    let hash = ((address >> 4) as u32).wrapping_mul(FILTER_FACTOR);
+    &FILTER[(hash >> (32 - FILTER_BITS)) as usize]
+}
+
 /// Notes that the block at `address` is sampled.
 pub fn insert(address: u64) {
-    with_set(|set| set.insert(address));
+    with_set(|set| {
+        let count = count_of(address);
+        count.store(count.load(Ordering::Relaxed).saturating_add(1), Ordering::Relaxed);
+        set.insert(address);
+    });
 }
 
 /// Forgets a block; whether it was sampled.
 pub fn remove(address: u64) -> bool {
-    with_set(|set| set.remove(address))
+    let count = count_of(address);
+    if count.load(Ordering::Relaxed) == 0 {
+        return false;
+    }
+    with_set(|set| {
+        let removed = set.remove(address);
+        let number = count.load(Ordering::Relaxed);
+        if removed && number < u8::MAX {
+            count.store(number.saturating_sub(1), Ordering::Relaxed);
+        }
+        removed
+    })
 }
 
 impl Set {

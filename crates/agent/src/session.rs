@@ -169,6 +169,17 @@ impl Session {
         self.counts_ticks.load(Ordering::Relaxed)
     }
 
+    /// How many threads have recorded anything, at most as many as have rings.
+    pub fn threads(&self) -> u32 {
+        if self.base.load(Ordering::Relaxed).is_null() { 0 } else { self.header().rings.load(Ordering::Relaxed) }
+    }
+
+    /// Whether more than one thread has ever recorded.
+    #[inline(always)]
+    pub fn has_several_threads(&self) -> bool {
+        self.header().rings.load(Ordering::Relaxed) > 1
+    }
+
     /// The process.
     pub fn process(&self) -> u32 {
         self.process.load(Ordering::Relaxed)
@@ -270,7 +281,9 @@ pub fn begin_for_ourselves(config: &Config) -> Option<(*mut u8, u64)> {
         return None;
     }
     SESSION.config.copy_from(config);
-    let begun = mode() != Mode::Exact && mode() != Mode::Sampled && begin(config, Reader::Ourselves, 0);
+    // What threads remember of one session would lead them astray in another.
+    let never = SESSION.process() == 0;
+    let begun = never && begin(config, Reader::Ourselves, 0);
     BEGINNING.store(false, Ordering::Release);
     begun.then(|| (SESSION.base.load(Ordering::Relaxed), SESSION.bytes.load(Ordering::Relaxed)))
 }

@@ -1,9 +1,9 @@
-//! What each thread has of its own: a ring, a remembered stack, a countdown to the next sample.
+//! What each thread has of its own: a ring, a remembered stack, a source of distances between samples.
 //!
 //! A thread takes a ring with its first event. Nobody tells us when a thread ends (and what runs at its end may still
 //! free memory), so a ring belongs to its thread until the kernel does not know that thread any more; a new thread then takes it over.
 
-use crate::sampling::Countdown;
+use crate::sampling::Distances;
 use crate::session::{self, Session};
 use crate::unwind::memory::Window;
 use crate::unwind::walk::{Remembered, State};
@@ -29,8 +29,10 @@ pub struct Thread {
     remembered: Remembered,
     window: Window,
     generation: u32,
-    /// Its next sample.
-    pub countdown: Countdown,
+    /// How far samples are apart.
+    pub distances: Distances,
+    /// Whether the thread's countdown was set.
+    pub has_drawn: bool,
 }
 
 /// Begins a session with no thread known. Their memory is taken over by the threads to come.
@@ -88,20 +90,21 @@ impl Thread {
         let place = THREADS.get(ring as usize)?;
         let mut thread = place.load(Ordering::Relaxed);
         let generation = modules::generation();
-        let countdown = Countdown::new(clock::now(session) ^ u64::from(id) << 32);
+        let distances = Distances::new(clock::now(session) ^ u64::from(id) << 32);
         // SAFETY: the ring is ours, and with it the memory that its last owner left.
         unsafe {
             if thread.is_null() {
                 let remembered = Remembered::new()?;
                 thread = sys::map_private(size_of::<Self>())?.cast();
-                thread.write(Self { ring: writer, remembered, window, generation, countdown });
+                thread.write(Self { ring: writer, remembered, window, generation, distances, has_drawn: false });
                 place.store(thread, Ordering::Relaxed);
             } else {
                 (*thread).remembered.forget();
                 (*thread).ring = writer;
                 (*thread).window = window;
                 (*thread).generation = generation;
-                (*thread).countdown = countdown;
+                (*thread).distances = distances;
+                (*thread).has_drawn = false;
             }
             let thread = &mut *thread;
             thread.record(2, session, clock::now, |words, stamp| {

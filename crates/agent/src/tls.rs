@@ -1,7 +1,7 @@
-//! One word per thread.
+//! Two words per thread.
 //!
 //! Rust's own thread locals would do in a program, but in a library that is loaded first of all they go through the
-//! loader, which may allocate. This word is reached relative to the thread register ("initial exec"): two loads, no call.
+//! loader, which may allocate. These words are reached relative to the thread register ("initial exec"): two loads, no call.
 
 use core::arch::{asm, global_asm};
 
@@ -13,6 +13,12 @@ global_asm!(
     ".size highwater_thread,8",
     ".balign 8",
     "highwater_thread:",
+    ".zero 8",
+    ".hidden highwater_countdown",
+    ".globl highwater_countdown",
+    ".type highwater_countdown,@object",
+    ".size highwater_countdown,8",
+    "highwater_countdown:",
     ".zero 8",
     ".popsection",
 );
@@ -40,6 +46,37 @@ pub fn set(word: u64) {
     unsafe {
         asm!(
             "mov {place}, qword ptr [rip + highwater_thread@GOTTPOFF]",
+            "mov qword ptr fs:[{place}], {word}",
+            place = out(reg) _,
+            word = in(reg) word,
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
+/// The calling thread's countdown; 0 until it is set. The preload library's entries count it down themselves.
+#[inline(always)]
+pub fn countdown() -> i64 {
+    let word: i64;
+    // SAFETY: reads the thread's own eight bytes.
+    unsafe {
+        asm!(
+            "mov {word}, qword ptr [rip + highwater_countdown@GOTTPOFF]",
+            "mov {word}, qword ptr fs:[{word}]",
+            word = out(reg) word,
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    word
+}
+
+/// Sets the calling thread's countdown.
+#[inline]
+pub fn set_countdown(word: i64) {
+    // SAFETY: writes the thread's own eight bytes.
+    unsafe {
+        asm!(
+            "mov {place}, qword ptr [rip + highwater_countdown@GOTTPOFF]",
             "mov qword ptr fs:[{place}], {word}",
             place = out(reg) _,
             word = in(reg) word,

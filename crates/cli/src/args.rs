@@ -4,10 +4,12 @@ use crate::commands;
 use crate::open::OnDamage;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use highwater_model::When;
+use highwater_model::{Heap, When};
 use highwater_model::groups::{GroupBy, Metric};
 use regex::Regex;
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Yellow.on_default().bold())
@@ -107,9 +109,60 @@ pub struct Selection {
     /// How many rows; 0 for all [default: 10, with --json all]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
-    /// Only what this regular expression finds: call sites by any function, file or module of theirs
-    #[arg(long, value_name = "REGEX", value_parser = parse_regex)]
-    pub filter: Option<Regex>,
+    /// Only what this regular expression finds: call sites by any function, file or module of theirs. Or heap:NAME,
+    /// only what lies in that heap: heap:malloc, heap:mmap
+    #[arg(long, value_name = "REGEX|heap:NAME")]
+    pub filter: Option<Filter>,
+}
+
+/// What is wanted of a recording.
+#[derive(Clone, Debug)]
+pub enum Filter {
+    /// What lies in a heap.
+    Heap(Heap),
+    /// What has a text that the pattern finds.
+    Text(Regex),
+}
+
+impl FromStr for Filter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("heap:") {
+            Some(name) => Heap::from_name(name).map(Self::Heap).ok_or_else(|| {
+                let known = Heap::ALL.map(Heap::name).join(", ");
+                format!("no heap is called '{name}'; there are: {known}")
+            }),
+            None => parse_regex(text).map(Self::Text),
+        }
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Heap(heap) => write!(f, "heap:{}", heap.name()),
+            Self::Text(pattern) => pattern.fmt(f),
+        }
+    }
+}
+
+impl Filter {
+    /// The heap that is wanted alone.
+    pub fn heap(filter: Option<&Self>) -> Option<Heap> {
+        match filter {
+            Some(Self::Heap(heap)) => Some(*heap),
+            _ => None,
+        }
+    }
+
+    /// Whether a text is wanted, for [`Keep`](highwater_model::groups::Keep).
+    pub fn keep(filter: Option<&Self>) -> Option<impl Fn(&str) -> bool + '_> {
+        match filter {
+            Some(Self::Text(pattern)) => Some(|text: &str| pattern.is_match(text)),
+            _ => None,
+        }
+    }
 }
 
 /// The pattern, or what is wrong with it in a line: the regex crate draws a picture, of which the last line says it.
@@ -141,7 +194,12 @@ impl Selection {
 
     /// Whether a text is wanted, for [`Keep`](highwater_model::groups::Keep).
     pub fn keep(&self) -> Option<impl Fn(&str) -> bool + '_> {
-        self.filter.as_ref().map(|filter| |text: &str| filter.is_match(text))
+        Filter::keep(self.filter.as_ref())
+    }
+
+    /// The heap that is wanted alone.
+    pub fn heap(&self) -> Option<Heap> {
+        Filter::heap(self.filter.as_ref())
     }
 }
 

@@ -5,7 +5,7 @@ use crate::failure::{Failure, reason};
 use crate::output::warn;
 use crate::print::bytes::counted;
 use highwater_formats::events::looks_like_events;
-use highwater_model::{Snapshot, Timeline, Totals, When};
+use highwater_model::{Heap, Snapshot, Timeline, Totals, When};
 use highwater_store::{Damage, FileStats, OpenError, Recording, RecordingError, is_recording};
 use std::cell::RefCell;
 use std::fs::{File, Metadata};
@@ -149,6 +149,14 @@ impl Opened {
     /// The state at an instant.
     pub fn snapshot(&self, when: &When) -> Result<Snapshot, Failure> {
         self.ask(|recording| recording.snapshot(when))
+    }
+
+    /// The state at an instant, of one heap alone if one is given.
+    pub fn snapshot_of(&self, when: &When, heap: Option<Heap>) -> Result<Snapshot, Failure> {
+        match heap {
+            Some(heap) => self.ask(|recording| recording.snapshot_of_heap(when, heap)),
+            None => self.snapshot(when),
+        }
     }
 
     /// The course of live memory.

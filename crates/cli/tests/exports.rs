@@ -49,6 +49,17 @@ fn json_holds_the_report_and_every_live_block() {
 }
 
 #[test]
+fn json_of_what_a_filter_finds_has_the_sites_and_blocks_of_it() {
+    let place = in_the_kitchen();
+    let document: Value = serde_json::from_slice(&exported(&place, "--to json --at peak --filter bake")).unwrap();
+    assert_eq!(document["sites"], place.json("report kitchen.hw --at peak --filter bake")["sites"]);
+    let blocks = document["blocks"].as_array().unwrap();
+    let sizes: Vec<u64> = blocks.iter().map(|block| block["size"].as_u64().unwrap()).collect();
+    assert_eq!(sizes, [1000, 4000]);
+    assert!(blocks.iter().all(|block| block["site"] == 0));
+}
+
+#[test]
 fn an_export_replaces_what_was_there_and_follows_links() {
     let place = in_the_kitchen();
     place.write("old", "old");

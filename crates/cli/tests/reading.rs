@@ -165,6 +165,7 @@ fn figures_of_a_sampled_source_are_marked_as_estimates() {
     place.import("sampled.hw", &story);
     let run = place.highwater("report sampled.hw");
     run.stdout_has(&["~800 B in ~1 block", "figures are estimates: one sample for each 512.0 KiB", "4 samples"]);
+    run.stdout_has(&["estimates  from 4 samples, one per 512.0 KiB allocated"]);
     assert_eq!(place.json("report sampled.hw")["source"]["sample_rate"], 512 * 1024);
 }
 
@@ -293,4 +294,97 @@ fn event_lines_are_read_like_a_recording_from_a_file_and_from_a_pipe() {
 
     let info = place.json("info named_like_nothing");
     assert_eq!((&info["file"]["kind"], &info["file"]["bytes"]), (&json!("event_lines"), &json!(lines.len())));
+}
+
+/// A native program's memory: a block and a mapping at one address, a block that was sampled, plumbing in the stacks.
+fn native() -> Vec<Value> {
+    let stack = json!(["malloc", "operator new(unsigned long)", "load", "main"]);
+    vec![
+        json!({"event": "source", "program": "native", "usable_sizes": true, "parent_pid": 7}),
+        json!({"event": "allocate", "address": "0x10000", "size": 100, "usable": 112, "stack": stack, "time_ns": 1}),
+        json!({"event": "allocate", "address": "0x10000", "size": 8192, "heap": "mmap", "stack": ["mmap", "reserve", "main"],
+               "time_ns": 2}),
+        json!({"event": "allocate", "address": "0x20000", "size": 4096, "heap": "mmap", "stack": stack, "time_ns": 3}),
+        json!({"event": "deallocate", "address": "0x20000", "size": 4096, "heap": "mmap", "time_ns": 4}),
+    ]
+}
+
+#[test]
+fn heaps_are_told_apart() {
+    let place = Place::new();
+    place.import("native.hw", &native());
+    place.highwater("report native.hw --by heap").stdout_has(&["98.8%  8.0 KiB       1  mmap", "1.2%    100 B       1  malloc"]);
+    let heaps = place.json("report native.hw --by heap");
+    assert_eq!((&heaps["heaps"][0]["name"], &heaps["heaps"][0]["frees"]), (&json!("mmap"), &json!(1)));
+    assert_eq!(heaps["anomalies"]["duplicate_allocations"], 0);
+    let live = |options: &str| live_bytes(&place.json(&format!("{options}")));
+    assert_eq!((live("report native.hw"), live("report native.hw --filter heap:malloc")), (8292, 100));
+    assert_eq!(live("leaks native.hw --filter heap:mmap"), 8192);
+    // Exact for what is no longer live, too, though both heaps have blocks of one stack.
+    let mapped = place.json("report native.hw --filter heap:mmap --metric allocated");
+    let allocated = |site: &Value| (site["stack"][2]["function"].clone(), site["allocated_bytes"].clone());
+    let sites: Vec<_> = mapped["sites"].as_array().unwrap().iter().map(allocated).collect();
+    assert_eq!(sites, [(json!("main"), json!(8192)), (json!("load"), json!(4096))]);
+    assert_eq!(mapped["recording"]["peak_bytes"], 12_288);
+    place.highwater("report native.hw --filter heap:mmap").stdout_has(&["heap       mmap alone", "8.0 KiB in 1 block"]);
+    let changed = place.highwater("diff native.hw@start native.hw --filter heap:malloc");
+    changed.stdout_has(&["+100 B, +1 blocks"]);
+    let exported = place.highwater("export native.hw --to json -o - --filter heap:mmap");
+    let document: Value = serde_json::from_str(&exported.stdout).unwrap();
+    assert_eq!((&document["blocks"][0]["address"], &document["blocks"][0]["heap"]), (&json!("0x10000"), &json!("mmap")));
+}
+
+#[test]
+fn what_the_allocator_gave_beyond_what_was_asked_for_is_told() {
+    let place = Place::new();
+    place.import("native.hw", &native());
+    place.highwater("report native.hw").stdout_has(&["usable     112 B in 100 B of blocks (slack 12 B)"]);
+    assert_eq!(place.json("report native.hw")["totals"]["usable_bytes"], 112);
+    assert_eq!(place.json("report native.hw")["source"]["parent_pid"], 7);
+    let unknown = in_the_kitchen();
+    assert_eq!(unknown.json("report kitchen.hw")["totals"]["usable_bytes"], Value::Null);
+    assert!(!unknown.highwater("report kitchen.hw").stdout.contains("usable"));
+}
+
+#[test]
+fn sites_and_functions_are_named_after_the_first_that_is_no_plumbing() {
+    let place = Place::new();
+    place.import("native.hw", &native());
+    place.highwater("report native.hw").stdout_has(&["reserve\n", "load\n"]);
+    place.highwater("leaks native.hw --stacks full").stdout_has(&["load\n", "→ operator new(unsigned long)", "← main"]);
+    let functions = place.json("report native.hw --by function");
+    let own = |name: &str| {
+        let rows = functions["functions"].as_array().unwrap();
+        rows.iter().find(|row| row["name"] == name).unwrap()["live_bytes"].clone()
+    };
+    assert_eq!((own("load"), own("reserve"), own("malloc"), own("mmap")), (json!(100), json!(8192), json!(0), json!(0)));
+    let report = place.json("report native.hw");
+    assert_eq!(report["sites"][1]["stack"][0]["function"], "malloc", "JSON keeps whole stacks");
+}
+
+#[test]
+fn samples_count_as_what_they_stand_for() {
+    let place = Place::new();
+    let story = [
+        json!({"event": "source", "program": "sampled", "sample_rate": 65536}),
+        json!({"event": "allocate", "address": 16, "size": 1024, "weight": 64, "stack": ["load"], "time_ns": 1}),
+        json!({"event": "allocate", "address": 32, "size": 1024, "weight": 64, "stack": ["load"], "time_ns": 2}),
+        json!({"event": "deallocate", "address": 32, "time_ns": 3}),
+    ];
+    place.import("sampled.hw", &story);
+    place.highwater("report sampled.hw").stdout_has(&[
+        "estimates  from 2 samples, one per 64.0 KiB allocated",
+        "live       ~64.0 KiB in ~64 blocks",
+        "100.0%  ~64.0 KiB     ~64  load",
+    ]);
+    place.highwater("leaks sampled.hw").stdout_has(&["~64.0 KiB", "from 2 samples"]);
+    place.highwater("timeline sampled.hw").stdout_has(&["~128.0 KiB ┤", "peak ~128.0 KiB"]);
+    place.highwater("diff sampled.hw@start sampled.hw").stdout_has(&["~+64.0 KiB"]);
+    place.highwater("export sampled.hw --to folded -o -").stdout_has(&["load 65536\n"]);
+    let report = place.json("report sampled.hw");
+    for figures in [&report["totals"], &report["sites"][0], &report["threads"][0]] {
+        assert_eq!((&figures["live_bytes"], &figures["live_blocks"]), (&json!(65536), &json!(64)));
+        assert_eq!((&figures["samples"], &figures["live_samples"]), (&json!(2), &json!(1)));
+    }
+    place.highwater("check sampled.hw").stdout_has(&["sound"]);
 }

@@ -21,7 +21,8 @@ fn traces(ended: &Ended) -> Vec<Trace> {
         let frames = value["frames"].as_array().unwrap();
         Trace {
             size: value["size"].as_u64().unwrap(),
-            addresses: frames.iter().map(|frame| frame[0].as_u64().unwrap()).collect(),
+            // Where a signal came, the next byte is recorded: as with return addresses, the byte before is in the instruction.
+            addresses: frames.iter().map(|frame| frame[0].as_u64().unwrap() + frame[1].as_u64().unwrap()).collect(),
             names: frames.iter().map(|frame| frame[2].as_str().map(str::to_owned)).collect(),
         }
     };

@@ -62,7 +62,8 @@ fn options(snapshot: &Snapshot, metric: Metric) -> Options<'static> {
     };
     let mut options = Options::default();
     options.title = printable(program);
-    options.subtitle = Some(printable(&format!("{} at {}", describe(metric), snapshot.at)));
+    let estimated = if snapshot.is_estimate() { ", estimated from samples" } else { "" };
+    options.subtitle = Some(printable(&format!("{} at {}{estimated}", describe(metric), snapshot.at)));
     options.count_name = if metric.is_bytes() { "bytes" } else { "blocks" }.to_owned();
     // Random colours would make every run differ.
     options.deterministic = true;

@@ -4,18 +4,19 @@
 //!
 //! | name | holds |
 //! |---|---|
-//! | `source` | `kind, program, pid, host, start, start_unix_ns, duration_ns, sample_rate` (`null` = exact) |
-//! | `totals` | figures, `peak_blocks, peak_at_ns, peak_bytes_inside_reallocation`; `estimate: true` when sampled |
+//! | `source` | `kind, program, pid, parent_pid, command, host, start, start_unix_ns, duration_ns, sample_rate` (`null` = exact) |
+//! | `totals` | figures, `peak_blocks, peak_at_ns, peak_bytes_inside_reallocation, usable_bytes`; `estimate: true` when sampled |
 //! | `anomalies` | one counter for each [`Anomaly`](highwater_model::Anomaly), zeros included |
 //! | `threads[]` | `id, name` and figures |
 //! | `sites[]` | `stack[]` and figures |
 //! | `stack[]` | innermost first, `{function, file, line, module, inlined}`, and `address` where it is known |
 //! | `functions[]`, `files[]`, `modules[]` | `name`, figures where it is innermost, `inclusive` figures |
 //! | `types[]` | `type, allocations, allocated_bytes, drops, dropped_bytes, live_objects, live_bytes` |
+//! | `heaps[]` | `name` and figures |
 //!
 //! *Figures* are `allocations, frees, reallocations, reallocated_away, allocated_bytes, freed_bytes, live_blocks,
 //! live_bytes, peak_bytes, cross_thread_frees, temporary_allocations` (`totals` has no `reallocated_away`). What is not
-//! known is `null`. Addresses are texts in hex, since many languages cannot hold 64 bits in a number.
+//! known is `null`. Where figures are estimates, `samples` and `live_samples` beside them tell how many records they come from. Addresses are texts in hex, since many languages cannot hold 64 bits in a number.
 
 mod comparison;
 mod course;

@@ -3,7 +3,8 @@
 //! Every sample has four values, named as in Go's heap profiles: `alloc_objects`, `alloc_space`, `inuse_objects` and
 //! `inuse_space`. Summed over all samples they are the snapshot's totals, to the byte; a reallocation counts as an
 //! allocated object, since it hands out bytes anew. Samples of live blocks carry the labels `thread`, `thread_id` and
-//! `bytes` (the size of each block); what a site allocated and no longer holds is one sample without labels.
+//! `bytes` (the size of each block); what a site allocated and no longer holds is one sample without labels. Of a sampled
+//! recording the values are estimates of the whole, not to be scaled again, and the period is the sample rate.
 //!
 //! Format: <https://github.com/google/pprof/blob/main/proto/profile.proto>. Field numbers are named after it.
 

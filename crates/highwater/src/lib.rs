@@ -51,11 +51,39 @@
 //! * Times are nanoseconds since the store was made (see `allocated_at`, `timestamp`), by a clock that is measured against
 //!   the system's when it is first read.
 //! * An event recorded from inside the allocator while the same thread is recording another is dropped, and counted.
-#![forbid(unsafe_code)]
+//!
+//! # Recording every allocation
+//!
+//! With [`Alloc`] as the global allocator a program can record itself: set `HIGHWATER_RECORD=file.hw` when it starts, or call
+//! [`record_to`]. Until then it costs less than a nanosecond a call.
+//!
+//! ```no_run
+//! use std::alloc::System;
+//!
+//! #[global_allocator]
+//! static ALLOCATOR: highwater::Alloc<System> = highwater::Alloc::new(System);
+//!
+//! fn main() -> std::io::Result<()> {
+//!     highwater::record_to("app.hw")?;
+//!     // … warm up …
+//!     highwater::mark("after warm-up");
+//!     Ok(())
+//! }
+//! ```
+#![deny(unsafe_code)]
 
+#[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
+mod alloc;
 pub mod event_store;
 mod name;
+#[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
+mod recording;
 pub mod snapshot;
+
+#[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
+pub use alloc::Alloc;
+#[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
+pub use recording::{mark, record_to, stop_recording};
 
 pub use highwater_model::{FrameText, StackId};
 pub use name::Name;

@@ -4,6 +4,7 @@ use crate::catalog::{Catalog, FrameText};
 use crate::figures::Figures;
 use crate::heap::Heap;
 use crate::ids::{StackId, ThreadId};
+use crate::plumbing::leading_plumbing;
 use crate::snapshot::Snapshot;
 use std::collections::BTreeMap;
 
@@ -77,7 +78,8 @@ pub enum GroupKey {
 pub struct Row {
     /// What it stands for.
     pub key: GroupKey,
-    /// Its own figures: for functions, files and modules, those of the stacks whose innermost frame it is.
+    /// Its own figures: for functions, files and modules, those of the stacks whose innermost frame it is,
+    /// [plumbing](crate::is_plumbing) apart.
     pub figures: Figures,
     /// For functions, files and modules: the figures of all stacks it occurs in, each counted once. Otherwise the
     /// same as `figures`.
@@ -134,11 +136,13 @@ fn stack_is_wanted(catalog: &Catalog, stack: StackId, keep: &dyn Fn(&str) -> boo
 fn by_frame(snapshot: &Snapshot, keep: Keep<'_>, name: impl for<'a> Fn(&FrameText<'a>) -> &'a str) -> Vec<Row> {
     let mut groups: BTreeMap<&str, (Figures, Figures)> = BTreeMap::new();
     for (stack, figures) in sites(snapshot, keep) {
-        let mut names: Vec<&str> = snapshot.catalog.frame_texts(stack).map(|frame| name(&frame)).collect();
+        let frames: Vec<FrameText<'_>> = snapshot.catalog.frame_texts(stack).collect();
+        let own = frames.get(leading_plumbing(&frames)).map_or("", &name);
+        groups.entry(own).or_default().0.add(figures);
+        let mut names: Vec<&str> = frames.iter().map(&name).collect();
         if names.is_empty() {
             names.push("");
         }
-        groups.entry(names[0]).or_default().0.add(figures);
         names.sort_unstable();
         names.dedup();
         for name in names {

@@ -3,7 +3,7 @@
 use crate::accounts::Accounts;
 use crate::blocks::Block;
 use crate::catalog::Catalog;
-use crate::heap::{Heap, usable_of_size};
+use crate::heap::Heap;
 use crate::ids::Nanos;
 use std::sync::Arc;
 
@@ -97,10 +97,7 @@ impl Snapshot {
     /// source does not know.
     pub fn usable_bytes(&self) -> Option<u64> {
         self.source.usable_sizes.then(|| {
-            let of_block = |block: Block| {
-                let usable = usable_of_size(block.size).saturating_add_signed(block.surplus.into());
-                block.weight.bytes(usable)
-            };
+            let of_block = |block: Block| block.weight.bytes(block.usable_size());
             self.blocks_of(Heap::Malloc).map(of_block).fold(0, u64::saturating_add)
         })
     }

@@ -26,13 +26,15 @@ const ALL_BITS: u32 = 22;
 impl Weight {
     /// A block that stands for itself alone.
     pub const ONE: Self = Self(0);
+    /// The largest weight, a little less than 2³².
+    pub const MOST: Self = Self((1 << ALL_BITS) - 1);
 
     /// The weight nearest to `value`; what is below 1 or no number becomes 1.
     pub fn new(value: f64) -> Self {
         if value.is_nan() || value <= 1.0 {
             return Self::ONE;
         }
-        let value = value.min(4e9);
+        let value = value.min(Self::MOST.value());
         let exponent = value.log2().floor();
         let fraction = ((value / exponent.exp2() - 1.0) * f64::from(1u32 << FRACTION_BITS)).round() as u32;
         // A fraction that was rounded up to one carries into the exponent.
@@ -126,7 +128,8 @@ mod tests {
         for none in [f64::NAN, 0.0, -3.0, f64::NEG_INFINITY, 1.0] {
             assert_eq!(Weight::new(none), Weight::ONE);
         }
-        assert!(Weight::new(f64::INFINITY).value() < 4.3e9);
+        assert_eq!(Weight::new(f64::INFINITY), Weight::MOST);
+        assert!(Weight::MOST.value() < 2f64.powi(32));
         assert_eq!(Weight::from_bits(1 << 22), None);
     }
 
@@ -134,7 +137,7 @@ mod tests {
     fn bytes_are_rounded_and_never_wrap() {
         assert_eq!(Weight::new(1.5).bytes(3), 5);
         assert_eq!(Weight::new(2.5).bytes(u64::MAX), u64::MAX);
-        assert_eq!(Weight::from_bits((1 << 22) - 1).unwrap().bytes(u64::MAX), u64::MAX);
+        assert_eq!(Weight::MOST.bytes(u64::MAX), u64::MAX);
         assert_eq!(Weight::new(4.0).bytes(0), 0);
     }
 

@@ -1,19 +1,25 @@
 //! The laws, on random histories, against a model that knows nothing of ledgers.
 
 use highwater_model::{
-    AddressLedger, Anomaly, Event, EventKind, Nanos, NumberLedger, Placement, StackId, Step, TagId, ThreadId, laws,
+    AddressLedger, AllocId, Anomaly, Event, EventKind, Nanos, NumberLedger, Placement, StackId, Step, TagId, ThreadId,
+    Weight, laws,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 
 fn place() -> impl Strategy<Value = Placement> {
     let size = prop_oneof![4 => 0u64..200, 1 => Just(u64::MAX), 1 => Just(u64::MAX / 2)];
-    (1u64..12, size, 0u32..5, 0u32..4).prop_map(|(address, size, stack, tag)| Placement {
-        address: address * 16,
-        size,
-        stack: StackId(stack),
-        tag: TagId(tag),
-        ..Placement::default()
+    let weight = prop_oneof![4 => Just(0), 2 => 0u64..1 << 20, 1 => 0u64..1 << 22];
+    let surplus = prop_oneof![3 => Just(0), 1 => any::<i32>()];
+    (1u64..12, size, 0u32..5, 0u32..4, surplus, weight).prop_map(|(address, size, stack, tag, surplus, weight)| {
+        Placement {
+            address: address * 16,
+            size,
+            stack: StackId(stack),
+            tag: TagId(tag),
+            surplus,
+            weight: Weight::from_bits(weight).unwrap(),
+        }
     })
 }
 
@@ -48,10 +54,29 @@ fn history() -> impl Strategy<Value = Vec<Event>> {
     })
 }
 
+/// A live block as the simplest possible account knows it.
+#[derive(Clone, Copy)]
+struct Live {
+    id: u64,
+    size: u64,
+    weight: Weight,
+    thread: u64,
+    stack: u32,
+}
+
+impl Live {
+    fn bytes(&self) -> u128 {
+        u128::from(self.weight.bytes(self.size))
+    }
+}
+
 /// The simplest possible account of the same history.
 #[derive(Default)]
 struct Naive {
-    live: BTreeMap<u64, (u64, u64, u32)>,
+    live: BTreeMap<u64, Live>,
+    next: u64,
+    samples: u64,
+    blocks: u128,
     allocated: u128,
     freed: u128,
     peak: u128,
@@ -62,26 +87,44 @@ struct Naive {
 
 impl Naive {
     fn live_bytes(&self) -> u128 {
-        self.live.values().map(|(size, ..)| u128::from(*size)).sum()
+        self.live.values().map(Live::bytes).sum()
     }
 
-    fn admit(&self, size: u64) -> u64 {
-        size.min((u128::from(u64::MAX) - self.allocated) as u64)
+    fn live_blocks(&self) -> u64 {
+        self.live.values().map(|live| live.weight.blocks(AllocId(live.id))).sum()
+    }
+
+    fn admit(&self, place: &Placement) -> (u64, Weight) {
+        let room = u128::from(u64::MAX) - self.allocated;
+        let whole = (place.size as f64 * place.weight.value()).round();
+        let fits = u128::from(place.weight.bytes(place.size)) <= room
+            && (place.weight.is_one() || self.blocks as f64 + place.weight.value() < 15.0 * 2f64.powi(36));
+        // What is weighed is what was asked for, times the weight.
+        assert!(whole > 1e15 || (whole - place.weight.bytes(place.size) as f64).abs() <= 1.0);
+        if fits { (place.size, place.weight) } else { ((place.size).min(room as u64), Weight::ONE) }
     }
 
     fn evict(&mut self, address: u64) {
-        if let Some((size, ..)) = self.live.remove(&address) {
+        if let Some(live) = self.live.remove(&address) {
             self.duplicates += 1;
-            self.freed += u128::from(size);
+            self.freed += live.bytes();
         }
+    }
+
+    fn put(&mut self, address: u64, live: Live) {
+        self.samples += 1;
+        self.blocks += u128::from(live.weight.blocks(AllocId(live.id)));
+        self.allocated += live.bytes();
+        self.live.insert(address, live);
+        self.peak = self.peak.max(self.live_bytes());
     }
 
     fn allocate(&mut self, thread: u64, place: &Placement) {
         self.evict(place.address);
-        let size = self.admit(place.size);
-        self.allocated += u128::from(size);
-        self.live.insert(place.address, (size, thread, place.stack.0));
-        self.peak = self.peak.max(self.live_bytes());
+        let (size, weight) = self.admit(place);
+        let id = self.next;
+        self.next += 1;
+        self.put(place.address, Live { id, size, weight, thread, stack: place.stack.0 });
     }
 
     fn see(&mut self, event: &Event) {
@@ -89,27 +132,26 @@ impl Naive {
         match &event.kind {
             EventKind::Allocate(place) => self.allocate(thread, place),
             EventKind::Deallocate { address, .. } => match self.live.remove(address) {
-                Some((size, ..)) => self.freed += u128::from(size),
+                Some(live) => self.freed += live.bytes(),
                 None => self.unmatched += 1,
             },
             EventKind::Reallocate { old_address, new, .. } => {
-                let Some(&(old_size, _, old_stack)) = self.live.get(old_address) else {
+                let Some(&old) = self.live.get(old_address) else {
                     self.unmatched += 1;
                     return self.allocate(thread, new);
                 };
                 if new.address != *old_address {
                     self.evict(new.address);
                 }
-                let size = self.admit(new.size);
+                let (size, weight) = self.admit(new);
+                let stack = if new.stack.0 == 0 { old.stack } else { new.stack.0 };
+                let live = Live { size, weight, thread, stack, ..old };
                 if new.address != *old_address {
-                    self.inside_peak = self.inside_peak.max(self.live_bytes() + u128::from(size));
+                    self.inside_peak = self.inside_peak.max(self.live_bytes() + live.bytes());
                 }
                 self.live.remove(old_address);
-                self.allocated += u128::from(size);
-                self.freed += u128::from(old_size);
-                let stack = if new.stack.0 == 0 { old_stack } else { new.stack.0 };
-                self.live.insert(new.address, (size, thread, stack));
-                self.peak = self.peak.max(self.live_bytes());
+                self.freed += old.bytes();
+                self.put(new.address, live);
             }
             _ => {}
         }
@@ -130,7 +172,9 @@ proptest! {
             let totals = accounts.totals();
             prop_assert_eq!(laws::violations(accounts), Vec::<String>::new());
             prop_assert_eq!(u128::from(totals.figures.live_bytes()), naive.live_bytes());
-            prop_assert_eq!(totals.figures.live_blocks(), naive.live.len() as u64);
+            prop_assert_eq!(totals.figures.live_blocks(), naive.live_blocks());
+            prop_assert_eq!(totals.figures.live_samples(), naive.live.len() as u64);
+            prop_assert_eq!(totals.figures.samples(), naive.samples);
             prop_assert_eq!(u128::from(totals.figures.allocated_bytes), naive.allocated);
             prop_assert_eq!(u128::from(totals.figures.freed_bytes), naive.freed);
             prop_assert_eq!(u128::from(totals.figures.peak_bytes), naive.peak);
@@ -140,10 +184,11 @@ proptest! {
             let unmatched = anomalies.get(Anomaly::UnmatchedFree) + anomalies.get(Anomaly::UnmatchedReallocation);
             prop_assert_eq!(unmatched, naive.unmatched);
             prop_assert_eq!(anomalies.get(Anomaly::DuplicateAllocation), naive.duplicates);
-            for (address, (size, thread, stack)) in &naive.live {
+            for (address, live) in &naive.live {
                 let block = ledger.find(*address).expect("live in the naive account");
                 let owner = accounts.threads()[block.thread as usize].id.0;
-                prop_assert_eq!((block.size, owner, block.stack.0), (*size, *thread, *stack));
+                prop_assert_eq!((block.id.0, block.size, block.weight), (live.id, live.size, live.weight));
+                prop_assert_eq!((owner, block.stack.0), (live.thread, live.stack));
             }
         }
     }

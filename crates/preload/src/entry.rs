@@ -2,9 +2,10 @@
 //!
 //! Each adds two arguments, the stack pointer and the frame pointer at the call, and goes on to the Rust function of that purpose.
 
-use crate::{heap, mappings};
+use crate::{heap, mappings, real};
 use core::arch::naked_asm;
 use highwater_agent::Caller;
+use highwater_agent::sampling::{FILTER, FILTER_BITS, FILTER_FACTOR};
 
 /// Where a call came from: the two extra arguments.
 ///
@@ -34,8 +35,90 @@ macro_rules! entry {
     };
 }
 
-entry!(malloc, "rsi", "rdx", heap::malloc);
-entry!(calloc, "rdx", "rcx", heap::calloc);
+/// `malloc`. The thread's countdown is the first thing looked at: while it lasts, nothing is to be recorded, and the real
+/// function does the rest. When everything is recorded it has always ended. Sizes that cannot be had are not counted: they
+/// could make it wrap.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub unsafe extern "C" fn malloc() {
+    naked_asm!(
+        ".cfi_startproc",
+        "mov rax, rdi",
+        "shr rax, 47",
+        "jne 2f",
+        "mov rax, qword ptr [rip + highwater_countdown@GOTTPOFF]",
+        "sub qword ptr fs:[rax], rdi",
+        "jle 2f",
+        "jmp qword ptr [rip + {real}]",
+        "2:",
+        "mov rsi, rsp",
+        "mov rdx, rbp",
+        "jmp {target}",
+        ".cfi_endproc",
+        real = sym real::MALLOC,
+        target = sym heap::malloc
+    )
+}
+
+/// `calloc`, likewise. A product that overflows is the Rust function's to deal with.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub unsafe extern "C" fn calloc() {
+    naked_asm!(
+        ".cfi_startproc",
+        "mov rax, rdi",
+        "mul rsi",
+        "jo 2f",
+        "mov rdx, rax",
+        "shr rdx, 47",
+        "jne 2f",
+        "mov rdx, qword ptr [rip + highwater_countdown@GOTTPOFF]",
+        "sub qword ptr fs:[rdx], rax",
+        "jle 2f",
+        "jmp qword ptr [rip + {real}]",
+        "2:",
+        "mov rdx, rsp",
+        "mov rcx, rbp",
+        "jmp {target}",
+        ".cfi_endproc",
+        real = sym real::CALLOC,
+        target = sym heap::calloc
+    )
+}
+
+/// `free`. Where not everything is recorded, and the block is none that could have been, the real function does all of it.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub unsafe extern "C" fn free() {
+    naked_asm!(
+        ".cfi_startproc",
+        "cmp byte ptr [rip + {pass}], 0",
+        "je 2f",
+        "test edi, 0xfef",
+        "je 3f",
+        "4:",
+        "jmp qword ptr [rip + {real}]",
+        "3:",
+        // Like a sampled block: the filter knows whether there is one of that hash.
+        "mov rax, rdi",
+        "shr rax, 4",
+        "imul eax, eax, {factor}",
+        "shr eax, 32 - {bits}",
+        "lea rcx, [rip + {filter}]",
+        "cmp byte ptr [rcx + rax], 0",
+        "je 4b",
+        "2:",
+        "jmp {target}",
+        ".cfi_endproc",
+        pass = sym heap::PASS_FREES,
+        factor = const FILTER_FACTOR as i32,
+        bits = const FILTER_BITS,
+        filter = sym FILTER,
+        real = sym real::FREE,
+        target = sym heap::free
+    )
+}
+
 entry!(realloc, "rdx", "rcx", heap::realloc);
 entry!(reallocarray, "rcx", "r8", heap::reallocarray);
 entry!(memalign, "rdx", "rcx", heap::memalign);

@@ -6,6 +6,7 @@
 use crate::entry::caller;
 use crate::real;
 use core::ffi::c_int;
+use core::sync::atomic::{AtomicU8, Ordering};
 use highwater_agent::sampling::{self, ALIGNMENT};
 use highwater_agent::{self as agent, Caller, Mode};
 
@@ -14,13 +15,28 @@ type Pointer = *mut u8;
 /// From this size on the C library mostly gives a block a mapping of its own.
 const LARGE: usize = 128 << 10;
 
+/// Not zero where a free need not be looked at unless its block [`may_be_sampled`].
+pub static PASS_FREES: AtomicU8 = AtomicU8::new(0);
+
 /// What is to be done now; begins the session if that was not yet done.
 #[inline(always)]
 fn mode() -> Mode {
     match agent::mode() {
-        Mode::New => agent::begin_or_not(),
-        mode => mode,
+        Mode::Exact => Mode::Exact,
+        mode => settle(mode),
     }
+}
+
+/// Begins the session if that was not yet done, and lets the entries pass on what need not come here.
+#[cold]
+fn settle(mode: Mode) -> Mode {
+    let mode = if mode == Mode::New { agent::begin_or_not() } else { mode };
+    let pass = mode != Mode::Exact && agent::is_settled() && real::may_be_jumped_to();
+    PASS_FREES.store(u8::from(pass), Ordering::Relaxed);
+    if mode == Mode::Off && pass {
+        agent::rest();
+    }
+    mode
 }
 
 /// Whether a block could be a sampled one, by its address: at the start of a page, or just behind the head of a mapping.
@@ -47,6 +63,12 @@ unsafe fn record_sample(block: Pointer, size: usize, from: Caller) {
     }
 }
 
+/// Whether an allocation is a sample, for functions whose entries do not count down.
+#[inline(always)]
+fn is_sample(size: usize) -> bool {
+    agent::count_down(size) && agent::is_sample(size)
+}
+
 /// A block that [`may_be_sampled`], of this size at least.
 unsafe fn recognisable(size: usize) -> Pointer {
     // SAFETY: plain allocations.
@@ -68,6 +90,11 @@ pub unsafe extern "C" fn malloc(size: usize, sp: u64, bp: u64) -> Pointer {
         match mode() {
             Mode::Exact => {
                 let block = real::malloc(size);
+                if block.is_null() {
+                    // It was counted all the same, and many of these would make the countdown wrap.
+                    agent::count_anew();
+                    return block;
+                }
                 record(block, size, caller(sp, bp));
                 block
             }
@@ -79,6 +106,12 @@ pub unsafe extern "C" fn malloc(size: usize, sp: u64, bp: u64) -> Pointer {
             _ => real::malloc(size),
         }
     }
+}
+
+/// As `malloc` where the entry was another's, which did not count down.
+unsafe fn malloc_counted(size: usize, sp: u64, bp: u64) -> Pointer {
+    // SAFETY: as above.
+    unsafe { if agent::count_down(size) { malloc(size, sp, bp) } else { real::malloc(size) } }
 }
 
 pub unsafe extern "C" fn calloc(count: usize, size: usize, sp: u64, bp: u64) -> Pointer {
@@ -109,7 +142,6 @@ pub unsafe extern "C" fn calloc(count: usize, size: usize, sp: u64, bp: u64) -> 
     }
 }
 
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn free(block: Pointer) {
     if block.is_null() || real::is_early(block) {
         return;
@@ -148,10 +180,10 @@ pub unsafe extern "C" fn realloc(block: Pointer, size: usize, sp: u64, bp: u64) 
     // SAFETY: the program's; `sp` and `bp` come from the entry.
     unsafe {
         if block.is_null() {
-            return malloc(size, sp, bp);
+            return malloc_counted(size, sp, bp);
         }
         if real::is_early(block) {
-            let new = malloc(size, sp, bp);
+            let new = malloc_counted(size, sp, bp);
             if !new.is_null() {
                 core::ptr::copy_nonoverlapping(block, new, size.min(real::early_rest(block)));
             }
@@ -192,7 +224,7 @@ unsafe fn realloc_exact(block: Pointer, size: usize, from: Caller) -> Pointer {
 unsafe fn realloc_sampled(block: Pointer, size: usize, from: Caller) -> Pointer {
     // SAFETY: the program's.
     unsafe {
-        let sample = size != 0 && agent::is_sample(size);
+        let sample = size != 0 && is_sample(size);
         let was_sample = may_be_sampled(block) && sampling::remove(block as u64);
         if !sample && !was_sample {
             return real::realloc(block, size);
@@ -249,7 +281,7 @@ unsafe fn aligned(alignment: usize, size: usize, from: Caller, allocate: impl Fn
                 record(block, size, from);
                 block
             }
-            Mode::Sampled if agent::is_sample(size) => {
+            Mode::Sampled if is_sample(size) => {
                 let block = allocate(alignment.max(ALIGNMENT));
                 record_sample(block, size, from);
                 block
@@ -279,7 +311,7 @@ pub unsafe extern "C" fn posix_memalign(
     // SAFETY: the program's.
     unsafe {
         let mode = mode();
-        let sample = mode == Mode::Sampled && agent::is_sample(size);
+        let sample = mode == Mode::Sampled && is_sample(size);
         let sound = alignment.is_power_of_two() && alignment >= size_of::<usize>();
         let wanted = if sample && sound { alignment.max(ALIGNMENT) } else { alignment };
         let result = real::posix_memalign(place, wanted, size);

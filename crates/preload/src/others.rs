@@ -43,3 +43,14 @@ pub unsafe extern "C" fn highwater_mark(name: *const c_char) {
         agent::mark(unsafe { CStr::from_ptr(name) }.to_bytes());
     }
 }
+
+/// Begins with the program, even if it never allocates: a recording of nothing says more than none.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEGIN: extern "C" fn() = begin;
+
+extern "C" fn begin() {
+    if agent::mode() == agent::Mode::New {
+        agent::begin_or_not();
+    }
+}

@@ -15,14 +15,17 @@ unsafe extern "C" {
 }
 
 /// A function by its name, found when first needed.
+///
+/// The address comes first: the entries jump through it.
+#[repr(C)]
 pub struct Real {
-    name: &'static CStr,
     address: AtomicPtr<c_void>,
+    name: &'static CStr,
 }
 
 impl Real {
     const fn named(name: &'static CStr) -> Self {
-        Self { name, address: AtomicPtr::new(core::ptr::null_mut()) }
+        Self { address: AtomicPtr::new(core::ptr::null_mut()), name }
     }
 
     /// Its address; null if there is no such function.
@@ -51,11 +54,12 @@ static LOOKING_UP: AtomicBool = AtomicBool::new(false);
 
 /// Declares a real function: what it is called with, and what to answer where there is none.
 macro_rules! real {
-    ($name:ident: $symbol:literal, ($($argument:ident: $type:ty),*) -> $result:ty, else $otherwise:expr) => {
+    ($name:ident: $place:ident $symbol:literal, ($($argument:ident: $type:ty),*) -> $result:ty, else $otherwise:expr) => {
+        pub static $place: Real = Real::named($symbol);
+
         #[inline(always)]
         pub unsafe fn $name($($argument: $type),*) -> $result {
-            static REAL: Real = Real::named($symbol);
-            let address = REAL.address();
+            let address = $place.address();
             if address.is_null() {
                 return $otherwise;
             }
@@ -73,28 +77,33 @@ const NOTHING: Pointer = core::ptr::null_mut();
 const NOT_SUPPORTED: c_int = 38;
 const OUT_OF_MEMORY: c_int = 12;
 
-real!(malloc: c"malloc", (size: usize) -> Pointer, else early(size));
-real!(free: c"free", (block: Pointer) -> (), else ());
-real!(calloc: c"calloc", (count: usize, size: usize) -> Pointer, else early(count.saturating_mul(size)));
-real!(realloc: c"realloc", (block: Pointer, size: usize) -> Pointer, else NOTHING);
-real!(memalign: c"memalign", (alignment: usize, size: usize) -> Pointer, else NOTHING);
-real!(aligned_alloc: c"aligned_alloc", (alignment: usize, size: usize) -> Pointer, else NOTHING);
-real!(posix_memalign: c"posix_memalign", (place: *mut Pointer, alignment: usize, size: usize) -> c_int, else OUT_OF_MEMORY);
-real!(valloc: c"valloc", (size: usize) -> Pointer, else NOTHING);
-real!(pvalloc: c"pvalloc", (size: usize) -> Pointer, else NOTHING);
-real!(usable_size: c"malloc_usable_size", (block: Pointer) -> usize, else 0);
-real!(munmap: c"munmap", (address: Pointer, length: usize) -> c_int, else -1);
-real!(mmap: c"mmap", (address: Pointer, length: usize, protection: c_int, flags: c_int, file: c_int, offset: i64) -> Pointer,
+real!(malloc: MALLOC c"malloc", (size: usize) -> Pointer, else early(size));
+real!(free: FREE c"free", (block: Pointer) -> (), else ());
+real!(calloc: CALLOC c"calloc", (count: usize, size: usize) -> Pointer, else early(count.saturating_mul(size)));
+real!(realloc: REALLOC c"realloc", (block: Pointer, size: usize) -> Pointer, else NOTHING);
+real!(memalign: MEMALIGN c"memalign", (alignment: usize, size: usize) -> Pointer, else NOTHING);
+real!(aligned_alloc: ALIGNED_ALLOC c"aligned_alloc", (alignment: usize, size: usize) -> Pointer, else NOTHING);
+real!(posix_memalign: POSIX_MEMALIGN c"posix_memalign", (place: *mut Pointer, alignment: usize, size: usize) -> c_int, else OUT_OF_MEMORY);
+real!(valloc: VALLOC c"valloc", (size: usize) -> Pointer, else NOTHING);
+real!(pvalloc: PVALLOC c"pvalloc", (size: usize) -> Pointer, else NOTHING);
+real!(usable_size: USABLE_SIZE c"malloc_usable_size", (block: Pointer) -> usize, else 0);
+real!(munmap: MUNMAP c"munmap", (address: Pointer, length: usize) -> c_int, else -1);
+real!(mmap: MMAP c"mmap", (address: Pointer, length: usize, protection: c_int, flags: c_int, file: c_int, offset: i64) -> Pointer,
     else usize::MAX as Pointer);
-real!(mremap: c"mremap", (old: Pointer, old_length: usize, length: usize, flags: c_int, new: Pointer) -> Pointer,
+real!(mremap: MREMAP c"mremap", (old: Pointer, old_length: usize, length: usize, flags: c_int, new: Pointer) -> Pointer,
     else usize::MAX as Pointer);
-real!(dlclose: c"dlclose", (handle: *mut c_void) -> c_int, else -1);
-real!(pthread_setname_np: c"pthread_setname_np", (thread: usize, name: *const c_char) -> c_int, else NOT_SUPPORTED);
+real!(dlclose: DLCLOSE c"dlclose", (handle: *mut c_void) -> c_int, else -1);
+real!(pthread_setname_np: PTHREAD_SETNAME_NP c"pthread_setname_np", (thread: usize, name: *const c_char) -> c_int, else NOT_SUPPORTED);
 
 /// Where the real `malloc` is.
 pub fn address_of_malloc() -> u64 {
-    static REAL: Real = Real::named(c"malloc");
-    REAL.address() as u64
+    MALLOC.address() as u64
+}
+
+/// Whether the entries may jump to the real functions by themselves: those are known, and no block was ever served from the static area.
+#[cold]
+pub fn may_be_jumped_to() -> bool {
+    [&MALLOC, &CALLOC, &FREE].iter().all(|real| !real.address().is_null()) && EARLY_USED.load(Ordering::Relaxed) == 0
 }
 
 const EARLY_BYTES: usize = 16 << 10;

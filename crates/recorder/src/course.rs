@@ -41,6 +41,8 @@ pub struct About {
     pub parent: u32,
     /// It was forked from a process that was recorded, and did not begin with an empty heap.
     pub forked: bool,
+    /// The agent tells how much a block can really hold.
+    pub usable_sizes: bool,
     /// Mean bytes per sample, if not everything is recorded.
     pub sample_rate: Option<u64>,
     /// How much may be lost if this process is killed.
@@ -446,6 +448,6 @@ fn source(about: &About, stamps: &Stamps) -> Source {
         start_unix_ns: stamps.start_unix_ns(),
         duration: Nanos(0),
         sample_rate: about.sample_rate,
-        usable_sizes: true,
+        usable_sizes: about.usable_sizes,
     }
 }

@@ -184,6 +184,7 @@ impl Recorder {
             pid,
             parent: if hello.forked_from != 0 { hello.forked_from } else { parent_of(pid) },
             forked: hello.forked_from != 0,
+            usable_sizes: true,
             sample_rate: self.options.sample_rate,
             flush_every: FLUSH_EVERY,
         };

@@ -1,6 +1,8 @@
 //! Files made to harm their reader: every checksum holds, and nothing else does.
 
-use highwater_model::{Catalog, Event, EventKind, FrameText, Nanos, Placement, Source, StackId, ThreadId, When, laws};
+use highwater_model::{
+    Catalog, Event, EventKind, FrameId, FrameText, Heap, Nanos, Placement, Source, StackId, TagId, ThreadId, When, laws,
+};
 use highwater_store::{Recording, Spacing, Writer};
 use std::fs::{self, File};
 
@@ -246,4 +248,146 @@ fn honest_files_that_compress_extremely_well_are_not_taken_for_hostile_ones() {
     assert_eq!((report.events, report.keyframes, report.violations), (200_000, 1, vec![]));
     assert_eq!(recording.damage(), []);
     assert_eq!(recording.catalog().stacks.nodes().len(), 200_001);
+}
+
+/// A catalog block with one tag, one module and two frames, and these columns of remarks.
+fn remarks(columns: &[(u8, Vec<u8>)]) -> Vec<u8> {
+    let tables = [(1, vec![0; 10]), (3, vec![0; 5]), (4, vec![0, 0])];
+    let numbers = varints(&[1, 0, 0, 2, 1, 0, 0, 1, 1, 1, 0, 0]);
+    [numbers, plain(&[&tables, columns].concat())].concat()
+}
+
+#[test]
+fn remarks_on_entries_that_are_not_there_are_left_out() {
+    let far = u64::from(u32::MAX);
+    let heaps = varints(&[0, 1, 1, 99, 1, 1, 2, 1, far, 1]);
+    // Sound are the first, the one that takes a frame back, and the last but one; the last has more frames than any.
+    let resolutions =
+        varints(&[0, 1, 1, 2, 0, 1, 0, 2, 1, 0, 1, 2, 0, far, far, 1, 0, 0, far, far, 1, 1, 0, 2, 0, 0, 257]);
+    let times = varints(&[0, 7, 9, 1, 7, 9, far, 1, 1]);
+    let payload = remarks(&[(6, heaps), (7, resolutions), (8, times)]);
+    let recording = Recording::from_bytes(file(&[(CATALOG, payload)])).unwrap();
+    assert_eq!(recording.damage(), []);
+    let catalog = recording.catalog();
+    assert_eq!((catalog.tag(TagId(0)).heap, catalog.tag(TagId(1)).heap), (Heap::Malloc, Heap::Mapped));
+    assert_eq!((catalog.modules[0].loaded, catalog.modules[0].unloaded), (Nanos(7), Some(Nanos(8))));
+    assert_eq!(catalog.stacks.resolutions().len(), 3);
+    assert_eq!((catalog.stacks.frame_ids(FrameId(0)), catalog.stacks.frame_ids(FrameId(1))), (1..2, 0..2));
+    assert_eq!(catalog.stacks.frame_ids(FrameId(2)), 0..0);
+}
+
+#[test]
+fn remarks_that_end_too_early_are_damage_and_those_before_are_used() {
+    for (id, numbers) in [(6, vec![1, 1, 1]), (7, vec![0, 1, 1, 0, 1]), (8, vec![0, 1, 1, 0])] {
+        let recording = Recording::from_bytes(file(&[(CATALOG, remarks(&[(id, varints(&numbers))]))])).unwrap();
+        assert_eq!(recording.damage().len(), 1, "column {id}");
+        let catalog = recording.catalog();
+        let used = [
+            catalog.tag(TagId(1)).heap == Heap::Mapped,
+            catalog.stacks.is_resolved(FrameId(0)),
+            catalog.modules[0].loaded == Nanos(1),
+        ];
+        assert!(used[usize::from(id) - 6], "column {id}");
+    }
+}
+
+#[test]
+fn a_few_compressed_bytes_are_not_many_resolutions() {
+    let numbers = varints(&[1, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0]);
+    let raw = [0; 3 * 60_000];
+    let packed = zstd::bulk::compress(&raw, 1).unwrap();
+    let columns = stored(&[(1, 0, 5, vec![0; 5]), (7, 1, raw.len(), packed)]);
+    let mut payload = [numbers, columns].concat();
+    // Long enough for what its columns unpack to.
+    payload.resize(6000, 0);
+    let file = file(&[(CATALOG, payload)]);
+    let recording = Recording::from_bytes(file.clone()).unwrap();
+    let resolutions = recording.catalog().stacks.resolutions().len();
+    assert!(resolutions > 0 && resolutions <= 2 * file.len(), "{resolutions}");
+    assert_eq!(recording.damage().len(), 1);
+}
+
+/// An events block of two allocations of 10 bytes by thread 7, with more columns.
+fn two_allocations(more: &[(u8, Vec<u8>)]) -> Vec<u8> {
+    let columns = [
+        (0, vec![1 << 3, 1 << 7]),
+        (1, vec![0, 0]),
+        (2, vec![0]),
+        (3, vec![10 << 2]),
+        (4, vec![0, 0, 0]),
+        (6, vec![1 << 3, 2 << 3]),
+    ];
+    [varints(&[0, 2, 2, 0, 0, 0, 20, 2, 20, 0, 0, 1, 7]), plain(&[&columns[..], more].concat())].concat()
+}
+
+#[test]
+fn surpluses_and_weights_that_cannot_be_are_damage_and_the_steps_before_are_used() {
+    let long = |value: u64| [vec![3], value.to_le_bytes().to_vec()].concat();
+    let cases = [
+        // A value is missing; it does not fit in 32 bits; a weight does not fit in 22.
+        (9, vec![1 << 2]),
+        (9, [vec![1 << 2], long(1 << 32)].concat()),
+        (10, [vec![1 << 2], long(1 << 22)].concat()),
+    ];
+    for (id, column) in cases {
+        let recording = Recording::from_bytes(file(&[(EVENTS, two_allocations(&[(id, column)]))])).unwrap();
+        ask(&recording);
+        let end = recording.snapshot(&When::End).unwrap().accounts;
+        assert_eq!((end.events(), end.totals().figures.live_bytes()), (1, 10));
+        assert_eq!(recording.damage().len(), 1, "column {id}");
+    }
+}
+
+#[test]
+fn weights_beyond_all_measure_do_not_wrap() {
+    let most = (1u64 << 22) - 1;
+    let exception = [vec![3], most.to_le_bytes().to_vec()].concat();
+    let weights = [vec![0], exception.clone(), vec![0], exception].concat();
+    let mut payloads = Vec::new();
+    for block in 0..300u64 {
+        let mut payload = two_allocations(&[(10, weights.clone())]);
+        // The same block again and again, each with its own first event and first allocation.
+        let head = varints(&[0, 2, 2, 0, 0, 0, 20, 2, 20, 0, 0, 1, 7]).len();
+        let numbers = varints(&[block * 2, 2, 2, block * 2, 0, 0, 20, 2, 20, 0, 0, 1, 7]);
+        payload.splice(..head, numbers);
+        payloads.push((EVENTS, payload));
+    }
+    let recording = Recording::from_bytes(file(&payloads)).unwrap();
+    ask(&recording);
+    let end = recording.snapshot(&When::End).unwrap().accounts;
+    let figures = &end.totals().figures;
+    assert_eq!((end.events(), figures.live_samples()), (600, 600));
+    assert!(figures.live_blocks() <= 1 << 40, "{}", figures.live_blocks());
+}
+
+#[test]
+fn a_keyframe_with_samples_that_it_cannot_have_is_damage() {
+    let one_block = [1, 0, 0, 0, 10, 0, 10, 0, 0];
+    let (thread, site) = ([&[7, 1], &one_block[..]].concat(), [&[0], &one_block[..]].concat());
+    let damage_of = |samples: &[u64]| {
+        let columns = [(0, varints(&thread)), (1, varints(&site)), (3, varints(samples)), (4, varints(samples))];
+        let live: Vec<_> = (0..).zip([0, 0, 0, 10 << 2, 0, 0, 0].map(|byte| vec![byte])).collect();
+        let live = [varints(&[1]), plain(&live)].concat();
+        let keyframe = keyframe_at(5, 1, one_block, &plain(&columns));
+        let recording = Recording::from_bytes(file(&[(KEYFRAME, keyframe), (LIVE_BLOCKS, live)])).unwrap();
+        ask(&recording);
+        recording.damage().len()
+    };
+    // As it is; none though a block is live; more than there are blocks; cut; more freed than were.
+    let all = [&[1, 0][..], &[0, 0], &[2, 0], &[1], &[1, 1]].map(damage_of);
+    assert_eq!(all, [0, 1, 1, 1, 1]);
+}
+
+#[test]
+fn a_source_whose_last_fields_are_cut_is_damage() {
+    const SOURCE: u8 = 1;
+    let fields = |more: &[u64]| varints(&[&[0, 7, 0, 0, 0, 0, 0], more].concat());
+    let open = |more: &[u64]| {
+        let recording = Recording::from_bytes(file(&[(SOURCE, fields(more))])).unwrap();
+        (recording.source().pid, recording.source().parent_pid, recording.damage().len())
+    };
+    assert_eq!(open(&[]), (7, 0, 0));
+    assert_eq!(open(&[5, 1, 0]), (7, 5, 0));
+    assert_eq!(open(&[5, 1, u64::MAX]), (0, 0, 1));
+    assert_eq!(open(&[5]), (0, 0, 1));
 }

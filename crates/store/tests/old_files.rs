@@ -68,7 +68,7 @@ fn written() -> Vec<u8> {
 fn a_file_from_before_native_recordings_is_read_as_it_was_meant() {
     let recording = Recording::from_bytes(BEFORE_NATIVE.to_vec()).unwrap();
     let report = recording.check(&mut |_| {}).unwrap();
-    assert_eq!((report.events, report.violations, recording.damage()), (1999, vec![], vec![]));
+    assert_eq!((report.events, report.violations, recording.damage()), (1993, vec![], vec![]));
     let (catalog, events) = history();
     let mut ledger = AddressLedger::default();
     events.iter().for_each(|event| ledger.record(event, &mut ()));

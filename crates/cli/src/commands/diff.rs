@@ -82,8 +82,9 @@ impl Diff {
         let open = |place: &Place| open::open(&place.path, self.reading.on_damage());
         let first = open(&places.0)?;
         let second = if places.0.path == places.1.path { None } else { Some(open(&places.1)?) };
-        let before = first.snapshot(&places.0.when)?;
-        let after = second.as_ref().unwrap_or(&first).snapshot(&places.1.when)?;
+        let heap = self.selection.heap();
+        let before = first.snapshot_of(&places.0.when, heap)?;
+        let after = second.as_ref().unwrap_or(&first).snapshot_of(&places.1.when, heap)?;
         Ok((Side { place: places.0, snapshot: before }, Side { place: places.1, snapshot: after }))
     }
 
@@ -108,7 +109,7 @@ impl Diff {
                 None => "\nNothing changed.\n".to_owned(),
             };
         }
-        let units = Units::of(&before.source).or(Units::of(&after.source));
+        let units = Units::of_snapshot(before).or(Units::of_snapshot(after));
         let mut table = Table::default()
             .column(Align::Right, "change")
             .column(Align::Right, "before")
@@ -144,7 +145,7 @@ impl Diff {
 
 fn head(before: &Side, after: &Side) -> Heading {
     let describe = |side: &Side| {
-        let units = Units::of(&side.snapshot.source);
+        let units = Units::of_snapshot(&side.snapshot);
         let live = heading::live(units, figures(&side.snapshot));
         let instant = heading::instant(&side.place.when, side.snapshot.at);
         format!("{live}: {} at {instant}", side.place.path.display())
@@ -152,7 +153,7 @@ fn head(before: &Side, after: &Side) -> Heading {
     let (old, new) = (figures(&before.snapshot), figures(&after.snapshot));
     let bytes = i128::from(new.live_bytes()) - i128::from(old.live_bytes());
     let blocks = i128::from(new.live_blocks()) - i128::from(old.live_blocks());
-    let units = Units::of(&before.snapshot.source).or(Units::of(&after.snapshot.source));
+    let units = Units::of_snapshot(&before.snapshot).or(Units::of_snapshot(&after.snapshot));
     let mut head = Heading::default();
     head.line("before", describe(before));
     head.line("after", describe(after));

@@ -1,6 +1,6 @@
 //! `highwater export`: an instant in another tool's format.
 
-use crate::args::{Input, Instant, RankBy};
+use crate::args::{Filter, Input, Instant, RankBy};
 use crate::failure::Failure;
 use crate::open::{self, OnDamage};
 use crate::output::Output;
@@ -32,9 +32,10 @@ pub struct Export {
     /// Which figure: what a flame graph and folded stacks count, what pprof shows first
     #[arg(long, value_enum, default_value_t, value_name = "FIGURE")]
     metric: RankBy,
-    /// Only stacks with a function, file or module that this regular expression finds
-    #[arg(long, value_name = "REGEX")]
-    filter: Option<regex::Regex>,
+    /// Only stacks with a function, file or module that this regular expression finds. Or heap:NAME, only what lies in that
+    /// heap: heap:malloc, heap:mmap
+    #[arg(long, value_name = "REGEX|heap:NAME")]
+    filter: Option<Filter>,
     /// The file to write; '-' for standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
@@ -71,12 +72,9 @@ impl Export {
                 "pprof is binary and would garble the terminal; name a file with -o".to_owned(),
             ));
         }
-        if self.format == Format::Json && self.filter.is_some() {
-            let hint = "--to json writes everything; 'highwater report --json --filter' chooses";
-            return Err(Failure::Usage(hint.to_owned()));
-        }
         let on_damage = if self.strict { OnDamage::Fail } else { OnDamage::Warn };
-        let snapshot = open::open(&self.input.path, on_damage)?.snapshot(&self.instant.when)?;
+        let heap = Filter::heap(self.filter.as_ref());
+        let snapshot = open::open(&self.input.path, on_damage)?.snapshot_of(&self.instant.when, heap)?;
         if to_stdout {
             return self.write(&snapshot, output.stream()).map_err(|error| failure("to standard output", error));
         }
@@ -85,14 +83,14 @@ impl Export {
     }
 
     fn write(&self, snapshot: &Snapshot, out: &mut dyn Write) -> Result<(), FlameGraphError> {
-        let keep = self.filter.as_ref().map(|filter| |text: &str| filter.is_match(text));
+        let keep = Filter::keep(self.filter.as_ref());
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
         let metric = self.metric.metric();
         match self.format {
             Format::Pprof => pprof::write(snapshot, metric, keep, out)?,
             Format::Folded => folded::write(snapshot, metric, keep, out)?,
             Format::Flamegraph => flamegraph::write(snapshot, metric, keep, out)?,
-            Format::Json => json::write_full("export", snapshot, out)?,
+            Format::Json => json::write_full("export", snapshot, keep, out)?,
         }
         Ok(())
     }

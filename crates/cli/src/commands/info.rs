@@ -10,7 +10,7 @@ use crate::print::heading::{self, Heading};
 use crate::print::table::{Align, Cell, Table};
 use clap::Args;
 use highwater_formats::json;
-use highwater_model::{GaugeReading, Module, NamedInstant, SourceKind};
+use highwater_model::{GaugeReading, Module, NamedInstant, Nanos, SourceKind};
 use highwater_store::{Damage, FileStats, Recording};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -83,6 +83,12 @@ fn head(opened: &Opened) -> Heading {
         head.line("started", start_in_words(start));
     }
     head.line("lasted", source.duration.to_string());
+    if !source.command.is_empty() {
+        head.line("command", source.command.join(" "));
+    }
+    if source.parent_pid != 0 {
+        head.line("parent", format!("pid {}", source.parent_pid));
+    }
     if let Some(rate) = source.sample_rate {
         head.line("sampled", format!("one sample for each {} allocated on average", bytes(rate)));
     }
@@ -170,14 +176,20 @@ fn gauges_table(gauges: &[Gauge<'_>]) -> Option<Table> {
 
 fn modules_table(recording: &Recording) -> Option<Table> {
     let catalog = recording.catalog();
-    let mut table = Table::default().column(Align::Left, "").column(Align::Left, "");
+    let mut table = Table::default().column(Align::Left, "").column(Align::Left, "").column(Align::Left, "");
     for module in &catalog.modules {
         let path = format!("  {}", catalog.strings.get(module.path));
         let build_id = match catalog.strings.get(module.build_id) {
             "" => String::new(),
             id => format!("build id {id}"),
         };
-        table.row(vec![path.into(), Cell::new(Style::Dim, &build_id)]);
+        let times = match (module.loaded, module.unloaded) {
+            (Nanos(0), None) => String::new(),
+            (loaded, None) => format!("loaded at {loaded}"),
+            (Nanos(0), Some(unloaded)) => format!("unloaded at {unloaded}"),
+            (loaded, Some(unloaded)) => format!("loaded at {loaded}, unloaded at {unloaded}"),
+        };
+        table.row(vec![path.into(), Cell::new(Style::Dim, &build_id), Cell::new(Style::Dim, &times)]);
     }
     (!catalog.modules.is_empty()).then_some(table)
 }
@@ -200,6 +212,8 @@ fn document(opened: &Opened, marks: &[NamedInstant], gauges: &[Gauge<'_>]) -> Va
             "start": format!("{:#x}", module.start),
             "end": format!("{:#x}", module.end),
             "file_offset": module.file_offset,
+            "loaded_ns": module.loaded.0,
+            "unloaded_ns": module.unloaded.map(|time| time.0),
         })
     };
     let gauge = |gauge: &Gauge<'_>| json!({ "name": gauge.name, "readings": gauge.readings, "last": gauge.last, "highest": gauge.highest });

@@ -42,7 +42,7 @@ pub struct Leaks {
 impl Leaks {
     /// Prints what is live at the end.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
-        let snapshot = open::open(&self.input.path, self.reading.on_damage())?.snapshot(&When::End)?;
+        let snapshot = open::open(&self.input.path, self.reading.on_damage())?.snapshot_of(&When::End, self.selection.heap())?;
         let keep = self.selection.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
         let mut rows = rows(&snapshot, GroupBy::Site, Metric::Live, keep);
@@ -67,7 +67,7 @@ impl Leaks {
     ) -> Result<(), Failure> {
         let document = json::document("leaks", snapshot, GroupBy::Site, &[]);
         let elements = rows.iter().take(self.selection.json_rows()).map(|row| {
-            let mut site = json::row(&snapshot.catalog, GroupBy::Site, row);
+            let mut site = json::row(snapshot, GroupBy::Site, row);
             if let GroupKey::Site(stack) = row.key
                 && let Some(birth) = births.get(&stack)
             {
@@ -87,7 +87,7 @@ impl Leaks {
             };
         }
         let (first, rest) = rows.split_at(self.selection.table_rows().min(rows.len()));
-        let units = Units::of(&snapshot.source);
+        let units = Units::of_snapshot(snapshot);
         let whole = snapshot.accounts.totals().figures.live_bytes();
         let mut table = Table::default()
             .column(Align::Right, "share")
@@ -113,10 +113,11 @@ impl Leaks {
 }
 
 fn head(snapshot: &Snapshot) -> Heading {
-    let units = Units::of(&snapshot.source);
+    let units = Units::of_snapshot(snapshot);
     let totals = snapshot.accounts.totals();
     let mut head = Heading::default();
     head.line("program", heading::program(&snapshot.source));
+    heading::add_sampling(&mut head, &snapshot.source, &totals.figures);
     head.line("live", format!("{} at the end ({})", heading::live(units, &totals.figures), snapshot.at));
     head.line("peak", heading::peak(units, totals));
     head

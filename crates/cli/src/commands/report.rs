@@ -12,7 +12,7 @@ use crate::print::stack::Depth;
 use clap::Args;
 use highwater_formats::json;
 use highwater_model::groups::{Row, rows};
-use highwater_model::{Snapshot, Totals};
+use highwater_model::{Snapshot, Totals, When};
 use highwater_store::Recording;
 use serde_json::json;
 
@@ -25,6 +25,7 @@ use serde_json::json;
   highwater report app.hw --by thread              which thread holds how much
   highwater report app.hw --metric temporary       what died at once
   highwater report app.hw --filter 'parse|lex'     only stacks through these
+  highwater report app.hw --filter heap:mmap       only what the program mapped itself
   highwater report app.hw --json | jq '.sites[0]'  the biggest site")]
 pub struct Report {
     #[command(flatten)]
@@ -50,8 +51,12 @@ impl Report {
     /// Prints the report.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let opened = open::open(&self.input.path, self.reading.on_damage())?;
-        let snapshot = opened.snapshot(&self.instant.when)?;
-        let whole_course = opened.final_totals()?;
+        let heap = self.selection.heap();
+        let snapshot = opened.snapshot_of(&self.instant.when, heap)?;
+        let whole_course = match heap {
+            Some(_) => *opened.snapshot_of(&When::End, heap)?.accounts.totals(),
+            None => opened.final_totals()?,
+        };
         let keep = self.selection.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
         let rows = rows(&snapshot, self.by.group(), self.metric.metric(), keep);
@@ -83,27 +88,34 @@ impl Report {
             "peak_at_ns": whole_course.peak_at.0,
         });
         let chosen = rows.iter().take(self.selection.json_rows());
-        let elements = chosen.map(|row| json::row(&snapshot.catalog, by, row));
+        let elements = chosen.map(|row| json::row(snapshot, by, row));
         output.json_with_list(document, Some((json::list_name(by), elements)))
     }
 
     fn head(&self, recording: &Recording, snapshot: &Snapshot, whole_course: &Totals) -> Heading {
-        let units = Units::of(&snapshot.source);
+        let units = Units::of_snapshot(snapshot);
         let figures = &snapshot.accounts.totals().figures;
         let mut head = Heading::default();
         head.line("program", heading::program(&snapshot.source));
+        if let Some(heap) = self.selection.heap() {
+            head.line("heap", format!("{} alone", heap.name()));
+        }
+        heading::add_sampling(&mut head, &snapshot.source, figures);
         let events = counted(recording.stats().events, "event");
         head.line("recorded", format!("{events} in {}", recording.source().duration));
         head.line("peak", heading::peak_in_full(units, whole_course));
         let instant = heading::instant(&self.instant.when, snapshot.at);
         head.line("live", format!("{} at {instant}", heading::live(units, figures)));
+        if let Some(usable) = heading::usable(units, snapshot) {
+            head.line("usable", usable);
+        }
         head.line("allocated", heading::allocated(units, figures));
         head
     }
 
     fn body(&self, snapshot: &Snapshot, rows: &[Row], output: &Output) -> String {
         let metric = self.metric.metric();
-        let units = Units::of(&snapshot.source);
+        let units = Units::of_snapshot(snapshot);
         let shown: Vec<Row> = rows.iter().filter(|row| metric.of(&row.inclusive) > 0).cloned().collect();
         if shown.is_empty() {
             return format!("\n{}\n", self.why_empty(snapshot, rows));

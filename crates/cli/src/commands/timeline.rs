@@ -4,7 +4,7 @@ use crate::args::{Input, Reading};
 use crate::failure::Failure;
 use crate::open;
 use crate::output::Output;
-use crate::print::bytes::{bytes, count, counted};
+use crate::print::bytes::counted;
 use crate::print::chart::{Chart, label_width};
 use crate::print::colour::Style;
 use crate::print::figures::Units;
@@ -77,18 +77,20 @@ impl Timeline {
         output: &Output,
     ) -> String {
         let paint = output.paint;
-        let units = Units::of(recording.source());
+        let units = Units::of(recording.source()).or(Units::of_figures(&totals.figures));
+        let (in_bytes, in_blocks) = (units.label_of_bytes(), units.label_of_count());
         let top = |figure: fn(&TimelinePoint) -> u64| course.points.iter().map(figure).max().unwrap_or(0);
         let top_bytes = top(|point| point.highest_bytes.max(point.live_bytes));
-        let labels = label_width(top_bytes, bytes).max(label_width(top(|point| point.live_blocks), count));
+        let labels = label_width(top_bytes, in_bytes).max(label_width(top(|point| point.live_blocks), in_blocks));
         let columns = Columns::new(course, recording.source().duration, width.saturating_sub(labels + 2).max(8));
         let chart = |values, height, label, style| Chart { values, height, label, style, label_width: labels };
-        let of_bytes = chart(&columns.highest_bytes, usize::from(self.height), bytes, Style::Blue);
-        let of_blocks = chart(&columns.live_blocks, usize::from(self.height / 3).max(2), count, Style::Dim);
+        let of_bytes = chart(&columns.highest_bytes, usize::from(self.height), in_bytes, Style::Blue);
+        let of_blocks = chart(&columns.live_blocks, usize::from(self.height / 3).max(2), in_blocks, Style::Dim);
         let signs = signs(&course.marks, &columns);
 
         let mut head = Heading::default();
         head.line("program", heading::program(recording.source()));
+        heading::add_sampling(&mut head, recording.source(), &totals.figures);
         let events = counted(recording.stats().events, "event");
         head.line("recorded", format!("{events} in {}", recording.source().duration));
         let mut text = head.render(paint, output.width);

@@ -2,7 +2,7 @@
 
 use super::bytes;
 use highwater_model::groups::Metric;
-use highwater_model::{Figures, Source};
+use highwater_model::{Figures, Snapshot, Source};
 
 /// How figures are written: as they are, or as estimates.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +14,16 @@ impl Units {
     /// How the figures of this source are to be written (law 6).
     pub fn of(source: &Source) -> Self {
         Self { estimated: source.sample_rate.is_some() }
+    }
+
+    /// How the figures of this snapshot are to be written: its weights tell of samples even where its source does not.
+    pub fn of_snapshot(snapshot: &Snapshot) -> Self {
+        Self { estimated: snapshot.is_estimate() }
+    }
+
+    /// How these figures are to be written.
+    pub fn of_figures(figures: &Figures) -> Self {
+        Self { estimated: figures.is_estimate() }
     }
 
     /// How figures are to be written that come from both.
@@ -48,6 +58,16 @@ impl Units {
     /// A count with what is counted.
     pub fn counted(self, number: u64, singular: &str) -> String {
         self.marked(bytes::counted(number, singular))
+    }
+
+    /// How bytes are written at an axis.
+    pub fn label_of_bytes(self) -> fn(u64) -> String {
+        if self.estimated { |count| format!("~{}", bytes::bytes(count)) } else { bytes::bytes }
+    }
+
+    /// How counts are written at an axis.
+    pub fn label_of_count(self) -> fn(u64) -> String {
+        if self.estimated { |number| format!("~{}", bytes::count(number)) } else { bytes::count }
     }
 
     /// A metric's figure, in bytes or as a count.

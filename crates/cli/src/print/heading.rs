@@ -1,10 +1,10 @@
 //! The head and foot of a report: whose memory, how much, and what was odd.
 
-use super::bytes::{count, share};
+use super::bytes::{bytes, count, counted, share};
 use super::colour::{Paint, Style};
 use super::figures::{Units, blocks_handed_out};
 use super::table::{Align, Cell, Table};
-use highwater_model::{Anomalies, Figures, Nanos, Snapshot, Source, Totals, When};
+use highwater_model::{Anomalies, Figures, Heap, Nanos, Snapshot, Source, Totals, When};
 use std::fmt::Write;
 
 /// Lines of `label  text`, the labels lined up.
@@ -71,6 +71,15 @@ pub fn peak_in_full(units: Units, totals: &Totals) -> String {
     text
 }
 
+/// What can be used of the blocks of the allocator, and what it gave away with them:
+/// `1.3 MiB in 1.1 MiB of blocks (slack 200.0 KiB)`. `None` where it is not known, or nothing is live.
+pub fn usable(units: Units, snapshot: &Snapshot) -> Option<String> {
+    let (usable, asked_for) = (snapshot.usable_bytes()?, snapshot.live_bytes_of(Heap::Malloc));
+    let slack = units.bytes(usable.saturating_sub(asked_for));
+    let text = format!("{} in {} of blocks (slack {slack})", units.bytes(usable), units.bytes(asked_for));
+    (usable > 0).then_some(text)
+}
+
 /// What was ever handed out: `1.2 GiB in 602,112 allocations, 30 reallocations; 12.3% temporary`.
 pub fn allocated(units: Units, figures: &Figures) -> String {
     let mut text =
@@ -97,13 +106,26 @@ pub fn oddities(anomalies: &Anomalies, paint: Paint) -> String {
     format!("\n{}\n{}", paint.paint(Style::Yellow, "Oddities:"), table.render(paint, None))
 }
 
+/// Says in the head that figures are estimates, where they are.
+pub fn add_sampling(head: &mut Heading, source: &Source, figures: &Figures) {
+    if source.sample_rate.is_some() || figures.is_estimate() {
+        let samples = counted(figures.samples(), "sample");
+        let rate = source.sample_rate.map(|rate| format!(", one per {} allocated", bytes(rate)));
+        head.line("estimates", format!("from {samples}{}", rate.unwrap_or_default()));
+    }
+}
+
 /// A note for sampled sources; empty for exact ones.
 pub fn sampling(snapshot: &Snapshot) -> String {
-    let Some(rate) = snapshot.source.sample_rate else { return String::new() };
-    let samples = blocks_handed_out(&snapshot.accounts.totals().figures);
-    format!(
-        "\n~ figures are estimates: one sample for each {} allocated on average, {} in all.\n",
-        super::bytes::bytes(rate),
-        super::bytes::counted(samples, "sample")
-    )
+    if !snapshot.is_estimate() {
+        return String::new();
+    }
+    let samples = counted(snapshot.accounts.totals().figures.samples(), "sample");
+    match snapshot.source.sample_rate {
+        Some(rate) => {
+            let rate = bytes(rate);
+            format!("\n~ figures are estimates: one sample for each {rate} allocated on average, {samples} in all.\n")
+        }
+        None => format!("\n~ figures are estimates, made from {samples}.\n"),
+    }
 }

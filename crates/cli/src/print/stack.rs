@@ -1,18 +1,19 @@
-//! How a call site is shown: the innermost function with its place, its callers below.
+//! How a call site is shown: its first own function with its place, its callers below. Allocators and what languages put between them
+//! and the program come first in every stack and say nothing; only a full stack shows them, as what the first function called.
 
 use super::colour::Style;
 use super::table::{Cell, Table};
-use highwater_model::{Catalog, FrameText, StackId};
+use highwater_model::{Catalog, FrameText, StackId, leading_plumbing};
 
 /// How much of a stack is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Depth {
-    /// Only the innermost function.
+    /// Only the first function of the program's own.
     Top,
-    /// The innermost function and its nearest callers, on one line.
+    /// That function and its nearest callers, on one line.
     #[value(skip)]
     Line,
-    /// The innermost function and the callers nearest to it.
+    /// That function and the callers nearest to it.
     #[default]
     Brief,
     /// The whole stack, with whole paths.
@@ -34,12 +35,12 @@ impl Depth {
 
 /// Adds a row for a stack to a table whose last column is for sites: the given figures, then the stack.
 pub fn add_site_row(table: &mut Table, mut figures: Vec<Cell>, catalog: &Catalog, stack: StackId, depth: Depth) {
-    let mut frames = catalog.frame_texts(stack);
-    let innermost = frames.next();
-    let callers: Vec<FrameText<'_>> = frames.collect();
-    let mut site = innermost.map_or_else(
+    let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).collect();
+    let (plumbing, own) = frames.split_at(leading_plumbing(&frames));
+    let callers = own.get(1..).unwrap_or_default();
+    let mut site = own.first().map_or_else(
         || Cell::new(Style::Dim, "(no call stack)"),
-        |frame| located(Cell::new(Style::Bold, &name_of(&frame)), &frame, depth),
+        |frame| located(Cell::new(Style::Bold, &name_of(frame)), frame, depth),
     );
     if depth == Depth::Line {
         for frame in callers.iter().take(BRIEF_CALLERS) {
@@ -48,6 +49,12 @@ pub fn add_site_row(table: &mut Table, mut figures: Vec<Cell>, catalog: &Catalog
     }
     figures.push(site);
     table.row(figures);
+    if depth == Depth::Full {
+        for frame in plumbing.iter().rev() {
+            let cell = Cell::new(Style::Dim, "  → ").and(Style::Dim, &name_of(frame));
+            table.continuation(located(cell, frame, depth));
+        }
+    }
     let shown = depth.callers();
     // "1 more caller" would take the line of that caller.
     let shown = if callers.len() == shown.saturating_add(1) { shown + 1 } else { shown };
@@ -112,6 +119,15 @@ mod tests {
         assert!(text.ends_with("     ← c  src/lib.rs:3\n     … 2 more callers\n"), "{text}");
         assert_eq!(rendered(&frames, Depth::Full).lines().count(), 6);
         assert_eq!(rendered(&frames, Depth::Top).lines().count(), 1);
+    }
+
+    #[test]
+    fn allocators_do_not_give_a_site_its_name_and_only_a_full_stack_shows_them() {
+        let frames = ["malloc", "operator new(unsigned long)", "load", "main"].map(|name| frame(name, "", 0));
+        assert_eq!(rendered(&frames, Depth::Brief), "1  load\n     ← main\n");
+        let full = "1  load\n     → operator new(unsigned long)\n     → malloc\n     ← main\n";
+        assert_eq!(rendered(&frames, Depth::Full), full);
+        assert_eq!(rendered(&frames[..1], Depth::Top), "1  malloc\n");
     }
 
     #[test]

@@ -74,6 +74,7 @@ OWN_FRAME void not_in_the_last_place(size_t size) {
     tail_start(size);
     unknown += 0;
 }
+#ifdef __OPTIMIZE__
 /* The allocation itself is in the last place: the caller's frame is the innermost one. */
 OWN_FRAME void *jump_to_malloc(size_t size) { return malloc(size); }
 OWN_FRAME void call_what_jumps(size_t size) {
@@ -82,6 +83,7 @@ OWN_FRAME void call_what_jumps(size_t size) {
     note_trace(size);
     __asm__ volatile("" : : : "memory");
 }
+#endif
 
 /* Signal handlers: between them and the interrupted function lies a frame that the kernel made. */
 static volatile size_t signal_size; /* the library's headers promise that raise calls nobody back */
@@ -119,6 +121,7 @@ OWN_FRAME void through_signals(void) {
     action.sa_handler = allocate_after_a_fault;
     sigaction(SIGSEGV, &action, NULL);
     if (!sigsetjmp(back, 1)) fault(NULL);
+    signal(SIGSEGV, SIG_DFL);
     /* After the jump the stack is shorter than it was. */
     ALLOCATE(SIGNAL + 3);
 }
@@ -126,8 +129,13 @@ OWN_FRAME void through_signals(void) {
 /* A trap after every instruction: allocations with the stack in every state that a prologue, an epilogue and the procedure
  * linkage table put it in. */
 static size_t steps;
-OWN_FRAME void allocate_at_each_step(int signal) {
-    (void)signal;
+static volatile int stepping;
+OWN_FRAME void allocate_at_each_step(int signal, siginfo_t *info, void *context) {
+    (void)signal, (void)info;
+    if (!stepping) {
+        ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~0x100;
+        return;
+    }
     steps++;
     ALLOCATE(90001 + steps);
 }
@@ -143,12 +151,14 @@ OWN_FRAME long stepped(long n) {
 OWN_FRAME void step_by_step(void) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
-    action.sa_handler = allocate_at_each_step;
+    action.sa_sigaction = allocate_at_each_step;
+    action.sa_flags = SA_SIGINFO;
     sigaction(SIGTRAP, &action, NULL);
-    stepped(1);
-    __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" : : : "memory", "cc");
+    stepped(1); /* what is bound at the first call is bound now */
+    stepping = 1;
+    __asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq $0x100, (%%rsp); popfq; lea 128(%%rsp), %%rsp" : : : "memory", "cc");
     stepped(2);
-    __asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" : : : "memory", "cc");
+    stepping = 0;
 }
 
 /* Frames whose size is known only at run time, and frames that are aligned beyond what the caller gave. */
@@ -280,9 +290,9 @@ OWN_FRAME void wander_twice(int depth) {
 }
 OWN_FRAME void wander_large(int depth) {
     volatile char room[5000];
-    room[depth] = 1;
+    room[depth & 1023] = 1;
     wander_on(depth);
-    room[depth] = 2;
+    room[depth & 1023] = 2;
 }
 OWN_FRAME void wander_alloca(int depth) {
     char *space = alloca(next_random() % 300 + 1);
@@ -338,7 +348,9 @@ OWN_FRAME int run_all(char **arguments) {
     plain_outer(PLAIN);
     through_callbacks();
     not_in_the_last_place(TAIL);
+#ifdef __OPTIMIZE__
     call_what_jumps(TAIL + 5);
+#endif
     through_signals();
     through_frames();
     through_plugins(arguments[1], arguments[2]);

@@ -55,8 +55,8 @@ static inline _Unwind_Reason_Code trace_step(struct _Unwind_Context *context, vo
     return _URC_NO_REASON;
 }
 
-/* One line of JSON: the size, and for each frame its address, how far into its module that is, and the name of the function as
- * the dynamic linker knows it at this moment (null for functions that are not exported). */
+/* One line of JSON: the size, and for each frame its address, whether a signal came there (1) or a call returns there (0), and the
+ * name of the function as the dynamic linker knows it at this moment (null for functions that are not exported). */
 OWN_FRAME static void note_trace(size_t size) {
     static uintptr_t addresses[DEEPEST];
     static unsigned char interrupted[DEEPEST];
@@ -77,8 +77,7 @@ OWN_FRAME static void note_trace(size_t size) {
         memset(&info, 0, sizeof info);
         /* A return address may be the first byte of the next function. */
         int found = dladdr((void *)(addresses[i] - !interrupted[i]), &info);
-        out += sprintf(out, "%s[%lu,%lu,", i > 1 ? "," : "", (unsigned long)addresses[i],
-                       (unsigned long)(found ? addresses[i] - (uintptr_t)info.dli_fbase : 0));
+        out += sprintf(out, "%s[%lu,%d,", i > 1 ? "," : "", (unsigned long)addresses[i], interrupted[i]);
         if (found && info.dli_sname) out += sprintf(out, "\"%.80s\"]", info.dli_sname);
         else out += sprintf(out, "null]");
     }

@@ -64,6 +64,10 @@ pub enum Expected {
     Text,
     /// `true` or `false`.
     Truth,
+    /// The name of a heap.
+    Heap,
+    /// A number of 1 or more, perhaps with a point.
+    Weight,
     /// A list of frames.
     Frames,
 }
@@ -106,6 +110,8 @@ impl fmt::Display for Expected {
             Self::Address => "a number or a text like \"0x7f00\"",
             Self::Text => "a text",
             Self::Truth => "true or false",
+            Self::Heap => "malloc, mmap, minor, major or external",
+            Self::Weight => "a number of 1 or more",
             Self::Frames => "a list of frames, innermost first",
         })
     }

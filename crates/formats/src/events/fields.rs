@@ -2,6 +2,7 @@
 
 use super::fault::{Expected, Fault};
 use super::scan::{self, Json, NotJson};
+use highwater_model::{Heap, Weight};
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -67,6 +68,25 @@ impl<'a> Fields<'a> {
     pub(super) fn required_text(&self, name: &'static str) -> Result<&str, Fault> {
         self.get(name).ok_or(Fault::Missing(name))?;
         self.text(name)
+    }
+
+    /// The allocator's heap where it is not there.
+    pub(super) fn heap(&self) -> Result<Heap, Fault> {
+        match self.text("heap")? {
+            "" => Ok(Heap::Malloc),
+            name => Heap::from_name(name).ok_or(Fault::Not("heap", Expected::Heap)),
+        }
+    }
+
+    /// One where it is not there.
+    pub(super) fn weight(&self) -> Result<Weight, Fault> {
+        let value = match self.get("weight") {
+            None => return Ok(Weight::ONE),
+            Some(Json::Number(text)) => text.parse::<f64>().ok(),
+            Some(_) => None,
+        };
+        let value = value.filter(|value| (1.0..=Weight::MOST.value()).contains(value));
+        value.map(Weight::new).ok_or(Fault::Not("weight", Expected::Weight))
     }
 
     /// False where it is not there.

@@ -6,7 +6,7 @@ use super::lines::{Lines, RawLine};
 use super::scan::NotJson;
 use super::sniff::{BYTE_ORDER_MARK, is_skipped};
 use super::stack_texts::{BadStack, StackTexts};
-use highwater_model::{Catalog, Event, EventKind, Nanos, Placement, Source, SourceKind, StackId, Tag, TagId, ThreadId};
+use highwater_model::{Catalog, Event, EventKind, Heap, Nanos, Placement, Source, SourceKind, StackId, Tag, TagId, ThreadId, usable_of_size};
 use std::io::BufRead;
 
 /// What a line said.
@@ -125,7 +125,7 @@ impl Memory {
             "allocate" | "alloc" => EventKind::Allocate(self.placement(&fields, catalog)?).into(),
             "deallocate" | "dealloc" | "free" => deallocation(&fields)?.into(),
             "reallocate" | "realloc" => {
-                let old_address = fields.required_address("old_address")?;
+                let old_address = fields.heap()?.recorded_address(fields.required_address("old_address")?);
                 let claimed_old_size = fields.number("old_size")?;
                 let new = self.placement(&fields, catalog)?;
                 EventKind::Reallocate { old_address, claimed_old_size, new }.into()
@@ -157,19 +157,26 @@ impl Memory {
     }
 
     fn placement(&mut self, fields: &Fields<'_>, catalog: &mut Catalog) -> Result<Placement, Refusal> {
-        let (address, size) = (fields.required_address("address")?, fields.required_number("size")?);
+        let (heap, weight) = (fields.heap()?, fields.weight()?);
+        let address = heap.recorded_address(fields.required_address("address")?);
+        let size = fields.required_number("size")?;
+        let surplus = match fields.number("usable")? {
+            Some(usable) => surplus(size, usable).ok_or(Fault::TooLarge("usable"))?,
+            None => 0,
+        };
         let (variable, type_name) = (fields.text("variable")?, fields.text("type")?);
         let stack = match fields.stack_text()? {
             Some(text) => self.stacks.stack(text, catalog)?,
             None => StackId::UNKNOWN,
         };
-        let tag = if variable.is_empty() && type_name.is_empty() {
+        let tag = if variable.is_empty() && type_name.is_empty() && heap == Heap::Malloc {
             TagId::NONE
         } else {
             let (variable, type_name) = (catalog.strings.intern(variable), catalog.strings.intern(type_name));
-            catalog.intern_tag(Tag { variable, type_name, ..Tag::default() })
+            catalog.intern_tag(Tag { variable, type_name, heap })
         };
-        Ok(Placement { address, size, stack, tag, ..Placement::default() })
+        self.source.usable_sizes |= fields.number("usable")?.is_some();
+        Ok(Placement { address, size, stack, tag, surplus, weight })
     }
 
     /// Takes over what the line says and keeps what it does not mention.
@@ -179,6 +186,8 @@ impl Memory {
         source.program = said(fields.text("program")?, source.program);
         source.host = said(fields.text("host")?, source.host);
         source.pid = fields.number("pid")?.unwrap_or(source.pid);
+        source.parent_pid = fields.number("parent_pid")?.unwrap_or(source.parent_pid);
+        source.usable_sizes |= fields.truth("usable_sizes")?;
         source.start_unix_ns = fields.number("start_unix_ns")?.unwrap_or(source.start_unix_ns);
         source.sample_rate = match fields.number("sample_rate")? {
             Some(0) => return Err(Fault::Not("sample_rate", Expected::PositiveNumber)),
@@ -202,8 +211,13 @@ impl From<EventKind> for Said {
 }
 
 fn deallocation(fields: &Fields<'_>) -> Result<EventKind, Fault> {
-    let (address, claimed_size) = (fields.required_address("address")?, fields.number("size")?);
-    Ok(EventKind::Deallocate { address, claimed_size })
+    let address = fields.heap()?.recorded_address(fields.required_address("address")?);
+    Ok(EventKind::Deallocate { address, claimed_size: fields.number("size")? })
+}
+
+/// The bytes that can be used beyond those expected, if they are not too many to keep.
+fn surplus(size: u64, usable: u64) -> Option<i32> {
+    i32::try_from(i128::from(usable) - i128::from(usable_of_size(size))).ok()
 }
 
 /// `serde_json` explains better than the scanner, which is made to be fast.
@@ -258,6 +272,51 @@ mod tests {
         assert_eq!(shown.len(), 6);
         let (lines, ..) = read(shown.join("\n").as_bytes());
         assert!(lines.iter().all(Result::is_ok), "{lines:?}");
+    }
+
+    #[test]
+    fn what_native_programs_know_besides() {
+        let (lines, catalog, source) = read(
+            concat!(
+                r#"{"event":"source","sample_rate":4096,"parent_pid":7,"usable_sizes":true}"#,
+                "\n",
+                r#"{"event":"alloc","address":"0x1000","size":8192,"heap":"mmap"}"#,
+                "\n",
+                r#"{"event":"alloc","address":"0x1000","size":100,"usable":120,"weight":2.5,"heap":"malloc"}"#,
+                "\n",
+                r#"{"event":"realloc","old_address":"0x1000","address":"0x2000","size":4096,"heap":"mmap"}"#,
+                "\n",
+                r#"{"event":"free","address":"0x2000","heap":"mmap"}"#,
+            )
+            .as_bytes(),
+        );
+        assert_eq!((source.parent_pid, source.usable_sizes, source.sample_rate), (7, true, Some(4096)));
+        let kinds: Vec<EventKind> = lines
+            .into_iter()
+            .filter_map(|line| match line {
+                Ok(Line::Event(event)) => Some(event.kind),
+                _ => None,
+            })
+            .collect();
+        let [EventKind::Allocate(mapped), EventKind::Allocate(block), EventKind::Reallocate { old_address, new, .. }, freed] =
+            kinds[..]
+        else {
+            panic!("{kinds:?}")
+        };
+        assert_eq!((mapped.address, old_address, new.address), (0x1001, 0x1001, 0x2001));
+        assert_eq!((catalog.tag(mapped.tag).heap, new.tag), (Heap::Mapped, mapped.tag));
+        assert_eq!((block.address, block.tag, block.surplus, block.weight.value()), (0x1000, TagId::NONE, 16, 2.5));
+        assert_eq!(freed, EventKind::Deallocate { address: 0x2001, claimed_size: None });
+        for (field, what) in [
+            (r#""heap":"stack""#, "\"heap\" must be malloc, mmap, minor, major or external"),
+            (r#""weight":0.5"#, "\"weight\" must be a number of 1 or more"),
+            (r#""weight":"2""#, "\"weight\" must be a number of 1 or more"),
+            (r#""weight":1e300"#, "\"weight\" must be a number of 1 or more"),
+            (r#""usable":99999999999"#, "\"usable\" is too large"),
+        ] {
+            let line = format!(r#"{{"event":"alloc","address":1,"size":8,{field}}}"#);
+            assert_eq!(only_error(&line), format!("line 1: {what}"));
+        }
     }
 
     #[test]
@@ -353,6 +412,7 @@ mod tests {
             start_unix_ns: 9,
             duration: Nanos(0),
             sample_rate: Some(4096),
+            ..Source::default()
         };
         assert_eq!(source, expected);
     }

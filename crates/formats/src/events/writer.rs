@@ -1,9 +1,12 @@
 //! Writing event lines.
 
-use highwater_model::{Catalog, Event, EventKind, FrameText, Placement, Source, StackId, ThreadId};
+use highwater_model::{
+    Catalog, Event, EventKind, FrameText, Heap, Placement, Source, StackId, ThreadId, usable_of_size,
+};
 use std::io::{self, Write};
 
-/// Writes an event as one line.
+/// Writes an event as one line. A free does not know its block's heap: that of a mapping names the address as it was recorded, see
+/// [`mapped_address`](highwater_model::mapped_address).
 pub fn write_line(event: &Event, catalog: &Catalog, out: impl Write) -> io::Result<()> {
     let mut object = Object::open(out)?;
     let name = match event.kind {
@@ -20,7 +23,7 @@ pub fn write_line(event: &Event, catalog: &Catalog, out: impl Write) -> io::Resu
     match event.kind {
         EventKind::Allocate(place) => object.placement(&place, catalog)?,
         EventKind::Reallocate { old_address, claimed_old_size, new } => {
-            object.address("old_address", old_address)?;
+            object.address("old_address", catalog.tag(new.tag).heap.true_address(old_address))?;
             object.known_number("old_size", claimed_old_size)?;
             object.placement(&new, catalog)?;
         }
@@ -55,9 +58,14 @@ pub fn write_source(source: &Source, out: impl Write) -> io::Result<()> {
     object.text("event", "source")?;
     object.known_text("program", &source.program)?;
     object.known_number("pid", known(source.pid))?;
+    object.known_number("parent_pid", known(source.parent_pid))?;
     object.known_text("host", &source.host)?;
     object.known_number("start_unix_ns", known(source.start_unix_ns))?;
     object.known_number("sample_rate", source.sample_rate)?;
+    if source.usable_sizes {
+        object.name("usable_sizes")?;
+        object.out.write_all(b"true")?;
+    }
     object.end_line()
 }
 
@@ -106,9 +114,20 @@ impl<W: Write> Object<W> {
     }
 
     fn placement(&mut self, place: &Placement, catalog: &Catalog) -> io::Result<()> {
-        self.address("address", place.address)?;
-        self.number("size", place.size)?;
         let tag = catalog.tag(place.tag);
+        self.address("address", tag.heap.true_address(place.address))?;
+        self.number("size", place.size)?;
+        if place.surplus != 0 {
+            let usable = usable_of_size(place.size).saturating_add_signed(place.surplus.into());
+            self.number("usable", usable)?;
+        }
+        if !place.weight.is_one() {
+            self.name("weight")?;
+            write!(self.out, "{}", place.weight.value())?;
+        }
+        if tag.heap != Heap::Malloc {
+            self.text("heap", tag.heap.name())?;
+        }
         self.known_text("variable", catalog.strings.get(tag.variable))?;
         self.known_text("type", catalog.strings.get(tag.type_name))?;
         if place.stack == StackId::UNKNOWN {
@@ -153,7 +172,7 @@ impl<W: Write> Object<W> {
 mod tests {
     use super::super::{Line, Reader, looks_like_events};
     use super::*;
-    use highwater_model::{Nanos, Tag};
+    use highwater_model::{Nanos, Tag, Weight};
     use proptest::prelude::*;
 
     #[test]
@@ -180,6 +199,8 @@ mod tests {
             host: "h\u{e9}".to_owned(),
             start_unix_ns: u64::MAX,
             sample_rate: Some(7),
+            parent_pid: 2,
+            usable_sizes: true,
             ..Source::default()
         };
         let mut lines = Vec::new();
@@ -213,6 +234,11 @@ mod tests {
 
     fn event(catalog: &mut Catalog, (kind, time, thread, numbers, frames, texts): &AnyEvent) -> Event {
         let (address, old_address, claimed, size) = *numbers;
+        // Every third is as native programs have them.
+        let heap = if size % 3 == 0 { Heap::ALL[(size % 5) as usize] } else { Heap::Malloc };
+        let surplus = if size % 3 == 0 && size < 1 << 60 { (size % 1000) as i32 } else { 0 };
+        let weight = if size % 3 == 0 { Weight::from_bits(size % (1 << 22)).unwrap() } else { Weight::ONE };
+        let (address, old_address) = (heap.recorded_address(address), heap.recorded_address(old_address));
         let name = catalog.strings.intern(&texts.1);
         let frames: Vec<FrameText<'_>> = frames
             .iter()
@@ -230,8 +256,9 @@ mod tests {
             address,
             size,
             stack: catalog.intern_stack(&frames),
-            tag: catalog.intern_tag(Tag { variable, type_name: name, ..Tag::default() }),
-            ..Placement::default()
+            tag: catalog.intern_tag(Tag { variable, type_name: name, heap }),
+            surplus,
+            weight,
         };
         let kind = match kind {
             0 => EventKind::Allocate(placement()),

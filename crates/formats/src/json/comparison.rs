@@ -44,15 +44,19 @@ pub fn delta(before: &Snapshot, after: &Snapshot, by: GroupBy, delta: &Delta) ->
     }
     let (old, new) = (delta.before_figures(), delta.after_figures());
     members.insert("change".to_owned(), change_name(delta.change()).into());
-    members.insert("before".to_owned(), live(&old));
-    members.insert("after".to_owned(), live(&new));
+    members.insert("before".to_owned(), live(before, &old));
+    members.insert("after".to_owned(), live(after, &new));
     members.insert("live_bytes_delta".to_owned(), difference(old.live_bytes(), new.live_bytes()));
     members.insert("live_blocks_delta".to_owned(), difference(old.live_blocks(), new.live_blocks()));
     members.into()
 }
 
-fn live(figures: &Figures) -> Value {
-    json!({ "live_bytes": figures.live_bytes(), "live_blocks": figures.live_blocks() })
+fn live(snapshot: &Snapshot, figures: &Figures) -> Value {
+    let mut live = json!({ "live_bytes": figures.live_bytes(), "live_blocks": figures.live_blocks() });
+    if snapshot.is_estimate() {
+        live["live_samples"] = figures.live_samples().into();
+    }
+    live
 }
 
 fn change_name(change: Change) -> &'static str {

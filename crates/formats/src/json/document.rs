@@ -29,7 +29,7 @@ pub fn document(command: &str, snapshot: &Snapshot, by: GroupBy, chosen: &[Row])
     members.insert("threads".to_owned(), threads(snapshot));
     members.insert("types".to_owned(), types(snapshot));
     // Last: rows chosen by thread or type take the place of the complete lists.
-    members.insert(list_name(by).to_owned(), rows(&snapshot.catalog, by, chosen));
+    members.insert(list_name(by).to_owned(), rows(snapshot, by, chosen));
     members.into()
 }
 
@@ -49,6 +49,7 @@ mod tests {
             (GroupBy::Module, "modules"),
             (GroupBy::Thread, "threads"),
             (GroupBy::Type, "types"),
+            (GroupBy::Heap, "heaps"),
         ] {
             let rows = rows(&snapshot, by, Metric::Live, None);
             let document = document("report", &snapshot, by, &rows);

@@ -3,8 +3,17 @@
 use highwater_model::{Anomalies, Figures, Snapshot};
 use serde_json::{Map, Value, json};
 
-/// The figures of a thread, a site or any other row.
-pub fn figures(figures: &Figures) -> Map<String, Value> {
+/// The figures of a thread, a site or any other row. Where they are estimates, also how many records are behind them.
+pub fn figures(snapshot: &Snapshot, figures: &Figures) -> Map<String, Value> {
+    let mut members = exact_figures(figures);
+    if snapshot.is_estimate() {
+        members.insert("samples".to_owned(), figures.samples().into());
+        members.insert("live_samples".to_owned(), figures.live_samples().into());
+    }
+    members
+}
+
+fn exact_figures(figures: &Figures) -> Map<String, Value> {
     super::members(json!({
         "allocations": figures.allocations,
         "frees": figures.frees,
@@ -20,16 +29,20 @@ pub fn figures(figures: &Figures) -> Map<String, Value> {
     }))
 }
 
-/// `totals`: the whole memory. In total as many blocks are reallocated away as arrive, so that counter is left out.
+/// `totals`: the whole memory. In total as many blocks are reallocated away as arrive, so that counter is left out, unless they are
+/// estimates, which need not be as many.
 pub fn totals(snapshot: &Snapshot) -> Value {
     let totals = snapshot.accounts.totals();
-    let mut members = figures(&totals.figures);
-    members.remove("reallocated_away");
+    let mut members = figures(snapshot, &totals.figures);
+    if !snapshot.is_estimate() {
+        members.remove("reallocated_away");
+    }
     members.insert("peak_blocks".to_owned(), totals.peak_blocks.into());
     members.insert("peak_at_ns".to_owned(), totals.peak_at.0.into());
     let inside_reallocation = totals.peak_bytes_inside_reallocation.max(totals.figures.peak_bytes);
     members.insert("peak_bytes_inside_reallocation".to_owned(), inside_reallocation.into());
-    if snapshot.source.sample_rate.is_some() {
+    members.insert("usable_bytes".to_owned(), snapshot.usable_bytes().into());
+    if snapshot.is_estimate() {
         members.insert("estimate".to_owned(), true.into());
     }
     members.into()
@@ -67,6 +80,7 @@ mod tests {
             "temporary_allocations",
             "peak_bytes_inside_reallocation",
             "cross_thread_frees",
+            "usable_bytes",
         ];
         let names = |totals: Value| -> Vec<String> { totals.as_object().unwrap().keys().cloned().collect() };
         expected.sort_unstable();
@@ -75,6 +89,7 @@ mod tests {
         scene.source.sample_rate = Some(4096);
         let sampled = totals(&scene.snapshot());
         assert_eq!(sampled["estimate"], true);
+        assert_eq!((&sampled["samples"], &sampled["live_samples"]), (&json!(4), &json!(2)));
     }
 
     #[test]
@@ -84,8 +99,23 @@ mod tests {
             "allocations": 3, "frees": 1, "reallocations": 1, "allocated_bytes": 458, "freed_bytes": 150,
             "live_blocks": 2, "live_bytes": 308, "peak_blocks": 3, "peak_bytes": 358, "peak_at_ns": 40,
             "peak_bytes_inside_reallocation": 450, "temporary_allocations": 0, "cross_thread_frees": 1,
+            "usable_bytes": null,
         });
         assert_eq!(totals, expected);
+    }
+
+    #[test]
+    fn a_sample_counts_as_what_it_stands_for_and_tells_how_many_there_are() {
+        let mut scene = crate::scene::Scene::default();
+        scene.source.usable_sizes = true;
+        let weight = highwater_model::Weight::new(10.0);
+        let place = highwater_model::Placement { address: 16, size: 30, weight, surplus: 8, ..Default::default() };
+        scene.happen(1, highwater_model::EventKind::Allocate(place));
+        let totals = totals(&scene.snapshot());
+        assert_eq!((&totals["live_blocks"], &totals["live_bytes"]), (&json!(10), &json!(300)));
+        assert_eq!((&totals["samples"], &totals["live_samples"]), (&json!(1), &json!(1)));
+        // The weights say that it is one, though the source does not.
+        assert_eq!((&totals["estimate"], &totals["usable_bytes"]), (&json!(true), &json!(480)));
     }
 
     #[test]
@@ -102,7 +132,7 @@ mod tests {
         #[test]
         fn a_reader_can_check_law_1_from_any_row(snapshot in any_snapshot()) {
             for site in snapshot.accounts.sites() {
-                let shown = figures(site);
+                let shown = figures(&snapshot, site);
                 let number = |name: &str| i128::from(shown[name].as_u64().unwrap());
                 let births = number("allocations") + number("reallocations");
                 let deaths = number("frees") + number("reallocated_away");

@@ -1,17 +1,16 @@
 //! Everything a snapshot holds, down to the single live block.
 
 use super::{DocumentWriter, anomalies, head, hex, known_text, row, threads, totals, types};
-use highwater_model::groups::{GroupBy, GroupKey, Metric, rows};
-use highwater_model::{Block, Snapshot, StackId};
+use highwater_model::groups::{GroupBy, GroupKey, Keep, Metric, rows};
+use highwater_model::{Block, Heap, Snapshot, StackId};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{self, Write};
 
 /// Writes the whole snapshot: its head, `totals`, `anomalies`, `threads`, `types`, all `sites`, and all live `blocks`,
-/// by number, each with `site`, its place in `sites`. One site or block at a time is in memory.
-pub fn write_full(command: &str, snapshot: &Snapshot, out: impl Write) -> io::Result<()> {
-    let catalog = &*snapshot.catalog;
-    let sites = rows(snapshot, GroupBy::Site, Metric::Live, None);
+/// by number, each with `site`, its place in `sites`. Of these two only what `keep` wants. One site or block at a time is in memory.
+pub fn write_full(command: &str, snapshot: &Snapshot, keep: Keep<'_>, out: impl Write) -> io::Result<()> {
+    let sites = rows(snapshot, GroupBy::Site, Metric::Live, keep);
     let site_indices: HashMap<StackId, usize> = sites
         .iter()
         .enumerate()
@@ -20,7 +19,8 @@ pub fn write_full(command: &str, snapshot: &Snapshot, out: impl Write) -> io::Re
             _ => None,
         })
         .collect();
-    let mut blocks: Vec<Block> = snapshot.accounts.blocks().collect();
+    let mut blocks: Vec<Block> =
+        snapshot.accounts.blocks().filter(|block| site_indices.contains_key(&block.stack)).collect();
     blocks.sort_unstable_by_key(|block| block.id);
 
     let mut writer = DocumentWriter::begin(out)?;
@@ -29,7 +29,7 @@ pub fn write_full(command: &str, snapshot: &Snapshot, out: impl Write) -> io::Re
     writer.member("anomalies", &anomalies(snapshot.accounts.anomalies()))?;
     writer.member("threads", &threads(snapshot))?;
     writer.member("types", &types(snapshot))?;
-    writer.list("sites", sites.iter().map(|site| row(catalog, GroupBy::Site, site)))?;
+    writer.list("sites", sites.iter().map(|site| row(snapshot, GroupBy::Site, site)))?;
     writer.list(
         "blocks",
         blocks.iter().map(|each| {
@@ -41,18 +41,27 @@ pub fn write_full(command: &str, snapshot: &Snapshot, out: impl Write) -> io::Re
     writer.end().map(drop)
 }
 
-/// A live block: `number, address, size, time_ns, thread, type, variable`.
+/// A live block: `number, address, size, time_ns, thread, type, variable, heap`; `usable_size` where the source knows it,
+/// `weight` where figures are estimates.
 pub fn block(snapshot: &Snapshot, block: &Block) -> Value {
     let tag = snapshot.catalog.tag(block.tag);
-    json!({
+    let mut value = json!({
         "number": block.id.0,
-        "address": hex(block.address),
+        "address": hex(snapshot.address_of(block)),
         "size": block.size,
         "time_ns": block.time.0,
         "thread": snapshot.accounts.threads().get(block.thread as usize).map(|thread| thread.id.0),
         "type": known_text(snapshot.catalog.strings.get(tag.type_name)),
         "variable": known_text(snapshot.catalog.strings.get(tag.variable)),
-    })
+        "heap": tag.heap.name(),
+    });
+    if snapshot.source.usable_sizes && tag.heap == Heap::Malloc {
+        value["usable_size"] = block.usable_size().into();
+    }
+    if snapshot.is_estimate() {
+        value["weight"] = block.weight.value().into();
+    }
+    value
 }
 
 #[cfg(test)]
@@ -63,7 +72,7 @@ mod tests {
 
     fn full(snapshot: &Snapshot) -> Value {
         let mut out = Vec::new();
-        write_full("export", snapshot, &mut out).unwrap();
+        write_full("export", snapshot, None, &mut out).unwrap();
         serde_json::from_slice(&out).unwrap()
     }
 
@@ -78,7 +87,7 @@ mod tests {
         let blocks = document["blocks"].as_array().unwrap();
         let expected = json!({
             "number": 3, "address": "0x5000", "size": 16, "time_ns": 60, "thread": 1, "site": 1,
-            "type": "Vec<u8>", "variable": "cache",
+            "type": "Vec<u8>", "variable": "cache", "heap": "malloc",
         });
         assert_eq!(blocks[2], expected);
         assert_eq!((&blocks[0]["number"], &blocks[0]["site"]), (&json!(0), &json!(0)));

@@ -20,23 +20,24 @@ pub fn list_name(by: GroupBy) -> &'static str {
 }
 
 /// The rows, in the order given.
-pub fn rows(catalog: &Catalog, by: GroupBy, rows: &[Row]) -> Value {
-    rows.iter().map(|each| row(catalog, by, each)).collect()
+pub fn rows(snapshot: &Snapshot, by: GroupBy, rows: &[Row]) -> Value {
+    rows.iter().map(|each| row(snapshot, by, each)).collect()
 }
 
 /// One row.
-pub fn row(catalog: &Catalog, by: GroupBy, row: &Row) -> Value {
+pub fn row(snapshot: &Snapshot, by: GroupBy, row: &Row) -> Value {
+    let catalog = &snapshot.catalog;
     match (by, &row.key) {
-        (GroupBy::Type, GroupKey::Name(name)) => type_row(name, &row.figures),
+        (GroupBy::Type, GroupKey::Name(name)) => type_row(snapshot, name, &row.figures),
         (GroupBy::Function | GroupBy::File | GroupBy::Module, key) => {
             let mut members = identity(catalog, key);
-            members.extend(figures(&row.figures));
-            members.insert("inclusive".to_owned(), figures(&row.inclusive).into());
+            members.extend(figures(snapshot, &row.figures));
+            members.insert("inclusive".to_owned(), figures(snapshot, &row.inclusive).into());
             members.into()
         }
         (_, key) => {
             let mut members = identity(catalog, key);
-            members.extend(figures(&row.figures));
+            members.extend(figures(snapshot, &row.figures));
             members.into()
         }
     }
@@ -57,10 +58,10 @@ fn thread_identity(catalog: &Catalog, thread: ThreadId) -> Value {
 
 /// A type's objects. A resized object is neither new nor dropped; one that changed its type when it was resized came to
 /// the one and left the other, so that `allocations − drops` is what lives.
-fn type_row(name: &str, figures: &Figures) -> Value {
+fn type_row(snapshot: &Snapshot, name: &str, figures: &Figures) -> Value {
     let came = figures.reallocations.saturating_sub(figures.reallocated_away);
     let left = figures.reallocated_away.saturating_sub(figures.reallocations);
-    json!({
+    let mut row = json!({
         "type": known_text(name),
         "allocations": figures.allocations + came,
         "allocated_bytes": figures.allocated_bytes,
@@ -68,7 +69,12 @@ fn type_row(name: &str, figures: &Figures) -> Value {
         "dropped_bytes": figures.freed_bytes,
         "live_objects": figures.live_blocks(),
         "live_bytes": figures.live_bytes(),
-    })
+    });
+    if snapshot.is_estimate() {
+        row["samples"] = figures.samples().into();
+        row["live_samples"] = figures.live_samples().into();
+    }
+    row
 }
 
 /// `threads`: every thread that was seen, also those that never allocated, most live bytes first.
@@ -77,7 +83,7 @@ pub fn threads(snapshot: &Snapshot) -> Value {
     threads.sort_by_key(|thread| (Reverse(thread.figures.live_bytes()), thread.id));
     let value = |thread: &highwater_model::ThreadAccount| -> Value {
         let mut members = super::members(thread_identity(&snapshot.catalog, thread.id));
-        members.extend(figures(&thread.figures));
+        members.extend(figures(snapshot, &thread.figures));
         members.into()
     };
     threads.into_iter().map(value).collect()
@@ -85,17 +91,29 @@ pub fn threads(snapshot: &Snapshot) -> Value {
 
 /// `types`: every type, most live bytes first; empty where the source knows none.
 pub fn types(snapshot: &Snapshot) -> Value {
-    rows(&snapshot.catalog, GroupBy::Type, &groups::rows(snapshot, GroupBy::Type, Metric::Live, None))
+    rows(snapshot, GroupBy::Type, &groups::rows(snapshot, GroupBy::Type, Metric::Live, None))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::scene::{Scene, parser};
-    use highwater_model::{EventKind, Placement, StackId, Tag};
+    use highwater_model::{EventKind, Heap, Placement, StackId, Tag, mapped_address};
 
     fn shown(snapshot: &Snapshot, by: GroupBy) -> Value {
-        rows(&snapshot.catalog, by, &groups::rows(snapshot, by, Metric::Live, None))
+        rows(snapshot, by, &groups::rows(snapshot, by, Metric::Live, None))
+    }
+
+    #[test]
+    fn heaps_have_names_and_figures() {
+        let mut scene = parser();
+        let tag = scene.catalog.intern_tag(Tag { heap: Heap::Mapped, ..Tag::default() });
+        let place = Placement { address: mapped_address(0x1000), size: 4096, tag, ..Placement::default() };
+        scene.happen(1, EventKind::Allocate(place));
+        let heaps = shown(&scene.snapshot(), GroupBy::Heap);
+        let figures = |at: usize| (heaps[at]["name"].clone(), heaps[at]["live_bytes"].clone(), heaps[at]["frees"].clone());
+        assert_eq!(figures(0), (json!("mmap"), json!(4096), json!(0)));
+        assert_eq!(figures(1), (json!("malloc"), json!(308), json!(1)));
     }
 
     #[test]

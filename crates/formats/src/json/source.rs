@@ -11,6 +11,8 @@ pub fn source(source: &Source) -> Value {
         "kind": source.kind.key(),
         "program": known_text(&source.program),
         "pid": known_number(source.pid),
+        "parent_pid": known_number(source.parent_pid),
+        "command": (!source.command.is_empty()).then_some(&source.command),
         "host": known_text(&source.host),
         "start": known_number(source.start_unix_ns).map(utc::rfc3339),
         "start_unix_ns": known_number(source.start_unix_ns),
@@ -28,7 +30,7 @@ mod tests {
     fn what_is_not_known_is_null() {
         let nothing = source(&Source::default());
         let expected = json!({
-            "kind": "events", "program": null, "pid": null, "host": null, "start": null, "start_unix_ns": null,
+            "kind": "events", "program": null, "pid": null, "parent_pid": null, "command": null, "host": null, "start": null, "start_unix_ns": null,
             "duration_ns": 0, "sample_rate": null,
         });
         assert_eq!(nothing, expected);
@@ -44,9 +46,12 @@ mod tests {
             start_unix_ns: 1_700_000_000_000_000_001,
             duration: Nanos(5),
             sample_rate: Some(4096),
+            parent_pid: 41,
+            command: vec!["parser".to_owned(), "--fast".to_owned()],
+            usable_sizes: true,
         });
         let expected = json!({
-            "kind": "native", "program": "parser", "pid": 42, "host": "build-3",
+            "kind": "native", "program": "parser", "pid": 42, "parent_pid": 41, "command": ["parser", "--fast"], "host": "build-3",
             "start": "2023-11-14T22:13:20.000000001Z", "start_unix_ns": 1_700_000_000_000_000_001u64,
             "duration_ns": 5, "sample_rate": 4096,
         });

@@ -8,7 +8,7 @@
 //! A site never has more live blocks than it was given (law 1), so no sample is negative and all sum to the site.
 
 use highwater_model::groups::{Keep, sites};
-use highwater_model::{Snapshot, StackId};
+use highwater_model::{Block, Snapshot, StackId};
 use std::collections::BTreeMap;
 
 #[derive(Debug)]
@@ -47,17 +47,18 @@ pub(super) fn samples(snapshot: &Snapshot, keep: Keep<'_>) -> Vec<Sample> {
             (stack, NoLongerLive { objects, space: figures.allocated_bytes })
         })
         .collect();
-    let mut blocks: Vec<(StackId, u32, u64)> =
-        snapshot.accounts.blocks().map(|block| (block.stack, block.thread, block.size)).collect();
-    blocks.sort_unstable();
+    let mut blocks: Vec<Block> = snapshot.accounts.blocks().collect();
+    let likeness = |block: &Block| (block.stack, block.thread, block.size);
+    blocks.sort_unstable_by_key(|block| (likeness(block), block.id));
 
     let mut samples = Vec::new();
-    for alike in blocks.chunk_by(|a, b| a == b) {
-        let (stack, thread, block_size) = alike[0];
+    for alike in blocks.chunk_by(|a, b| likeness(a) == likeness(b)) {
+        let (stack, thread, block_size) = likeness(&alike[0]);
         // Not wanted.
         let Some(rest) = rest.get_mut(&stack) else { continue };
-        let objects = alike.len() as u64;
-        let space = block_size.saturating_mul(objects);
+        // Of samples, what they stand for.
+        let objects = alike.iter().map(Block::live_blocks).sum();
+        let space = alike.iter().map(Block::live_bytes).fold(0, u64::saturating_add);
         rest.objects = rest.objects.saturating_sub(objects);
         rest.space = rest.space.saturating_sub(space);
         samples.push(Sample { stack, objects, space, live: Some(LiveBlocks { thread, block_size }) });

@@ -1,0 +1,148 @@
+//! A program that records itself: a thread of its own reads what the others write, and writes the file.
+//!
+//! The thread's own allocations are not recorded. When the program is killed, what was written until some tens of
+//! milliseconds before is in the file; when it exits, the file is completed with the names of functions.
+#![allow(unsafe_code, reason = "hooks at the program's start and end, and C functions")]
+
+use highwater_agent::config::Config;
+use highwater_agent::{self as agent, Mode};
+use highwater_clock::Counter;
+use highwater_recorder::{About, Course, Shared};
+use highwater_symbols::Symbolizer;
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Names the file to record into, from the program's start.
+const VARIABLE: &str = "HIGHWATER_RECORD";
+/// How much may be missing when the program is killed.
+const FLUSH_EVERY: Duration = Duration::from_millis(50);
+const NAP: Duration = Duration::from_millis(5);
+
+static STOP: AtomicBool = AtomicBool::new(false);
+static WRITER: Mutex<Option<JoinHandle<io::Result<()>>>> = Mutex::new(None);
+
+unsafe extern "C" {
+    fn atexit(function: extern "C" fn()) -> c_int;
+    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+}
+
+/// Records every allocation from now on into a file, until the program ends or [`stop_recording`] is called. Once per program.
+///
+/// # Errors
+/// If the file cannot be written, if the program was or is being recorded, or if [`Alloc`](crate::Alloc) is not its global allocator.
+pub fn record_to(path: impl AsRef<Path>) -> io::Result<()> {
+    // Where the program started, not where it may go.
+    let path = std::path::absolute(path)?;
+    std::fs::File::create(&path)?;
+    let mut writer = WRITER.lock().unwrap_or_else(PoisonError::into_inner);
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    // All of our own work is that thread's, so that none of it is in the recording.
+    let thread = std::thread::Builder::new().name("highwater".into()).spawn(move || {
+        agent::leave_this_thread_out();
+        let mut course = match begin_at(&path) {
+            Ok(course) => course,
+            Err(error) => return begun.send(Err(error)).map_err(io::Error::other),
+        };
+        let _ = begun.send(Ok(()));
+        write(&mut course);
+        course.finish(&mut Symbolizer::new()).written.map(drop)
+    })?;
+    has_begun.recv().map_err(io::Error::other)??;
+    *writer = Some(thread);
+    drop(writer);
+    // SAFETY: a plain function.
+    unsafe { atexit(at_exit) };
+    drop(std::hint::black_box(Box::new(1u8)));
+    if agent::threads() == 0 {
+        stop_recording()?;
+        return Err(io::Error::other("highwater::Alloc is not the global allocator of this program"));
+    }
+    Ok(())
+}
+
+fn begin_at(path: &Path) -> io::Result<Course> {
+    let counter = Counter::trusted();
+    let (base, bytes) = agent::begin_for_ourselves(&Config::for_ourselves(counter.is_some(), 0))
+        .ok_or_else(|| io::Error::other("this program is being recorded, or was: once is all it can be"))?;
+    // SAFETY: the agent never unmaps it.
+    let shared = unsafe { Shared::of_ourselves(base, bytes) }.ok_or_else(|| io::Error::other("the agent shares nothing"))?;
+    Course::begin(shared, about_ourselves(), path, counter)
+}
+
+/// Ends the recording and completes its file; nothing if there is none.
+///
+/// # Errors
+/// If the file could not be written.
+pub fn stop_recording() -> io::Result<()> {
+    agent::end();
+    STOP.store(true, Ordering::Release);
+    let thread = WRITER.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match thread.map(JoinHandle::join) {
+        Some(Ok(written)) => written,
+        Some(Err(_)) => Err(io::Error::other("the recording thread failed")),
+        None => Ok(()),
+    }
+}
+
+/// Names this instant in the recording: one that the program makes of itself, or one that `highwater record` makes of it.
+pub fn mark(name: &str) {
+    if agent::mode() == Mode::Exact {
+        return agent::mark(name.as_bytes());
+    }
+    // SAFETY: a lookup by name; the function of this name takes a C string.
+    unsafe {
+        let found = dlsym(std::ptr::null_mut(), c"highwater_mark".as_ptr());
+        if let (false, Ok(name)) = (found.is_null(), CString::new(name)) {
+            let mark: unsafe extern "C" fn(*const c_char) = std::mem::transmute(found);
+            mark(name.as_ptr());
+        }
+    }
+}
+
+fn about_ourselves() -> About {
+    let text = |path: PathBuf| path.to_string_lossy().into_owned();
+    About {
+        executable: std::env::current_exe().map(text).unwrap_or_default(),
+        command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+        pid: std::process::id(),
+        parent: std::os::unix::process::parent_id(),
+        usable_sizes: false,
+        flush_every: FLUSH_EVERY,
+        ..About::default()
+    }
+}
+
+/// Reads what the other threads write until told to stop.
+fn write(course: &mut Course) {
+    while !STOP.load(Ordering::Acquire) {
+        if course.round(false) == 0 {
+            std::thread::sleep(NAP);
+        }
+    }
+    // A thread may just be writing its last record.
+    std::thread::sleep(Duration::from_millis(1));
+    course.round(false);
+}
+
+extern "C" fn at_exit() {
+    if let Err(error) = stop_recording() {
+        eprintln!("highwater: the recording is not complete: {error}");
+    }
+}
+
+/// Begins with the program if its environment says so.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEGIN: extern "C" fn() = begin;
+
+extern "C" fn begin() {
+    let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) else { return };
+    if let Err(error) = record_to(&path) {
+        eprintln!("highwater: cannot record into {}: {error}", Path::new(&path).display());
+    }
+}

@@ -1,0 +1,254 @@
+//! Which functions are only the way to memory: allocators, and the parts of language libraries that call them for someone.
+//!
+//! Every native stack begins with some of them, and they say nothing about who wanted the memory. Reports therefore name a site after
+//! its first function that is none of these. The list errs towards showing too much: a function not known here is someone's own.
+
+use crate::catalog::FrameText;
+
+/// How many of the frames of a stack, innermost first, are plumbing: the next one is the first of the program's own. None where all are.
+pub fn leading_plumbing(innermost_first: &[FrameText<'_>]) -> usize {
+    let own = innermost_first.iter().position(|frame| !is_plumbing(frame.function));
+    own.unwrap_or(0)
+}
+
+/// True for an allocator's function and for what languages put between it and the program, by its demangled name.
+///
+/// ```
+/// use highwater_model::is_plumbing;
+///
+/// assert!(is_plumbing("operator new(unsigned long)") && is_plumbing("alloc::raw_vec::finish_grow"));
+/// assert!(!is_plumbing("parse") && !is_plumbing("malloc_trim_thread") && !is_plumbing(""));
+/// ```
+pub fn is_plumbing(function: &str) -> bool {
+    is_of_c(function) || is_of_rust(function) || is_of_cpp(function)
+}
+
+const C: [&str; 34] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "memalign",
+    "aligned_alloc",
+    "posix_memalign",
+    "valloc",
+    "pvalloc",
+    "mmap",
+    "mmap64",
+    "mremap",
+    "strdup",
+    "strndup",
+    "wcsdup",
+    "asprintf",
+    "vasprintf",
+    "__libc_malloc",
+    "__libc_calloc",
+    "__libc_realloc",
+    "__libc_memalign",
+    "__libc_reallocarray",
+    "__mmap",
+    "__mmap64",
+    "__mremap",
+    "__strdup",
+    "__strndup",
+    "__wcsdup",
+    "__asprintf",
+    "__asprintf_chk",
+    "__vasprintf",
+    "__vasprintf_chk",
+    "__vasprintf_internal",
+    "__posix_memalign",
+];
+
+/// A C function may carry the version of its symbol, or the name of the table through which it was called.
+fn is_of_c(function: &str) -> bool {
+    let name = function.split('@').next().unwrap_or_default();
+    C.contains(&name)
+}
+
+const RUST_SYMBOLS: [&str; 4] = ["alloc", "alloc_zeroed", "realloc", "exchange_malloc"];
+const RUST_MODULES: [&str; 22] = [
+    "alloc::alloc::",
+    "alloc::borrow::",
+    "alloc::boxed::",
+    "alloc::collections::",
+    "alloc::ffi::",
+    "alloc::fmt::",
+    "alloc::raw_vec::",
+    "alloc::rc::",
+    "alloc::slice::",
+    "alloc::str::",
+    "alloc::string::",
+    "alloc::sync::",
+    "alloc::vec::",
+    "core::alloc::",
+    "hashbrown::map::",
+    "hashbrown::raw::",
+    "hashbrown::rustc_entry::",
+    "hashbrown::set::",
+    "std::alloc::",
+    "std::collections::hash::",
+    "std::sys::alloc::",
+    "std::sys::pal::unix::alloc::",
+];
+
+/// Also methods of their types, `<alloc::vec::Vec<T> as core::clone::Clone>::clone`, and what they do for others through traits of their
+/// own, `<T as alloc::slice::hack::ConvertVec>::to_vec`.
+fn is_of_rust(function: &str) -> bool {
+    let symbol = function.strip_prefix("__rustc::").unwrap_or(function);
+    let stripped = ["__rust_", "__rdl_", "__rg_"].iter().find_map(|prefix| symbol.strip_prefix(prefix));
+    if stripped.is_some_and(|name| RUST_SYMBOLS.contains(&name)) {
+        return true;
+    }
+    let in_library = |path: &str| RUST_MODULES.iter().any(|module| path.starts_with(module));
+    let path = function.trim_start_matches('<');
+    in_library(path) || function.starts_with('<') && function.split(" as ").skip(1).any(in_library)
+}
+
+/// Templates of the namespace `std`.
+const CPP_STANDARD: [&str; 31] = [
+    "allocator<",
+    "allocator_traits<",
+    "__new_allocator<",
+    "pmr::polymorphic_allocator<",
+    "_Vector_base<",
+    "vector<",
+    "_Deque_base<",
+    "deque<",
+    "_Rb_tree<",
+    "map<",
+    "multimap<",
+    "set<",
+    "multiset<",
+    "_Hashtable<",
+    "__detail::_Hashtable_alloc<",
+    "__detail::_Map_base<",
+    "__hash_table<",
+    "__tree<",
+    "unordered_map<",
+    "unordered_set<",
+    "basic_string<",
+    "basic_stringbuf<",
+    "list<",
+    "_List_base<",
+    "make_unique<",
+    "make_shared<",
+    "allocate_shared<",
+    "__allocate_guarded<",
+    "__shared_count<",
+    "__shared_ptr<",
+    "shared_ptr<",
+];
+const CPP_OTHERS: [&str; 3] = ["__gnu_cxx::new_allocator<", "__gnu_cxx::__alloc_traits<", "__gnu_cxx::malloc_allocator<"];
+
+/// A C++ template's name comes with its result type in front: `void std::vector<int>::reserve(unsigned long)`.
+fn is_of_cpp(function: &str) -> bool {
+    if function.starts_with("operator new") {
+        return true;
+    }
+    let name = without_result_type(function);
+    let Some(standard) = name.strip_prefix("std::") else {
+        return CPP_OTHERS.iter().any(|prefix| name.starts_with(prefix));
+    };
+    // Two libraries put what they have into a namespace of theirs.
+    let standard = ["__1::", "__cxx11::"].iter().find_map(|inner| standard.strip_prefix(inner)).unwrap_or(standard);
+    CPP_STANDARD.iter().any(|prefix| standard.starts_with(prefix))
+}
+
+/// What stands behind the last space that is neither in angle brackets nor in or behind the arguments.
+fn without_result_type(function: &str) -> &str {
+    let mut depth = 0u32;
+    let mut start = 0;
+    for (at, byte) in function.bytes().enumerate() {
+        match byte {
+            b'<' => depth += 1,
+            b'>' => depth = depth.saturating_sub(1),
+            b'(' if depth == 0 => break,
+            b' ' if depth == 0 => start = at + 1,
+            _ => {}
+        }
+    }
+    &function[start..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allocators_and_what_calls_them_for_others_are_plumbing() {
+        for function in [
+            "malloc",
+            "malloc@@GLIBC_2.2.5",
+            "realloc@plt",
+            "__strdup",
+            "mmap64",
+            "operator new(unsigned long)",
+            "operator new[](unsigned long, std::align_val_t)",
+            "__rust_alloc",
+            "__rustc::__rust_alloc_zeroed",
+            "__rdl_realloc",
+            "alloc::alloc::exchange_malloc",
+            "alloc::raw_vec::RawVec<T,A>::grow_one",
+            "alloc::raw_vec::RawVecInner<A>::reserve::do_reserve_and_handle",
+            "<alloc::raw_vec::RawVec<u8>>::grow_one",
+            "<alloc::alloc::Global as core::alloc::Allocator>::allocate",
+            "<alloc::vec::Vec<T> as core::clone::Clone>::clone",
+            "<T as alloc::slice::hack::ConvertVec>::to_vec",
+            "<str as alloc::string::SpecToString>::spec_to_string",
+            "<std::alloc::System as core::alloc::global::GlobalAlloc>::alloc",
+            "hashbrown::raw::RawTable<T,A>::reserve_rehash",
+            "std::collections::hash::map::HashMap<K,V,S>::insert",
+            "std::allocator<int>::allocate(unsigned long)",
+            "std::__new_allocator<char>::allocate(unsigned long, void const*)",
+            "__gnu_cxx::new_allocator<std::pair<int const, char> >::allocate(unsigned long)",
+            "void std::vector<int, std::allocator<int> >::_M_realloc_insert<int const&>(int const&)",
+            "std::vector<Node, std::allocator<Node>>::push_back(Node const&)",
+            "std::__1::vector<Node, std::__1::allocator<Node>>::push_back[abi:v160006](Node const&)",
+            "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >::_M_create",
+            "std::unique_ptr<Node, std::default_delete<Node> > std::make_unique<Node, int>(int&&)",
+        ] {
+            assert!(is_plumbing(function), "{function}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_it_is_not() {
+        for function in [
+            "",
+            "main",
+            "my_malloc",
+            "malloc_stats_print",
+            "xmalloc",
+            "allocator::grow",
+            "alloc::Pool::get",
+            "allocate(std::vector<int>&)",
+            "load(std::allocator<int> const&)",
+            "Vec::push",
+            "app::alloc::vec::build",
+            "<app::Parser as core::clone::Clone>::clone",
+            "<app::Parser as app::alloc::string::X>::make",
+            "operator<<(std::ostream&, Node const&)",
+            "Node::operator new(unsigned long)",
+            "std::thread::spawn",
+            "std::sort<int*>(int*, int*)",
+            "std::__1::thread::thread<void (*)()>(void (*)())",
+            "std::vector_like::push",
+            "hashbrown_user::insert",
+        ] {
+            assert!(!is_plumbing(function), "{function}");
+        }
+    }
+
+    #[test]
+    fn the_first_own_frame_is_found_and_a_stack_of_plumbing_alone_keeps_its_innermost() {
+        let frames = |names: &[&'static str]| -> Vec<FrameText<'static>> {
+            names.iter().map(|function| FrameText { function, ..FrameText::default() }).collect()
+        };
+        assert_eq!(leading_plumbing(&frames(&["malloc", "operator new(unsigned long)", "load", "malloc", "main"])), 2);
+        assert_eq!(leading_plumbing(&frames(&["malloc", "strdup"])), 0);
+        // What has no name may be anyone's.
+        assert_eq!(leading_plumbing(&frames(&["malloc", "", "main"])), 1);
+        assert_eq!(leading_plumbing(&[]), 0);
+    }
+}
