@@ -1,6 +1,6 @@
 //! Going on with a recording, as a log that is opened again does.
 
-use highwater_model::{Event, EventKind, Nanos, Placement, Source, StackId, TagId, ThreadId, When, laws};
+use highwater_model::{Event, EventKind, Nanos, Placement, Source, ThreadId, When, laws};
 use highwater_store::{Recording, Writer};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

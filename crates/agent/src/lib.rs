@@ -27,6 +27,7 @@ mod tls;
 pub mod trie;
 pub mod unwind;
 
+pub use highwater_shm::hello_v1::VARIABLE;
 use highwater_shm::ring_v1::kind;
 pub use session::{Mode, begin_for_ourselves, begin_or_not, mode};
 pub use thread::leave_out as leave_this_thread_out;
@@ -238,6 +239,11 @@ pub fn unloaded(before: u64) {
 /// Whether mappings are to be recorded now.
 pub fn records_mappings() -> bool {
     matches!(mode(), Mode::Exact | Mode::Sampled) && session::session().records_mappings()
+}
+
+/// Whether children are to be recorded too.
+pub fn follows_children() -> bool {
+    session::session().follows_children()
 }
 
 /// How many threads have recorded anything.

@@ -185,6 +185,11 @@ impl Session {
         self.process.load(Ordering::Relaxed)
     }
 
+    /// Whether children are recorded too.
+    pub fn follows_children(&self) -> bool {
+        self.follows_children.load(Ordering::Relaxed)
+    }
+
     /// Whether events are dropped when a ring is full.
     pub fn is_lossy(&self) -> bool {
         self.lossy.load(Ordering::Relaxed)

@@ -76,7 +76,10 @@ fn wrong_usage_has_exit_code_2() {
     is_wrong_usage(&place.highwater("report"), "FILE");
     is_wrong_usage(&place.highwater("export kitchen.hw --to png -o x"), "png");
     is_wrong_usage(&place.highwater("export kitchen.hw --to pprof"), "--output");
-    is_wrong_usage(&place.highwater("report kitchen.hw --filter heap:stack"), "no heap is called 'stack'; there are: malloc, mmap");
+    is_wrong_usage(
+        &place.highwater("report kitchen.hw --filter heap:stack"),
+        "no heap is called 'stack'; there are: malloc, mmap",
+    );
     is_wrong_usage(&place.highwater("gossip"), "gossip");
 }
 

@@ -313,11 +313,13 @@ fn native() -> Vec<Value> {
 fn heaps_are_told_apart() {
     let place = Place::new();
     place.import("native.hw", &native());
-    place.highwater("report native.hw --by heap").stdout_has(&["98.8%  8.0 KiB       1  mmap", "1.2%    100 B       1  malloc"]);
+    place
+        .highwater("report native.hw --by heap")
+        .stdout_has(&["98.8%  8.0 KiB       1  mmap", "1.2%    100 B       1  malloc"]);
     let heaps = place.json("report native.hw --by heap");
     assert_eq!((&heaps["heaps"][0]["name"], &heaps["heaps"][0]["frees"]), (&json!("mmap"), &json!(1)));
     assert_eq!(heaps["anomalies"]["duplicate_allocations"], 0);
-    let live = |options: &str| live_bytes(&place.json(&format!("{options}")));
+    let live = |options: &str| live_bytes(&place.json(options));
     assert_eq!((live("report native.hw"), live("report native.hw --filter heap:malloc")), (8292, 100));
     assert_eq!(live("leaks native.hw --filter heap:mmap"), 8192);
     // Exact for what is no longer live, too, though both heaps have blocks of one stack.
@@ -331,7 +333,10 @@ fn heaps_are_told_apart() {
     changed.stdout_has(&["+100 B, +1 blocks"]);
     let exported = place.highwater("export native.hw --to json -o - --filter heap:mmap");
     let document: Value = serde_json::from_str(&exported.stdout).unwrap();
-    assert_eq!((&document["blocks"][0]["address"], &document["blocks"][0]["heap"]), (&json!("0x10000"), &json!("mmap")));
+    assert_eq!(
+        (&document["blocks"][0]["address"], &document["blocks"][0]["heap"]),
+        (&json!("0x10000"), &json!("mmap"))
+    );
 }
 
 #[test]
@@ -357,7 +362,10 @@ fn sites_and_functions_are_named_after_the_first_that_is_no_plumbing() {
         let rows = functions["functions"].as_array().unwrap();
         rows.iter().find(|row| row["name"] == name).unwrap()["live_bytes"].clone()
     };
-    assert_eq!((own("load"), own("reserve"), own("malloc"), own("mmap")), (json!(100), json!(8192), json!(0), json!(0)));
+    assert_eq!(
+        (own("load"), own("reserve"), own("malloc"), own("mmap")),
+        (json!(100), json!(8192), json!(0), json!(0))
+    );
     let report = place.json("report native.hw");
     assert_eq!(report["sites"][1]["stack"][0]["function"], "malloc", "JSON keeps whole stacks");
 }

@@ -199,9 +199,9 @@ impl AddressLedger {
             self.tell_note(Anomaly::RepairedTime, 1, &mut tell);
         }
         match event.kind {
-            EventKind::Allocate(place) => self.allocate(place, &mut tell),
+            EventKind::Allocate(ref place) => self.allocate(place, &mut tell),
             EventKind::Deallocate { address, claimed_size } => self.deallocate(address, claimed_size, &mut tell),
-            EventKind::Reallocate { old_address, claimed_old_size, new } => {
+            EventKind::Reallocate { old_address, claimed_old_size, ref new } => {
                 self.reallocate(old_address, claimed_old_size, new, &mut tell);
             }
             EventKind::Mark { name } => {
@@ -262,17 +262,18 @@ impl AddressLedger {
 
     /// Asks once whether there is anything unusual about the block, so that everything behind knows.
     #[inline]
-    fn allocate(&mut self, place: Placement, tell: &mut Telling<'_, impl Scribe>) {
+    fn allocate(&mut self, place: &Placement, tell: &mut Telling<'_, impl Scribe>) {
         if place.surplus == 0 && place.weight.is_one() {
-            self.allocate_as(Placement { surplus: 0, weight: Weight::ONE, ..place }, tell);
+            let &Placement { address, size, stack, tag, .. } = place;
+            self.allocate_as(Placement { address, size, stack, tag, surplus: 0, weight: Weight::ONE }, tell);
         } else {
             self.allocate_unusual(place, tell);
         }
     }
 
     #[inline(never)]
-    fn allocate_unusual(&mut self, place: Placement, tell: &mut Telling<'_, impl Scribe>) {
-        self.allocate_as(place, tell);
+    fn allocate_unusual(&mut self, place: &Placement, tell: &mut Telling<'_, impl Scribe>) {
+        self.allocate_as(*place, tell);
     }
 
     #[inline(always)]
@@ -309,14 +310,14 @@ impl AddressLedger {
         &mut self,
         old_address: u64,
         claimed_old_size: Option<u64>,
-        mut new: Placement,
+        new: &Placement,
         tell: &mut Telling<'_, impl Scribe>,
     ) {
         let Some(slot) = self.slot_at(old_address) else {
             self.tell_note(Anomaly::UnmatchedReallocation, 1, tell);
             return self.allocate(new, tell);
         };
-        let old = *self.accounts.kept(slot);
+        let (old, mut new) = (*self.accounts.kept(slot), *new);
         if claimed_old_size.is_some_and(|claimed| claimed != old.size) {
             self.tell_note(Anomaly::SizeMismatch, 1, tell);
         }

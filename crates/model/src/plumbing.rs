@@ -139,7 +139,8 @@ const CPP_STANDARD: [&str; 31] = [
     "__shared_ptr<",
     "shared_ptr<",
 ];
-const CPP_OTHERS: [&str; 3] = ["__gnu_cxx::new_allocator<", "__gnu_cxx::__alloc_traits<", "__gnu_cxx::malloc_allocator<"];
+const CPP_OTHERS: [&str; 3] =
+    ["__gnu_cxx::new_allocator<", "__gnu_cxx::__alloc_traits<", "__gnu_cxx::malloc_allocator<"];
 
 /// A C++ template's name comes with its result type in front: `void std::vector<int>::reserve(unsigned long)`.
 fn is_of_cpp(function: &str) -> bool {

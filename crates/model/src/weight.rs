@@ -66,8 +66,7 @@ impl Weight {
 
     /// How many blocks, on the average.
     pub fn value(self) -> f64 {
-        let fraction = f64::from(self.0 & ((1 << FRACTION_BITS) - 1)) / f64::from(1u32 << FRACTION_BITS);
-        (1.0 + fraction) * f64::from(self.0 >> FRACTION_BITS).exp2()
+        self.parts() as f64 / f64::from(1u32 << FRACTION_BITS)
     }
 
     /// The bytes that a block of `size` bytes stands for, rounded half up.
@@ -76,12 +75,16 @@ impl Weight {
         if self.is_one() { size } else { self.scaled(size) }
     }
 
-    /// In whole numbers, so that every reader in any language comes to the same sum.
     #[cold]
     fn scaled(self, size: u64) -> u64 {
-        let fraction = u128::from(self.0 & ((1 << FRACTION_BITS) - 1) | 1 << FRACTION_BITS);
-        let product = (u128::from(size) * fraction) << (self.0 >> FRACTION_BITS);
+        let product = u128::from(size) * u128::from(self.parts());
         u64::try_from((product + (1 << (FRACTION_BITS - 1))) >> FRACTION_BITS).unwrap_or(u64::MAX)
+    }
+
+    /// The weight in units of 2⁻¹⁷: whole numbers, so that every reader in any language comes to the same sums.
+    fn parts(self) -> u64 {
+        let fraction = u64::from(self.0 & ((1 << FRACTION_BITS) - 1));
+        (fraction | 1 << FRACTION_BITS) << (self.0 >> FRACTION_BITS)
     }
 
     /// The whole number of blocks that the allocation with this number is counted as: the weight rounded down or up. Which of the
@@ -93,16 +96,13 @@ impl Weight {
 
     /// A bound on [`blocks`](Self::blocks), whatever the number.
     pub fn most_blocks(self) -> u64 {
-        (1 + (u64::from(self.0 & ((1 << FRACTION_BITS) - 1) | 1 << FRACTION_BITS) << (self.0 >> FRACTION_BITS)))
-            .div_ceil(1 << FRACTION_BITS)
+        (self.parts() >> FRACTION_BITS) + 1
     }
 
     #[cold]
     fn drawn(self, id: AllocId) -> u64 {
-        let fraction = u64::from(self.0 & ((1 << FRACTION_BITS) - 1) | 1 << FRACTION_BITS);
-        let scaled = fraction << (self.0 >> FRACTION_BITS);
         let draw = mixed(id.0) >> (64 - FRACTION_BITS);
-        (scaled + draw) >> FRACTION_BITS
+        (self.parts() + draw) >> FRACTION_BITS
     }
 }
 

@@ -3,7 +3,8 @@
 //!
 //! The functions that a program calls are a few instructions of assembly ([`entry`]): they note the stack and frame
 //! pointer as the caller left them, which is where unwinding starts, and jump to the Rust function that does the work.
-//! [`heap`] has those for blocks, [`mappings`] those for `mmap` and its kin, [`others`] the rest, [`real`] what lies behind.
+//! [`heap`] has those for blocks, [`mappings`] those for `mmap` and its kin, [`others`] the rest, [`start`] what happens at the
+//! program's start, [`real`] what lies behind.
 #![cfg_attr(feature = "freestanding", no_std)]
 #![allow(missing_docs, reason = "what is public here has C's documentation")]
 
@@ -12,6 +13,7 @@ mod heap;
 mod mappings;
 mod others;
 mod real;
+mod start;
 
 /// Never called: nothing here panics, and the optimiser is left nothing that could.
 #[cfg(feature = "freestanding")]

@@ -44,13 +44,3 @@ pub unsafe extern "C" fn highwater_mark(name: *const c_char) {
     }
 }
 
-/// Begins with the program, even if it never allocates: a recording of nothing says more than none.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static BEGIN: extern "C" fn() = begin;
-
-extern "C" fn begin() {
-    if agent::mode() == agent::Mode::New {
-        agent::begin_or_not();
-    }
-}

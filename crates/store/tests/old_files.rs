@@ -15,8 +15,18 @@ fn history() -> (Catalog, Vec<Event>) {
     let stacks: Vec<StackId> = (0..9)
         .map(|site| {
             let inner = format!("make_{site}");
-            let frame = |function, line| FrameText { function, file: "main.c", line, module: "/bin/demo", ..FrameText::default() };
-            catalog.intern_stack(&[FrameText { inlined: true, ..frame(&inner, site) }, frame("run", 7), frame("main", 3)])
+            let frame = |function, line| FrameText {
+                function,
+                file: "main.c",
+                line,
+                module: "/bin/demo",
+                ..FrameText::default()
+            };
+            catalog.intern_stack(&[
+                FrameText { inlined: true, ..frame(&inner, site) },
+                frame("run", 7),
+                frame("main", 3),
+            ])
         })
         .collect();
     let (variable, type_name) = (catalog.strings.intern("buffer"), catalog.strings.intern("Vec<u8>"));

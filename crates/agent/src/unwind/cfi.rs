@@ -203,7 +203,7 @@ impl<'a> Entry<'a> {
 
     /// What follows the length of the entry at `address`.
     fn body(tables: &Tables, address: u64) -> Option<Bytes> {
-        let mut bytes = Bytes::new(address, tables.end)?;
+        let mut bytes = Bytes::new(address, tables.end).filter(|_| address >= tables.start)?;
         let length = bytes.u32()?;
         // 64-bit entries are not used in programs that fit in memory.
         if length == 0 || length == u32::MAX {
@@ -239,7 +239,7 @@ impl<'a> Entry<'a> {
         while let Some(code) = program.u8() {
             let low = u64::from(code & 0x3f);
             match code {
-                0x40..=0x7f => location = location.wrapping_add(low * self.code_factor),
+                0x40..=0x7f => location = self.advanced(location, low),
                 0x80..=0xbf => {
                     let offset = self.offset(program.uleb()?);
                     set(row, low, RegisterRule::At(offset));
@@ -248,9 +248,9 @@ impl<'a> Entry<'a> {
                 // set_loc
                 0x01 => location = program.pointer(self.pointer_encoding, &Pointers { data: self.tables.header })?,
                 // advance_loc 1, 2, 4
-                0x02 => location = location.wrapping_add(u64::from(program.u8()?) * self.code_factor),
-                0x03 => location = location.wrapping_add(u64::from(program.u16()?) * self.code_factor),
-                0x04 => location = location.wrapping_add(u64::from(program.u32()?) * self.code_factor),
+                0x02 => location = self.advanced(location, program.u8()?.into()),
+                0x03 => location = self.advanced(location, program.u16()?.into()),
+                0x04 => location = self.advanced(location, program.u32()?.into()),
                 // offset_extended, restore_extended, undefined, same_value, register
                 0x05 => {
                     let register = program.uleb()?;
@@ -338,6 +338,10 @@ impl<'a> Entry<'a> {
             }
         }
         Some(())
+    }
+
+    fn advanced(&self, location: u64, by: u64) -> u64 {
+        location.wrapping_add(by.wrapping_mul(self.code_factor))
     }
 
     fn offset(&self, factored: u64) -> i64 {

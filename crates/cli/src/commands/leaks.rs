@@ -42,7 +42,8 @@ pub struct Leaks {
 impl Leaks {
     /// Prints what is live at the end.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
-        let snapshot = open::open(&self.input.path, self.reading.on_damage())?.snapshot_of(&When::End, self.selection.heap())?;
+        let snapshot =
+            open::open(&self.input.path, self.reading.on_damage())?.snapshot_of(&When::End, self.selection.heap())?;
         let keep = self.selection.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
         let mut rows = rows(&snapshot, GroupBy::Site, Metric::Live, keep);

@@ -25,7 +25,7 @@ use serde_json::json;
   highwater report app.hw --by thread              which thread holds how much
   highwater report app.hw --metric temporary       what died at once
   highwater report app.hw --filter 'parse|lex'     only stacks through these
-  highwater report app.hw --filter heap:mmap       only what the program mapped itself
+  highwater report app.hw --filter heap:mmap       only what it mapped itself
   highwater report app.hw --json | jq '.sites[0]'  the biggest site")]
 pub struct Report {
     #[command(flatten)]

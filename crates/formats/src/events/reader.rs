@@ -6,7 +6,10 @@ use super::lines::{Lines, RawLine};
 use super::scan::NotJson;
 use super::sniff::{BYTE_ORDER_MARK, is_skipped};
 use super::stack_texts::{BadStack, StackTexts};
-use highwater_model::{Catalog, Event, EventKind, Heap, Nanos, Placement, Source, SourceKind, StackId, Tag, TagId, ThreadId, usable_of_size};
+use highwater_model::{
+    Catalog, Event, EventKind, Heap, Nanos, Placement, Source, SourceKind, StackId, Tag, TagId, ThreadId,
+    usable_of_size,
+};
 use std::io::BufRead;
 
 /// What a line said.
@@ -298,8 +301,12 @@ mod tests {
                 _ => None,
             })
             .collect();
-        let [EventKind::Allocate(mapped), EventKind::Allocate(block), EventKind::Reallocate { old_address, new, .. }, freed] =
-            kinds[..]
+        let [
+            EventKind::Allocate(mapped),
+            EventKind::Allocate(block),
+            EventKind::Reallocate { old_address, new, .. },
+            freed,
+        ] = kinds[..]
         else {
             panic!("{kinds:?}")
         };

@@ -111,7 +111,8 @@ mod tests {
         let place = Placement { address: mapped_address(0x1000), size: 4096, tag, ..Placement::default() };
         scene.happen(1, EventKind::Allocate(place));
         let heaps = shown(&scene.snapshot(), GroupBy::Heap);
-        let figures = |at: usize| (heaps[at]["name"].clone(), heaps[at]["live_bytes"].clone(), heaps[at]["frees"].clone());
+        let figures =
+            |at: usize| (heaps[at]["name"].clone(), heaps[at]["live_bytes"].clone(), heaps[at]["frees"].clone());
         assert_eq!(figures(0), (json!("mmap"), json!(4096), json!(0)));
         assert_eq!(figures(1), (json!("malloc"), json!(308), json!(1)));
     }

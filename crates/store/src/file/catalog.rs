@@ -13,7 +13,8 @@ use super::column::{ColumnPacker, ColumnUnpacker};
 use super::handles::Handles;
 use super::varint::{self, Input};
 use highwater_model::{
-    Catalog, Frame, FrameId, Heap, Module, Nanos, Resolution, StackId, StackNode, StringId, Tag, TagId, ThreadId, ThreadName,
+    Catalog, Frame, FrameId, Heap, Module, Nanos, Resolution, StackId, StackNode, StringId, Tag, TagId, ThreadId,
+    ThreadName,
 };
 use std::io;
 use std::ops::Range;

@@ -201,8 +201,7 @@ pub fn encode_live(
     out: &mut Vec<u8>,
 ) -> io::Result<()> {
     let start = out.len();
-    let mut columns: [Buffer; live_column::COUNT as usize] =
-        std::array::from_fn(|_| Buffer::with_room_for(count));
+    let mut columns: [Buffer; live_column::COUNT as usize] = std::array::from_fn(|_| Buffer::with_room_for(count));
     varint::put(out, count as u64);
     let mut predictor = Predictor::new();
     let (mut number, mut time) = (0, 0);
@@ -293,8 +292,10 @@ pub fn decode_live(payload: &[u8], state: &mut AccountsState) -> Option<()> {
     let mut unpacker = ColumnUnpacker::new(live_column::COUNT).ok()?;
     unpacker.unpack(input, count * LONGEST as u64)?;
     let mut columns: [Numbers<'_>; live_column::COUNT as usize] = std::array::from_fn(|id| unpacker.numbers(id as u8));
-    let (has_surpluses, has_weights) =
-        (!columns[usize::from(live_column::SURPLUSES)].is_empty(), !columns[usize::from(live_column::WEIGHTS)].is_empty());
+    let (has_surpluses, has_weights) = (
+        !columns[usize::from(live_column::SURPLUSES)].is_empty(),
+        !columns[usize::from(live_column::WEIGHTS)].is_empty(),
+    );
     let mut predictor = Predictor::new();
     let (mut number, mut time) = (0u64, 0u64);
     for _ in 0..count {

@@ -88,14 +88,7 @@ fn encode_plain(event: &Event, previous: Nanos, out: &[AtomicU64]) -> usize {
 
 /// An event one of whose numbers needs a word of its own.
 #[cold]
-fn encode_unusual(
-    kind: u64,
-    event: &Event,
-    previous: Nanos,
-    address: u64,
-    size: u64,
-    out: &[AtomicU64],
-) -> usize {
+fn encode_unusual(kind: u64, event: &Event, previous: Nanos, address: u64, size: u64, out: &[AtomicU64]) -> usize {
     let mut head = kind;
     let mut length = 2;
     let mut put = |word| {
