@@ -271,7 +271,7 @@ impl AddressLedger {
         }
     }
 
-    #[inline(never)]
+    #[cold]
     fn allocate_unusual(&mut self, place: &Placement, tell: &mut Telling<'_, impl Scribe>) {
         self.allocate_as(*place, tell);
     }

@@ -1,5 +1,6 @@
 //! The course of one process: what its agent shares becomes a recording, round by round.
 
+use crate::drain::{Drain, Haul};
 use crate::mappings::Mappings;
 use crate::merge::{Merge, Stamped};
 use crate::names::Names;
@@ -22,7 +23,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Events handed to the writer at once.
-const BATCH: usize = 4096;
+const BATCH: usize = 32;
 /// How often the resident set is noted, and names of threads are looked at.
 const LOOK_AROUND: Duration = Duration::from_millis(100);
 /// Blocks being reallocated are found at addresses that no block can have.
@@ -62,6 +63,7 @@ pub struct Course {
     path: PathBuf,
     shared: Arc<Shared>,
     stamps: Stamps,
+    drain: Drain,
     merge: Merge,
     names: Names,
     mappings: Mappings,
@@ -117,6 +119,7 @@ impl Course {
             path: path.to_owned(),
             shared: Arc::new(shared),
             stamps,
+            drain: Drain::default(),
             merge: Merge::default(),
             names: Names::default(),
             mappings: Mappings::with_tag(tag),
@@ -163,17 +166,9 @@ impl Course {
         })
     }
 
-    /// The word that the agent looks at before it wakes us.
-    pub fn doorbell(&self) -> &std::sync::atomic::AtomicU32 {
-        &self.shared.header().recorder_sleeps
-    }
-
-    /// Whether a ring holds something.
-    pub fn has_more(&self) -> bool {
-        (0..self.shared.rings()).any(|ring| {
-            let header = self.shared.ring(ring);
-            header.tail.load(Ordering::Acquire) != header.head.load(Ordering::Relaxed)
-        })
+    /// What the process shares, and its clock: for a [`Drainer`](crate::drainer::Drainer).
+    pub fn sharing(&self) -> (Arc<Shared>, Stamps) {
+        (Arc::clone(&self.shared), self.stamps)
     }
 
     /// Tells the agent to stop recording.
@@ -182,18 +177,24 @@ impl Course {
     }
 
     /// Takes in what was recorded since the last round; how many bytes of the rings that was. `ended` says that the process will not
-    /// write any more.
+    /// write any more. Not for a process that has a drainer.
     pub fn round(&mut self, ended: bool) -> u64 {
         let now = (!ended).then(|| self.stamps.settled());
-        self.shared.header().heartbeat.fetch_add(1, Ordering::Relaxed);
+        let haul = self.drain.round(&self.shared, now);
+        let bytes = haul.bytes();
+        self.work_through(haul);
+        bytes
+    }
+
+    /// Makes events of what was brought in.
+    pub fn work_through(&mut self, haul: Haul) {
+        let dropped = haul.dropped;
         let mut merge = std::mem::take(&mut self.merge);
-        let shared = Arc::clone(&self.shared);
-        let round = merge.round(&shared, now, |stamped| self.take(stamped));
+        merge.take(haul, |stamped| self.take(stamped));
         self.merge = merge;
-        self.missed_and_dropped(round.dropped);
+        self.missed_and_dropped(dropped);
         self.hand_over();
         self.look_around();
-        round.bytes
     }
 
     fn missed_and_dropped(&mut self, dropped: u64) {
@@ -408,10 +409,10 @@ impl Course {
         }
     }
 
-    /// Ends the recording: takes in the rest, finds names, completes the file.
+    /// Ends the recording: finds names, completes the file. Everything must have been taken in.
     pub fn finish(mut self, symbolizer: &mut Symbolizer) -> Finished {
         self.stop();
-        self.round(true);
+        self.hand_over();
         let header = self.shared.header();
         let cut = header.cut_stacks.load(Ordering::Relaxed).saturating_add(header.lost_nodes.load(Ordering::Relaxed));
         let symbols = symbolize::resolve_frames(&mut self.catalog, symbolizer, |_| true);

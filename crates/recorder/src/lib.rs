@@ -2,13 +2,15 @@
 //!
 //! ```text
 //!  agent ──ring──┐
-//!  agent ──ring──┼─▶ merge (by stamp) ─▶ course (names, mappings, threads) ─▶ highwater-store's Writer ─▶ .hw
-//!  agent ──ring──┘                                                             at the end: symbolize
+//!  agent ──ring──┼─▶ drain ─▶ merge (by stamp) ─▶ course (names, mappings, threads) ─▶ highwater-store's Writer ─▶ .hw
+//!  agent ──ring──┘                                                                      at the end: symbolize
 //! ```
 //!
 //! [`Recorder`] does so for a program and its children; [`Course`] for one process, which may be our own.
 
 mod course;
+mod drain;
+mod drainer;
 mod listen;
 mod mappings;
 mod merge;
@@ -18,6 +20,7 @@ mod recorder;
 mod shared;
 mod stamps;
 mod symbolize;
+mod words;
 
 pub use course::{About, Course, Finished};
 pub use recorder::{Options, Progress, Recorder};

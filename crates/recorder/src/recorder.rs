@@ -1,6 +1,7 @@
 //! Recording a program and its children: one [`Course`] for each.
 
 use crate::course::{About, Course, Finished};
+use crate::drainer::{Drainer, News, Source};
 use crate::listen::{Listener, Visitor};
 use highwater_clock::Counter;
 use highwater_shm::hello_v1::{FLAG_CHILDREN, FLAG_COUNTER, FLAG_LOSSY, FLAG_NO_MMAP, VARIABLE};
@@ -8,14 +9,16 @@ use highwater_symbols::Symbolizer;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// How long a sleep lasts at the most: new processes and ended ones are noticed after it.
+/// How long a sleep lasts at the most: new processes are noticed after it.
 const NAP: Duration = Duration::from_millis(5);
+/// How much less of a processor our own work gets than the program, when there is not enough for both: the program comes first.
+const NICENESS: i32 = 10;
 /// How much is lost at the most if the recorder is killed.
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
 
@@ -37,8 +40,10 @@ pub struct Options {
 /// A process being recorded.
 struct Running {
     course: Course,
-    /// Tells when the process ends; `None` if it had ended before we could ask.
-    process: Option<OwnedFd>,
+    news: Receiver<News>,
+    stop: Arc<AtomicBool>,
+    /// It has begun another program meanwhile.
+    was_replaced: bool,
 }
 
 /// Records everyone who knocks.
@@ -47,8 +52,9 @@ pub struct Recorder {
     listener: Listener,
     counter: Option<Counter>,
     main: Option<u32>,
+    main_has_begun: bool,
     running: Vec<Running>,
-    /// Files by name that were given out, so that none is given out twice.
+    drainer: Drainer,
     to_finisher: Option<Sender<Course>>,
     finished: Receiver<Finished>,
     ending: usize,
@@ -90,7 +96,9 @@ impl Recorder {
             listener: Listener::new()?,
             counter: Counter::trusted(),
             main: None,
+            main_has_begun: false,
             running: Vec::new(),
+            drainer: Drainer::start()?,
             to_finisher: Some(to_finisher),
             finished,
             ending: 0,
@@ -141,25 +149,63 @@ impl Recorder {
         progress
     }
 
-    /// Takes in what was recorded, welcomes new processes, lets ended ones go; sleeps if there was little to do.
+    /// Says that our own work may wait when the program needs the processors. What empties the rings does not.
+    pub fn stand_back(&self) {
+        let _ = rustix::process::setpriority_process(None, NICENESS);
+    }
+
+    /// Works through some of what was recorded, welcomes new processes, lets ended ones go; sleeps if there was nothing to do.
     pub fn step(&mut self) {
-        let mut bytes = 0;
-        // Who has ended is asked first: then nothing it wrote can be missed.
-        let ended: Vec<bool> = self.running.iter().map(|running| has_ended(running.process.as_ref())).collect();
-        for running in &mut self.running {
-            bytes += running.course.round(false);
+        let mut idle = true;
+        let mut ended = Vec::new();
+        for (index, running) in self.running.iter_mut().enumerate() {
+            // One process after the other, and not all at once: others shall be noticed in between.
+            for _ in 0..8 {
+                let (haul, last) = match running.news.try_recv() {
+                    Ok(News::Haul(haul)) => (haul, false),
+                    Ok(News::Ended(haul)) => (haul, true),
+                    Err(_) => break,
+                };
+                let bytes = haul.bytes();
+                idle &= bytes == 0 && !last;
+                running.course.work_through(haul);
+                self.drainer.waiting.fetch_sub(bytes, Ordering::Relaxed);
+                if last {
+                    ended.push(index);
+                    break;
+                }
+            }
         }
-        for index in (0..ended.len()).rev().filter(|&index| ended[index]) {
-            let Running { course, .. } = self.running.remove(index);
-            self.let_go(course);
+        for index in ended.into_iter().rev() {
+            let running = self.running.remove(index);
+            self.has_ended(running);
         }
         while let Some(visitor) = self.listener.next() {
             self.welcome(visitor);
+            idle = false;
         }
-        const MUCH: u64 = 32 << 10;
-        if bytes < MUCH {
-            self.sleep();
+        if idle {
+            let mut knocking = [PollFd::new(&self.listener, PollFlags::IN)];
+            let nap = rustix::time::Timespec { tv_sec: 0, tv_nsec: NAP.as_nanos() as i64 };
+            let _ = rustix::event::poll(&mut knocking, Some(&nap));
         }
+    }
+
+    fn has_ended(&mut self, running: Running) {
+        let Running { mut course, was_replaced, .. } = running;
+        if was_replaced && course.about().forked {
+            // What lies between a fork and an exec is of no interest.
+            self.preludes += 1;
+            let _ = std::fs::remove_file(course.path());
+            return;
+        }
+        if !was_replaced && Some(course.about().pid) == self.main && course.path() != self.options.output {
+            // The program that the user meant is the last one that its process ran.
+            if let Err(error) = course.rename(&self.options.output) {
+                self.problems.push(format!("{}: cannot be renamed: {error}", course.path().display()));
+            }
+        }
+        self.let_go(course);
     }
 
     fn let_go(&mut self, course: Course) {
@@ -178,6 +224,8 @@ impl Recorder {
         };
         let process = pid_of(pid).and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
         self.replaced(pid);
+        let is_first = Some(pid) == self.main && !self.main_has_begun;
+        self.main_has_begun |= is_first;
         let about = About {
             executable,
             command,
@@ -188,30 +236,38 @@ impl Recorder {
             sample_rate: self.options.sample_rate,
             flush_every: FLUSH_EVERY,
         };
-        let path = if Some(pid) == self.main { self.options.output.clone() } else { self.path_for(&about) };
+        let path = if is_first { self.options.output.clone() } else { self.path_for(&about) };
         match Course::begin(shared, about, &path, self.counter) {
-            Ok(course) => self.running.push(Running { course, process }),
+            Ok(course) => {
+                let (sender, news) = channel();
+                let stop = Arc::new(AtomicBool::new(false));
+                let (shared, stamps) = course.sharing();
+                self.drainer.add(Source { shared, stamps, process, news: sender, stop: Arc::clone(&stop) });
+                self.running.push(Running { course, news, stop, was_replaced: false });
+            }
             Err(error) => self.problems.push(format!("{}: cannot be written: {error}", path.display())),
         }
     }
 
     /// A process began another program: what it did before is complete.
     fn replaced(&mut self, pid: u32) {
-        let Some(index) = self.running.iter().position(|running| running.course.about().pid == pid) else { return };
-        let Running { mut course, .. } = self.running.remove(index);
-        if course.about().forked {
-            // What lies between a fork and an exec is of no interest.
-            self.preludes += 1;
-            let _ = std::fs::remove_file(course.path());
-            return;
-        }
-        if Some(pid) == self.main {
-            let path = self.path_for(course.about());
-            if let Err(error) = course.rename(&path) {
+        let main = self.main == Some(pid);
+        for index in 0..self.running.len() {
+            let running = &self.running[index];
+            if running.course.about().pid != pid || running.was_replaced {
+                continue;
+            }
+            let path = self.path_for(running.course.about());
+            let running = &mut self.running[index];
+            running.was_replaced = true;
+            running.stop.store(true, Ordering::Release);
+            if main
+                && running.course.path() == self.options.output
+                && let Err(error) = running.course.rename(&path)
+            {
                 self.problems.push(format!("{}: cannot be renamed: {error}", path.display()));
             }
         }
-        self.let_go(course);
     }
 
     /// A name beside the main recording for another process: `app.hw`, `app.1234-child.hw`.
@@ -228,34 +284,14 @@ impl Recorder {
             .unwrap_or_else(|| output.clone())
     }
 
-    /// Sleeps until a ring fills or some milliseconds have passed.
-    fn sleep(&self) {
-        let Some(first) = self.running.first() else {
-            let mut knocking = [PollFd::new(&self.listener, PollFlags::IN)];
-            let nap = rustix::time::Timespec { tv_sec: 0, tv_nsec: NAP.as_nanos() as i64 };
-            let _ = rustix::event::poll(&mut knocking, Some(&nap));
-            return;
-        };
-        if self.running.len() > 1 {
-            // Whoever is busy shall not wait for others' bells.
-            return std::thread::sleep(NAP / 5);
-        }
-        let doorbell = first.course.doorbell();
-        doorbell.store(1, Ordering::SeqCst);
-        if !first.course.has_more() {
-            let nap = rustix::thread::futex::Timespec { tv_sec: 0, tv_nsec: NAP.as_nanos() as i64 };
-            let _ = rustix::thread::futex::wait(doorbell, rustix::thread::futex::Flags::empty(), 1, Some(&nap));
-        } else {
-            // Something is there, but not much: let it become more.
-            std::thread::sleep(Duration::from_micros(200));
-        }
-        doorbell.store(0, Ordering::Relaxed);
-    }
-
     /// Ends all recordings, of processes that still run too, which go on unrecorded.
     pub fn stop(&mut self) {
-        for Running { course, .. } in std::mem::take(&mut self.running) {
-            self.let_go(course);
+        for running in &self.running {
+            running.course.stop();
+            running.stop.store(true, Ordering::Release);
+        }
+        while !self.running.is_empty() {
+            self.step();
         }
     }
 
@@ -267,8 +303,8 @@ impl Recorder {
         while all.len() < self.ending {
             match self.finished.recv_timeout(Duration::from_millis(100)) {
                 Ok(finished) => all.push(finished),
-                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => tick(),
-                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => tick(),
+                Err(RecvTimeoutError::Disconnected) => break,
             }
         }
         (all, self.problems, self.preludes)
@@ -277,12 +313,6 @@ impl Recorder {
 
 fn pid_of(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
-}
-
-fn has_ended(process: Option<&OwnedFd>) -> bool {
-    let Some(process) = process else { return true };
-    let mut ended = [PollFd::new(process, PollFlags::IN)];
-    rustix::event::poll(&mut ended, Some(&rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
 }
 
 /// The parent of a process, 0 if it cannot be told.

@@ -3,12 +3,14 @@
 //! Everything in it may change at any time and may be nonsense: each number is loaded once, checked, and only then used.
 //! The object's size is sealed, so what lies within it can always be read.
 
+use crate::words::{Pool, Words};
 use highwater_shm::ring_v1::RingHeader;
 use highwater_shm::session_v1::{Capacity, Header, MAGIC, MODULE_BYTES, RING_BYTES};
 use highwater_shm::stacks_v1::Node;
 use rustix::fs::SealFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Why a shared memory was refused.
@@ -119,14 +121,25 @@ impl Shared {
         unsafe { &*self.at(self.capacity.ring_headers()).cast::<RingHeader>().add(ring as usize) }
     }
 
-    /// Copies a ring's bytes `from .. to`, counted as its head and tail are, to the end of `out`.
-    pub fn copy_ring(&self, ring: u32, from: u64, to: u64, out: &mut Vec<u64>) {
+    /// A ring's bytes `from .. to`, counted as its head and tail are, as words.
+    pub fn copy_ring(&self, ring: u32, from: u64, to: u64, pool: &Arc<Pool>) -> Words {
         assert!(ring < self.capacity.rings && from <= to && to - from <= RING_BYTES);
         let start = self.capacity.ring_data() + u64::from(ring) * RING_BYTES;
         let words = self.at(start).cast::<AtomicU64>();
-        // SAFETY: positions are taken modulo the ring's size.
-        let word = |position: u64| unsafe { (*words.add((position % RING_BYTES / 8) as usize)).load(Ordering::Relaxed) };
-        out.extend((from / 8..to / 8).map(|index| word(index * 8)));
+        let position = (from % RING_BYTES / 8) as usize;
+        let (count, room) = (((to - from) / 8) as usize, RING_BYTES as usize / 8 - position);
+        // SAFETY: both parts lie within the ring.
+        let part = |at: usize, length: usize| unsafe { std::slice::from_raw_parts(words.add(at), length) };
+        let (first, second) = (part(position, count.min(room)), part(0, count.saturating_sub(room)));
+        Words::collect(pool, count, first.iter().chain(second).map(|word| word.load(Ordering::Relaxed)))
+    }
+
+    /// Whether a ring has become so full that it should be emptied now.
+    pub fn holds_much(&self) -> bool {
+        (0..self.rings()).any(|ring| {
+            let header = self.ring(ring);
+            header.tail.load(Ordering::Acquire).wrapping_sub(header.head.load(Ordering::Relaxed)) > RING_BYTES / 4
+        })
     }
 
     /// A stack node: its parent, its generation, its address. `None` for one that does not exist.

@@ -479,7 +479,10 @@ fn what_only_native_recordings_have_is_read() {
     assert_eq!(recording.source(), &Source { duration: recording.source().duration, ..source });
     let end = recording.snapshot(&highwater_model::When::End).unwrap();
     assert!(end.is_estimate() && end.usable_bytes().is_some());
-    assert!(end.blocks_of(Heap::Mapped).all(|block| block.address % 4096 == 1 && end.address_of(&block).is_multiple_of(4096)));
+    assert!(
+        end.blocks_of(Heap::Mapped)
+            .all(|block| block.address % 4096 == 1 && end.address_of(&block).is_multiple_of(4096))
+    );
     assert!(end.blocks_of(Heap::Mapped).next().is_some());
     assert_agreement("native", &file, Agreement::full);
 }

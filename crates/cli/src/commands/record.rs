@@ -121,6 +121,7 @@ impl Record {
         let (name, value) = recorder.variable();
         let mut child = program::start(&path, &self.program, &library, (name, &value))?;
         recorder.set_main(child.id());
+        recorder.stand_back();
         let began = Instant::now();
         let status = self.watch(&mut recorder, &mut child, &signals, began)?;
         let lasted = began.elapsed();

@@ -5,7 +5,7 @@ use super::events::{
     ADDRESS_EXPECTED, ADDRESS_FRESH, EventsSummary, HAS_TAG, MOST_STEPS, MOST_STEPS_PER_BYTE, OTHER_THREAD,
     SIZE_EXPECTED, column, op,
 };
-use super::exceptions::{Exceptions, from_zigzag};
+use super::exceptions::{ExceptionPairs, from_zigzag};
 use super::handles::Handles;
 use super::packed::{LONGEST, Numbers};
 use super::prediction::{Predictor, at_distance};
@@ -74,8 +74,7 @@ impl EventsDecoder {
             addresses: column(column::ADDRESSES),
             distances: column(column::DISTANCES),
             rest: column(column::REST),
-            surpluses: Exceptions::new(column(column::SURPLUSES)),
-            weights: Exceptions::new(column(column::WEIGHTS)),
+            surpluses_and_weights: ExceptionPairs::new([column(column::SURPLUSES), column(column::WEIGHTS)]),
             places: &mut self.places,
             predictor: &mut self.predictor,
             left: summary.steps,
@@ -107,8 +106,7 @@ pub struct Steps<'a> {
     addresses: Numbers<'a>,
     distances: Numbers<'a>,
     rest: Numbers<'a>,
-    surpluses: Exceptions<'a>,
-    weights: Exceptions<'a>,
+    surpluses_and_weights: ExceptionPairs<'a>,
     places: &'a mut Vec<(u64, u64)>,
     predictor: &'a mut Predictor,
     left: u64,
@@ -190,7 +188,10 @@ impl Steps<'_> {
 
     #[inline]
     fn surplus_and_weight(&mut self) -> Option<(i32, Weight)> {
-        Some((from_zigzag(self.surpluses.next()?)?, Weight::from_bits(self.weights.next()?)?))
+        match self.surpluses_and_weights.next().ok()? {
+            None => Some((0, Weight::ONE)),
+            Some([surplus, weight]) => Some((from_zigzag(surplus)?, Weight::from_bits(weight)?)),
+        }
     }
 
     #[inline]

@@ -294,7 +294,7 @@ impl SiteNumbers {
         self.count = 0;
     }
 
-    #[inline(always)]
+    #[inline]
     fn number(&mut self, stack: StackId) -> (u32, bool) {
         let index = stack.0 as usize;
         if index >= self.numbers.len() {

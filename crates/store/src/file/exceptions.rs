@@ -41,35 +41,75 @@ impl ExceptionsBuffer {
 
 /// Reads a column of exceptions, value by value.
 #[derive(Clone, Copy, Debug)]
-pub struct Exceptions<'a> {
+struct Exceptions<'a> {
     pairs: Numbers<'a>,
     zeros: u64,
 }
 
 impl<'a> Exceptions<'a> {
     /// The values of a column.
-    pub fn new(mut pairs: Numbers<'a>) -> Self {
+    fn new(mut pairs: Numbers<'a>) -> Self {
         let zeros = pairs.next().unwrap_or(u64::MAX);
         Self { pairs, zeros }
     }
 
     /// The next value; `None` if it is malformed.
-    #[inline]
-    pub fn next(&mut self) -> Option<u64> {
+    fn next(&mut self) -> Option<u64> {
         if self.zeros > 0 {
             self.zeros -= 1;
             return Some(0);
         }
-        self.exception()
-    }
-
-    #[cold]
-    fn exception(&mut self) -> Option<u64> {
         let value = self.pairs.next()?;
         self.zeros = self.pairs.next().unwrap_or(u64::MAX);
         Some(value)
     }
 }
+
+/// Reads two columns of exceptions side by side; where both are zero, which is nearly always, it asks only once.
+#[derive(Clone, Copy, Debug)]
+pub struct ExceptionPairs<'a> {
+    columns: [Exceptions<'a>; 2],
+    /// How many values of both are zero from here on, taken from what the columns know.
+    zeros: u64,
+}
+
+impl<'a> ExceptionPairs<'a> {
+    /// The values of two columns.
+    pub fn new(columns: [Numbers<'a>; 2]) -> Self {
+        let mut pairs = Self { columns: columns.map(Exceptions::new), zeros: 0 };
+        pairs.look_ahead();
+        pairs
+    }
+
+    fn look_ahead(&mut self) {
+        let [a, b] = &mut self.columns;
+        self.zeros = a.zeros.min(b.zeros);
+        a.zeros -= self.zeros;
+        b.zeros -= self.zeros;
+    }
+
+    /// The next values, `None` if they are both zero; an error if one is malformed.
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<[u64; 2]>, Malformed> {
+        if self.zeros > 0 {
+            self.zeros -= 1;
+            return Ok(None);
+        }
+        self.exception().map(Some).ok_or(Malformed)
+    }
+
+    #[cold]
+    fn exception(&mut self) -> Option<[u64; 2]> {
+        let [a, b] = &mut self.columns;
+        let values = [a.next()?, b.next()?];
+        self.look_ahead();
+        Some(values)
+    }
+}
+
+/// A value is missing.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Malformed;
 
 /// A number with a sign, small if it is near zero.
 pub fn zigzag(value: i32) -> u64 {
@@ -88,21 +128,26 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn any_value() -> impl Strategy<Value = u64> {
+        prop_oneof![3 => Just(0), 1 => any::<u64>()]
+    }
+
     proptest! {
         #[test]
-        fn every_value_is_read_as_it_was_put(values in prop::collection::vec(prop_oneof![3 => Just(0), 1 => any::<u64>()], 0..60)) {
-            let mut column = ExceptionsBuffer::with_room_for(60);
-            for (at, &value) in values.iter().enumerate() {
-                column.put(at as u64, value);
+        fn every_value_is_read_as_it_was_put(values in prop::collection::vec((any_value(), any_value()), 0..60)) {
+            let padded = [0, 1].map(|which| {
+                let mut column = ExceptionsBuffer::with_room_for(60);
+                for (at, value) in values.iter().enumerate() {
+                    column.put(at as u64, if which == 0 { value.0 } else { value.1 });
+                }
+                [column.bytes(), &[0xff; LONGEST]].concat()
+            });
+            let numbers = [0, 1].map(|which| Numbers::new(&padded[which], padded[which].len() - LONGEST));
+            let mut read = ExceptionPairs::new(numbers);
+            for (a, b) in values {
+                prop_assert_eq!(read.next().map(Option::unwrap_or_default), Ok([a, b]));
             }
-            let mut padded = column.bytes().to_vec();
-            let end = padded.len();
-            padded.resize(end + LONGEST, 0xff);
-            let mut read = Exceptions::new(Numbers::new(&padded, end));
-            for value in values {
-                prop_assert_eq!(read.next(), Some(value));
-            }
-            prop_assert_eq!(read.next(), Some(0));
+            prop_assert_eq!(read.next(), Ok(None));
         }
 
         #[test]

@@ -1,0 +1,151 @@
+//! A thread that does nothing but empty rings, for all processes that are recorded.
+//!
+//! What it brings in waits in a queue until it is worked through. So a program that allocates faster than we can write it
+//! down does not wait for us, as long as it does so in bursts: up to [`MOST_WAITING`] bytes may wait.
+
+use crate::drain::{Drain, Haul};
+use crate::shared::Shared;
+use crate::stamps::Stamps;
+use crate::words::Pool;
+use rustix::event::{PollFd, PollFlags};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long a sleep lasts at the most: ended processes are noticed after it.
+const NAP: Duration = Duration::from_millis(5);
+/// How much may wait to be worked through.
+const MOST_WAITING: u64 = 512 << 20;
+/// A round that brings in less than this is followed by a sleep.
+const MUCH: u64 = 32 << 10;
+
+/// What the drainer says.
+pub enum News {
+    /// It has brought something in.
+    Haul(Haul),
+    /// That was the last: the process has ended, or we were told to stop.
+    Ended(Haul),
+}
+
+/// A process, to the drainer.
+pub struct Source {
+    /// What it shares.
+    pub shared: Arc<Shared>,
+    /// Its clock.
+    pub stamps: Stamps,
+    /// Tells when it ends; `None` if it had ended before we could ask.
+    pub process: Option<OwnedFd>,
+    /// Where to report.
+    pub news: Sender<News>,
+    /// Set to stop before it ends.
+    pub stop: Arc<std::sync::atomic::AtomicBool>,
+}
+
+/// The thread.
+pub struct Drainer {
+    sources: Option<Sender<Source>>,
+    /// Bytes brought in and not yet worked through.
+    pub waiting: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drainer {
+    /// Starts it.
+    pub fn start() -> std::io::Result<Self> {
+        let (sources, new) = channel();
+        let waiting = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&waiting);
+        let thread = std::thread::Builder::new().name("drainer".into()).spawn(move || run(&new, &counter))?;
+        Ok(Self { sources: Some(sources), waiting, thread: Some(thread) })
+    }
+
+    /// Gives it one more process to look after.
+    pub fn add(&self, source: Source) {
+        if let Some(sources) = &self.sources {
+            let _ = sources.send(source);
+        }
+    }
+}
+
+impl Drop for Drainer {
+    fn drop(&mut self) {
+        self.sources = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(new: &Receiver<Source>, waiting: &AtomicU64) {
+    let mut sources: Vec<(Source, Drain)> = Vec::new();
+    let pool = Arc::new(Pool::default());
+    loop {
+        loop {
+            match new.try_recv() {
+                Ok(source) => sources.push((source, Drain::with_pool(Arc::clone(&pool)))),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) if sources.is_empty() => return,
+                Err(TryRecvError::Disconnected) => break,
+            }
+        }
+        if sources.is_empty() {
+            match new.recv() {
+                Ok(source) => sources.push((source, Drain::with_pool(Arc::clone(&pool)))),
+                Err(_) => return,
+            }
+        }
+        if waiting.load(Ordering::Relaxed) > MOST_WAITING {
+            std::thread::sleep(NAP);
+            continue;
+        }
+        let mut bytes = 0;
+        sources.retain_mut(|(source, drain)| {
+            let (brought, goes_on) = look_after(source, drain, waiting);
+            bytes += brought;
+            goes_on
+        });
+        if bytes < MUCH {
+            sleep(&sources);
+        }
+    }
+}
+
+/// A round for one process: how many bytes it brought in, and whether there will be another.
+fn look_after(source: &Source, drain: &mut Drain, waiting: &AtomicU64) -> (u64, bool) {
+    // Who has ended is asked first: then nothing that it wrote can be missed.
+    let ended = has_ended(source.process.as_ref()) || source.stop.load(Ordering::Acquire);
+    source.shared.header().heartbeat.fetch_add(1, Ordering::Relaxed);
+    let haul = drain.round(&source.shared, (!ended).then(|| source.stamps.settled()));
+    let bytes = haul.bytes();
+    waiting.fetch_add(bytes, Ordering::Relaxed);
+    let news = if ended { News::Ended(haul) } else { News::Haul(haul) };
+    let heard = source.news.send(news).is_ok();
+    (bytes, heard && !ended)
+}
+
+/// Sleeps until a ring fills or some milliseconds have passed.
+fn sleep(sources: &[(Source, Drain)]) {
+    let [(source, _)] = sources else {
+        // Whoever is busy shall not wait for others' bells.
+        return std::thread::sleep(NAP / 5);
+    };
+    let doorbell = &source.shared.header().recorder_sleeps;
+    doorbell.store(1, Ordering::SeqCst);
+    if source.shared.holds_much() {
+        doorbell.store(0, Ordering::Relaxed);
+        return;
+    }
+    let nap = rustix::thread::futex::Timespec { tv_sec: 0, tv_nsec: NAP.as_nanos() as i64 };
+    let _ = rustix::thread::futex::wait(doorbell, rustix::thread::futex::Flags::empty(), 1, Some(&nap));
+    doorbell.store(0, Ordering::Relaxed);
+}
+
+fn has_ended(process: Option<&OwnedFd>) -> bool {
+    let Some(process) = process else { return true };
+    let mut ended = [PollFd::new(process, PollFlags::IN)];
+    let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
+    rustix::event::poll(&mut ended, Some(&now)).is_ok_and(|count| count > 0)
+}
