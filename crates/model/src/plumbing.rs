@@ -7,8 +7,19 @@ use crate::catalog::FrameText;
 
 /// How many of the frames of a stack, innermost first, are plumbing: the next one is the first of the program's own. None where all are.
 pub fn leading_plumbing(innermost_first: &[FrameText<'_>]) -> usize {
-    let own = innermost_first.iter().position(|frame| !is_plumbing(frame.function));
+    let own = innermost_first.iter().position(|frame| !is_plumbing(frame.function) && !is_library_source(frame.file));
     own.unwrap_or(0)
+}
+
+/// True for source files of a language's own library: in programs with nothing but line numbers the names of inlined
+/// functions are bare (`alloc`, `grow`), and only their files tell where they belong.
+fn is_library_source(file: &str) -> bool {
+    const RUST: [&str; 3] = ["/library/alloc/src/", "/library/core/src/", "/library/std/src/"];
+    let rust = file.starts_with("/rustc/") || file.contains("/rustlib/src/rust/");
+    // Collections of the standard library that are developed outside of it.
+    let outside = file.starts_with("/rust/deps/hashbrown-");
+    outside || (rust && (RUST.iter().any(|part| file.contains(part)) || file.contains("/hashbrown-")))
+        || file.contains("/include/c++/")
 }
 
 /// True for an allocator's function and for what languages put between it and the program, by its demangled name.
@@ -239,6 +250,18 @@ mod tests {
         ] {
             assert!(!is_plumbing(function), "{function}");
         }
+    }
+
+    #[test]
+    fn files_of_the_language_s_library_are_plumbing_whatever_their_functions_are_called() {
+        let frame = |function, file| FrameText { function, file, ..FrameText::default() };
+        let frames = [
+            frame("alloc", "/rustc/59807616/library/alloc/src/alloc.rs"),
+            frame("do_alloc", "/rust/deps/hashbrown-0.17.1/src/raw.rs"),
+            frame("_M_allocate", "/usr/include/c++/12/bits/stl_vector.h"),
+            frame("alloc", "/home/me/alloc/src/alloc.rs"),
+        ];
+        assert_eq!(leading_plumbing(&frames), 3);
     }
 
     #[test]
