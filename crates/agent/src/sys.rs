@@ -17,6 +17,7 @@ mod number {
     pub const FCNTL: usize = 72;
     pub const FTRUNCATE: usize = 77;
     pub const READLINK: usize = 89;
+    pub const PRCTL: usize = 157;
     pub const GETTID: usize = 186;
     pub const FUTEX: usize = 202;
     pub const TGKILL: usize = 234;
@@ -245,6 +246,15 @@ pub fn thread_id() -> u32 {
 pub fn is_gone(process: u32, thread: u32) -> bool {
     // SAFETY: signal 0 is never sent.
     unsafe { call(number::TGKILL, [process as usize, thread as usize, 0, 0, 0, 0]) == ESRCH }
+}
+
+/// The calling thread's name: at most 15 bytes, then zeros.
+pub fn thread_name() -> [u8; 16] {
+    const GET_NAME: usize = 16;
+    let mut name = [0u8; 16];
+    // SAFETY: the kernel writes at most 16 bytes.
+    unsafe { call(number::PRCTL, [GET_NAME, name.as_mut_ptr() as usize, 0, 0, 0, 0]) };
+    name
 }
 
 /// Sleeps while the shared word at `word` is `expected`, at most so long.

@@ -111,6 +111,9 @@ impl Thread {
                 words.write(stamp << 8 | u64::from(kind::THREAD));
                 words.add(1).write(u64::from(id));
             });
+            let name = sys::thread_name();
+            let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+            thread.record_text(kind::NAME, None, &name[..length], session);
             Some(thread)
         }
     }

@@ -366,6 +366,20 @@ fn sixty_four_threads_at_once() {
 }
 
 #[test]
+fn functions_that_several_threads_call_first_at_the_same_moment_do_not_fail() {
+    let place = Place::new();
+    let program = programs::c("firstcalls");
+    for _ in 0..40 {
+        let ended = run(&mut record(&place, &[], &program)).succeeded();
+        assert_eq!(ended.stdout_text(), "done\n");
+        let recording = Recording::read(&place);
+        recording.has_no_oddities();
+        let counts = recording.of_function("run");
+        assert_eq!((counts.allocations, counts.frees), (9 * 4, 9 * 4), "eight blocks and a mapping each");
+    }
+}
+
+#[test]
 fn a_program_sees_and_closes_no_descriptors_but_its_own() {
     let place = Place::new();
     let program = programs::c("closefds");

@@ -25,7 +25,8 @@ fn compared(place: &Place, program: &Path, prepare: impl Fn(&mut Command)) -> Ve
     let recorded = run(&mut command).succeeded();
     assert_eq!(recorded.stdout, alone.stdout, "{}", recorded.stderr_text());
 
-    let mut names: Vec<String> = place.names().into_iter().filter(|name| name.ends_with(".hw")).collect();
+    let mut names: Vec<String> =
+        place.names().into_iter().filter(|name| name.starts_with("recording.") && name.ends_with(".hw")).collect();
     names.sort_by_key(|name| name != "recording.hw");
     let recordings: Vec<Recording> = names.iter().map(|name| Recording::read_file(place, name)).collect();
     let witnesses = Witness::read_all(&folder);
@@ -89,13 +90,13 @@ fn python3_with_every_object_a_block() {
          print(results, len(work(2000)), re.findall('a+', 'baab'))\n",
     );
     let prepare = |command: &mut Command| {
-        command.args(["-I", "script.py"]).env("PYTHONMALLOC", "malloc").env("PYTHONHASHSEED", "1");
+        command.args(["-B", "script.py"]).env("PYTHONMALLOC", "malloc").env("PYTHONHASHSEED", "1");
     };
     let recordings = compared(&place, &installed("python3"), prepare);
     let recording = &recordings[0];
-    assert!(recording.totals().allocations > 50_000);
-    has_stack(recording, &["PyObject_Malloc"], "python3");
-    has_stack(recording, &["_PyEval_EvalFrameDefault", "Py_RunMain"], "python3");
+    assert!(recording.totals().allocations > 20_000, "{:?}", recording.totals());
+    has_stack(recording, &["PyUnicode_New", "_PyEval_EvalFrameDefault"], "python3");
+    has_stack(recording, &["PyEval_EvalCode", "Py_RunMain"], "python3");
     assert!(recording.report["threads"].as_array().unwrap().len() >= 4);
 }
 
@@ -135,8 +136,12 @@ fn gcc_with_the_programs_it_runs() {
         recording.report["source"]["program"].as_str().unwrap().rsplit('/').next().unwrap().to_owned()
     };
     let names: Vec<String> = recordings.iter().map(name).collect();
+    // Links lead to programs whose names have the machine's before and a version behind.
     for part in ["g++", "cc1plus", "as", "collect2", "ld"] {
-        assert!(names.iter().any(|name| name.ends_with(part)), "{part} is not among {names:?}");
+        assert!(
+            names.iter().any(|name| name.split(['-', '.']).any(|word| word == part)),
+            "{part} is not among {names:?}"
+        );
     }
     let compiler = recordings.iter().find(|recording| name(recording) == "cc1plus").unwrap();
     assert!(compiler.totals().allocations > 10_000, "{:?}", compiler.totals());

@@ -341,7 +341,6 @@ impl Course {
             self.owners.resize(ring + 1, Owner { thread: ThreadId(0), kernel_id: 0 });
         }
         self.owners[ring] = owner;
-        self.ask_for_name(owner);
     }
 
     fn ask_for_name(&mut self, owner: Owner) {

@@ -86,6 +86,14 @@ pub unsafe fn row_at(tables: &Tables, pc: u64) -> Option<Row> {
     entry.row(pc)
 }
 
+/// Whether a function begins at an address.
+///
+/// # Safety
+/// As above.
+pub unsafe fn begins_at(tables: &Tables, pc: u64) -> bool {
+    find_fde(tables, pc).and_then(|fde| Entry::read(tables, fde)).is_some_and(|entry| entry.begin == pc)
+}
+
 /// Finds the frame description in the sorted table of `.eh_frame_hdr`.
 fn find_fde(tables: &Tables, pc: u64) -> Option<u64> {
     const UDATA4: u8 = 0x03;

@@ -45,6 +45,11 @@ impl Window {
         address >= self.low.get() && address < self.top
     }
 
+    /// Whether a frame with this stack pointer is the first of the thread's stack.
+    pub fn is_beginning(&self, stack_pointer: u64) -> bool {
+        stack_pointer >= self.top
+    }
+
     /// Makes the window reach down to `stack_pointer`; false if that is another stack than the thread's own.
     #[inline(always)]
     pub fn reach(&self, stack_pointer: u64) -> bool {

@@ -200,7 +200,8 @@ impl Remembered {
             match step.map(|step| step.next) {
                 Some(Some(next)) => state = next,
                 end => {
-                    whole = end.is_some();
+                    // Above a stack's beginning is nothing: the loader's first code has no tables.
+                    whole = end.is_some() || window.is_beginning(state.sp);
                     candidates = 0;
                     break;
                 }
@@ -357,7 +358,14 @@ fn learn(pc: u64, session: &Session) -> Option<Rule> {
     let object = objects::find(pc.wrapping_sub(1))?;
     modules::announce(session, &object);
     // SAFETY: the tables of a loaded module.
-    let rule = unsafe { cfi::row_at(&object.tables, pc.wrapping_sub(1)) }.map(|row| Rule::of(&row))?;
+    let row = unsafe { cfi::row_at(&object.tables, pc.wrapping_sub(1)) };
+    let rule = match row {
+        Some(row) => Rule::of(&row),
+        // The function to which a coroutine returns at its end: its address was put there by hand, and no call stands before it.
+        // SAFETY: as above.
+        None if unsafe { cfi::begins_at(&object.tables, pc) } => Rule::OUTERMOST,
+        None => return None,
+    };
     rules::put(pc, rule);
     Some(rule)
 }
