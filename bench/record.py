@@ -43,16 +43,16 @@ def workloads(work):
     script = (WORKLOADS / "sqlite.sql").read_text() + "drop table people; drop table visits;\n"
     own = lambda program, *arguments: lambda scale: [str(work / program), str(scale), *arguments]
     return [
-        Workload("short", "short-lived small blocks", own("short_lived"), "short_lived", 6_000_000, 12_000_000),
-        Workload("deep", "depth 50, 10,000 stacks", own("deep_stacks", "walk"), "deep_stacks", 3_000_000, 6_000_000),
+        Workload("short", "short-lived small blocks", own("short_lived"), "short_lived", 6_000_000, 36_000_000),
+        Workload("deep", "depth 50, 10,000 stacks", own("deep_stacks", "walk"), "deep_stacks", 3_000_000, 16_000_000),
         Workload("deep-random", "the same in random order", own("deep_stacks", "random"), "deep_stacks", 3_000_000, None),
         Workload("one-thread", "1 thread, blocks through a queue", own("threads", "1"), "threads", 4_000_000, None),
-        Workload("threads", "4 threads, freed by another", own("threads", "4"), "threads", 4_000_000, 12_000_000),
+        Workload("threads", "4 threads, freed by another", own("threads", "4"), "threads", 4_000_000, 40_000_000),
         Workload("live", "5 million live blocks", own("live_blocks"), "live_blocks", 5_000_000, 5_000_000),
-        Workload("index", "parse, index, sort (C++)", own("index"), "index", 1500, 3000),
-        Workload("sqlite", "sqlite3", lambda scale: ["sqlite3", ":memory:"], "sqlite3", 4, 5, stdin=lambda scale: script * scale),
+        Workload("index", "parse, index, sort (C++)", own("index"), "index", 1500, 4500),
+        Workload("sqlite", "sqlite3", lambda scale: ["sqlite3", ":memory:"], "sqlite3", 4, 12, stdin=lambda scale: script * scale),
         Workload(
-            "python", "python3", lambda scale: ["/usr/bin/python3", str(WORKLOADS / "python.py"), str(scale)], "python3", 100, 250,
+            "python", "python3", lambda scale: ["/usr/bin/python3", str(WORKLOADS / "python.py"), str(scale)], "python3", 100, 500,
             environment={"PYTHONMALLOC": "malloc"},
         ),
         Workload(

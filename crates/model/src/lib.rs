@@ -64,7 +64,7 @@ pub use figures::{Figures, Totals};
 pub use heap::{Heap, mapped_address, usable_of_size};
 pub use ids::{AllocId, FrameId, Nanos, StackId, StringId, TagId, ThreadId};
 pub use ledger::{AddressLedger, NumberLedger, Op, Scribe, Step};
-pub use plumbing::{is_plumbing, leading_plumbing};
+pub use plumbing::{is_background, is_plumbing, leading_plumbing};
 pub use snapshot::{Snapshot, Source, SourceKind};
 pub use stacks::{Frame, Module, Resolution, StackNode, StackTable};
 pub use strings::StringTable;

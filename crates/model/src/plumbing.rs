@@ -11,6 +11,24 @@ pub fn leading_plumbing(innermost_first: &[FrameText<'_>]) -> usize {
     own.unwrap_or(0)
 }
 
+/// True for a frame that a programmer need not see among the callers of a site: the language's library, and what runs before `main`
+/// or below a thread's function.
+pub fn is_background(frame: &FrameText<'_>) -> bool {
+    const STARTS: [&str; 10] = [
+        "_start",
+        "__libc_start_main",
+        "__libc_start_main_impl",
+        "__libc_start_call_main",
+        "start_thread",
+        "clone",
+        "clone3",
+        "__clone",
+        "__GI___clone3",
+        "lang_start",
+    ];
+    is_library_source(frame.file) || is_plumbing(frame.function) || STARTS.contains(&frame.function)
+}
+
 /// True for source files of a language's own library: in programs with nothing but line numbers the names of inlined
 /// functions are bare (`alloc`, `grow`), and only their files tell where they belong.
 fn is_library_source(file: &str) -> bool {

@@ -122,25 +122,25 @@ mod tests {
 
     #[test]
     fn the_highest_value_fills_its_column_and_the_smallest_can_be_seen() {
-        let text = chart(&[16, 8, 4, 1, 0, 16]).lines(Paint::never());
+        let text = chart(&[16, 8, 4, 1, 0, 16]).lines(Paint::plain());
         assert_eq!(text, "16 ┤█    █\n 8 ┤██▄▁ █\n");
     }
 
     #[test]
     fn nothing_but_zeros_is_an_empty_chart() {
-        assert_eq!(chart(&[0, 0]).lines(Paint::never()), " 0 ┤\n   │\n");
-        assert_eq!(chart(&[]).lines(Paint::never()), " 0 ┤\n   │\n");
+        assert_eq!(chart(&[0, 0]).lines(Paint::plain()), " 0 ┤\n   │\n");
+        assert_eq!(chart(&[]).lines(Paint::plain()), " 0 ┤\n   │\n");
     }
 
     #[test]
     fn signs_stand_on_the_axis_and_those_outside_are_left_out() {
-        assert_eq!(chart(&[1, 2, 3]).axis(&[(1, 'a'), (9, 'b')], Paint::never()), " 0 └─a─\n");
+        assert_eq!(chart(&[1, 2, 3]).axis(&[(1, 'a'), (9, 'b')], Paint::plain()), " 0 └─a─\n");
     }
 
     #[test]
     fn the_pointer_turns_to_the_side_that_has_room() {
         let values = [0; 20];
-        let pointer = |column| chart(&values).pointer(column, "peak 5 B", Paint::never());
+        let pointer = |column| chart(&values).pointer(column, "peak 5 B", Paint::plain());
         assert_eq!(pointer(0), "    ▼ peak 5 B\n");
         assert_eq!(pointer(19), "              peak 5 B ▼\n");
     }

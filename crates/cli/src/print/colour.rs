@@ -55,8 +55,7 @@ impl Paint {
     }
 
     /// For text that no terminal will show.
-    #[cfg(test)]
-    pub fn never() -> Self {
+    pub fn plain() -> Self {
         Self { shown: false }
     }
 

@@ -1,9 +1,10 @@
 //! How a call site is shown: its first own function with its place, its callers below. Allocators and what languages put between them
 //! and the program come first in every stack and say nothing; only a full stack shows them, as what the first function called.
 
-use super::colour::Style;
-use super::table::{Cell, Table};
-use highwater_model::{Catalog, FrameText, StackId, leading_plumbing};
+use super::colour::{Paint, Style};
+use super::table::{Align, Cell, Table};
+use super::text::fitted;
+use highwater_model::{Catalog, FrameText, StackId, is_background, leading_plumbing};
 
 /// How much of a stack is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -20,6 +21,8 @@ pub enum Depth {
     Full,
 }
 
+/// Names are cut beyond this, unless the whole stack is asked for: those of templates and closures can fill a page.
+const LONGEST_NAME: usize = 100;
 /// Callers that `Depth::Brief` shows.
 const BRIEF_CALLERS: usize = 3;
 
@@ -38,6 +41,10 @@ pub fn add_site_row(table: &mut Table, mut figures: Vec<Cell>, catalog: &Catalog
     let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).collect();
     let (plumbing, own) = frames.split_at(leading_plumbing(&frames));
     let callers = own.get(1..).unwrap_or_default();
+    // In a few lines there is only room for what the programmer wrote.
+    let wanted = |frame: &&FrameText<'_>| depth == Depth::Full || !is_background(frame);
+    let callers: Vec<&FrameText<'_>> = callers.iter().filter(wanted).collect();
+    let name_of = |frame: &FrameText<'_>| if depth == Depth::Full { name_of(frame) } else { fitted(&name_of(frame), LONGEST_NAME) };
     let mut site = own.first().map_or_else(
         || Cell::new(Style::Dim, "(no call stack)"),
         |frame| located(Cell::new(Style::Bold, &name_of(frame)), frame, depth),
@@ -65,6 +72,13 @@ pub fn add_site_row(table: &mut Table, mut figures: Vec<Cell>, catalog: &Catalog
     if depth == Depth::Brief && callers.len() > shown {
         table.continuation(Cell::new(Style::Dim, &format!("  … {} more callers", callers.len() - shown)));
     }
+}
+
+/// A stack as [`Depth::Line`] shows it, without any table.
+pub fn site_in_a_line(catalog: &Catalog, stack: StackId) -> String {
+    let mut table = Table::default().column(Align::Left, "");
+    add_site_row(&mut table, Vec::new(), catalog, stack, Depth::Line);
+    table.render(Paint::plain(), None)
 }
 
 /// What a frame is called: its function, or else its address and module.
@@ -96,15 +110,13 @@ fn last_parts(path: &str, count: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::print::colour::Paint;
-    use crate::print::table::Align;
 
     fn rendered(frames: &[FrameText<'_>], depth: Depth) -> String {
         let mut catalog = Catalog::default();
         let stack = catalog.intern_stack(frames);
         let mut table = Table::default().column(Align::Right, "").column(Align::Left, "");
         add_site_row(&mut table, vec!["1".into()], &catalog, stack, depth);
-        table.render(Paint::never(), None)
+        table.render(Paint::plain(), None)
     }
 
     fn frame<'a>(function: &'a str, file: &'a str, line: u32) -> FrameText<'a> {

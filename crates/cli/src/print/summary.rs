@@ -4,13 +4,14 @@ use super::bytes::{bytes, count, counted, share};
 use super::colour::{Paint, Style};
 use super::figures::Units;
 use super::heading::{self, Heading};
-use super::stack::{Depth, add_site_row};
+use super::stack::{Depth, add_site_row, site_in_a_line};
 use super::table::{Align, Table};
 use crate::failure::Failure;
 use crate::open::{self, OnDamage};
-use highwater_model::groups::{GroupBy, GroupKey, Metric, rows};
-use highwater_model::{Snapshot, When};
+use highwater_model::groups::{GroupBy, GroupKey, Metric, Row, rows};
+use highwater_model::{Catalog, Snapshot, StackId, When};
 use highwater_recorder::Finished;
+use std::collections::HashMap;
 use std::io::Write;
 use std::time::Duration;
 
@@ -95,13 +96,29 @@ fn list_of_sites(title: &str, snapshot: &Snapshot, metric: Metric, paint: Paint,
     let whole = metric.of(&snapshot.accounts.totals().figures);
     let mut table =
         Table::default().column(Align::Right, "").column(Align::Right, "").column(Align::Left, "");
-    for row in rows.iter().take(SITES) {
-        let GroupKey::Site(stack) = row.key else { continue };
-        let own = metric.of(&row.figures);
+    for (stack, own) in merged(&rows, metric, &snapshot.catalog).into_iter().take(SITES) {
         let cells = vec![units.metric(metric, own).into(), share(own, whole).into()];
         add_site_row(&mut table, cells, &snapshot.catalog, stack, Depth::Line);
     }
     format!("{}\n{}", paint.paint(Style::Bold, title), table.render(paint, width))
+}
+
+/// Sites that would look the same as one: with the figures of all of them, biggest first.
+fn merged(rows: &[Row], metric: Metric, catalog: &Catalog) -> Vec<(StackId, u64)> {
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut sites: Vec<(StackId, u64)> = Vec::new();
+    for row in rows {
+        let GroupKey::Site(stack) = row.key else { continue };
+        let own = metric.of(&row.figures);
+        let looks = site_in_a_line(catalog, stack);
+        let place = *places.entry(looks).or_insert(sites.len());
+        match sites.get_mut(place) {
+            Some((_, sum)) => *sum += own,
+            None => sites.push((stack, own)),
+        }
+    }
+    sites.sort_by_key(|&(_, own)| std::cmp::Reverse(own));
+    sites
 }
 
 fn names_note(main: &Finished) -> String {

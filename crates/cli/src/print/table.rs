@@ -146,7 +146,7 @@ mod tests {
     }
 
     fn plain() -> Paint {
-        Paint::never()
+        Paint::plain()
     }
 
     #[test]
