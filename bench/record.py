@@ -338,19 +338,23 @@ class Tables:
                 continue
             cells = [entry["title"], f"{middle(light['native'], 'cpu'):.2f} s"]
             for mode, over in (("sampled", "native"), ("jemalloc-prof", "jemalloc")):
-                for of in (middle, least):
-                    change = self.light(name, mode, "cpu", over, of)
+                for figure, of in (("own_cpu", middle), ("cpu", middle), ("cpu", least)):
+                    change = self.light(name, mode, figure, over, of)
                     cells.append("–" if change is None else f"{(change - 1) * 100:+.1f} %")
                 memory = self.light(name, mode, "memory", over)
                 cells.append("–" if memory is None else f"{memory:.2f} × ({(middle(light[mode], 'memory') - middle(light[over], 'memory')) / 1e6:+.1f} MB)")
+                if mode == "jemalloc-prof":
+                    del cells[-3]  # it is all inside
             rows.append(cells)
-        head = ["workload", "native CPU", "highwater: CPU", "best of all", "memory", "jemalloc's profiler: CPU", "best of all", "memory"]
+        head = ["workload", "native CPU", "highwater inside", "whole", "best of all", "memory", "jemalloc's profiler", "best of all", "memory"]
         return table(head, rows)
 
     def document(self):
         """The section of docs/benchmarks.md."""
         start = {kind: figures["wall"] for kind, figures in self.start_up.items()}
         beside = f" Heaptrack adds {start['heaptrack']:.0f} ms to `true`." if "heaptrack" in start else ""
+        fixed = self.start_up.get("exact", {}).get("cpu")
+        of_that = f" Of that, {fixed:.0f} ms a run are for starting, naming addresses and finishing, however short the program." if fixed else ""
         return f"""## Recording
 
 `bench/record` writes this part. Every workload runs {self.rounds} times in each mode, in turn; medians count. CPU is user and system time, of the
@@ -362,7 +366,7 @@ Recorded in full, nanoseconds per pair of allocation and free beyond the native 
 
 {self.exact()}
 
-Sampled, one sample for each 512 KiB, at a scale of its own. jemalloc's profiler (`lg_prof_sample:19`) is compared with jemalloc without it.
+Sampled, one sample for each 512 KiB, at a scale of its own. jemalloc's profiler (`lg_prof_sample:19`) is compared with jemalloc without it.{of_that}
 
 {self.sampled()}
 """
@@ -386,12 +390,14 @@ def version(program):
 
 
 def linked_in_but_silent(arguments):
-    """Nanoseconds that the crate's allocator adds to a call while it does not record, or None where that is not built."""
-    program = Path(arguments.highwater).resolve().parent / "linked-in"
-    if not program.exists():
+    """Nanoseconds that the crate's allocator adds to a call while it does not record: the best of several runs, in turn."""
+    programs = [Path(arguments.highwater).resolve().parent / name for name in ("linked-out", "linked-in")]
+    if not all(program.exists() for program in programs):
         return None
-    best = {kind: min(float(subprocess.run([str(program), kind], check=True, capture_output=True, text=True).stdout) for _ in range(5)) for kind in ("system", "highwater")}
-    return best["highwater"] - best["system"]
+    one = lambda program: float(subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout)
+    runs = [[one(program) for program in programs] for _ in range(7)]
+    without, linked = (min(column) for column in zip(*runs))
+    return linked - without
 
 
 def write_document(text):

@@ -3,7 +3,7 @@
 
 use highwater_recorder::{About, Course, Shared};
 use highwater_shm::ring_v1::RingHeader;
-use highwater_shm::session_v1::{Capacity, Header, MAGIC, RING_BYTES};
+use highwater_shm::session_v1::{Capacity, Header, MAGIC};
 use libfuzzer_sys::fuzz_target;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -29,7 +29,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     put(CAPACITY.stacks(), head[0] % 64);
     let modules = put(CAPACITY.modules(), head[1]);
-    let tails = [put(CAPACITY.ring_data(), head[2]), put(CAPACITY.ring_data() + RING_BYTES, head[3])];
+    let tails = [put(CAPACITY.ring_data(0), head[2]), put(CAPACITY.ring_data(1), head[3])];
     // SAFETY: the memory is as long as the capacity says.
     let header = unsafe { &*base.cast::<Header>() };
     header.magic.store(MAGIC, Ordering::Relaxed);

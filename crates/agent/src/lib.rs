@@ -246,6 +246,11 @@ pub fn follows_children() -> bool {
     session::session().follows_children()
 }
 
+/// Whether this process ever began to record.
+pub fn has_begun() -> bool {
+    session::session().process() != 0
+}
+
 /// How many threads have recorded anything.
 pub fn threads() -> u32 {
     session::session().threads()

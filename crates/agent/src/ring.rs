@@ -4,10 +4,7 @@ use crate::session::Session;
 use crate::sys;
 use core::sync::atomic::{Ordering, compiler_fence};
 use highwater_shm::ring_v1::{RingHeader, kind};
-use highwater_shm::session_v1::RING_BYTES;
 
-/// A sleeping recorder is woken each time a ring has got this much fuller.
-const WAKE_BYTES: u64 = RING_BYTES / 4;
 /// How long a writer sleeps before it looks whether the recorder still lives.
 const NAP_NS: u64 = 50_000_000;
 /// After so many naps without room the writer gives up waiting, and drops.
@@ -17,6 +14,8 @@ const MOST_NAPS: u32 = 200;
 pub struct RingWriter {
     header: &'static RingHeader,
     data: *mut u64,
+    /// How large it is: a power of two.
+    size: u64,
     /// Bytes ever written.
     tail: u64,
     /// Bytes known to have been read.
@@ -27,9 +26,9 @@ pub struct RingWriter {
 
 impl RingWriter {
     /// Goes on where the ring's last owner stopped.
-    pub fn new(header: &'static RingHeader, data: *mut u64) -> Self {
+    pub fn new(header: &'static RingHeader, data: *mut u64, size: u64) -> Self {
         let tail = header.tail.load(Ordering::Acquire);
-        Self { header, data, tail, head: header.head.load(Ordering::Acquire), impatient: false }
+        Self { header, data, size, tail, head: header.head.load(Ordering::Acquire), impatient: false }
     }
 
     /// Whether the thread is already at work here: a signal handler allocates, or we do.
@@ -50,10 +49,10 @@ impl RingWriter {
     #[inline(always)]
     pub fn reserve(&mut self, words: usize, session: &Session) -> Option<*mut u64> {
         let bytes = words as u64 * 8;
-        let position = self.tail % RING_BYTES;
+        let position = self.tail & (self.size - 1);
         // A record does not wrap: perhaps the rest of the ring is passed over as well.
-        let needed = if position + bytes <= RING_BYTES { bytes } else { RING_BYTES - position + bytes };
-        if self.tail + needed - self.head > RING_BYTES && !self.wait_for(needed, session) {
+        let needed = if position + bytes <= self.size { bytes } else { self.size - position + bytes };
+        if self.tail + needed - self.head > self.size && !self.wait_for(needed, session) {
             self.header.dropped.fetch_add(1, Ordering::Relaxed);
             return None;
         }
@@ -61,9 +60,9 @@ impl RingWriter {
         unsafe {
             if needed != bytes {
                 self.data.add(position as usize / 8).write(u64::from(kind::PAD));
-                self.tail += RING_BYTES - position;
+                self.tail += self.size - position;
             }
-            Some(self.data.add((self.tail % RING_BYTES) as usize / 8))
+            Some(self.data.add((self.tail & (self.size - 1)) as usize / 8))
         }
     }
 
@@ -74,7 +73,8 @@ impl RingWriter {
         self.tail += words as u64 * 8;
         self.header.stamp.store(stamp, Ordering::Relaxed);
         self.header.tail.store(self.tail, Ordering::Release);
-        if (before ^ self.tail) & WAKE_BYTES != 0 {
+        // A sleeping recorder is woken each time the ring has got a quarter fuller.
+        if (before ^ self.tail) & (self.size / 4) != 0 {
             self.wake_recorder(session);
         }
     }
@@ -98,7 +98,7 @@ impl RingWriter {
                 session.end();
                 return false;
             }
-            if self.tail + needed - self.head <= RING_BYTES {
+            if self.tail + needed - self.head <= self.size {
                 self.impatient = false;
                 return true;
             }

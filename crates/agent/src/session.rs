@@ -10,7 +10,7 @@ use crate::{modules, sampling, sys, thread, tls, trie};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use highwater_shm::hello_v1::{HELLO_BYTES, Hello, LONGEST_HELLO_TEXT};
 use highwater_shm::ring_v1::RingHeader;
-use highwater_shm::session_v1::{Capacity, Clock, Header, MAGIC, RING_BYTES};
+use highwater_shm::session_v1::{Capacity, Clock, Header, MAGIC};
 use highwater_shm::stacks_v1::Node;
 
 /// What a process does about its allocations.
@@ -76,7 +76,6 @@ pub struct Session {
     bytes: AtomicU64,
     rings: AtomicU32,
     nodes: AtomicU32,
-    ring_data: AtomicU64,
     stacks: AtomicU64,
     modules: AtomicU64,
     start: AtomicU64,
@@ -96,7 +95,6 @@ impl Session {
             bytes: AtomicU64::new(0),
             rings: AtomicU32::new(0),
             nodes: AtomicU32::new(0),
-            ring_data: AtomicU64::new(0),
             stacks: AtomicU64::new(0),
             modules: AtomicU64::new(0),
             start: AtomicU64::new(0),
@@ -124,14 +122,17 @@ impl Session {
 
     /// A ring's header.
     pub fn ring_header(&self, ring: u32) -> &'static RingHeader {
-        let capacity = Capacity { rings: self.rings.load(Ordering::Relaxed), nodes: self.nodes.load(Ordering::Relaxed) };
         // SAFETY: ring numbers lie below the capacity.
-        unsafe { &*self.at(capacity.ring_headers()).cast::<RingHeader>().add(ring as usize) }
+        unsafe { &*self.at(self.capacity().ring_headers()).cast::<RingHeader>().add(ring as usize) }
     }
 
     /// A ring's memory.
     pub fn ring_data(&self, ring: u32) -> *mut u64 {
-        self.at(self.ring_data.load(Ordering::Relaxed) + u64::from(ring) * RING_BYTES).cast()
+        self.at(self.capacity().ring_data(ring)).cast()
+    }
+
+    fn capacity(&self) -> Capacity {
+        Capacity { rings: self.rings.load(Ordering::Relaxed), nodes: self.nodes.load(Ordering::Relaxed) }
     }
 
     /// How many rings there can be.
@@ -337,7 +338,6 @@ fn share() -> Option<(sys::Descriptor, Capacity)> {
 fn describe(session: &Session, config: &Config, capacity: Capacity) {
     session.rings.store(capacity.rings, Ordering::Relaxed);
     session.nodes.store(capacity.nodes, Ordering::Relaxed);
-    session.ring_data.store(capacity.ring_data(), Ordering::Relaxed);
     session.stacks.store(capacity.stacks(), Ordering::Relaxed);
     session.modules.store(capacity.modules(), Ordering::Relaxed);
     session.counts_ticks.store(config.counts_ticks(), Ordering::Relaxed);

@@ -10,6 +10,7 @@ use crate::unwind::walk::{Remembered, State};
 use crate::{clock, modules, ring::RingWriter, sys, tls};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use highwater_shm::ring_v1::{LONGEST_TEXT, kind};
+use highwater_shm::session_v1::ring_bytes;
 
 /// What the thread's word says where it never records.
 const NEVER: u64 = 1;
@@ -85,7 +86,7 @@ impl Thread {
         let ring = take_ring(session, id)?;
         let header = session.ring_header(ring);
         header.busy.store(0, Ordering::Release);
-        let writer = RingWriter::new(header, session.ring_data(ring));
+        let writer = RingWriter::new(header, session.ring_data(ring), ring_bytes(ring));
         let window = Window::of_this_thread(id == session.process());
         let place = THREADS.get(ring as usize)?;
         let mut thread = place.load(Ordering::Relaxed);

@@ -36,10 +36,13 @@ unsafe extern "C" {
 /// # Errors
 /// If the file cannot be written, if the program was or is being recorded, or if [`Alloc`](crate::Alloc) is not its global allocator.
 pub fn record_to(path: impl AsRef<Path>) -> io::Result<()> {
-    // Where the program started, not where it may go.
+    let mut writer = WRITER.lock().unwrap_or_else(PoisonError::into_inner);
+    if agent::has_begun() {
+        return Err(once());
+    }
+    // Where the program is now, not where it may go.
     let path = std::path::absolute(path)?;
     std::fs::File::create(&path)?;
-    let mut writer = WRITER.lock().unwrap_or_else(PoisonError::into_inner);
     let (begun, has_begun) = std::sync::mpsc::channel();
     // All of our own work is that thread's, so that none of it is in the recording.
     let thread = std::thread::Builder::new().name("highwater".into()).spawn(move || {
@@ -68,7 +71,7 @@ pub fn record_to(path: impl AsRef<Path>) -> io::Result<()> {
 fn begin_at(path: &Path) -> io::Result<Course> {
     let counter = Counter::trusted();
     let (base, bytes) = agent::begin_for_ourselves(&Config::for_ourselves(counter.is_some(), 0))
-        .ok_or_else(|| io::Error::other("this program is being recorded, or was: once is all it can be"))?;
+        .ok_or_else(once)?;
     // SAFETY: the agent never unmaps it.
     let shared = unsafe { Shared::of_ourselves(base, bytes) }.ok_or_else(|| io::Error::other("the agent shares nothing"))?;
     Course::begin(shared, about_ourselves(), path, counter)
@@ -102,6 +105,10 @@ pub fn mark(name: &str) {
             mark(name.as_ptr());
         }
     }
+}
+
+fn once() -> io::Error {
+    io::Error::other("this program is being recorded, or was: once is all it can be")
 }
 
 fn about_ourselves() -> About {

@@ -38,6 +38,8 @@ fn is_library_source(file: &str) -> bool {
     let outside = file.starts_with("/rust/deps/hashbrown-");
     outside || (rust && (RUST.iter().any(|part| file.contains(part)) || file.contains("/hashbrown-")))
         || file.contains("/include/c++/")
+        // Our own allocator, in programs that record themselves.
+        || file.ends_with("highwater/src/alloc.rs")
 }
 
 /// True for an allocator's function and for what languages put between it and the program, by its demangled name.

@@ -8,7 +8,7 @@
 
 use crate::shared::Shared;
 use crate::words::{Pool, Words};
-use highwater_shm::session_v1::RING_BYTES;
+use highwater_shm::session_v1::ring_bytes;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
@@ -97,7 +97,7 @@ impl Position {
             return None;
         }
         // No writer of ours leaves a ring in another state; what it claims to have is passed over.
-        let sound = length <= RING_BYTES && tail.is_multiple_of(8) && self.read <= tail;
+        let sound = length <= ring_bytes(ring) && tail.is_multiple_of(8) && self.read <= tail;
         let words = if sound { shared.copy_ring(ring, self.read, tail, pool) } else { Words::Few(Vec::new()) };
         self.read = tail & !7;
         header.head.store(self.read, Ordering::Release);

@@ -1,7 +1,9 @@
 //! A thread that does nothing but empty rings, for all processes that are recorded.
 //!
-//! What it brings in waits in a queue until it is worked through. So a program that allocates faster than we can write it
-//! down does not wait for us, as long as it does so in bursts: up to [`MOST_WAITING`] bytes may wait.
+//! What it brings in waits in a queue until it is worked through. So a program whose threads together allocate faster than we can
+//! write it down does not wait for us, as long as it does so in bursts: up to [`MOST_WAITING`] bytes may wait. A single thread can
+//! outrun us only by doing nothing but allocate; it is held back sooner, because what waits long grows cold: working through it
+//! then takes half as long again.
 
 use crate::drain::{Drain, Haul};
 use crate::shared::Shared;
@@ -18,7 +20,9 @@ use std::time::Duration;
 /// How long a sleep lasts at the most: ended processes are noticed after it.
 const NAP: Duration = Duration::from_millis(5);
 /// How much may wait to be worked through.
-const MOST_WAITING: u64 = 512 << 20;
+const MOST_WAITING: u64 = 256 << 20;
+/// How much may wait while only one thread is busy.
+const MOST_WAITING_OF_ONE: u64 = 4 << 20;
 /// A round that brings in less than this is followed by a sleep.
 const MUCH: u64 = 32 << 10;
 
@@ -82,6 +86,7 @@ impl Drop for Drainer {
 fn run(new: &Receiver<Source>, waiting: &AtomicU64) {
     let mut sources: Vec<(Source, Drain)> = Vec::new();
     let pool = Arc::new(Pool::default());
+    let mut several = false;
     loop {
         loop {
             match new.try_recv() {
@@ -97,33 +102,40 @@ fn run(new: &Receiver<Source>, waiting: &AtomicU64) {
                 Err(_) => return,
             }
         }
-        if waiting.load(Ordering::Relaxed) > MOST_WAITING {
-            std::thread::sleep(NAP);
+        let limit = if several { MOST_WAITING } else { MOST_WAITING_OF_ONE };
+        if waiting.load(Ordering::Relaxed) > limit {
+            std::thread::sleep(NAP / 20);
             continue;
         }
         let mut bytes = 0;
+        let mut busy_rings = 0;
         sources.retain_mut(|(source, drain)| {
-            let (brought, goes_on) = look_after(source, drain, waiting);
+            let (brought, rings, goes_on) = look_after(source, drain, waiting);
             bytes += brought;
+            busy_rings += rings;
             goes_on
         });
+        if bytes >= MUCH {
+            several = busy_rings > 1;
+        }
         if bytes < MUCH {
             sleep(&sources);
         }
     }
 }
 
-/// A round for one process: how many bytes it brought in, and whether there will be another.
-fn look_after(source: &Source, drain: &mut Drain, waiting: &AtomicU64) -> (u64, bool) {
+/// A round for one process: how many bytes it brought in, of how many busy threads, and whether there will be another round.
+fn look_after(source: &Source, drain: &mut Drain, waiting: &AtomicU64) -> (u64, usize, bool) {
     // Who has ended is asked first: then nothing that it wrote can be missed.
     let ended = has_ended(source.process.as_ref()) || source.stop.load(Ordering::Acquire);
     source.shared.header().heartbeat.fetch_add(1, Ordering::Relaxed);
     let haul = drain.round(&source.shared, (!ended).then(|| source.stamps.settled()));
     let bytes = haul.bytes();
+    let busy_rings = haul.pieces.iter().filter(|piece| piece.words.len() as u64 * 8 >= MUCH / 4).count();
     waiting.fetch_add(bytes, Ordering::Relaxed);
     let news = if ended { News::Ended(haul) } else { News::Haul(haul) };
     let heard = source.news.send(news).is_ok();
-    (bytes, heard && !ended)
+    (bytes, busy_rings, heard && !ended)
 }
 
 /// Sleeps until a ring fills or some milliseconds have passed.

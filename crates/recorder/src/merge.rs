@@ -3,7 +3,7 @@
 use crate::drain::{Haul, Piece};
 use crate::record::Record;
 use highwater_shm::ring_v1::{LONGEST_TEXT, fixed_words, kind};
-use highwater_shm::session_v1::RING_BYTES;
+use highwater_shm::session_v1::ring_bytes;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -127,7 +127,8 @@ impl Piece {
     /// Words from a padding word to the end of its ring.
     fn padding(&self, at: usize) -> usize {
         let behind = (self.words.len() - at) as u64 * 8;
-        let position = self.end.wrapping_sub(behind) % RING_BYTES;
-        ((RING_BYTES - position) / 8) as usize
+        let size = ring_bytes(self.ring);
+        let position = self.end.wrapping_sub(behind) % size;
+        ((size - position) / 8) as usize
     }
 }

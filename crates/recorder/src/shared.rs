@@ -5,7 +5,7 @@
 
 use crate::words::{Pool, Words};
 use highwater_shm::ring_v1::RingHeader;
-use highwater_shm::session_v1::{Capacity, Header, MAGIC, MODULE_BYTES, RING_BYTES};
+use highwater_shm::session_v1::{Capacity, Header, MAGIC, MODULE_BYTES, ring_bytes};
 use highwater_shm::stacks_v1::Node;
 use rustix::fs::SealFlags;
 use rustix::mm::{MapFlags, ProtFlags};
@@ -123,11 +123,11 @@ impl Shared {
 
     /// A ring's bytes `from .. to`, counted as its head and tail are, as words.
     pub fn copy_ring(&self, ring: u32, from: u64, to: u64, pool: &Arc<Pool>) -> Words {
-        assert!(ring < self.capacity.rings && from <= to && to - from <= RING_BYTES);
-        let start = self.capacity.ring_data() + u64::from(ring) * RING_BYTES;
-        let words = self.at(start).cast::<AtomicU64>();
-        let position = (from % RING_BYTES / 8) as usize;
-        let (count, room) = (((to - from) / 8) as usize, RING_BYTES as usize / 8 - position);
+        let size = ring_bytes(ring);
+        assert!(ring < self.capacity.rings && from <= to && to - from <= size);
+        let words = self.at(self.capacity.ring_data(ring)).cast::<AtomicU64>();
+        let position = (from % size / 8) as usize;
+        let (count, room) = (((to - from) / 8) as usize, size as usize / 8 - position);
         // SAFETY: both parts lie within the ring.
         let part = |at: usize, length: usize| unsafe { std::slice::from_raw_parts(words.add(at), length) };
         let (first, second) = (part(position, count.min(room)), part(0, count.saturating_sub(room)));
@@ -138,7 +138,7 @@ impl Shared {
     pub fn holds_much(&self) -> bool {
         (0..self.rings()).any(|ring| {
             let header = self.ring(ring);
-            header.tail.load(Ordering::Acquire).wrapping_sub(header.head.load(Ordering::Relaxed)) > RING_BYTES / 4
+            header.tail.load(Ordering::Acquire).wrapping_sub(header.head.load(Ordering::Relaxed)) > ring_bytes(ring) / 4
         })
     }
 

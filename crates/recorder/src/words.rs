@@ -3,16 +3,16 @@
 //! There may be a lot of it for a short time, and fresh memory is dear: a page fault for each 4 KiB costs more than what is
 //! then done with them. So large pieces lie in slots that are used again and again, carved out of huge pages.
 
-use highwater_shm::session_v1::RING_BYTES;
+use highwater_shm::session_v1::LARGEST_RING;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Words of a slot: as many as a ring can hold.
-const SLOT_WORDS: usize = RING_BYTES as usize / 8;
+const SLOT_WORDS: usize = LARGEST_RING as usize / 8;
 /// Fewer words than this lie in memory of the ordinary kind.
-const FEW: usize = SLOT_WORDS / 8;
+const FEW: usize = SLOT_WORDS / 32;
 const HUGE_PAGE: usize = 2 << 20;
 
 /// The slots that nobody uses now.

@@ -22,8 +22,24 @@ pub const HEADER_BYTES: u64 = 4096;
 /// Room for the log of modules.
 pub const MODULE_BYTES: u64 = 4 << 20;
 
-/// Bytes of one ring, a power of two.
-pub const RING_BYTES: u64 = 256 << 10;
+/// Bytes of a large ring.
+pub const LARGEST_RING: u64 = 1 << 20;
+/// How many rings are large: most programs have no more busy threads, and those that do shall not pay for it in memory.
+const LARGE_RINGS: u32 = 16;
+/// Bytes of the others.
+const SMALL_RING: u64 = 256 << 10;
+
+/// Bytes of a ring, a power of two.
+#[inline]
+pub fn ring_bytes(ring: u32) -> u64 {
+    if ring < LARGE_RINGS { LARGEST_RING } else { SMALL_RING }
+}
+
+/// Where a ring lies, from where rings begin.
+fn ring_offset(ring: u32) -> u64 {
+    let large = ring.min(LARGE_RINGS);
+    u64::from(large) * LARGEST_RING + u64::from(ring - large) * SMALL_RING
+}
 
 /// How events are stamped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,14 +122,14 @@ impl Capacity {
         self.modules() + MODULE_BYTES
     }
 
-    /// Offset of the rings.
-    pub fn ring_data(&self) -> u64 {
-        page(self.stacks() + u64::from(self.nodes) * size_of::<Node>() as u64)
+    /// Offset of a ring.
+    pub fn ring_data(&self, ring: u32) -> u64 {
+        page(self.stacks() + u64::from(self.nodes) * size_of::<Node>() as u64) + ring_offset(ring)
     }
 
     /// Size of the whole.
     pub fn bytes(&self) -> u64 {
-        self.ring_data() + u64::from(self.rings) * RING_BYTES
+        self.ring_data(self.rings)
     }
 }
 

@@ -1,5 +1,5 @@
 /* Works for a while with the heap and prints a checksum that does not depend on anything but its arguments.
- * usage: finisher STEPS [LINE]; prints its process id first, then waits for a line on standard input if LINE is given. */
+ * usage: finisher STEPS [LINE]; prints its process id after a first bit of work, then waits for a line on standard input if LINE is given. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,9 +38,9 @@ __attribute__((noinline)) static uint64_t work(long steps) {
 
 int main(int count, char **arguments) {
     if (count < 2) return 98;
+    uint64_t sum = work(1000);
     printf("%d\n", (int)getpid());
     fflush(stdout);
-    uint64_t sum = work(1000);
     if (count > 2) {
         char line[64];
         if (!fgets(line, sizeof line, stdin)) return 97;
