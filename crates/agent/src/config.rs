@@ -17,6 +17,12 @@ pub struct Config {
     socket_length: AtomicUsize,
 }
 
+impl Default for Config {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Config {
     /// Records everything, follows nobody.
     pub const fn new() -> Self {

@@ -30,8 +30,8 @@ pub mod unwind;
 pub use highwater_shm::hello_v1::VARIABLE;
 use highwater_shm::ring_v1::kind;
 pub use session::{Mode, begin_for_ourselves, begin_or_not, mode};
-pub use thread::leave_out as leave_this_thread_out;
 use thread::Thread;
+pub use thread::leave_out as leave_this_thread_out;
 pub use unwind::walk::State as Caller;
 
 /// Bytes that a block of this size can be expected to hold: what the common C library gives.

@@ -62,8 +62,7 @@ pub fn map_private(bytes: usize) -> Option<*mut u8> {
     const READ_WRITE: usize = 3;
     const PRIVATE_ANONYMOUS_NORESERVE: usize = 0x2 | 0x20 | 0x4000;
     // SAFETY: a new mapping wherever the kernel likes.
-    let result =
-        unsafe { call(number::MMAP, [0, bytes, READ_WRITE, PRIVATE_ANONYMOUS_NORESERVE, usize::MAX, 0]) };
+    let result = unsafe { call(number::MMAP, [0, bytes, READ_WRITE, PRIVATE_ANONYMOUS_NORESERVE, usize::MAX, 0]) };
     value(result).ok().map(|address| address as *mut u8)
 }
 

@@ -12,7 +12,12 @@ type Trace = extern "C" fn(*mut c_void, *mut c_void) -> c_int;
 unsafe extern "C" {
     fn _Unwind_Backtrace(trace: Trace, data: *mut c_void) -> c_int;
     fn _Unwind_GetIP(context: *mut c_void) -> usize;
-    fn qsort(base: *mut c_void, count: usize, size: usize, compare: extern "C" fn(*const c_void, *const c_void) -> c_int);
+    fn qsort(
+        base: *mut c_void,
+        count: usize,
+        size: usize,
+        compare: extern "C" fn(*const c_void, *const c_void) -> c_int,
+    );
 }
 
 extern "C" fn note(context: *mut c_void, data: *mut c_void) -> c_int {

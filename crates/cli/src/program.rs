@@ -31,7 +31,9 @@ pub fn find(name: &OsStr) -> Result<PathBuf, Failure> {
     let mut looked_at = path.clone();
     // A script's interpreter may be a script.
     for _ in 0..4 {
-        match kind_of(&looked_at).map_err(|error| Failure::in_file(&looked_at, format_args!("cannot read: {}", reason(&error))))? {
+        match kind_of(&looked_at)
+            .map_err(|error| Failure::in_file(&looked_at, format_args!("cannot read: {}", reason(&error))))?
+        {
             Kind::Dynamic => break,
             Kind::Unfit(why) => return Err(Failure::in_file(&looked_at, why)),
             Kind::Script(interpreter) => looked_at = interpreter,
@@ -42,7 +44,8 @@ pub fn find(name: &OsStr) -> Result<PathBuf, Failure> {
 
 fn look_up(name: &OsStr) -> Result<PathBuf, Failure> {
     let named = Path::new(name);
-    let is_executable = |path: &Path| fs::metadata(path).is_ok_and(|about| about.is_file() && about.mode() & 0o111 != 0);
+    let is_executable =
+        |path: &Path| fs::metadata(path).is_ok_and(|about| about.is_file() && about.mode() & 0o111 != 0);
     if named.components().count() > 1 || named.is_absolute() || name.as_encoded_bytes().contains(&b'/') {
         return match fs::metadata(named) {
             Err(error) => Err(Failure::in_file(named, format_args!("cannot be run: {}", reason(&error)))),

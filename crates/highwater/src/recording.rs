@@ -70,10 +70,10 @@ pub fn record_to(path: impl AsRef<Path>) -> io::Result<()> {
 
 fn begin_at(path: &Path) -> io::Result<Course> {
     let counter = Counter::trusted();
-    let (base, bytes) = agent::begin_for_ourselves(&Config::for_ourselves(counter.is_some(), 0))
-        .ok_or_else(once)?;
+    let (base, bytes) = agent::begin_for_ourselves(&Config::for_ourselves(counter.is_some(), 0)).ok_or_else(once)?;
     // SAFETY: the agent never unmaps it.
-    let shared = unsafe { Shared::of_ourselves(base, bytes) }.ok_or_else(|| io::Error::other("the agent shares nothing"))?;
+    let shared =
+        unsafe { Shared::of_ourselves(base, bytes) }.ok_or_else(|| io::Error::other("the agent shares nothing"))?;
     Course::begin(shared, about_ourselves(), path, counter)
 }
 

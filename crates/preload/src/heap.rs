@@ -267,7 +267,7 @@ unsafe fn realloc_one_sampled(block: Pointer, size: usize, was_sample: bool, sam
 
 pub unsafe extern "C" fn reallocarray(block: Pointer, count: usize, size: usize, sp: u64, bp: u64) -> Pointer {
     // SAFETY: the program's; too large a product fails as too large a size does, and says so the same way.
-    unsafe { realloc(block, count.checked_mul(size).unwrap_or(usize::MAX), sp, bp) }
+    unsafe { realloc(block, count.saturating_mul(size), sp, bp) }
 }
 
 /// An aligned allocation: what `allocate` gives, recorded. An alignment of a page is recognisable anyway.
@@ -301,13 +301,7 @@ pub unsafe extern "C" fn aligned_alloc(alignment: usize, size: usize, sp: u64, b
     unsafe { aligned(alignment, size, caller(sp, bp), |alignment| real::aligned_alloc(alignment, size)) }
 }
 
-pub unsafe extern "C" fn posix_memalign(
-    place: *mut Pointer,
-    alignment: usize,
-    size: usize,
-    sp: u64,
-    bp: u64,
-) -> c_int {
+pub unsafe extern "C" fn posix_memalign(place: *mut Pointer, alignment: usize, size: usize, sp: u64, bp: u64) -> c_int {
     // SAFETY: the program's.
     unsafe {
         let mode = mode();

@@ -29,7 +29,6 @@ fn is_allocator(pc: u64) -> bool {
     (ALLOCATOR_START.load(Ordering::Relaxed)..ALLOCATOR_END.load(Ordering::Relaxed)).contains(&pc)
 }
 
-#[expect(clippy::too_many_arguments, reason = "mmap has six, and the entry adds two")]
 pub unsafe extern "C" fn mmap(
     address: Pointer,
     length: usize,
@@ -68,7 +67,6 @@ pub unsafe extern "C" fn munmap(address: Pointer, length: usize) -> c_int {
     result
 }
 
-#[expect(clippy::too_many_arguments, reason = "the entry adds two behind six")]
 pub unsafe extern "C" fn mremap(
     old: Pointer,
     old_length: usize,

@@ -43,4 +43,3 @@ pub unsafe extern "C" fn highwater_mark(name: *const c_char) {
         agent::mark(unsafe { CStr::from_ptr(name) }.to_bytes());
     }
 }
-

@@ -73,12 +73,15 @@ macro_rules! real {
 }
 
 type Pointer = *mut u8;
+/// Without a real function to free with, a block stays.
+fn leak() {}
+
 const NOTHING: Pointer = core::ptr::null_mut();
 const NOT_SUPPORTED: c_int = 38;
 const OUT_OF_MEMORY: c_int = 12;
 
 real!(malloc: MALLOC c"malloc", (size: usize) -> Pointer, else early(size));
-real!(free: FREE c"free", (block: Pointer) -> (), else ());
+real!(free: FREE c"free", (block: Pointer) -> (), else leak());
 real!(calloc: CALLOC c"calloc", (count: usize, size: usize) -> Pointer, else early(count.saturating_mul(size)));
 real!(realloc: REALLOC c"realloc", (block: Pointer, size: usize) -> Pointer, else NOTHING);
 real!(memalign: MEMALIGN c"memalign", (alignment: usize, size: usize) -> Pointer, else NOTHING);

@@ -292,7 +292,8 @@ impl Course {
     fn stack(&mut self, node: u32) -> highwater_model::StackId {
         if !self.names.knows(node) {
             let stamps = self.stamps;
-            self.names.read_modules(&self.shared, &self.about.executable, &mut self.catalog, |stamp| stamps.time(stamp));
+            self.names
+                .read_modules(&self.shared, &self.about.executable, &mut self.catalog, |stamp| stamps.time(stamp));
         }
         self.names.stack(node, &self.shared, &mut self.catalog)
     }
@@ -383,7 +384,11 @@ impl Course {
         if now - self.last_look >= LOOK_AROUND {
             self.last_look = now;
             self.note_rss();
-            self.owners.clone().into_iter().filter(|owner| owner.kernel_id != 0).for_each(|owner| self.ask_for_name(owner));
+            self.owners
+                .clone()
+                .into_iter()
+                .filter(|owner| owner.kernel_id != 0)
+                .for_each(|owner| self.ask_for_name(owner));
         }
         if self.unflushed && now - self.last_flush >= self.about.flush_every {
             self.hand_over();

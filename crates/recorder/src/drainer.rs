@@ -11,9 +11,9 @@ use crate::stamps::Stamps;
 use crate::words::Pool;
 use rustix::event::{PollFd, PollFlags};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 

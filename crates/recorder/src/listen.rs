@@ -95,8 +95,7 @@ fn hear(connection: &OwnedFd) -> Option<Visitor> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC;
-    let received =
-        rustix::net::recvmsg(connection, &mut [IoSliceMut::new(&mut message)], &mut control, flags).ok()?;
+    let received = rustix::net::recvmsg(connection, &mut [IoSliceMut::new(&mut message)], &mut control, flags).ok()?;
     message.truncate(received.bytes);
     let object = control.drain().find_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
@@ -143,7 +142,8 @@ fn remove_abandoned(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let pid = name.to_str().and_then(|name| name.strip_prefix("highwater-")?.split('-').next()?.parse::<i32>().ok());
+        let pid =
+            name.to_str().and_then(|name| name.strip_prefix("highwater-")?.split('-').next()?.parse::<i32>().ok());
         if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw)
             && rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH)
         {

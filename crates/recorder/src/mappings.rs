@@ -135,7 +135,8 @@ mod tests {
             (random >> 33) % below
         };
         for step in 0..20_000 {
-            let mut tell = |kind: EventKind| ledger.record(&Event { time: Nanos(step), thread: ThreadId(1), kind }, &mut ());
+            let mut tell =
+                |kind: EventKind| ledger.record(&Event { time: Nanos(step), thread: ThreadId(1), kind }, &mut ());
             let (start, length) = (next(48), 1 + next(12));
             let (from, to) = (start as usize, (start + length) as usize);
             match next(3) {
@@ -152,7 +153,14 @@ mod tests {
                     let (new, new_length) = (next(48), 1 + next(12));
                     let (new_from, new_to) = (new as usize, (new + new_length) as usize);
                     if pages[from..to].iter().all(|&mapped| mapped) && (new_to <= from || to <= new_from) {
-                        mappings.remap(start * PAGE, length * PAGE, new * PAGE, new_length * PAGE, StackId(2), &mut tell);
+                        mappings.remap(
+                            start * PAGE,
+                            length * PAGE,
+                            new * PAGE,
+                            new_length * PAGE,
+                            StackId(2),
+                            &mut tell,
+                        );
                         pages[from..to].fill(false);
                         pages[new_from..new_to].fill(true);
                     }

@@ -133,8 +133,7 @@ impl Names {
         }
         let call = pc.wrapping_sub(1);
         let here = |module: &&Loaded| {
-            (module.start..module.end).contains(&call)
-                && (module.first_generation..module.gone).contains(&generation)
+            (module.start..module.end).contains(&call) && (module.first_generation..module.gone).contains(&generation)
         };
         let module = self.modules.iter().find(here).map_or(0, |module| module.index + 1);
         Frame { address: pc, module, function: StringId::EMPTY, ..Frame::default() }

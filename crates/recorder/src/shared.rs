@@ -68,8 +68,7 @@ impl Shared {
         }
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping wherever the kernel likes.
-        let base =
-            unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, &object, 0)? };
+        let base = unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, &object, 0)? };
         let mut shared =
             Self { base: base.cast(), bytes, capacity: Capacity { rings: 1, nodes: 2 }, is_mapped_by_us: true };
         shared.capacity = shared.checked_capacity().ok_or(Refused::NotOurs)?;

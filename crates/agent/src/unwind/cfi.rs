@@ -224,11 +224,8 @@ impl<'a> Entry<'a> {
         if pc.wrapping_sub(self.begin) >= self.length || self.return_register != RA as u64 {
             return None;
         }
-        let mut row = Row {
-            cfa: CfaRule::Register(SP, 0),
-            registers: [RegisterRule::Same; REGISTERS],
-            signal: self.signal,
-        };
+        let mut row =
+            Row { cfa: CfaRule::Register(SP, 0), registers: [RegisterRule::Same; REGISTERS], signal: self.signal };
         // The stack pointer before the call is the CFA, unless said otherwise.
         row.registers[SP] = RegisterRule::Is(0);
         row.registers[RA] = RegisterRule::Undefined;
@@ -271,7 +268,11 @@ impl<'a> Entry<'a> {
                 0x09 => {
                     let register = program.uleb()?;
                     let other = program.uleb()? as usize;
-                    set(row, register, if other < REGISTERS { RegisterRule::Register(other) } else { RegisterRule::Undefined });
+                    set(
+                        row,
+                        register,
+                        if other < REGISTERS { RegisterRule::Register(other) } else { RegisterRule::Undefined },
+                    );
                 }
                 // remember_state, restore_state
                 0x0a => {

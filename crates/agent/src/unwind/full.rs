@@ -1,7 +1,7 @@
 //! Unwinding with all registers: for the rare function whose frame is found through another register than the stack or
 //! frame pointer. Starts where it is called, so that every register is known, and goes out through our own frames.
 
-use super::cfi::{self, BP, BX, CfaRule, REGISTERS, RA, RegisterRule, SP};
+use super::cfi::{self, BP, BX, CfaRule, RA, REGISTERS, RegisterRule, SP};
 use super::expression;
 use super::memory::Window;
 use super::objects;

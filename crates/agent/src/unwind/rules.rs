@@ -55,7 +55,9 @@ impl Rule {
         let words = u32::try_from(offset / 8).ok().filter(|&words| words < 1 << OFFSET_BITS)?;
         let saved = match row.registers[BP] {
             RegisterRule::Same | RegisterRule::Undefined => 0,
-            RegisterRule::At(at) if at % 8 == 0 => u32::try_from(-at / 8).ok().filter(|slot| (2..256).contains(slot))?,
+            RegisterRule::At(at) if at % 8 == 0 => {
+                u32::try_from(-at / 8).ok().filter(|slot| (2..256).contains(slot))?
+            }
             _ => return None,
         };
         let plain = offset % 8 == 0

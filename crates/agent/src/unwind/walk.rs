@@ -183,12 +183,11 @@ impl Remembered {
                     }
                 }
             }
-            if walked + 1 >= self.room || checks + MOST_CHECKS > self.room * CHECKS_PER_FRAME {
-                if self.room >= DEEPEST || !self.grow(self.room * 2) {
-                    whole = false;
-                    candidates = 0;
-                    break;
-                }
+            let full = walked + 1 >= self.room || checks + MOST_CHECKS > self.room * CHECKS_PER_FRAME;
+            if full && (self.room >= DEEPEST || !self.grow(self.room * 2)) {
+                whole = false;
+                candidates = 0;
+                break;
             }
             let step = self.step(&state, window, session, at, &mut checks);
             if window.was_left() || step.as_ref().is_some_and(|step| step.unsure) {

@@ -108,7 +108,8 @@ impl Record {
         let library = preload_file::path()?;
         let file = self.output.clone().unwrap_or_else(|| default_output(&path));
         // A place where nothing can be written is better known before the program runs than after.
-        std::fs::File::create(&file).map_err(|error| Failure::in_file(&file, format_args!("cannot be written: {}", reason(&error))))?;
+        std::fs::File::create(&file)
+            .map_err(|error| Failure::in_file(&file, format_args!("cannot be written: {}", reason(&error))))?;
         let mut recorder = Recorder::new(Options {
             output: file.clone(),
             sample_rate: self.sample,
@@ -170,7 +171,10 @@ impl Record {
                 if !said && recorder.is_waiting_for_others() {
                     said = true;
                     line.clear();
-                    say(&format!("the program has ended; {} of its children still recorded, Ctrl-C ends that", count(left as u64)));
+                    say(&format!(
+                        "the program has ended; {} of its children still recorded, Ctrl-C ends that",
+                        count(left as u64)
+                    ));
                 }
             }
             line.update(|elapsed| {
@@ -205,13 +209,19 @@ impl Record {
                 ));
             }
             if one.nonsense > 0 {
-                warn(&format!("{}: {} from the program made no sense", one.path.display(), counted(one.nonsense, "record")));
+                warn(&format!(
+                    "{}: {} from the program made no sense",
+                    one.path.display(),
+                    counted(one.nonsense, "record")
+                ));
             }
         }
         let Some(main) = finished.iter().find(|one| one.path == file) else {
             let _ = std::fs::remove_file(file);
             if finished.is_empty() {
-                say("nothing was recorded: the program did not load the library. It may be statically linked, run with other rights, or have cleared its environment");
+                say(
+                    "nothing was recorded: the program did not load the library. It may be statically linked, run with other rights, or have cleared its environment",
+                );
             } else {
                 summary::list(finished, preludes);
             }

@@ -60,7 +60,9 @@ impl Symbolize {
                 source.duration = source.duration.max(accounts.last_time());
                 Writer::resume(file, &recording, accounts)?.finish(&catalog, &source).map(drop)
             })();
-            written.map_err(|error: std::io::Error| Failure::in_file(to, format_args!("cannot be written: {}", reason(&error))))
+            written.map_err(|error: std::io::Error| {
+                Failure::in_file(to, format_args!("cannot be written: {}", reason(&error)))
+            })
         })?;
         output.text(&format!(
             "{}: {} of {} have a name, {} a source line\n",

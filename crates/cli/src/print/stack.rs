@@ -44,7 +44,9 @@ pub fn add_site_row(table: &mut Table, mut figures: Vec<Cell>, catalog: &Catalog
     // In a few lines there is only room for what the programmer wrote.
     let wanted = |frame: &&FrameText<'_>| depth == Depth::Full || !is_background(frame);
     let callers: Vec<&FrameText<'_>> = callers.iter().filter(wanted).collect();
-    let name_of = |frame: &FrameText<'_>| if depth == Depth::Full { name_of(frame) } else { fitted(&name_of(frame), LONGEST_NAME) };
+    let name_of = |frame: &FrameText<'_>| {
+        if depth == Depth::Full { name_of(frame) } else { fitted(&name_of(frame), LONGEST_NAME) }
+    };
     let mut site = own.first().map_or_else(
         || Cell::new(Style::Dim, "(no call stack)"),
         |frame| located(Cell::new(Style::Bold, &name_of(frame)), frame, depth),

@@ -94,8 +94,7 @@ fn list_of_sites(title: &str, snapshot: &Snapshot, metric: Metric, paint: Paint,
     }
     let units = Units::of(&snapshot.source);
     let whole = metric.of(&snapshot.accounts.totals().figures);
-    let mut table =
-        Table::default().column(Align::Right, "").column(Align::Right, "").column(Align::Left, "");
+    let mut table = Table::default().column(Align::Right, "").column(Align::Right, "").column(Align::Left, "");
     for (stack, own) in merged(&rows, metric, &snapshot.catalog).into_iter().take(SITES) {
         let cells = vec![units.metric(metric, own).into(), share(own, whole).into()];
         add_site_row(&mut table, cells, &snapshot.catalog, stack, Depth::Line);
@@ -128,7 +127,9 @@ fn names_note(main: &Finished) -> String {
         text.push_str(&format!("\nno names: {problem}\n"));
     }
     if symbols.addresses > 0 && symbols.with_lines * 4 < symbols.addresses {
-        text.push_str("\nfew source lines are known; 'highwater symbolize FILE --debug-dir DIR' adds them from debug files\n");
+        text.push_str(
+            "\nfew source lines are known; 'highwater symbolize FILE --debug-dir DIR' adds them from debug files\n",
+        );
     }
     text
 }

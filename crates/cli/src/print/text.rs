@@ -26,7 +26,11 @@ pub fn fitted(text: &str, room: usize) -> String {
 /// A word as a shell takes it: in quotes where it has anything special.
 pub fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
 }
 
 /// Narrower terminals are left to wrap lines: nothing would be left of them.
