@@ -152,7 +152,7 @@ impl Course {
     }
 
     /// Moves the recording to another path.
-    pub fn rename(&mut self, path: &Path) -> io::Result<()> {
+    pub(crate) fn rename(&mut self, path: &Path) -> io::Result<()> {
         std::fs::rename(&self.path, path)?;
         self.path = path.to_owned();
         Ok(())
@@ -166,8 +166,8 @@ impl Course {
         })
     }
 
-    /// What the process shares, and its clock: for a [`Drainer`](crate::drainer::Drainer).
-    pub fn sharing(&self) -> (Arc<Shared>, Stamps) {
+    /// What the process shares, and its clock: for whoever empties its rings.
+    pub(crate) fn sharing(&self) -> (Arc<Shared>, Stamps) {
         (Arc::clone(&self.shared), self.stamps)
     }
 
@@ -187,7 +187,7 @@ impl Course {
     }
 
     /// Makes events of what was brought in.
-    pub fn work_through(&mut self, haul: Haul) {
+    pub(crate) fn work_through(&mut self, haul: Haul) {
         let dropped = haul.dropped;
         let mut merge = std::mem::take(&mut self.merge);
         merge.take(haul, |stamped| self.take(stamped));
