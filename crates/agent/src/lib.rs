@@ -8,7 +8,7 @@
 //!
 //! * [`unwind`]: the call stack, by the compiler's tables, verified rather than walked where it has not changed;
 //! * [`trie`]: the stack as a number;
-//! * [`ring`]: the record, for a reader in another process;
+//! * `ring`: the record, for a reader in another process;
 //! * [`session`]: beginning, forking, ending. [`modules`]: what addresses mean. [`sampling`]: recording only some.
 #![no_std]
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]

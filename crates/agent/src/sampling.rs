@@ -17,7 +17,7 @@ pub const ALIGNMENT: usize = 4096;
 static MEAN: AtomicU64 = AtomicU64::new(0);
 
 /// A thread's source of distances between samples. The distance that is left lies in the thread's
-/// [countdown](crate::tls::countdown), where each allocation is subtracted from it.
+/// countdown, where each allocation is subtracted from it.
 pub struct Distances {
     random: u64,
 }
