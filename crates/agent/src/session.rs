@@ -295,7 +295,13 @@ pub fn begin_for_ourselves(config: &Config) -> Option<(*mut u8, u64)> {
 }
 
 fn begin(config: &Config, reader: Reader, forked_from: u32) -> bool {
-    let Some((memory, capacity)) = share() else { return false };
+    let Some((memory, capacity)) = share() else {
+        if reader == Reader::Recorder {
+            // So that the recorder can say why nothing comes.
+            tell(config, forked_from, None);
+        }
+        return false;
+    };
     let session = &SESSION;
     session.process.store(sys::process_id(), Ordering::Relaxed);
     session.reader.store(reader as u32, Ordering::Relaxed);
@@ -311,7 +317,7 @@ fn begin(config: &Config, reader: Reader, forked_from: u32) -> bool {
         // Modules must be announced again, and an address whose rule is known would not be.
         rules::forget();
     }
-    let told = ready && prepare_switch() && (reader == Reader::Ourselves || tell(config, forked_from, memory));
+    let told = ready && prepare_switch() && (reader == Reader::Ourselves || tell(config, forked_from, Some(memory)));
     sys::close(memory);
     if told {
         set_mode(if config.sample_bytes() == 0 { Mode::Exact } else { Mode::Sampled });
@@ -370,7 +376,7 @@ fn prepare_switch() -> bool {
 }
 
 /// Hands the shared memory to the recorder, and says who we are.
-fn tell(config: &Config, forked_from: u32, memory: sys::Descriptor) -> bool {
+fn tell(config: &Config, forked_from: u32, memory: Option<sys::Descriptor>) -> bool {
     const MOST: usize = HELLO_BYTES + LONGEST_HELLO_TEXT;
     let Some(buffer) = sys::map_private(MOST) else { return false };
     // SAFETY: new memory of that size, given back below.
@@ -382,7 +388,7 @@ fn tell(config: &Config, forked_from: u32, memory: sys::Descriptor) -> bool {
     length += 1;
     length += sys::read_file(c"/proc/self/cmdline", &mut message[length..]).unwrap_or(0);
     let sent = sys::connect(config.socket()).is_ok_and(|socket| {
-        let sent = sys::send_with_descriptor(socket, &message[..length], memory);
+        let sent = sys::send(socket, &message[..length], memory);
         sys::close(socket);
         sent
     });

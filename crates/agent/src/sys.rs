@@ -21,6 +21,7 @@ mod number {
     pub const GETTID: usize = 186;
     pub const FUTEX: usize = 202;
     pub const TGKILL: usize = 234;
+    pub const PRLIMIT: usize = 302;
     pub const MEMFD_CREATE: usize = 319;
 }
 
@@ -98,8 +99,38 @@ pub fn leave_out_of_core_dumps(address: *mut u8, bytes: usize) {
     unsafe { call(number::MADVISE, [address as usize, bytes, DONTDUMP, 0, 0, 0]) };
 }
 
-/// A memory object of this size that can never change its size; `None` if the kernel has none.
+/// Does `work` while files, and memory objects with them, may be as large as `bytes`; `None`, and nothing done, if that cannot be. Asking
+/// for more than is allowed would not only fail but kill the program, by a signal.
+fn with_file_size<T>(bytes: usize, work: impl FnOnce() -> Option<T>) -> Option<T> {
+    const FILE_SIZE: usize = 1;
+    let limit = |new: *const [usize; 2], old: *mut [usize; 2]| {
+        // SAFETY: the kernel reads and writes two words, or none where it is given null.
+        unsafe { call(number::PRLIMIT, [0, FILE_SIZE, new as usize, old as usize, 0, 0]) == 0 }
+    };
+    let mut before = [0; 2];
+    if !limit(core::ptr::null(), &raw mut before) {
+        return None;
+    }
+    let [now, most] = before;
+    if now >= bytes {
+        return work();
+    }
+    // Beyond the most that is allowed only a privileged program gets.
+    let wanted = [bytes, most.max(bytes)];
+    if !limit(&raw const wanted, core::ptr::null_mut()) {
+        return None;
+    }
+    let done = work();
+    limit(&raw const before, core::ptr::null_mut());
+    done
+}
+
+/// A memory object of this size that can never change its size; `None` if there is none to be had.
 pub fn sealed_memory(bytes: usize) -> Option<Descriptor> {
+    with_file_size(bytes, || new_sealed_memory(bytes))
+}
+
+fn new_sealed_memory(bytes: usize) -> Option<Descriptor> {
     const CLOSE_ON_EXEC_ALLOW_SEALING: usize = 3;
     const ADD_SEALS: usize = 1033;
     const SEAL_SEAL_SHRINK_GROW: usize = 1 | 2 | 4;
@@ -210,18 +241,18 @@ struct Control {
     padding: i32,
 }
 
-/// Sends bytes with a descriptor attached.
-pub fn send_with_descriptor(socket: Descriptor, bytes: &[u8], descriptor: Descriptor) -> bool {
+/// Sends bytes, with a descriptor attached if there is one.
+pub fn send(socket: Descriptor, bytes: &[u8], descriptor: Option<Descriptor>) -> bool {
     const NO_SIGNAL: usize = 0x4000;
     let piece = Piece { start: bytes.as_ptr(), length: bytes.len() };
-    let control = Control { length: 20, level: 1, kind: 1, descriptor: descriptor as i32, padding: 0 };
+    let control = Control { length: 20, level: 1, kind: 1, descriptor: descriptor.unwrap_or(0) as i32, padding: 0 };
     let message = Message {
         name: 0,
         name_length: 0,
         pieces: &raw const piece,
         piece_count: 1,
         control: &raw const control,
-        control_length: size_of::<Control>(),
+        control_length: if descriptor.is_some() { size_of::<Control>() } else { 0 },
         flags: 0,
     };
     // SAFETY: everything that the message points to outlives the call.

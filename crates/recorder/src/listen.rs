@@ -100,7 +100,7 @@ fn hear(connection: &OwnedFd) -> Option<Visitor> {
     let object = control.drain().find_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
         _ => None,
-    })?;
+    });
     let hello = Hello::from_bytes(&message)?;
     let mut texts = message[HELLO_BYTES..].split(|&byte| byte == 0).map(String::from_utf8_lossy);
     let executable = texts.next().unwrap_or_default().trim_end_matches(" (deleted)").to_owned();
@@ -109,7 +109,7 @@ fn hear(connection: &OwnedFd) -> Option<Visitor> {
         command.pop();
     }
     let pid = peer.pid.as_raw_nonzero().get() as u32;
-    Some(Visitor { hello, pid, executable, command, shared: Shared::open(object) })
+    Some(Visitor { hello, pid, executable, command, shared: object.ok_or(Refused::NoMemory).and_then(Shared::open) })
 }
 
 /// A new directory that only we can enter: in the user's runtime directory, else where temporary files go. Those of recorders that were

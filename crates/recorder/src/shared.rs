@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum Refused {
     /// The system could not map or ask about it.
     System(rustix::io::Errno),
+    /// The program had none to share.
+    NoMemory,
     /// It could change its size under us.
     NotSealed,
     /// It is of another version, or nothing of ours.
@@ -28,6 +30,7 @@ impl std::fmt::Display for Refused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::System(error) => write!(f, "its memory cannot be mapped: {error}"),
+            Self::NoMemory => f.write_str("it got no memory to share with us; is there a limit on the size of files or of its address space?"),
             Self::NotSealed => f.write_str("its memory is not sealed"),
             Self::NotOurs => f.write_str("its memory is not that of an agent of this version"),
         }

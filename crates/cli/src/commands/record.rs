@@ -9,7 +9,7 @@ use crate::{preload_file, program};
 use clap::Args;
 use highwater_model::{Nanos, parse_duration};
 use highwater_recorder::{Finished, Options, Recorder};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -81,6 +81,8 @@ impl Signals {
     fn catch() -> std::io::Result<Self> {
         let interrupted = Arc::new(AtomicBool::new(false));
         let to_pass_on = Arc::new(AtomicUsize::new(0));
+        // A file that may not grow is an error of the write, not the end of us.
+        signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
         for signal in [SIGINT, SIGQUIT] {
             signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
         }
