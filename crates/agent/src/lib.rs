@@ -32,6 +32,7 @@ use highwater_shm::ring_v1::kind;
 pub use session::{Mode, begin_for_ourselves, begin_or_not, mode};
 use thread::Thread;
 pub use thread::leave_out as leave_this_thread_out;
+pub use tls::{is_looking_up, set_looking_up};
 pub use unwind::walk::State as Caller;
 
 /// Bytes that a block of this size can be expected to hold: what the common C library gives.

@@ -1,4 +1,4 @@
-//! Two words per thread.
+//! Three words per thread.
 //!
 //! Rust's own thread locals would do in a program, but in a library that is loaded first of all they go through the
 //! loader, which may allocate. These words are reached relative to the thread register ("initial exec"): two loads, no call.
@@ -19,6 +19,12 @@ global_asm!(
     ".type highwater_countdown,@object",
     ".size highwater_countdown,8",
     "highwater_countdown:",
+    ".zero 8",
+    ".hidden highwater_looking_up",
+    ".globl highwater_looking_up",
+    ".type highwater_looking_up,@object",
+    ".size highwater_looking_up,8",
+    "highwater_looking_up:",
     ".zero 8",
     ".popsection",
 );
@@ -80,6 +86,35 @@ pub fn set_countdown(word: i64) {
             "mov qword ptr fs:[{place}], {word}",
             place = out(reg) _,
             word = in(reg) word,
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
+/// Whether the calling thread is looking a function up.
+pub fn is_looking_up() -> bool {
+    let word: u64;
+    // SAFETY: reads the thread's own eight bytes.
+    unsafe {
+        asm!(
+            "mov {word}, qword ptr [rip + highwater_looking_up@GOTTPOFF]",
+            "mov {word}, qword ptr fs:[{word}]",
+            word = out(reg) word,
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    word != 0
+}
+
+/// Says whether the calling thread is looking a function up.
+pub fn set_looking_up(looking_up: bool) {
+    // SAFETY: writes the thread's own eight bytes.
+    unsafe {
+        asm!(
+            "mov {place}, qword ptr [rip + highwater_looking_up@GOTTPOFF]",
+            "mov qword ptr fs:[{place}], {word}",
+            place = out(reg) _,
+            word = in(reg) u64::from(looking_up),
             options(nostack, preserves_flags)
         );
     }

@@ -5,7 +5,8 @@
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use highwater_agent as agent;
 
 // Where the C library is older than 2.34 the lookup lives in a library of its own.
 #[link(name = "c")]
@@ -38,19 +39,18 @@ impl Real {
     #[cold]
     fn look_up(&self) -> *mut c_void {
         const NEXT: *mut c_void = usize::MAX as *mut c_void;
-        if LOOKING_UP.swap(true, Ordering::Acquire) {
-            // We are here because looking up allocates.
+        if agent::is_looking_up() {
+            // This thread is here because looking up allocates.
             return core::ptr::null_mut();
         }
+        agent::set_looking_up(true);
         // SAFETY: a lookup by name among the libraries behind this one.
         let found = unsafe { dlsym(NEXT, self.name.as_ptr()) };
+        agent::set_looking_up(false);
         self.address.store(found, Ordering::Relaxed);
-        LOOKING_UP.store(false, Ordering::Release);
         found
     }
 }
-
-static LOOKING_UP: AtomicBool = AtomicBool::new(false);
 
 /// Declares a real function: what it is called with, and what to answer where there is none.
 macro_rules! real {

@@ -30,7 +30,9 @@ impl std::fmt::Display for Refused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::System(error) => write!(f, "its memory cannot be mapped: {error}"),
-            Self::NoMemory => f.write_str("it got no memory to share with us; is there a limit on the size of files or of its address space?"),
+            Self::NoMemory => f.write_str(
+                "it got no memory to share with us; is there a limit on the size of files or of its address space?",
+            ),
             Self::NotSealed => f.write_str("its memory is not sealed"),
             Self::NotOurs => f.write_str("its memory is not that of an agent of this version"),
         }
