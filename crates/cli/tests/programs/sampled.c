@@ -29,7 +29,7 @@ OWN_FRAME void grow(int count) {
     char *block = NULL;
     for (int i = 1; i <= count; i++) {
         block = realloc(block, (size_t)i * 1000);
-        if (block[(i - 1) * 1000 / 2] == 77) puts("never");
+        if (i > 1 && block[(i - 1) * 1000 / 2] == 77) puts("never");
         memset(block + (i - 1) * 1000, i % 50, 1000);
     }
     for (int i = 0; i < count; i++)
