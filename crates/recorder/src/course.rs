@@ -2,7 +2,7 @@
 
 use crate::drain::{Drain, Haul};
 use crate::mappings::Mappings;
-use crate::merge::{Merge, Stamped};
+use crate::merge::{Merge, Reader};
 use crate::names::Names;
 use crate::record::{Place, Record};
 use crate::shared::Shared;
@@ -190,7 +190,7 @@ impl Course {
     pub(crate) fn work_through(&mut self, haul: Haul) {
         let dropped = haul.dropped;
         let mut merge = std::mem::take(&mut self.merge);
-        merge.take(haul, |stamped| self.take(stamped));
+        merge.take(haul, self);
         self.merge = merge;
         self.missed_and_dropped(dropped);
         self.hand_over();
@@ -206,25 +206,17 @@ impl Course {
         }
     }
 
+    /// The time of a stamp, and the thread that a ring is of.
     #[inline]
-    fn take(&mut self, stamped: Stamped) {
-        let time = self.stamps.time(stamped.stamp).max(self.last_time);
+    fn place_in_time(&mut self, stamp: u64, ring: u32) -> (Nanos, ThreadId) {
+        let time = self.stamps.time(stamp).max(self.last_time);
         self.last_time = time;
-        let ring = stamped.ring as usize;
-        let thread = self.owners.get(ring).map_or(ThreadId(0), |owner| owner.thread);
-        match stamped.record {
-            Record::Allocate(place) => {
-                let placement = self.placement(&place);
-                self.push(time, thread, EventKind::Allocate(placement));
-            }
-            Record::Free { address } => self.free(time, thread, address),
-            record => self.take_rare(time, ring, thread, record),
-        }
+        (time, self.owners.get(ring as usize).map_or(ThreadId(0), |owner| owner.thread))
     }
 
     fn take_rare(&mut self, time: Nanos, ring: usize, thread: ThreadId, record: Record) {
         match record {
-            Record::Padding | Record::Allocate(_) | Record::Free { .. } => {}
+            Record::Padding => {}
             Record::Reallocate { old, new } => self.reallocate(time, thread, old, new),
             Record::ReallocBegin { old } => {
                 self.hand_over();
@@ -299,7 +291,7 @@ impl Course {
     }
 
     #[inline]
-    fn free(&mut self, time: Nanos, thread: ThreadId, address: u64) {
+    fn free_at(&mut self, time: Nanos, thread: ThreadId, address: u64) {
         if self.about.forked && !self.is_own(address) {
             self.inherited_frees += 1;
             return;
@@ -438,6 +430,27 @@ impl Course {
             inherited_frees: self.inherited_frees,
             nonsense: self.merge.nonsense,
         }
+    }
+}
+
+impl Reader for Course {
+    #[inline]
+    fn allocate(&mut self, stamp: u64, ring: u32, place: &Place) {
+        let (time, thread) = self.place_in_time(stamp, ring);
+        let placement = self.placement(place);
+        self.push(time, thread, EventKind::Allocate(placement));
+    }
+
+    #[inline]
+    fn free(&mut self, stamp: u64, ring: u32, address: u64) {
+        let (time, thread) = self.place_in_time(stamp, ring);
+        self.free_at(time, thread, address);
+    }
+
+    #[cold]
+    fn other(&mut self, stamp: u64, ring: u32, record: Record) {
+        let (time, thread) = self.place_in_time(stamp, ring);
+        self.take_rare(time, ring as usize, thread, record);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Records of all threads in the order of their stamps, as far as [`drain`](crate::drain) has them settled.
 
 use crate::drain::{Haul, Piece};
-use crate::record::Record;
+use crate::record::{Place, Record};
 use highwater_shm::ring_v1::{LONGEST_TEXT, fixed_words, kind};
 use highwater_shm::session_v1::ring_bytes;
 use std::cmp::Reverse;
@@ -16,14 +16,14 @@ struct Buffer {
     next: usize,
 }
 
-/// A record, and the ring it was in.
-pub struct Stamped {
-    /// Its stamp.
-    pub stamp: u64,
-    /// The ring.
-    pub ring: u32,
-    /// What it says.
-    pub record: Record,
+/// Who is told of records, in the order of their stamps.
+pub trait Reader {
+    /// A block was handed out: nearly half of all records.
+    fn allocate(&mut self, stamp: u64, ring: u32, place: &Place);
+    /// A block is given back: nearly all the others.
+    fn free(&mut self, stamp: u64, ring: u32, address: u64);
+    /// Anything else.
+    fn other(&mut self, stamp: u64, ring: u32, record: Record);
 }
 
 /// The merged stream of one process.
@@ -37,7 +37,7 @@ pub struct Merge {
 
 impl Merge {
     /// Takes in a haul, and passes on what is settled by it.
-    pub fn take(&mut self, haul: Haul, mut pass_on: impl FnMut(Stamped)) {
+    pub fn take(&mut self, haul: Haul, reader: &mut impl Reader) {
         for piece in haul.pieces {
             let ring = piece.ring as usize;
             if ring >= self.buffers.len() {
@@ -59,9 +59,7 @@ impl Merge {
             let others = self.queue.peek().map_or(u64::MAX, |Reverse((stamp, _))| *stamp);
             let limit = others.min(haul.watermark);
             let buffer = &mut self.buffers[ring as usize];
-            while let Some((stamp, record)) = buffer.next_until(limit, &mut self.nonsense) {
-                pass_on(Stamped { stamp, ring, record });
-            }
+            self.nonsense += buffer.pass_on(limit, ring, reader);
             self.queue.extend(buffer.stamp().map(|stamp| Reverse((stamp, ring))));
         }
     }
@@ -73,40 +71,57 @@ impl Buffer {
         Some(self.pieces.front()?.words.get(self.next)? >> 8)
     }
 
-    /// The next record, if its stamp is not beyond `limit`.
-    #[inline]
-    fn next_until(&mut self, limit: u64, nonsense: &mut u64) -> Option<(u64, Record)> {
-        loop {
-            let piece = self.pieces.front()?;
-            let Some(&head) = piece.words.get(self.next) else {
-                self.pieces.pop_front();
-                self.next = 0;
-                continue;
-            };
-            let stamp = head >> 8;
-            if stamp > limit {
-                return None;
+    /// Passes on all records whose stamps are not beyond `limit`; how many pieces had to be given up because they made no sense.
+    fn pass_on(&mut self, limit: u64, ring: u32, reader: &mut impl Reader) -> u64 {
+        let mut nonsense = 0;
+        while let Some(piece) = self.pieces.front() {
+            let words: &[u64] = &piece.words;
+            let mut at = self.next;
+            while let Some(&head) = words.get(at) {
+                let stamp = head >> 8;
+                if stamp > limit {
+                    self.next = at;
+                    return nonsense;
+                }
+                at += match (head as u8, &words[at + 1..]) {
+                    (kind::ALLOCATE, [address, size, node_and_surplus, ..]) => {
+                        reader.allocate(stamp, ring, &Place::new(*address, *size, *node_and_surplus));
+                        4
+                    }
+                    (kind::FREE, [address, ..]) => {
+                        reader.free(stamp, ring, *address);
+                        2
+                    }
+                    _ => match piece.rare(at) {
+                        Some((Record::Padding, length)) => length,
+                        Some((record, length)) => {
+                            reader.other(stamp, ring, record);
+                            length
+                        }
+                        None => {
+                            nonsense += 1;
+                            // Behind nonsense nothing can be found.
+                            words.len() - at
+                        }
+                    },
+                };
             }
-            let words = piece.record_words(self.next);
-            let record = words.and_then(|words| Record::read(&piece.words[self.next..self.next + words]));
-            // Behind nonsense nothing can be found.
-            self.next = words.map_or(piece.words.len(), |words| self.next + words);
-            if self.next >= piece.words.len() {
-                self.pieces.pop_front();
-                self.next = 0;
-            }
-            match record {
-                Some(Record::Padding) => {}
-                Some(record) => return Some((stamp, record)),
-                None => *nonsense += 1,
-            }
+            self.pieces.pop_front();
+            self.next = 0;
         }
+        nonsense
     }
 }
 
 impl Piece {
+    /// The record at word `at` and its length in words; `None` if it is nonsense.
+    #[cold]
+    fn rare(&self, at: usize) -> Option<(Record, usize)> {
+        let length = self.record_words(at)?;
+        Some((Record::read(&self.words[at..at + length])?, length))
+    }
+
     /// Words of the record at word `at`; `None` if it is nonsense.
-    #[inline]
     fn record_words(&self, at: usize) -> Option<usize> {
         let head = *self.words.get(at)?;
         let words = match head as u8 {

@@ -2,18 +2,11 @@
 
 use highwater_shm::ring_v1::kind;
 
-/// What a record says.
+/// What a record says, if it is neither an allocation nor a free, which never take this form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     /// Nothing: the rest of the ring.
     Padding,
-    /// A block was handed out.
-    Allocate(Place),
-    /// A block is given back.
-    Free {
-        /// Where it is.
-        address: u64,
-    },
     /// A block was resized at once.
     Reallocate {
         /// Where it was.
@@ -81,21 +74,19 @@ pub struct Place {
 }
 
 impl Place {
+    /// From the words of a record.
     #[inline]
-    fn new(address: u64, size: u64, node_and_surplus: u64) -> Self {
+    pub fn new(address: u64, size: u64, node_and_surplus: u64) -> Self {
         Self { address, size, node: node_and_surplus as u32, surplus: (node_and_surplus >> 32) as i32 }
     }
 }
 
 impl Record {
-    /// Takes the words of one record apart; `None` if they are no record.
-    #[inline]
+    /// Takes the words of one record apart; `None` if they are no such record.
     pub fn read(words: &[u64]) -> Option<Self> {
         let head = *words.first()?;
         let word = |index: usize| words.get(index).copied();
         Some(match head as u8 {
-            kind::ALLOCATE => Self::Allocate(Place::new(word(1)?, word(2)?, word(3)?)),
-            kind::FREE => Self::Free { address: word(1)? },
             kind::PAD => Self::Padding,
             kind::REALLOCATE => Self::Reallocate { old: word(1)?, new: Place::new(word(2)?, word(3)?, word(4)?) },
             kind::REALLOC_BEGIN => Self::ReallocBegin { old: word(1)? },
