@@ -46,8 +46,8 @@ def workloads(work):
         Workload("short", "short-lived small blocks", own("short_lived"), "short_lived", 6_000_000, 36_000_000),
         Workload("deep", "depth 50, 10,000 stacks", own("deep_stacks", "walk"), "deep_stacks", 3_000_000, 16_000_000),
         Workload("deep-random", "the same in random order", own("deep_stacks", "random"), "deep_stacks", 3_000_000, None),
-        Workload("one-thread", "1 thread, blocks through a queue", own("threads", "1"), "threads", 4_000_000, None),
-        Workload("threads", "4 threads, freed by another", own("threads", "4"), "threads", 4_000_000, 40_000_000),
+        Workload("one-thread", "1 thread, a quarter through a queue", own("threads", "1"), "threads", 4_000_000, None),
+        Workload("threads", "4 threads, a quarter freed by another", own("threads", "4"), "threads", 4_000_000, 24_000_000),
         Workload("live", "5 million live blocks", own("live_blocks"), "live_blocks", 5_000_000, 5_000_000),
         Workload("index", "parse, index, sort (C++)", own("index"), "index", 1500, 4500),
         Workload("sqlite", "sqlite3", lambda scale: ["sqlite3", ":memory:"], "sqlite3", 4, 12, stdin=lambda scale: script * scale),
@@ -353,8 +353,6 @@ class Tables:
         """The section of docs/benchmarks.md."""
         start = {kind: figures["wall"] for kind, figures in self.start_up.items()}
         beside = f" Heaptrack adds {start['heaptrack']:.0f} ms to `true`." if "heaptrack" in start else ""
-        fixed = self.start_up.get("exact", {}).get("cpu")
-        of_that = f" Of that, {fixed:.0f} ms a run are for starting, naming addresses and finishing, however short the program." if fixed else ""
         return f"""## Recording
 
 `bench/record` writes this part. Every workload runs {self.rounds} times in each mode, in turn; medians count. CPU is user and system time, of the
@@ -366,7 +364,7 @@ Recorded in full, nanoseconds per pair of allocation and free beyond the native 
 
 {self.exact()}
 
-Sampled, one sample for each 512 KiB, at a scale of its own. jemalloc's profiler (`lg_prof_sample:19`) is compared with jemalloc without it.{of_that}
+Sampled, one sample for each 512 KiB, at a scale of its own. jemalloc's profiler (`lg_prof_sample:19`) is compared with jemalloc without it. What is not inside is mostly the naming of addresses at the end.
 
 {self.sampled()}
 """

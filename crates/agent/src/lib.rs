@@ -206,7 +206,27 @@ pub fn unmapping(address: u64, length: u64, unmap: impl FnOnce() -> bool) {
     }
 }
 
-/// A mapping was moved or resized.
+/// A mapping is about to be moved or resized. Where another thread could be given its place before that is recorded, it is recorded
+/// that it begins, and true returned: [`remapped`] must follow then, even if it failed.
+pub fn remapping(address: u64, length: u64) -> bool {
+    let mut begun = false;
+    if session::session().has_several_threads() {
+        with_thread(|thread, session| {
+            thread.record(3, session, clock::before_next, |words, stamp| {
+                for (index, field) in
+                    [stamp << 8 | u64::from(kind::REMAP_BEGIN), address, length].into_iter().enumerate()
+                {
+                    // SAFETY: three words were reserved.
+                    unsafe { words.add(index).write(field) };
+                }
+            });
+            begun = true;
+        });
+    }
+    begun
+}
+
+/// A mapping was moved or resized; a new address of 0 says that it was not.
 pub fn remapped(old: u64, old_length: u64, new: u64, new_length: u64, caller: Caller) {
     with_thread(|thread, session| {
         let node = thread.walk(caller, session);

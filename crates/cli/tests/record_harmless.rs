@@ -567,3 +567,18 @@ fn a_recorder_that_is_interrupted_passes_it_on_and_writes_what_it_has() {
     let recording = Recording::read(&place);
     assert!(recording.totals().allocations > 500);
 }
+
+#[test]
+fn a_recording_that_ends_before_its_program_does_leaves_it_running() {
+    let place = Place::new();
+    let expected = right_result(&place);
+    let mut waiting = Waiting::start(record(&place, &["--duration", "100ms"], programs::c("finisher")));
+    // It waits for us, so the time is over before it goes on.
+    std::thread::sleep(std::time::Duration::from_millis(400));
+    waiting.go_on();
+    let ended = waiting.end();
+    assert_eq!((ended.stdout_text(), ended.status.code()), (expected, Some(42)), "{}", ended.stderr_text());
+    let recording = Recording::read(&place);
+    let allocations = recording.totals().allocations;
+    assert!((500..10_000).contains(&allocations), "{allocations}: the first bit of work, and not the rest");
+}

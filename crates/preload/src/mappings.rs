@@ -79,12 +79,16 @@ pub unsafe extern "C" fn mremap(
 ) -> Pointer {
     // SAFETY: the program's.
     unsafe {
+        let from = caller(sp, bp);
+        if !agent::records_mappings() || is_allocator(from.pc) {
+            return real::mremap(old, old_length, length, flags, new);
+        }
+        let begun = agent::remapping(old as u64, old_length as u64);
         let mapping = real::mremap(old, old_length, length, flags, new);
-        if mapping as usize != FAILED && agent::records_mappings() {
-            let from = caller(sp, bp);
-            if !is_allocator(from.pc) {
-                agent::remapped(old as u64, old_length as u64, mapping as u64, length as u64, from);
-            }
+        if mapping as usize != FAILED {
+            agent::remapped(old as u64, old_length as u64, mapping as u64, length as u64, from);
+        } else if begun {
+            agent::remapped(old as u64, old_length as u64, 0, 0, from);
         }
         mapping
     }

@@ -11,6 +11,7 @@ use crate::symbolize::{self, Symbolized};
 use highwater_clock::Counter;
 use highwater_model::{
     Anomaly, Catalog, Event, EventKind, Heap, Nanos, Placement, Source, StringId, Tag, ThreadId, Totals, Weight,
+    mapped_address,
 };
 use highwater_store::{Writer, Written};
 use highwater_symbols::Symbolizer;
@@ -248,6 +249,31 @@ impl Course {
             Record::Unmap { address, length } => {
                 self.with_mappings(time, thread, |mappings, tell| mappings.unmap(address, length, tell));
             }
+            Record::RemapBegin { old, old_length } => {
+                self.hand_over();
+                if self.mappings.set_aside(old, old_length, ring)
+                    && let Some(writer) = &mut self.writer
+                {
+                    writer.set_aside(mapped_address(old), mapped_address(ASIDE | (ring as u64) << 1));
+                }
+            }
+            Record::Remap { old, new, .. } if self.mappings.is_aside(ring) => {
+                self.hand_over();
+                let aside = mapped_address(ASIDE | (ring as u64) << 1);
+                let stays = new.address == 0 || new.address == old;
+                let from = match &mut self.writer {
+                    Some(writer) if stays => {
+                        writer.set_aside(aside, mapped_address(old));
+                        mapped_address(old)
+                    }
+                    _ => aside,
+                };
+                let stack = self.stack(new.node);
+                self.with_mappings(time, thread, |mappings, tell| {
+                    mappings.bring_back(ring, new.address, new.size, stack, from, tell);
+                });
+            }
+            Record::Remap { new, .. } if new.address == 0 => {}
             Record::Remap { old, old_length, new } => {
                 let stack = self.stack(new.node);
                 self.with_mappings(time, thread, |mappings, tell| {

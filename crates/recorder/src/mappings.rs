@@ -19,13 +19,15 @@ struct Range {
 #[derive(Debug, Default)]
 pub struct Mappings {
     ranges: BTreeMap<u64, Range>,
+    /// Those that a thread, by its ring, is just moving away, with their starts.
+    aside: BTreeMap<usize, (u64, Range)>,
     tag: TagId,
 }
 
 impl Mappings {
     /// Mappings whose blocks have this tag.
     pub fn with_tag(tag: TagId) -> Self {
-        Self { ranges: BTreeMap::new(), tag }
+        Self { tag, ..Self::default() }
     }
 
     fn placement(&self, start: u64, end: u64, stack: StackId) -> Placement {
@@ -74,6 +76,41 @@ impl Mappings {
             claimed_old_size: None,
             new: self.placement(new, end, stack),
         });
+    }
+
+    /// A thread begins to move a mapping: its place may be another's before we hear of the end. False if it is not a whole one that is known.
+    pub fn set_aside(&mut self, start: u64, length: u64, ring: usize) -> bool {
+        let whole = self.ranges.get(&start).is_some_and(|range| end_of(start, length) == Some(range.end));
+        if whole && let Some(range) = self.ranges.remove(&start) {
+            self.aside.insert(ring, (start, range));
+        }
+        whole
+    }
+
+    /// Whether a thread is moving a mapping.
+    pub fn is_aside(&self, ring: usize) -> bool {
+        self.aside.contains_key(&ring)
+    }
+
+    /// The mapping that a thread set aside is now at `new`, or where it was if that is 0. `from` is where the ledger has it.
+    pub fn bring_back(
+        &mut self,
+        ring: usize,
+        new: u64,
+        length: u64,
+        stack: StackId,
+        from: u64,
+        tell: &mut dyn FnMut(EventKind),
+    ) {
+        let Some((start, range)) = self.aside.remove(&ring) else { return };
+        let Some(end) = end_of(new, length).filter(|_| new != 0) else {
+            self.ranges.insert(start, range);
+            return;
+        };
+        self.clear(new, end, tell);
+        self.ranges.insert(new, Range { end, stack: if stack == StackId::UNKNOWN { range.stack } else { stack } });
+        let new = self.placement(new, end, stack);
+        tell(EventKind::Reallocate { old_address: from, claimed_old_size: None, new });
     }
 
     /// Takes `start .. end` out of all ranges.

@@ -35,7 +35,14 @@ pub enum Record {
         /// So much.
         length: u64,
     },
-    /// A mapping was moved or resized.
+    /// A mapping is about to be moved or resized.
+    RemapBegin {
+        /// Where it is.
+        old: u64,
+        /// How long it is.
+        old_length: u64,
+    },
+    /// A mapping was moved or resized; a new address of 0 says that it could not be.
     Remap {
         /// Where it was.
         old: u64,
@@ -93,6 +100,7 @@ impl Record {
             kind::REALLOC_END => Self::ReallocEnd { old: word(1)?, new: Place::new(word(2)?, word(3)?, word(4)?) },
             kind::MAP => Self::Map(Place::new(word(1)?, word(2)?, word(3)?)),
             kind::UNMAP => Self::Unmap { address: word(1)?, length: word(2)? },
+            kind::REMAP_BEGIN => Self::RemapBegin { old: word(1)?, old_length: word(2)? },
             kind::REMAP => {
                 Self::Remap { old: word(1)?, old_length: word(2)?, new: Place::new(word(3)?, word(4)?, word(5)?) }
             }

@@ -13,7 +13,8 @@
 //! | realloc-end | as reallocate; a new address of 0 means that it failed |
 //! | map | address, length, node |
 //! | unmap | address, length |
-//! | remap | old address, old length, new address, new length, node |
+//! | remap-begin | old address, old length: from here on another thread may be given it; a remap follows |
+//! | remap | old address, old length, new address, new length, node; a new address of 0 means that it failed |
 //! | thread | kernel's thread id: what follows is this thread's |
 //! | name | length in bytes, text: the name of the ring's thread |
 //! | mark | length in bytes, text |
@@ -77,6 +78,8 @@ pub mod kind {
     pub const MARK: u8 = 11;
     /// Another thread's name.
     pub const RENAME: u8 = 12;
+    /// A mapping is about to be moved or resized.
+    pub const REMAP_BEGIN: u8 = 13;
 }
 
 /// Words of a record without text, its first one included; `None` for kinds with text and unknown ones.
@@ -87,7 +90,7 @@ pub fn fixed_words(kind: u8) -> Option<usize> {
         kind::FREE | kind::REALLOC_BEGIN | kind::THREAD => 2,
         kind::REALLOCATE | kind::REALLOC_END => 5,
         kind::MAP => 4,
-        kind::UNMAP => 3,
+        kind::UNMAP | kind::REMAP_BEGIN => 3,
         kind::REMAP => 6,
         _ => return None,
     })
