@@ -49,7 +49,9 @@ struct Running {
 /// Records everyone who knocks.
 pub struct Recorder {
     options: Options,
-    listener: Listener,
+    /// Gone when nobody new is welcome.
+    listener: Option<Listener>,
+    agent_variable: String,
     counter: Option<Counter>,
     main: Option<u32>,
     main_has_begun: bool,
@@ -91,10 +93,12 @@ impl Recorder {
                 }
             }
         })?;
+        let (listener, counter) = (Listener::new()?, Counter::trusted());
         Ok(Self {
+            agent_variable: agent_variable(&options, &listener, counter.is_some()),
             options,
-            listener: Listener::new()?,
-            counter: Counter::trusted(),
+            listener: Some(listener),
+            counter,
             main: None,
             main_has_begun: false,
             running: Vec::new(),
@@ -108,26 +112,13 @@ impl Recorder {
     }
 
     /// The variable that a program's environment needs, and its value.
-    pub fn variable(&self) -> (&'static str, String) {
-        let flags = [
-            (FLAG_COUNTER, self.counter.is_some()),
-            (FLAG_CHILDREN, self.options.follow_children),
-            (FLAG_LOSSY, self.options.lossy),
-            (FLAG_NO_MMAP, !self.options.mappings),
-        ];
-        let flags: String = flags.iter().filter(|(_, set)| *set).map(|(flag, _)| char::from(*flag)).collect();
-        let sample = self.options.sample_rate.unwrap_or(0);
-        (VARIABLE, format!("v1;{flags};{sample};{}", self.listener.path().display()))
+    pub fn variable(&self) -> (&'static str, &str) {
+        (VARIABLE, &self.agent_variable)
     }
 
     /// Says which process is the main program.
     pub fn set_main(&mut self, pid: u32) {
         self.main = Some(pid);
-    }
-
-    /// Whether anyone is being recorded.
-    pub fn is_recording(&self) -> bool {
-        !self.running.is_empty()
     }
 
     /// Whether those being recorded are others than the main program.
@@ -180,12 +171,13 @@ impl Recorder {
             let running = self.running.remove(index);
             self.has_ended(running);
         }
-        while let Some(visitor) = self.listener.next() {
+        while let Some(visitor) = self.listener.as_ref().and_then(Listener::next) {
             self.welcome(visitor);
             idle = false;
         }
         if idle {
-            let mut knocking = [PollFd::new(&self.listener, PollFlags::IN)];
+            let mut knocking: Vec<PollFd<'_>> =
+                self.listener.iter().map(|listener| PollFd::new(listener, PollFlags::IN)).collect();
             let nap = rustix::time::Timespec { tv_sec: 0, tv_nsec: NAP.as_nanos() as i64 };
             let _ = rustix::event::poll(&mut knocking, Some(&nap));
         }
@@ -286,6 +278,8 @@ impl Recorder {
 
     /// Ends all recordings, of processes that still run too, which go on unrecorded.
     pub fn stop(&mut self) {
+        // Agents that find nobody listening give up by themselves.
+        self.listener = None;
         for running in &self.running {
             running.course.stop();
             running.stop.store(true, Ordering::Release);
@@ -309,6 +303,18 @@ impl Recorder {
         }
         (all, self.problems, self.preludes)
     }
+}
+
+/// What agents are told.
+fn agent_variable(options: &Options, listener: &Listener, has_counter: bool) -> String {
+    let flags = [
+        (FLAG_COUNTER, has_counter),
+        (FLAG_CHILDREN, options.follow_children),
+        (FLAG_LOSSY, options.lossy),
+        (FLAG_NO_MMAP, !options.mappings),
+    ];
+    let flags: String = flags.iter().filter(|(_, set)| *set).map(|(flag, _)| char::from(*flag)).collect();
+    format!("v1;{flags};{};{}", options.sample_rate.unwrap_or(0), listener.path().display())
 }
 
 fn pid_of(pid: u32) -> Option<Pid> {

@@ -121,8 +121,7 @@ impl Record {
         })
         .map_err(|error| Failure::fault(format_args!("cannot record: {}", reason(&error))))?;
         let signals = Signals::catch().map_err(|error| Failure::fault(reason(&error)))?;
-        let (name, value) = recorder.variable();
-        let mut child = program::start(&path, &self.program, &library, (name, &value))?;
+        let mut child = program::start(&path, &self.program, &library, recorder.variable())?;
         recorder.set_main(child.id());
         recorder.stand_back();
         let began = Instant::now();
