@@ -72,6 +72,15 @@ fn hash(parent: u32, pc: u64) -> usize {
 /// The node of a call from `parent` that returns to `pc`; the parent itself, counted, when there is no room for more.
 #[inline]
 pub fn intern(session: &Session, parent: u32, pc: u64) -> u32 {
+    // A stack that was new once got all its nodes in a row.
+    let next = session.node(parent + 1);
+    if parent + 1 < session.header().nodes.load(Ordering::Acquire)
+        && next.pc.load(Ordering::Relaxed) == pc
+        && next.parent.load(Ordering::Relaxed) == parent
+        && next.generation.load(Ordering::Relaxed) == modules::generation()
+    {
+        return parent + 1;
+    }
     let index = INDEX.load(Ordering::Acquire);
     find(session, index, parent, pc).unwrap_or_else(|| add(session, parent, pc))
 }

@@ -45,6 +45,12 @@ impl Window {
         address >= self.low.get() && address < self.top
     }
 
+    /// Whether all words from `low` up to `high` can be read without asking.
+    #[inline(always)]
+    pub fn spans(&self, low: u64, high: u64) -> bool {
+        low >= self.low.get() && high <= self.top
+    }
+
     /// Whether a frame with this stack pointer is the first of the thread's stack.
     pub fn is_beginning(&self, stack_pointer: u64) -> bool {
         stack_pointer >= self.top

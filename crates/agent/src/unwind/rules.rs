@@ -86,6 +86,12 @@ impl Rule {
         base.wrapping_add(u64::from(self.0 >> OFFSET_SHIFT & ((1 << OFFSET_BITS) - 1)) * 8)
     }
 
+    /// Whether a simple rule goes by the frame pointer.
+    #[inline(always)]
+    pub fn goes_by_bp(self) -> bool {
+        self.0 & BASE_IS_BP != 0
+    }
+
     /// How far below the CFA a simple rule finds the frame pointer, 0 if it is where it was.
     #[inline(always)]
     pub fn saved_bp(self) -> u64 {

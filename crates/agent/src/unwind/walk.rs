@@ -8,6 +8,10 @@
 //! rest of the stack is what it was, and so is its node in the trie. This is exact, not a heuristic: walking on would read
 //! the same words and apply the same rules.
 //!
+//! The frame pointer is mostly an ordinary register, and then its value says nothing about the stack. It *matters* in a frame if the
+//! frame's rule goes by it, or leaves it as it is for a caller in which it matters. Where it does not matter it is neither compared nor is the word checked
+//! from which it came.
+//!
 //! Invariants: `frames[0]` is the outermost; stack pointers fall from one to the next; `frames[i].checks` is how many of
 //! the checks, from the first on, belong to the frames `0 ..= i`; every check lies in the thread's own window.
 
@@ -37,7 +41,23 @@ pub struct State {
 struct Frame {
     state: State,
     node: u32,
+    /// How many checks, and in the highest bit whether the frame pointer matters.
     checks: u32,
+}
+
+const BP_MATTERS: u32 = 1 << 31;
+
+impl Frame {
+    #[inline(always)]
+    fn checks(&self) -> usize {
+        (self.checks & !BP_MATTERS) as usize
+    }
+
+    /// Whether a frame in this state has the same callers, if the checks hold.
+    #[inline(always)]
+    fn is(&self, pc: u64, sp: u64, bp: u64) -> bool {
+        self.state.pc == pc && self.state.sp == sp && (self.checks & BP_MATTERS == 0 || self.state.bp == bp)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -47,11 +67,13 @@ struct Check {
     value: u64,
 }
 
-/// A frame that was walked now: `checks` is the end of its checks among the new ones.
+/// A frame that was walked now. What its rule read follows from it and the next one's state, unless it is complex: then `checks` is
+/// the end of its checks among the new ones.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Fresh {
     state: State,
+    rule: Rule,
     checks: u32,
 }
 
@@ -73,11 +95,18 @@ pub struct Remembered {
     length: usize,
 }
 
-/// What a step found beside the caller's state.
-struct Step {
-    next: Option<State>,
-    /// It depends on more than the state and the checks.
-    unsure: bool,
+/// Where a walk ended.
+struct Walked {
+    /// How many frames it passed.
+    frames: usize,
+    /// How many remembered frames lie beyond them.
+    kept: usize,
+    /// The state behind the last frame: that of the innermost kept one, or one without a return address.
+    end: State,
+    /// The frames below this cannot be remembered: they depend on more than states and checks.
+    unsure: usize,
+    /// The end is that of the stack.
+    whole: bool,
 }
 
 impl Remembered {
@@ -139,7 +168,7 @@ impl Remembered {
         if self.length > 0 {
             // SAFETY: `length` frames are there.
             let innermost = unsafe { *self.frames.add(self.length - 1) };
-            if innermost.state == at && self.first_change(0, innermost.checks as usize).is_none() {
+            if innermost.is(at.pc, at.sp, at.bp) && self.first_change(0, innermost.checks()).is_none() {
                 return innermost.node;
             }
         }
@@ -158,93 +187,141 @@ impl Remembered {
 
     fn walk_on(&mut self, at: State, window: &Window, session: &Session) -> u32 {
         let own_stack = window.reach(at.sp);
-        let (mut state, mut walked, mut checks) = (at, 0, 0);
-        // Frames that may still be met, checks known to hold, and frames that cannot be remembered.
-        let (mut candidates, mut held, mut unsure) = (self.length, 0, 0);
-        let mut whole = true;
+        let walked = self.follow(at, window, session);
+        if !walked.whole {
+            session.count_cut_stack();
+        }
+        self.put_together(&walked, own_stack, session)
+    }
+
+    /// Walks until it comes to a frame that is remembered and still has its callers, or to the end.
+    fn follow(&mut self, at: State, window: &Window, session: &Session) -> Walked {
+        let State { mut pc, mut sp, mut bp } = at;
+        let (mut frames, mut checks, mut unsure) = (0, 0, 0);
+        // Frames that may still be met, and checks known to hold.
+        let (mut kept, mut held) = (self.length, 0);
+        let end_at = |frames, unsure, whole, end| Walked { frames, kept: 0, end, unsure, whole };
         loop {
-            // SAFETY: `candidates` is at most `length`.
+            // SAFETY: `kept` is at most `length`.
             unsafe {
-                while candidates > 0 && (*self.frames.add(candidates - 1)).state.sp < state.sp {
-                    candidates -= 1;
+                while kept > 0 && (*self.frames.add(kept - 1)).state.sp < sp {
+                    kept -= 1;
                 }
-                if candidates > 0 {
-                    let frame = *self.frames.add(candidates - 1);
-                    if frame.state == state {
-                        match self.first_change(held, frame.checks as usize) {
-                            None => break,
-                            Some(changed) => {
-                                held = changed;
-                                while candidates > 0 && (*self.frames.add(candidates - 1)).checks as usize > changed {
-                                    candidates -= 1;
-                                }
+                if kept > 0 && (*self.frames.add(kept - 1)).is(pc, sp, bp) {
+                    match self.first_change(held, (*self.frames.add(kept - 1)).checks()) {
+                        None => return Walked { frames, kept, end: State { pc, sp, bp }, unsure, whole: true },
+                        Some(changed) => {
+                            held = changed;
+                            while kept > 0 && (*self.frames.add(kept - 1)).checks() > changed {
+                                kept -= 1;
                             }
                         }
                     }
                 }
             }
-            let full = walked + 1 >= self.room || checks + MOST_CHECKS > self.room * CHECKS_PER_FRAME;
+            let full = frames + 1 >= self.room || checks + MOST_CHECKS > self.room * CHECKS_PER_FRAME;
             if full && (self.room >= DEEPEST || !self.grow(self.room * 2)) {
-                whole = false;
-                candidates = 0;
-                break;
+                return end_at(frames, unsure, false, State { pc, sp, bp });
             }
-            let step = self.step(&state, window, session, at, &mut checks);
-            if window.was_left() || step.as_ref().is_some_and(|step| step.unsure) {
-                unsure = walked + 1;
-            }
+            let rule = match rules::get(pc) {
+                Some(rule) => Some(rule),
+                None => learn(pc, session),
+            };
+            let state = State { pc, sp, bp };
+            // Where there is no rule, there is nothing to check.
+            let fresh = Fresh { state, rule: rule.unwrap_or(Rule::OUTERMOST), checks: checks as u32 };
             // SAFETY: there is room for one more.
-            unsafe { *self.fresh.add(walked) = Fresh { state, checks: checks as u32 } };
-            walked += 1;
-            match step.map(|step| step.next) {
-                Some(Some(next)) => state = next,
-                end => {
+            unsafe { self.fresh.add(frames).write(fresh) };
+            frames += 1;
+            let caller = match rule {
+                Some(rule) if rule.is_simple() => {
+                    let cfa = rule.cfa(sp, bp);
+                    let saved = rule.saved_bp();
+                    if cfa > sp && cfa & 7 == 0 && window.spans(cfa - saved.max(8), cfa) {
+                        // SAFETY: within the window.
+                        unsafe {
+                            pc = ((cfa - 8) as *const u64).read_volatile();
+                            if saved != 0 {
+                                bp = ((cfa - saved) as *const u64).read_volatile();
+                            }
+                        }
+                        sp = cfa;
+                        if pc == 0 {
+                            return end_at(frames, unsure, true, State { pc, sp, bp });
+                        }
+                        continue;
+                    }
+                    // On another stack than the thread's own: it may not be there the next time.
+                    unsure = frames;
+                    Self::simple_elsewhere(&state, rule, window)
+                }
+                Some(rule) if rule.is_outermost() => return end_at(frames, unsure, true, State { pc: 0, sp, bp }),
+                Some(_) => {
+                    let caller = self.complex_step(&state, window, at, &mut checks, frames, &mut unsure);
+                    // SAFETY: just written.
+                    unsafe { (*self.fresh.add(frames - 1)).checks = checks as u32 };
+                    caller
+                }
+                None => None,
+            };
+            match caller {
+                Some(next) if next.pc != 0 => State { pc, sp, bp } = next,
+                Some(end) => return end_at(frames, unsure, true, end),
+                None => {
                     // Above a stack's beginning is nothing: the loader's first code has no tables.
-                    whole = end.is_some() || window.is_beginning(state.sp);
-                    candidates = 0;
-                    break;
+                    let whole = window.is_beginning(sp);
+                    return end_at(frames, frames, whole, State { pc: 0, sp, bp });
                 }
             }
         }
-        if !whole {
-            session.count_cut_stack();
-        }
-        self.put_together(candidates, walked, unsure, whole, own_stack, session)
     }
 
-    /// Puts the walked frames inside of the first `kept` remembered ones; the node of the whole.
-    fn put_together(
-        &mut self,
-        kept: usize,
-        walked: usize,
-        unsure: usize,
-        whole: bool,
-        own_stack: bool,
-        session: &Session,
-    ) -> u32 {
-        // SAFETY: `kept` is at most `length`, `walked` frames and their checks were written, and there is room for all.
+    /// Puts the walked frames inside of the remembered ones that were kept; the node of the whole.
+    fn put_together(&mut self, walked: &Walked, own_stack: bool, session: &Session) -> u32 {
+        let kept = walked.kept;
+        // SAFETY: `kept` is at most `length`, the walked frames and their checks were written, and there is room for all.
         unsafe {
             let mut node = match kept {
-                0 if whole => trie::ROOT,
+                0 if walked.whole => trie::ROOT,
                 0 => trie::intern(session, trie::ROOT, trie::CUT),
                 _ => (*self.frames.add(kept - 1)).node,
             };
-            let mut remember = own_stack && kept + walked < self.room;
-            let (mut length, mut checks) = (kept, if kept == 0 { 0 } else { (*self.frames.add(kept - 1)).checks });
-            for index in (0..walked).rev() {
-                let Fresh { state, checks: end } = *self.fresh.add(index);
+            let mut remember = own_stack && kept + walked.frames < self.room;
+            let (mut length, mut checks, mut matters) = (kept, 0, false);
+            if kept > 0 {
+                let outer = &*self.frames.add(kept - 1);
+                (checks, matters) = (outer.checks(), outer.checks & BP_MATTERS != 0);
+            }
+            let mut caller = walked.end;
+            for index in (0..walked.frames).rev() {
+                let Fresh { state, rule, checks: end } = *self.fresh.add(index);
                 node = trie::intern(session, node, state.pc);
-                let start = if index == 0 { 0 } else { (*self.fresh.add(index - 1)).checks };
-                let enough = (checks + (end - start)) as usize <= self.room * CHECKS_PER_FRAME;
-                remember &= index >= unsure && enough;
+                remember &= index >= walked.unsure && checks + MOST_CHECKS <= self.room * CHECKS_PER_FRAME;
                 if remember {
-                    for check in start..end {
-                        *self.checks.add(checks as usize) = *self.fresh_checks.add(check as usize);
+                    if rule.is_simple() {
+                        self.checks.add(checks).write(Check { slot: caller.sp - 8, value: caller.pc });
                         checks += 1;
+                        let saved = rule.saved_bp();
+                        if saved != 0 && matters {
+                            self.checks.add(checks).write(Check { slot: caller.sp - saved, value: caller.bp });
+                            checks += 1;
+                        }
+                        matters = rule.goes_by_bp() || (saved == 0 && matters);
+                    } else if rule.is_outermost() {
+                        matters = false;
+                    } else {
+                        let start = if index == 0 { 0 } else { (*self.fresh.add(index - 1)).checks };
+                        for check in start..end {
+                            *self.checks.add(checks) = *self.fresh_checks.add(check as usize);
+                            checks += 1;
+                        }
+                        matters = true;
                     }
-                    *self.frames.add(length) = Frame { state, node, checks };
+                    let bit = if matters { BP_MATTERS } else { 0 };
+                    self.frames.add(length).write(Frame { state, node, checks: checks as u32 | bit });
                     length += 1;
                 }
+                caller = state;
             }
             if own_stack {
                 self.length = length;
@@ -253,35 +330,17 @@ impl Remembered {
         }
     }
 
-    /// The step from a frame to its caller; `None` if it cannot be found. What was read is added to the new checks.
-    #[inline(always)]
-    fn step(
-        &mut self,
-        state: &State,
-        window: &Window,
-        session: &Session,
-        start: State,
-        checks: &mut usize,
-    ) -> Option<Step> {
-        let rule = match rules::get(state.pc) {
-            Some(rule) => rule,
-            None => learn(state.pc, session)?,
-        };
-        if !rule.is_simple() {
-            if rule.is_outermost() {
-                return Some(Step { next: None, unsure: false });
-            }
-            return self.complex_step(state, window, start, checks);
-        }
+    /// The step by a simple rule where the stack must be read with care.
+    #[cold]
+    fn simple_elsewhere(state: &State, rule: Rule, window: &Window) -> Option<State> {
         let cfa = rule.cfa(state.sp, state.bp);
         if cfa <= state.sp {
             return None;
         }
-        let pc = self.read(cfa - 8, window, checks)?;
+        let pc = window.word(cfa - 8)?;
         let saved = rule.saved_bp();
-        let bp = if saved == 0 { state.bp } else { self.read(cfa.wrapping_sub(saved), window, checks)? };
-        let next = (pc != 0).then_some(State { pc, sp: cfa, bp });
-        Some(Step { next, unsure: false })
+        let bp = if saved == 0 { state.bp } else { window.word(cfa.wrapping_sub(saved))? };
+        Some(State { pc, sp: cfa, bp })
     }
 
     /// Reads a word of the stack and notes what it was.
@@ -294,13 +353,27 @@ impl Remembered {
         Some(value)
     }
 
+    /// A step that the tables must be asked for again; `frames` is the number of the frame it leaves, counted from one.
     #[cold]
-    fn complex_step(&mut self, state: &State, window: &Window, start: State, checks: &mut usize) -> Option<Step> {
+    fn complex_step(
+        &mut self,
+        state: &State,
+        window: &Window,
+        start: State,
+        checks: &mut usize,
+        frames: usize,
+        unsure: &mut usize,
+    ) -> Option<State> {
         let before = *checks;
+        window.was_left();
         if let Some(next) = self.step_by_tables(state, window, checks) {
-            return Some(Step { next: (next.pc != 0).then_some(next), unsure: false });
+            if window.was_left() {
+                *unsure = frames;
+            }
+            return Some(next);
         }
         *checks = before;
+        *unsure = frames;
         // With all registers, from here outwards to that frame and one further.
         let mut registers = Registers::here();
         let mut found = false;
@@ -308,8 +381,10 @@ impl Remembered {
             let here = registers.state()?;
             found |= here.pc == start.pc && here.sp == start.sp;
             if found && here.pc == state.pc && here.sp == state.sp {
-                let next = registers.caller(window).and_then(|caller| caller.state());
-                return Some(Step { next, unsure: true });
+                return match registers.caller(window) {
+                    Some(caller) => caller.state(),
+                    None => Some(State { pc: 0, ..*state }),
+                };
             }
             registers = registers.caller(window)?;
         }
