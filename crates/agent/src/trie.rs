@@ -69,18 +69,23 @@ fn hash(parent: u32, pc: u64) -> usize {
     (mixed >> 32) as usize ^ (mixed >> 15) as usize
 }
 
-/// The node of a call from `parent` that returns to `pc`; the parent itself, counted, when there is no room for more.
-#[inline]
-pub fn intern(session: &Session, parent: u32, pc: u64) -> u32 {
-    // A stack that was new once got all its nodes in a row.
-    let next = session.node(parent + 1);
-    if parent + 1 < session.header().nodes.load(Ordering::Acquire)
-        && next.pc.load(Ordering::Relaxed) == pc
-        && next.parent.load(Ordering::Relaxed) == parent
-        && next.generation.load(Ordering::Relaxed) == modules::generation()
+/// The node of a call from `parent` that returns to `pc`; the parent itself, counted, when there is no room for more. `guess` is looked at
+/// before the index.
+#[inline(always)]
+pub fn intern(session: &Session, parent: u32, pc: u64, guess: u32) -> u32 {
+    let guessed = session.node(guess);
+    if guess < session.header().nodes.load(Ordering::Acquire)
+        && guessed.pc.load(Ordering::Relaxed) == pc
+        && guessed.parent.load(Ordering::Relaxed) == parent
+        && guessed.generation.load(Ordering::Relaxed) == modules::generation()
     {
-        return parent + 1;
+        return guess;
     }
+    find_or_add(session, parent, pc)
+}
+
+#[inline(never)]
+fn find_or_add(session: &Session, parent: u32, pc: u64) -> u32 {
     let index = INDEX.load(Ordering::Acquire);
     find(session, index, parent, pc).unwrap_or_else(|| add(session, parent, pc))
 }

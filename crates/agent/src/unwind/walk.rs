@@ -93,6 +93,8 @@ pub struct Remembered {
     fresh_checks: *mut Check,
     room: usize,
     length: usize,
+    /// The node of the last stack that was walked.
+    last_node: u32,
 }
 
 /// Where a walk ended.
@@ -119,6 +121,7 @@ impl Remembered {
             fresh_checks: core::ptr::null_mut(),
             room: 0,
             length: 0,
+            last_node: 0,
         };
         new.grow(FIRST_DEPTH).then_some(new)
     }
@@ -126,6 +129,7 @@ impl Remembered {
     /// Forgets the stack, for instance because its addresses mean something else now.
     pub fn forget(&mut self) {
         self.length = 0;
+        self.last_node = 0;
     }
 
     #[cold]
@@ -164,15 +168,19 @@ impl Remembered {
     /// The trie's node for the stack that begins at `at`.
     #[inline]
     pub fn walk(&mut self, at: State, window: &Window, session: &Session) -> u32 {
+        let mut held = 0;
         // The same stack again: nothing to walk.
         if self.length > 0 {
             // SAFETY: `length` frames are there.
-            let innermost = unsafe { *self.frames.add(self.length - 1) };
-            if innermost.is(at.pc, at.sp, at.bp) && self.first_change(0, innermost.checks()).is_none() {
-                return innermost.node;
+            let innermost = unsafe { &*self.frames.add(self.length - 1) };
+            if innermost.is(at.pc, at.sp, at.bp) {
+                match self.first_change(0, innermost.checks()) {
+                    None => return innermost.node,
+                    Some(changed) => held = changed,
+                }
             }
         }
-        self.walk_on(at, window, session)
+        self.walk_on(at, held, window, session)
     }
 
     /// The first check from `first` on, and before `end`, that does not hold any more.
@@ -185,9 +193,10 @@ impl Remembered {
         })
     }
 
-    fn walk_on(&mut self, at: State, window: &Window, session: &Session) -> u32 {
+    /// Walks a stack of which so many remembered checks are known to hold.
+    fn walk_on(&mut self, at: State, held: usize, window: &Window, session: &Session) -> u32 {
         let own_stack = window.reach(at.sp);
-        let walked = self.follow(at, window, session);
+        let walked = self.follow(at, held, window, session);
         if !walked.whole {
             session.count_cut_stack();
         }
@@ -195,11 +204,11 @@ impl Remembered {
     }
 
     /// Walks until it comes to a frame that is remembered and still has its callers, or to the end.
-    fn follow(&mut self, at: State, window: &Window, session: &Session) -> Walked {
+    fn follow(&mut self, at: State, mut held: usize, window: &Window, session: &Session) -> Walked {
         let State { mut pc, mut sp, mut bp } = at;
         let (mut frames, mut checks, mut unsure) = (0, 0, 0);
-        // Frames that may still be met, and checks known to hold.
-        let (mut kept, mut held) = (self.length, 0);
+        // Frames that may still be met.
+        let mut kept = self.length;
         let end_at = |frames, unsure, whole, end| Walked { frames, kept: 0, end, unsure, whole };
         loop {
             // SAFETY: `kept` is at most `length`.
@@ -227,11 +236,17 @@ impl Remembered {
                 Some(rule) => Some(rule),
                 None => learn(pc, session),
             };
-            let state = State { pc, sp, bp };
-            // Where there is no rule, there is nothing to check.
-            let fresh = Fresh { state, rule: rule.unwrap_or(Rule::OUTERMOST), checks: checks as u32 };
-            // SAFETY: there is room for one more.
-            unsafe { self.fresh.add(frames).write(fresh) };
+            // SAFETY: there is room for one more. Field by field: a whole that is put together in memory first would have to be read back
+            // before it was written.
+            unsafe {
+                let fresh = &mut *self.fresh.add(frames);
+                fresh.state.pc = pc;
+                fresh.state.sp = sp;
+                fresh.state.bp = bp;
+                // Where there is no rule, there is nothing to check.
+                fresh.rule = rule.unwrap_or(Rule::OUTERMOST);
+                fresh.checks = checks as u32;
+            }
             frames += 1;
             let caller = match rule {
                 Some(rule) if rule.is_simple() => {
@@ -253,11 +268,11 @@ impl Remembered {
                     }
                     // On another stack than the thread's own: it may not be there the next time.
                     unsure = frames;
-                    Self::simple_elsewhere(&state, rule, window)
+                    Self::simple_elsewhere(sp, bp, rule, window)
                 }
                 Some(rule) if rule.is_outermost() => return end_at(frames, unsure, true, State { pc: 0, sp, bp }),
                 Some(_) => {
-                    let caller = self.complex_step(&state, window, at, &mut checks, frames, &mut unsure);
+                    let caller = self.complex_step(State { pc, sp, bp }, window, at, &mut checks, frames, &mut unsure);
                     // SAFETY: just written.
                     unsafe { (*self.fresh.add(frames - 1)).checks = checks as u32 };
                     caller
@@ -283,7 +298,7 @@ impl Remembered {
         unsafe {
             let mut node = match kept {
                 0 if walked.whole => trie::ROOT,
-                0 => trie::intern(session, trie::ROOT, trie::CUT),
+                0 => trie::intern(session, trie::ROOT, trie::CUT, 1),
                 _ => (*self.frames.add(kept - 1)).node,
             };
             let mut remember = own_stack && kept + walked.frames < self.room;
@@ -293,9 +308,13 @@ impl Remembered {
                 (checks, matters) = (outer.checks(), outer.checks & BP_MATTERS != 0);
             }
             let mut caller = walked.end;
+            // What comes after what came last is often what came after it the first time.
+            let mut guess = self.last_node + 1;
             for index in (0..walked.frames).rev() {
                 let Fresh { state, rule, checks: end } = *self.fresh.add(index);
-                node = trie::intern(session, node, state.pc);
+                node = trie::intern(session, node, state.pc, guess);
+                // A stack that was new once got all its nodes in a row.
+                guess = node + 1;
                 remember &= index >= walked.unsure && checks + MOST_CHECKS <= self.room * CHECKS_PER_FRAME;
                 if remember {
                     if rule.is_simple() {
@@ -326,20 +345,21 @@ impl Remembered {
             if own_stack {
                 self.length = length;
             }
+            self.last_node = node;
             node
         }
     }
 
     /// The step by a simple rule where the stack must be read with care.
     #[cold]
-    fn simple_elsewhere(state: &State, rule: Rule, window: &Window) -> Option<State> {
-        let cfa = rule.cfa(state.sp, state.bp);
-        if cfa <= state.sp {
+    fn simple_elsewhere(sp: u64, bp: u64, rule: Rule, window: &Window) -> Option<State> {
+        let cfa = rule.cfa(sp, bp);
+        if cfa <= sp {
             return None;
         }
         let pc = window.word(cfa - 8)?;
         let saved = rule.saved_bp();
-        let bp = if saved == 0 { state.bp } else { window.word(cfa.wrapping_sub(saved))? };
+        let bp = if saved == 0 { bp } else { window.word(cfa.wrapping_sub(saved))? };
         Some(State { pc, sp: cfa, bp })
     }
 
@@ -357,7 +377,7 @@ impl Remembered {
     #[cold]
     fn complex_step(
         &mut self,
-        state: &State,
+        state: State,
         window: &Window,
         start: State,
         checks: &mut usize,
@@ -366,7 +386,7 @@ impl Remembered {
     ) -> Option<State> {
         let before = *checks;
         window.was_left();
-        if let Some(next) = self.step_by_tables(state, window, checks) {
+        if let Some(next) = self.step_by_tables(&state, window, checks) {
             if window.was_left() {
                 *unsure = frames;
             }
@@ -383,7 +403,7 @@ impl Remembered {
             if found && here.pc == state.pc && here.sp == state.sp {
                 return match registers.caller(window) {
                     Some(caller) => caller.state(),
-                    None => Some(State { pc: 0, ..*state }),
+                    None => Some(State { pc: 0, ..state }),
                 };
             }
             registers = registers.caller(window)?;
