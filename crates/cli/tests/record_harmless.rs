@@ -41,6 +41,11 @@ struct Waiting {
 impl Waiting {
     fn start(mut command: Command) -> Self {
         command.args([STEPS, "line"]);
+        Self::start_as_it_is(command)
+    }
+
+    /// Any program that prints its process id and then waits for a line.
+    fn start_as_it_is(mut command: Command) -> Self {
         let mut recorder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let input = recorder.stdin.take();
         let mut output = BufReader::new(recorder.stdout.take().unwrap());
@@ -95,16 +100,21 @@ fn the_program_finishes_when_the_recorder_is_killed() {
     let expected = right_result(&place);
     let mut waiting = Waiting::start(record(&place, &[], programs::c("finisher")));
     let program = waiting.program;
+    // It writes what it has every now and then, even if nothing more happens.
+    while fs::metadata(place.file("recording.hw")).map_or(0, |file| file.len()) < 500 {
+        assert!(waiting.recorder.try_wait().unwrap().is_none(), "the recorder has ended");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
     signal("KILL", waiting.recorder.id());
     waiting.recorder.wait().unwrap();
     assert!(Path::new(&format!("/proc/{program}")).exists(), "the program lives on");
     waiting.go_on();
     assert_eq!(waiting.rest(), expected);
-    // What the recorder had written is a recording, whole or cut.
-    if place.file("recording.hw").exists() {
-        let report = place.highwater("report recording.hw");
-        assert_eq!(report.code, 0, "{}", report.stderr);
-    }
+    // What the recorder had written is a recording.
+    let report = place.highwater("report recording.hw --json");
+    assert_eq!(report.code, 0, "{}", report.stderr);
+    let report: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
+    assert!(report["totals"]["allocations"].as_u64().unwrap() > 500, "{}", report["totals"]);
 }
 
 #[test]
@@ -235,6 +245,26 @@ fn a_program_that_runs_another_in_its_place_is_recorded_before_and_after() {
         |function: &str| recordings.iter().map(|recording| recording.of_function(function).allocations).sum::<u64>();
     assert_eq!((of("allocate_early"), of("allocate_late")), (2000, 500));
     assert!(of("main") > 2500 || of("allocate_in_the_next_program") == 1, "the next program is recorded too");
+}
+
+#[test]
+fn a_program_that_is_replaced_and_ends_before_the_recorder_looks_loses_nothing() {
+    let place = Place::new();
+    let mut command = record(&place, &[], "sh");
+    command.args(["-c", "echo $$; read line; exec \"$0\" return 2000 500"]).arg(programs::c("dying"));
+    let mut waiting = Waiting::start_as_it_is(command);
+    let (recorder, program) = (waiting.recorder.id(), waiting.program);
+    signal("STOP", recorder);
+    Waiting::wait_for_state(recorder, 'T');
+    waiting.go_on();
+    Waiting::wait_for_state(program, 'Z');
+    signal("CONT", recorder);
+    let ended = waiting.end();
+    assert_eq!(ended.shell_status(), 3, "{}", ended.stderr_text());
+    let recordings: Vec<Recording> = recordings_in(&place);
+    assert_eq!(recordings.len(), 2, "the shell and what it became: {:?}", place.names());
+    let allocations = Recording::read(&place).of_function("allocate_early").allocations;
+    assert_eq!(allocations, 2000, "the program that was meant is the last one");
 }
 
 /// Every recording in the directory, each checked.

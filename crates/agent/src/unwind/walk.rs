@@ -12,6 +12,10 @@
 //! frame's rule goes by it, or leaves it as it is for a caller in which it matters. Where it does not matter it is neither compared nor is the word checked
 //! from which it came.
 //!
+//! Functions that allocate in several places, or call others that do, alternate between a few stacks that differ only in their innermost frames.
+//! So the last few such *tips* are remembered too: the state they began in, the checks of their own frames, and how many of the remembered
+//! frames they stand on. A tip goes when one of those is replaced.
+//!
 //! Invariants: `frames[0]` is the outermost; stack pointers fall from one to the next; `frames[i].checks` is how many of
 //! the checks, from the first on, belong to the frames `0 ..= i`; every check lies in the thread's own window.
 
@@ -77,6 +81,46 @@ struct Fresh {
     checks: u32,
 }
 
+/// The innermost frames of a stack, on top of remembered ones.
+#[derive(Clone, Copy)]
+struct Tip {
+    state: State,
+    bp_matters: bool,
+    /// How many remembered frames it stands on, and how many checks are theirs; no tip if 0.
+    kept: usize,
+    kept_checks: usize,
+    /// Its own, outermost first.
+    checks: [Check; MOST_TIP_CHECKS],
+    count: usize,
+    node: u32,
+}
+
+const TIPS: usize = 8;
+const MOST_TIP_CHECKS: usize = 6;
+
+impl Tip {
+    const NONE: Self = Self {
+        state: State { pc: 0, sp: 0, bp: 0 },
+        bp_matters: false,
+        kept: 0,
+        kept_checks: 0,
+        checks: [Check { slot: 0, value: 0 }; MOST_TIP_CHECKS],
+        count: 0,
+        node: 0,
+    };
+
+    /// Whether a stack that begins in this state ends in this tip, if what it stands on is as it was.
+    #[inline(always)]
+    fn is(&self, at: &State) -> bool {
+        self.state.pc == at.pc
+            && self.state.sp == at.sp
+            && (!self.bp_matters || self.state.bp == at.bp)
+            && self.kept > 0
+            // SAFETY: the slots lie in the thread's window.
+            && self.checks[..self.count].iter().rev().all(|check| unsafe { (check.slot as *const u64).read_volatile() } == check.value)
+    }
+}
+
 /// The deepest stack that is stored whole.
 pub const DEEPEST: usize = 1 << 17;
 const FIRST_DEPTH: usize = 1 << 10;
@@ -95,6 +139,8 @@ pub struct Remembered {
     length: usize,
     /// The node of the last stack that was walked.
     last_node: u32,
+    tips: [Tip; TIPS],
+    next_tip: usize,
 }
 
 /// Where a walk ended.
@@ -122,6 +168,8 @@ impl Remembered {
             room: 0,
             length: 0,
             last_node: 0,
+            tips: [Tip::NONE; TIPS],
+            next_tip: 0,
         };
         new.grow(FIRST_DEPTH).then_some(new)
     }
@@ -130,6 +178,7 @@ impl Remembered {
     pub fn forget(&mut self) {
         self.length = 0;
         self.last_node = 0;
+        self.tips = [Tip::NONE; TIPS];
     }
 
     #[cold]
@@ -180,7 +229,48 @@ impl Remembered {
                 }
             }
         }
+        if let Some(node) = self.tip(&at, held) {
+            return node;
+        }
         self.walk_on(at, held, window, session)
+    }
+
+    /// The node of a remembered tip that the stack has now; so many checks are known to hold.
+    #[inline(always)]
+    fn tip(&self, at: &State, held: usize) -> Option<u32> {
+        for tip in &self.tips {
+            if tip.is(at) && (tip.kept_checks <= held || self.first_change(held, tip.kept_checks).is_none()) {
+                return Some(tip.node);
+            }
+        }
+        None
+    }
+
+    /// Remembers the tip of `walked`, whose frames have just been put in place, and forgets those that it has taken the ground from.
+    fn remember_tip(&mut self, walked: &Walked, length: usize, node: u32) {
+        for tip in &mut self.tips {
+            if tip.kept > walked.kept {
+                tip.kept = 0;
+            }
+        }
+        if walked.kept == 0 || length != walked.kept + walked.frames {
+            return;
+        }
+        // SAFETY: `length` frames are there.
+        let (innermost, ground) = unsafe { (&*self.frames.add(length - 1), &*self.frames.add(walked.kept - 1)) };
+        let count = innermost.checks() - ground.checks();
+        if count > MOST_TIP_CHECKS {
+            return;
+        }
+        let tip = &mut self.tips[self.next_tip % TIPS];
+        self.next_tip = self.next_tip.wrapping_add(1);
+        for index in 0..count {
+            // SAFETY: these are the innermost frame's last checks.
+            tip.checks[index] = unsafe { *self.checks.add(ground.checks() + index) };
+        }
+        tip.state = innermost.state;
+        tip.bp_matters = innermost.checks & BP_MATTERS != 0;
+        (tip.kept, tip.kept_checks, tip.count, tip.node) = (walked.kept, ground.checks(), count, node);
     }
 
     /// The first check from `first` on, and before `end`, that does not hold any more.
@@ -344,6 +434,7 @@ impl Remembered {
             }
             if own_stack {
                 self.length = length;
+                self.remember_tip(walked, length, node);
             }
             self.last_node = node;
             node
