@@ -152,11 +152,6 @@ pub fn count_down(size: usize) -> bool {
     left <= 0
 }
 
-/// Whether it is settled what this process does: nobody is just finding out.
-pub fn is_settled() -> bool {
-    mode() != Mode::New
-}
-
 /// Brings the countdown to its end, from where it cannot wrap.
 #[cold]
 pub fn count_anew() {

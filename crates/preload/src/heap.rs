@@ -31,9 +31,11 @@ fn mode() -> Mode {
 #[cold]
 fn settle(mode: Mode) -> Mode {
     let mode = if mode == Mode::New { agent::begin_or_not() } else { mode };
-    let pass = mode != Mode::Exact && agent::is_settled() && real::may_be_jumped_to();
+    // What was answered may be because another thread is just beginning: what holds is what is said now.
+    let settled = agent::mode();
+    let pass = matches!(settled, Mode::Off | Mode::Sampled) && real::may_be_jumped_to();
     PASS_FREES.store(u8::from(pass), Ordering::Relaxed);
-    if mode == Mode::Off && pass {
+    if settled == Mode::Off && pass {
         agent::rest();
     }
     mode

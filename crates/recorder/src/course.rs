@@ -441,6 +441,9 @@ impl Course {
         self.source.duration = self.last_time;
         let written = match (self.writer.take(), self.failure.take()) {
             (Some(mut writer), None) => (|| {
+                if self.merge.nonsense > 0 {
+                    writer.note(Anomaly::DroppedEvent, self.merge.nonsense, &self.catalog)?;
+                }
                 if cut > 0 {
                     writer.note(Anomaly::TruncatedStack, cut.into(), &self.catalog)?;
                 }

@@ -74,7 +74,10 @@ impl Drain {
             let header = shared.ring(ring);
             let busy = header.busy.load(Ordering::Acquire) != 0;
             let stamp = header.stamp.load(Ordering::Acquire);
-            haul.pieces.extend(position.read(shared, ring, &self.pool));
+            match position.read(shared, ring, &self.pool) {
+                Some(piece) if piece.words.is_empty() => haul.dropped += 1,
+                piece => haul.pieces.extend(piece),
+            }
             let all_dropped = header.dropped.load(Ordering::Relaxed);
             haul.dropped += all_dropped.saturating_sub(position.dropped);
             position.dropped = all_dropped.max(position.dropped);

@@ -167,13 +167,14 @@ impl Recorder {
                 }
             }
         }
-        for index in ended.into_iter().rev() {
-            let running = self.running.remove(index);
-            self.has_ended(running);
-        }
+        // Before those that ended are let go: a process that began another program has knocked again before it could end.
         while let Some(visitor) = self.listener.as_ref().and_then(Listener::next) {
             self.welcome(visitor);
             idle = false;
+        }
+        for index in ended.into_iter().rev() {
+            let running = self.running.remove(index);
+            self.has_ended(running);
         }
         if idle {
             let mut knocking: Vec<PollFd<'_>> =
@@ -191,7 +192,9 @@ impl Recorder {
             let _ = std::fs::remove_file(course.path());
             return;
         }
-        if !was_replaced && Some(course.about().pid) == self.main && course.path() != self.options.output {
+        let output = &self.options.output;
+        let is_main = !was_replaced && Some(course.about().pid) == self.main;
+        if is_main && course.path() != output && !output.exists() {
             // The program that the user meant is the last one that its process ran.
             if let Err(error) = course.rename(&self.options.output) {
                 self.problems.push(format!("{}: cannot be renamed: {error}", course.path().display()));
