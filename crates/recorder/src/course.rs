@@ -8,6 +8,7 @@ use crate::record::{Place, Record};
 use crate::shared::Shared;
 use crate::stamps::Stamps;
 use crate::symbolize::{self, Symbolized};
+use crate::words::Pool;
 use highwater_clock::Counter;
 use highwater_model::{
     Anomaly, Catalog, Event, EventKind, Heap, Nanos, Placement, Source, StringId, Tag, ThreadId, Totals, Weight,
@@ -65,6 +66,7 @@ pub struct Course {
     shared: Arc<Shared>,
     stamps: Stamps,
     drain: Drain,
+    pool: Pool,
     merge: Merge,
     names: Names,
     mappings: Mappings,
@@ -121,6 +123,7 @@ impl Course {
             shared: Arc::new(shared),
             stamps,
             drain: Drain::default(),
+            pool: Pool::default(),
             merge: Merge::default(),
             names: Names::default(),
             mappings: Mappings::with_tag(tag),
@@ -181,7 +184,7 @@ impl Course {
     /// write any more. Not for a process that has a drainer.
     pub fn round(&mut self, ended: bool) -> u64 {
         let now = (!ended).then(|| self.stamps.settled());
-        let haul = self.drain.round(&self.shared, now);
+        let haul = self.drain.round(&self.shared, now, &mut self.pool);
         let bytes = haul.bytes();
         self.work_through(haul);
         bytes

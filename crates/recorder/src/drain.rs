@@ -9,7 +9,6 @@
 use crate::shared::Shared;
 use crate::words::{Pool, Words};
 use highwater_shm::session_v1::ring_bytes;
-use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 /// Rounds after which a thread that seems to be taking a stamp is no longer waited for.
@@ -56,25 +55,19 @@ struct Position {
 #[derive(Default)]
 pub struct Drain {
     positions: Vec<Position>,
-    pool: Arc<Pool>,
 }
 
 impl Drain {
-    /// Takes memory from this pool.
-    pub fn with_pool(pool: Arc<Pool>) -> Self {
-        Self { positions: Vec::new(), pool }
-    }
-
     /// Empties the rings. `now` is the time before this call less the margin; `None` once the process has ended, when everything is
     /// settled.
-    pub fn round(&mut self, shared: &Shared, now: Option<u64>) -> Haul {
+    pub fn round(&mut self, shared: &Shared, now: Option<u64>, pool: &mut Pool) -> Haul {
         let mut haul = Haul { watermark: now.unwrap_or(u64::MAX), ..Haul::default() };
         self.positions.resize_with(shared.rings() as usize, Position::default);
         for (ring, position) in (0..).zip(&mut self.positions) {
             let header = shared.ring(ring);
             let busy = header.busy.load(Ordering::Acquire) != 0;
             let stamp = header.stamp.load(Ordering::Acquire);
-            match position.read(shared, ring, &self.pool) {
+            match position.read(shared, ring, pool) {
                 Some(piece) if piece.words.is_empty() => haul.dropped += 1,
                 piece => haul.pieces.extend(piece),
             }
@@ -92,7 +85,7 @@ impl Drain {
 
 impl Position {
     /// Takes out what the ring holds, and gives its room back.
-    fn read(&mut self, shared: &Shared, ring: u32, pool: &Arc<Pool>) -> Option<Piece> {
+    fn read(&mut self, shared: &Shared, ring: u32, pool: &mut Pool) -> Option<Piece> {
         let header = shared.ring(ring);
         let tail = header.tail.load(Ordering::Acquire);
         let length = tail.wrapping_sub(self.read);

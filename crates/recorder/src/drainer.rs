@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a sleep lasts at the most: ended processes are noticed after it.
 const NAP: Duration = Duration::from_millis(5);
@@ -23,6 +23,8 @@ const NAP: Duration = Duration::from_millis(5);
 const MOST_WAITING: u64 = 256 << 20;
 /// How much may wait while only one thread is busy.
 const MOST_WAITING_OF_ONE: u64 = 4 << 20;
+/// Threads that take turns on a processor are busy at the same time, even if not in every round.
+const A_WHILE: Duration = Duration::from_millis(200);
 /// A round that brings in less than this is followed by a sleep.
 const MUCH: u64 = 32 << 10;
 
@@ -85,12 +87,12 @@ impl Drop for Drainer {
 
 fn run(new: &Receiver<Source>, waiting: &AtomicU64) {
     let mut sources: Vec<(Source, Drain)> = Vec::new();
-    let pool = Arc::new(Pool::default());
-    let mut several = false;
+    let mut pool = Pool::default();
+    let mut last_several = Instant::now();
     loop {
         loop {
             match new.try_recv() {
-                Ok(source) => sources.push((source, Drain::with_pool(Arc::clone(&pool)))),
+                Ok(source) => sources.push((source, Drain::default())),
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) if sources.is_empty() => return,
                 Err(TryRecvError::Disconnected) => break,
@@ -98,11 +100,11 @@ fn run(new: &Receiver<Source>, waiting: &AtomicU64) {
         }
         if sources.is_empty() {
             match new.recv() {
-                Ok(source) => sources.push((source, Drain::with_pool(Arc::clone(&pool)))),
+                Ok(source) => sources.push((source, Drain::default())),
                 Err(_) => return,
             }
         }
-        let limit = if several { MOST_WAITING } else { MOST_WAITING_OF_ONE };
+        let limit = if last_several.elapsed() < A_WHILE { MOST_WAITING } else { MOST_WAITING_OF_ONE };
         if waiting.load(Ordering::Relaxed) > limit {
             std::thread::sleep(NAP / 20);
             continue;
@@ -110,13 +112,13 @@ fn run(new: &Receiver<Source>, waiting: &AtomicU64) {
         let mut bytes = 0;
         let mut busy_rings = 0;
         sources.retain_mut(|(source, drain)| {
-            let (brought, rings, goes_on) = look_after(source, drain, waiting);
+            let (brought, rings, goes_on) = look_after(source, drain, &mut pool, waiting);
             bytes += brought;
             busy_rings += rings;
             goes_on
         });
-        if bytes >= MUCH {
-            several = busy_rings > 1;
+        if busy_rings > 1 {
+            last_several = Instant::now();
         }
         if bytes < MUCH {
             sleep(&sources);
@@ -125,11 +127,11 @@ fn run(new: &Receiver<Source>, waiting: &AtomicU64) {
 }
 
 /// A round for one process: how many bytes it brought in, of how many busy threads, and whether there will be another round.
-fn look_after(source: &Source, drain: &mut Drain, waiting: &AtomicU64) -> (u64, usize, bool) {
+fn look_after(source: &Source, drain: &mut Drain, pool: &mut Pool, waiting: &AtomicU64) -> (u64, usize, bool) {
     // Who has ended is asked first: then nothing that it wrote can be missed.
     let ended = has_ended(source.process.as_ref()) || source.stop.load(Ordering::Acquire);
     source.shared.header().heartbeat.fetch_add(1, Ordering::Relaxed);
-    let haul = drain.round(&source.shared, (!ended).then(|| source.stamps.settled()));
+    let haul = drain.round(&source.shared, (!ended).then(|| source.stamps.settled()), pool);
     let bytes = haul.bytes();
     let busy_rings = haul.pieces.iter().filter(|piece| piece.words.len() as u64 * 8 >= MUCH / 4).count();
     waiting.fetch_add(bytes, Ordering::Relaxed);

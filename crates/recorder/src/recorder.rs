@@ -18,7 +18,7 @@ use std::time::Duration;
 /// How long a sleep lasts at the most: new processes are noticed after it.
 const NAP: Duration = Duration::from_millis(5);
 /// How much less of a processor our own work gets than the program, when there is not enough for both: the program comes first.
-const NICENESS: i32 = 10;
+const NICENESS: i32 = 19;
 /// How much is lost at the most if the recorder is killed.
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
 

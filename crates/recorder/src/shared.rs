@@ -10,7 +10,6 @@ use highwater_shm::stacks_v1::Node;
 use rustix::fs::SealFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Why a shared memory was refused.
@@ -126,7 +125,7 @@ impl Shared {
     }
 
     /// A ring's bytes `from .. to`, counted as its head and tail are, as words.
-    pub fn copy_ring(&self, ring: u32, from: u64, to: u64, pool: &Arc<Pool>) -> Words {
+    pub fn copy_ring(&self, ring: u32, from: u64, to: u64, pool: &mut Pool) -> Words {
         let size = ring_bytes(ring);
         assert!(ring < self.capacity.rings && from <= to && to - from <= size);
         let words = self.at(self.capacity.ring_data(ring)).cast::<AtomicU64>();

@@ -1,5 +1,7 @@
 //! Memory for what waits to be worked through.
 //!
+//! No lock is taken on the way: whoever works through it has a lower priority than whoever empties rings, and would hold it up.
+//!
 //! There may be a lot of it for a short time, and fresh memory is dear: a page fault for each 4 KiB costs more than what is
 //! then done with them. So large pieces lie in slots that are used again and again, carved out of huge pages.
 
@@ -7,7 +9,7 @@ use highwater_shm::session_v1::LARGEST_RING;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ops::Deref;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Words of a slot: as many as a ring can hold.
 const SLOT_WORDS: usize = LARGEST_RING as usize / 8;
@@ -15,10 +17,19 @@ const SLOT_WORDS: usize = LARGEST_RING as usize / 8;
 const FEW: usize = SLOT_WORDS / 32;
 const HUGE_PAGE: usize = 2 << 20;
 
-/// The slots that nobody uses now.
-#[derive(Debug, Default)]
+/// The slots that nobody uses now, and where those that are used come back to.
+#[derive(Debug)]
 pub struct Pool {
-    free: Mutex<Vec<Slot>>,
+    free: Vec<Slot>,
+    returned: Receiver<Slot>,
+    to_return: Sender<Slot>,
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        let (to_return, returned) = channel();
+        Self { free: Vec::new(), returned, to_return }
+    }
 }
 
 /// A slot: `SLOT_WORDS` words that belong to whoever holds this.
@@ -44,12 +55,12 @@ pub enum Words {
 pub struct InSlot {
     slot: Option<Slot>,
     length: usize,
-    pool: Arc<Pool>,
+    pool: Sender<Slot>,
 }
 
 impl Words {
     /// As many of these words as a slot has room for.
-    pub fn collect(pool: &Arc<Pool>, count: usize, words: impl Iterator<Item = u64>) -> Self {
+    pub fn collect(pool: &mut Pool, count: usize, words: impl Iterator<Item = u64>) -> Self {
         if count < FEW {
             return Self::Few(words.collect());
         }
@@ -60,7 +71,7 @@ impl Words {
             unsafe { slot.0.add(at).write(word) };
             length = at + 1;
         }
-        Self::Many(InSlot { slot: Some(slot), length, pool: Arc::clone(pool) })
+        Self::Many(InSlot { slot: Some(slot), length, pool: pool.to_return.clone() })
     }
 }
 
@@ -82,18 +93,21 @@ impl Deref for Words {
 impl Drop for InSlot {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.take() {
-            self.pool.free.lock().unwrap_or_else(PoisonError::into_inner).push(slot);
+            // Nobody there any more: the memory goes with the process.
+            let _ = self.pool.send(slot);
         }
     }
 }
 
 impl Pool {
-    fn take(&self) -> Option<Slot> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        if free.is_empty() {
-            free.extend(new_slots().into_iter().flatten());
+    fn take(&mut self) -> Option<Slot> {
+        if let Ok(slot) = self.returned.try_recv() {
+            return Some(slot);
         }
-        free.pop()
+        if self.free.is_empty() {
+            self.free.extend(new_slots().into_iter().flatten());
+        }
+        self.free.pop()
     }
 }
 
