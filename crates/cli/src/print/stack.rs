@@ -21,8 +21,8 @@ pub enum Depth {
     Full,
 }
 
-/// Names are cut beyond this, unless the whole stack is asked for: those of templates and closures can fill a page.
-const LONGEST_NAME: usize = 100;
+/// Where a stack has one line, names are cut beyond this: those of templates and closures can fill a page.
+const LONGEST_NAME: usize = 60;
 /// Callers that `Depth::Brief` shows.
 const BRIEF_CALLERS: usize = 3;
 
@@ -45,7 +45,7 @@ pub fn add_site_row(table: &mut Table, mut figures: Vec<Cell>, catalog: &Catalog
     let wanted = |frame: &&FrameText<'_>| depth == Depth::Full || !is_background(frame);
     let callers: Vec<&FrameText<'_>> = callers.iter().filter(wanted).collect();
     let name_of = |frame: &FrameText<'_>| {
-        if depth == Depth::Full { name_of(frame) } else { fitted(&name_of(frame), LONGEST_NAME) }
+        if depth == Depth::Line { fitted(&name_of(frame), LONGEST_NAME) } else { name_of(frame) }
     };
     let mut site = own.first().map_or_else(
         || Cell::new(Style::Dim, "(no call stack)"),
