@@ -32,7 +32,6 @@ use highwater_shm::ring_v1::kind;
 pub use session::{Mode, begin_for_ourselves, begin_or_not, mode};
 use thread::Thread;
 pub use thread::leave_out as leave_this_thread_out;
-pub use tls::{is_looking_up, set_looking_up};
 pub use unwind::walk::State as Caller;
 
 /// Bytes that a block of this size can be expected to hold: what the common C library gives.
@@ -125,7 +124,7 @@ pub fn reallocated(old: *mut u8, new: *mut u8, size: usize, usable: usize, begun
 }
 
 /// What the countdown is set to where nothing is recorded: it will not end soon.
-const NEVER_SOON: i64 = 1 << 61;
+const NEVER_SOON: u64 = 1 << 61;
 
 /// Whether the allocation that is about to be made is to be recorded, in [`Mode::Sampled`]. The thread's countdown must have been brought
 /// to its end by it, or not be set yet.
@@ -135,21 +134,31 @@ pub fn is_sample(size: usize) -> bool {
     if !thread.has_drawn {
         thread.has_drawn = true;
         let left = thread.distances.draw().saturating_sub(size.min(1 << 60) as i64);
-        tls::set_countdown(left);
+        tls::set_countdown(left as u64);
         if left > 0 {
             return false;
         }
     }
-    tls::set_countdown(thread.distances.draw());
+    tls::set_countdown(thread.distances.draw() as u64);
     true
 }
 
 /// Counts an allocation down; true if it brought the countdown to its end.
 #[inline(always)]
 pub fn count_down(size: usize) -> bool {
-    let left = tls::countdown().wrapping_sub(size.min(1 << 60) as i64);
-    tls::set_countdown(left);
+    let left = (tls::countdown() as i64).wrapping_sub(size.min(1 << 60) as i64);
+    tls::set_countdown(left as u64);
     left <= 0
+}
+
+/// Whether this thread is looking a function up, which may allocate.
+pub fn is_looking_up() -> bool {
+    tls::looking_up() != 0
+}
+
+/// Says whether it is.
+pub fn set_looking_up(looking_up: bool) {
+    tls::set_looking_up(looking_up.into());
 }
 
 /// Brings the countdown to its end, from where it cannot wrap.

@@ -5,120 +5,77 @@
 
 use core::arch::{asm, global_asm};
 
-global_asm!(
-    ".pushsection .tbss.highwater_thread,\"awT\",@nobits",
-    ".hidden highwater_thread",
-    ".globl highwater_thread",
-    ".type highwater_thread,@object",
-    ".size highwater_thread,8",
-    ".balign 8",
-    "highwater_thread:",
-    ".zero 8",
-    ".hidden highwater_countdown",
-    ".globl highwater_countdown",
-    ".type highwater_countdown,@object",
-    ".size highwater_countdown,8",
-    "highwater_countdown:",
-    ".zero 8",
-    ".hidden highwater_looking_up",
-    ".globl highwater_looking_up",
-    ".type highwater_looking_up,@object",
-    ".size highwater_looking_up,8",
-    "highwater_looking_up:",
-    ".zero 8",
-    ".popsection",
+/// A word of each thread under this symbol, zero at first, with a function that reads it and one that writes it.
+macro_rules! word {
+    ($symbol:literal, $(#[$about_get:meta])* $get:ident, $(#[$about_set:meta])* $set:ident) => {
+        global_asm!(
+            concat!(".pushsection .tbss.", $symbol, ",\"awT\",@nobits"),
+            concat!(".hidden ", $symbol),
+            concat!(".globl ", $symbol),
+            concat!(".type ", $symbol, ",@object"),
+            concat!(".size ", $symbol, ",8"),
+            ".balign 8",
+            concat!($symbol, ":"),
+            ".zero 8",
+            ".popsection",
+        );
+
+        $(#[$about_get])*
+        #[inline(always)]
+        pub fn $get() -> u64 {
+            let word: u64;
+            // SAFETY: reads the thread's own eight bytes.
+            unsafe {
+                asm!(
+                    concat!("mov {word}, qword ptr [rip + ", $symbol, "@GOTTPOFF]"),
+                    "mov {word}, qword ptr fs:[{word}]",
+                    word = out(reg) word,
+                    options(nostack, preserves_flags, readonly)
+                );
+            }
+            word
+        }
+
+        $(#[$about_set])*
+        #[inline]
+        pub fn $set(word: u64) {
+            // SAFETY: writes the thread's own eight bytes.
+            unsafe {
+                asm!(
+                    concat!("mov {place}, qword ptr [rip + ", $symbol, "@GOTTPOFF]"),
+                    "mov qword ptr fs:[{place}], {word}",
+                    place = out(reg) _,
+                    word = in(reg) word,
+                    options(nostack, preserves_flags)
+                );
+            }
+        }
+    };
+}
+
+word!(
+    "highwater_thread",
+    /// Where the calling thread's own things are; 0 until it has some.
+    get,
+    /// Says where they are.
+    set
 );
 
-/// The calling thread's word; 0 until it is set.
-#[inline(always)]
-pub fn get() -> u64 {
-    let word: u64;
-    // SAFETY: reads the thread's own eight bytes.
-    unsafe {
-        asm!(
-            "mov {word}, qword ptr [rip + highwater_thread@GOTTPOFF]",
-            "mov {word}, qword ptr fs:[{word}]",
-            word = out(reg) word,
-            options(nostack, preserves_flags, readonly)
-        );
-    }
-    word
-}
+word!(
+    "highwater_countdown",
+    /// The calling thread's countdown, a signed number. The preload library's entries count it down themselves.
+    countdown,
+    /// Sets the calling thread's countdown.
+    set_countdown
+);
 
-/// Sets the calling thread's word.
-#[inline]
-pub fn set(word: u64) {
-    // SAFETY: writes the thread's own eight bytes.
-    unsafe {
-        asm!(
-            "mov {place}, qword ptr [rip + highwater_thread@GOTTPOFF]",
-            "mov qword ptr fs:[{place}], {word}",
-            place = out(reg) _,
-            word = in(reg) word,
-            options(nostack, preserves_flags)
-        );
-    }
-}
-
-/// The calling thread's countdown; 0 until it is set. The preload library's entries count it down themselves.
-#[inline(always)]
-pub fn countdown() -> i64 {
-    let word: i64;
-    // SAFETY: reads the thread's own eight bytes.
-    unsafe {
-        asm!(
-            "mov {word}, qword ptr [rip + highwater_countdown@GOTTPOFF]",
-            "mov {word}, qword ptr fs:[{word}]",
-            word = out(reg) word,
-            options(nostack, preserves_flags, readonly)
-        );
-    }
-    word
-}
-
-/// Sets the calling thread's countdown.
-#[inline]
-pub fn set_countdown(word: i64) {
-    // SAFETY: writes the thread's own eight bytes.
-    unsafe {
-        asm!(
-            "mov {place}, qword ptr [rip + highwater_countdown@GOTTPOFF]",
-            "mov qword ptr fs:[{place}], {word}",
-            place = out(reg) _,
-            word = in(reg) word,
-            options(nostack, preserves_flags)
-        );
-    }
-}
-
-/// Whether the calling thread is looking a function up.
-pub fn is_looking_up() -> bool {
-    let word: u64;
-    // SAFETY: reads the thread's own eight bytes.
-    unsafe {
-        asm!(
-            "mov {word}, qword ptr [rip + highwater_looking_up@GOTTPOFF]",
-            "mov {word}, qword ptr fs:[{word}]",
-            word = out(reg) word,
-            options(nostack, preserves_flags, readonly)
-        );
-    }
-    word != 0
-}
-
-/// Says whether the calling thread is looking a function up.
-pub fn set_looking_up(looking_up: bool) {
-    // SAFETY: writes the thread's own eight bytes.
-    unsafe {
-        asm!(
-            "mov {place}, qword ptr [rip + highwater_looking_up@GOTTPOFF]",
-            "mov qword ptr fs:[{place}], {word}",
-            place = out(reg) _,
-            word = in(reg) u64::from(looking_up),
-            options(nostack, preserves_flags)
-        );
-    }
-}
+word!(
+    "highwater_looking_up",
+    /// Not 0 while the calling thread is looking a function up.
+    looking_up,
+    /// Says whether the calling thread is looking a function up.
+    set_looking_up
+);
 
 /// The thread register: in glibc the address of the thread's own block, which lies at the upper end of its stack.
 pub fn thread_pointer() -> u64 {
