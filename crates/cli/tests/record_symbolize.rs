@@ -1,0 +1,75 @@
+//! Names that are found after the recording, from files that were not there.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(missing_docs)]
+
+mod support;
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+use support::Place;
+
+const PROGRAM: &str = r"
+#include <stdlib.h>
+__attribute__((noinline)) static void *hidden_maker(int size) { void *volatile block = malloc(size); return block; }
+int main(void) { return hidden_maker(4321) == 0; }
+";
+
+fn run(program: &str, arguments: &[&str], folder: &Path) {
+    let done = Command::new(program).args(arguments).current_dir(folder).output().unwrap();
+    assert!(done.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// A stripped program, recorded, and in `debug` the unstripped one under another name.
+fn recorded_without_names() -> Place {
+    let place = Place::new();
+    place.write("maker.c", PROGRAM);
+    run("cc", &["-O1", "-g", "-Wl,--build-id", "maker.c", "-o", "maker"], place.path());
+    std::fs::create_dir(place.file("debug")).unwrap();
+    std::fs::copy(place.file("maker"), place.file("debug/another-name")).unwrap();
+    run("strip", &["maker"], place.path());
+    let run = place.highwater("record -o maker.hw -- ./maker");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    place
+}
+
+/// The frame nearest to `main` of the site with that size.
+fn innermost(report: &Value) -> Value {
+    let sites = report["sites"].as_array().unwrap();
+    let site = sites.iter().find(|site| site["live_bytes"] == 4321).expect("the block is there");
+    site["stack"][0].clone()
+}
+
+#[test]
+fn a_stripped_program_gets_its_names_from_a_copy_with_the_same_build_id() {
+    let place = recorded_without_names();
+    assert_eq!(innermost(&place.json("report maker.hw"))["function"], Value::Null);
+
+    let run = place.highwater("symbolize maker.hw --debug-dir debug -o named.hw");
+    run.stdout_has(&["named.hw: ", "have a name"]);
+    let frame = innermost(&place.json("report named.hw"));
+    assert_eq!((&frame["function"], &frame["line"]), (&"hidden_maker".into(), &3.into()));
+    assert_eq!(place.highwater("check named.hw").code, 0);
+    // The recording itself was left as it was; without -o it is replaced.
+    assert_eq!(innermost(&place.json("report maker.hw"))["function"], Value::Null);
+    assert_eq!(place.highwater("symbolize maker.hw --debug-dir debug").code, 0);
+    assert_eq!(innermost(&place.json("report maker.hw"))["function"], "hidden_maker");
+}
+
+#[test]
+fn a_copy_of_another_build_is_not_believed() {
+    let place = recorded_without_names();
+    place.write("maker.c", PROGRAM.replace("4321", "1234"));
+    run("cc", &["-O1", "-g", "-Wl,--build-id", "maker.c", "-o", "debug/another-name"], place.path());
+    let run = place.highwater("symbolize maker.hw --debug-dir debug");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(innermost(&place.json("report maker.hw"))["function"], Value::Null);
+}
+
+#[test]
+fn what_has_no_addresses_gets_no_names() {
+    let place = support::in_the_kitchen();
+    place.highwater("symbolize kitchen.hw").is_one_clear_line_about(&["kitchen.hw", "no addresses"]);
+    place.highwater("symbolize missing.hw").is_one_clear_line_about(&["missing.hw"]);
+    place.highwater("symbolize kitchen.hw --debug-dir nowhere").is_one_clear_line_about(&["nowhere", "--debug-dir"]);
+}
