@@ -17,8 +17,9 @@ use std::time::Duration;
 
 /// How long a sleep lasts at the most: new processes are noticed after it.
 const NAP: Duration = Duration::from_millis(5);
-/// How much less of a processor our own work gets than the program, when there is not enough for both: the program comes first.
-const NICENESS: i32 = 19;
+/// How much less of a processor our own work gets than the program, when there is not enough for both: the program comes first. Not much less:
+/// on a machine that is busy with other things a recorder that hardly runs would make the program wait for it.
+const NICENESS: i32 = 5;
 /// How much is lost at the most if the recorder is killed.
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
 
