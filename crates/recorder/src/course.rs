@@ -223,7 +223,7 @@ impl Course {
             Record::Padding => {}
             Record::Reallocate { old, new } => self.reallocate(time, thread, old, new),
             Record::ReallocBegin { old } => {
-                self.hand_over();
+                self.give_up(time, thread, ASIDE | ring as u64);
                 if let Some(writer) = &mut self.writer {
                     writer.set_aside(old, ASIDE | ring as u64);
                 }
@@ -253,7 +253,7 @@ impl Course {
                 self.with_mappings(time, thread, |mappings, tell| mappings.unmap(address, length, tell));
             }
             Record::RemapBegin { old, old_length } => {
-                self.hand_over();
+                self.give_up(time, thread, mapped_address(ASIDE | (ring as u64) << 1));
                 if self.mappings.set_aside(old, old_length, ring)
                     && let Some(writer) = &mut self.writer
                 {
@@ -335,6 +335,15 @@ impl Course {
             return self.push(time, thread, EventKind::Allocate(new));
         }
         self.push(time, thread, EventKind::Reallocate { old_address, claimed_old_size: None, new });
+    }
+
+    /// A block that a thread had set aside when it begins to move another: where it went was dropped, so it counts as given back.
+    fn give_up(&mut self, time: Nanos, thread: ThreadId, aside: u64) {
+        self.hand_over();
+        if self.writer.as_ref().is_some_and(|writer| writer.ledger().find(aside).is_some()) {
+            self.push(time, thread, EventKind::Deallocate { address: aside, claimed_size: None });
+            self.hand_over();
+        }
     }
 
     /// Whether a forked child allocated this block itself.

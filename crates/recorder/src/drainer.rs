@@ -130,7 +130,6 @@ fn run(new: &Receiver<Source>, waiting: &AtomicU64) {
 fn look_after(source: &Source, drain: &mut Drain, pool: &mut Pool, waiting: &AtomicU64) -> (u64, usize, bool) {
     // Who has ended is asked first: then nothing that it wrote can be missed.
     let ended = has_ended(source.process.as_ref()) || source.stop.load(Ordering::Acquire);
-    source.shared.header().heartbeat.fetch_add(1, Ordering::Relaxed);
     let haul = drain.round(&source.shared, (!ended).then(|| source.stamps.settled()), pool);
     let bytes = haul.bytes();
     let busy_rings = haul.pieces.iter().filter(|piece| piece.words.len() as u64 * 8 >= MUCH / 4).count();
