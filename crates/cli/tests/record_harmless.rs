@@ -612,3 +612,13 @@ fn a_recording_that_ends_before_its_program_does_leaves_it_running() {
     let allocations = recording.totals().allocations;
     assert!((500..10_000).contains(&allocations), "{allocations}: the first bit of work, and not the rest");
 }
+
+#[test]
+fn a_recording_that_cannot_be_written_or_read_changes_nothing_for_the_program() {
+    let place = Place::new();
+    for device in ["/dev/full", "/dev/null"] {
+        let ended = run(record(&place, &["-o", device], programs::c("finisher")).arg(STEPS));
+        assert_eq!(ended.status.code(), Some(42), "{device}: {}", ended.stderr_text());
+        assert!(Path::new(device).exists(), "{device}");
+    }
+}

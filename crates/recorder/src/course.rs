@@ -107,8 +107,13 @@ pub struct Finished {
 }
 
 impl Course {
-    /// Begins the recording at `path` of whoever shares `shared`.
+    /// Begins the recording at `path` of whoever shares `shared`. Where that fails, the program is told to stop: it would wait for us.
     pub fn begin(shared: Shared, about: About, path: &Path, counter: Option<Counter>) -> io::Result<Self> {
+        let shared = Arc::new(shared);
+        Self::begin_on(&shared, about, path, counter).inspect_err(|_| shared.header().stop.store(1, Ordering::Release))
+    }
+
+    fn begin_on(shared: &Arc<Shared>, about: About, path: &Path, counter: Option<Counter>) -> io::Result<Self> {
         let stamps = Stamps::of(shared.header(), counter)
             .ok_or_else(|| io::Error::other("the program counts processor ticks, which this machine cannot"))?;
         let mut catalog = Catalog::default();
@@ -120,7 +125,7 @@ impl Course {
         Ok(Self {
             about,
             path: path.to_owned(),
-            shared: Arc::new(shared),
+            shared: Arc::clone(shared),
             stamps,
             drain: Drain::default(),
             pool: Pool::default(),

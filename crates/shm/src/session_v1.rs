@@ -84,8 +84,6 @@ pub struct Header {
     pub recorder_sleeps: AtomicU32,
     /// Written by the recorder: 1 tells the agent to stop for good.
     pub stop: AtomicU32,
-    /// Written by the recorder: counts its rounds, so that the agent sees it is alive.
-    pub heartbeat: AtomicU64,
 }
 
 /// How large the tables are.

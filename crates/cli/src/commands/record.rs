@@ -93,13 +93,12 @@ impl Signals {
     }
 
     /// Passes on to the program what was sent to us.
-    fn pass_on(&self, child: &Child) -> bool {
+    fn pass_on(&self, child: &Child) {
         let signal = self.to_pass_on.swap(0, Ordering::Relaxed);
         let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
         if let (Some(pid), Some(signal)) = (pid, rustix::process::Signal::from_named_raw(signal as i32)) {
             let _ = rustix::process::kill_process(pid, signal);
         }
-        signal != 0
     }
 }
 
@@ -131,7 +130,17 @@ impl Record {
         let (finished, problems, preludes) = recorder.finish(|| line.show("finding the names of functions …"));
         line.clear();
         problems.iter().for_each(|problem| warn(problem));
-        self.conclude(&file, &finished, preludes, lasted, output)?;
+        if finished.is_empty() && problems.is_empty() {
+            say(
+                "nothing was recorded: the program did not load the library. It may be statically linked, run with other rights, or have cleared its environment",
+            );
+        }
+        // Whatever became of the recording, the program's end is the one that counts.
+        if let Err(failure) = self.conclude(&file, &finished, preludes, lasted, output)
+            && let Some(line) = failure.line()
+        {
+            say(line);
+        }
         let status = match status {
             Some(status) => status,
             // Recording has ended, the program goes on: its end is still ours.
@@ -218,12 +227,11 @@ impl Record {
             }
         }
         let Some(main) = finished.iter().find(|one| one.path == file) else {
-            let _ = std::fs::remove_file(file);
-            if finished.is_empty() {
-                say(
-                    "nothing was recorded: the program did not load the library. It may be statically linked, run with other rights, or have cleared its environment",
-                );
-            } else {
+            // Ours, and empty; a device that was named as the output is not ours.
+            if std::fs::metadata(file).is_ok_and(|about| about.is_file()) {
+                let _ = std::fs::remove_file(file);
+            }
+            if !finished.is_empty() {
                 summary::list(finished, preludes);
             }
             return Ok(());

@@ -69,13 +69,8 @@ pub fn print(
 
 /// What the recording itself took.
 fn cost(main: &Finished) -> String {
-    let usage = |who: &str| {
-        let text = std::fs::read_to_string(format!("/proc/{who}/stat")).ok()?;
-        let fields: Vec<&str> = text.rsplit(')').next()?.split_whitespace().collect();
-        Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
-    };
-    const TICKS_PER_SECOND: f64 = 100.0;
-    let recorder = usage("self").unwrap_or(0) as f64 / TICKS_PER_SECOND;
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let recorder = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
     let events = main.written.as_ref().map_or(0, |written| written.events);
     let symbols = &main.symbols;
     format!(
@@ -146,7 +141,11 @@ fn list_of_processes(processes: &[&Finished], preludes: u64) {
     let events = |one: &Finished| one.written.as_ref().map_or(0, |written| written.events);
     by_size.sort_by_key(|one| std::cmp::Reverse(events(one)));
     for one in by_size.iter().take(SHOWN) {
-        text.push_str(&format!("  {}: {}\n", one.path.display(), counted(events(one), "event")));
+        let inherited = match one.inherited_frees {
+            0 => String::new(),
+            frees => format!(", and {} of its parent's given back", counted(frees, "block")),
+        };
+        text.push_str(&format!("  {}: {}{inherited}\n", one.path.display(), counted(events(one), "event")));
     }
     if processes.len() > SHOWN {
         text.push_str(&format!("  … {} more\n", processes.len() - SHOWN));
