@@ -9,11 +9,20 @@
 //! * [`stacks_v1`]: call stacks as a trie, append-only.
 //! * [`modules_v1`]: loaded executables and libraries, append-only.
 //! * [`hello_v1`]: what the agent is told by its environment and tells the recorder when it begins.
-#![no_std]
+//!
+//! A live process shares, instead of rings:
+//! * [`table_v1`]: its live blocks, and the protocol by which they are read at one instant;
+//! * [`control_v1`]: the page with which the collector makes that instant;
+//! * [`live_hello_v1`]: how it registers.
+#![cfg_attr(not(loom), no_std)]
 #![forbid(unsafe_code)]
 
+mod atomic;
+pub mod control_v1;
 pub mod hello_v1;
+pub mod live_hello_v1;
 pub mod modules_v1;
 pub mod ring_v1;
 pub mod session_v1;
 pub mod stacks_v1;
+pub mod table_v1;

@@ -1,0 +1,365 @@
+//! What clients and the collector say to each other: over the same socket at which processes register, one JSON object per message,
+//! each way. What is long comes as a file, whose descriptor is attached to the answer.
+//!
+//! | request | answer | attached |
+//! |---|---|---|
+//! | `processes` | – | a JSON list of processes |
+//! | `snapshot` | how the cut was made | the snapshot, a `.hw` file; then contents of blocks if they were asked for |
+//! | `set` | what was in force before | |
+//! | `snapshots` | what is kept at most | a JSON list of kept snapshots |
+//! | `get` | the kept snapshot's entry | it, a `.hw` file |
+//! | `remove` | how many were removed | |
+//!
+//! An answer is `{"done": …}` or `{"failed": "one line for people"}`. Contents of blocks are, one after the other: the address, the number
+//! of bytes (both 8 bytes, little-endian), the bytes.
+
+use serde_json::{Value, json};
+
+/// The version of these messages. Requests carry it; a collector of another version says which side to update.
+pub const VERSION: u64 = 1;
+/// The longest message.
+pub const LONGEST_MESSAGE: usize = 64 << 10;
+
+/// How much a snapshot tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Figures by site and by thread: small, whatever is live.
+    Sites,
+    /// Every block.
+    Blocks,
+}
+
+/// What a client wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// All processes.
+    Processes,
+    /// A snapshot of one, now.
+    Snapshot {
+        /// Which one, by its [`ProcessInfo::pid`].
+        pid: u32,
+        /// How much it shall tell.
+        detail: Detail,
+        /// The first bytes of each block, so many.
+        contents: Option<u64>,
+    },
+    /// Another sampling rate for one: mean bytes per sample, 0 for every block.
+    Set {
+        /// Which one.
+        pid: u32,
+        /// The rate.
+        sample_bytes: u64,
+    },
+    /// All kept snapshots.
+    Snapshots,
+    /// A kept snapshot.
+    Get {
+        /// Its number.
+        id: u64,
+    },
+    /// Kept snapshots shall go.
+    Remove {
+        /// Their numbers; all of them if there is none.
+        ids: Vec<u64>,
+    },
+}
+
+impl Request {
+    /// As a message.
+    pub fn to_json(&self) -> Value {
+        let mut message = match self {
+            Self::Processes => json!({"request": "processes"}),
+            Self::Snapshot { pid, detail, contents } => {
+                json!({"request": "snapshot", "pid": pid, "blocks": *detail == Detail::Blocks, "contents": contents})
+            }
+            Self::Set { pid, sample_bytes } => json!({"request": "set", "pid": pid, "sample_bytes": sample_bytes}),
+            Self::Snapshots => json!({"request": "snapshots"}),
+            Self::Get { id } => json!({"request": "get", "id": id}),
+            Self::Remove { ids } => json!({"request": "remove", "ids": ids}),
+        };
+        message["version"] = VERSION.into();
+        message
+    }
+
+    /// From a message; what is wrong with it if it is none.
+    pub fn from_json(message: &Value) -> Result<Self, String> {
+        match message["version"].as_u64() {
+            Some(VERSION) => {}
+            Some(version) => {
+                let side = if version > VERSION { "the collector" } else { "this command" };
+                return Err(format!("speaks version {VERSION}, you speak version {version}: update {side}"));
+            }
+            None => return Err("a message without a version".into()),
+        }
+        let pid = || message["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).ok_or("a message without a pid");
+        Ok(match message["request"].as_str().unwrap_or_default() {
+            "processes" => Self::Processes,
+            "snapshot" => Self::Snapshot {
+                pid: pid()?,
+                detail: if message["blocks"] == true { Detail::Blocks } else { Detail::Sites },
+                contents: message["contents"].as_u64(),
+            },
+            "set" => {
+                let sample_bytes = message["sample_bytes"].as_u64().ok_or("a message without a rate")?;
+                Self::Set { pid: pid()?, sample_bytes }
+            }
+            "snapshots" => Self::Snapshots,
+            "get" => Self::Get { id: message["id"].as_u64().ok_or("a message without a number")? },
+            "remove" => {
+                let ids = message["ids"].as_array().ok_or("a message without numbers")?;
+                Self::Remove { ids: ids.iter().filter_map(Value::as_u64).collect() }
+            }
+            other => return Err(format!("does not know the request {other:?}")),
+        })
+    }
+}
+
+/// What a process is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It runs.
+    Live,
+    /// It is gone; its table is kept.
+    Exited,
+    /// It speaks a version that this collector cannot read, or what it shares makes no sense.
+    Refused,
+}
+
+impl State {
+    /// Its name.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Exited => "exited",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// A process, as `highwater ps` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessInfo {
+    /// The process.
+    pub pid: u32,
+    /// The process it was forked from without an exec, 0 if it was not.
+    pub forked_from: u32,
+    /// The executable's file name.
+    pub name: String,
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// What it is doing.
+    pub state: State,
+    /// When its table began, in nanoseconds since the Unix epoch.
+    pub since_unix_ns: u64,
+    /// When it was found to be gone; 0 if it is not.
+    pub exited_unix_ns: u64,
+    /// Bytes that are live; an estimate where not every block is in the table.
+    pub live_bytes: u64,
+    /// Blocks that are live; likewise.
+    pub live_blocks: u64,
+    /// Mean bytes per sample, 0 for every block.
+    pub sample_bytes: u64,
+    /// True where figures are estimates.
+    pub is_estimate: bool,
+    /// Bytes of shared memory that its records take.
+    pub table_bytes: u64,
+    /// Blocks that are not in the table because it was full.
+    pub untracked: u64,
+    /// Frees of blocks that were not in the table.
+    pub unknown_frees: u64,
+    /// Whether it lets its blocks' contents be read.
+    pub allows_contents: bool,
+    /// The version it speaks.
+    pub version: u32,
+    /// Why it was refused, in one line; empty if it was not.
+    pub problem: String,
+}
+
+impl ProcessInfo {
+    /// As JSON.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "pid": self.pid,
+            "forked_from": self.forked_from,
+            "name": self.name,
+            "command": self.command,
+            "state": self.state.key(),
+            "since_unix_ns": self.since_unix_ns,
+            "exited_unix_ns": self.exited_unix_ns,
+            "live_bytes": self.live_bytes,
+            "live_blocks": self.live_blocks,
+            "sample_bytes": self.sample_bytes,
+            "is_estimate": self.is_estimate,
+            "table_bytes": self.table_bytes,
+            "untracked": self.untracked,
+            "unknown_frees": self.unknown_frees,
+            "allows_contents": self.allows_contents,
+            "version": self.version,
+            "problem": self.problem,
+        })
+    }
+
+    /// From JSON; `None` if something is missing.
+    pub fn from_json(value: &Value) -> Option<Self> {
+        let number = |name: &str| value[name].as_u64();
+        let small = |name: &str| number(name).and_then(|number| u32::try_from(number).ok());
+        let text = |name: &str| value[name].as_str().map(str::to_owned);
+        Some(Self {
+            pid: small("pid")?,
+            forked_from: small("forked_from")?,
+            name: text("name")?,
+            command: value["command"].as_array()?.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect(),
+            state: [State::Live, State::Exited, State::Refused]
+                .into_iter()
+                .find(|state| value["state"] == state.key())?,
+            since_unix_ns: number("since_unix_ns")?,
+            exited_unix_ns: number("exited_unix_ns")?,
+            live_bytes: number("live_bytes")?,
+            live_blocks: number("live_blocks")?,
+            sample_bytes: number("sample_bytes")?,
+            is_estimate: value["is_estimate"].as_bool()?,
+            table_bytes: number("table_bytes")?,
+            untracked: number("untracked")?,
+            unknown_frees: number("unknown_frees")?,
+            allows_contents: value["allows_contents"].as_bool()?,
+            version: small("version")?,
+            problem: text("problem")?,
+        })
+    }
+}
+
+/// How a snapshot's cut was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CutInfo {
+    /// One instant of the whole process: true unless a thread held a lock of the table for too long, in which case a reallocation
+    /// may be half seen.
+    pub exact: bool,
+    /// The live blocks that were found are as many, and hold as many bytes, as the process's own counts say at that instant.
+    pub verified: bool,
+    /// True if the process is gone.
+    pub exited: bool,
+    /// How often the snapshot was begun: a program that frees very much makes it start again.
+    pub attempts: u64,
+    /// Nanoseconds to make the cut.
+    pub cut_ns: u64,
+    /// Nanoseconds until the last change that had begun before it was over.
+    pub settle_ns: u64,
+    /// Nanoseconds to read the table.
+    pub scan_ns: u64,
+    /// Blocks that are not in the table because it was full.
+    pub untracked: u64,
+    /// Frees of blocks that were not in the table.
+    pub unknown_frees: u64,
+    /// Blocks whose contents could not be read: freed since the cut.
+    pub contents_missing: u64,
+}
+
+impl CutInfo {
+    /// As JSON.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "exact": self.exact,
+            "verified": self.verified,
+            "exited": self.exited,
+            "attempts": self.attempts,
+            "cut_ns": self.cut_ns,
+            "settle_ns": self.settle_ns,
+            "scan_ns": self.scan_ns,
+            "untracked": self.untracked,
+            "unknown_frees": self.unknown_frees,
+            "contents_missing": self.contents_missing,
+        })
+    }
+
+    /// From JSON; `None` if something is missing.
+    pub fn from_json(value: &Value) -> Option<Self> {
+        let number = |name: &str| value[name].as_u64();
+        let truth = |name: &str| value[name].as_bool();
+        Some(Self {
+            exact: truth("exact")?,
+            verified: truth("verified")?,
+            exited: truth("exited")?,
+            attempts: number("attempts")?,
+            cut_ns: number("cut_ns")?,
+            settle_ns: number("settle_ns")?,
+            scan_ns: number("scan_ns")?,
+            untracked: number("untracked")?,
+            unknown_frees: number("unknown_frees")?,
+            contents_missing: number("contents_missing")?,
+        })
+    }
+}
+
+/// A snapshot that a program took of itself and the collector keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptInfo {
+    /// Its number: larger ones are later.
+    pub id: u64,
+    /// The name that the program gave it.
+    pub name: String,
+    /// The process.
+    pub pid: u32,
+    /// The executable's file name.
+    pub program: String,
+    /// When it was taken, in nanoseconds since the Unix epoch.
+    pub taken_unix_ns: u64,
+    /// Bytes that were live.
+    pub live_bytes: u64,
+    /// Blocks that were live.
+    pub live_blocks: u64,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+}
+
+impl KeptInfo {
+    /// As JSON.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "id": self.id,
+            "name": self.name,
+            "pid": self.pid,
+            "program": self.program,
+            "taken_unix_ns": self.taken_unix_ns,
+            "live_bytes": self.live_bytes,
+            "live_blocks": self.live_blocks,
+            "file_bytes": self.file_bytes,
+        })
+    }
+
+    /// From JSON; `None` if something is missing.
+    pub fn from_json(value: &Value) -> Option<Self> {
+        let number = |name: &str| value[name].as_u64();
+        let text = |name: &str| value[name].as_str().map(str::to_owned);
+        Some(Self {
+            id: number("id")?,
+            name: text("name")?,
+            pid: u32::try_from(number("pid")?).ok()?,
+            program: text("program")?,
+            taken_unix_ns: number("taken_unix_ns")?,
+            live_bytes: number("live_bytes")?,
+            live_blocks: number("live_blocks")?,
+            file_bytes: number("file_bytes")?,
+        })
+    }
+}
+
+/// What is kept at most: kept snapshots, or tables of processes that are gone. The oldest go first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// So many.
+    pub count: u64,
+    /// So many bytes together.
+    pub bytes: u64,
+}
+
+impl Retention {
+    /// As JSON.
+    pub fn to_json(self) -> Value {
+        json!({"count": self.count, "bytes": self.bytes})
+    }
+
+    /// From JSON; `None` if something is missing.
+    pub fn from_json(value: &Value) -> Option<Self> {
+        Some(Self { count: value["count"].as_u64()?, bytes: value["bytes"].as_u64()? })
+    }
+}
