@@ -2,7 +2,9 @@
 
 use crate::sys;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use highwater_shm::hello_v1::{FLAG_CHILDREN, FLAG_COUNTER, FLAG_LOSSY, FLAG_NO_MMAP, VARIABLE};
+use highwater_shm::hello_v1::{
+    FLAG_CHILDREN, FLAG_CONTENTS, FLAG_COUNTER, FLAG_LIVE, FLAG_LOSSY, FLAG_NO_MMAP, VARIABLE,
+};
 
 const LONGEST_PATH: usize = 108;
 
@@ -12,7 +14,11 @@ pub struct Config {
     follows_children: AtomicBool,
     lossy: AtomicBool,
     leaves_out_mappings: AtomicBool,
+    live: AtomicBool,
+    allows_contents: AtomicBool,
+    knows_usable_sizes: AtomicBool,
     sample_bytes: AtomicU64,
+    most_blocks: AtomicU64,
     socket: [AtomicU8; LONGEST_PATH],
     socket_length: AtomicUsize,
 }
@@ -31,7 +37,11 @@ impl Config {
             follows_children: AtomicBool::new(false),
             lossy: AtomicBool::new(false),
             leaves_out_mappings: AtomicBool::new(false),
+            live: AtomicBool::new(false),
+            allows_contents: AtomicBool::new(false),
+            knows_usable_sizes: AtomicBool::new(false),
             sample_bytes: AtomicU64::new(0),
+            most_blocks: AtomicU64::new(0),
             socket: [const { AtomicU8::new(0) }; LONGEST_PATH],
             socket_length: AtomicUsize::new(0),
         }
@@ -45,17 +55,32 @@ impl Config {
         config
     }
 
-    /// Takes over what another one says, the socket apart.
+    /// For a process that keeps a live table of its own accord, and whose collector is at `socket`. An empty path is of no collector.
+    pub fn for_live(counts_ticks: bool, sample_bytes: u64, most_blocks: u64, contents: bool, socket: &[u8]) -> Self {
+        let config = Self::for_ourselves(counts_ticks, sample_bytes);
+        config.live.store(true, Ordering::Relaxed);
+        config.follows_children.store(true, Ordering::Relaxed);
+        config.most_blocks.store(most_blocks, Ordering::Relaxed);
+        config.allows_contents.store(contents, Ordering::Relaxed);
+        config.set_socket(socket);
+        config
+    }
+
+    /// Takes over what another one says.
     pub fn copy_from(&self, other: &Self) {
         for (mine, theirs) in [
             (&self.counts_ticks, &other.counts_ticks),
             (&self.follows_children, &other.follows_children),
             (&self.lossy, &other.lossy),
             (&self.leaves_out_mappings, &other.leaves_out_mappings),
+            (&self.live, &other.live),
+            (&self.allows_contents, &other.allows_contents),
         ] {
             mine.store(theirs.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         self.sample_bytes.store(other.sample_bytes(), Ordering::Relaxed);
+        self.most_blocks.store(other.most_blocks(), Ordering::Relaxed);
+        self.set_socket(other.socket());
     }
 
     /// Stamp with the processor's counter.
@@ -76,6 +101,26 @@ impl Config {
     /// Record mappings.
     pub fn records_mappings(&self) -> bool {
         !self.leaves_out_mappings.load(Ordering::Relaxed)
+    }
+
+    /// Keep a live table.
+    pub fn is_live(&self) -> bool {
+        self.live.load(Ordering::Relaxed)
+    }
+
+    /// Let the collector read what is in the blocks.
+    pub fn allows_contents(&self) -> bool {
+        self.allows_contents.load(Ordering::Relaxed)
+    }
+
+    /// How much blocks can really hold is known: the C library's functions are what is called.
+    pub fn knows_usable_sizes(&self) -> bool {
+        self.knows_usable_sizes.load(Ordering::Relaxed)
+    }
+
+    /// The most blocks that a live table shall hold, 0 for no limit.
+    pub fn most_blocks(&self) -> u64 {
+        self.most_blocks.load(Ordering::Relaxed)
     }
 
     /// Mean bytes per sample, 0 to record everything.
@@ -107,9 +152,17 @@ impl Config {
         found.is_some()
     }
 
+    fn set_socket(&self, path: &[u8]) {
+        let path = if path.len() < LONGEST_PATH { path } else { &[] };
+        for (place, &byte) in self.socket.iter().zip(path) {
+            place.store(byte, Ordering::Relaxed);
+        }
+        self.socket_length.store(path.len(), Ordering::Relaxed);
+    }
+
     fn parse(&self, value: &[u8]) -> Option<()> {
-        let mut fields = value.splitn(4, |&byte| byte == b';');
-        if fields.next()? != b"v1" {
+        let mut fields = value.splitn(5, |&byte| byte == b';');
+        if fields.next()? != b"v2" {
             return None;
         }
         let flags = fields.next()?;
@@ -118,20 +171,25 @@ impl Config {
             (FLAG_CHILDREN, &self.follows_children),
             (FLAG_LOSSY, &self.lossy),
             (FLAG_NO_MMAP, &self.leaves_out_mappings),
+            (FLAG_LIVE, &self.live),
+            (FLAG_CONTENTS, &self.allows_contents),
         ] {
             place.store(flags.contains(&flag), Ordering::Relaxed);
         }
-        let mut sample = 0u64;
-        for digit in fields.next()? {
-            let digit = digit.checked_sub(b'0').filter(|&digit| digit < 10)?;
-            sample = sample.checked_mul(10)?.checked_add(u64::from(digit))?;
-        }
-        self.sample_bytes.store(sample, Ordering::Relaxed);
+        self.sample_bytes.store(number(fields.next()?)?, Ordering::Relaxed);
+        self.most_blocks.store(number(fields.next()?)?, Ordering::Relaxed);
         let socket = fields.next().filter(|path| (1..LONGEST_PATH).contains(&path.len()))?;
-        for (place, &byte) in self.socket.iter().zip(socket) {
-            place.store(byte, Ordering::Relaxed);
-        }
-        self.socket_length.store(socket.len(), Ordering::Relaxed);
+        self.set_socket(socket);
+        self.knows_usable_sizes.store(true, Ordering::Relaxed);
         Some(())
     }
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    let mut number = 0u64;
+    for digit in digits {
+        let digit = digit.checked_sub(b'0').filter(|&digit| digit < 10)?;
+        number = number.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    Some(number)
 }

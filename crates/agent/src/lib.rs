@@ -8,7 +8,7 @@
 //!
 //! * [`unwind`]: the call stack, by the compiler's tables, verified rather than walked where it has not changed;
 //! * [`trie`]: the stack as a number;
-//! * `ring`: the record, for a reader in another process;
+//! * `ring`: the record, for a reader in another process; or [`live`]: the table of what is live, for one that may come at any time;
 //! * [`session`]: beginning, forking, ending. [`modules`]: what addresses mean. [`sampling`]: recording only some.
 #![no_std]
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -16,6 +16,7 @@
 mod clock;
 pub mod config;
 pub mod here;
+pub mod live;
 mod lock;
 pub mod modules;
 mod ring;
@@ -29,7 +30,8 @@ pub mod unwind;
 
 pub use highwater_shm::hello_v1::VARIABLE;
 use highwater_shm::ring_v1::kind;
-pub use session::{Mode, begin_for_ourselves, begin_or_not, mode};
+pub use live::Stats;
+pub use session::{Mode, PASS_ALLOCATIONS, PASS_FREES, begin_for_ourselves, begin_live, begin_or_not, mode};
 use thread::Thread;
 pub use thread::leave_out as leave_this_thread_out;
 pub use unwind::walk::State as Caller;
@@ -41,9 +43,15 @@ pub fn expected_usable(size: usize) -> usize {
 }
 
 #[inline(always)]
-fn surplus(size: usize, usable: usize) -> u64 {
+fn surplus(size: usize, usable: usize) -> i32 {
     let surplus = usable.wrapping_sub(expected_usable(size)) as isize;
-    (surplus.clamp(i32::MIN as isize, i32::MAX as isize) as i32 as u32).into()
+    surplus.clamp(i32::MIN as isize, i32::MAX as isize) as i32
+}
+
+/// A stack and a surplus in one word.
+#[inline(always)]
+fn node_and_surplus(node: u32, surplus: i32) -> u64 {
+    u64::from(node) | u64::from(surplus as u32) << 32
 }
 
 /// A block was handed out. `usable` is what it can really hold.
@@ -53,13 +61,18 @@ pub fn allocated(address: *mut u8, size: usize, usable: usize, caller: Caller) {
     let session = session::session();
     thread.ring.set_busy(true);
     let node = thread.walk(caller, session);
+    let surplus = surplus(size, usable);
+    if session.is_live() {
+        live::allocated(thread, session, address as u64, size as u64, surplus, node);
+        return thread.ring.set_busy(false);
+    }
     thread.record(4, session, clock::now, |words, stamp| {
         // SAFETY: four words were reserved.
         unsafe {
             words.write(stamp << 8 | u64::from(kind::ALLOCATE));
             words.add(1).write(address as u64);
             words.add(2).write(size as u64);
-            words.add(3).write(u64::from(node) | surplus(size, usable) << 32);
+            words.add(3).write(node_and_surplus(node, surplus));
         }
     });
     thread.ring.set_busy(false);
@@ -71,6 +84,10 @@ pub fn freeing(address: *mut u8) {
     let Some(thread) = Thread::current() else { return };
     let session = session::session();
     thread.ring.set_busy(true);
+    if session.is_live() {
+        live::freeing(thread, session, address as u64, live::settings::every_block_is_known());
+        return thread.ring.set_busy(false);
+    }
     thread.record(2, session, clock::before_next, |words, stamp| {
         // SAFETY: two words were reserved.
         unsafe {
@@ -79,6 +96,29 @@ pub fn freeing(address: *mut u8) {
         }
     });
     thread.ring.set_busy(false);
+}
+
+/// A block was handed out in a live process, by the stack of a node that the caller knows already.
+#[inline]
+pub fn allocated_at(address: u64, size: u64, node: u32) {
+    let Some(thread) = Thread::current() else { return };
+    thread.ring.set_busy(true);
+    live::allocated(thread, session::session(), address, size, 0, node);
+    thread.ring.set_busy(false);
+}
+
+/// Where only samples go into the live table, and a block is about to be given back that is none: it may be older than that.
+#[cold]
+pub fn freeing_older(address: *mut u8) {
+    if live::settings::knows_exact_blocks() {
+        with_thread(|thread, session| live::freeing(thread, session, address as u64, false));
+    }
+}
+
+/// Whether the table has blocks that were not sampled, so that [`freeing_older`] must be told of every free.
+#[inline(always)]
+pub fn knows_older_blocks() -> bool {
+    session::session().is_live() && live::settings::knows_exact_blocks()
 }
 
 /// A block is about to be resized; true if [`reallocated`] must be told so. Only needed where another thread could be given
@@ -91,6 +131,11 @@ pub fn reallocating(address: *mut u8) -> bool {
     }
     let Some(thread) = Thread::current() else { return false };
     thread.ring.set_busy(true);
+    if session.is_live() {
+        live::reallocating(thread, session, address as u64);
+        thread.ring.set_busy(false);
+        return true;
+    }
     thread.record(2, session, clock::before_next, |words, stamp| {
         // SAFETY: two words were reserved.
         unsafe {
@@ -109,6 +154,12 @@ pub fn reallocated(old: *mut u8, new: *mut u8, size: usize, usable: usize, begun
     let session = session::session();
     thread.ring.set_busy(true);
     let node = thread.walk(caller, session);
+    let surplus = surplus(size, usable);
+    if session.is_live() {
+        let resized = live::Resized { size: size as u64, surplus, node, begun };
+        live::reallocated(thread, session, old as u64, new as u64, resized);
+        return thread.ring.set_busy(false);
+    }
     let kind = if begun { kind::REALLOC_END } else { kind::REALLOCATE };
     thread.record(5, session, clock::now, |words, stamp| {
         // SAFETY: five words were reserved.
@@ -117,7 +168,7 @@ pub fn reallocated(old: *mut u8, new: *mut u8, size: usize, usable: usize, begun
             words.add(1).write(old as u64);
             words.add(2).write(new as u64);
             words.add(3).write(size as u64);
-            words.add(4).write(u64::from(node) | surplus(size, usable) << 32);
+            words.add(4).write(node_and_surplus(node, surplus));
         }
     });
     thread.ring.set_busy(false);
@@ -131,8 +182,9 @@ const NEVER_SOON: u64 = 1 << 61;
 #[cold]
 pub fn is_sample(size: usize) -> bool {
     let Some(thread) = Thread::current() else { return false };
-    if !thread.has_drawn {
-        thread.has_drawn = true;
+    let settings = Some(live::settings::number());
+    if thread.drawn_for != settings {
+        thread.drawn_for = settings;
         let left = thread.distances.draw().saturating_sub(size.min(1 << 60) as i64);
         tls::set_countdown(left as u64);
         if left > 0 {
@@ -161,10 +213,10 @@ pub fn set_looking_up(looking_up: bool) {
     tls::set_looking_up(looking_up.into());
 }
 
-/// Brings the countdown to its end, from where it cannot wrap.
-#[cold]
-pub fn count_anew() {
-    tls::set_countdown(0);
+/// Whether the countdown is at its end.
+#[inline(always)]
+pub fn has_counted_down() -> bool {
+    tls::countdown() as i64 <= 0
 }
 
 /// This thread need not ask again soon: nothing is recorded.
@@ -177,6 +229,9 @@ pub fn rest() {
 pub fn mapped(address: u64, length: u64, caller: Caller) {
     with_thread(|thread, session| {
         let node = thread.walk(caller, session);
+        if session.is_live() {
+            return live::mappings::mapped(thread, session, address, length, node);
+        }
         thread.record(4, session, clock::now, |words, stamp| {
             // SAFETY: four words were reserved.
             unsafe {
@@ -193,6 +248,10 @@ pub fn mapped(address: u64, length: u64, caller: Caller) {
 pub fn unmapping(address: u64, length: u64, unmap: impl FnOnce() -> bool) {
     let mut unmap = Some(unmap);
     with_thread(|thread, session| {
+        if session.is_live() {
+            // Before, so that nobody can map there in between. (It fails only where there are too many mappings for one to be cut in two.)
+            return live::mappings::unmapping(thread, session, address, length);
+        }
         let Some(place) = thread.ring.reserve(3, session) else { return };
         let stamp = clock::before_next(session);
         if unmap.take().is_some_and(|unmap| unmap()) {
@@ -214,8 +273,12 @@ pub fn unmapping(address: u64, length: u64, unmap: impl FnOnce() -> bool) {
 /// that it begins, and true returned: [`remapped`] must follow then, even if it failed.
 pub fn remapping(address: u64, length: u64) -> bool {
     let mut begun = false;
-    if session::session().has_several_threads() {
+    if session::session().is_live() || session::session().has_several_threads() {
         with_thread(|thread, session| {
+            begun = true;
+            if session.is_live() {
+                return live::mappings::remapping(thread, session, address, length);
+            }
             thread.record(3, session, clock::before_next, |words, stamp| {
                 for (index, field) in
                     [stamp << 8 | u64::from(kind::REMAP_BEGIN), address, length].into_iter().enumerate()
@@ -224,7 +287,6 @@ pub fn remapping(address: u64, length: u64) -> bool {
                     unsafe { words.add(index).write(field) };
                 }
             });
-            begun = true;
         });
     }
     begun
@@ -234,6 +296,10 @@ pub fn remapping(address: u64, length: u64) -> bool {
 pub fn remapped(old: u64, old_length: u64, new: u64, new_length: u64, caller: Caller) {
     with_thread(|thread, session| {
         let node = thread.walk(caller, session);
+        if session.is_live() {
+            let (old, new) = ((old, old_length), (new, new_length));
+            return live::mappings::remapped(thread, session, old, new, node);
+        }
         thread.record(6, session, clock::now, |words, stamp| {
             let fields = [stamp << 8 | u64::from(kind::REMAP), old, old_length, new, new_length, u64::from(node)];
             for (index, field) in fields.into_iter().enumerate() {
@@ -246,12 +312,46 @@ pub fn remapped(old: u64, old_length: u64, new: u64, new_length: u64, caller: Ca
 
 /// The program names this instant.
 pub fn mark(name: &[u8]) {
-    with_thread(|thread, session| thread.record_text(kind::MARK, None, name, session));
+    with_thread(|thread, session| {
+        if !session.is_live() {
+            thread.record_text(kind::MARK, None, name, session);
+        }
+    });
 }
 
-/// A thread, by its kernel's number, was given a name.
+/// Has a snapshot of this process taken now, and kept under a name. False if it is not live, or no collector is there.
+pub fn take_named_snapshot(name: &[u8]) -> bool {
+    let session = session::session();
+    is_live() && live::register::ask_for_snapshot(session.config(), name)
+}
+
+/// Whether this process keeps a live table.
+pub fn is_live() -> bool {
+    matches!(mode(), Mode::Exact | Mode::Sampled) && session::session().is_live()
+}
+
+/// What the process has allocated and freed since its live table began; `None` if it keeps none. Estimated where only samples are in it.
+pub fn global_stats() -> Option<Stats> {
+    is_live().then(live::stats)
+}
+
+/// What the calling thread has allocated and freed since then; of samples only those.
+pub fn thread_stats() -> Option<Stats> {
+    let mut stats = None;
+    if is_live() {
+        with_thread(|thread, _| stats = Some(thread.own.stats));
+    }
+    stats
+}
+
+/// The calling thread, whose kernel's number is `id`, was given a name.
 pub fn thread_named(id: u32, name: &[u8]) {
-    with_thread(|thread, session| thread.record_text(kind::RENAME, Some(id.into()), name, session));
+    with_thread(|thread, session| {
+        if session.is_live() {
+            return live::name_thread(thread, name);
+        }
+        thread.record_text(kind::RENAME, Some(id.into()), name, session);
+    });
 }
 
 /// Something may have been unloaded, if the loader's count is not what it was `before`.
@@ -279,6 +379,16 @@ pub fn has_begun() -> bool {
 /// How many threads have recorded anything.
 pub fn threads() -> u32 {
     session::session().threads()
+}
+
+/// Whether this process was forked from one that records, and has not begun anew.
+pub fn is_forked() -> bool {
+    mode() == Mode::New && has_begun()
+}
+
+/// Settles that nothing is recorded for now, where nobody has decided yet.
+pub fn stay_off() {
+    session::stay_off();
 }
 
 /// Ends recording for good.

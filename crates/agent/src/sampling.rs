@@ -62,14 +62,20 @@ fn ln(x: f64) -> f64 {
     exponent as f64 * core::f64::consts::LN_2 + 2.0 * y * sum
 }
 
-/// Sets the mean distance of samples, and forgets all sampled blocks; false if there is no memory.
-pub fn prepare(mean: u64) -> bool {
+/// Sets the mean distance of samples.
+pub fn set_mean(mean: u64) {
+    MEAN.store(mean, Ordering::Relaxed);
+}
+
+/// Sets the mean distance of samples, and forgets all sampled blocks; false if there is no memory. With a mean of 0 nothing is sampled, and no
+/// memory needed, unless it may be `later`.
+pub fn prepare(mean: u64, later: bool) -> bool {
     MEAN.store(mean, Ordering::Relaxed);
     LOCK.reset();
     FILTER.iter().for_each(|count| count.store(0, Ordering::Relaxed));
     // SAFETY: nobody samples yet.
     let set = unsafe { &mut *SAMPLED.0.get() };
-    mean == 0 || set.begin()
+    (mean == 0 && !later) || set.begin()
 }
 
 /// The addresses of live sampled blocks: open addressing, at most half full.

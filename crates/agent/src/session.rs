@@ -5,13 +5,17 @@
 //! was forked, and begins a session of its own before it can touch its parent's.
 
 use crate::config::Config;
+use crate::live::{self, Beginning};
 use crate::unwind::{objects, rules};
 use crate::{modules, sampling, sys, thread, tls, trie};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use highwater_shm::control_v1::CONTROL_BYTES;
 use highwater_shm::hello_v1::{HELLO_BYTES, Hello, LONGEST_HELLO_TEXT};
+use highwater_shm::live_hello_v1::{CONTROL_NAME, MEMORY_NAME};
 use highwater_shm::ring_v1::RingHeader;
 use highwater_shm::session_v1::{Capacity, Clock, Header, MAGIC};
 use highwater_shm::stacks_v1::Node;
+use highwater_shm::table_v1::TableCapacity;
 
 /// What a process does about its allocations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +59,25 @@ fn set_mode(mode: Mode) {
     unsafe { (*SWITCH.load(Ordering::Relaxed)).mode.store(mode as u32, Ordering::Release) };
 }
 
+/// Not zero where an allocation need not be looked at until the thread's countdown ends.
+pub static PASS_ALLOCATIONS: AtomicU8 = AtomicU8::new(0);
+/// Not zero where a free need not be looked at unless its block could be a sampled one.
+pub static PASS_FREES: AtomicU8 = AtomicU8::new(0);
+
+/// Another mode, while the process goes on. Whoever passes calls on finds out anew whether it may.
+pub fn switch_to(mode: Mode) {
+    PASS_ALLOCATIONS.store(0, Ordering::Relaxed);
+    PASS_FREES.store(0, Ordering::Relaxed);
+    set_mode(mode);
+}
+
+/// Settles that nothing is recorded for now, where nobody has decided yet.
+pub fn stay_off() {
+    if mode() == Mode::New && SESSION.process() == 0 {
+        set_mode(Mode::Off);
+    }
+}
+
 /// The session of this process.
 #[inline(always)]
 pub fn session() -> &'static Session {
@@ -68,6 +91,8 @@ enum Reader {
     Recorder = 1,
     /// A thread of this process.
     Ourselves = 2,
+    /// A collector, now or later, of the live table.
+    Collector = 3,
 }
 
 /// Where everything is. Filled in before the mode is set, and not changed while it is.
@@ -85,6 +110,7 @@ pub struct Session {
     lossy: AtomicBool,
     follows_children: AtomicBool,
     records_mappings: AtomicBool,
+    live: AtomicBool,
     config: Config,
 }
 
@@ -104,6 +130,7 @@ impl Session {
             lossy: AtomicBool::new(false),
             follows_children: AtomicBool::new(false),
             records_mappings: AtomicBool::new(false),
+            live: AtomicBool::new(false),
             config: Config::new(),
         }
     }
@@ -186,6 +213,17 @@ impl Session {
         self.process.load(Ordering::Relaxed)
     }
 
+    /// Whether it keeps a live table rather than a record of events.
+    #[inline(always)]
+    pub fn is_live(&self) -> bool {
+        self.live.load(Ordering::Relaxed)
+    }
+
+    /// What the process was told to do.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// Whether children are recorded too.
     pub fn follows_children(&self) -> bool {
         self.follows_children.load(Ordering::Relaxed)
@@ -256,7 +294,8 @@ pub fn begin_or_not() -> Mode {
         tls::set(0);
         begin_in_child(was_recording);
     } else if SESSION.config.read_from_environment() {
-        if !begin(&SESSION.config, Reader::Recorder, 0) {
+        let reader = if SESSION.config.is_live() { Reader::Collector } else { Reader::Recorder };
+        if !begin(&SESSION.config, reader, 0) {
             set_mode(Mode::Off);
         }
     } else {
@@ -272,10 +311,16 @@ fn begin_in_child(parent: u32) {
     let (base, bytes) = (session.base.load(Ordering::Relaxed), session.bytes.load(Ordering::Relaxed) as usize);
     session.base.store(core::ptr::null_mut(), Ordering::Relaxed);
     // SAFETY: the only thread of the child is here, and no longer in the parent's session.
-    unsafe { sys::unmap(base, bytes) };
-    let follows = session.follows_children.load(Ordering::Relaxed)
-        && session.reader.load(Ordering::Relaxed) == Reader::Recorder as u32;
-    if !follows || !begin(&session.config, Reader::Recorder, parent) {
+    unsafe {
+        if session.is_live() {
+            live::leave();
+        }
+        sys::unmap(base, bytes);
+    }
+    let reader = session.reader.load(Ordering::Relaxed);
+    let reader = [Reader::Recorder, Reader::Collector].into_iter().find(|&one| one as u32 == reader);
+    let reader = reader.filter(|_| session.follows_children());
+    if !reader.is_some_and(|reader| begin(&session.config, reader, parent)) {
         session.process.store(sys::process_id(), Ordering::Relaxed);
         set_mode(Mode::Off);
     }
@@ -294,8 +339,26 @@ pub fn begin_for_ourselves(config: &Config) -> Option<(*mut u8, u64)> {
     begun.then(|| (SESSION.base.load(Ordering::Relaxed), SESSION.bytes.load(Ordering::Relaxed)))
 }
 
+/// Keeps a live table from now on. False if it cannot be.
+pub fn begin_live(config: &Config) -> bool {
+    if BEGINNING.swap(true, Ordering::Acquire) {
+        return false;
+    }
+    let never = SESSION.process() == 0;
+    if never {
+        SESSION.config.copy_from(config);
+    }
+    let begun = never && begin(&SESSION.config, Reader::Collector, 0);
+    if begun {
+        live::settings::note_unknown_blocks();
+    }
+    BEGINNING.store(false, Ordering::Release);
+    begun
+}
+
 fn begin(config: &Config, reader: Reader, forked_from: u32) -> bool {
-    let Some((memory, capacity)) = share() else {
+    let is_live = reader == Reader::Collector;
+    let Some(shared) = (if is_live { share_live() } else { share() }) else {
         if reader == Reader::Recorder {
             // So that the recorder can say why nothing comes.
             tell(config, forked_from, None);
@@ -305,40 +368,103 @@ fn begin(config: &Config, reader: Reader, forked_from: u32) -> bool {
     let session = &SESSION;
     session.process.store(sys::process_id(), Ordering::Relaxed);
     session.reader.store(reader as u32, Ordering::Relaxed);
+    session.live.store(is_live, Ordering::Relaxed);
     session.lossy.store(config.is_lossy(), Ordering::Relaxed);
     session.follows_children.store(config.follows_children(), Ordering::Relaxed);
     session.records_mappings.store(config.records_mappings(), Ordering::Relaxed);
-    describe(session, config, capacity);
+    describe(session, config, shared.capacity);
     objects::prepare();
     modules::prepare();
     thread::prepare();
-    let ready = rules::prepare() && trie::prepare(session) && sampling::prepare(config.sample_bytes());
+    // A live process may be told to sample at any time.
+    let ready = rules::prepare() && trie::prepare(session) && sampling::prepare(config.sample_bytes(), is_live);
     if forked_from != 0 {
         // Modules must be announced again, and an address whose rule is known would not be.
         rules::forget();
     }
-    let told = ready && prepare_switch() && (reader == Reader::Ourselves || tell(config, forked_from, Some(memory)));
-    sys::close(memory);
+    let ready = ready && prepare_switch();
+    let told = match reader {
+        Reader::Ourselves => ready,
+        Reader::Recorder => ready && tell(config, forked_from, Some(shared.memory)),
+        Reader::Collector => ready && begin_table(config, &shared, forked_from),
+    };
+    if !(told && is_live) {
+        sys::close(shared.memory);
+        shared.control.inspect(|control| sys::close(control.0));
+    }
     if told {
-        set_mode(if config.sample_bytes() == 0 { Mode::Exact } else { Mode::Sampled });
+        switch_to(if config.sample_bytes() == 0 { Mode::Exact } else { Mode::Sampled });
     }
     told
 }
 
+/// Memory that was made to be shared.
+struct SharedMemory {
+    memory: sys::Descriptor,
+    capacity: Capacity,
+    /// Of a live process: the control page's object, and where it is mapped.
+    control: Option<(sys::Descriptor, *mut u8)>,
+    table: TableCapacity,
+}
+
 /// Creates the shared memory, as large as the address space allows, and maps it.
-fn share() -> Option<(sys::Descriptor, Capacity)> {
-    for capacity in Capacity::CHOICES {
-        let bytes = capacity.bytes();
-        let Some(memory) = sys::sealed_memory(bytes as usize) else { continue };
-        if let Some(base) = sys::map_shared(memory, bytes as usize) {
-            sys::leave_out_of_core_dumps(base, bytes as usize);
-            SESSION.base.store(base, Ordering::Relaxed);
-            SESSION.bytes.store(bytes, Ordering::Relaxed);
-            return Some((memory, capacity));
-        }
-        sys::close(memory);
+fn share() -> Option<SharedMemory> {
+    Capacity::CHOICES.into_iter().zip(TableCapacity::CHOICES).find_map(|(capacity, table)| {
+        let memory = map_as_base(c"highwater", capacity.bytes())?;
+        Some(SharedMemory { memory, capacity, control: None, table })
+    })
+}
+
+/// The same for a live process, with its table.
+fn share_live() -> Option<SharedMemory> {
+    let control = sys::sealed_memory(CONTROL_NAME, CONTROL_BYTES as usize)?;
+    let Some(page) = sys::map_shared(control, CONTROL_BYTES as usize) else {
+        sys::close(control);
+        return None;
+    };
+    let shared = Capacity::CHOICES.into_iter().zip(TableCapacity::CHOICES).find_map(|(capacity, table)| {
+        let memory = map_as_base(MEMORY_NAME, live::layout(&capacity, &table).1)?;
+        sys::seal_against_writing(memory);
+        Some(SharedMemory { memory, capacity, control: Some((control, page)), table })
+    });
+    if shared.is_none() {
+        sys::close(control);
+        // SAFETY: nothing refers to it.
+        unsafe { sys::unmap(page, CONTROL_BYTES as usize) };
     }
-    None
+    shared
+}
+
+/// Creates an object and maps it as the session's memory.
+fn map_as_base(name: &core::ffi::CStr, bytes: u64) -> Option<sys::Descriptor> {
+    let memory = sys::sealed_memory(name, bytes as usize)?;
+    let Some(base) = sys::map_shared(memory, bytes as usize) else {
+        sys::close(memory);
+        return None;
+    };
+    sys::leave_out_of_core_dumps(base, bytes as usize);
+    SESSION.base.store(base, Ordering::Relaxed);
+    SESSION.bytes.store(bytes, Ordering::Relaxed);
+    Some(memory)
+}
+
+/// Begins the live table, and makes it known if a collector is there.
+fn begin_table(config: &Config, shared: &SharedMemory, forked_from: u32) -> bool {
+    let Some((control, page)) = shared.control else { return false };
+    let (start, _) = live::layout(&shared.capacity, &shared.table);
+    let beginning = Beginning {
+        capacity: shared.table,
+        limit: config.most_blocks(),
+        sample_bytes: config.sample_bytes(),
+        contents: config.allows_contents(),
+        usable_sizes: config.knows_usable_sizes(),
+        forked: forked_from != 0,
+    };
+    let begun = live::begin(SESSION.at(start), page, &beginning);
+    if begun {
+        live::register::register(config, shared.memory, control, forked_from);
+    }
+    begun
 }
 
 fn describe(session: &Session, config: &Config, capacity: Capacity) {
@@ -388,7 +514,7 @@ fn tell(config: &Config, forked_from: u32, memory: Option<sys::Descriptor>) -> b
     length += 1;
     length += sys::read_file(c"/proc/self/cmdline", &mut message[length..]).unwrap_or(0);
     let sent = sys::connect(config.socket()).is_ok_and(|socket| {
-        let sent = sys::send(socket, &message[..length], memory);
+        let sent = sys::send(socket, &message[..length], memory.as_slice());
         sys::close(socket);
         sent
     });

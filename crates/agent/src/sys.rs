@@ -6,6 +6,7 @@ mod number {
     pub const READ: usize = 0;
     pub const CLOSE: usize = 3;
     pub const OPEN: usize = 2;
+    pub const FSTAT: usize = 5;
     pub const MMAP: usize = 9;
     pub const MUNMAP: usize = 11;
     pub const RT_SIGPROCMASK: usize = 14;
@@ -13,7 +14,10 @@ mod number {
     pub const GETPID: usize = 39;
     pub const SOCKET: usize = 41;
     pub const CONNECT: usize = 42;
+    pub const RECVFROM: usize = 45;
     pub const SENDMSG: usize = 46;
+    pub const SETSOCKOPT: usize = 54;
+    pub const GETSOCKOPT: usize = 55;
     pub const FCNTL: usize = 72;
     pub const FTRUNCATE: usize = 77;
     pub const READLINK: usize = 89;
@@ -65,6 +69,29 @@ pub fn map_private(bytes: usize) -> Option<*mut u8> {
     // SAFETY: a new mapping wherever the kernel likes.
     let result = unsafe { call(number::MMAP, [0, bytes, READ_WRITE, PRIVATE_ANONYMOUS_NORESERVE, usize::MAX, 0]) };
     value(result).ok().map(|address| address as *mut u8)
+}
+
+/// The same, in large pages where the system has them.
+pub fn map_private_in_large_pages(bytes: usize) -> Option<*mut u8> {
+    const HUGE_PAGE: usize = 14;
+    const LEAST: usize = 2 << 20;
+    let memory = map_private(bytes)?;
+    if bytes >= LEAST {
+        // SAFETY: only tells how to provide a mapping of our own.
+        unsafe { call(number::MADVISE, [memory as usize, bytes, HUGE_PAGE, 0, 0, 0]) };
+    }
+    Some(memory)
+}
+
+/// The whole pages within this memory are not needed any more.
+pub fn give_back_pages(start: *mut u8, bytes: usize) {
+    const DONT_NEED: usize = 4;
+    const PAGE: usize = 4096;
+    let (from, to) = ((start as usize).next_multiple_of(PAGE), (start as usize + bytes) & !(PAGE - 1));
+    if from < to {
+        // SAFETY: private memory of ours that nothing refers to any more.
+        unsafe { call(number::MADVISE, [from, to - from, DONT_NEED, 0, 0, 0]) };
+    }
 }
 
 /// A shared object, mapped.
@@ -125,28 +152,101 @@ fn with_file_size<T>(bytes: usize, work: impl FnOnce() -> Option<T>) -> Option<T
     done
 }
 
-/// A memory object of this size that can never change its size; `None` if there is none to be had.
-pub fn sealed_memory(bytes: usize) -> Option<Descriptor> {
-    with_file_size(bytes, || new_sealed_memory(bytes))
+/// A memory object of this size and name that can never change its size; `None` if there is none to be had.
+pub fn sealed_memory(name: &core::ffi::CStr, bytes: usize) -> Option<Descriptor> {
+    const CLOSE_ON_EXEC_ALLOW_SEALING: usize = 3;
+    with_file_size(bytes, || {
+        // SAFETY: the name is a C string; the descriptor is ours.
+        unsafe {
+            let object = call(number::MEMFD_CREATE, [name.as_ptr() as usize, CLOSE_ON_EXEC_ALLOW_SEALING, 0, 0, 0, 0]);
+            let object = value(object).ok()?;
+            let sized =
+                call(number::FTRUNCATE, [object, bytes, 0, 0, 0, 0]) == 0 && add_seals(object, SEAL_SHRINK | SEAL_GROW);
+            if !sized {
+                close(object);
+                return None;
+            }
+            Some(object)
+        }
+    })
 }
 
-fn new_sealed_memory(bytes: usize) -> Option<Descriptor> {
-    const CLOSE_ON_EXEC_ALLOW_SEALING: usize = 3;
+const SEAL_SEAL: usize = 1;
+const SEAL_SHRINK: usize = 2;
+const SEAL_GROW: usize = 4;
+const SEAL_FUTURE_WRITE: usize = 16;
+
+fn add_seals(object: Descriptor, seals: usize) -> bool {
     const ADD_SEALS: usize = 1033;
-    const SEAL_SEAL_SHRINK_GROW: usize = 1 | 2 | 4;
-    let name = c"highwater";
-    // SAFETY: the name is a C string; the descriptor is ours.
+    // SAFETY: only restricts what can be done to the object.
+    unsafe { call(number::FCNTL, [object, ADD_SEALS, seals, 0, 0, 0]) == 0 }
+}
+
+/// From now on nobody can map the object for writing, or write it otherwise; what is mapped stays. Older kernels cannot.
+pub fn seal_against_writing(object: Descriptor) {
+    add_seals(object, SEAL_FUTURE_WRITE | SEAL_SEAL);
+}
+
+/// Moves a descriptor out of the way of the program's own, to one of the highest numbers there can be.
+pub fn move_up(descriptor: Descriptor) -> Descriptor {
+    const OPEN_FILES: usize = 7;
+    const DUPLICATE_CLOSE_ON_EXEC: usize = 1030;
+    /// Beyond this the kernel's table would take memory of its own.
+    const HIGHEST: usize = 4096;
+    let mut limit = [0usize; 2];
+    // SAFETY: the kernel writes two words; the descriptor is ours.
     unsafe {
-        let object = call(number::MEMFD_CREATE, [name.as_ptr() as usize, CLOSE_ON_EXEC_ALLOW_SEALING, 0, 0, 0, 0]);
-        let object = value(object).ok()?;
-        let sized = call(number::FTRUNCATE, [object, bytes, 0, 0, 0, 0]) == 0
-            && call(number::FCNTL, [object, ADD_SEALS, SEAL_SEAL_SHRINK_GROW, 0, 0, 0]) == 0;
-        if !sized {
-            close(object);
-            return None;
+        if call(number::PRLIMIT, [0, OPEN_FILES, 0, (&raw mut limit) as usize, 0, 0]) != 0 {
+            return descriptor;
         }
-        Some(object)
+        let least = limit[0].min(HIGHEST).saturating_sub(16);
+        match value(call(number::FCNTL, [descriptor, DUPLICATE_CLOSE_ON_EXEC, least, 0, 0, 0])) {
+            Ok(moved) => {
+                close(descriptor);
+                moved
+            }
+            Err(_) => descriptor,
+        }
     }
+}
+
+/// Which object a descriptor is of: it may be another by now. `None` if it is closed.
+pub fn identity(descriptor: Descriptor) -> Option<(u64, u64)> {
+    const WORDS: usize = 18;
+    let mut about = [0u64; WORDS];
+    // SAFETY: the kernel writes 144 bytes: device and number come first.
+    let result = unsafe { call(number::FSTAT, [descriptor, about.as_mut_ptr() as usize, 0, 0, 0, 0]) };
+    (result == 0).then_some((about[0], about[1]))
+}
+
+/// The process at the other end of a connection.
+pub fn peer(socket: Descriptor) -> Option<u32> {
+    const SOCKET_LEVEL: usize = 1;
+    const PEER_CREDENTIALS: usize = 17;
+    let (mut credentials, mut length) = ([0u32; 3], 12u32);
+    let place = [credentials.as_mut_ptr() as usize, (&raw mut length) as usize];
+    // SAFETY: the kernel writes at most twelve bytes, and how many.
+    let result = unsafe { call(number::GETSOCKOPT, [socket, SOCKET_LEVEL, PEER_CREDENTIALS, place[0], place[1], 0]) };
+    (result == 0).then_some(credentials[0])
+}
+
+/// Waits for a message, at most so long; how many bytes it has, as far as they fit.
+pub fn receive(socket: Descriptor, buffer: &mut [u8], nanoseconds: u64) -> Option<usize> {
+    const SOCKET_LEVEL: usize = 1;
+    const RECEIVE_TIMEOUT: usize = 20;
+    let timeout = [(nanoseconds / 1_000_000_000) as i64, (nanoseconds % 1_000_000_000 / 1000) as i64];
+    // SAFETY: the kernel reads two words, and writes into the buffer.
+    unsafe {
+        call(number::SETSOCKOPT, [socket, SOCKET_LEVEL, RECEIVE_TIMEOUT, timeout.as_ptr() as usize, 16, 0]);
+        value(call(number::RECVFROM, [socket, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0])).ok()
+    }
+}
+
+/// Lets a process read our memory; best effort.
+pub fn allow_reading_by(process: u32) {
+    const SET_PTRACER: usize = 0x5961_6d61;
+    // SAFETY: only changes who may look at us.
+    unsafe { call(number::PRCTL, [SET_PTRACER, process as usize, 0, 0, 0, 0]) };
 }
 
 /// Closes a descriptor of our own.
@@ -231,28 +331,32 @@ struct Message {
     flags: i32,
 }
 
-/// One descriptor as control data: length, level SOL_SOCKET, type SCM_RIGHTS, then the descriptor.
+/// Descriptors as control data: length, level SOL_SOCKET, type SCM_RIGHTS, then the descriptors.
 #[repr(C)]
 struct Control {
     length: usize,
     level: i32,
     kind: i32,
-    descriptor: i32,
-    padding: i32,
+    descriptors: [i32; MOST_SENT],
 }
 
-/// Sends bytes, with a descriptor attached if there is one.
-pub fn send(socket: Descriptor, bytes: &[u8], descriptor: Option<Descriptor>) -> bool {
+const MOST_SENT: usize = 2;
+
+/// Sends bytes, with up to two descriptors attached.
+pub fn send(socket: Descriptor, bytes: &[u8], descriptors: &[Descriptor]) -> bool {
     const NO_SIGNAL: usize = 0x4000;
+    const HEAD: usize = 16;
     let piece = Piece { start: bytes.as_ptr(), length: bytes.len() };
-    let control = Control { length: 20, level: 1, kind: 1, descriptor: descriptor.unwrap_or(0) as i32, padding: 0 };
+    let count = descriptors.len().min(MOST_SENT);
+    let sent = core::array::from_fn(|at| descriptors.get(at).map_or(0, |&descriptor| descriptor as i32));
+    let control = Control { length: HEAD + count * 4, level: 1, kind: 1, descriptors: sent };
     let message = Message {
         name: 0,
         name_length: 0,
         pieces: &raw const piece,
         piece_count: 1,
         control: &raw const control,
-        control_length: if descriptor.is_some() { size_of::<Control>() } else { 0 },
+        control_length: if count > 0 { (HEAD + count * 4).next_multiple_of(8) } else { 0 },
         flags: 0,
     };
     // SAFETY: everything that the message points to outlives the call.

@@ -3,6 +3,7 @@
 //! A thread takes a ring with its first event. Nobody tells us when a thread ends (and what runs at its end may still
 //! free memory), so a ring belongs to its thread until the kernel does not know that thread any more; a new thread then takes it over.
 
+use crate::live::{self, Own};
 use crate::sampling::Distances;
 use crate::session::{self, Session};
 use crate::unwind::memory::Window;
@@ -32,8 +33,10 @@ pub struct Thread {
     generation: u32,
     /// How far samples are apart.
     pub distances: Distances,
-    /// Whether the thread's countdown was set.
-    pub has_drawn: bool,
+    /// The settings for which the thread's countdown was set.
+    pub drawn_for: Option<u32>,
+    /// What it has in the live table.
+    pub own: Own,
 }
 
 /// Begins a session with no thread known. Their memory is taken over by the threads to come.
@@ -97,7 +100,8 @@ impl Thread {
             if thread.is_null() {
                 let remembered = Remembered::new()?;
                 thread = sys::map_private(size_of::<Self>())?.cast();
-                thread.write(Self { ring: writer, remembered, window, generation, distances, has_drawn: false });
+                let own = Own::default();
+                thread.write(Self { ring: writer, remembered, window, generation, distances, drawn_for: None, own });
                 place.store(thread, Ordering::Relaxed);
             } else {
                 (*thread).remembered.forget();
@@ -105,15 +109,20 @@ impl Thread {
                 (*thread).window = window;
                 (*thread).generation = generation;
                 (*thread).distances = distances;
-                (*thread).has_drawn = false;
+                (*thread).drawn_for = None;
+                (*thread).own = Own::default();
             }
             let thread = &mut *thread;
+            let name = sys::thread_name();
+            let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+            if session.is_live() {
+                thread.own = live::number_thread(session, id, &name[..length]);
+                return Some(thread);
+            }
             thread.record(2, session, clock::now, |words, stamp| {
                 words.write(stamp << 8 | u64::from(kind::THREAD));
                 words.add(1).write(u64::from(id));
             });
-            let name = sys::thread_name();
-            let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
             thread.record_text(kind::NAME, None, &name[..length], session);
             Some(thread)
         }

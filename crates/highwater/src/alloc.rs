@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "an allocator is unsafe by nature")]
 
 use highwater_agent::here::{allocated_here, reallocated_here};
-use highwater_agent::{self as agent, Mode};
+use highwater_agent::{self as agent, Mode, sampling};
 use std::alloc::{GlobalAlloc, Layout};
 
 /// An allocator that passes everything on to another one, and records it when asked to.
@@ -21,25 +21,51 @@ impl<A> Alloc<A> {
     }
 }
 
-/// Whether blocks are recorded now.
+/// Whether anything is to be done about blocks now.
 #[inline(always)]
-fn records() -> bool {
-    agent::mode() == Mode::Exact
+fn is_off() -> bool {
+    agent::mode() == Mode::Off
 }
 
-#[cold]
-#[inline(never)]
-fn report(block: *mut u8, size: usize) {
-    if !block.is_null() {
-        // SAFETY: called as declared.
-        unsafe { allocated_here(block, size, agent::expected_usable(size)) };
+/// What is to be done. That is not settled with the program's first allocation, and in a child that was forked, which begins anew.
+#[inline(always)]
+fn mode() -> Mode {
+    match agent::mode() {
+        Mode::New if agent::is_forked() => agent::begin_or_not(),
+        Mode::New => {
+            agent::stay_off();
+            agent::mode()
+        }
+        mode => mode,
     }
 }
 
 #[cold]
 #[inline(never)]
+fn report(block: *mut u8, size: usize) {
+    let mode = mode();
+    if block.is_null() || mode == Mode::Off {
+        return;
+    }
+    if mode == Mode::Sampled {
+        if !(agent::count_down(size) && agent::is_sample(size)) {
+            return;
+        }
+        sampling::insert(block as u64);
+    }
+    // SAFETY: called as declared.
+    unsafe { allocated_here(block, size, agent::expected_usable(size)) };
+}
+
+#[cold]
+#[inline(never)]
 fn report_free(block: *mut u8) {
-    agent::freeing(block);
+    match mode() {
+        Mode::Exact => agent::freeing(block),
+        Mode::Sampled if sampling::remove(block as u64) => agent::freeing(block),
+        Mode::Sampled if agent::knows_older_blocks() => agent::freeing_older(block),
+        _ => {}
+    }
 }
 
 // SAFETY: the inner allocator's answers are passed on unchanged.
@@ -48,7 +74,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's.
         let block = unsafe { self.inner.alloc(layout) };
-        if records() {
+        if !is_off() {
             report(block, layout.size());
         }
         block
@@ -56,7 +82,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        if records() {
+        if !is_off() {
             report_free(block);
         }
         // SAFETY: the caller's.
@@ -67,7 +93,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's.
         let block = unsafe { self.inner.alloc_zeroed(layout) };
-        if records() {
+        if !is_off() {
             report(block, layout.size());
         }
         block
@@ -75,9 +101,17 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if !records() {
+        if is_off() {
             // SAFETY: the caller's.
             return unsafe { self.inner.realloc(block, layout, size) };
+        }
+        if mode() != Mode::Exact {
+            // In samples a reallocation is a free and an allocation: the new size has a chance of its own.
+            report_free(block);
+            // SAFETY: the caller's.
+            let new = unsafe { self.inner.realloc(block, layout, size) };
+            report(new, size);
+            return new;
         }
         let begun = agent::reallocating(block);
         // SAFETY: the caller's.

@@ -70,11 +70,21 @@
 //!     Ok(())
 //! }
 //! ```
+//!
+//! # Being live
+//!
+//! With the same allocator a program can be *live*: [`live`] keeps a table of everything that it holds, and `highwater snapshot --pid N` shows
+//! it at any time, exactly as of one instant, without stopping the program. [`snapshot()`] keeps one under a name, [`global_stats`] and
+//! [`thread_stats`] tell what was allocated and freed.
 #![deny(unsafe_code)]
 
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
 mod alloc;
+#[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
+mod c_library;
 pub mod event_store;
+#[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
+mod live;
 mod name;
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
 mod recording;
@@ -82,6 +92,8 @@ pub mod snapshot;
 
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
 pub use alloc::Alloc;
+#[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
+pub use live::{Live, Stats, global_stats, live, snapshot, thread_stats};
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
 pub use recording::{mark, record_to, stop_recording};
 

@@ -4,12 +4,13 @@
 //! milliseconds before is in the file; when it exits, the file is completed with the names of functions.
 #![allow(unsafe_code, reason = "hooks at the program's start and end, and C functions")]
 
+use crate::c_library::find_function;
 use highwater_agent::config::Config;
 use highwater_agent::{self as agent, Mode};
 use highwater_clock::Counter;
 use highwater_recorder::{About, Course, Shared};
 use highwater_symbols::Symbolizer;
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{CString, c_char, c_int};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +29,6 @@ static WRITER: Mutex<Option<JoinHandle<io::Result<()>>>> = Mutex::new(None);
 
 unsafe extern "C" {
     fn atexit(function: extern "C" fn()) -> c_int;
-    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
 }
 
 /// Records every allocation from now on into a file, until the program ends or [`stop_recording`] is called. Once per program.
@@ -97,11 +97,10 @@ pub fn mark(name: &str) {
     if agent::mode() == Mode::Exact {
         return agent::mark(name.as_bytes());
     }
-    // SAFETY: a lookup by name; the function of this name takes a C string.
+    // SAFETY: the function of this name takes a C string.
     unsafe {
-        let found = dlsym(std::ptr::null_mut(), c"highwater_mark".as_ptr());
-        if let (false, Ok(name)) = (found.is_null(), CString::new(name)) {
-            let mark: unsafe extern "C" fn(*const c_char) = std::mem::transmute(found);
+        let found = find_function::<unsafe extern "C" fn(*const c_char)>(c"highwater_mark");
+        if let (Some(mark), Ok(name)) = (found, CString::new(name)) {
             mark(name.as_ptr());
         }
     }

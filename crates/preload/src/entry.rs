@@ -4,8 +4,8 @@
 
 use crate::{heap, mappings, real};
 use core::arch::naked_asm;
-use highwater_agent::Caller;
 use highwater_agent::sampling::{FILTER, FILTER_BITS, FILTER_FACTOR};
+use highwater_agent::{Caller, PASS_ALLOCATIONS, PASS_FREES};
 
 /// Where a call came from: the two extra arguments.
 ///
@@ -35,14 +35,15 @@ macro_rules! entry {
     };
 }
 
-/// `malloc`. The thread's countdown is the first thing looked at: while it lasts, nothing is to be recorded, and the real
-/// function does the rest. When everything is recorded it has always ended. Sizes that cannot be had are not counted: they
-/// could make it wrap.
+/// `malloc`. Where not everything is recorded, the thread's countdown is looked at: while it lasts, nothing is to be recorded, and
+/// the real function does the rest. Sizes that cannot be had are not counted: they could make it wrap.
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 pub unsafe extern "C" fn malloc() {
     naked_asm!(
         ".cfi_startproc",
+        "cmp byte ptr [rip + {pass}], 0",
+        "je 2f",
         "mov rax, rdi",
         "shr rax, 47",
         "jne 2f",
@@ -55,6 +56,7 @@ pub unsafe extern "C" fn malloc() {
         "mov rdx, rbp",
         "jmp {target}",
         ".cfi_endproc",
+        pass = sym PASS_ALLOCATIONS,
         real = sym real::MALLOC,
         target = sym heap::malloc
     )
@@ -66,6 +68,8 @@ pub unsafe extern "C" fn malloc() {
 pub unsafe extern "C" fn calloc() {
     naked_asm!(
         ".cfi_startproc",
+        "cmp byte ptr [rip + {pass}], 0",
+        "je 2f",
         "mov rax, rdi",
         "mul rsi",
         "jo 2f",
@@ -81,6 +85,7 @@ pub unsafe extern "C" fn calloc() {
         "mov rcx, rbp",
         "jmp {target}",
         ".cfi_endproc",
+        pass = sym PASS_ALLOCATIONS,
         real = sym real::CALLOC,
         target = sym heap::calloc
     )
@@ -110,7 +115,7 @@ pub unsafe extern "C" fn free() {
         "2:",
         "jmp {target}",
         ".cfi_endproc",
-        pass = sym heap::PASS_FREES,
+        pass = sym PASS_FREES,
         factor = const FILTER_FACTOR as i32,
         bits = const FILTER_BITS,
         filter = sym FILTER,

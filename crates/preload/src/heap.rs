@@ -6,17 +6,14 @@
 use crate::entry::caller;
 use crate::real;
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU8, Ordering};
+use core::sync::atomic::Ordering;
 use highwater_agent::sampling::{self, ALIGNMENT};
-use highwater_agent::{self as agent, Caller, Mode};
+use highwater_agent::{self as agent, Caller, Mode, PASS_ALLOCATIONS, PASS_FREES};
 
 type Pointer = *mut u8;
 
 /// From this size on the C library mostly gives a block a mapping of its own.
 const LARGE: usize = 128 << 10;
-
-/// Not zero where a free need not be looked at unless its block [`may_be_sampled`].
-pub static PASS_FREES: AtomicU8 = AtomicU8::new(0);
 
 /// What is to be done now; begins the session if that was not yet done.
 #[inline(always)]
@@ -34,7 +31,13 @@ fn settle(mode: Mode) -> Mode {
     // What was answered may be because another thread is just beginning: what holds is what is said now.
     let settled = agent::mode();
     let pass = matches!(settled, Mode::Off | Mode::Sampled) && real::may_be_jumped_to();
-    PASS_FREES.store(u8::from(pass), Ordering::Relaxed);
+    PASS_ALLOCATIONS.store(u8::from(pass), Ordering::Relaxed);
+    PASS_FREES.store(u8::from(pass && !agent::knows_older_blocks()), Ordering::Relaxed);
+    if agent::mode() != settled {
+        // It was just changed: the next one to come here will see to it.
+        PASS_ALLOCATIONS.store(0, Ordering::Relaxed);
+        PASS_FREES.store(0, Ordering::Relaxed);
+    }
     if settled == Mode::Off && pass {
         agent::rest();
     }
@@ -65,10 +68,10 @@ unsafe fn record_sample(block: Pointer, size: usize, from: Caller) {
     }
 }
 
-/// Whether an allocation is a sample, for functions whose entries do not count down.
+/// Whether an allocation is a sample. The entry has counted it down if that brought the countdown to its end; else it is done here.
 #[inline(always)]
 fn is_sample(size: usize) -> bool {
-    agent::count_down(size) && agent::is_sample(size)
+    (agent::has_counted_down() || agent::count_down(size)) && agent::is_sample(size)
 }
 
 /// A block that [`may_be_sampled`], of this size at least.
@@ -92,15 +95,10 @@ pub unsafe extern "C" fn malloc(size: usize, sp: u64, bp: u64) -> Pointer {
         match mode() {
             Mode::Exact => {
                 let block = real::malloc(size);
-                if block.is_null() {
-                    // It was counted all the same, and many of these would make the countdown wrap.
-                    agent::count_anew();
-                    return block;
-                }
                 record(block, size, caller(sp, bp));
                 block
             }
-            Mode::Sampled if agent::is_sample(size) => {
+            Mode::Sampled if is_sample(size) => {
                 let block = recognisable(size);
                 record_sample(block, size, caller(sp, bp));
                 block
@@ -108,12 +106,6 @@ pub unsafe extern "C" fn malloc(size: usize, sp: u64, bp: u64) -> Pointer {
             _ => real::malloc(size),
         }
     }
-}
-
-/// As `malloc` where the entry was another's, which did not count down.
-unsafe fn malloc_counted(size: usize, sp: u64, bp: u64) -> Pointer {
-    // SAFETY: as above.
-    unsafe { if agent::count_down(size) { malloc(size, sp, bp) } else { real::malloc(size) } }
 }
 
 pub unsafe extern "C" fn calloc(count: usize, size: usize, sp: u64, bp: u64) -> Pointer {
@@ -127,7 +119,7 @@ pub unsafe extern "C" fn calloc(count: usize, size: usize, sp: u64, bp: u64) -> 
                 record(block, bytes, caller(sp, bp));
                 block
             }
-            Mode::Sampled if agent::is_sample(bytes) => {
+            Mode::Sampled if is_sample(bytes) => {
                 let mut block = real::calloc(count, size);
                 if !may_be_sampled(block) {
                     real::free(block);
@@ -150,18 +142,26 @@ pub unsafe extern "C" fn free(block: Pointer) {
     }
     match mode() {
         Mode::Exact => agent::freeing(block),
-        Mode::Sampled if may_be_sampled(block) => forget_sample(block),
+        Mode::Sampled => {
+            forget_sample(block);
+        }
         _ => {}
     }
     // SAFETY: the program's.
     unsafe { real::free(block) }
 }
 
-#[cold]
-fn forget_sample(block: Pointer) {
-    if sampling::remove(block as u64) {
+/// Where only samples are recorded: forgets a block that is one, or was recorded before that; whether it was.
+#[inline(always)]
+fn forget_sample(block: Pointer) -> bool {
+    if may_be_sampled(block) && sampling::remove(block as u64) {
         agent::freeing(block);
+        return true;
     }
+    if agent::knows_older_blocks() {
+        agent::freeing_older(block);
+    }
+    false
 }
 
 /// C23: a free that knows the size.
@@ -182,10 +182,10 @@ pub unsafe extern "C" fn realloc(block: Pointer, size: usize, sp: u64, bp: u64) 
     // SAFETY: the program's; `sp` and `bp` come from the entry.
     unsafe {
         if block.is_null() {
-            return malloc_counted(size, sp, bp);
+            return malloc(size, sp, bp);
         }
         if real::is_early(block) {
-            let new = malloc_counted(size, sp, bp);
+            let new = malloc(size, sp, bp);
             if !new.is_null() {
                 core::ptr::copy_nonoverlapping(block, new, size.min(real::early_rest(block)));
             }
@@ -227,7 +227,7 @@ unsafe fn realloc_sampled(block: Pointer, size: usize, from: Caller) -> Pointer 
     // SAFETY: the program's.
     unsafe {
         let sample = size != 0 && is_sample(size);
-        let was_sample = may_be_sampled(block) && sampling::remove(block as u64);
+        let was_sample = forget_sample(block);
         if !sample && !was_sample {
             return real::realloc(block, size);
         }
@@ -239,9 +239,6 @@ unsafe fn realloc_sampled(block: Pointer, size: usize, from: Caller) -> Pointer 
 unsafe fn realloc_one_sampled(block: Pointer, size: usize, was_sample: bool, sample: bool, from: Caller) -> Pointer {
     // SAFETY: the program's.
     unsafe {
-        if was_sample {
-            agent::freeing(block);
-        }
         let held = real::usable_size(block);
         let mut new = real::realloc(block, size);
         if new.is_null() {

@@ -43,3 +43,44 @@ pub unsafe extern "C" fn highwater_mark(name: *const c_char) {
         agent::mark(unsafe { CStr::from_ptr(name) }.to_bytes());
     }
 }
+
+/// Has a snapshot of this process taken now, and kept by the collector under a name: 0, or -1 if that cannot be.
+///
+/// # Safety
+/// `name` is a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn highwater_take_named_snapshot(name: *const c_char) -> c_int {
+    // SAFETY: the caller's.
+    if !name.is_null() && agent::take_named_snapshot(unsafe { CStr::from_ptr(name) }.to_bytes()) { 0 } else { -1 }
+}
+
+/// Writes what the process has allocated and freed so far: blocks and bytes that came, blocks and bytes that went. 0, or -1 if it
+/// keeps no live table.
+///
+/// # Safety
+/// There is room for four numbers at `stats`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn highwater_global_stats(stats: *mut u64) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { write_stats(agent::global_stats(), stats) }
+}
+
+/// The same of the calling thread.
+///
+/// # Safety
+/// As above.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn highwater_thread_stats(stats: *mut u64) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { write_stats(agent::thread_stats(), stats) }
+}
+
+/// SAFETY: there is room for four numbers.
+unsafe fn write_stats(stats: Option<agent::Stats>, place: *mut u64) -> c_int {
+    let Some(agent::Stats { allocations, allocated_bytes, frees, freed_bytes }) = stats else { return -1 };
+    for (index, number) in [allocations, allocated_bytes, frees, freed_bytes].into_iter().enumerate() {
+        // SAFETY: the caller's.
+        unsafe { place.add(index).write(number) };
+    }
+    0
+}

@@ -12,7 +12,7 @@
 //! A snapshot has a *lease*: while it lasts, dead records pile up, so a collector that is gone must not make that last. Writers
 //! that find the lease over clear the active bit; the collector then knows that its cut is void.
 
-use crate::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::atomic::{AtomicU32, AtomicU64, Ordering, in_total_order};
 
 /// The object's size: one page.
 pub const CONTROL_BYTES: u64 = 4096;
@@ -33,6 +33,19 @@ pub struct Control {
     pub collector: AtomicU32,
     /// The last epoch that was used: a collector that takes over goes on behind it.
     pub last_epoch: AtomicU32,
+}
+
+#[cfg(loom)]
+impl Default for Control {
+    fn default() -> Self {
+        Self {
+            word: AtomicU64::new(0),
+            lease: AtomicU64::new(0),
+            sample_bytes: AtomicU64::new(0),
+            collector: AtomicU32::new(0),
+            last_epoch: AtomicU32::new(0),
+        }
+    }
 }
 
 /// What the word said at one instant.
@@ -57,6 +70,7 @@ impl Control {
     /// For writers: after the shard was locked.
     #[inline(always)]
     pub fn load(&self) -> Word {
+        in_total_order();
         Word(self.word.load(Ordering::SeqCst))
     }
 
@@ -65,6 +79,7 @@ impl Control {
         let before = self.word.load(Ordering::Relaxed);
         let word = before & !(EPOCH | ACTIVE) | u64::from(epoch) | ACTIVE;
         self.word.swap(word, Ordering::SeqCst);
+        in_total_order();
         Word(word)
     }
 

@@ -3,7 +3,8 @@
 
 /// The variable that tells the agent what to do: fields separated by `;`, the path last because it may contain anything.
 ///
-/// `v1;FLAGS;SAMPLE;/path/of/socket`: flags are letters ([`FLAG_COUNTER`] …), the sample rate is in bytes, 0 for exact.
+/// `v2;FLAGS;SAMPLE;LIMIT;/path/of/socket`: flags are letters ([`FLAG_COUNTER`] …), the sample rate is in bytes, 0 for exact; the limit is the most
+/// blocks that a live table shall hold, 0 for as many as there is room for.
 pub const VARIABLE: &str = "HIGHWATER_AGENT";
 /// Stamp with the processor's counter.
 pub const FLAG_COUNTER: u8 = b'c';
@@ -13,6 +14,10 @@ pub const FLAG_CHILDREN: u8 = b'f';
 pub const FLAG_LOSSY: u8 = b'l';
 /// Leave mappings out.
 pub const FLAG_NO_MMAP: u8 = b'm';
+/// Keep a live table, for a collector, instead of recording.
+pub const FLAG_LIVE: u8 = b't';
+/// Let the collector read what is in the blocks.
+pub const FLAG_CONTENTS: u8 = b'r';
 
 /// What the agent sends first; behind it come the path of the executable, a zero, and the arguments, each ended by a zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,11 @@
 //! It lies behind the [session](crate::session_v1) in the same memory object, which is sealed: nobody but the process can write it.
 //!
 //! ```text
-//!  TableHeader (a page)  │ Shard × 257 │ ThreadEntry × n │ records of shard 0 │ … │ records of shard 256
+//!  TableHeader (a page)  │ Shard × 257 │ ThreadEntry × n │ records 0–3 of shard 0 │ 0–3 of shard 1 │ … │ 4–7 of shard 0 │ …
 //! ```
+//!
+//! Records of all shards lie in stripes of four each: those of a small program lie close together, and a reader that goes through memory in
+//! order goes through all shards at once.
 //!
 //! Blocks belong to one of 256 shards by their address; mappings all belong to the 257th, so that a change of several of them is one change.
 //! Where in its shard a block's record is only the process knows (its index is private); a reader takes all records of a
@@ -35,6 +38,8 @@ pub const BLOCK_SHARDS: u32 = 256;
 pub const MAPPINGS: u32 = BLOCK_SHARDS;
 /// All shards.
 pub const SHARDS: u32 = BLOCK_SHARDS + 1;
+/// Records of a shard in a stripe.
+pub const CHUNK: u32 = 4;
 /// The table's header has pages of its own.
 pub const HEADER_BYTES: u64 = 4096;
 /// How many sample rates a process may have had; the first is "every block".
@@ -89,14 +94,14 @@ pub struct Counts {
 pub enum Count {
     /// Blocks that came.
     Allocations = 0,
-    /// Blocks that were resized.
-    Reallocations = 1,
+    /// Bytes that came, by resizing too.
+    AllocatedBytes = 1,
     /// Blocks that went.
     Frees = 2,
-    /// Bytes that came, by resizing too.
-    AllocatedBytes = 3,
     /// Bytes that went, by resizing too.
-    FreedBytes = 4,
+    FreedBytes = 3,
+    /// Blocks that were resized.
+    Reallocations = 4,
     /// Frees of blocks that were not in the table.
     UnknownFrees = 5,
     /// Blocks that were not put into the table because it was full.
@@ -117,15 +122,15 @@ pub enum Count {
 pub const COUNTS: usize = 12;
 
 impl Counts {
-    /// Adds; only the holder of the shard's lock may.
+    /// Adds; only the holder of the shard's lock may. Whoever sees the sum also sees what was set aside before.
     #[inline(always)]
     pub fn add(&self, count: Count, number: u64) {
         let word = &self.words[count as usize];
-        word.store(word.load(Ordering::Relaxed).wrapping_add(number), Ordering::Relaxed);
+        word.store(word.load(Ordering::Relaxed).wrapping_add(number), Ordering::Release);
     }
 }
 
-/// A shard.
+/// A shard. What every change touches lies on its first cache line.
 #[repr(C, align(64))]
 pub struct Shard {
     /// Even: free. Odd: held. Grows with every locking and unlocking.
@@ -136,15 +141,34 @@ pub struct Shard {
     pub used: AtomicU32,
     /// The latest epoch in which anything was changed here: what was counted before it is in `at_cut`.
     pub epoch: AtomicU32,
-    /// Dead records that a snapshot keeps.
-    pub parked: AtomicU32,
-    /// Not 0: given up.
-    pub abandoned: AtomicU32,
-    line: [AtomicU64; 5],
     /// What was counted until now.
     pub counts: Counts,
     /// What was counted until the cut of `epoch`.
     pub at_cut: Counts,
+    /// Dead records that a snapshot keeps.
+    pub parked: AtomicU32,
+    /// Not 0: given up.
+    pub abandoned: AtomicU32,
+    rest: [AtomicU64; 5],
+}
+
+#[cfg(loom)]
+impl Default for Shard {
+    fn default() -> Self {
+        let counts = || Counts { words: core::array::from_fn(|_| AtomicU64::new(0)) };
+        let word = || AtomicU32::new(0);
+        Self {
+            lock: word(),
+            waiters: word(),
+            used: word(),
+            epoch: word(),
+            counts: counts(),
+            at_cut: counts(),
+            parked: word(),
+            abandoned: word(),
+            rest: core::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
 }
 
 impl Shard {
@@ -396,17 +420,22 @@ impl TableCapacity {
         self.shard(SHARDS).next_multiple_of(4096)
     }
 
-    /// Offset of a shard's records.
-    pub fn records(&self, shard: u32) -> u64 {
-        let threads = u64::from(self.threads) * size_of::<ThreadEntry>() as u64;
-        let first = (self.threads() + threads).next_multiple_of(4096);
-        first + u64::from(shard) * u64::from(self.shard_records) * size_of::<Record>() as u64
+    /// Offset of the records.
+    pub fn records(&self) -> u64 {
+        (self.threads() + u64::from(self.threads) * size_of::<ThreadEntry>() as u64).next_multiple_of(4096)
     }
 
     /// Size of the table.
     pub fn bytes(&self) -> u64 {
-        self.records(SHARDS).next_multiple_of(4096)
+        let records = u64::from(self.shard_records.next_multiple_of(CHUNK)) * u64::from(SHARDS);
+        (self.records() + records * size_of::<Record>() as u64).next_multiple_of(4096)
     }
+}
+
+/// Which one a shard's record is among all records.
+#[inline(always)]
+pub fn position(shard: u32, number: u32) -> usize {
+    (number / CHUNK) as usize * (SHARDS * CHUNK) as usize + (shard * CHUNK + number % CHUNK) as usize
 }
 
 #[cfg(all(test, not(loom)))]
@@ -448,7 +477,8 @@ mod tests {
         is_new.birth(&block(48), CUT);
         comes_and_goes.birth(&block(64), CUT);
         assert_eq!(comes_and_goes.death(CUT), Fate::Free);
-        let seen = |cut: Word| records.each_ref().map(|record| record.read(cut, |_| ()).map_or(0, |block| block.address));
+        let seen =
+            |cut: Word| records.each_ref().map(|record| record.read(cut, |_| ()).map_or(0, |block| block.address));
         assert_eq!(seen(CUT), [16, 32, 0, 0]);
         // The next one: that block is dead, though its record is still there.
         assert_eq!(seen(Word(8 | 1 << 16)), [16, 0, 48, 0]);
@@ -459,7 +489,11 @@ mod tests {
         let capacity = TableCapacity { shard_records: 1 << 12, threads: 1 << 12 };
         assert_eq!((size_of::<Record>(), size_of::<Shard>(), size_of::<ThreadEntry>()), (32, 256, 32));
         assert_eq!(size_of::<TableHeader>(), 56 + 8 * MOST_RATES + 8);
-        let at = [capacity.shard(1), capacity.threads(), capacity.records(0), capacity.records(1), capacity.bytes()];
-        assert_eq!(at, [4352, 73728, 204_800, 335_872, 33_890_304]);
+        let at = [capacity.shard(1), capacity.threads(), capacity.records(), capacity.bytes()];
+        assert_eq!(at, [4352, 73728, 204_800, 33_890_304]);
+        assert_eq!(
+            [(0, 0), (0, 3), (1, 0), (256, 3), (0, 4)].map(|(shard, number)| position(shard, number)),
+            [0, 3, 4, 1027, 1028]
+        );
     }
 }

@@ -1,0 +1,256 @@
+//! Mappings in the live table. All are records of one shard, so that a change of several of them, as when one is unmapped in its middle,
+//! is one change under one lock.
+//!
+//! Which record covers which addresses is kept in a sorted list, private to the process. Invariant: its ranges are not empty and do not overlap.
+
+use super::shard::Locked;
+use super::{block_of, with_mappings};
+use crate::session::Session;
+use crate::sys;
+use crate::thread::Thread;
+use core::cell::UnsafeCell;
+use highwater_shm::table_v1::{Block, Count};
+
+const PAGE: u64 = 4096;
+
+#[derive(Clone, Copy)]
+struct Range {
+    start: u64,
+    end: u64,
+    record: u32,
+}
+
+/// The list: sorted by start, in memory of its own.
+struct Ranges {
+    ranges: *mut Range,
+    capacity: usize,
+    length: usize,
+}
+
+struct Shared(UnsafeCell<Ranges>);
+// SAFETY: only touched under the lock of the mappings' shard.
+unsafe impl Sync for Shared {}
+static RANGES: Shared = Shared(UnsafeCell::new(Ranges { ranges: core::ptr::null_mut(), capacity: 0, length: 0 }));
+
+const FIRST: usize = 256;
+
+/// Forgets all, in a process that begins anew.
+pub fn forget_all() {
+    // SAFETY: nobody uses the table yet.
+    unsafe { (*RANGES.0.get()).length = 0 };
+}
+
+impl Ranges {
+    fn all(&self) -> &[Range] {
+        if self.length == 0 {
+            return &[];
+        }
+        // SAFETY: so many are there.
+        unsafe { core::slice::from_raw_parts(self.ranges, self.length) }
+    }
+
+    /// The first that ends behind `address`.
+    fn first_behind(&self, address: u64) -> usize {
+        self.all().partition_point(|range| range.end <= address)
+    }
+
+    fn insert(&mut self, at: usize, range: Range) -> bool {
+        if self.length == self.capacity && !self.grow() {
+            return false;
+        }
+        // SAFETY: there is room for one more.
+        unsafe {
+            let place = self.ranges.add(at);
+            core::ptr::copy(place, place.add(1), self.length - at);
+            place.write(range);
+        }
+        self.length += 1;
+        true
+    }
+
+    fn remove(&mut self, at: usize) -> Option<Range> {
+        let range = *self.all().get(at)?;
+        // SAFETY: those behind it move up.
+        unsafe {
+            let place = self.ranges.add(at);
+            core::ptr::copy(place.add(1), place, self.length - at - 1);
+        }
+        self.length -= 1;
+        Some(range)
+    }
+
+    fn grow(&mut self) -> bool {
+        let capacity = (self.capacity * 2).max(FIRST);
+        let Some(memory) = sys::map_private(capacity * size_of::<Range>()) else { return false };
+        // SAFETY: room for more than there are; the old memory is not used any more.
+        unsafe {
+            core::ptr::copy_nonoverlapping(self.ranges, memory.cast(), self.length);
+            if self.capacity > 0 {
+                sys::unmap(self.ranges.cast(), self.capacity * size_of::<Range>());
+            }
+        }
+        (self.ranges, self.capacity) = (memory.cast(), capacity);
+        true
+    }
+}
+
+/// Does something to the list and the records, under the lock.
+fn change<T>(session: &Session, work: impl FnOnce(&mut Ranges, &mut Locked<'_>) -> T) -> Option<T> {
+    // SAFETY: the lock is held.
+    with_mappings(session, |shard| work(unsafe { &mut *RANGES.0.get() }, shard))
+}
+
+fn put(ranges: &mut Ranges, shard: &mut Locked<'_>, start: u64, end: u64, block: &Block) -> bool {
+    let block = Block { address: start | 1, size: end - start, ..*block };
+    let Some(record) = shard.birth(&block) else {
+        shard.count(Count::Untracked, 1);
+        return false;
+    };
+    let at = ranges.first_behind(start);
+    if !ranges.insert(at, Range { start, end, record }) {
+        shard.death(record);
+        shard.count(Count::Untracked, 1);
+        return false;
+    }
+    true
+}
+
+/// Takes `start .. end` out of everything that covers it; bytes and mappings that are gone by that.
+fn clear(ranges: &mut Ranges, shard: &mut Locked<'_>, start: u64, end: u64) -> (u64, u64) {
+    let (mut bytes, mut whole) = (0, 0);
+    loop {
+        let at = ranges.first_behind(start);
+        let Some(&range) = ranges.all().get(at).filter(|range| range.start < end) else { break };
+        ranges.remove(at);
+        let kept = split(ranges, shard, range, [(range.start, start), (end, range.end)]);
+        whole += u64::from(kept == 0);
+        bytes += range.end - range.start - kept;
+    }
+    (bytes, whole)
+}
+
+/// A mapping that was taken out of the list becomes these parts of it, each one of its own and as old as it was; empty ones are passed over. The
+/// bytes that they hold.
+fn split(ranges: &mut Ranges, shard: &mut Locked<'_>, range: Range, parts: [(u64, u64); 2]) -> u64 {
+    let block = shard.block(range.record);
+    let (mut kept, mut pieces) = (0, 0);
+    // New records first: no record is used twice in one change.
+    for (start, end) in parts {
+        if start < end && put(ranges, shard, start, end, &block) {
+            kept += end - start;
+            pieces += 1;
+        }
+    }
+    shard.death(range.record);
+    match pieces {
+        0 => shard.count(Count::Frees, 1),
+        1 => {}
+        _ => shard.count(Count::Allocations, 1),
+    }
+    shard.count(Count::FreedBytes, range.end - range.start - kept);
+    kept
+}
+
+fn rounded(address: u64, length: u64) -> Option<(u64, u64)> {
+    let end = address.checked_add(length.checked_next_multiple_of(PAGE)?)?;
+    (address.is_multiple_of(PAGE) && end > address && end < 1 << 48).then_some((address, end))
+}
+
+/// Memory was mapped.
+pub fn mapped(thread: &mut Thread, session: &Session, address: u64, length: u64, node: u32) {
+    let Some((start, end)) = rounded(address, length) else { return };
+    let block = Block { rate: 0, ..block_of(thread, session, start, end - start, 0, node) };
+    let cleared = change(session, |ranges, shard| {
+        let cleared = clear(ranges, shard, start, end);
+        if put(ranges, shard, start, end, &block) {
+            shard.count(Count::Allocations, 1);
+            shard.count(Count::AllocatedBytes, end - start);
+        }
+        cleared
+    });
+    thread.own.stats.allocations += 1;
+    thread.own.stats.allocated_bytes += end - start;
+    note_gone(thread, cleared);
+}
+
+/// Memory is about to be unmapped.
+pub fn unmapping(thread: &mut Thread, session: &Session, address: u64, length: u64) {
+    if let Some((start, end)) = rounded(address, length) {
+        let cleared = change(session, |ranges, shard| clear(ranges, shard, start, end));
+        note_gone(thread, cleared);
+    }
+}
+
+fn note_gone(thread: &mut Thread, cleared: Option<(u64, u64)>) {
+    let (bytes, whole) = cleared.unwrap_or_default();
+    thread.own.stats.frees += whole;
+    thread.own.stats.freed_bytes += bytes;
+}
+
+/// A mapping is about to be moved or resized: it becomes one of its own, and its place may be given to another.
+pub fn remapping(thread: &mut Thread, session: &Session, address: u64, length: u64) {
+    let Some((start, end)) = rounded(address, length) else { return };
+    let aside = change(session, |ranges, shard| {
+        let at = ranges.first_behind(start);
+        let &range = ranges.all().get(at).filter(|range| range.start <= start && end <= range.end)?;
+        ranges.remove(at);
+        if (range.start, range.end) == (start, end) {
+            return Some(range.record);
+        }
+        // It is a part of one: that becomes two or three.
+        let middle = Block { address: start | 1, size: end - start, ..shard.block(range.record) };
+        let record = shard.birth(&middle);
+        split(ranges, shard, range, [(range.start, start), (end, range.end)]);
+        if record.is_some() {
+            shard.count(Count::Allocations, 1);
+            shard.count(Count::AllocatedBytes, end - start);
+        } else {
+            shard.count(Count::Untracked, 1);
+        }
+        record
+    });
+    thread.own.mapping_aside = aside.flatten();
+}
+
+/// A mapping was moved or resized; `new` is 0 if that failed.
+pub fn remapped(thread: &mut Thread, session: &Session, old: (u64, u64), new: (u64, u64), node: u32) {
+    let aside = thread.own.mapping_aside.take();
+    let Some((start, end)) = rounded(new.0, new.1) else {
+        if let (Some(record), Some((start, end))) = (aside, rounded(old.0, old.1)) {
+            change(session, |ranges, _| {
+                let at = ranges.first_behind(start);
+                ranges.insert(at, Range { start, end, record })
+            });
+        }
+        return;
+    };
+    let mut block = Block { rate: 0, ..block_of(thread, session, start, end - start, 0, node) };
+    let before = change(session, |ranges, shard| {
+        let was = aside.map(|record| shard.block(record));
+        block.stamp = was.map_or(block.stamp, |was| was.stamp);
+        clear(ranges, shard, start, end);
+        let is_kept = put(ranges, shard, start, end, &block);
+        if let Some(record) = aside {
+            shard.death(record);
+        }
+        match (was, is_kept) {
+            (Some(was), true) => {
+                shard.count(Count::FreedBytes, was.size);
+                shard.count(Count::AllocatedBytes, end - start);
+                shard.count(Count::Reallocations, 1);
+            }
+            (Some(was), false) => shard.count_death(&was),
+            (None, true) => {
+                shard.count(Count::Allocations, 1);
+                shard.count(Count::AllocatedBytes, end - start);
+            }
+            (None, false) => {}
+        }
+        was.map(|was| was.size)
+    });
+    thread.own.stats.allocated_bytes += end - start;
+    match before.flatten() {
+        Some(size) => thread.own.stats.freed_bytes += size,
+        None => thread.own.stats.allocations += 1,
+    }
+}

@@ -1,0 +1,95 @@
+//! Making us known to a collector, and asking it for a snapshot.
+//!
+//! The two objects stay open, close-on-exec and under high numbers: a collector that was not there when we began, or began anew, finds
+//! them. A program that closes every descriptor closes these as well; it then stays with the collector that it has.
+
+use crate::config::Config;
+use crate::sys;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use highwater_shm::hello_v1::LONGEST_HELLO_TEXT;
+use highwater_shm::live_hello_v1::{DONE, LIVE_HELLO_BYTES, LONGEST_NAME, LiveHello, PATIENCE_NS, Purpose, VERSION};
+
+/// An object's descriptor plus one, 0 if it is closed, and which object it is.
+struct Object {
+    descriptor: AtomicUsize,
+    device: AtomicU64,
+    number: AtomicU64,
+}
+
+impl Object {
+    const fn none() -> Self {
+        Self { descriptor: AtomicUsize::new(0), device: AtomicU64::new(0), number: AtomicU64::new(0) }
+    }
+
+    fn hold(&self, descriptor: sys::Descriptor) -> sys::Descriptor {
+        let descriptor = sys::move_up(descriptor);
+        let (device, number) = sys::identity(descriptor).unwrap_or_default();
+        self.device.store(device, Ordering::Relaxed);
+        self.number.store(number, Ordering::Relaxed);
+        self.descriptor.store(descriptor + 1, Ordering::Relaxed);
+        descriptor
+    }
+
+    /// Closes it, unless the program has, and perhaps used the number for something else.
+    fn close(&self) {
+        let descriptor = self.descriptor.swap(0, Ordering::Relaxed);
+        let which = (self.device.load(Ordering::Relaxed), self.number.load(Ordering::Relaxed));
+        if descriptor != 0 && sys::identity(descriptor - 1) == Some(which) {
+            sys::close(descriptor - 1);
+        }
+    }
+}
+
+static MEMORY: Object = Object::none();
+static CONTROL: Object = Object::none();
+
+/// Keeps the two objects, and registers if a collector is there.
+pub fn register(config: &Config, memory: sys::Descriptor, control: sys::Descriptor, forked_from: u32) {
+    let objects = [MEMORY.hold(memory), CONTROL.hold(control)];
+    const MOST: usize = LIVE_HELLO_BYTES + LONGEST_HELLO_TEXT;
+    let Some(buffer) = sys::map_private(MOST) else { return };
+    // SAFETY: new memory of that size, given back below.
+    let message = unsafe { core::slice::from_raw_parts_mut(buffer, MOST) };
+    message[..LIVE_HELLO_BYTES].copy_from_slice(&hello(Purpose::Register, forked_from));
+    let mut length = LIVE_HELLO_BYTES;
+    length += sys::read_link(c"/proc/self/exe", &mut message[length..MOST / 2]);
+    length += 1;
+    length += sys::read_file(c"/proc/self/cmdline", &mut message[length..]).unwrap_or(0);
+    if let Ok(socket) = sys::connect(config.socket()) {
+        if config.allows_contents()
+            && let Some(collector) = sys::peer(socket)
+        {
+            sys::allow_reading_by(collector);
+        }
+        sys::send(socket, &message[..length], &objects);
+        sys::close(socket);
+    }
+    // SAFETY: nothing refers to it any more.
+    unsafe { sys::unmap(buffer, MOST) };
+}
+
+/// In a forked child: closes what is its parent's.
+pub fn forget() {
+    MEMORY.close();
+    CONTROL.close();
+}
+
+/// Asks the collector for a snapshot of this process as it is now, to be kept under a name. False if there is none, or it could not.
+pub fn ask_for_snapshot(config: &Config, name: &[u8]) -> bool {
+    let mut message = [0; LIVE_HELLO_BYTES + LONGEST_NAME];
+    let name = &name[..name.len().min(LONGEST_NAME)];
+    message[..LIVE_HELLO_BYTES].copy_from_slice(&hello(Purpose::NamedSnapshot, 0));
+    let length = LIVE_HELLO_BYTES + name.len();
+    message[LIVE_HELLO_BYTES..length].copy_from_slice(name);
+    let Ok(socket) = sys::connect(config.socket()) else { return false };
+    let mut answer = [0];
+    let done = sys::send(socket, &message[..length], &[])
+        && sys::receive(socket, &mut answer, PATIENCE_NS) == Some(1)
+        && answer[0] == DONE;
+    sys::close(socket);
+    done
+}
+
+fn hello(purpose: Purpose, forked_from: u32) -> [u8; LIVE_HELLO_BYTES] {
+    LiveHello { version: VERSION, purpose: purpose as u32, pid: sys::process_id(), forked_from }.to_bytes()
+}

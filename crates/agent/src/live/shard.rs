@@ -1,0 +1,249 @@
+//! One shard of the live table, from the writer's side: its lock, its records, and what only this process knows of them.
+
+use super::index::Index;
+use super::parked::Parked;
+use super::{control, weight};
+use crate::sys;
+use core::sync::atomic::Ordering;
+use highwater_shm::control_v1::Word;
+use highwater_shm::table_v1::{Block, Count, Fate, Record, Shard, position};
+
+/// Parked records that a change gives back when the snapshot is over: a few, so that nobody pays for all.
+const RECLAIMED_AT_ONCE: u32 = 8;
+/// How many parked records lie between two looks at the clock.
+const PARKED_BETWEEN_LOOKS: u32 = 32;
+const SPINS: u32 = 200;
+const NAP_NS: u64 = 500_000;
+/// A lock that does not change hands for so many naps is not waited for any more.
+const MOST_NAPS: u32 = 4000;
+
+/// What is private to the process. Touched only under the shard's lock. Every change touches its first cache line.
+#[repr(align(64))]
+pub struct Private {
+    /// Where the records of blocks are.
+    pub index: Index,
+    /// The first free record, plus one; the next one's number is in its word 3.
+    free: u32,
+    parked: Parked,
+}
+
+impl Private {
+    /// Nothing.
+    pub const fn new() -> Self {
+        Self { index: Index::new(), free: 0, parked: Parked::new() }
+    }
+
+    /// Forgets everything, in a process that begins anew.
+    pub fn end(&mut self) {
+        self.index = Index::new();
+        self.parked.end();
+        self.free = 0;
+    }
+}
+
+/// Takes the shard's lock; false if whoever has it will never give it back.
+#[inline(always)]
+pub fn lock(shard: &Shard) -> bool {
+    shard.try_lock() || lock_slowly(shard)
+}
+
+#[cold]
+#[inline(never)]
+fn lock_slowly(shard: &Shard) -> bool {
+    for _ in 0..SPINS {
+        core::hint::spin_loop();
+        if shard.try_lock() {
+            return true;
+        }
+    }
+    let (mut last, mut naps) = (0, 0);
+    while shard.abandoned.load(Ordering::Relaxed) == 0 {
+        let lock = shard.lock.load(Ordering::Relaxed);
+        if lock & 1 == 1 {
+            shard.waiters.fetch_add(1, Ordering::SeqCst);
+            sys::futex_wait(&shard.lock, lock, NAP_NS);
+            shard.waiters.fetch_sub(1, Ordering::SeqCst);
+            naps = if lock == last { naps + 1 } else { 0 };
+            last = lock;
+        }
+        if shard.try_lock() {
+            return true;
+        }
+        if naps > MOST_NAPS {
+            // Its holder was stopped for good, or left by a jump out of a signal handler. Should it come back, the shard goes on.
+            shard.abandoned.store(1, Ordering::Relaxed);
+            super::header().abandoned.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let is_back = shard.try_lock();
+    if is_back {
+        shard.abandoned.store(0, Ordering::Relaxed);
+    }
+    is_back
+}
+
+/// Gives the lock back.
+#[inline(always)]
+pub fn unlock(shard: &Shard) {
+    shard.unlock();
+    if shard.waiters.load(Ordering::Relaxed) != 0 {
+        wake(shard);
+    }
+}
+
+#[cold]
+fn wake(shard: &Shard) {
+    sys::futex_wake(&shard.lock);
+}
+
+/// A shard whose lock the caller holds, and the control word that was loaded since.
+pub struct Locked<'a> {
+    number: u32,
+    shard: &'a Shard,
+    records: *const Record,
+    capacity: u32,
+    private: &'a mut Private,
+    word: Word,
+}
+
+impl<'a> Locked<'a> {
+    /// Begins a change.
+    ///
+    /// # Safety
+    /// The lock of `shard`, which has this number, is held, `private` is its, `records` are those of the table with room for so many of each
+    /// shard, and `word` was loaded since.
+    #[inline(always)]
+    pub unsafe fn new(
+        number: u32,
+        shard: &'a Shard,
+        records: *const Record,
+        capacity: u32,
+        private: &'a mut Private,
+        word: Word,
+    ) -> Self {
+        shard.begin_change(word);
+        let mut locked = Self { number, shard, records, capacity, private, word };
+        if locked.private.parked.length() > 0 {
+            locked.reclaim();
+        }
+        locked
+    }
+
+    #[inline(always)]
+    fn record(&self, number: u32) -> &'a Record {
+        // SAFETY: numbers lie below the capacity.
+        unsafe { &*self.records.add(position(self.number, number)) }
+    }
+
+    /// Counts.
+    #[inline(always)]
+    pub fn count(&self, count: Count, number: u64) {
+        self.shard.counts.add(count, number);
+    }
+
+    /// The index.
+    #[inline(always)]
+    pub fn index(&mut self) -> &mut Index {
+        &mut self.private.index
+    }
+
+    /// The block of a record.
+    #[inline(always)]
+    pub fn block(&self, number: u32) -> Block {
+        self.record(number).block()
+    }
+
+    /// A record for a new block: its number, or `None` if the table is full.
+    #[inline(always)]
+    pub fn birth(&mut self, block: &Block) -> Option<u32> {
+        let number = if self.private.free != 0 {
+            let number = self.private.free - 1;
+            self.private.free = self.record(number).words[3].load(Ordering::Relaxed) as u32;
+            number
+        } else {
+            let used = self.shard.used.load(Ordering::Relaxed);
+            if used >= self.capacity {
+                return None;
+            }
+            self.shard.used.store(used + 1, Ordering::Release);
+            used
+        };
+        self.record(number).birth(block, self.word);
+        Some(number)
+    }
+
+    /// The block of a record dies.
+    #[inline(always)]
+    pub fn death(&mut self, number: u32) {
+        match self.record(number).death(self.word) {
+            Fate::Free => self.give_back(number),
+            Fate::Parked => self.park(number),
+        }
+    }
+
+    #[inline(always)]
+    fn give_back(&mut self, number: u32) {
+        self.record(number).words[3].store(self.private.free.into(), Ordering::Relaxed);
+        self.private.free = number + 1;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn park(&mut self, number: u32) {
+        let parked = &mut self.private.parked;
+        if !parked.push(number) {
+            // Too many: the snapshot is given up, and its collector will see that.
+            control().end(self.word);
+            self.record(number).free();
+            return self.give_back(number);
+        }
+        let length = parked.length();
+        self.shard.parked.store(length, Ordering::Relaxed);
+        if length.is_multiple_of(PARKED_BETWEEN_LOOKS) && sys::monotonic_ns() > control().lease.load(Ordering::Relaxed)
+        {
+            control().end(self.word);
+        }
+    }
+
+    /// Frees some of the records that no snapshot needs any more.
+    #[cold]
+    #[inline(never)]
+    fn reclaim(&mut self) {
+        for _ in 0..RECLAIMED_AT_ONCE {
+            let Some(number) = self.private.parked.first() else { break };
+            let record = self.record(number);
+            let epoch = self.word.active_epoch();
+            if epoch != 0 && record.death_epoch() == epoch {
+                break;
+            }
+            self.private.parked.pop();
+            record.free();
+            self.give_back(number);
+        }
+        self.shard.parked.store(self.private.parked.length(), Ordering::Relaxed);
+    }
+
+    /// Counts a block that came, once more for all that it stands for.
+    #[inline(always)]
+    pub fn count_birth(&self, block: &Block) {
+        self.count(Count::Allocations, 1);
+        self.count(Count::AllocatedBytes, block.size);
+        if block.rate != 0 {
+            let (blocks, bytes) = weight::stands_for(block);
+            self.count(Count::MoreAllocations, blocks);
+            self.count(Count::MoreAllocatedBytes, bytes);
+        }
+    }
+
+    /// Counts a block that went.
+    #[inline(always)]
+    pub fn count_death(&self, block: &Block) {
+        self.count(Count::Frees, 1);
+        self.count(Count::FreedBytes, block.size);
+        if block.rate != 0 {
+            let (blocks, bytes) = weight::stands_for(block);
+            self.count(Count::MoreFrees, blocks);
+            self.count(Count::MoreFreedBytes, bytes);
+        }
+    }
+}
