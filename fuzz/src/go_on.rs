@@ -10,6 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub fn go_on_with_recording(file: &[u8]) {
     let Ok(recording) = Recording::from_bytes(file.to_vec()) else { return };
     let Ok(end) = recording.snapshot(&When::End) else { return };
+    // Without single blocks nobody knows what a free is of.
+    if recording.source().aggregated {
+        return;
+    }
     let (Ok(catalog), Ok(mut copy)) = (recording.catalog_to_go_on(), unnamed_file()) else { return };
     if copy.write_all(file).is_err() {
         return;

@@ -174,6 +174,8 @@ pub fn reallocated(old: *mut u8, new: *mut u8, size: usize, usable: usize, begun
     thread.ring.set_busy(false);
 }
 
+/// Bytes that a thread of a live process allocates at most before it looks whether its settings have changed.
+const STEP: i64 = 64 << 10;
 /// What the countdown is set to where nothing is recorded: it will not end soon.
 const NEVER_SOON: u64 = 1 << 61;
 
@@ -182,17 +184,23 @@ const NEVER_SOON: u64 = 1 << 61;
 #[cold]
 pub fn is_sample(size: usize) -> bool {
     let Some(thread) = Thread::current() else { return false };
-    let settings = Some(live::settings::number());
-    if thread.drawn_for != settings {
-        thread.drawn_for = settings;
-        let left = thread.distances.draw().saturating_sub(size.min(1 << 60) as i64);
-        tls::set_countdown(left as u64);
-        if left > 0 {
-            return false;
-        }
+    if session::session().is_live() {
+        live::settings::look_at(live::control().load());
     }
-    tls::set_countdown(thread.distances.draw() as u64);
-    true
+    let settings = Some(live::settings::number());
+    let left = if thread.drawn_for == settings {
+        (tls::countdown() as i64).saturating_add(thread.beyond)
+    } else {
+        thread.drawn_for = settings;
+        thread.distances.draw().saturating_sub(size.min(1 << 60) as i64)
+    };
+    let is_sample = left <= 0;
+    let left = if is_sample { thread.distances.draw() } else { left };
+    // In steps, each of which ends here: so that new settings are soon noticed.
+    let step = if session::session().is_live() { left.min(STEP) } else { left };
+    tls::set_countdown(step as u64);
+    thread.beyond = left - step;
+    is_sample && mode() == Mode::Sampled
 }
 
 /// Counts an allocation down; true if it brought the countdown to its end.

@@ -459,6 +459,7 @@ fn begin_table(config: &Config, shared: &SharedMemory, forked_from: u32) -> bool
         contents: config.allows_contents(),
         usable_sizes: config.knows_usable_sizes(),
         forked: forked_from != 0,
+        socket: config.socket(),
     };
     let begun = live::begin(SESSION.at(start), page, &beginning);
     if begun {

@@ -35,6 +35,8 @@ pub struct Thread {
     pub distances: Distances,
     /// The settings for which the thread's countdown was set.
     pub drawn_for: Option<u32>,
+    /// How far the next sample is beyond the end of the countdown.
+    pub beyond: i64,
     /// What it has in the live table.
     pub own: Own,
 }
@@ -101,7 +103,16 @@ impl Thread {
                 let remembered = Remembered::new()?;
                 thread = sys::map_private(size_of::<Self>())?.cast();
                 let own = Own::default();
-                thread.write(Self { ring: writer, remembered, window, generation, distances, drawn_for: None, own });
+                thread.write(Self {
+                    ring: writer,
+                    remembered,
+                    window,
+                    generation,
+                    distances,
+                    drawn_for: None,
+                    beyond: 0,
+                    own,
+                });
                 place.store(thread, Ordering::Relaxed);
             } else {
                 (*thread).remembered.forget();
@@ -110,6 +121,7 @@ impl Thread {
                 (*thread).generation = generation;
                 (*thread).distances = distances;
                 (*thread).drawn_for = None;
+                (*thread).beyond = 0;
                 (*thread).own = Own::default();
             }
             let thread = &mut *thread;

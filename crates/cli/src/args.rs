@@ -1,11 +1,12 @@
 //! The command line: what is shared by several commands. What is a command's own lives in its file.
 
 use crate::commands;
+use crate::failure::Failure;
 use crate::open::OnDamage;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use highwater_model::groups::{GroupBy, Metric};
-use highwater_model::{Heap, When};
+use highwater_model::{Heap, Source, When};
 use regex::Regex;
 use std::fmt;
 use std::path::PathBuf;
@@ -26,6 +27,8 @@ const STYLES: Styles = Styles::styled()
     disable_help_subcommand = true,
     after_help = "Examples:
   highwater record ./app                    run a program, and record its memory in app.hw
+  highwater run ./app                       run a program, to be looked at meanwhile
+  highwater snapshot --name app             who holds its memory now
   highwater report app.hw                   who holds the memory at the end
   highwater report app.hw --at peak         who held it when there was most
   highwater timeline app.hw                 the course of it as a chart
@@ -45,6 +48,20 @@ pub struct CommandLine {
 pub enum Command {
     /// Run a program and record its memory: every allocation with its call stack
     Record(commands::record::Record),
+    /// Run a program whose memory can be looked at while it runs
+    Run(commands::run::Run),
+    /// The processes that can be looked at
+    Ps(commands::ps::Ps),
+    /// What a live process holds now: a report, or a file
+    Snapshot(commands::snapshot::Snapshot),
+    /// What a live process holds, again and again, and what grows
+    Watch(commands::watch::Watch),
+    /// Another sampling rate for a live process
+    Set(commands::set::Set),
+    /// Snapshots that programs took of themselves
+    Snapshots(commands::snapshots::Snapshots),
+    /// The daemon that live processes register with
+    Collector(commands::collector::Collector),
     /// Who holds the memory at an instant, biggest first
     Report(commands::report::Report),
     /// What is still live at the end, by call site, biggest first
@@ -90,7 +107,7 @@ impl Reading {
 /// The file that a command reads.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// A recording (.hw) or a file of event lines; '-' reads standard input
+    /// A recording or snapshot (.hw) or a file of event lines; '-' reads standard input
     #[arg(value_name = "FILE")]
     pub path: PathBuf,
 }
@@ -293,6 +310,14 @@ impl RankBy {
             Self::Allocations => "allocations",
             Self::Temporary => "temporary allocations",
         }
+    }
+
+    /// Fails where the source does not know it.
+    pub fn must_be_known(self, source: &Source) -> Result<(), Failure> {
+        if self == Self::Peak && source.snapshot {
+            return Err(Failure::fault("a snapshot knows no peaks; choose another --metric"));
+        }
+        Ok(())
     }
 
     /// Its name on the command line and in JSON.

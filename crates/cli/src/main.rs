@@ -2,7 +2,8 @@
 //!
 //! * [`args`] is the command line; each file in [`commands`] is one command: its arguments, its help, what it does.
 //! * [`open`] finds out what a file is and makes a recording of it, with [`event_lines`]; [`target`] writes files.
-//! * [`program`] finds and starts what is to be recorded, with the library that [`preload_file`] unpacks.
+//! * [`program`] finds and starts what is to be recorded, with the library that [`preload_file`] unpacks; [`running`] is its life and its end.
+//! * [`live`] asks the collector of live processes.
 //! * [`mod@print`] is what people see. Everything else, all arithmetic included, lives in the crates this one calls.
 //! * [`failure`] is every way to end early, with its exit code: 1 for bad input, 2 for wrong usage, 0 for a closed pipe.
 #![forbid(unsafe_code)]
@@ -11,11 +12,14 @@ mod args;
 mod commands;
 mod event_lines;
 mod failure;
+mod live;
 mod open;
 mod output;
 mod preload_file;
 mod print;
 mod program;
+mod running;
+mod size;
 mod target;
 
 use args::{Command, CommandLine};
@@ -55,6 +59,13 @@ fn run(command: &Command) -> Result<(), Failure> {
     let done = match command {
         Command::Record(record) => record.run(&mut output),
         Command::Symbolize(symbolize) => symbolize.run(&mut output),
+        Command::Run(run) => run.run(),
+        Command::Ps(ps) => ps.run(&mut output),
+        Command::Snapshot(snapshot) => snapshot.run(&mut output),
+        Command::Watch(watch) => watch.run(&mut output),
+        Command::Set(set) => set.run(&mut output),
+        Command::Snapshots(snapshots) => snapshots.run(&mut output),
+        Command::Collector(collector) => collector.run(),
         Command::Report(report) => report.run(&mut output),
         Command::Leaks(leaks) => leaks.run(&mut output),
         Command::Diff(diff) => diff.run(&mut output),

@@ -48,8 +48,10 @@ pub enum OnDamage {
 /// What a file turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A `.hw` file.
+    /// A `.hw` file of events.
     Recording,
+    /// A `.hw` file of one state.
+    Snapshot,
     /// JSON lines.
     EventLines,
 }
@@ -59,12 +61,13 @@ impl Kind {
     pub fn key(self) -> &'static str {
         match self {
             Self::Recording => "recording",
+            Self::Snapshot => "snapshot",
             Self::EventLines => "event_lines",
         }
     }
 }
 
-/// Opens a recording or a file of event lines.
+/// Opens a recording, a snapshot or a file of event lines.
 pub fn open(path: &Path, on_damage: OnDamage) -> Result<Opened, Failure> {
     let mut input = open_input(path)?;
     let mut start = Vec::new();
@@ -74,7 +77,8 @@ pub fn open(path: &Path, on_damage: OnDamage) -> Result<Opened, Failure> {
     }
     let mut opened = if is_recording(&start) {
         let recording = read_recording(path, start, input)?;
-        Opened::new(path, Kind::Recording, recording)
+        let kind = if recording.is_snapshot() { Kind::Snapshot } else { Kind::Recording };
+        Opened::new(path, kind, recording)
     } else if looks_like_events(&start) {
         let strict = on_damage == OnDamage::Fail;
         let loaded = event_lines::load(start.as_slice().chain(input), path, regular_size(path), strict)?;
@@ -187,7 +191,7 @@ impl Opened {
         if self.on_damage == OnDamage::Fail {
             return Err(Failure::in_file(&self.path, format_args!("damaged: {first}")));
         }
-        if self.recording.stats().events == 0 {
+        if self.is_nothing_left() {
             return Err(Failure::in_file(&self.path, format_args!("nothing in it is usable: {first}")));
         }
         if self.on_damage == OnDamage::Warn {
@@ -195,6 +199,14 @@ impl Opened {
         }
         known.extend(new);
         Ok(())
+    }
+
+    /// True when nothing can be told of what it holds.
+    fn is_nothing_left(&self) -> bool {
+        match self.kind {
+            Kind::Snapshot => self.recording.snapshot(&When::End).is_err(),
+            _ => self.recording.stats().events == 0,
+        }
     }
 
     fn warn_of(&self, new: &[Damage], known: usize) {

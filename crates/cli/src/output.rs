@@ -70,6 +70,11 @@ impl Output {
         &mut self.stdout
     }
 
+    /// Shows what was printed until now.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        self.stdout.flush().map_err(failed)
+    }
+
     /// Sees to it that everything has been written: a full disk shows only then.
     pub fn finish(mut self) -> Result<(), Failure> {
         self.stdout.flush().map_err(failed)

@@ -7,6 +7,26 @@ use std::fs::File;
 use std::process::{Command, Stdio};
 use support::{HIGHWATER, Place, Run, in_the_kitchen};
 
+const COMMANDS: [&str; 17] = [
+    "run",
+    "ps",
+    "snapshot",
+    "watch",
+    "set",
+    "snapshots",
+    "collector",
+    "report",
+    "leaks",
+    "diff",
+    "timeline",
+    "export",
+    "import",
+    "info",
+    "check",
+    "completions",
+    "man",
+];
+
 #[test]
 fn a_closed_pipe_ends_the_command_quietly() {
     let place = in_the_kitchen();
@@ -106,7 +126,7 @@ fn highwater_alone_prints_help() {
 #[test]
 fn the_help_of_every_command_has_examples_that_fit() {
     let place = Place::new();
-    for command in ["report", "leaks", "diff", "timeline", "export", "import", "info", "check", "completions", "man"] {
+    for command in COMMANDS {
         let run = place.highwater(&format!("{command} --help"));
         run.stdout_has(&["Usage: highwater", "Examples:\n", &format!("  highwater {command}")]);
         let examples = run.stdout.split("Examples:").nth(1).unwrap();
@@ -138,7 +158,7 @@ fn there_is_a_manual_page_for_every_command() {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    for command in ["report", "leaks", "diff", "timeline", "export", "import", "info", "check", "completions", "man"] {
+    for command in COMMANDS {
         assert!(pages.contains(&format!("highwater-{command}.1")), "{command}: {pages:?}");
     }
     let report = std::fs::read_to_string(place.file("pages/man1/highwater-report.1")).unwrap();

@@ -104,7 +104,10 @@ fn fault(blocks: &[Block]) -> Option<String> {
         let neighbour = (writer + 1) % WRITERS as u64;
         // It had seen blocks below that number.
         if seen > newest[&neighbour].0 + 1 {
-            return Some(format!("writer {writer} saw {seen} blocks of {neighbour}, of which the last is {}", newest[&neighbour].0));
+            return Some(format!(
+                "writer {writer} saw {seen} blocks of {neighbour}, of which the last is {}",
+                newest[&neighbour].0
+            ));
         }
     }
     None
@@ -113,9 +116,10 @@ fn fault(blocks: &[Block]) -> Option<String> {
 fn own_table() -> LiveTable {
     let find = |name: &std::ffi::CStr, write: bool| -> OwnedFd {
         let wanted = format!("/memfd:{} (deleted)", name.to_str().unwrap());
-        let found = std::fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path()).find(|path| {
-            std::fs::read_link(path).is_ok_and(|link| link.to_str() == Some(&wanted))
-        });
+        let found = std::fs::read_dir("/proc/self/fd")
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .find(|path| std::fs::read_link(path).is_ok_and(|link| link.to_str() == Some(&wanted)));
         OpenOptions::new().read(true).write(write).open(found.expect("the agent holds it open")).unwrap().into()
     };
     LiveTable::open(find(MEMORY_NAME, false), find(CONTROL_NAME, true), Counter::trusted()).unwrap()
@@ -164,12 +168,14 @@ fn a_cut_is_one_instant_and_a_plain_copy_is_not() {
             let mut blocks = Vec::new();
             for shard in 0..SHARDS {
                 let records = table.records(shard, extent.used[shard as usize]);
-                blocks.extend(records.iter().filter_map(|record| record.read(Word(0), |_| ())));
+                blocks.extend(records.filter_map(|record| record.read(Word(0), |_| ())));
             }
             wrong_copies += usize::from(fault(&blocks).is_some());
         }
         STOP.store(true, Ordering::Relaxed);
-        eprintln!("{taken} cuts, {void} given up, {not_settled} not settled; {wrong_copies} of {PLAIN_COPIES} plain copies wrong");
+        eprintln!(
+            "{taken} cuts, {void} given up, {not_settled} not settled; {wrong_copies} of {PLAIN_COPIES} plain copies wrong"
+        );
         assert!(wrong.is_empty(), "{} of {taken} wrong, the first: {}", wrong.len(), wrong[0]);
         assert!(wrong_copies > 0, "a plain copy was never wrong: this test proves nothing");
         assert!(not_settled < SNAPSHOTS, "hardly ever settled");

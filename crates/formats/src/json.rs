@@ -4,7 +4,7 @@
 //!
 //! | name | holds |
 //! |---|---|
-//! | `source` | `kind, program, pid, parent_pid, command, host, start, start_unix_ns, duration_ns, sample_rate` (`null` = exact) |
+//! | `source` | `kind, program, pid, parent_pid, command, host, start, start_unix_ns, duration_ns, sample_rate` (`null` = exact), `snapshot` (one instant only, without peaks), `aggregated` (no single blocks) |
 //! | `totals` | figures, `peak_blocks, peak_at_ns, peak_bytes_inside_reallocation, usable_bytes`; `estimate: true` when sampled |
 //! | `anomalies` | one counter for each [`Anomaly`](highwater_model::Anomaly), zeros included |
 //! | `threads[]` | `id, name` and figures |
@@ -33,7 +33,7 @@ pub use comparison::{comparison, delta};
 pub use course::{course, timeline};
 pub use document::{SCHEMA, document, head};
 pub use figures::{anomalies, figures, totals};
-pub use full::{block, write_full};
+pub use full::{block, write_full, write_full_with};
 pub use rows::{list_name, row, rows, threads, types};
 pub use source::source;
 pub use stack::{frame, stack};

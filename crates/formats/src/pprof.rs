@@ -3,7 +3,7 @@
 //! Every sample has four values, named as in Go's heap profiles: `alloc_objects`, `alloc_space`, `inuse_objects` and
 //! `inuse_space`. Summed over all samples they are the snapshot's totals, to the byte; a reallocation counts as an
 //! allocated object, since it hands out bytes anew. Samples of live blocks carry the labels `thread`, `thread_id` and
-//! `bytes` (the size of each block); what a site allocated and no longer holds is one sample without labels. Of a sampled
+//! `bytes` (the size of each block), where single blocks are known; what a site allocated and no longer holds is one sample without labels. Of a sampled
 //! recording the values are estimates of the whole, not to be scaled again, and the period is the sample rate.
 //!
 //! Format: <https://github.com/google/pprof/blob/main/proto/profile.proto>. Field numbers are named after it.
@@ -155,15 +155,15 @@ fn sample_message(
     let mut message = Message::default();
     message.ints(sample_field::LOCATION_ID, &symbols.location_ids(sample.stack, strings));
     message.ints(sample_field::VALUE, &sample.values());
-    if let Some(live) = &sample.live {
-        if let Some(thread) = threads.get(live.thread as usize) {
+    if let Some(labels) = &sample.labels {
+        if let Some(thread) = threads.get(labels.thread as usize) {
             let name = label("thread", strings, |label, _| label.int(label_field::STR, thread.name));
             message.message(sample_field::LABEL, &name);
             let id = label("thread_id", strings, |label, _| label.int(label_field::NUM, thread.id.0));
             message.message(sample_field::LABEL, &id);
         }
         let bytes = label("bytes", strings, |label, strings| {
-            label.int(label_field::NUM, live.block_size);
+            label.int(label_field::NUM, labels.block_size);
             label.int(label_field::NUM_UNIT, strings.index("bytes"));
         });
         message.message(sample_field::LABEL, &bytes);

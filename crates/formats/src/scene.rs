@@ -1,7 +1,8 @@
 //! Small memories for the tests of every format.
 
 use highwater_model::{
-    AddressLedger, Catalog, Event, EventKind, FrameText, Nanos, Placement, Snapshot, Source, StackId, Tag, ThreadId,
+    Accounts, AddressLedger, Blocks, Catalog, Event, EventKind, FrameText, Nanos, Placement, Snapshot, Source, StackId,
+    Tag, ThreadId,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -59,6 +60,19 @@ impl Scene {
             catalog: Arc::new(self.catalog.clone()),
         }
     }
+
+    /// The same without single blocks.
+    pub(crate) fn aggregated(&self) -> Snapshot {
+        without_blocks(&self.snapshot())
+    }
+}
+
+/// A snapshot's figures alone.
+pub(crate) fn without_blocks(snapshot: &Snapshot) -> Snapshot {
+    let mut state = snapshot.accounts.to_state();
+    state.blocks = Blocks::default();
+    let source = Source { aggregated: true, ..snapshot.source.clone() };
+    Snapshot { source, accounts: Accounts::from_state(state), ..snapshot.clone() }
 }
 
 /// Two threads, a resized block, a freed one, and one of unknown origin.

@@ -97,8 +97,8 @@ fn add_to(side: &mut Option<(GroupKey, Figures)>, key: GroupKey, figures: &Figur
     }
 }
 
-/// What a person would call the row.
-fn text_of(catalog: &Catalog, key: &GroupKey) -> String {
+/// What a person would call the row: the same in every snapshot, whatever the handles in its key are.
+pub fn text_of(catalog: &Catalog, key: &GroupKey) -> String {
     match key {
         GroupKey::Name(name) => name.clone(),
         GroupKey::Thread(thread) => match catalog.thread_name(*thread) {

@@ -165,19 +165,10 @@ fn by_type(snapshot: &Snapshot, keep: Keep<'_>) -> Vec<Row> {
     groups.into_iter().map(|(name, figures)| row(GroupKey::Name(name.to_owned()), &figures)).collect()
 }
 
-/// Figures are kept by tag, and only those of tags: the first heap has all that the others have not.
 fn by_heap(snapshot: &Snapshot, keep: Keep<'_>) -> Vec<Row> {
-    let mut heaps: BTreeMap<Heap, Figures> = BTreeMap::new();
-    let mut others = Figures::default();
-    for (tag, figures) in snapshot.catalog.tags().iter().zip(snapshot.accounts.tags()) {
-        if tag.heap != Heap::Malloc {
-            heaps.entry(tag.heap).or_default().add(figures);
-            others.add(figures);
-        }
-    }
-    heaps.insert(Heap::Malloc, snapshot.accounts.totals().figures.without(&others));
     let wanted = |heap: Heap| keep.is_none_or(|keep| keep(heap.name()));
-    heaps
+    snapshot
+        .figures_by_heap()
         .into_iter()
         .filter(|(heap, _)| wanted(*heap))
         .map(|(heap, figures)| row(GroupKey::Name(heap.name().to_owned()), &figures))

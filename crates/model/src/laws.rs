@@ -27,16 +27,40 @@ pub fn violations(accounts: &Accounts) -> Vec<String> {
             charge(&mut of_tags, block.tag.0, "tag");
         }
     }
-    let threads = accounts.threads().iter().map(|thread| &thread.figures);
-    check_rows("thread", threads.clone(), &of_threads, &mut found);
+    check_rows("thread", figures_of_threads(accounts), &of_threads, &mut found);
     check_rows("site", accounts.sites().iter(), &of_sites, &mut found);
     check_rows("tag", accounts.tags().iter(), &of_tags, &mut found);
-    check_sum("threads", threads, total, &mut found);
-    check_sum("sites", accounts.sites().iter(), total, &mut found);
+    check_whole(accounts, &mut found);
+    found
+}
+
+/// The same where single blocks are not known ([`Source::aggregated`](crate::Source::aggregated)): no owner gave back more than it
+/// had, and all add up.
+pub fn violations_of_figures(accounts: &Accounts) -> Vec<String> {
+    let mut found = Vec::new();
+    check_figures("the whole memory", &accounts.totals().figures, &mut found);
+    let mut check_each = |what: &str, rows: &mut dyn Iterator<Item = &Figures>| {
+        rows.enumerate().for_each(|(index, figures)| check_figures(&format!("{what} {index}"), figures, &mut found));
+    };
+    check_each("thread", &mut figures_of_threads(accounts));
+    check_each("site", &mut accounts.sites().iter());
+    check_each("tag", &mut accounts.tags().iter());
+    check_whole(accounts, &mut found);
+    found
+}
+
+fn figures_of_threads(accounts: &Accounts) -> impl Iterator<Item = &Figures> {
+    accounts.threads().iter().map(|thread| &thread.figures)
+}
+
+/// What is true of the whole memory whether or not its blocks are known.
+fn check_whole(accounts: &Accounts, found: &mut Vec<String>) {
+    let total = &accounts.totals().figures;
+    check_sum("threads", figures_of_threads(accounts), total, found);
+    check_sum("sites", accounts.sites().iter(), total, found);
     if accounts.totals().peak_event > accounts.events() {
         found.push("the peak lies after the last event".to_owned());
     }
-    found
 }
 
 /// What the live blocks of an owner come to.
@@ -61,23 +85,50 @@ fn check_owner(whose: &str, figures: &Figures, blocks: impl Iterator<Item = Bloc
     check_live(whose, figures, live, found);
 }
 
+/// What an owner still has by its figures.
+struct Kept {
+    blocks: i128,
+    bytes: i128,
+    samples: i128,
+}
+
+impl Kept {
+    fn of(figures: &Figures) -> Self {
+        let births = i128::from(figures.allocations) + i128::from(figures.reallocations);
+        let blocks = births - i128::from(figures.frees) - i128::from(figures.reallocated_away);
+        let bytes = i128::from(figures.allocated_bytes) - i128::from(figures.freed_bytes);
+        let samples = blocks - i128::from(figures.unrecorded) + i128::from(figures.unrecorded_gone);
+        Self { blocks, bytes, samples }
+    }
+}
+
 fn check_live(whose: &str, figures: &Figures, live: Live, found: &mut Vec<String>) {
     let Live { blocks, bytes, samples } = live;
-    let kept = i128::from(figures.allocated_bytes) - i128::from(figures.freed_bytes);
-    if kept != i128::from(bytes) {
-        found.push(format!("{whose}: allocated - freed = {kept} bytes, but the live blocks hold {bytes}"));
+    let kept = Kept::of(figures);
+    if kept.bytes != i128::from(bytes) {
+        found.push(format!("{whose}: allocated - freed = {} bytes, but the live blocks hold {bytes}", kept.bytes));
     }
-    let births = i128::from(figures.allocations) + i128::from(figures.reallocations);
-    let kept = births - i128::from(figures.frees) - i128::from(figures.reallocated_away);
-    if kept != i128::from(blocks) {
-        found.push(format!("{whose}: allocated - freed = {kept} blocks, but {blocks} are live"));
+    if kept.blocks != i128::from(blocks) {
+        found.push(format!("{whose}: allocated - freed = {} blocks, but {blocks} are live", kept.blocks));
     }
-    let kept = kept - i128::from(figures.unrecorded) + i128::from(figures.unrecorded_gone);
-    if kept != i128::from(samples) {
-        found.push(format!("{whose}: recorded - freed = {kept} blocks, but {samples} records are live"));
+    if kept.samples != i128::from(samples) {
+        found.push(format!("{whose}: recorded - freed = {} blocks, but {samples} records are live", kept.samples));
     }
     if figures.peak_bytes < bytes {
         found.push(format!("{whose}: the peak is {} bytes, below the {bytes} that are live", figures.peak_bytes));
+    }
+}
+
+fn check_figures(whose: &str, figures: &Figures, found: &mut Vec<String>) {
+    let kept = Kept::of(figures);
+    for (what, left) in [("bytes", kept.bytes), ("blocks", kept.blocks), ("records of blocks", kept.samples)] {
+        if left < 0 {
+            found.push(format!("{whose}: {} more {what} were freed than allocated", -left));
+        }
+    }
+    if i128::from(figures.peak_bytes) < kept.bytes {
+        let peak = figures.peak_bytes;
+        found.push(format!("{whose}: the peak is {peak} bytes, below the {} that are live", kept.bytes));
     }
 }
 

@@ -357,7 +357,11 @@ pub struct NumberLedger {
 impl NumberLedger {
     /// Goes on from a stored state.
     pub fn from_state(state: AccountsState) -> Self {
-        let accounts = Accounts::from_state(state);
+        Self::from_accounts(Accounts::from_state(state))
+    }
+
+    /// Takes up accounts.
+    pub fn from_accounts(accounts: Accounts) -> Self {
         let mut by_number = SlotIndex::with_room_for(accounts.slots().count());
         for (slot, block) in accounts.slots() {
             by_number.insert(block.id.0, slot.0);

@@ -43,6 +43,7 @@ mod event;
 mod figures;
 pub mod groups;
 mod heap;
+mod heap_alone;
 mod ids;
 pub mod laws;
 mod ledger;

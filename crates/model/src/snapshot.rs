@@ -3,8 +3,11 @@
 use crate::accounts::Accounts;
 use crate::blocks::Block;
 use crate::catalog::Catalog;
+use crate::figures::Figures;
 use crate::heap::Heap;
 use crate::ids::Nanos;
+use crate::laws;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Where a recording or snapshot comes from.
@@ -30,6 +33,10 @@ pub struct Source {
     pub sample_rate: Option<u64>,
     /// True when it is known of every block of [`Heap::Malloc`] how many of its bytes can be used.
     pub usable_sizes: bool,
+    /// True when only one instant is known, not what led to it: there is no earlier one, and peaks are not known.
+    pub snapshot: bool,
+    /// True when only figures are known, not single blocks.
+    pub aggregated: bool,
 }
 
 /// The kinds of source, in stored order. Append only.
@@ -96,18 +103,42 @@ impl Snapshot {
     /// The bytes that can be used of the live blocks of [`Heap::Malloc`], which are more than were asked for; `None` where the
     /// source does not know.
     pub fn usable_bytes(&self) -> Option<u64> {
-        self.source.usable_sizes.then(|| {
+        (self.source.usable_sizes && !self.source.aggregated).then(|| {
             let of_block = |block: Block| block.weight.bytes(block.usable_size());
             self.blocks_of(Heap::Malloc).map(of_block).fold(0, u64::saturating_add)
         })
     }
 
-    /// The bytes of the live blocks of a heap.
-    pub fn live_bytes_of(&self, heap: Heap) -> u64 {
-        self.blocks_of(heap).map(|block| block.live_bytes()).fold(0, u64::saturating_add)
+    /// The figures of each heap that ever held something. Figures are kept by tag, and only those of tags: the first heap has
+    /// all that the others have not.
+    pub fn figures_by_heap(&self) -> BTreeMap<Heap, Figures> {
+        let mut heaps: BTreeMap<Heap, Figures> = BTreeMap::new();
+        let mut others = Figures::default();
+        for (tag, figures) in self.catalog.tags().iter().zip(self.accounts.tags()) {
+            if tag.heap != Heap::Malloc {
+                heaps.entry(tag.heap).or_default().add(figures);
+                others.add(figures);
+            }
+        }
+        heaps.insert(Heap::Malloc, self.accounts.totals().figures.without(&others));
+        heaps
     }
 
-    /// The live blocks of a heap.
+    /// The bytes of the live blocks of a heap.
+    pub fn live_bytes_of(&self, heap: Heap) -> u64 {
+        self.figures_by_heap().get(&heap).map_or(0, Figures::live_bytes)
+    }
+
+    /// Every way in which it breaks the laws, in words; those of single blocks are left out where they are not known.
+    pub fn violations(&self) -> Vec<String> {
+        if self.source.aggregated {
+            laws::violations_of_figures(&self.accounts)
+        } else {
+            laws::violations(&self.accounts)
+        }
+    }
+
+    /// The live blocks of a heap; none where only figures are known ([`Source::aggregated`]).
     pub fn blocks_of(&self, heap: Heap) -> impl Iterator<Item = Block> {
         self.accounts.blocks().filter(move |block| self.catalog.tag(block.tag).heap == heap)
     }

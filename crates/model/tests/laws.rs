@@ -1,11 +1,12 @@
 //! The laws, on random histories, against a model that knows nothing of ledgers.
 
 use highwater_model::{
-    AddressLedger, AllocId, Anomaly, Event, EventKind, Nanos, NumberLedger, Placement, StackId, Step, TagId, ThreadId,
-    Weight, laws,
+    Accounts, AddressLedger, AllocId, Anomaly, Blocks, Catalog, Event, EventKind, Figures, Heap, Nanos, NumberLedger,
+    Placement, Snapshot, Source, StackId, Step, StringId, Tag, TagId, ThreadId, Weight, laws,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 fn place() -> impl Strategy<Value = Placement> {
     let size = prop_oneof![4 => 0u64..200, 1 => Just(u64::MAX), 1 => Just(u64::MAX / 2)];
@@ -221,4 +222,77 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn figures_alone_keep_the_laws_that_need_no_blocks(history in history()) {
+        let snapshot = snapshot_after(&history);
+        prop_assert_eq!(laws::violations_of_figures(&snapshot.accounts), Vec::<String>::new());
+        let mut state = snapshot.accounts.to_state();
+        state.blocks = Blocks::default();
+        let source = Source { aggregated: true, usable_sizes: true, ..Source::default() };
+        let figures = Snapshot { source, accounts: Accounts::from_state(state), ..snapshot.clone() };
+        prop_assert_eq!(figures.violations(), Vec::<String>::new());
+        prop_assert_eq!((figures.usable_bytes(), figures.heap_alone(Heap::Malloc).is_none()), (None, true));
+        for heap in Heap::ALL {
+            let bytes: u64 = snapshot.blocks_of(heap).map(|block| block.live_bytes()).sum();
+            prop_assert_eq!((snapshot.live_bytes_of(heap), figures.live_bytes_of(heap)), (bytes, bytes));
+        }
+    }
+
+    #[test]
+    fn one_heap_of_a_snapshot_is_what_its_blocks_and_its_figures_say(history in history()) {
+        let snapshot = snapshot_after(&history);
+        for (heap, whole) in snapshot.figures_by_heap() {
+            let alone = snapshot.heap_alone(heap).unwrap();
+            prop_assert_eq!(alone.violations(), Vec::<String>::new());
+            prop_assert!(alone.accounts.blocks().eq(snapshot.blocks_of(heap)));
+            let figures = &alone.accounts.totals().figures;
+            let same = |of: fn(&Figures) -> u64| of(figures) == of(&whole);
+            prop_assert!(same(Figures::live_bytes) && same(Figures::live_blocks) && same(Figures::live_samples));
+            prop_assert!(same(|figures| figures.allocated_bytes) && same(|figures| figures.frees) && same(Figures::samples));
+        }
+    }
+}
+
+/// The state after a history whose tags lie in several heaps.
+fn snapshot_after(history: &[Event]) -> Snapshot {
+    let mut catalog = Catalog::default();
+    for (heap, name) in [Heap::Mapped, Heap::Malloc, Heap::Mapped].into_iter().zip(0..) {
+        catalog.push_tag(Tag { variable: StringId(name), heap, ..Tag::default() });
+    }
+    let mut ledger = AddressLedger::default();
+    history.iter().for_each(|event| ledger.record(event, &mut ()));
+    let accounts = ledger.into_accounts();
+    Snapshot { source: Source::default(), at: accounts.last_time(), accounts, catalog: Arc::new(catalog) }
+}
+
+#[test]
+fn figures_that_cannot_be_are_found_without_blocks() {
+    let whole = Figures {
+        allocations: 2,
+        frees: 1,
+        allocated_bytes: 30,
+        freed_bytes: 10,
+        peak_bytes: 20,
+        ..Figures::default()
+    };
+    let violations_with = |of_site: Figures, total: Figures| {
+        let mut state = Accounts::default().to_state();
+        state.totals.figures = total;
+        state.sites = vec![of_site];
+        let mut accounts = Accounts::from_state(state);
+        accounts.thread_index(ThreadId(1));
+        let mut state = accounts.to_state();
+        state.threads[0].figures = total;
+        laws::violations_of_figures(&Accounts::from_state(state)).join("; ")
+    };
+    assert_eq!(violations_with(whole, whole), "");
+    let other = violations_with(Figures { frees: 0, ..whole }, whole);
+    assert_eq!(other, "the frees of all sites sum to 0, but the total is 1");
+    let more_freed = Figures { frees: 3, freed_bytes: 31, ..whole };
+    assert!(violations_with(more_freed, more_freed).starts_with(
+        "the whole memory: 1 more bytes were freed than allocated; the whole memory: 1 more blocks were freed than allocated"
+    ));
+    let no_peak = Figures { peak_bytes: 19, ..whole };
+    assert!(violations_with(no_peak, no_peak).contains("the peak is 19 bytes, below the 20 that are live"));
 }

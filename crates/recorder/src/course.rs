@@ -513,5 +513,6 @@ fn source(about: &About, stamps: &Stamps) -> Source {
         duration: Nanos(0),
         sample_rate: about.sample_rate,
         usable_sizes: about.usable_sizes,
+        ..Source::default()
     }
 }

@@ -3,8 +3,8 @@
 use crate::course::{About, Course, Finished};
 use crate::drainer::{Drainer, News, Source};
 use crate::listen::{Listener, Visitor};
+use crate::orders::{AGENT_VARIABLE, Orders};
 use highwater_clock::Counter;
-use highwater_shm::hello_v1::{FLAG_CHILDREN, FLAG_COUNTER, FLAG_LOSSY, FLAG_NO_MMAP, VARIABLE};
 use highwater_symbols::Symbolizer;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags};
@@ -96,7 +96,7 @@ impl Recorder {
         })?;
         let (listener, counter) = (Listener::new()?, Counter::trusted());
         Ok(Self {
-            agent_variable: agent_variable(&options, &listener, counter.is_some()),
+            agent_variable: agent_variable(&options, &listener),
             options,
             listener: Some(listener),
             counter,
@@ -114,7 +114,7 @@ impl Recorder {
 
     /// The variable that a program's environment needs, and its value.
     pub fn variable(&self) -> (&'static str, &str) {
-        (VARIABLE, &self.agent_variable)
+        (AGENT_VARIABLE, &self.agent_variable)
     }
 
     /// Says which process is the main program.
@@ -310,15 +310,18 @@ impl Recorder {
 }
 
 /// What agents are told.
-fn agent_variable(options: &Options, listener: &Listener, has_counter: bool) -> String {
-    let flags = [
-        (FLAG_COUNTER, has_counter),
-        (FLAG_CHILDREN, options.follow_children),
-        (FLAG_LOSSY, options.lossy),
-        (FLAG_NO_MMAP, !options.mappings),
-    ];
-    let flags: String = flags.iter().filter(|(_, set)| *set).map(|(flag, _)| char::from(*flag)).collect();
-    format!("v1;{flags};{};{}", options.sample_rate.unwrap_or(0), listener.path().display())
+fn agent_variable(options: &Options, listener: &Listener) -> String {
+    let orders = Orders {
+        socket: &listener.path(),
+        sample_bytes: options.sample_rate.unwrap_or(0),
+        most_blocks: 0,
+        follow_children: options.follow_children,
+        lossy: options.lossy,
+        mappings: options.mappings,
+        live: false,
+        contents: false,
+    };
+    orders.variable().1
 }
 
 fn pid_of(pid: u32) -> Option<Pid> {

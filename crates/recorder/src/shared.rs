@@ -23,6 +23,8 @@ pub enum Refused {
     NotSealed,
     /// It is of another version, or nothing of ours.
     NotOurs,
+    /// It tells time by ticks of the processor, which we cannot.
+    NoClock,
 }
 
 impl std::fmt::Display for Refused {
@@ -34,6 +36,7 @@ impl std::fmt::Display for Refused {
             ),
             Self::NotSealed => f.write_str("its memory is not sealed"),
             Self::NotOurs => f.write_str("its memory is not that of an agent of this version"),
+            Self::NoClock => f.write_str("it counts processor ticks, which this machine cannot"),
         }
     }
 }
@@ -79,10 +82,10 @@ impl Shared {
         Ok(shared)
     }
 
-    /// The memory of an agent in this very process.
+    /// The memory of an agent that is mapped already: because the agent is in this very process, or by whoever reads more of it.
     ///
     /// # Safety
-    /// It stays mapped for ever.
+    /// It stays mapped as long as this lives. It may be read-only where nobody stores anything through [`header`](Self::header).
     pub unsafe fn of_ourselves(base: *mut u8, bytes: u64) -> Option<Self> {
         let bytes = usize::try_from(bytes).ok()?;
         let mut shared = Self { base, bytes, capacity: Capacity { rings: 1, nodes: 2 }, is_mapped_by_us: false };

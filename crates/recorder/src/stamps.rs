@@ -40,6 +40,12 @@ impl Stamps {
         }
     }
 
+    /// The time now.
+    pub fn now(&self) -> Nanos {
+        let now = self.counter.map_or_else(monotonic_ns, |counter| counter.read());
+        self.time(now.saturating_sub(self.start))
+    }
+
     /// When the process began to record, in nanoseconds since the Unix epoch.
     pub fn start_unix_ns(&self) -> u64 {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

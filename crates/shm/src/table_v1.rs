@@ -77,8 +77,17 @@ pub struct TableHeader {
     /// Shards that were given up because whoever held their lock never gave it back.
     pub abandoned: AtomicU32,
     padding: AtomicU32,
+    /// The [mark](socket_mark) of the place where the process's collector listens; 0 for any.
+    pub socket: AtomicU64,
     /// Mean bytes per sample by number; the first is 0: every block.
     pub rate_bytes: [AtomicU64; MOST_RATES],
+}
+
+/// A number that stands for the path of a socket, so that a collector does not take over what belongs to another.
+pub fn socket_mark(path: &[u8]) -> u64 {
+    // FNV-1a
+    let mix = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    if path.is_empty() { 0 } else { path.iter().fold(0xcbf2_9ce4_8422_2325, mix) }
 }
 
 /// What was counted in a shard. Sums over all shards are the process's.
@@ -488,7 +497,7 @@ mod tests {
     fn the_layout_is_what_version_1_is() {
         let capacity = TableCapacity { shard_records: 1 << 12, threads: 1 << 12 };
         assert_eq!((size_of::<Record>(), size_of::<Shard>(), size_of::<ThreadEntry>()), (32, 256, 32));
-        assert_eq!(size_of::<TableHeader>(), 56 + 8 * MOST_RATES + 8);
+        assert_eq!(size_of::<TableHeader>(), 64 + 8 * MOST_RATES);
         let at = [capacity.shard(1), capacity.threads(), capacity.records(), capacity.bytes()];
         assert_eq!(at, [4352, 73728, 204_800, 33_890_304]);
         assert_eq!(

@@ -5,10 +5,10 @@
 //! difference in any field of any step shows.
 
 use highwater_model::{
-    Anomaly, Catalog, Event, EventKind, Figures, FrameId, FrameText, Heap, Module, Nanos, Op, Placement, Source,
-    SourceKind, StackId, Step, Tag, TagId, ThreadId, Weight, mapped_address,
+    AccountsState, AddressLedger, Anomaly, Blocks, Catalog, Event, EventKind, Figures, FrameId, FrameText, Heap,
+    Module, Nanos, Op, Placement, Source, SourceKind, StackId, Step, Tag, TagId, ThreadId, Weight, mapped_address,
 };
-use highwater_store::{EventLog, Recording, Spacing, Writer};
+use highwater_store::{EventLog, Recording, Spacing, Writer, write_snapshot};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ fn write_items(
 
 /// What cannot be had from a [`Recording`]: how the file's parts agree with each other.
 struct Agreement {
-    /// For each keyframe that can be read: whether a replay leads to it.
+    /// For each keyframe that can be read, and that events lead to: whether a replay does.
     keyframes: Vec<bool>,
     /// Whether the index lists the readable blocks; `None` where there is no index.
     index: Option<bool>,
@@ -89,7 +89,8 @@ struct Agreement {
 impl Agreement {
     /// What is true of a file without damage.
     fn full(recording: &Recording) -> Self {
-        let keyframes = vec![true; recording.stats().keyframes as usize];
+        let keyframes = if recording.is_snapshot() { 0 } else { recording.stats().keyframes as usize };
+        let keyframes = vec![true; keyframes];
         Self { keyframes, index: Some(true), lost_event_blocks: 0 }
     }
 }
@@ -156,8 +157,9 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
         .unwrap();
     recording.check(&mut |_| {}).unwrap();
 
-    let Source { kind, program, pid, parent_pid, command, host, start_unix_ns, duration, sample_rate, usable_sizes } =
+    let Source { kind, program, pid, parent_pid, command, host, start_unix_ns, duration, .. } =
         recording.source().clone();
+    let Source { sample_rate, usable_sizes, snapshot, aggregated, .. } = *recording.source();
     let source = Json::object([
         ("kind", Json::text(kind.key())),
         ("program", Json::Text(program)),
@@ -165,6 +167,8 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
         ("parent_pid", Json::Number(parent_pid)),
         ("command", Json::List(command.into_iter().map(Json::Text).collect())),
         ("usable_sizes", Json::Bool(usable_sizes)),
+        ("snapshot", Json::Bool(snapshot)),
+        ("aggregated", Json::Bool(aggregated)),
         ("host", Json::Text(host)),
         ("start_unix_ns", Json::Number(start_unix_ns)),
         ("duration_ns", Json::Number(duration.0)),
@@ -485,6 +489,27 @@ fn what_only_native_recordings_have_is_read() {
     );
     assert!(end.blocks_of(Heap::Mapped).next().is_some());
     assert_agreement("native", &file, Agreement::full);
+}
+
+#[test]
+fn snapshots_are_read() {
+    let (mut catalog, events) = history(&NATIVE);
+    make_native(&mut catalog);
+    let mut ledger = AddressLedger::default();
+    events.iter().for_each(|event| ledger.record(event, &mut ()));
+    let state = ledger.accounts().to_state();
+    let source = Source { usable_sizes: true, ..source() };
+    let file = write_snapshot(Vec::new(), &source, &catalog, &state).unwrap().0;
+    assert_agreement("snapshot", &file, Agreement::full);
+    let figures = AccountsState { blocks: Blocks::default(), ..state };
+    let source = Source { aggregated: true, ..source };
+    let file = write_snapshot(Vec::new(), &source, &catalog, &figures).unwrap().0;
+    assert_agreement("aggregated_snapshot", &file, Agreement::full);
+    // No event was counted: it is a state all the same.
+    let mut uncounted = AccountsState { events: 0, ..figures };
+    uncounted.totals.peak_event = 0;
+    let file = write_snapshot(Vec::new(), &source, &catalog, &uncounted).unwrap().0;
+    assert_agreement("uncounted_snapshot", &file, Agreement::full);
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Writes the seeds of the corpora: small valid inputs with something of everything. `cargo run --bin make_seeds`.
 
 use highwater_model::{
-    Anomaly, Catalog, Event, EventKind, FrameText, Nanos, Placement, Source, StackId, Tag, TagId, ThreadId,
+    AccountsState, AddressLedger, Anomaly, Blocks, Catalog, Event, EventKind, FrameText, Nanos, Placement, Source,
+    StackId, Tag, TagId, ThreadId,
 };
-use highwater_store::{Spacing, Writer};
+use highwater_store::{Spacing, Writer, write_snapshot};
 use std::path::Path;
 use std::{fs, io};
 
@@ -40,6 +41,8 @@ fn main() -> io::Result<()> {
         seed(target, "cut", &cut)?;
         seed(target, "odd", &odd.written(3, 4)?)?;
         seed(target, "compressed", &long.written(200, 300)?)?;
+        seed(target, "snapshot", &complete.snapshot(false)?)?;
+        seed(target, "figures", &complete.snapshot(true)?)?;
     }
     seed("event_lines", "every-kind", EVENT_LINES.as_bytes())?;
     seed("event_lines", "odd", ODD_LINES.as_bytes())
@@ -119,6 +122,16 @@ impl Scene {
                 self.happens(number * 7 + 2, 1, EventKind::Deallocate { address, claimed_size: None });
             }
         }
+    }
+
+    /// The state at its end, with every block or with figures only.
+    fn snapshot(&self, aggregated: bool) -> io::Result<Vec<u8>> {
+        let mut ledger = AddressLedger::default();
+        self.events.iter().for_each(|event| ledger.record(event, &mut ()));
+        let state = ledger.accounts().to_state();
+        let blocks = if aggregated { Blocks::default() } else { state.blocks.clone() };
+        let source = Source { program: "demo".to_owned(), aggregated, ..Source::default() };
+        Ok(write_snapshot(Vec::new(), &source, &self.catalog, &AccountsState { blocks, ..state })?.0)
     }
 
     /// As a file whose blocks end every `flush` events and whose keyframes are `every` events apart.

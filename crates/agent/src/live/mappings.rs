@@ -142,10 +142,11 @@ fn split(ranges: &mut Ranges, shard: &mut Locked<'_>, range: Range, parts: [(u64
         }
     }
     shard.death(range.record);
-    match pieces {
-        0 => shard.count(Count::Frees, 1),
-        1 => {}
-        _ => shard.count(Count::Allocations, 1),
+    if pieces == 0 {
+        shard.count(Count::Frees, 1);
+    } else {
+        shard.count(Count::Reallocations, 1);
+        shard.count(Count::Allocations, pieces - 1);
     }
     shard.count(Count::FreedBytes, range.end - range.start - kept);
     kept

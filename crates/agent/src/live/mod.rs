@@ -23,7 +23,7 @@ use highwater_shm::control_v1::{CONTROL_BYTES, Control};
 use highwater_shm::session_v1::Capacity;
 use highwater_shm::table_v1::{
     ALIGNMENT, BLOCK_SHARDS, Block, Count, FLAG_CONTENTS, FLAG_FORKED, FLAG_USABLE_SIZES, MAGIC, MAPPINGS, SHARDS,
-    STAMP_SHIFT, Shard, TableCapacity, TableHeader, ThreadEntry,
+    STAMP_SHIFT, Shard, TableCapacity, TableHeader, ThreadEntry, socket_mark,
 };
 use index::place_of;
 use shard::{Locked, Private, lock, unlock};
@@ -375,7 +375,7 @@ pub fn stats() -> Stats {
 }
 
 /// What a table is begun with.
-pub struct Beginning {
+pub struct Beginning<'a> {
     /// Room in it.
     pub capacity: TableCapacity,
     /// The most blocks that it shall hold, 0 for as many as there is room for.
@@ -388,10 +388,12 @@ pub struct Beginning {
     pub usable_sizes: bool,
     /// Forked from another live process.
     pub forked: bool,
+    /// Where its collector listens.
+    pub socket: &'a [u8],
 }
 
 /// Begins the table at `table`, which is zero, with its control page. False if there is no memory.
-pub fn begin(table: *mut u8, control: *mut u8, beginning: &Beginning) -> bool {
+pub fn begin(table: *mut u8, control: *mut u8, beginning: &Beginning<'_>) -> bool {
     let capacity = &beginning.capacity;
     index::forget_all();
     for (number, private) in (0..).zip(&PRIVATES.0) {
@@ -414,6 +416,7 @@ pub fn begin(table: *mut u8, control: *mut u8, beginning: &Beginning) -> bool {
     header.thread_capacity.store(capacity.threads, Ordering::Relaxed);
     header.threads.store(1, Ordering::Relaxed);
     header.shard_limit.store(limit, Ordering::Relaxed);
+    header.socket.store(socket_mark(beginning.socket), Ordering::Relaxed);
     let flags = [
         (beginning.contents, FLAG_CONTENTS),
         (beginning.usable_sizes, FLAG_USABLE_SIZES),

@@ -3,7 +3,7 @@
 use crate::args::Input;
 use crate::commands::info::damage_list;
 use crate::failure::Failure;
-use crate::open::{self, OnDamage, Opened};
+use crate::open::{self, Kind, OnDamage, Opened};
 use crate::output::Output;
 use crate::print::bytes::{bytes, counted};
 use crate::print::colour::{Paint, Style};
@@ -76,7 +76,11 @@ fn text(opened: &Opened, report: &CheckReport, is_sound: bool, paint: Paint) -> 
         text.push_str(&format!("{} {violation}\n", paint.paint(Style::Red, "violation:")));
     }
     let verdict = if is_sound { paint.paint(Style::Green, "sound") } else { paint.paint(Style::Red, "not sound") };
-    let mut about = vec![counted(report.events, "event"), bytes(stats.file_bytes)];
+    let what = match opened.kind {
+        Kind::Snapshot => "a snapshot".to_owned(),
+        _ => counted(report.events, "event"),
+    };
+    let mut about = vec![what, bytes(stats.file_bytes)];
     if opened.bad_lines > 0 {
         about.push(counted(opened.bad_lines, "bad line"));
     }

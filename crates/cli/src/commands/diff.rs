@@ -2,19 +2,24 @@
 
 use crate::args::{By, Reading, Selection};
 use crate::failure::Failure;
+use crate::live::{Choice, Socket, TakenSnapshot};
 use crate::open;
 use crate::output::Output;
 use crate::print::bytes::counted;
 use crate::print::colour::Style;
+use crate::print::cut;
 use crate::print::figures::Units;
 use crate::print::heading::{self, Heading};
 use crate::print::rows::add_row;
 use crate::print::stack::Depth;
 use crate::print::table::{Align, Cell, Table};
 use clap::Args;
-use highwater_formats::json;
+use highwater_collector::protocol::Detail;
+use highwater_formats::json as documents;
 use highwater_model::diff::{Change, Delta, diff_rows};
 use highwater_model::{Figures, Snapshot, UnknownWhen, When};
+use highwater_symbols::Symbolizer;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// The arguments of `highwater diff`.
@@ -23,6 +28,7 @@ use std::path::{Path, PathBuf};
   highwater diff app.hw@mark:loaded app.hw        from a mark to the end
   highwater diff app.hw@50% app.hw --by function  what keeps growing
   highwater diff old.hw@peak new.hw@peak          two runs at their peaks
+  highwater diff before.hw --pid 4711             since a snapshot, until now
   highwater diff old.hw new.hw --json | jq '.sites[].change'
 
 WHEN is start, peak, end (the default), a time (12.5s), a part (80%) or mark:NAME.")]
@@ -31,8 +37,10 @@ pub struct Diff {
     #[arg(value_name = "FILE[@WHEN]")]
     before: PathBuf,
     /// The later state: a file, and an instant after '@'
-    #[arg(value_name = "FILE[@WHEN]")]
-    after: PathBuf,
+    #[arg(value_name = "FILE[@WHEN]", required_unless_present_any = ["pid", "name"], conflicts_with_all = ["pid", "name"])]
+    after: Option<PathBuf>,
+    #[command(flatten)]
+    live: Choice,
     /// What the rows are
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
     by: By,
@@ -43,6 +51,8 @@ pub struct Diff {
     stacks: Depth,
     #[command(flatten)]
     reading: Reading,
+    #[command(flatten)]
+    socket: Socket,
 }
 
 /// A file at an instant.
@@ -54,8 +64,21 @@ struct Place {
 
 /// One side of the comparison.
 struct Side {
-    place: Place,
+    state: State,
     snapshot: Snapshot,
+}
+
+/// Whose state, and when.
+enum State {
+    /// That of a file at an instant.
+    Recorded(Place),
+    /// That of a live process now.
+    Live {
+        /// Its program.
+        name: String,
+        /// Its number.
+        pid: u32,
+    },
 }
 
 impl Diff {
@@ -76,30 +99,66 @@ impl Diff {
         Ok(())
     }
 
-    /// Both sides; a file that is on both is opened once.
     fn sides(&self) -> Result<(Side, Side), Failure> {
-        let places = (place_in(&self.before)?, place_in(&self.after)?);
+        match &self.after {
+            Some(after) => self.recorded(after),
+            None => {
+                let place = place_in(&self.before)?;
+                let opened = open::open(&place.path, self.reading.on_damage())?;
+                let before = opened.snapshot_of(&place.when, self.selection.heap())?;
+                Ok((Side { state: State::Recorded(place), snapshot: before }, self.living()?))
+            }
+        }
+    }
+
+    /// The live process.
+    fn living(&self) -> Result<Side, Failure> {
+        let mut client = self.socket.connect()?;
+        let processes = client.processes().map_err(Failure::fault)?;
+        let process = self.live.of(&processes)?;
+        let heap = self.selection.heap();
+        // What lies in which heap is known of blocks.
+        let detail = if heap.is_some() { Detail::Blocks } else { Detail::Sites };
+        let taken = client.snapshot(process.pid, detail, None).map_err(Failure::fault)?;
+        let snapshot = TakenSnapshot::open(taken.file, heap, &mut Symbolizer::new())?.snapshot;
+        cut::warn_of(&taken.cut);
+        Ok(Side { state: State::Live { name: process.name.clone(), pid: process.pid }, snapshot })
+    }
+
+    /// Both sides from files; one that is on both is opened once.
+    fn recorded(&self, after: &Path) -> Result<(Side, Side), Failure> {
+        let places = (place_in(&self.before)?, place_in(after)?);
         let open = |place: &Place| open::open(&place.path, self.reading.on_damage());
         let first = open(&places.0)?;
         let second = if places.0.path == places.1.path { None } else { Some(open(&places.1)?) };
         let heap = self.selection.heap();
         let before = first.snapshot_of(&places.0.when, heap)?;
         let after = second.as_ref().unwrap_or(&first).snapshot_of(&places.1.when, heap)?;
-        Ok((Side { place: places.0, snapshot: before }, Side { place: places.1, snapshot: after }))
+        let side = |place, snapshot| Side { state: State::Recorded(place), snapshot };
+        Ok((side(places.0, before), side(places.1, after)))
     }
 
     fn print_json(&self, before: &Side, after: &Side, deltas: &[Delta], output: &mut Output) -> Result<(), Failure> {
         let by = self.by.group();
         let (old, new) = (&before.snapshot, &after.snapshot);
-        let mut document = json::comparison("diff", old, new, by, &[]);
+        let mut document = documents::comparison("diff", old, new, by, &[]);
         document["by"] = self.by.singular().into();
         for (name, side) in [("before", before), ("after", after)] {
-            document[name]["file"] = side.place.path.display().to_string().into();
-            document[name]["when"] = side.place.when.to_string().into();
+            match &side.state {
+                State::Recorded(place) => {
+                    document[name]["file"] = place.path.display().to_string().into();
+                    document[name]["when"] = place.when.to_string().into();
+                }
+                State::Live { name: program, pid } => {
+                    document[name]["file"] = Value::Null;
+                    document[name]["when"] = "now".into();
+                    document[name]["process"] = json!({"pid": pid, "name": program});
+                }
+            }
         }
         let chosen = deltas.iter().take(self.selection.json_rows());
-        let elements = chosen.map(|delta| json::delta(old, new, by, delta));
-        output.json_with_list(document, Some((json::list_name(by), elements)))
+        let elements = chosen.map(|delta| documents::delta(old, new, by, delta));
+        output.json_with_list(document, Some((documents::list_name(by), elements)))
     }
 
     fn body(&self, before: &Snapshot, after: &Snapshot, deltas: &[Delta], output: &Output) -> String {
@@ -147,8 +206,12 @@ fn head(before: &Side, after: &Side) -> Heading {
     let describe = |side: &Side| {
         let units = Units::of_snapshot(&side.snapshot);
         let live = heading::live(units, figures(&side.snapshot));
-        let instant = heading::instant(&side.place.when, side.snapshot.at);
-        format!("{live}: {} at {instant}", side.place.path.display())
+        match &side.state {
+            State::Recorded(Place { path, when }) => {
+                format!("{live}: {} at {}", path.display(), heading::instant(when, side.snapshot.at))
+            }
+            State::Live { name, pid } => format!("{live}: {name} (pid {pid}) now"),
+        }
     };
     let (old, new) = (figures(&before.snapshot), figures(&after.snapshot));
     let bytes = i128::from(new.live_bytes()) - i128::from(old.live_bytes());

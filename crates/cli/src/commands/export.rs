@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use highwater_formats::flamegraph::FlameGraphError;
 use highwater_formats::{flamegraph, folded, json, pprof};
 use highwater_model::Snapshot;
+use highwater_model::groups::{Keep, Metric};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -46,14 +47,14 @@ pub struct Export {
 
 /// What can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+pub enum Format {
     /// Gzipped profile.proto for 'go tool pprof' and many others
     Pprof,
     /// Collapsed stacks, one a line, for flame graph tools
     Folded,
     /// An interactive SVG
     Flamegraph,
-    /// Everything: what 'highwater report --json' has, and every live block
+    /// Everything: what 'highwater report --json' has, and every live block that is known
     Json,
 }
 
@@ -75,28 +76,39 @@ impl Export {
         let on_damage = if self.strict { OnDamage::Fail } else { OnDamage::Warn };
         let heap = Filter::heap(self.filter.as_ref());
         let snapshot = open::open(&self.input.path, on_damage)?.snapshot_of(&self.instant.when, heap)?;
-        if to_stdout {
-            return self.write(&snapshot, output.stream()).map_err(|error| failure("to standard output", error));
-        }
-        let target = self.output.display().to_string();
-        write_file(&self.output, |out| self.write(&snapshot, out)).map_err(|error| failure(&target, error))
-    }
-
-    fn write(&self, snapshot: &Snapshot, out: &mut dyn Write) -> Result<(), FlameGraphError> {
+        self.metric.must_be_known(&snapshot.source)?;
         let keep = Filter::keep(self.filter.as_ref());
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
-        let metric = self.metric.metric();
-        match self.format {
-            Format::Pprof => pprof::write(snapshot, metric, keep, out)?,
-            Format::Folded => folded::write(snapshot, metric, keep, out)?,
-            Format::Flamegraph => flamegraph::write(snapshot, metric, keep, out)?,
-            Format::Json => json::write_full("export", snapshot, keep, out)?,
+        let write = |out: &mut dyn Write| self.format.write(&snapshot, self.metric.metric(), keep, out);
+        if to_stdout {
+            return write(output.stream()).map_err(|error| failure("to standard output", error));
+        }
+        let target = self.output.display().to_string();
+        write_file(&self.output, write).map_err(|error| failure(&target, error))
+    }
+}
+
+impl Format {
+    /// Writes a snapshot.
+    pub fn write(
+        self,
+        snapshot: &Snapshot,
+        metric: Metric,
+        keep: Keep<'_>,
+        out: &mut dyn Write,
+    ) -> Result<(), FlameGraphError> {
+        match self {
+            Self::Pprof => pprof::write(snapshot, metric, keep, out)?,
+            Self::Folded => folded::write(snapshot, metric, keep, out)?,
+            Self::Flamegraph => flamegraph::write(snapshot, metric, keep, out)?,
+            Self::Json => json::write_full("export", snapshot, keep, out)?,
         }
         Ok(())
     }
 }
 
-fn failure(target: &str, error: FlameGraphError) -> Failure {
+/// What is said when a file could not be written.
+pub fn failure(target: &str, error: FlameGraphError) -> Failure {
     match error {
         FlameGraphError::Io(error) => Failure::writing(target, &error),
         empty => Failure::fault(format_args!("{empty}; '--at peak' or another --metric may have")),

@@ -6,11 +6,12 @@ use crate::open::{self, Kind, Opened};
 use crate::output::Output;
 use crate::print::bytes::{bytes, count, counted};
 use crate::print::colour::Style;
+use crate::print::figures::Units;
 use crate::print::heading::{self, Heading};
 use crate::print::table::{Align, Cell, Table};
 use clap::Args;
 use highwater_formats::json;
-use highwater_model::{GaugeReading, Module, NamedInstant, Nanos, SourceKind};
+use highwater_model::{GaugeReading, Module, NamedInstant, Nanos, Source, SourceKind, Totals};
 use highwater_store::{Damage, FileStats, Recording};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -46,7 +47,7 @@ impl Info {
             return output.json(document(&opened, &marks, &gauges));
         }
         let (paint, width) = (output.paint, output.width);
-        output.text(&head(&opened).render(paint, width))?;
+        output.text(&head(&opened)?.render(paint, width))?;
         let sections = [
             ("damage", damage_table(&opened.recording)),
             ("marks", marks_table(&marks)),
@@ -66,7 +67,7 @@ fn bytes_per_event(stats: &FileStats) -> f64 {
     stats.file_bytes as f64 / stats.events.max(1) as f64
 }
 
-fn head(opened: &Opened) -> Heading {
+fn head(opened: &Opened) -> Result<Heading, Failure> {
     let source = opened.recording.source();
     let stats = &opened.stats();
     let size = bytes(stats.file_bytes);
@@ -74,6 +75,7 @@ fn head(opened: &Opened) -> Heading {
     let state = if stats.complete { "complete" } else { "cut before its end, as by a crash" };
     let file = match opened.kind {
         Kind::Recording => format!("Highwater recording, format {}, {size}, {state}", stats.version),
+        Kind::Snapshot => format!("Highwater snapshot, format {}, {size}, {state}", stats.version),
         Kind::EventLines => format!("event lines, {size}; 'highwater import' makes a recording of them"),
     };
     head.line("file", file);
@@ -82,7 +84,10 @@ fn head(opened: &Opened) -> Heading {
     if let Some(start) = json::source(source)["start"].as_str() {
         head.line("started", start_in_words(start));
     }
-    head.line("lasted", source.duration.to_string());
+    match opened.kind {
+        Kind::Snapshot => head.line("taken", format!("{} after it began", source.duration)),
+        _ => head.line("lasted", source.duration.to_string()),
+    }
     if !source.command.is_empty() {
         head.line("command", source.command.join(" "));
     }
@@ -92,9 +97,17 @@ fn head(opened: &Opened) -> Heading {
     if let Some(rate) = source.sample_rate {
         head.line("sampled", format!("one sample for each {} allocated on average", bytes(rate)));
     }
-    head.line("events", format!("{}, {:.2} bytes each", count(stats.events), bytes_per_event(stats)));
+    match opened.kind {
+        Kind::Snapshot => {
+            head.line("holds", holds(source, &opened.final_totals()?));
+            let (state, catalog) = (bytes(stats.keyframe_bytes), bytes(stats.catalog_bytes));
+            head.line("parts", format!("state {state}, catalog {catalog}"));
+            return Ok(head);
+        }
+        _ => head.line("events", format!("{}, {:.2} bytes each", count(stats.events), bytes_per_event(stats))),
+    }
     if opened.kind == Kind::EventLines {
-        return head;
+        return Ok(head);
     }
     let parts = format!(
         "events {} in {}, keyframes {} in {}, catalog {}",
@@ -105,7 +118,14 @@ fn head(opened: &Opened) -> Heading {
         bytes(stats.catalog_bytes)
     );
     head.line("parts", parts);
-    head
+    Ok(head)
+}
+
+/// What a snapshot has of the live blocks.
+fn holds(source: &Source, totals: &Totals) -> String {
+    let live = heading::live(Units::of(source).or(Units::of_figures(&totals.figures)), &totals.figures);
+    let how = if source.aggregated { "by site, thread and type, no single blocks" } else { "every single one" };
+    format!("{live}, {how}")
 }
 
 /// An RFC 3339 instant as far as people care: `2023-11-14 22:13:20 UTC`.
@@ -228,7 +248,7 @@ fn document(opened: &Opened, marks: &[NamedInstant], gauges: &[Gauge<'_>]) -> Va
             "complete": stats.complete,
             "bytes": stats.file_bytes,
             "events": stats.events,
-            "bytes_per_event": bytes_per_event(&stats),
+            "bytes_per_event": (opened.kind != Kind::Snapshot).then(|| bytes_per_event(&stats)),
             "event_blocks": stats.event_blocks,
             "event_bytes": stats.event_bytes,
             "keyframes": stats.keyframes,

@@ -83,29 +83,36 @@ impl Leaks {
     fn body(&self, snapshot: &Snapshot, rows: &[Row], births: &HashMap<StackId, Nanos>, output: &Output) -> String {
         if rows.is_empty() {
             return match &self.selection.filter {
-                Some(filter) if !births.is_empty() => format!("\nNothing that is live matches '{filter}'.\n"),
+                Some(filter) if snapshot.accounts.totals().figures.live_blocks() > 0 => {
+                    format!("\nNothing that is live matches '{filter}'.\n")
+                }
+                _ if snapshot.source.snapshot => "\nNothing is live.\n".to_owned(),
                 _ => "\nNothing is live at the end: no leaks.\n".to_owned(),
             };
         }
         let (first, rest) = rows.split_at(self.selection.table_rows().min(rows.len()));
         let units = Units::of_snapshot(snapshot);
         let whole = snapshot.accounts.totals().figures.live_bytes();
-        let mut table = Table::default()
-            .column(Align::Right, "share")
-            .column(Align::Right, "live")
-            .column(Align::Right, "blocks")
-            .column(Align::Right, "oldest")
-            .column(Align::Left, "site");
+        let mut table =
+            Table::default().column(Align::Right, "share").column(Align::Right, "live").column(Align::Right, "blocks");
+        // Ages are known of single blocks only.
+        let has_ages = !snapshot.source.aggregated;
+        if has_ages {
+            table = table.column(Align::Right, "oldest");
+        }
+        table = table.column(Align::Left, "site");
         for row in first {
             let live = row.figures.live_bytes();
             let GroupKey::Site(stack) = row.key else { continue };
             let age = births.get(&stack).map_or_else(String::new, |birth| age(snapshot, *birth).to_string());
-            let cells: Vec<Cell> = vec![
+            let mut cells: Vec<Cell> = vec![
                 share(live, whole).into(),
                 units.bytes(live).into(),
                 units.count(row.figures.live_blocks()).into(),
-                Cell::new(Style::Dim, &age),
             ];
+            if has_ages {
+                cells.push(Cell::new(Style::Dim, &age));
+            }
             add_site_row(&mut table, cells, &snapshot.catalog, stack, self.stacks);
         }
         let layout = Layout { by: By::Site, metric: Metric::Live, depth: self.stacks, units, whole };
@@ -117,10 +124,15 @@ fn head(snapshot: &Snapshot) -> Heading {
     let units = Units::of_snapshot(snapshot);
     let totals = snapshot.accounts.totals();
     let mut head = Heading::default();
-    head.line("program", heading::program(&snapshot.source));
+    heading::add_program(&mut head, &snapshot.source);
     heading::add_sampling(&mut head, &snapshot.source, &totals.figures);
-    head.line("live", format!("{} at the end ({})", heading::live(units, &totals.figures), snapshot.at));
-    head.line("peak", heading::peak(units, totals));
+    let live = heading::live(units, &totals.figures);
+    if snapshot.source.snapshot {
+        head.line("live", live);
+    } else {
+        head.line("live", format!("{live} at the end ({})", snapshot.at));
+        head.line("peak", heading::peak(units, totals));
+    }
     head
 }
 

@@ -1,6 +1,7 @@
 //! One file per command: its arguments, its help, what it does.
 
 pub mod check;
+pub mod collector;
 pub mod completions;
 pub mod diff;
 pub mod export;
@@ -8,7 +9,13 @@ pub mod import;
 pub mod info;
 pub mod leaks;
 pub mod man;
+pub mod ps;
 pub mod record;
 pub mod report;
+pub mod run;
+pub mod set;
+pub mod snapshot;
+pub mod snapshots;
 pub mod symbolize;
 pub mod timeline;
+pub mod watch;

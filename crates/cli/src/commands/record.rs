@@ -5,17 +5,15 @@ use crate::output::{Output, say, warn};
 use crate::print::bytes::{bytes, count, counted};
 use crate::print::status::StatusLine;
 use crate::print::summary;
+use crate::running::{Signals, end_like, wait_for};
+use crate::size::parse_bytes;
 use crate::{preload_file, program};
 use clap::Args;
 use highwater_model::{Nanos, parse_duration};
 use highwater_recorder::{Finished, Options, Recorder};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// The arguments of `highwater record`.
@@ -54,52 +52,6 @@ pub struct Record {
 
 fn parse_time(text: &str) -> Result<Nanos, String> {
     parse_duration(text).filter(|time| time.0 > 0).ok_or_else(|| "not a time; such as 90s, 500ms, 10m".to_owned())
-}
-
-/// Bytes with or without a unit: `65536`, `512KiB`, `1M`.
-fn parse_bytes(text: &str) -> Result<u64, String> {
-    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let (number, unit) = text.split_at(digits);
-    let shift = match unit.trim().to_ascii_lowercase().trim_end_matches('b').trim_end_matches('i') {
-        "" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        _ => return Err("not a size; such as 512KiB, 1MiB, 65536".to_owned()),
-    };
-    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
-    bytes.filter(|&bytes| bytes > 0).ok_or_else(|| "not a size; such as 512KiB, 1MiB, 65536".to_owned())
-}
-
-/// Signals that are the program's to handle: those that a terminal sends reach it anyway, the others are passed on.
-struct Signals {
-    interrupted: Arc<AtomicBool>,
-    to_pass_on: Arc<AtomicUsize>,
-}
-
-impl Signals {
-    fn catch() -> std::io::Result<Self> {
-        let interrupted = Arc::new(AtomicBool::new(false));
-        let to_pass_on = Arc::new(AtomicUsize::new(0));
-        // A file that may not grow is an error of the write, not the end of us.
-        signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
-        for signal in [SIGINT, SIGQUIT] {
-            signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
-        }
-        for signal in [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2] {
-            signal_hook::flag::register_usize(signal, Arc::clone(&to_pass_on), signal as usize)?;
-        }
-        Ok(Self { interrupted, to_pass_on })
-    }
-
-    /// Passes on to the program what was sent to us.
-    fn pass_on(&self, child: &Child) {
-        let signal = self.to_pass_on.swap(0, Ordering::Relaxed);
-        let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
-        if let (Some(pid), Some(signal)) = (pid, rustix::process::Signal::from_named_raw(signal as i32)) {
-            let _ = rustix::process::kill_process(pid, signal);
-        }
-    }
 }
 
 impl Record {
@@ -146,7 +98,7 @@ impl Record {
             // Recording has ended, the program goes on: its end is still ours.
             None => wait_for(&mut child, &signals).map_err(|error| Failure::fault(reason(&error)))?,
         };
-        pass_on(status)
+        end_like(status)
     }
 
     /// Records until the program and all its children have ended, or time is up: then there is no exit status yet.
@@ -174,7 +126,7 @@ impl Record {
                 // One more look: whoever has just ended, or been started by it, may have knocked.
                 recorder.step();
                 let left = recorder.progress().processes;
-                let interrupted = signals.interrupted.load(Ordering::Relaxed);
+                let interrupted = signals.interrupted();
                 if left == 0 || interrupted {
                     return Ok(status);
                 }
@@ -243,29 +195,4 @@ impl Record {
 fn default_output(program: &Path) -> PathBuf {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     PathBuf::from(format!("{name}.hw"))
-}
-
-fn wait_for(child: &mut Child, signals: &Signals) -> std::io::Result<ExitStatus> {
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        signals.pass_on(child);
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// Ends as the program did: with its exit code, or by the signal that ended it.
-fn pass_on(status: ExitStatus) -> Result<(), Failure> {
-    if let Some(signal) = status.signal() {
-        // No core of ours: the program's is the one of interest.
-        let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
-        let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
-        let _ = signal_hook::low_level::emulate_default_handler(signal);
-        return Err(Failure::AsProgram((128 + signal) as u8));
-    }
-    match status.code().unwrap_or(0) {
-        0 => Ok(()),
-        code => Err(Failure::AsProgram(code as u8)),
-    }
 }

@@ -14,7 +14,7 @@ use highwater_formats::json;
 use highwater_model::groups::{Row, rows};
 use highwater_model::{Snapshot, Totals, When};
 use highwater_store::Recording;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 /// The arguments of `highwater report`.
 #[derive(Debug, Args)]
@@ -32,80 +32,121 @@ pub struct Report {
     input: Input,
     #[command(flatten)]
     instant: Instant,
-    /// What the rows are
-    #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
-    by: By,
-    /// By which figure rows are ranked
-    #[arg(long, value_enum, default_value_t, value_name = "FIGURE")]
-    metric: RankBy,
     #[command(flatten)]
-    selection: Selection,
-    /// How much of each call stack is shown
-    #[arg(long, value_enum, default_value_t, value_name = "DEPTH")]
-    stacks: Depth,
+    view: View,
     #[command(flatten)]
     reading: Reading,
+}
+
+/// What a report shows, and how: of a file or of a live process.
+#[derive(Debug, Args)]
+pub struct View {
+    /// What the rows are
+    #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
+    pub by: By,
+    /// By which figure rows are ranked
+    #[arg(long, value_enum, default_value_t, value_name = "FIGURE")]
+    pub metric: RankBy,
+    #[command(flatten)]
+    pub selection: Selection,
+    /// How much of each call stack is shown
+    #[arg(long, value_enum, default_value_t, value_name = "DEPTH")]
+    pub stacks: Depth,
+}
+
+/// What a report is about.
+pub struct Subject<'a> {
+    /// The command that reports.
+    pub command: &'static str,
+    /// Where the snapshot is from.
+    pub recording: &'a Recording,
+    /// The snapshot.
+    pub snapshot: &'a Snapshot,
+    /// The instant, as the user named it.
+    pub when: &'a When,
+    /// The totals at the end.
+    pub whole_course: Totals,
+    /// What else a JSON document has.
+    pub more: Map<String, Value>,
 }
 
 impl Report {
     /// Prints the report.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let opened = open::open(&self.input.path, self.reading.on_damage())?;
-        let heap = self.selection.heap();
-        let snapshot = opened.snapshot_of(&self.instant.when, heap)?;
+        let heap = self.view.selection.heap();
+        let when = &self.instant.when;
+        let snapshot = &opened.snapshot_of(when, heap)?;
         let whole_course = match heap {
             Some(_) => *opened.snapshot_of(&When::End, heap)?.accounts.totals(),
             None => opened.final_totals()?,
         };
+        let recording = &opened.recording;
+        let subject = Subject { command: "report", recording, snapshot, when, whole_course, more: Map::new() };
+        self.view.print(subject, self.reading.json, output)
+    }
+}
+
+impl View {
+    /// Prints the report.
+    pub fn print(&self, subject: Subject<'_>, json: bool, output: &mut Output) -> Result<(), Failure> {
+        let snapshot = subject.snapshot;
+        self.metric.must_be_known(&snapshot.source)?;
         let keep = self.selection.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
-        let rows = rows(&snapshot, self.by.group(), self.metric.metric(), keep);
-        if self.reading.json {
-            return self.print_json(&opened.recording, &snapshot, &whole_course, &rows, output);
+        let rows = rows(snapshot, self.by.group(), self.metric.metric(), keep);
+        if json {
+            return self.print_json(subject, &rows, output);
         }
-        output.text(&self.head(&opened.recording, &snapshot, &whole_course).render(output.paint, output.width))?;
-        output.text(&self.body(&snapshot, &rows, output))?;
+        output.text(&self.head(&subject).render(output.paint, output.width))?;
+        output.text(&self.body(&subject, &rows, output))?;
         output.text(&heading::oddities(snapshot.accounts.anomalies(), output.paint))?;
-        output.text(&heading::sampling(&snapshot))
+        output.text(&heading::sampling(snapshot))
     }
-    fn print_json(
-        &self,
-        recording: &Recording,
-        snapshot: &Snapshot,
-        whole_course: &Totals,
-        rows: &[Row],
-        output: &mut Output,
-    ) -> Result<(), Failure> {
+
+    fn print_json(&self, subject: Subject<'_>, rows: &[Row], output: &mut Output) -> Result<(), Failure> {
+        let Subject { command, recording, snapshot, when, whole_course, more } = subject;
         let by = self.by.group();
-        let mut document = json::document("report", snapshot, by, &[]);
+        let mut document = json::document(command, snapshot, by, &[]);
         document["by"] = self.by.singular().into();
         document["metric"] = self.metric.name().into();
-        document["when"] = self.instant.when.to_string().into();
-        document["recording"] = json!({
-            "events": recording.stats().events,
-            "peak_bytes": whole_course.figures.peak_bytes,
-            "peak_blocks": whole_course.peak_blocks,
-            "peak_at_ns": whole_course.peak_at.0,
-        });
+        document["when"] = when.to_string().into();
+        let course = || {
+            json!({
+                "events": recording.stats().events,
+                "peak_bytes": whole_course.figures.peak_bytes,
+                "peak_blocks": whole_course.peak_blocks,
+                "peak_at_ns": whole_course.peak_at.0,
+            })
+        };
+        document["recording"] = (!snapshot.source.snapshot).then(course).into();
+        for (name, value) in more {
+            document[name] = value;
+        }
         let chosen = rows.iter().take(self.selection.json_rows());
         let elements = chosen.map(|row| json::row(snapshot, by, row));
         output.json_with_list(document, Some((json::list_name(by), elements)))
     }
 
-    fn head(&self, recording: &Recording, snapshot: &Snapshot, whole_course: &Totals) -> Heading {
+    fn head(&self, subject: &Subject<'_>) -> Heading {
+        let Subject { recording, snapshot, whole_course, when, .. } = subject;
         let units = Units::of_snapshot(snapshot);
         let figures = &snapshot.accounts.totals().figures;
         let mut head = Heading::default();
-        head.line("program", heading::program(&snapshot.source));
+        heading::add_program(&mut head, &snapshot.source);
         if let Some(heap) = self.selection.heap() {
             head.line("heap", format!("{} alone", heap.name()));
         }
         heading::add_sampling(&mut head, &snapshot.source, figures);
-        let events = counted(recording.stats().events, "event");
-        head.line("recorded", format!("{events} in {}", recording.source().duration));
-        head.line("peak", heading::peak_in_full(units, whole_course));
-        let instant = heading::instant(&self.instant.when, snapshot.at);
-        head.line("live", format!("{} at {instant}", heading::live(units, figures)));
+        if snapshot.source.snapshot {
+            head.line("live", heading::live(units, figures));
+        } else {
+            let events = counted(recording.stats().events, "event");
+            head.line("recorded", format!("{events} in {}", recording.source().duration));
+            head.line("peak", heading::peak_in_full(units, whole_course));
+            let instant = heading::instant(when, snapshot.at);
+            head.line("live", format!("{} at {instant}", heading::live(units, figures)));
+        }
         if let Some(usable) = heading::usable(units, snapshot) {
             head.line("usable", usable);
         }
@@ -113,12 +154,13 @@ impl Report {
         head
     }
 
-    fn body(&self, snapshot: &Snapshot, rows: &[Row], output: &Output) -> String {
+    fn body(&self, subject: &Subject<'_>, rows: &[Row], output: &Output) -> String {
+        let snapshot = subject.snapshot;
         let metric = self.metric.metric();
         let units = Units::of_snapshot(snapshot);
         let shown: Vec<Row> = rows.iter().filter(|row| metric.of(&row.inclusive) > 0).cloned().collect();
         if shown.is_empty() {
-            return format!("\n{}\n", self.why_empty(snapshot, rows));
+            return format!("\n{}\n", self.why_empty(subject, rows));
         }
         let whole = metric.of(&snapshot.accounts.totals().figures);
         let layout = Layout { by: self.by, metric, depth: self.stacks, units, whole };
@@ -128,19 +170,25 @@ impl Report {
         text
     }
 
-    fn why_empty(&self, snapshot: &Snapshot, rows: &[Row]) -> String {
+    fn why_empty(&self, subject: &Subject<'_>, rows: &[Row]) -> String {
+        let Subject { snapshot, when, .. } = subject;
         let figures = &snapshot.accounts.totals().figures;
+        if snapshot.source.snapshot && figures.live_blocks() == 0 {
+            return "Nothing is live.".to_owned();
+        }
         if self.metric == RankBy::Live && figures.live_blocks() == 0 && figures.peak_bytes > 0 {
-            return format!("Nothing is live at {}. '--at peak' shows what was at the peak.", self.instant.when);
+            return format!("Nothing is live at {}. '--at peak' shows what was at the peak.", when);
         }
         match &self.selection.filter {
-            _ if snapshot.accounts.events() == 0 => format!("Nothing had happened yet at {}.", self.instant.when),
+            _ if figures.is_empty() && snapshot.accounts.events() == 0 => {
+                format!("Nothing had happened yet at {}.", when)
+            }
             Some(filter) if rows.is_empty() => format!("Nothing matches '{filter}'."),
             _ if self.by == By::Type && rows.is_empty() => "The source names no types.".to_owned(),
             filter => {
                 let of_what = filter.as_ref().map_or_else(String::new, |filter| format!(" of what matches '{filter}'"));
                 let until = if self.metric == RankBy::Live { "at" } else { "until" };
-                format!("No {}{of_what} {until} {}.", self.metric.in_words(), self.instant.when)
+                format!("No {}{of_what} {until} {}.", self.metric.in_words(), when)
             }
         }
     }

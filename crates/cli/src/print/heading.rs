@@ -41,6 +41,15 @@ pub fn program(source: &Source) -> String {
     text
 }
 
+/// Says whose memory it is, and where only one instant of it is known, which.
+pub fn add_program(head: &mut Heading, source: &Source) {
+    if source.snapshot {
+        head.line("snapshot", format!("of {} at {}", program(source), source.duration));
+    } else {
+        head.line("program", program(source));
+    }
+}
+
 /// An instant as the user named it and as a time: `peak (8.21s)`.
 pub fn instant(when: &When, at: Nanos) -> String {
     match when {

@@ -1,12 +1,16 @@
 //! What people see: units, tables, charts, colour.
 
+pub mod age;
 pub mod bytes;
 pub mod chart;
 pub mod colour;
+pub mod cut;
 pub mod figures;
 pub mod heading;
+pub mod hex;
 pub mod progress;
 pub mod rows;
+pub mod screen;
 pub mod stack;
 pub mod status;
 pub mod summary;

@@ -66,7 +66,7 @@ pub fn add_site_row(table: &mut Table, mut figures: Vec<Cell>, catalog: &Catalog
     }
     let shown = depth.callers();
     // "1 more caller" would take the line of that caller.
-    let shown = if callers.len() == shown.saturating_add(1) { shown + 1 } else { shown };
+    let shown = if depth == Depth::Brief && callers.len() == shown + 1 { shown + 1 } else { shown };
     for frame in callers.iter().take(shown) {
         let cell = Cell::new(Style::Dim, "  ← ").and(Style::Plain, &name_of(frame));
         table.continuation(located(cell, frame, depth));
@@ -133,6 +133,8 @@ mod tests {
         assert!(text.ends_with("     ← c  src/lib.rs:3\n     … 2 more callers\n"), "{text}");
         assert_eq!(rendered(&frames, Depth::Full).lines().count(), 6);
         assert_eq!(rendered(&frames, Depth::Top).lines().count(), 1);
+        assert_eq!(rendered(&frames[..2], Depth::Top).lines().count(), 1);
+        assert_eq!(rendered(&frames[..2], Depth::Line), "1  inner  src/lib.rs:3 ← a\n");
     }
 
     #[test]

@@ -3,9 +3,13 @@
 use highwater_model::{Anomalies, Figures, Snapshot};
 use serde_json::{Map, Value, json};
 
-/// The figures of a thread, a site or any other row. Where they are estimates, also how many records are behind them.
+/// The figures of a thread, a site or any other row. Where they are estimates, also how many records are behind them; where only one
+/// instant is known, there is no peak.
 pub fn figures(snapshot: &Snapshot, figures: &Figures) -> Map<String, Value> {
     let mut members = exact_figures(figures);
+    if snapshot.source.snapshot {
+        members.insert("peak_bytes".to_owned(), Value::Null);
+    }
     if snapshot.is_estimate() {
         members.insert("samples".to_owned(), figures.samples().into());
         members.insert("live_samples".to_owned(), figures.live_samples().into());
@@ -37,10 +41,14 @@ pub fn totals(snapshot: &Snapshot) -> Value {
     if !snapshot.is_estimate() {
         members.remove("reallocated_away");
     }
-    members.insert("peak_blocks".to_owned(), totals.peak_blocks.into());
-    members.insert("peak_at_ns".to_owned(), totals.peak_at.0.into());
     let inside_reallocation = totals.peak_bytes_inside_reallocation.max(totals.figures.peak_bytes);
-    members.insert("peak_bytes_inside_reallocation".to_owned(), inside_reallocation.into());
+    for (name, peak) in [
+        ("peak_blocks", totals.peak_blocks),
+        ("peak_at_ns", totals.peak_at.0),
+        ("peak_bytes_inside_reallocation", inside_reallocation),
+    ] {
+        members.insert(name.to_owned(), (!snapshot.source.snapshot).then_some(peak).into());
+    }
     members.insert("usable_bytes".to_owned(), snapshot.usable_bytes().into());
     if snapshot.is_estimate() {
         members.insert("estimate".to_owned(), true.into());
@@ -116,6 +124,22 @@ mod tests {
         assert_eq!((&totals["samples"], &totals["live_samples"]), (&json!(1), &json!(1)));
         // The weights say that it is one, though the source does not.
         assert_eq!((&totals["estimate"], &totals["usable_bytes"]), (&json!(true), &json!(480)));
+    }
+
+    #[test]
+    fn of_one_instant_no_peak_is_known_and_of_figures_alone_no_usable_bytes() {
+        let mut scene = parser();
+        scene.source.usable_sizes = true;
+        scene.source.snapshot = true;
+        let with_blocks = totals(&scene.snapshot());
+        for name in ["peak_blocks", "peak_bytes", "peak_at_ns", "peak_bytes_inside_reallocation"] {
+            assert_eq!(with_blocks[name], Value::Null, "{name}");
+        }
+        assert_eq!((&with_blocks["live_bytes"], &with_blocks["usable_bytes"]), (&json!(308), &json!(336)));
+        let snapshot = scene.snapshot();
+        assert_eq!(figures(&snapshot, &snapshot.accounts.sites()[2])["peak_bytes"], Value::Null);
+        scene.source.aggregated = true;
+        assert_eq!(totals(&scene.snapshot())["usable_bytes"], Value::Null);
     }
 
     #[test]

@@ -9,7 +9,19 @@ use std::io::{self, Write};
 
 /// Writes the whole snapshot: its head, `totals`, `anomalies`, `threads`, `types`, all `sites`, and all live `blocks`,
 /// by number, each with `site`, its place in `sites`. Of these two only what `keep` wants. One site or block at a time is in memory.
+/// Where only figures are known, `blocks` is `null`.
 pub fn write_full(command: &str, snapshot: &Snapshot, keep: Keep<'_>, out: impl Write) -> io::Result<()> {
+    write_full_with(command, snapshot, keep, |_, _| {}, out)
+}
+
+/// The same; `more` is shown every block and may add to what is told of it.
+pub fn write_full_with(
+    command: &str,
+    snapshot: &Snapshot,
+    keep: Keep<'_>,
+    more: impl Fn(&Block, &mut Value),
+    out: impl Write,
+) -> io::Result<()> {
     let sites = rows(snapshot, GroupBy::Site, Metric::Live, keep);
     let site_indices: HashMap<StackId, usize> = sites
         .iter()
@@ -30,11 +42,16 @@ pub fn write_full(command: &str, snapshot: &Snapshot, keep: Keep<'_>, out: impl 
     writer.member("threads", &threads(snapshot))?;
     writer.member("types", &types(snapshot))?;
     writer.list("sites", sites.iter().map(|site| row(snapshot, GroupBy::Site, site)))?;
+    if snapshot.source.aggregated {
+        writer.member("blocks", &Value::Null)?;
+        return writer.end().map(drop);
+    }
     writer.list(
         "blocks",
         blocks.iter().map(|each| {
             let mut value = block(snapshot, each);
             value["site"] = site_indices.get(&each.stack).copied().into();
+            more(each, &mut value);
             value
         }),
     )?;
@@ -92,6 +109,30 @@ mod tests {
         assert_eq!(blocks[2], expected);
         assert_eq!((&blocks[0]["number"], &blocks[0]["site"]), (&json!(0), &json!(0)));
         assert_eq!(document["sites"][0]["stack"][0]["function"], "grow");
+    }
+
+    #[test]
+    fn more_can_be_told_of_every_block() {
+        let mut out = Vec::new();
+        let more = |block: &Block, value: &mut Value| value["twice"] = (block.size * 2).into();
+        write_full_with("snapshot", &parser().snapshot(), None, more, &mut out).unwrap();
+        let document: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(document["command"], "snapshot");
+        assert!(
+            document["blocks"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|block| block["twice"] == block["size"].as_u64().unwrap() * 2)
+        );
+    }
+
+    #[test]
+    fn blocks_that_are_not_known_are_null() {
+        let snapshot = parser().aggregated();
+        let document = full(&snapshot);
+        assert_eq!((&document["blocks"], &document["totals"]["live_blocks"]), (&Value::Null, &json!(2)));
+        assert_eq!(document["sites"], full(&parser().snapshot())["sites"]);
     }
 
     proptest! {

@@ -18,6 +18,8 @@ pub fn source(source: &Source) -> Value {
         "start_unix_ns": known_number(source.start_unix_ns),
         "duration_ns": source.duration.0,
         "sample_rate": source.sample_rate,
+        "snapshot": source.snapshot,
+        "aggregated": source.aggregated,
     })
 }
 
@@ -31,7 +33,7 @@ mod tests {
         let nothing = source(&Source::default());
         let expected = json!({
             "kind": "events", "program": null, "pid": null, "parent_pid": null, "command": null, "host": null, "start": null, "start_unix_ns": null,
-            "duration_ns": 0, "sample_rate": null,
+            "duration_ns": 0, "sample_rate": null, "snapshot": false, "aggregated": false,
         });
         assert_eq!(nothing, expected);
     }
@@ -49,11 +51,13 @@ mod tests {
             parent_pid: 41,
             command: vec!["parser".to_owned(), "--fast".to_owned()],
             usable_sizes: true,
+            snapshot: true,
+            aggregated: true,
         });
         let expected = json!({
             "kind": "native", "program": "parser", "pid": 42, "parent_pid": 41, "command": ["parser", "--fast"], "host": "build-3",
             "start": "2023-11-14T22:13:20.000000001Z", "start_unix_ns": 1_700_000_000_000_000_001u64,
-            "duration_ns": 5, "sample_rate": 4096,
+            "duration_ns": 5, "sample_rate": 4096, "snapshot": true, "aggregated": true,
         });
         assert_eq!(known, expected);
     }

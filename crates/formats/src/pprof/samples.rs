@@ -5,6 +5,8 @@
 //! * one sample for each (thread, size) of its live blocks, labelled with both, as Go labels a heap profile's `bytes`;
 //! * one without labels for what it allocated and no longer holds.
 //!
+//! Where only figures are known, what a site holds is one sample without labels as well.
+//!
 //! A site never has more live blocks than it was given (law 1), so no sample is negative and all sum to the site.
 
 use highwater_model::groups::{Keep, sites};
@@ -16,12 +18,13 @@ pub(super) struct Sample {
     pub(super) stack: StackId,
     pub(super) objects: u64,
     pub(super) space: u64,
-    /// There when the objects are live.
-    pub(super) live: Option<LiveBlocks>,
+    pub(super) is_live: bool,
+    /// Known of single blocks.
+    pub(super) labels: Option<Labels>,
 }
 
 #[derive(Debug)]
-pub(super) struct LiveBlocks {
+pub(super) struct Labels {
     /// Index in the accounts' threads.
     pub(super) thread: u32,
     pub(super) block_size: u64,
@@ -30,7 +33,7 @@ pub(super) struct LiveBlocks {
 impl Sample {
     /// In the order of the sample types.
     pub(super) fn values(&self) -> [u64; 4] {
-        let in_use = u64::from(self.live.is_some());
+        let in_use = u64::from(self.is_live);
         [self.objects, self.space, self.objects * in_use, self.space * in_use]
     }
 }
@@ -40,13 +43,34 @@ struct NoLongerLive {
     space: u64,
 }
 
+impl NoLongerLive {
+    /// Leaves out what is live.
+    fn subtract(&mut self, objects: u64, space: u64) {
+        self.objects = self.objects.saturating_sub(objects);
+        self.space = self.space.saturating_sub(space);
+    }
+}
+
+type Rest = BTreeMap<StackId, NoLongerLive>;
+
 pub(super) fn samples(snapshot: &Snapshot, keep: Keep<'_>) -> Vec<Sample> {
-    let mut rest: BTreeMap<StackId, NoLongerLive> = sites(snapshot, keep)
+    let mut rest: Rest = sites(snapshot, keep)
         .map(|(stack, figures)| {
             let objects = figures.allocations + figures.reallocations;
             (stack, NoLongerLive { objects, space: figures.allocated_bytes })
         })
         .collect();
+    let mut samples =
+        if snapshot.source.aggregated { live_sites(snapshot, &mut rest) } else { live_blocks(snapshot, &mut rest) };
+    for (stack, NoLongerLive { objects, space }) in rest {
+        if objects != 0 || space != 0 {
+            samples.push(Sample { stack, objects, space, is_live: false, labels: None });
+        }
+    }
+    samples
+}
+
+fn live_blocks(snapshot: &Snapshot, rest: &mut Rest) -> Vec<Sample> {
     let mut blocks: Vec<Block> = snapshot.accounts.blocks().collect();
     let likeness = |block: &Block| (block.stack, block.thread, block.size);
     blocks.sort_unstable_by_key(|block| (likeness(block), block.id));
@@ -59,13 +83,20 @@ pub(super) fn samples(snapshot: &Snapshot, keep: Keep<'_>) -> Vec<Sample> {
         // Of samples, what they stand for.
         let objects = alike.iter().map(Block::live_blocks).sum();
         let space = alike.iter().map(Block::live_bytes).fold(0, u64::saturating_add);
-        rest.objects = rest.objects.saturating_sub(objects);
-        rest.space = rest.space.saturating_sub(space);
-        samples.push(Sample { stack, objects, space, live: Some(LiveBlocks { thread, block_size }) });
+        rest.subtract(objects, space);
+        samples.push(Sample { stack, objects, space, is_live: true, labels: Some(Labels { thread, block_size }) });
     }
-    for (stack, NoLongerLive { objects, space }) in rest {
+    samples
+}
+
+fn live_sites(snapshot: &Snapshot, rest: &mut Rest) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for (&stack, rest) in rest {
+        let figures = &snapshot.accounts.sites()[stack.0 as usize];
+        let (objects, space) = (figures.live_blocks(), figures.live_bytes());
         if objects != 0 || space != 0 {
-            samples.push(Sample { stack, objects, space, live: None });
+            rest.subtract(objects, space);
+            samples.push(Sample { stack, objects, space, is_live: true, labels: None });
         }
     }
     samples

@@ -1,7 +1,7 @@
 //! Reads profiles back with a decoder that shares nothing with the writer.
 
 use super::write;
-use crate::scene::{Scene, any_snapshot, function, parser};
+use crate::scene::{Scene, any_snapshot, function, parser, without_blocks};
 use flate2::read::GzDecoder;
 use highwater_model::groups::Metric;
 use highwater_model::{FrameText, Snapshot};
@@ -184,6 +184,14 @@ fn live_blocks_are_labelled_and_the_rest_of_a_site_is_not() {
 }
 
 #[test]
+fn what_a_site_holds_is_known_without_single_blocks() {
+    let samples = Profile::of(&parser().aggregated()).samples();
+    assert!(samples.iter().all(|sample| sample.labels.is_empty()));
+    let values: Vec<&[u64]> = samples.iter().map(|sample| &sample.values[..]).collect();
+    assert_eq!(values, [&[1, 8, 1, 8], &[1, 300, 1, 300], &[2, 150, 0, 0]]);
+}
+
+#[test]
 fn an_inlined_group_is_one_location_and_a_bare_address_has_no_line() {
     let mut scene = Scene::default();
     let at = |address, name: &'static str, line, inlined| FrameText {
@@ -269,7 +277,8 @@ fn keep_drops_whole_stacks() {
 
 proptest! {
     #[test]
-    fn the_samples_sum_to_the_totals_and_none_is_negative(snapshot in any_snapshot()) {
+    fn the_samples_sum_to_the_totals_and_none_is_negative(snapshot in any_snapshot(), aggregated in any::<bool>()) {
+        let snapshot = if aggregated { without_blocks(&snapshot) } else { snapshot };
         let mut sums = [0u128; 4];
         for sample in Profile::of(&snapshot).samples() {
             prop_assert_eq!(sample.values.len(), 4);

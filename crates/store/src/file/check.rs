@@ -19,10 +19,14 @@ pub struct CheckReport {
 
 impl Recording {
     /// Replays everything from the first event, without the help of keyframes, and compares: each keyframe with the replayed
-    /// state, each block's summary with what it led to, the laws with the state at every keyframe and at the end.
+    /// state, each block's summary with what it led to, the laws with the state at every keyframe and at the end. Of a snapshot
+    /// there is nothing to replay: its figures are compared with its blocks.
     ///
     /// Damage is not repeated here: it is in [`damage`](Recording::damage), complete after a check.
     pub fn check(&self, progress: &mut dyn FnMut(f64)) -> Result<CheckReport, RecordingError> {
+        if self.is_snapshot() && self.keyframes().next().is_none() {
+            return Err(RecordingError::NothingUsable);
+        }
         let mut report = CheckReport::default();
         let mut ledger = NumberLedger::default();
         // From a block that could not be read until the next keyframe, nothing can be compared.
@@ -52,7 +56,7 @@ impl Recording {
                 }
                 Content::Keyframe(_) => {
                     let Some(stored) = self.keyframe(at)? else { continue };
-                    if lost || ledger.accounts().events() != stored.accounts().events() {
+                    if lost || self.begins_with(at) || ledger.accounts().events() != stored.accounts().events() {
                         ledger = stored;
                         lost = is_lossy(ledger.accounts());
                     } else {
@@ -64,17 +68,22 @@ impl Recording {
                             &mut report.violations,
                         );
                     }
-                    report.violations.extend(laws::violations(ledger.accounts()));
+                    report.violations.extend(self.violations(ledger.accounts()));
                 }
                 _ => {}
             }
         }
         if !lost {
-            report.violations.extend(laws::violations(ledger.accounts()));
+            report.violations.extend(self.violations(ledger.accounts()));
         }
         progress(1.0);
         report.violations.dedup();
         Ok(report)
+    }
+
+    /// The laws that a state of this recording breaks.
+    fn violations(&self, accounts: &Accounts) -> Vec<String> {
+        if self.source().aggregated { laws::violations_of_figures(accounts) } else { laws::violations(accounts) }
     }
 }
 

@@ -72,8 +72,11 @@ impl Recording {
         Ok(())
     }
 
-    /// The course of live memory in about `points` equal stretches of time.
+    /// The course of live memory in about `points` equal stretches of time. A snapshot has none.
     pub fn timeline(&self, points: usize) -> Result<Timeline, RecordingError> {
+        if self.is_snapshot() {
+            return Err(RecordingError::NoCourse);
+        }
         let mut stretches = Stretches::new(points, self.source().duration);
         if self.stats().events <= MOST_REPLAYED {
             let mut latest = Nanos(0);

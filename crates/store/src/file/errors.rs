@@ -1,7 +1,7 @@
 //! Why a recording cannot be opened or a question to it has no answer: one line each, for people.
 
 use super::frame;
-use highwater_model::Nanos;
+use highwater_model::{Nanos, When};
 use std::fmt;
 use std::io;
 
@@ -49,7 +49,7 @@ impl From<io::Error> for OpenError {
 pub enum RecordingError {
     /// The system says no.
     Io(io::Error),
-    /// Everything that could answer is damaged.
+    /// Everything that could answer is damaged or missing.
     NothingUsable,
     /// The time asked for lies outside.
     TimeOutside {
@@ -65,6 +65,17 @@ pub enum RecordingError {
         /// What there is.
         known: Vec<String>,
     },
+    /// It is a snapshot, of another instant than was asked for.
+    OneInstant {
+        /// What was asked.
+        asked: When,
+        /// The instant that it knows.
+        at: Nanos,
+    },
+    /// It is a snapshot, and nothing of what led to it is known.
+    NoCourse,
+    /// It is a snapshot without single blocks, and figures of owners are not kept for each heap.
+    NoHeapAlone,
 }
 
 impl fmt::Display for RecordingError {
@@ -72,7 +83,7 @@ impl fmt::Display for RecordingError {
         match self {
             Self::Io(error) => write!(f, "{error}"),
             Self::NothingUsable => {
-                f.write_str("every block of events is damaged; nothing in the recording could be read")
+                f.write_str("nothing in it could be read: every block that could tell is damaged or missing")
             }
             Self::TimeOutside { asked, duration } => {
                 write!(f, "{asked} lies outside the recording, which ends at {duration}")
@@ -82,6 +93,13 @@ impl fmt::Display for RecordingError {
             }
             Self::UnknownMark { name, known } => {
                 write!(f, "no mark is named '{name}'; there are: {}", known.join(", "))
+            }
+            Self::OneInstant { asked, at } => {
+                write!(f, "a snapshot knows one instant only, its end at {at}; it does not know '{asked}'")
+            }
+            Self::NoCourse => f.write_str("a snapshot knows one instant only; it has no course to show"),
+            Self::NoHeapAlone => {
+                f.write_str("a snapshot without single blocks does not know who holds how much of one heap")
             }
         }
     }

@@ -3,7 +3,7 @@
 //! An accelerator only: the same entries can be had by scanning the file.
 
 use super::events::EventsSummary;
-use super::frame::BLOCK_HEADER;
+use super::frame::{BLOCK_HEADER, BlockKind};
 use super::keyframe::KeyframeSummary;
 use super::varint::{self, Input};
 
@@ -42,18 +42,25 @@ pub enum Content {
     LiveBlocks,
 }
 
+impl Content {
+    /// The kind of the block that holds it.
+    pub fn kind(&self) -> BlockKind {
+        match self {
+            Self::Source => BlockKind::Source,
+            Self::Catalog => BlockKind::Catalog,
+            Self::Events(_) => BlockKind::Events,
+            Self::Keyframe(_) => BlockKind::Keyframe,
+            Self::LiveBlocks => BlockKind::LiveBlocks,
+        }
+    }
+}
+
 /// Appends the index's payload.
 pub fn encode(entries: &[Entry], out: &mut Vec<u8>) {
     varint::put(out, entries.len() as u64);
     let mut end = 0;
     for entry in entries {
-        let number = match entry.content {
-            Content::Source => 1,
-            Content::Catalog => 2,
-            Content::Events(_) => 3,
-            Content::Keyframe(_) => 4,
-            Content::LiveBlocks => 5,
-        };
+        let number = entry.content.kind() as u64;
         for value in [number, entry.offset - end, entry.length.into(), entry.sequence.into()] {
             varint::put(out, value);
         }

@@ -1,22 +1,16 @@
 //! Keyframes: the whole state at one instant, so that any other is a short replay away (docs/format.md §6).
 //!
-//! A keyframe is one `Keyframe` block with the figures, followed by as many `LiveBlocks` blocks as it says, each with the
-//! columns of at most [`MOST_LIVE`] live blocks in the order of their numbers.
+//! A keyframe is one `Keyframe` block with the figures, followed by as many `LiveBlocks` blocks as it says
+//! ([`super::live_blocks`]).
 
 use super::column::{ColumnPacker, ColumnUnpacker};
-use super::events::MOST_STEPS_PER_BYTE;
-use super::exceptions::{from_zigzag, zigzag};
-use super::packed::{Buffer, LONGEST, Numbers};
-use super::prediction::{Predictor, at_distance, distance};
+use super::live_blocks::MOST_LIVE;
 use super::varint::{self, Input};
 use highwater_model::{
-    Accounts, AccountsState, AllocId, Anomaly, Block, Figures, Nanos, StackId, TagId, ThreadAccount, ThreadId, Totals,
-    Weight, laws,
+    Accounts, AccountsState, AllocId, Anomaly, Figures, Nanos, ThreadAccount, ThreadId, Totals, laws,
 };
 use std::io;
 
-/// The most live blocks in one block of the file.
-pub const MOST_LIVE: usize = 1 << 18;
 /// The most bytes of one column of figures: so few rows that sums of their counts stay far from wrapping.
 const LONGEST_FIGURES: u64 = 1 << 27;
 
@@ -28,19 +22,6 @@ mod column {
     pub const SITE_SAMPLES: u8 = 4;
     pub const TAG_SAMPLES: u8 = 5;
     pub const COUNT: u8 = 6;
-}
-
-mod live_column {
-    pub const NUMBERS: u8 = 0;
-    pub const TIMES: u8 = 1;
-    pub const ADDRESSES: u8 = 2;
-    pub const SIZES: u8 = 3;
-    pub const THREADS: u8 = 4;
-    pub const STACKS: u8 = 5;
-    pub const TAGS: u8 = 6;
-    pub const SURPLUSES: u8 = 7;
-    pub const WEIGHTS: u8 = 8;
-    pub const COUNT: u8 = 9;
 }
 
 /// What a keyframe says before its live blocks, and what the index repeats.
@@ -193,52 +174,6 @@ fn read_sparse_figures(mut input: Input<'_>, bound: u32) -> Option<Vec<Figures>>
     Some(rows)
 }
 
-/// Appends the payload with `count` live blocks, at most [`MOST_LIVE`].
-pub fn encode_live(
-    blocks: impl Iterator<Item = Block>,
-    count: usize,
-    packer: &mut ColumnPacker,
-    out: &mut Vec<u8>,
-) -> io::Result<()> {
-    let start = out.len();
-    let mut columns: [Buffer; live_column::COUNT as usize] = std::array::from_fn(|_| Buffer::with_room_for(count));
-    varint::put(out, count as u64);
-    let mut predictor = Predictor::new();
-    let (mut number, mut time) = (0, 0);
-    for block in blocks {
-        let latest = predictor.expect(block.thread as usize, block.size).latest;
-        let values = [
-            (live_column::NUMBERS, block.id.0 - number),
-            (live_column::TIMES, block.time.0 - time),
-            (live_column::ADDRESSES, distance(latest, block.address)),
-            (live_column::SIZES, block.size),
-            (live_column::THREADS, block.thread.into()),
-            (live_column::STACKS, block.stack.0.into()),
-            (live_column::TAGS, block.tag.0.into()),
-            (live_column::SURPLUSES, zigzag(block.surplus)),
-            (live_column::WEIGHTS, block.weight.bits().into()),
-        ];
-        for (id, value) in values {
-            columns[usize::from(id)].put(value);
-        }
-        predictor.allocated(block.thread as usize, block.size, block.address, false);
-        (number, time) = (block.id.0, block.time.0);
-    }
-    for (id, column) in (0..).zip(&columns) {
-        // A packed zero is a byte of zero. Where all are, the column is left out.
-        let is_optional = id == live_column::SURPLUSES || id == live_column::WEIGHTS;
-        if !is_optional || column.bytes().iter().any(|&byte| byte != 0) {
-            packer.add(id, column.bytes())?;
-        }
-    }
-    packer.finish(out);
-    let least = start + (count as u64 / MOST_STEPS_PER_BYTE) as usize;
-    if out.len() < least {
-        out.resize(least, 0);
-    }
-    Ok(())
-}
-
 /// Reads the figures' payload: the state without its live blocks.
 pub fn decode_figures(payload: &[u8], stacks: u32, tags: u32) -> Option<(KeyframeSummary, AccountsState)> {
     let mut input = Input::new(payload);
@@ -282,60 +217,18 @@ pub fn decode_figures(payload: &[u8], stacks: u32, tags: u32) -> Option<(Keyfram
     Some((summary, state))
 }
 
-/// Appends the live blocks of a payload to `state`; `None` if it is malformed or refers to rows that are not there.
-pub fn decode_live(payload: &[u8], state: &mut AccountsState) -> Option<()> {
-    let mut input = Input::new(payload);
-    let count = input.number()?;
-    if count > MOST_LIVE as u64 || count > (payload.len() as u64).saturating_add(1) * MOST_STEPS_PER_BYTE {
-        return None;
-    }
-    let mut unpacker = ColumnUnpacker::new(live_column::COUNT).ok()?;
-    unpacker.unpack(input, count * LONGEST as u64)?;
-    let mut columns: [Numbers<'_>; live_column::COUNT as usize] = std::array::from_fn(|id| unpacker.numbers(id as u8));
-    let (has_surpluses, has_weights) = (
-        !columns[usize::from(live_column::SURPLUSES)].is_empty(),
-        !columns[usize::from(live_column::WEIGHTS)].is_empty(),
-    );
-    let mut predictor = Predictor::new();
-    let (mut number, mut time) = (0u64, 0u64);
-    for _ in 0..count {
-        let mut next = |id: u8| columns[usize::from(id)].next();
-        number = number.checked_add(next(live_column::NUMBERS)?)?;
-        time = time.checked_add(next(live_column::TIMES)?)?;
-        let size = next(live_column::SIZES)?;
-        let thread = u32::try_from(next(live_column::THREADS)?).ok()?;
-        let address = at_distance(predictor.expect(thread as usize, size).latest, next(live_column::ADDRESSES)?);
-        predictor.allocated(thread as usize, size, address, false);
-        let block = Block {
-            id: AllocId(number),
-            address,
-            size,
-            time: Nanos(time),
-            thread,
-            stack: StackId(u32::try_from(next(live_column::STACKS)?).ok()?),
-            tag: TagId(u32::try_from(next(live_column::TAGS)?).ok()?),
-            surplus: if has_surpluses { from_zigzag(next(live_column::SURPLUSES)?)? } else { 0 },
-            weight: if has_weights { Weight::from_bits(next(live_column::WEIGHTS)?)? } else { Weight::ONE },
-        };
-        let sound = number < state.next_id
-            && block.time <= state.last_time
-            && state.blocks.last().is_none_or(|last| last.id < block.id)
-            && (block.thread as usize) < state.threads.len()
-            && (block.stack.0 as usize) < state.sites.len()
-            && (block.tag == TagId::NONE || (block.tag.0 as usize) < state.tags.len());
-        sound.then_some(())?;
-        state.blocks.push(block);
-    }
-    Some(())
-}
-
 /// No recording has more of anything: a bound that keeps sums of counters far from wrapping.
 pub const MOST_COUNTED: u64 = 1 << 40;
 
-/// True when the state keeps the laws: the live blocks are those that the figures speak of, and no sum wraps. Only a
-/// forged file has others, which could not be replayed on.
-pub fn is_lawful(accounts: &Accounts) -> bool {
+/// True when the state keeps the laws: the live blocks are those that the figures speak of, or none where only figures are
+/// known, and no sum wraps. Only a forged file has others, which could not be replayed on.
+pub fn is_lawful(accounts: &Accounts, aggregated: bool) -> bool {
     // The laws say nothing of the sum of all tags, since a block need not have one.
     let all_bytes = accounts.totals().figures.allocated_bytes;
-    accounts.tags().iter().all(|tag| tag.allocated_bytes <= all_bytes) && laws::violations(accounts).is_empty()
+    let laws_hold = if aggregated {
+        accounts.blocks().next().is_none() && laws::violations_of_figures(accounts).is_empty()
+    } else {
+        laws::violations(accounts).is_empty()
+    };
+    laws_hold && accounts.tags().iter().all(|tag| tag.allocated_bytes <= all_bytes)
 }

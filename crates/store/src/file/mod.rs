@@ -1,5 +1,6 @@
 //! The `.hw` file: see docs/format.md.
 
+mod block_writer;
 mod bytes;
 mod catalog;
 mod check;
@@ -14,17 +15,21 @@ mod frame;
 mod handles;
 mod index;
 mod keyframe;
+mod live_blocks;
 mod packed;
 mod prediction;
 mod recording;
 mod replay;
 mod scan;
+mod snapshot_writer;
 mod source;
 mod varint;
 mod writer;
 
+pub use block_writer::Sink;
 pub use check::CheckReport;
 pub use errors::{OpenError, RecordingError};
 pub use recording::{FileStats, Recording, is_recording};
 pub use scan::Damage;
-pub use writer::{Sink, Spacing, Writer, Written};
+pub use snapshot_writer::write_snapshot;
+pub use writer::{Spacing, Writer, Written};

@@ -169,14 +169,8 @@ impl Recording {
 
     /// Reads an entry's block; false, and noted as damage, if it is not what the entry says.
     pub(super) fn read_entry(&self, entry: &Entry, payload: &mut Vec<u8>) -> io::Result<bool> {
-        let expected = match entry.content {
-            Content::Source => BlockKind::Source,
-            Content::Catalog => BlockKind::Catalog,
-            Content::Events(_) => BlockKind::Events,
-            Content::Keyframe(_) => BlockKind::Keyframe,
-            Content::LiveBlocks => BlockKind::LiveBlocks,
-        };
-        let sound = self.block_at(entry.offset, payload)? == Some(expected) && payload.len() == entry.length as usize;
+        let kind = self.block_at(entry.offset, payload)?;
+        let sound = kind == Some(entry.content.kind()) && payload.len() == entry.length as usize;
         if !sound {
             self.note_damage(entry, "a block's checksum is wrong");
         }
@@ -228,6 +222,17 @@ impl Recording {
     /// What could not be used, as far as was read until now.
     pub fn damage(&self) -> Vec<Damage> {
         self.damaged().values().cloned().collect()
+    }
+
+    /// True when the file holds the state of one instant only, as [`write_snapshot`](crate::write_snapshot) makes it.
+    pub fn is_snapshot(&self) -> bool {
+        self.source.snapshot && self.event_blocks().next().is_none()
+    }
+
+    /// True for the keyframe that a snapshot begins with: no event led to it.
+    pub(super) fn begins_with(&self, at: usize) -> bool {
+        let leads_on = |entry: &Entry| matches!(entry.content, Content::Events(_) | Content::Keyframe(_));
+        self.source.snapshot && !self.entries[..at].iter().any(leads_on)
     }
 
     /// Facts about the file.

@@ -4,6 +4,7 @@ use super::errors::RecordingError;
 use super::events_decoder::{EventsDecoder, Steps};
 use super::index::{Content, Entry};
 use super::keyframe::{self, KeyframeSummary};
+use super::live_blocks;
 use super::recording::Recording;
 use highwater_model::{
     Accounts, AccountsState, AllocId, Anomaly, Heap, Nanos, NumberLedger, Snapshot, Step, Totals, When,
@@ -59,8 +60,13 @@ impl Recording {
         Ok(state.map(|(_, state)| state))
     }
 
-    /// The state a keyframe holds; `None` if it is damaged.
+    /// The state a keyframe holds, to go on from; `None` if it is damaged.
     pub(super) fn keyframe(&self, at: usize) -> io::Result<Option<NumberLedger>> {
+        Ok(self.keyframe_accounts(at)?.map(NumberLedger::from_accounts))
+    }
+
+    /// The state a keyframe holds; `None` if it is damaged.
+    fn keyframe_accounts(&self, at: usize) -> io::Result<Option<Accounts>> {
         let Some(mut state) = self.keyframe_figures(at)? else { return Ok(None) };
         let Content::Keyframe(summary) = self.entries()[at].content else { return Ok(None) };
         let parts = usize::try_from(summary.parts).unwrap_or(usize::MAX);
@@ -77,18 +83,18 @@ impl Recording {
             if !self.read_entry(entry, &mut payload)? {
                 return Ok(None);
             }
-            if keyframe::decode_live(&payload, &mut state).is_none() {
+            if live_blocks::decode(&payload, &mut state).is_none() {
                 self.note_damage(entry, "live blocks are malformed");
                 return Ok(None);
             }
             found += 1;
         }
-        let ledger = NumberLedger::from_state(state);
-        if found != parts || !keyframe::is_lawful(ledger.accounts()) {
+        let accounts = Accounts::from_state(state);
+        if found != parts || !keyframe::is_lawful(&accounts, self.source().aggregated) {
             self.note_damage(&self.entries()[at], "a keyframe's live blocks do not belong to it");
             return Ok(None);
         }
-        Ok(Some(ledger))
+        Ok(Some(accounts))
     }
 
     /// The latest state stored at or before a place that `reached` accepts, with the entry to go on from.
@@ -157,16 +163,47 @@ impl Recording {
         Ok(flow)
     }
 
-    /// The state at an instant.
+    /// The state at an instant. A snapshot has only one: its end.
     pub fn snapshot(&self, when: &When) -> Result<Snapshot, RecordingError> {
+        if self.is_snapshot() {
+            return self.only_snapshot(when);
+        }
         self.snapshot_by(when, |until| self.accounts_until(until))
     }
 
     /// The state at an instant of what lies in one heap, as if there were no other; `peak` is still that of the whole memory.
     ///
-    /// Keyframes do not keep figures by heap, so this replays the recording from its start, and every figure is exact.
+    /// Keyframes do not keep figures by heap, so this replays the recording from its start, and every figure is exact. A snapshot
+    /// has no start to replay from; what [`Snapshot::heap_alone`] knows comes from its blocks.
     pub fn snapshot_of_heap(&self, when: &When, heap: Heap) -> Result<Snapshot, RecordingError> {
+        if self.source().snapshot {
+            return self.snapshot(when)?.heap_alone(heap).ok_or(RecordingError::NoHeapAlone);
+        }
         self.snapshot_by(when, |until| self.accounts_of_heap(until, heap))
+    }
+
+    /// The state that a snapshot holds, if that is the one asked for.
+    fn only_snapshot(&self, when: &When) -> Result<Snapshot, RecordingError> {
+        let at = self.source().duration;
+        let is_end = match when {
+            When::End => true,
+            When::At(time) => *time == at,
+            When::Percent(part) => *part >= 100.0,
+            When::Start | When::Peak | When::Mark(_) => false,
+        };
+        if !is_end {
+            return Err(RecordingError::OneInstant { asked: when.clone(), at });
+        }
+        for (keyframe, _) in self.keyframes().rev() {
+            if let Some(accounts) = self.keyframe_accounts(keyframe)? {
+                return Ok(self.snapshot_of(at, accounts));
+            }
+        }
+        Err(RecordingError::NothingUsable)
+    }
+
+    fn snapshot_of(&self, at: Nanos, accounts: Accounts) -> Snapshot {
+        Snapshot { source: self.source().clone(), at, accounts, catalog: Arc::clone(self.catalog()) }
     }
 
     fn snapshot_by(
@@ -201,7 +238,7 @@ impl Recording {
         if accounts.events() == 0 && *when == When::End && self.stats().events > 0 {
             return Err(RecordingError::NothingUsable);
         }
-        Ok(Snapshot { source: self.source().clone(), at, accounts, catalog: Arc::clone(self.catalog()) })
+        Ok(self.snapshot_of(at, accounts))
     }
 
     fn accounts_until(&self, until: Until) -> io::Result<Accounts> {
@@ -243,7 +280,7 @@ impl Recording {
     }
 
     /// Every step of the readable blocks in order, with the state before it. Where events were lost, it
-    /// goes on from the next keyframe, which knows what the lost events did.
+    /// goes on from the next keyframe, which knows what the lost events did; so it does at the one that a snapshot begins with.
     pub fn for_each_step(&self, mut visit: impl FnMut(&NumberLedger, &Step)) -> io::Result<Accounts> {
         let mut ledger = NumberLedger::default();
         let mut first = 0;
@@ -256,7 +293,8 @@ impl Recording {
                 ControlFlow::Continue(())
             })?;
             if let Some(Content::Keyframe(summary)) = self.entries().get(end).map(|entry| entry.content) {
-                let lost = ledger.accounts().anomalies().get(Anomaly::LostToDamage) > 0
+                let lost = self.begins_with(end)
+                    || ledger.accounts().anomalies().get(Anomaly::LostToDamage) > 0
                     || ledger.accounts().events() < summary.events;
                 if lost && let Some(stored) = self.keyframe(end)? {
                     ledger = stored;

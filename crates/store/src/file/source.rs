@@ -3,8 +3,22 @@
 use super::varint::{self, Input};
 use highwater_model::{Nanos, Source, SourceKind};
 
-/// Bit of the flags: every block's usable size is known.
-const USABLE_SIZES: u64 = 1;
+/// Bits of the flags.
+mod flag {
+    /// Every block's usable size is known.
+    pub const USABLE_SIZES: u64 = 1;
+    /// Only one instant is known.
+    pub const SNAPSHOT: u64 = 1 << 1;
+    /// Only figures are known.
+    pub const AGGREGATED: u64 = 1 << 2;
+}
+
+fn flags(source: &Source) -> u64 {
+    let bit = |is_set: bool, flag: u64| if is_set { flag } else { 0 };
+    bit(source.usable_sizes, flag::USABLE_SIZES)
+        | bit(source.snapshot, flag::SNAPSHOT)
+        | bit(source.aggregated, flag::AGGREGATED)
+}
 
 /// Appends the payload.
 pub fn encode(source: &Source, out: &mut Vec<u8>) {
@@ -15,9 +29,9 @@ pub fn encode(source: &Source, out: &mut Vec<u8>) {
     varint::put_byte_string(out, source.program.as_bytes());
     varint::put_byte_string(out, source.host.as_bytes());
     // Where nothing of it is known, the file is as it was before these were kept.
-    if source.parent_pid != 0 || source.usable_sizes || !source.command.is_empty() {
+    if source.parent_pid != 0 || flags(source) != 0 || !source.command.is_empty() {
         varint::put(out, source.parent_pid);
-        varint::put(out, if source.usable_sizes { USABLE_SIZES } else { 0 });
+        varint::put(out, flags(source));
         varint::put(out, source.command.len() as u64);
         source.command.iter().for_each(|word| varint::put_byte_string(out, word.as_bytes()));
     }
@@ -34,7 +48,10 @@ pub fn decode(payload: &[u8]) -> Option<Source> {
     let mut source = Source { kind, program, pid, host, start_unix_ns, duration, sample_rate, ..Source::default() };
     if !input.is_empty() {
         source.parent_pid = input.number()?;
-        source.usable_sizes = input.number()? & USABLE_SIZES != 0;
+        let flags = input.number()?;
+        source.usable_sizes = flags & flag::USABLE_SIZES != 0;
+        source.snapshot = flags & flag::SNAPSHOT != 0;
+        source.aggregated = flags & flag::AGGREGATED != 0;
         for _ in 0..input.number()? {
             source.command.push(text(&mut input)?);
         }

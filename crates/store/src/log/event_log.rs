@@ -25,6 +25,8 @@ pub enum LogError {
     File(PathBuf, io::Error),
     /// This file could not be opened as a recording.
     Open(PathBuf, OpenError),
+    /// This file is a snapshot, which has no events to go on from.
+    Snapshot(PathBuf),
     /// The log's temporary file failed.
     Spill(io::Error),
     /// The question has no answer.
@@ -36,6 +38,7 @@ impl fmt::Display for LogError {
         match self {
             Self::File(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Open(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Snapshot(path) => write!(f, "{}: a snapshot has no events to go on from", path.display()),
             Self::Spill(error) => write!(f, "the event log's temporary file: {error}"),
             Self::Question(error) => write!(f, "{error}"),
         }
@@ -129,10 +132,13 @@ impl EventLog {
         }
     }
 
-    /// A log that begins with what a recording holds. The file itself is not touched, then or later.
+    /// A log that begins with what a recording holds, which must not be a snapshot. The file itself is not touched, then or later.
     pub fn open(path: &Path) -> Result<(Self, Source), LogError> {
         let in_file = |error| LogError::File(path.to_owned(), error);
         let recording = Recording::open(path).map_err(|error| LogError::Open(path.to_owned(), error))?;
+        if recording.source().snapshot {
+            return Err(LogError::Snapshot(path.to_owned()));
+        }
         let mut copy = unnamed_file().map_err(LogError::Spill)?;
         io::copy(&mut File::open(path).map_err(in_file)?, &mut copy).map_err(LogError::Spill)?;
         let mut log = Self::default();

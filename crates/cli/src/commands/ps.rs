@@ -1,0 +1,124 @@
+//! `highwater ps`: the processes that can be looked at.
+
+use crate::failure::Failure;
+use crate::live::Socket;
+use crate::output::Output;
+use crate::print::age::age;
+use crate::print::bytes::{bytes, count};
+use crate::print::colour::Style;
+use crate::print::table::{Align, Cell, Table};
+use clap::Args;
+use highwater_collector::protocol::{ProcessInfo, State};
+use highwater_formats::json;
+use serde_json::json;
+use std::cmp::Reverse;
+
+/// The arguments of `highwater ps`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater ps
+  highwater ps --json | jq '.processes[] | select(.state == \"live\") | .pid'
+
+Programs that were started with 'highwater run' are here, with the processes they started; those that ended stay for a while.")]
+pub struct Ps {
+    /// All processes that ended and are still known, not only the latest
+    #[arg(short, long)]
+    all: bool,
+    #[command(flatten)]
+    socket: Socket,
+    /// Print one JSON document ("schema": 1) instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// How many processes that ended are shown unless all are wanted.
+const EXITED: usize = 5;
+
+impl Ps {
+    /// Prints the processes.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let mut processes = self.socket.connect()?.processes().map_err(Failure::fault)?;
+        processes.sort_by_key(|process| {
+            let is_exited = process.state == State::Exited;
+            (
+                is_exited,
+                process.state != State::Live,
+                Reverse(process.exited_unix_ns),
+                process.since_unix_ns,
+                process.pid,
+            )
+        });
+        if self.json {
+            let list: Vec<_> = processes.iter().map(ProcessInfo::to_json).collect();
+            return output.json(json!({"schema": json::SCHEMA, "command": "ps", "processes": list}));
+        }
+        if processes.is_empty() {
+            return output.text("No process is registered. 'highwater run PROGRAM' starts one that is.\n");
+        }
+        let others = processes.iter().filter(|process| process.state != State::Exited).count();
+        let shown = if self.all { processes.len() } else { processes.len().min(others + EXITED) };
+        let (shown, rest) = processes.split_at(shown);
+        output.text(&table(shown).render(output.paint, output.width))?;
+        if rest.is_empty() {
+            return Ok(());
+        }
+        output.text(&format!("\n… {} more that ended before; '--all' shows them.\n", count(rest.len() as u64)))
+    }
+}
+
+fn table(processes: &[ProcessInfo]) -> Table {
+    // Where all live there is nothing to tell.
+    let with_state = processes.iter().any(|process| process.state != State::Live);
+    let mut table = Table::default().column(Align::Right, "PID").column(Align::Left, "NAME");
+    if with_state {
+        table = table.column(Align::Left, "STATE");
+    }
+    table = table
+        .column(Align::Right, "SINCE")
+        .column(Align::Right, "LIVE")
+        .column(Align::Right, "BLOCKS")
+        .column(Align::Left, "MODE")
+        .column(Align::Left, "VERSION");
+    for process in processes {
+        table.row(row(process, with_state));
+    }
+    table
+}
+
+fn row(process: &ProcessInfo, with_state: bool) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = vec![process.pid.to_string().into(), Cell::new(Style::Bold, &process.name)];
+    if with_state {
+        cells.push(match process.state {
+            State::Live => Cell::default(),
+            State::Exited => Cell::new(Style::Dim, "exited"),
+            State::Refused => Cell::new(Style::Red, "refused"),
+        });
+    }
+    cells.push(age(process.since_unix_ns).into());
+    if process.state == State::Refused {
+        // There are no figures: its line takes their place.
+        cells.extend([Cell::default(), Cell::default(), Cell::default(), Cell::new(Style::Red, &process.problem)]);
+        return cells;
+    }
+    let about = if process.is_estimate { "~" } else { "" };
+    cells.extend([
+        format!("{about}{}", bytes(process.live_bytes)).into(),
+        format!("{about}{}", count(process.live_blocks)).into(),
+        mode(process.sample_bytes).into(),
+        process.version.to_string().into(),
+    ]);
+    cells
+}
+
+/// How blocks are followed: `exact`, `1 in 512.0 KiB`.
+pub fn mode(sample_bytes: u64) -> String {
+    match sample_bytes {
+        0 => "exact".to_owned(),
+        rate => format!("1 in {}", round_bytes(rate)),
+    }
+}
+
+/// Bytes without decimals where they are whole: `512 KiB`.
+fn round_bytes(count: u64) -> String {
+    bytes(count).replace(".0 ", " ")
+}

@@ -1,0 +1,42 @@
+//! `highwater set`: another sampling rate for a live process.
+
+use super::ps::mode;
+use crate::failure::Failure;
+use crate::live::{Choice, Socket};
+use crate::output::Output;
+use crate::size::parse_sample;
+use clap::Args;
+
+/// The arguments of `highwater set`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater set --pid 4711 --sample 512KiB   from now on only some blocks
+  highwater set --name server --sample off   every block again
+
+Blocks that are live already stay as they were taken down. Where some were left out, figures are estimates until those are freed.")]
+pub struct Set {
+    #[command(flatten)]
+    choice: Choice,
+    /// Follow only some blocks: one for so many bytes allocated, on average (such as 512KiB); 'off' follows all
+    #[arg(long, value_name = "BYTES|off", value_parser = parse_sample)]
+    sample: u64,
+    #[command(flatten)]
+    socket: Socket,
+}
+
+impl Set {
+    /// Sets the rate, and says what was and what is in force.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let mut client = self.socket.connect()?;
+        let processes = client.processes().map_err(Failure::fault)?;
+        let process = self.choice.of(&processes)?;
+        let (before, applied) = client.set_sample(process.pid, self.sample).map_err(Failure::fault)?;
+        let (name, pid) = (&process.name, process.pid);
+        let (before, now) = (mode(before), mode(self.sample));
+        output.text(&if applied {
+            format!("{name} (pid {pid}): was {before}, now {now}\n")
+        } else {
+            format!("{name} (pid {pid}): was {before}, will be {now} as soon as the program allocates again\n")
+        })
+    }
+}

@@ -1,0 +1,68 @@
+//! `highwater snapshot`: what a live process holds now.
+
+use crate::failure::{Failure, reason};
+use crate::live::{Choice, Delivery, Socket, TakenSnapshot};
+use crate::output::Output;
+use crate::print::cut;
+use clap::Args;
+use highwater_collector::contents::{Contents, read_contents};
+use highwater_symbols::Symbolizer;
+use serde_json::Map;
+use std::io::BufReader;
+
+/// The arguments of `highwater snapshot`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater snapshot --pid 4711                 who holds the memory now
+  highwater snapshot --name server --by thread  the same by thread
+  highwater snapshot --pid 4711 -o before.hw    for 'highwater diff' later
+  highwater snapshot --pid 4711 -o now.svg      a flame graph
+  highwater snapshot --pid 4711 --contents 32   and what is in the largest blocks
+  highwater snapshot --json | jq '.totals.live_bytes'
+
+Without --pid and --name, the only process that is registered. It is not stopped: all its threads go on.")]
+pub struct Snapshot {
+    #[command(flatten)]
+    choice: Choice,
+    #[command(flatten)]
+    delivery: Delivery,
+    /// Also the first bytes of blocks, so many of each [default: 64]; the program must have been run with --allow-contents
+    #[arg(long, value_name = "BYTES", num_args = 0..=1, default_missing_value = "64", require_equals = false,
+          value_parser = clap::value_parser!(u64).range(1..=MOST_CONTENTS))]
+    contents: Option<u64>,
+    #[command(flatten)]
+    socket: Socket,
+}
+
+/// The most bytes of a block that can be asked for.
+const MOST_CONTENTS: u64 = 1 << 20;
+
+impl Snapshot {
+    /// Takes the snapshot, and shows or writes it.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let with_contents = self.contents.is_some();
+        self.delivery.check(with_contents)?;
+        let mut client = self.socket.connect()?;
+        let processes = client.processes().map_err(Failure::fault)?;
+        let process = self.choice.of(&processes)?;
+        if with_contents && !process.allows_contents {
+            let (pid, name) = (process.pid, &process.name);
+            return Err(Failure::fault(format_args!(
+                "process {pid} ({name}) does not let its blocks be read; start it with 'highwater run --allow-contents'"
+            )));
+        }
+        let detail = self.delivery.detail(with_contents)?;
+        let taken = client.snapshot(process.pid, detail, self.contents).map_err(Failure::fault)?;
+        let contents: Option<Contents> =
+            taken.contents.map(|file| read_contents(BufReader::new(file))).transpose().map_err(|error| {
+                Failure::fault(format_args!("the contents that the collector sent cannot be read: {}", reason(&error)))
+            })?;
+        let cut = taken.cut;
+        let opened = TakenSnapshot::open(taken.file, self.delivery.heap(), &mut Symbolizer::new())?;
+        let more = Map::from_iter([("cut".to_owned(), cut.to_json())]);
+        self.delivery.deliver("snapshot", &opened, contents.as_ref(), more, output)?;
+        output.flush()?;
+        cut::tell(&opened.snapshot, &process.name, process.pid, &cut);
+        Ok(())
+    }
+}

@@ -1,0 +1,345 @@
+//! `highwater watch`: what a live process holds, again and again.
+
+use crate::args::By;
+use crate::failure::{Failure, reason};
+use crate::live::{Choice, Socket, TakenSnapshot};
+use crate::output::Output;
+use crate::print::bytes::counted;
+use crate::print::colour::Style;
+use crate::print::figures::{Units, blocks_handed_out};
+use crate::print::heading;
+use crate::print::rows::add_row;
+use crate::print::screen::Screen;
+use crate::print::stack::Depth;
+use crate::print::table::{Align, Cell, Table};
+use clap::{Args, ValueEnum};
+use highwater_collector::Client;
+use highwater_collector::protocol::{CutInfo, Detail, ProcessInfo};
+use highwater_formats::json;
+use highwater_model::diff::text_of;
+use highwater_model::groups::{Metric, Row, rows};
+use highwater_model::{Nanos, Snapshot, parse_duration};
+use highwater_symbols::Symbolizer;
+use serde_json::Value;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The arguments of `highwater watch`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater watch --name server                    once a second, until Ctrl-C
+  highwater watch --pid 4711 --sort growth         what grew most comes first
+  highwater watch --pid 4711 --by thread --interval 5
+  highwater watch --pid 4711 --count 60 > log.txt  one table after the other
+
+Growth is told since watching began, and since the last time.")]
+pub struct Watch {
+    #[command(flatten)]
+    choice: Choice,
+    /// Seconds between two looks
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_interval)]
+    interval: Duration,
+    /// How many looks [default: until the process ends, or Ctrl-C]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// How many rows; 0 for all [default: 10]
+    #[arg(long, value_name = "N", default_value_t = 10, hide_default_value = true)]
+    top: usize,
+    /// What the rows are
+    #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
+    by: By,
+    /// Which rows come first
+    #[arg(long, value_enum, default_value_t, value_name = "FIGURE")]
+    sort: Order,
+    /// Print one JSON document ("schema": 1) a line, one for each look, instead of text
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    socket: Socket,
+}
+
+/// Which rows come first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Order {
+    /// Those that hold most
+    #[default]
+    Live,
+    /// Those that grew most since watching began
+    Growth,
+}
+
+/// Signals are looked for so often while nothing else is to be done.
+const NAP: Duration = Duration::from_millis(20);
+/// Lines of a terminal that rows cannot have: the heading, the columns' names, and where the cursor stands.
+const OTHER_LINES: usize = 4;
+
+/// Seconds, or a time with its unit.
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let interval = seconds.or_else(|| parse_duration(text).map(|time| Duration::from_nanos(time.0)));
+    let sensible = |interval: &Duration| (Duration::from_millis(10)..=Duration::from_secs(86_400)).contains(interval);
+    interval.filter(sensible).ok_or_else(|| "not a time; such as 1, 0.5, 500ms, 2min".to_owned())
+}
+
+/// What was seen at one look.
+struct Seen {
+    at: Instant,
+    live_bytes: u64,
+    live_blocks: u64,
+    handed_out: u64,
+    /// The live bytes of each row, by what people call it.
+    rows: HashMap<String, u64>,
+}
+
+/// A row with how it changed.
+struct Watched {
+    row: Row,
+    growth: i128,
+    lately: i128,
+}
+
+/// Everything about one look.
+struct Look<'a> {
+    process: &'a ProcessInfo,
+    snapshot: &'a Snapshot,
+    cut: &'a CutInfo,
+    rows: Vec<Watched>,
+    seen: &'a Seen,
+    first: &'a Seen,
+    last: Option<&'a Seen>,
+}
+
+impl Watch {
+    /// Looks until told to stop.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let mut client = self.socket.connect()?;
+        let processes = client.processes().map_err(Failure::fault)?;
+        let process = self.choice.of(&processes)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|error| Failure::fault(reason(&error)))?;
+        }
+        let mut screen = Screen::new();
+        let watched = self.watch(&mut client, process, &stop, &mut screen, output);
+        let left = screen.leave(output);
+        watched.and(left)
+    }
+
+    fn watch(
+        &self,
+        client: &mut Client,
+        process: &ProcessInfo,
+        stop: &AtomicBool,
+        screen: &mut Screen,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let mut symbolizer = Symbolizer::new();
+        let (mut first, mut last): (Option<Seen>, Option<Seen>) = (None, None);
+        for number in 1.. {
+            let began = Instant::now();
+            let taken = client.snapshot(process.pid, Detail::Sites, None).map_err(Failure::fault)?;
+            let snapshot = TakenSnapshot::open(taken.file, None, &mut symbolizer)?.snapshot;
+            let (seen, rows) = self.compare(&snapshot, first.as_ref(), last.as_ref());
+            let look = Look {
+                process,
+                snapshot: &snapshot,
+                cut: &taken.cut,
+                rows,
+                seen: &seen,
+                first: first.as_ref().unwrap_or(&seen),
+                last: last.as_ref(),
+            };
+            if self.json {
+                output.text(&format!("{}\n", self.document(&look)))?;
+                output.flush()?;
+            } else {
+                screen.show(self.text(&look, screen.height(), output), output)?;
+            }
+            if taken.cut.exited || self.count == Some(number) || !rest(stop, began + self.interval) {
+                break;
+            }
+            match &first {
+                None => first = Some(seen),
+                Some(_) => last = Some(seen),
+            }
+        }
+        Ok(())
+    }
+
+    /// What is seen now, and the rows with how they changed.
+    fn compare(&self, snapshot: &Snapshot, first: Option<&Seen>, last: Option<&Seen>) -> (Seen, Vec<Watched>) {
+        let figures = &snapshot.accounts.totals().figures;
+        let mut seen = Seen {
+            at: Instant::now(),
+            live_bytes: figures.live_bytes(),
+            live_blocks: figures.live_blocks(),
+            handed_out: blocks_handed_out(figures),
+            rows: HashMap::new(),
+        };
+        // Rows that read the same are one.
+        let mut merged: Vec<(String, Row)> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
+        for row in rows(snapshot, self.by.group(), Metric::Live, None) {
+            let text = text_of(&snapshot.catalog, &row.key);
+            match places.get(&text) {
+                Some(&place) => {
+                    merged[place].1.figures.add(&row.figures);
+                    merged[place].1.inclusive.add(&row.inclusive);
+                }
+                None => {
+                    places.insert(text.clone(), merged.len());
+                    merged.push((text, row));
+                }
+            }
+        }
+        let mut watched = Vec::new();
+        for (text, row) in merged {
+            let live = row.figures.live_bytes();
+            let since = |then: Option<&Seen>| {
+                then.map_or(0, |then| i128::from(live) - i128::from(then.rows.get(&text).copied().unwrap_or(0)))
+            };
+            watched.push(Watched { growth: since(first), lately: since(last.or(first)), row });
+            seen.rows.insert(text, live);
+        }
+        watched.sort_by_key(|one| {
+            let live = i128::from(one.row.figures.live_bytes());
+            std::cmp::Reverse(if self.sort == Order::Live { (live, one.growth) } else { (one.growth, live) })
+        });
+        watched.retain(|one| one.row.figures.live_bytes() > 0 || one.growth != 0 || one.lately != 0);
+        (seen, watched)
+    }
+
+    fn text(&self, look: &Look<'_>, height: Option<usize>, output: &Output) -> String {
+        let units = Units::of_snapshot(look.snapshot);
+        let mut table = Table::default()
+            .column(Align::Right, "live")
+            .column(Align::Right, "growth")
+            .column(Align::Right, "lately")
+            .column(Align::Right, "blocks")
+            .column(Align::Left, self.by.singular());
+        let wanted = if self.top == 0 { usize::MAX } else { self.top };
+        let room = height.map_or(usize::MAX, |height| height.saturating_sub(OTHER_LINES).max(1));
+        for Watched { row, growth, lately } in look.rows.iter().take(wanted.min(room)) {
+            let cells: Vec<Cell> = vec![
+                units.bytes(row.figures.live_bytes()).into(),
+                Cell::new(style_of(*growth), &units.signed_bytes(*growth)),
+                Cell::new(style_of(*lately), &units.signed_bytes(*lately)),
+                units.count(row.figures.live_blocks()).into(),
+            ];
+            add_row(&mut table, cells, &look.snapshot.catalog, &row.key, Depth::Line);
+        }
+        format!("{}{}", self.heading(look, units, output), table.render(output.paint, output.width))
+    }
+
+    fn heading(&self, look: &Look<'_>, units: Units, output: &Output) -> String {
+        let ProcessInfo { name, pid, .. } = look.process;
+        let figures = &look.snapshot.accounts.totals().figures;
+        let mut parts = vec![
+            format!("{name} (pid {pid})"),
+            Nanos(look.elapsed().as_nanos() as u64).to_string(),
+            heading::live(units, figures),
+        ];
+        if !look.elapsed().is_zero() {
+            parts.push(format!("{} since watching began", units.signed_bytes(look.growth().0)));
+        }
+        if let Some(rate) = look.rate() {
+            parts.push(format!("{}/s", units.counted(rate, "allocation")));
+        }
+        if look.cut.untracked > 0 {
+            parts.push(format!("{} not followed", counted(look.cut.untracked, "block")));
+        }
+        if !look.cut.verified {
+            parts.push("not verified".to_owned());
+        }
+        let line = parts.join("  ");
+        let exited = if look.cut.exited { output.paint.paint(Style::Yellow, "  exited") } else { "".into() };
+        format!("{}{exited}\n", output.paint.paint(Style::Bold, &crate::print::text::printable(&line)))
+    }
+
+    fn document(&self, look: &Look<'_>) -> Value {
+        let by = self.by.group();
+        let mut document: Value = json::head("watch", look.snapshot).into();
+        let (growth_bytes, growth_blocks) = look.growth();
+        document["name"] = look.process.name.as_str().into();
+        document["pid"] = look.process.pid.into();
+        document["by"] = self.by.singular().into();
+        document["elapsed_ns"] = (look.elapsed().as_nanos() as u64).into();
+        document["totals"] = json::totals(look.snapshot);
+        document["growth_bytes"] = number(growth_bytes);
+        document["growth_blocks"] = number(growth_blocks);
+        document["allocations_per_second"] = look.rate().into();
+        document["cut"] = look.cut.to_json();
+        let wanted = if self.top == 0 { usize::MAX } else { self.top };
+        let row = |Watched { row, growth, lately }: &Watched| {
+            let mut value = json::row(look.snapshot, by, row);
+            value["growth_bytes"] = number(*growth);
+            value["growth_bytes_lately"] = number(*lately);
+            value
+        };
+        document[json::list_name(by)] = look.rows.iter().take(wanted).map(row).collect();
+        document
+    }
+}
+
+impl Look<'_> {
+    /// Time since watching began.
+    fn elapsed(&self) -> Duration {
+        self.seen.at - self.first.at
+    }
+
+    /// Bytes and blocks that came since watching began.
+    fn growth(&self) -> (i128, i128) {
+        let between = |now: u64, then: u64| i128::from(now) - i128::from(then);
+        (between(self.seen.live_bytes, self.first.live_bytes), between(self.seen.live_blocks, self.first.live_blocks))
+    }
+
+    /// Allocations in a second, since the last look.
+    fn rate(&self) -> Option<u64> {
+        let then = self.last.unwrap_or(self.first);
+        let seconds = (self.seen.at - then.at).as_secs_f64();
+        let allocations = self.seen.handed_out.saturating_sub(then.handed_out);
+        (seconds > 0.0).then(|| (allocations as f64 / seconds) as u64)
+    }
+}
+
+fn number(number: i128) -> Value {
+    i64::try_from(number).unwrap_or(if number < 0 { i64::MIN } else { i64::MAX }).into()
+}
+
+fn style_of(change: i128) -> Style {
+    match change {
+        0 => Style::Dim,
+        1.. => Style::Red,
+        _ => Style::Green,
+    }
+}
+
+/// Waits until then; false if it is to stop.
+fn rest(stop: &AtomicBool, until: Instant) -> bool {
+    while !stop.load(Ordering::Relaxed) {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(NAP));
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_in_seconds_or_has_its_unit() {
+        assert_eq!(parse_interval("1"), Ok(Duration::from_secs(1)));
+        assert_eq!(parse_interval("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_interval("250ms"), Ok(Duration::from_millis(250)));
+        for wrong in ["", "0", "-1", "soon", "nan", "1e9"] {
+            assert!(parse_interval(wrong).is_err(), "{wrong}");
+        }
+    }
+}

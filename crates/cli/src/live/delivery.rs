@@ -1,0 +1,188 @@
+//! What becomes of a snapshot: a report, or a file whose ending says what it is to be.
+
+use super::contents::{LargestBlocks, contents_of};
+use super::taken::TakenSnapshot;
+use crate::args::{By, Filter, Selection};
+use crate::commands::export::{self, Format};
+use crate::commands::report::{Subject, View};
+use crate::failure::{Failure, reason};
+use crate::output::Output;
+use crate::print::colour::Style;
+use crate::print::hex::hex;
+use crate::print::stack::Depth;
+use crate::target::{replace_file, write_file};
+use clap::Args;
+use highwater_collector::contents::Contents;
+use highwater_collector::protocol::Detail;
+use highwater_formats::json;
+use highwater_model::{Block, Heap, Snapshot, When};
+use highwater_store::write_snapshot;
+use serde_json::{Map, Value};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// What is wanted of a snapshot.
+#[derive(Debug, Args)]
+pub struct Delivery {
+    /// Write a file instead of a report: .hw (a snapshot), .json, .pb.gz (pprof), .svg (flame graph) or .folded
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    view: View,
+    /// Print one JSON document ("schema": 1) instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a file is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// A snapshot that every reading command opens.
+    Snapshot,
+    /// Another tool's format.
+    Foreign(Format),
+}
+
+const ENDINGS: [(&str, Ending); 5] = [
+    (".hw", Ending::Snapshot),
+    (".json", Ending::Foreign(Format::Json)),
+    (".pb.gz", Ending::Foreign(Format::Pprof)),
+    (".svg", Ending::Foreign(Format::Flamegraph)),
+    (".folded", Ending::Foreign(Format::Folded)),
+];
+
+impl Ending {
+    fn of(path: &Path) -> Result<Self, Failure> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let known = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, kind)| *kind);
+        known.ok_or_else(|| {
+            let all = ENDINGS.map(|(ending, _)| ending).join(", ");
+            Failure::Usage(format!("{}: the ending says what is written; there are: {all}", path.display()))
+        })
+    }
+}
+
+impl Delivery {
+    /// Finds what cannot be, before anybody is asked for anything.
+    pub fn check(&self, with_contents: bool) -> Result<(), Failure> {
+        let View { by, selection: Selection { top, filter }, stacks, .. } = &self.view;
+        let usage = |line: &str| Err(Failure::Usage(line.to_owned()));
+        let Some(path) = &self.output else { return Ok(()) };
+        let ending = Ending::of(path)?;
+        if *by != By::default() || top.is_some() || *stacks != Depth::default() || self.json {
+            return usage("--by, --top, --stacks and --json shape a report; they do not go with -o");
+        }
+        if ending == Ending::Snapshot && filter.is_some() {
+            return usage("a .hw file holds the whole snapshot; use --filter when you read it");
+        }
+        if with_contents && ending != Ending::Foreign(Format::Json) {
+            return usage("contents go into a .json file, or without -o to the terminal");
+        }
+        Ok(())
+    }
+
+    /// How much must be known for it.
+    pub fn detail(&self, with_contents: bool) -> Result<Detail, Failure> {
+        let ending = self.output.as_deref().map(Ending::of).transpose()?;
+        let by_site = [None, Some(Ending::Foreign(Format::Folded)), Some(Ending::Foreign(Format::Flamegraph))];
+        let blocks = with_contents || self.heap().is_some() || !by_site.contains(&ending);
+        Ok(if blocks { Detail::Blocks } else { Detail::Sites })
+    }
+
+    /// The heap that is wanted alone.
+    pub fn heap(&self) -> Option<Heap> {
+        self.view.selection.heap()
+    }
+
+    /// Prints the report or writes the file; `more` is what else a JSON document has.
+    pub fn deliver(
+        &self,
+        command: &'static str,
+        taken: &TakenSnapshot,
+        contents: Option<&Contents>,
+        more: Map<String, Value>,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let snapshot = &taken.snapshot;
+        match &self.output {
+            None => self.report(command, taken, contents, more, output),
+            Some(path) => match Ending::of(path)? {
+                Ending::Snapshot => write_snapshot_file(path, snapshot),
+                Ending::Foreign(format) => self.write_foreign(path, format, snapshot, contents),
+            },
+        }
+    }
+
+    fn report(
+        &self,
+        command: &'static str,
+        taken: &TakenSnapshot,
+        contents: Option<&Contents>,
+        mut more: Map<String, Value>,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let TakenSnapshot { recording, snapshot } = taken;
+        let keep = self.view.selection.keep();
+        let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
+        let largest = contents.map(|contents| LargestBlocks::new(snapshot, keep, contents));
+        if let Some(largest) = &largest {
+            more.insert("largest_blocks".to_owned(), largest.to_json());
+        }
+        let whole_course = *snapshot.accounts.totals();
+        let subject = Subject { command, recording, snapshot, when: &When::End, whole_course, more };
+        self.view.print(subject, self.json, output)?;
+        match largest {
+            Some(largest) if !self.json => {
+                let title = output.paint.paint(Style::Dim, "the largest blocks");
+                let table = largest.table().render(output.paint, output.width);
+                output.text(&format!("\n{title}\n{table}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn write_foreign(
+        &self,
+        path: &Path,
+        format: Format,
+        snapshot: &Snapshot,
+        contents: Option<&Contents>,
+    ) -> Result<(), Failure> {
+        let keep = Filter::keep(self.view.selection.filter.as_ref());
+        let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
+        let metric = self.view.metric.metric();
+        let written = write_file(path, |out| match contents {
+            Some(contents) => {
+                let more = |block: &Block, value: &mut Value| {
+                    value["contents"] = contents_of(snapshot, contents, block).map(hex).into();
+                };
+                Ok(json::write_full_with("export", snapshot, keep, more, out)?)
+            }
+            None => format.write(snapshot, metric, keep, out),
+        });
+        written.map_err(|error| export::failure(&path.display().to_string(), error))
+    }
+}
+
+/// Writes a snapshot that every reading command opens.
+fn write_snapshot_file(path: &Path, snapshot: &Snapshot) -> Result<(), Failure> {
+    replace_file(path, |unfinished| {
+        let file = File::create(unfinished)?;
+        write_snapshot(file, &snapshot.source, &snapshot.catalog, &snapshot.accounts.to_state()).map(drop)
+    })
+    .map_err(|error: std::io::Error| Failure::in_file(path, format_args!("cannot be written: {}", reason(&error))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ending_says_what_is_written() {
+        assert_eq!(Ending::of(Path::new("a/b.hw")).unwrap(), Ending::Snapshot);
+        assert_eq!(Ending::of(Path::new("b.pb.gz")).unwrap(), Ending::Foreign(Format::Pprof));
+        let failure = Ending::of(Path::new("b.png")).unwrap_err();
+        assert_eq!(failure.exit_code(), 2);
+        assert!(failure.line().unwrap().contains(".hw, .json, .pb.gz, .svg, .folded"));
+    }
+}

@@ -1,0 +1,12 @@
+//! Live processes: finding a collector, choosing a process, and what a snapshot of it becomes.
+
+mod choice;
+mod contents;
+mod delivery;
+mod socket;
+mod taken;
+
+pub use choice::Choice;
+pub use delivery::Delivery;
+pub use socket::Socket;
+pub use taken::TakenSnapshot;

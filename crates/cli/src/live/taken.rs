@@ -1,0 +1,57 @@
+//! A snapshot as a collector sends it, with the names of its functions.
+
+use crate::failure::{Failure, reason};
+use highwater_model::{FrameId, Heap, Snapshot, StackId, When};
+use highwater_recorder::resolve_frames;
+use highwater_store::{OpenError, Recording, RecordingError};
+use highwater_symbols::Symbolizer;
+use std::collections::HashSet;
+use std::fs::File;
+use std::sync::Arc;
+
+/// A snapshot that a collector took.
+pub struct TakenSnapshot {
+    /// What was sent.
+    pub recording: Recording,
+    /// The same with names.
+    pub snapshot: Snapshot,
+}
+
+impl TakenSnapshot {
+    /// Reads what a collector sent, of one heap alone if one is given, and finds the names of what is live.
+    pub fn open(file: File, heap: Option<Heap>, symbolizer: &mut Symbolizer) -> Result<Self, Failure> {
+        let recording = Recording::from_file(file).map_err(|error| match error {
+            OpenError::Io(error) => nonsense(reason(&error)),
+            other => nonsense(other),
+        })?;
+        let snapshot = match heap {
+            Some(heap) => recording.snapshot_of_heap(&When::End, heap),
+            None => recording.snapshot(&When::End),
+        };
+        let mut snapshot = snapshot.map_err(unreadable)?;
+        if let Some(damage) = recording.damage().first() {
+            return Err(nonsense(damage));
+        }
+        let wanted = frames_in_use(&snapshot);
+        // Modules without names are seen in the rows.
+        resolve_frames(Arc::make_mut(&mut snapshot.catalog), symbolizer, |frame| wanted.contains(&frame));
+        Ok(Self { recording, snapshot })
+    }
+}
+
+/// The frames of the stacks that have figures: tables know more stacks than those.
+fn frames_in_use(snapshot: &Snapshot) -> HashSet<FrameId> {
+    let sites = (0..).map(StackId).zip(snapshot.accounts.sites()).filter(|(_, figures)| !figures.is_empty());
+    sites.flat_map(|(stack, _)| snapshot.catalog.stacks.recorded_frames_of(stack)).collect()
+}
+
+fn unreadable(error: RecordingError) -> Failure {
+    match error {
+        RecordingError::Io(error) => nonsense(reason(&error)),
+        other => nonsense(other),
+    }
+}
+
+fn nonsense(problem: impl std::fmt::Display) -> Failure {
+    Failure::fault(format_args!("the collector's snapshot cannot be read: {problem}"))
+}

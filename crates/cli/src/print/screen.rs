@@ -1,0 +1,57 @@
+//! A text that is shown again and again: in place on a terminal, one after the other elsewhere.
+
+use crate::failure::Failure;
+use crate::output::Output;
+use std::io::IsTerminal;
+
+/// Another screen, from its first line, without a cursor.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+/// The screen as it was.
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+const HOME: &str = "\x1b[H";
+const CLEAR_LINE: &str = "\x1b[K";
+const CLEAR_BELOW: &str = "\x1b[J";
+
+/// What is shown.
+pub struct Screen {
+    in_place: bool,
+    /// What was shown last, once something was.
+    last: Option<String>,
+}
+
+impl Screen {
+    /// Nothing is shown yet.
+    pub fn new() -> Self {
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Self { in_place: std::io::stdout().is_terminal() && !dumb, last: None }
+    }
+
+    /// How many lines a text may have.
+    pub fn height(&self) -> Option<usize> {
+        let size = terminal_size::terminal_size_of(std::io::stdout()).filter(|_| self.in_place);
+        size.map(|(_, height)| usize::from(height.0))
+    }
+
+    /// Shows a text.
+    pub fn show(&mut self, text: String, output: &mut Output) -> Result<(), Failure> {
+        if self.in_place {
+            let enter = if self.last.is_none() { ENTER } else { "" };
+            let lines = text.replace('\n', &format!("{CLEAR_LINE}\n"));
+            self.last = Some(text);
+            output.text(&format!("{enter}{HOME}{lines}{CLEAR_BELOW}"))?;
+        } else {
+            let gap = if self.last.is_none() { "" } else { "\n" };
+            output.text(&format!("{gap}{text}"))?;
+            self.last = Some(String::new());
+        }
+        output.flush()
+    }
+
+    /// Gives the terminal back as it was, with what was shown last.
+    pub fn leave(self, output: &mut Output) -> Result<(), Failure> {
+        match self.last {
+            Some(last) if self.in_place => output.text(&format!("{LEAVE}{last}")),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! A program that runs under us: its signals, its end.
+
+use crate::failure::Failure;
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, PidfdFlags};
+use rustix::time::Timespec;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Signals that are the program's to handle: those that a terminal sends reach it anyway, the others are passed on.
+pub struct Signals {
+    interrupted: Arc<AtomicBool>,
+    to_pass_on: Arc<AtomicUsize>,
+}
+
+impl Signals {
+    /// Catches them from now on.
+    pub fn catch() -> std::io::Result<Self> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        let to_pass_on = Arc::new(AtomicUsize::new(0));
+        // A file that may not grow is an error of the write, not the end of us.
+        signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
+        for signal in [SIGINT, SIGQUIT] {
+            signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
+        }
+        for signal in [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2] {
+            signal_hook::flag::register_usize(signal, Arc::clone(&to_pass_on), signal as usize)?;
+        }
+        Ok(Self { interrupted, to_pass_on })
+    }
+
+    /// Whether the user has had enough (Ctrl-C).
+    pub fn interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Passes on to the program what was sent to us.
+    pub fn pass_on(&self, child: &Child) {
+        let signal = self.to_pass_on.swap(0, Ordering::Relaxed);
+        if let (Some(pid), Some(signal)) = (pid_of(child), rustix::process::Signal::from_named_raw(signal as i32)) {
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+    }
+}
+
+/// How long a program is waited for before signals are looked for again, should one not have ended the waiting.
+const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
+/// Waits until the program has ended, passing signals on.
+pub fn wait_for(child: &mut Child, signals: &Signals) -> std::io::Result<ExitStatus> {
+    let process = pid_of(child).and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        signals.pass_on(child);
+        let mut ended: Vec<PollFd<'_>> = process.iter().map(|process| PollFd::new(process, PollFlags::IN)).collect();
+        let _ = rustix::event::poll(&mut ended, Some(&NAP));
+    }
+}
+
+fn pid_of(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}
+
+/// Ends as the program did: with its exit code, or by the signal that ended it.
+pub fn end_like(status: ExitStatus) -> Result<(), Failure> {
+    if let Some(signal) = status.signal() {
+        // No core of ours: the program's is the one of interest.
+        let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+        let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+        return Err(Failure::AsProgram((128 + signal) as u8));
+    }
+    match status.code().unwrap_or(0) {
+        0 => Ok(()),
+        code => Err(Failure::AsProgram(code as u8)),
+    }
+}

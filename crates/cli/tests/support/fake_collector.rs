@@ -1,0 +1,92 @@
+//! A collector that answers what the test says.
+
+use highwater_collector::protocol::{LONGEST_MESSAGE, Request};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
+    SocketType,
+};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{IoSlice, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+/// What is sent back: a message, and files.
+pub struct Reply {
+    pub message: String,
+    pub files: Vec<Vec<u8>>,
+}
+
+impl Reply {
+    pub fn done(done: Value) -> Self {
+        Self { message: json!({ "done": done }).to_string(), files: Vec::new() }
+    }
+
+    pub fn failed(line: &str) -> Self {
+        Self { message: json!({ "failed": line }).to_string(), files: Vec::new() }
+    }
+
+    pub fn with(mut self, file: impl Into<Vec<u8>>) -> Self {
+        self.files.push(file.into());
+        self
+    }
+}
+
+/// Listens until the test's process ends.
+pub struct FakeCollector {
+    pub socket: PathBuf,
+    pub requests: Arc<Mutex<Vec<Request>>>,
+}
+
+impl FakeCollector {
+    pub fn new(socket: &Path, mut answer: impl FnMut(&Request) -> Reply + Send + 'static) -> Self {
+        let listener =
+            rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        rustix::net::bind(&listener, &SocketAddrUnix::new(socket).unwrap()).unwrap();
+        rustix::net::listen(&listener, 16).unwrap();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&requests);
+        std::thread::spawn(move || {
+            while let Ok(connection) = rustix::net::accept_with(&listener, SocketFlags::CLOEXEC) {
+                let mut message = vec![0; LONGEST_MESSAGE];
+                let Ok((length, _)) = rustix::net::recv(&connection, &mut message, RecvFlags::empty()) else {
+                    continue;
+                };
+                let Ok(message) = serde_json::from_slice::<Value>(&message[..length]) else { continue };
+                let request = Request::from_json(&message).unwrap();
+                heard.lock().unwrap().push(request.clone());
+                send(&connection, answer(&request));
+            }
+        });
+        Self { socket: socket.to_owned(), requests }
+    }
+
+    /// What was asked for, the lists of processes apart.
+    pub fn asked(&self) -> Vec<Request> {
+        let all = self.requests.lock().unwrap();
+        all.iter().filter(|request| **request != Request::Processes).cloned().collect()
+    }
+}
+
+fn send(connection: &OwnedFd, reply: Reply) {
+    let files: Vec<File> = reply.files.iter().map(|content| file_of(content)).collect();
+    let files: Vec<BorrowedFd<'_>> = files.iter().map(AsFd::as_fd).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !files.is_empty() {
+        assert!(control.push(SendAncillaryMessage::ScmRights(&files)));
+    }
+    let parts = [IoSlice::new(reply.message.as_bytes())];
+    // Who asked may have left.
+    let _ = rustix::net::sendmsg(connection, &parts, &mut control, SendFlags::NOSIGNAL);
+}
+
+/// A file without a name, whose reader does not stand at its beginning.
+fn file_of(content: &[u8]) -> File {
+    let object = rustix::fs::memfd_create("answer", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    let mut file = File::from(object);
+    file.write_all(content).unwrap();
+    file
+}

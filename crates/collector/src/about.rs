@@ -1,0 +1,67 @@
+//! Who a process is, beside what it shares.
+
+use std::path::Path;
+
+/// A process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// As we see it.
+    pub pid: u32,
+    /// The process that started it, 0 if not known.
+    pub parent: u32,
+    /// The process it was forked from without an exec, 0 if it was not.
+    pub forked_from: u32,
+    /// The path of its executable.
+    pub executable: String,
+    /// Program and arguments.
+    pub command: Vec<String>,
+}
+
+impl About {
+    /// What it told us of itself: the path of the executable, a zero, and the arguments, each ended by a zero.
+    pub fn told(pid: u32, forked_from: u32, text: &[u8]) -> Self {
+        let mut texts = text.split(|&byte| byte == 0).map(String::from_utf8_lossy);
+        let executable = texts.next().unwrap_or_default().trim_end_matches(" (deleted)").to_owned();
+        let command = without_last_end(texts.map(|text| text.into_owned()).collect());
+        let parent = if forked_from != 0 { forked_from } else { parent_of(pid) };
+        Self { pid, parent, forked_from, executable, command }
+    }
+
+    /// What the system tells of it.
+    pub fn found(pid: u32) -> Self {
+        let executable = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        let executable = executable.to_string_lossy().trim_end_matches(" (deleted)").to_owned();
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let command = command.split(|&byte| byte == 0).map(|text| String::from_utf8_lossy(text).into_owned()).collect();
+        Self { pid, parent: parent_of(pid), forked_from: 0, executable, command: without_last_end(command) }
+    }
+
+    /// The executable's file name.
+    pub fn name(&self) -> String {
+        Path::new(&self.executable).file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    }
+}
+
+/// Behind the zero that ends the last argument there is none.
+fn without_last_end(mut command: Vec<String>) -> Vec<String> {
+    if command.last().is_some_and(String::is_empty) {
+        command.pop();
+    }
+    command
+}
+
+/// The parent of a process, 0 if it cannot be told.
+fn parent_of(pid: u32) -> u32 {
+    status_field(pid, "PPid:").and_then(|parent| parent.trim().parse().ok()).unwrap_or(0)
+}
+
+/// What the system says of a process under a name.
+pub(crate) fn status_field(pid: u32, name: &str) -> Option<String> {
+    let status = std::fs::read(format!("/proc/{pid}/status")).ok()?;
+    String::from_utf8_lossy(&status).lines().find_map(|line| line.strip_prefix(name).map(str::to_owned))
+}
+
+/// Whether there is a process of this number.
+pub(crate) fn exists(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}

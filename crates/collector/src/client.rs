@@ -1,0 +1,250 @@
+//! Asking a collector: one connection for each request, one message each way.
+
+use crate::protocol::{CutInfo, Detail, KeptInfo, LONGEST_MESSAGE, ProcessInfo, Request, Retention};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType,
+};
+use serde_json::Value;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, IoSliceMut, Read, Seek};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long an answer may take: the largest table is read in seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Who asks a collector.
+#[derive(Debug)]
+pub struct Client {
+    socket: PathBuf,
+    /// The connection that showed that somebody listens: the first request goes through it.
+    connection: Option<OwnedFd>,
+}
+
+/// A snapshot that was taken.
+#[derive(Debug)]
+pub struct Taken {
+    /// The snapshot: a `.hw` file, without names of functions.
+    pub file: File,
+    /// The first bytes of each block, if they were asked for: see [`read_contents`](crate::contents::read_contents).
+    pub contents: Option<File>,
+    /// How the cut was made.
+    pub cut: CutInfo,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum ClientError {
+    /// Nobody listens there.
+    Nobody(PathBuf),
+    /// We may not connect.
+    Forbidden(PathBuf),
+    /// Who listens is neither we ourselves nor the superuser.
+    Stranger {
+        /// Where.
+        socket: PathBuf,
+        /// The user who listens.
+        user: u32,
+    },
+    /// No socket can be there.
+    NoPath(PathBuf),
+    /// The system does not let us.
+    System(PathBuf, io::Error),
+    /// The collector did not answer in time.
+    TooLate(PathBuf),
+    /// The collector cannot do it: its line for people.
+    Failed(String),
+    /// The answer makes no sense.
+    Nonsense(&'static str),
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nobody(path) => write!(
+                f,
+                "no collector listens at {}; start one with 'highwater collector', or a program with 'highwater run'",
+                path.display()
+            ),
+            Self::Forbidden(path) => write!(
+                f,
+                "{}: permission denied; a collector answers its own user and the superuser only",
+                path.display()
+            ),
+            Self::Stranger { socket, user } => write!(
+                f,
+                "{}: another user (number {user}) listens there, and is not believed; name another place with --socket",
+                socket.display()
+            ),
+            Self::NoPath(path) => {
+                write!(f, "{}: no socket can have this path; it may be at most 107 bytes long", path.display())
+            }
+            Self::System(path, error) => {
+                let text = error.to_string();
+                write!(f, "{}: {}", path.display(), text.split(" (os error").next().unwrap_or(&text))
+            }
+            Self::TooLate(path) => write!(f, "{}: the collector does not answer", path.display()),
+            Self::Failed(line) => f.write_str(line),
+            Self::Nonsense(what) => write!(f, "the collector's answer makes no sense: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for ClientError {}
+
+/// What came back: what was done, and what was attached.
+struct Answer {
+    done: Value,
+    attached: std::vec::IntoIter<OwnedFd>,
+}
+
+impl Answer {
+    /// The next file that was attached, from its beginning.
+    fn file(&mut self) -> Result<File, ClientError> {
+        let mut file = File::from(self.attached.next().ok_or(ClientError::Nonsense("nothing is attached"))?);
+        file.rewind().map_err(|_| ClientError::Nonsense("what is attached is no file"))?;
+        Ok(file)
+    }
+
+    /// The attached list.
+    fn list<T>(&mut self, entry: impl Fn(&Value) -> Option<T>) -> Result<Vec<T>, ClientError> {
+        let mut text = Vec::new();
+        self.file()?.read_to_end(&mut text).map_err(|_| ClientError::Nonsense("the list cannot be read"))?;
+        let list: Value = serde_json::from_slice(&text).map_err(|_| ClientError::Nonsense("the list is no JSON"))?;
+        let entries = list.as_array().and_then(|list| list.iter().map(entry).collect());
+        entries.ok_or(ClientError::Nonsense("something is missing in the list"))
+    }
+}
+
+impl Client {
+    /// Makes sure that a collector listens.
+    pub fn connect(socket: &Path) -> Result<Self, ClientError> {
+        Ok(Self { socket: socket.to_owned(), connection: Some(connection_to(socket)?) })
+    }
+
+    /// All processes.
+    pub fn processes(&mut self) -> Result<Vec<ProcessInfo>, ClientError> {
+        self.ask(&Request::Processes)?.list(ProcessInfo::from_json)
+    }
+
+    /// A snapshot of a process, now; with the first bytes of each block, so many, if they are asked for.
+    pub fn snapshot(&mut self, pid: u32, detail: Detail, contents: Option<u64>) -> Result<Taken, ClientError> {
+        let mut answer = self.ask(&Request::Snapshot { pid, detail, contents })?;
+        let cut = CutInfo::from_json(&answer.done).ok_or(ClientError::Nonsense("how the cut was made is missing"))?;
+        let file = answer.file()?;
+        let contents = contents.map(|_| answer.file()).transpose()?;
+        Ok(Taken { file, contents, cut })
+    }
+
+    /// Another sampling rate for a process; what was in force before, and whether the new one is already.
+    pub fn set_sample(&mut self, pid: u32, sample_bytes: u64) -> Result<(u64, bool), ClientError> {
+        let done = self.ask(&Request::Set { pid, sample_bytes })?.done;
+        let known = done["before"].as_u64().zip(done["applied"].as_bool());
+        known.ok_or(ClientError::Nonsense("what was in force before is missing"))
+    }
+
+    /// All kept snapshots, oldest first, and how much is kept at most.
+    pub fn kept(&mut self) -> Result<(Vec<KeptInfo>, Retention), ClientError> {
+        let mut answer = self.ask(&Request::Snapshots)?;
+        let most = Retention::from_json(&answer.done).ok_or(ClientError::Nonsense("what is kept is missing"))?;
+        let mut kept = answer.list(KeptInfo::from_json)?;
+        kept.sort_by_key(|kept| kept.id);
+        Ok((kept, most))
+    }
+
+    /// A kept snapshot.
+    pub fn get(&mut self, id: u64) -> Result<(KeptInfo, File), ClientError> {
+        let mut answer = self.ask(&Request::Get { id })?;
+        let kept = KeptInfo::from_json(&answer.done).ok_or(ClientError::Nonsense("the snapshot's entry is missing"))?;
+        Ok((kept, answer.file()?))
+    }
+
+    /// Lets kept snapshots go, all of them if none is named; how many went.
+    pub fn remove(&mut self, ids: &[u64]) -> Result<u64, ClientError> {
+        let done = self.ask(&Request::Remove { ids: ids.to_vec() })?.done;
+        done["removed"].as_u64().ok_or(ClientError::Nonsense("how many were removed is missing"))
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<Answer, ClientError> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => connection_to(&self.socket)?,
+        };
+        let message = request.to_json().to_string();
+        if message.len() > LONGEST_MESSAGE {
+            return Err(ClientError::Failed("too much for one request; ask for less at a time".into()));
+        }
+        retry_on_intr(|| rustix::net::send(&connection, message.as_bytes(), SendFlags::NOSIGNAL))
+            .map_err(|error| self.went(error))?;
+        let (text, attached) = self.receive(&connection)?;
+        let mut answer: Value = serde_json::from_slice(&text).map_err(|_| ClientError::Nonsense("it is no JSON"))?;
+        if let Some(line) = answer["failed"].as_str() {
+            return Err(ClientError::Failed(line.to_owned()));
+        }
+        match answer.get_mut("done") {
+            Some(done) => Ok(Answer { done: done.take(), attached: attached.into_iter() }),
+            None => Err(ClientError::Nonsense("it is neither done nor failed")),
+        }
+    }
+
+    fn receive(&self, connection: &OwnedFd) -> Result<(Vec<u8>, Vec<OwnedFd>), ClientError> {
+        let mut text = vec![0; LONGEST_MESSAGE];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let parts = &mut [IoSliceMut::new(&mut text)];
+        let received = retry_on_intr(|| rustix::net::recvmsg(connection, parts, &mut control, RecvFlags::CMSG_CLOEXEC))
+            .map_err(|error| self.went(error))?;
+        let attached = control.drain().flat_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(descriptors) => descriptors.collect(),
+            _ => Vec::new(),
+        });
+        let attached = attached.collect();
+        if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+            return Err(ClientError::Nonsense("it is too long"));
+        }
+        if received.bytes == 0 {
+            return Err(ClientError::Nonsense("the connection ended without one"));
+        }
+        text.truncate(received.bytes);
+        Ok((text, attached))
+    }
+
+    /// What an error of the system means.
+    fn went(&self, error: Errno) -> ClientError {
+        meaning_of(&self.socket, error)
+    }
+}
+
+fn connection_to(path: &Path) -> Result<OwnedFd, ClientError> {
+    let went = |error| meaning_of(path, error);
+    let address = SocketAddrUnix::new(path.as_os_str().as_bytes()).map_err(|_| ClientError::NoPath(path.to_owned()))?;
+    let connection = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+        .map_err(went)?;
+    for direction in [Timeout::Recv, Timeout::Send] {
+        set_socket_timeout(&connection, direction, Some(PATIENCE)).map_err(went)?;
+    }
+    retry_on_intr(|| rustix::net::connect(&connection, &address)).map_err(went)?;
+    let peer = socket_peercred(&connection).map_err(went)?;
+    if peer.uid != rustix::process::geteuid() && !peer.uid.is_root() {
+        return Err(ClientError::Stranger { socket: path.to_owned(), user: peer.uid.as_raw() });
+    }
+    Ok(connection)
+}
+
+fn meaning_of(path: &Path, error: Errno) -> ClientError {
+    let path = path.to_owned();
+    match error {
+        // A plain file where a socket should be refuses too.
+        Errno::NOENT | Errno::CONNREFUSED | Errno::NOTDIR => ClientError::Nobody(path),
+        Errno::ACCESS | Errno::PERM => ClientError::Forbidden(path),
+        Errno::AGAIN => ClientError::TooLate(path),
+        error => ClientError::System(path, error.into()),
+    }
+}

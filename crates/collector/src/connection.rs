@@ -1,0 +1,142 @@
+//! A connection to the collector: one message at a time, each way, with descriptors attached.
+
+use crate::protocol::LONGEST_MESSAGE;
+use highwater_shm::hello_v1::LONGEST_HELLO_TEXT;
+use highwater_shm::live_hello_v1::LIVE_HELLO_BYTES;
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketFlags,
+};
+use serde_json::{Value, json};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// The longest message of all kinds.
+const LONGEST: usize = {
+    let hello = LIVE_HELLO_BYTES + LONGEST_HELLO_TEXT;
+    if hello > LONGEST_MESSAGE { hello } else { LONGEST_MESSAGE }
+};
+/// How many descriptors a message may bring.
+const DESCRIPTORS: usize = 2;
+/// How long a peer may take to make room for an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A connection.
+#[derive(Debug)]
+pub struct Connection {
+    socket: OwnedFd,
+    /// The process at the other end when it connected.
+    pub pid: u32,
+    /// When it was heard last, or connected.
+    pub heard: Instant,
+}
+
+/// What was received.
+#[derive(Debug)]
+pub struct Message {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// What was attached.
+    pub attached: Vec<OwnedFd>,
+}
+
+/// What came of listening to a connection.
+#[derive(Debug)]
+pub enum Heard {
+    /// A message.
+    Message(Message),
+    /// Nothing yet.
+    Nothing,
+    /// It is over.
+    End,
+}
+
+impl Connection {
+    /// The next one that waits at a listening socket: `Ok(None)` for one that we do not talk to, an error if nobody waits.
+    pub fn accept(listener: impl AsFd) -> rustix::io::Result<Option<Self>> {
+        let socket = rustix::net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
+        let Ok(peer) = rustix::net::sockopt::socket_peercred(&socket) else { return Ok(None) };
+        let is_ours = peer.uid == rustix::process::geteuid() || peer.uid.is_root();
+        let pid = peer.pid.as_raw_nonzero().get() as u32;
+        Ok(is_ours.then(|| Self { socket, pid, heard: Instant::now() }))
+    }
+
+    /// Whether there is a message.
+    pub fn hear(&mut self) -> Heard {
+        let mut bytes = vec![0; LONGEST];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let parts = &mut [IoSliceMut::new(&mut bytes)];
+        let received = match rustix::net::recvmsg(&self.socket, parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Ok(received) => received,
+            Err(Errno::AGAIN | Errno::INTR) => return Heard::Nothing,
+            Err(_) => return Heard::End,
+        };
+        let attached: Vec<OwnedFd> = control
+            .drain()
+            .flat_map(|message| match message {
+                RecvAncillaryMessage::ScmRights(descriptors) => descriptors.collect(),
+                _ => Vec::new(),
+            })
+            .collect();
+        if received.bytes == 0 || received.flags.contains(ReturnFlags::TRUNC) {
+            return Heard::End;
+        }
+        self.heard = Instant::now();
+        bytes.truncate(received.bytes);
+        Heard::Message(Message { bytes, attached })
+    }
+
+    /// Sends a message; false if the peer does not take it.
+    pub fn send(&self, bytes: &[u8], attached: &[BorrowedFd<'_>]) -> bool {
+        let begin = Instant::now();
+        loop {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            if !attached.is_empty() && !control.push(SendAncillaryMessage::ScmRights(attached)) {
+                return false;
+            }
+            match rustix::net::sendmsg(&self.socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL) {
+                Ok(_) => return true,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if begin.elapsed() < PATIENCE => {
+                    let nap = rustix::time::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+                    let _ = rustix::event::poll(&mut [PollFd::new(&self.socket, PollFlags::OUT)], Some(&nap));
+                }
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Sends an answer.
+    pub fn answer(&self, answer: Answer) -> bool {
+        let (message, attached) = match answer {
+            Ok(Done { what, attached }) => (json!({"done": what}), attached),
+            Err(line) => (json!({"failed": line}), Vec::new()),
+        };
+        let attached: Vec<BorrowedFd<'_>> = attached.iter().map(AsFd::as_fd).collect();
+        self.send(message.to_string().as_bytes(), &attached)
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// What was done for a request.
+#[derive(Debug)]
+pub struct Done {
+    /// In short.
+    pub what: Value,
+    /// At length.
+    pub attached: Vec<OwnedFd>,
+}
+
+/// The answer to a request: what was done, or a line for people.
+pub type Answer = Result<Done, String>;

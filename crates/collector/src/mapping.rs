@@ -1,0 +1,49 @@
+//! A mapping of a memory object, undone when dropped.
+
+use rustix::mm::{MapFlags, ProtFlags};
+use std::os::fd::AsFd;
+
+/// A shared mapping of an object whose size is sealed, so that all of it can always be read.
+#[derive(Debug)]
+pub struct Mapping {
+    base: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: it is only an address; whoever reads or writes there does so through atomics.
+unsafe impl Send for Mapping {}
+// SAFETY: likewise.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps the first bytes of an object.
+    pub fn new(object: impl AsFd, bytes: usize, protection: ProtFlags) -> rustix::io::Result<Self> {
+        // SAFETY: a new mapping wherever the kernel likes.
+        let base = unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, object, 0)? };
+        Ok(Self { base: base.cast(), bytes })
+    }
+
+    /// Where it begins.
+    pub fn base(&self) -> *mut u8 {
+        self.base
+    }
+
+    /// What lies at an offset: `count` of them.
+    ///
+    /// # Safety
+    /// `T` consists of atomics only, and the offset is a multiple of its alignment.
+    #[inline]
+    pub unsafe fn slice<T>(&self, offset: u64, count: usize) -> &[T] {
+        let end = count.checked_mul(size_of::<T>()).and_then(|bytes| (offset as usize).checked_add(bytes));
+        assert!(end.is_some_and(|end| end <= self.bytes), "beyond the mapping");
+        // SAFETY: within the mapping, as was just checked; atomics may change at any time.
+        unsafe { std::slice::from_raw_parts(self.base.add(offset as usize).cast(), count) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`, and nothing borrows from it any more.
+        let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.bytes) };
+    }
+}

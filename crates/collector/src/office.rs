@@ -1,0 +1,232 @@
+//! What the collector knows and does, whoever asks: [`server`](crate::server) hears them.
+
+use crate::about::{About, exists};
+use crate::connection::{Answer, Connection, Done, Message};
+use crate::discover::{Finding, discover, refusal, wrong_version};
+use crate::process::{Process, unix_ns};
+use crate::protocol::{Detail, KeptInfo, Request};
+use crate::registry::{Known, Registry};
+use crate::results::{new_result, sealed};
+use crate::shelf::Shelf;
+use crate::table::LiveTable;
+use crate::take::{LiveSnapshot, Wanted};
+use highwater_clock::Counter;
+use highwater_recorder::Refused;
+use highwater_shm::live_hello_v1::{DONE, LIVE_HELLO_BYTES, LONGEST_NAME, LiveHello, VERSION};
+use highwater_store::write_snapshot;
+use serde_json::{Value, json};
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The answer to a program whose snapshot could not be taken.
+const NOT_DONE: u8 = b'-';
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct Office {
+    registry: Mutex<Registry>,
+    shelf: Shelf,
+    counter: Option<Counter>,
+    /// Only one at a time looks for processes: a process is to be taken over once.
+    search: Mutex<()>,
+    searches: bool,
+    /// Where we listen.
+    socket: PathBuf,
+}
+
+impl Office {
+    /// Begins with nobody. `searches` says that processes are looked for that have not registered.
+    pub fn new(registry: Registry, shelf: Shelf, searches: bool, socket: PathBuf) -> Self {
+        let counter = Counter::trusted();
+        Self { registry: Mutex::new(registry), shelf, counter, search: Mutex::default(), searches, socket }
+    }
+
+    /// All processes.
+    pub fn registry(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A process says that it is there: a line for the log.
+    pub fn register(&self, pid: u32, hello: &LiveHello, message: Message) -> String {
+        let about = About::told(pid, hello.forked_from, &message.bytes[LIVE_HELLO_BYTES..]);
+        if hello.version != VERSION {
+            return self.refuse(about, hello.version, wrong_version(pid, hello.version));
+        }
+        let table = match <[OwnedFd; 2]>::try_from(message.attached) {
+            Ok([memory, control]) => LiveTable::open(memory, &control, self.counter),
+            Err(_) => Err(Refused::NoMemory),
+        };
+        match table {
+            Ok(table) => self.add(Process::new(about, table, VERSION), "registered"),
+            Err(refused) => self.refuse(about, hello.version, refusal(pid, &refused)),
+        }
+    }
+
+    fn add(&self, process: Process, how: &str) -> String {
+        let process = self.registry().add(process);
+        let about = process.about();
+        format!("process {} ({}) {how}", about.pid, about.name())
+    }
+
+    fn refuse(&self, about: About, version: u32, line: String) -> String {
+        self.registry().refuse(about, version, line.clone());
+        line
+    }
+
+    /// Looks for processes that have not registered, or only at one: lines for the log.
+    pub fn search(&self, only: Option<u32>) -> Vec<String> {
+        if !self.searches {
+            return Vec::new();
+        }
+        let _alone = self.search.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = |pid, identity| self.registry().knows(pid, identity);
+        let findings = discover(only, self.counter, &self.socket, is_known);
+        let mut lines = Vec::new();
+        for finding in findings {
+            match finding {
+                Finding::Table(about, table) => lines.push(self.add(Process::new(about, table, VERSION), "was found")),
+                Finding::Refused(about, version, line) => {
+                    let is_known = matches!(self.registry().find(about.pid), Known::Refused(known) if known == line);
+                    if !is_known {
+                        lines.push(self.refuse(about, version, line));
+                    }
+                }
+            }
+        }
+        lines
+    }
+
+    /// A process by its number, as it is now.
+    fn process(&self, pid: u32) -> Result<Arc<Process>, String> {
+        self.registry().look_after(|one| one == pid);
+        let is_running = |known: &Known| matches!(known, Known::Process(process) if !process.is_gone());
+        let mut known = self.registry().find(pid);
+        if !is_running(&known) {
+            self.search(Some(pid));
+            known = self.registry().find(pid);
+        }
+        match known {
+            Known::Process(process) => Ok(process),
+            Known::Refused(line) => Err(line),
+            Known::Nothing if exists(pid) => Err(format!(
+                "no process {pid} is registered; start it with 'highwater run', or call highwater::live() in it"
+            )),
+            Known::Nothing => Err(format!("there is no process {pid}")),
+        }
+    }
+
+    /// Does what a client wants.
+    pub fn answer(&self, request: &Request) -> Answer {
+        match request {
+            Request::Processes => {
+                self.registry().look_after(|_| true);
+                self.search(None);
+                let infos: Vec<Value> = self.registry().infos().iter().map(|info| info.to_json()).collect();
+                with_list(json!({}), &Value::from(infos))
+            }
+            &Request::Snapshot { pid, detail, contents } => self.snapshot(pid, Wanted { detail, contents }),
+            &Request::Set { pid, sample_bytes } => {
+                let process = self.process(pid)?;
+                if process.is_gone() {
+                    return Err(format!("process {pid} is gone"));
+                }
+                let (before, applied) = process.set_sample_bytes(sample_bytes);
+                Ok(done(json!({"before": before, "applied": applied})))
+            }
+            Request::Snapshots => {
+                let all: Vec<Value> = self.shelf.list().iter().map(KeptInfo::to_json).collect();
+                with_list(self.shelf.retention().to_json(), &Value::from(all))
+            }
+            &Request::Get { id } => {
+                let (kept, file) = self.shelf.get(id).ok_or_else(|| format!("there is no kept snapshot {id}"))?;
+                Ok(Done { what: kept.to_json(), attached: vec![file.into()] })
+            }
+            Request::Remove { ids } => Ok(done(json!({"removed": self.shelf.remove(ids)}))),
+        }
+    }
+
+    fn snapshot(&self, pid: u32, wanted: Wanted) -> Answer {
+        let process = self.process(pid)?;
+        if wanted.contents.is_some() && !process.allows_contents() {
+            return Err(format!(
+                "process {pid} does not allow its contents to be read; start it with 'highwater run --allow-contents'"
+            ));
+        }
+        if wanted.contents.is_some() && process.is_gone() {
+            return Err(format!("process {pid} is gone, and what was in its blocks with it"));
+        }
+        let snapshot = process.snapshot(wanted, || ()).map_err(|problem| format!("process {pid}: {problem}"))?;
+        let cannot = |error: io::Error| format!("the snapshot of process {pid} cannot be written: {error}");
+        let file = new_result().and_then(|file| write(file, &snapshot)).and_then(sealed).map_err(cannot)?;
+        let contents = snapshot.contents.map(sealed).transpose().map_err(cannot)?;
+        Ok(Done { what: snapshot.cut.to_json(), attached: [file].into_iter().chain(contents).collect() })
+    }
+
+    /// Takes a snapshot that a program wants of itself, and keeps it: a line for the log. The program waits only until the cut is made.
+    pub fn keep_snapshot(&self, connection: &Connection, name: &str) -> String {
+        let is_answered = Cell::new(false);
+        let answer = |byte| {
+            is_answered.set(true);
+            connection.send(&[byte], &[]);
+        };
+        let kept = self.try_to_keep(connection.pid, name, || answer(DONE));
+        if !is_answered.get() {
+            answer(NOT_DONE);
+        }
+        match kept {
+            Ok(kept) => format!("process {} took snapshot {} ({name:?})", kept.pid, kept.id),
+            Err(line) => format!("no snapshot {name:?}: {line}"),
+        }
+    }
+
+    fn try_to_keep(&self, pid: u32, name: &str, after_cut: impl FnOnce()) -> Result<KeptInfo, String> {
+        let process = self.process(pid)?;
+        let taken_unix_ns = Cell::new(0);
+        let wanted = Wanted { detail: Detail::Blocks, contents: None };
+        let snapshot = process.snapshot(wanted, || {
+            taken_unix_ns.set(unix_ns());
+            after_cut();
+        });
+        let snapshot = snapshot.map_err(|problem| format!("process {pid}: {problem}"))?;
+        let figures = &snapshot.accounts.totals.figures;
+        let about = KeptInfo {
+            id: 0,
+            name: name.to_owned(),
+            pid,
+            program: process.about().name(),
+            taken_unix_ns: taken_unix_ns.get(),
+            live_bytes: figures.live_bytes(),
+            live_blocks: figures.live_blocks(),
+            file_bytes: 0,
+        };
+        self.shelf.add(about, |file| write(file, &snapshot)).map_err(|error| format!("it cannot be kept: {error}"))
+    }
+}
+
+/// The name that a program gave its snapshot.
+pub fn name_in(message: &Message) -> String {
+    let name = &message.bytes[LIVE_HELLO_BYTES..];
+    String::from_utf8_lossy(&name[..name.len().min(LONGEST_NAME)]).into_owned()
+}
+
+fn write(file: File, snapshot: &LiveSnapshot) -> io::Result<File> {
+    write_snapshot(file, &snapshot.source, &snapshot.catalog, &snapshot.accounts).map(|(file, _)| file)
+}
+
+fn done(what: Value) -> Done {
+    Done { what, attached: Vec::new() }
+}
+
+fn with_list(what: Value, list: &Value) -> Answer {
+    let list = list.to_string();
+    let file = new_result().and_then(|mut file| {
+        file.write_all(list.as_bytes())?;
+        sealed(file)
+    });
+    let file = file.map_err(|error| format!("the list cannot be written: {error}"))?;
+    Ok(Done { what, attached: vec![file] })
+}

@@ -1,0 +1,204 @@
+//! The place where a collector listens: a socket of the user's own, and a lock that only one collector has.
+
+use rustix::fs::{FlockOperation, Mode};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::fmt;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// How many may wait to be heard.
+const WAITING: i32 = 1024;
+
+/// Why a collector cannot begin.
+#[derive(Debug)]
+pub enum BindError {
+    /// Another one listens there.
+    AlreadyListens {
+        /// Where.
+        path: PathBuf,
+        /// Its process, if it is known.
+        pid: Option<u32>,
+    },
+    /// Something else is there.
+    NotASocket(PathBuf),
+    /// Others could put something else there.
+    NotOurs(PathBuf),
+    /// The system does not let us.
+    System {
+        /// What could not be done with what.
+        what: String,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AlreadyListens { path, pid: Some(pid) } => {
+                write!(f, "a collector already listens at {} (process {pid})", path.display())
+            }
+            Self::AlreadyListens { path, pid: None } => write!(f, "a collector already listens at {}", path.display()),
+            Self::NotASocket(path) => write!(f, "{}: exists, and is not a socket", path.display()),
+            Self::NotOurs(path) => {
+                write!(f, "{}: a directory of another user, or one that others can write", path.display())
+            }
+            Self::System { what, error } => write!(f, "{what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for BindError {}
+
+/// What went wrong with a path.
+pub(crate) fn with(path: &Path) -> impl Fn(io::Error) -> BindError {
+    move |error| BindError::System { what: path.display().to_string(), error }
+}
+
+/// The usual place of this user's collector, in a directory that is there and that nobody else can write.
+pub fn default_socket() -> io::Result<PathBuf> {
+    let path = highwater_recorder::default_socket();
+    prepare_directory(&path).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(path)
+}
+
+/// A socket that is listened at; gone when dropped.
+#[derive(Debug)]
+pub struct Place {
+    socket: OwnedFd,
+    path: PathBuf,
+    lock: Lock,
+}
+
+impl Place {
+    /// Begins to listen.
+    pub fn new(path: &Path) -> Result<Self, BindError> {
+        prepare_directory(path)?;
+        let address = SocketAddrUnix::new(path.as_os_str().as_bytes()).map_err(io::Error::from).map_err(with(path))?;
+        let lock = Lock::take(path)?;
+        remove_stale(path, &address)?;
+        let socket = listen(&address).map_err(io::Error::from).map_err(with(path))?;
+        Ok(Self { socket, path: path.to_owned(), lock })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl AsFd for Place {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+        // While it is held: whoever waits for it finds that it is not the file of that name any more.
+        let _ = std::fs::remove_file(&self.lock.path);
+    }
+}
+
+fn listen(address: &SocketAddrUnix) -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    // Before it has a name: the file gets the mode of the socket.
+    rustix::fs::fchmod(&socket, Mode::from_raw_mode(0o600))?;
+    rustix::net::bind(&socket, address)?;
+    rustix::net::listen(&socket, WAITING)?;
+    Ok(socket)
+}
+
+/// Makes sure that the directory of a socket is there, and that nobody else can put another socket in its place.
+fn prepare_directory(path: &Path) -> Result<(), BindError> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(with(directory)(error)),
+        _ => {}
+    }
+    // Not through a link in a directory that everybody can write.
+    let about = std::fs::symlink_metadata(directory).map_err(with(directory))?;
+    let about = if about.is_symlink() && about.uid() != rustix::process::geteuid().as_raw() && about.uid() != 0 {
+        about
+    } else {
+        std::fs::metadata(directory).map_err(with(directory))?
+    };
+    let is_sticky = about.mode() & 0o1000 != 0;
+    let is_own = about.uid() == rustix::process::geteuid().as_raw() || about.uid() == 0;
+    let is_safe = about.is_dir() && is_own && (about.mode() & 0o022 == 0 || is_sticky);
+    if is_safe { Ok(()) } else { Err(BindError::NotOurs(directory.to_owned())) }
+}
+
+/// Removes the socket of a collector that was killed. We have the lock.
+fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), BindError> {
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(with(path)(error)),
+        Ok(about) if !about.file_type().is_socket() => Err(BindError::NotASocket(path.to_owned())),
+        // Somebody may have removed the lock of one that still runs.
+        Ok(_) if is_listened_at(address) => Err(BindError::AlreadyListens { path: path.to_owned(), pid: None }),
+        Ok(_) => std::fs::remove_file(path).map_err(with(path)),
+    }
+}
+
+fn is_listened_at(address: &SocketAddrUnix) -> bool {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
+    socket.is_ok_and(|socket| match rustix::net::connect(&socket, address) {
+        // So many wait that there is no room.
+        Ok(()) | Err(rustix::io::Errno::AGAIN) => true,
+        Err(_) => false,
+    })
+}
+
+/// A lock beside the socket, for as long as we live: the system gives it back when we do not.
+#[derive(Debug)]
+struct Lock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Lock {
+    fn take(socket: &Path) -> Result<Self, BindError> {
+        let mut path = socket.as_os_str().to_owned();
+        path.push(".lock");
+        let path = PathBuf::from(path);
+        loop {
+            let no_follow = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+            let mut file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .custom_flags(no_follow)
+                .open(&path)
+                .map_err(with(&path))?;
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(rustix::io::Errno::WOULDBLOCK) => {
+                    let mut text = String::new();
+                    let _ = file.read_to_string(&mut text);
+                    return Err(BindError::AlreadyListens { path: socket.to_owned(), pid: text.trim().parse().ok() });
+                }
+                Err(error) => return Err(with(&path)(error.into())),
+            }
+            // Whoever had it before may have removed it meanwhile.
+            let ours = file.metadata().map_err(with(&path))?;
+            if !std::fs::metadata(&path).is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
+                continue;
+            }
+            let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{}", std::process::id()));
+            return Ok(Self { path, _file: file });
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! A process that registered: what it shares, and what became of it.
+
+use crate::about::{About, exists};
+use crate::protocol::{ProcessInfo, State};
+use crate::table::{LiveTable, count_of};
+use crate::take::{LiveSnapshot, NotTaken, Subject, Wanted, take};
+use highwater_model::Nanos;
+use highwater_shm::live_hello_v1::MEMORY_NAME;
+use highwater_shm::table_v1::{Count, FLAG_CONTENTS};
+use std::io::{self, BufRead, BufReader};
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How long a program may take until new settings are in force: it looks at them when it allocates.
+const SETTINGS_PATIENCE: Duration = Duration::from_millis(200);
+const NAP: Duration = Duration::from_millis(1);
+/// The bit of the control word that says that a snapshot is being taken.
+const ACTIVE: u64 = 1 << 16;
+/// Counts of blocks that others stand for are in units of one over this.
+const UNITS: u64 = 256;
+
+/// A process that registered, or was found.
+#[derive(Debug)]
+pub struct Process {
+    about: About,
+    table: LiveTable,
+    version: u32,
+    since_unix_ns: u64,
+    gone: OnceLock<Gone>,
+}
+
+/// When a process was found to be gone.
+#[derive(Clone, Copy, Debug)]
+struct Gone {
+    /// In its own time.
+    at: Nanos,
+    unix_ns: u64,
+}
+
+impl Process {
+    /// Takes a process over: whatever snapshot another collector had begun is over.
+    pub fn new(about: About, table: LiveTable, version: u32) -> Self {
+        let control = table.control();
+        if control.load().active_epoch() != 0 {
+            control.word.fetch_and(!ACTIVE, Ordering::SeqCst);
+        }
+        control.collector.store(std::process::id(), Ordering::Relaxed);
+        let since_unix_ns = table.stamps().start_unix_ns();
+        Self { about, table, version, since_unix_ns, gone: OnceLock::new() }
+    }
+
+    /// Who it is.
+    pub fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// What it shares.
+    pub fn table(&self) -> &LiveTable {
+        &self.table
+    }
+
+    /// Notes that it is gone, or runs another program.
+    pub fn note_gone(&self) {
+        self.gone.get_or_init(|| Gone { at: self.table.stamps().now(), unix_ns: unix_ns() });
+    }
+
+    /// Whether it was noted to be gone.
+    pub fn is_gone(&self) -> bool {
+        self.gone.get().is_some()
+    }
+
+    /// Lets another collector take it over.
+    pub fn release(&self) {
+        let collector = &self.table.control().collector;
+        let _ = collector.compare_exchange(std::process::id(), 0, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Whether it lets its blocks' contents be read.
+    pub fn allows_contents(&self) -> bool {
+        self.table.has_flag(FLAG_CONTENTS)
+    }
+
+    /// Whether the process of that number still has this memory: one that has begun another program has not.
+    pub fn still_shares(&self) -> bool {
+        has_mapping(self.about.pid, &|line: &[u8]| {
+            let (_, inode) = self.table.identity();
+            let mut fields = line.split(|&byte| byte == b' ').filter(|field| !field.is_empty()).skip(4);
+            let is_same = fields.next().is_some_and(|field| field == inode.to_string().as_bytes());
+            is_same && contains(line, MEMORY_NAME.to_bytes())
+        })
+    }
+
+    /// Takes a snapshot; `after_cut` is called once the cut is made.
+    pub fn snapshot(&self, wanted: Wanted, after_cut: impl FnOnce()) -> Result<LiveSnapshot, NotTaken> {
+        let gone = self.gone.get().map(|gone| gone.at);
+        take(Subject { table: &self.table, about: &self.about, gone }, wanted, after_cut)
+    }
+
+    /// Tells the program to take samples, or every block if `sample_bytes` is 0; what was in force before, and whether it
+    /// has followed already.
+    pub fn set_sample_bytes(&self, sample_bytes: u64) -> (u64, bool) {
+        let (control, header) = (self.table.control(), self.table.header());
+        let (before, number) = self.table.between_cuts(|| {
+            let before = self.table.sample_bytes();
+            control.sample_bytes.store(sample_bytes, Ordering::SeqCst);
+            control.change_settings();
+            (before, control.load().settings())
+        });
+        let begin = Instant::now();
+        loop {
+            let applied = header.settings.load(Ordering::Acquire) == number;
+            if applied || self.is_gone() || begin.elapsed() > SETTINGS_PATIENCE {
+                return (before, applied);
+            }
+            std::thread::sleep(NAP);
+        }
+    }
+
+    /// How it is now.
+    pub fn info(&self) -> ProcessInfo {
+        let counts = self.table.counts();
+        let of = |count| count_of(&counts, count);
+        let live = |came, went| of(came).saturating_sub(of(went));
+        let more_blocks = live(Count::MoreAllocations, Count::MoreFrees);
+        let more_bytes = live(Count::MoreAllocatedBytes, Count::MoreFreedBytes);
+        let sample_bytes = self.table.sample_bytes();
+        let gone = self.gone.get();
+        ProcessInfo {
+            pid: self.about.pid,
+            forked_from: self.about.forked_from,
+            name: self.about.name(),
+            command: self.about.command.clone(),
+            state: if gone.is_some() { State::Exited } else { State::Live },
+            since_unix_ns: self.since_unix_ns,
+            exited_unix_ns: gone.map_or(0, |gone| gone.unix_ns),
+            live_bytes: live(Count::AllocatedBytes, Count::FreedBytes).saturating_add(more_bytes),
+            live_blocks: live(Count::Allocations, Count::Frees).saturating_add(more_blocks / UNITS),
+            sample_bytes,
+            is_estimate: sample_bytes != 0 || more_blocks != 0 || more_bytes != 0,
+            table_bytes: self.table.record_bytes(),
+            untracked: of(Count::Untracked),
+            unknown_frees: of(Count::UnknownFrees),
+            allows_contents: self.allows_contents(),
+            version: self.version,
+            problem: String::new(),
+        }
+    }
+}
+
+/// Whether a process has a mapping whose line is wanted; true as well if we may not know.
+pub(crate) fn has_mapping(pid: u32, is_wanted: &dyn Fn(&[u8]) -> bool) -> bool {
+    let file = match std::fs::File::open(format!("/proc/{pid}/maps")) {
+        Ok(file) => file,
+        Err(error) => return error.kind() == io::ErrorKind::PermissionDenied && exists(pid),
+    };
+    let (mut lines, mut line) = (BufReader::with_capacity(64 << 10, file), Vec::new());
+    loop {
+        line.clear();
+        match lines.read_until(b'\n', &mut line) {
+            Ok(0) => return false,
+            Ok(_) if is_wanted(&line) => return true,
+            Ok(_) => {}
+            Err(error) => return error.kind() == io::ErrorKind::PermissionDenied && exists(pid),
+        }
+    }
+}
+
+/// Whether bytes are found in a line.
+pub(crate) fn contains(line: &[u8], wanted: &[u8]) -> bool {
+    line.windows(wanted.len()).any(|window| window == wanted)
+}
+
+/// The time now, in nanoseconds since the Unix epoch.
+pub(crate) fn unix_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
+}

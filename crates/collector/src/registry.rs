@@ -1,0 +1,169 @@
+//! All processes that are known: those that run, those that are gone, those that were refused.
+
+use crate::about::About;
+use crate::process::{Process, unix_ns};
+use crate::protocol::{ProcessInfo, Retention, State};
+use rustix::process::{Pid, PidfdFlags};
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// How many refused processes are remembered.
+const MOST_REFUSED: usize = 64;
+
+/// What is kept of processes that are gone unless something else is said.
+pub const KEPT_TABLES: Retention = Retention { count: 32, bytes: 1 << 30 };
+
+/// A process that runs, and the descriptor that tells when it does not any more.
+#[derive(Debug)]
+struct Running {
+    process: Arc<Process>,
+    watch: Option<Arc<OwnedFd>>,
+}
+
+/// What is known of a process number.
+#[derive(Clone, Debug)]
+pub enum Known {
+    /// It runs, or is gone but kept.
+    Process(Arc<Process>),
+    /// It was refused: why.
+    Refused(String),
+    /// Nothing.
+    Nothing,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct Registry {
+    running: BTreeMap<u32, Running>,
+    /// Oldest first.
+    gone: VecDeque<Arc<Process>>,
+    /// Oldest first.
+    refused: VecDeque<ProcessInfo>,
+    retention: Retention,
+}
+
+impl Registry {
+    /// Keeps so much of those that are gone.
+    pub fn new(retention: Retention) -> Self {
+        Self { running: BTreeMap::new(), gone: VecDeque::new(), refused: VecDeque::new(), retention }
+    }
+
+    /// Adds a process. One of its number that is known already is gone, unless it is the same one.
+    pub fn add(&mut self, process: Process) -> Arc<Process> {
+        let pid = process.about().pid;
+        if let Some(known) = self.running.get(&pid)
+            && known.process.table().identity() == process.table().identity()
+        {
+            return Arc::clone(&known.process);
+        }
+        self.note_gone(pid);
+        self.refused.retain(|refused| refused.pid != pid);
+        let process = Arc::new(process);
+        let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        match number.map(|number| rustix::process::pidfd_open(number, PidfdFlags::empty())) {
+            // It is gone already, and left its table to us.
+            None | Some(Err(rustix::io::Errno::SRCH | rustix::io::Errno::INVAL)) => self.keep(Arc::clone(&process)),
+            Some(watch) => {
+                let watch = watch.ok().map(Arc::new);
+                self.running.insert(pid, Running { process: Arc::clone(&process), watch });
+            }
+        }
+        process
+    }
+
+    /// Remembers a process that cannot be read, and why.
+    pub fn refuse(&mut self, about: About, version: u32, problem: String) {
+        self.refused.retain(|refused| refused.pid != about.pid);
+        if self.refused.len() >= MOST_REFUSED {
+            self.refused.pop_front();
+        }
+        self.refused.push_back(ProcessInfo {
+            pid: about.pid,
+            forked_from: about.forked_from,
+            name: about.name(),
+            command: about.command,
+            state: State::Refused,
+            since_unix_ns: unix_ns(),
+            exited_unix_ns: 0,
+            live_bytes: 0,
+            live_blocks: 0,
+            sample_bytes: 0,
+            is_estimate: false,
+            table_bytes: 0,
+            untracked: 0,
+            unknown_frees: 0,
+            allows_contents: false,
+            version,
+            problem,
+        });
+    }
+
+    /// A process is gone: its table is kept for a while.
+    pub fn note_gone(&mut self, pid: u32) {
+        if let Some(running) = self.running.remove(&pid) {
+            self.keep(running.process);
+        }
+    }
+
+    fn keep(&mut self, process: Arc<Process>) {
+        process.note_gone();
+        self.gone.push_back(process);
+        let mut bytes: u64 = self.gone.iter().map(|gone| gone.table().record_bytes()).sum();
+        let Retention { count, bytes: most_bytes } = self.retention;
+        // The latest stays, however large it is.
+        while self.gone.len() as u64 > count || bytes > most_bytes && self.gone.len() > 1 {
+            let Some(oldest) = self.gone.pop_front() else { break };
+            bytes = bytes.saturating_sub(oldest.table().record_bytes());
+        }
+    }
+
+    /// Finds out which of those that run have begun another program, or ended unnoticed.
+    pub fn look_after(&mut self, wanted: impl Fn(u32) -> bool) {
+        let is_lost =
+            |(pid, running): (&u32, &Running)| (wanted(*pid) && !running.process.still_shares()).then_some(*pid);
+        let lost: Vec<u32> = self.running.iter().filter_map(is_lost).collect();
+        lost.into_iter().for_each(|pid| self.note_gone(pid));
+    }
+
+    /// What is known of a process number: the latest that had it.
+    pub fn find(&self, pid: u32) -> Known {
+        if let Some(running) = self.running.get(&pid) {
+            return Known::Process(Arc::clone(&running.process));
+        }
+        if let Some(refused) = self.refused.iter().find(|refused| refused.pid == pid) {
+            return Known::Refused(refused.problem.clone());
+        }
+        let gone = self.gone.iter().rfind(|gone| gone.about().pid == pid);
+        gone.map_or(Known::Nothing, |gone| Known::Process(Arc::clone(gone)))
+    }
+
+    /// Whether a running process is known with this memory.
+    pub fn knows(&self, pid: u32, identity: (u64, u64)) -> bool {
+        self.running.get(&pid).is_some_and(|running| running.process.table().identity() == identity)
+    }
+
+    /// Descriptors that tell when a process has ended, with the process.
+    pub fn watches(&self) -> Vec<(u32, Arc<OwnedFd>)> {
+        let watch = |(pid, running): (&u32, &Running)| Some((*pid, Arc::clone(running.watch.as_ref()?)));
+        self.running.iter().filter_map(watch).collect()
+    }
+
+    /// Nobody has a collector any more: the next one may take them over.
+    pub fn release(&mut self) {
+        for running in self.running.values() {
+            running.process.release();
+        }
+    }
+
+    /// Whether nobody runs.
+    pub fn is_idle(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// How everybody is: those that run first.
+    pub fn infos(&self) -> Vec<ProcessInfo> {
+        let running = self.running.values().map(|running| running.process.info());
+        running.chain(self.gone.iter().map(|gone| gone.info())).chain(self.refused.iter().cloned()).collect()
+    }
+}

@@ -1,0 +1,260 @@
+//! The collector itself: hears processes and clients, one after the other; what takes a while is done by others meanwhile.
+
+use crate::connection::{Connection, Heard, Message};
+use crate::office::{Office, name_in};
+use crate::place::{BindError, Place, with};
+use crate::protocol::{Request, Retention};
+use crate::registry::{KEPT_TABLES, Registry};
+use crate::shelf::{KEPT_SNAPSHOTS, Shelf};
+use crate::work::{Job, Outcome, Task, Work};
+use highwater_shm::live_hello_v1::{LiveHello, Purpose, VERSION};
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit};
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How many snapshots are taken at once.
+const WORKERS: usize = 4;
+/// How many connections there are at most.
+const MOST_CONNECTIONS: usize = 256;
+/// How long somebody who is connected may say nothing.
+const SILENCE: Duration = Duration::from_secs(5);
+/// How long a sleep lasts at the most: that we shall stop is noticed after it.
+const NAP: Duration = Duration::from_millis(250);
+
+/// How a collector works.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where it listens.
+    pub socket: PathBuf,
+    /// Where snapshots that programs take of themselves are kept.
+    pub shelf: PathBuf,
+    /// How many of those are kept.
+    pub kept_snapshots: Retention,
+    /// What is kept of processes that are gone: so many, and so many bytes of records.
+    pub kept_tables: Retention,
+    /// Look for processes that have not registered.
+    pub searches: bool,
+    /// End when no process was live for so long.
+    pub exit_when_idle: Option<Duration>,
+}
+
+impl Options {
+    /// The usual ones.
+    pub fn new(socket: PathBuf, shelf: PathBuf) -> Self {
+        Self {
+            socket,
+            shelf,
+            kept_snapshots: KEPT_SNAPSHOTS,
+            kept_tables: KEPT_TABLES,
+            searches: true,
+            exit_when_idle: None,
+        }
+    }
+}
+
+/// A collector. Its socket is gone when it is dropped.
+#[derive(Debug)]
+pub struct Server {
+    place: Place,
+    office: Office,
+    work: Work,
+    exit_when_idle: Option<Duration>,
+}
+
+impl Server {
+    /// Begins to listen: from now on nobody is turned away, though nobody is heard before [`serve`](Self::serve).
+    pub fn bind(options: Options) -> Result<Self, BindError> {
+        let place = Place::new(&options.socket)?;
+        let shelf = Shelf::open(options.shelf.clone(), options.kept_snapshots).map_err(with(&options.shelf))?;
+        let office = Office::new(Registry::new(options.kept_tables), shelf, options.searches, options.socket.clone());
+        let work = Work::new().map_err(with(&options.socket))?;
+        allow_many_descriptors();
+        Ok(Self { place, office, work, exit_when_idle: options.exit_when_idle })
+    }
+
+    /// Where it listens.
+    pub fn socket(&self) -> &Path {
+        self.place.path()
+    }
+
+    /// Collects until told to stop, or idle for too long. `log` is told what happens, in lines for people.
+    pub fn serve(&self, stop: &AtomicBool, log: &dyn Fn(&str)) {
+        self.work.open();
+        thread::scope(|scope| {
+            for _ in 0..WORKERS {
+                let worker = thread::Builder::new().name("snapshots".into());
+                if let Err(error) = worker.spawn_scoped(scope, || self.work.help(|job| self.do_job(job))) {
+                    log(&format!("no thread for snapshots: {error}"));
+                }
+            }
+            // Workers would be waited for for ever.
+            let _close = Closing(&self.work);
+            self.hear_everybody(stop, log);
+        });
+    }
+
+    fn hear_everybody(&self, stop: &AtomicBool, log: &dyn Fn(&str)) {
+        self.office.search(None).iter().for_each(|line| log(line));
+        let mut connections: Vec<Connection> = Vec::new();
+        let mut last_active = Instant::now();
+        while !stop.load(Ordering::Relaxed) {
+            let watches = self.office.registry().watches();
+            let ready = self.wait(&watches, &connections);
+            // First what happened: a process that asks is known, one that ended is heard before it is let go.
+            if ready.visitors {
+                self.accept(&mut connections);
+            }
+            for outcome in self.work.outcomes() {
+                outcome.line.iter().for_each(|line| log(line));
+                connections.extend(outcome.connection);
+            }
+            connections = connections.into_iter().filter_map(|connection| self.hear(connection, log)).collect();
+            for pid in ready.ended {
+                self.office.registry().note_gone(pid);
+                log(&format!("process {pid} is gone"));
+            }
+            let is_active = !self.office.registry().is_idle() || self.work.unfinished() > 0 || !connections.is_empty();
+            if is_active {
+                last_active = Instant::now();
+            } else if self.exit_when_idle.is_some_and(|patience| last_active.elapsed() >= patience) {
+                return log("no process is live; ending");
+            }
+        }
+    }
+
+    /// Sleeps until something happens.
+    fn wait(&self, watches: &[(u32, Arc<OwnedFd>)], connections: &[Connection]) -> Ready {
+        let mut all = vec![PollFd::new(&self.place, PollFlags::IN), PollFd::new(&self.work, PollFlags::IN)];
+        all.extend(watches.iter().map(|(_, watch)| PollFd::new(watch, PollFlags::IN)));
+        all.extend(connections.iter().map(|connection| PollFd::new(connection, PollFlags::IN)));
+        let nap = self.exit_when_idle.map_or(NAP, |patience| patience.clamp(Duration::from_millis(1), NAP));
+        let nap = rustix::time::Timespec { tv_sec: 0, tv_nsec: nap.as_nanos() as i64 };
+        match rustix::event::poll(&mut all, Some(&nap)) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ready::default(),
+            // No memory for it, or too many descriptors: it may be better later.
+            Err(_) => thread::sleep(NAP),
+        }
+        let has_news = |index: usize| !all[index].revents().is_empty();
+        let ended = (2..).zip(watches).filter(|(index, _)| has_news(*index)).map(|(_, (pid, _))| *pid).collect();
+        Ready { visitors: has_news(0), ended }
+    }
+
+    fn accept(&self, connections: &mut Vec<Connection>) {
+        for _ in 0..MOST_CONNECTIONS {
+            match Connection::accept(&self.place) {
+                Ok(Some(connection)) if connections.len() + self.work.unfinished() < MOST_CONNECTIONS => {
+                    connections.push(connection);
+                }
+                // Too many, or not one of ours.
+                Ok(_) => {}
+                Err(Errno::AGAIN) => return,
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                    // It is still there when we look again.
+                    return thread::sleep(Duration::from_millis(20));
+                }
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Hears a connection; it is given back unless it is over, or somebody works for it.
+    fn hear(&self, mut connection: Connection, log: &dyn Fn(&str)) -> Option<Connection> {
+        match connection.hear() {
+            Heard::Message(message) => self.take(connection, message, log),
+            Heard::Nothing => (connection.heard.elapsed() < SILENCE).then_some(connection),
+            Heard::End => None,
+        }
+    }
+
+    fn take(&self, connection: Connection, message: Message, log: &dyn Fn(&str)) -> Option<Connection> {
+        if let Some(hello) = LiveHello::from_bytes(&message.bytes) {
+            return self.take_hello(connection, &hello, message, log);
+        }
+        let request = serde_json::from_slice(&message.bytes).map_err(|_| "is sent no JSON".to_owned());
+        match request.and_then(|request| Request::from_json(&request)) {
+            Ok(request @ (Request::Snapshot { .. } | Request::Set { .. })) => {
+                self.work.add(Job { connection, task: Task::Request(request) });
+                None
+            }
+            Ok(request) => {
+                let answer = catch_unwind(AssertUnwindSafe(|| self.office.answer(&request)));
+                connection.answer(answer.unwrap_or_else(|_| Err(OUR_FAULT.to_owned()))).then_some(connection)
+            }
+            Err(problem) => connection.answer(Err(format!("the collector {problem}"))).then_some(connection),
+        }
+    }
+
+    fn take_hello(
+        &self,
+        connection: Connection,
+        hello: &LiveHello,
+        message: Message,
+        log: &dyn Fn(&str),
+    ) -> Option<Connection> {
+        if hello.purpose == Purpose::NamedSnapshot as u32 && hello.version == VERSION {
+            let task = Task::Named(name_in(&message));
+            self.work.add(Job { connection, task });
+            return None;
+        }
+        if hello.purpose == Purpose::Register as u32 || hello.version != VERSION {
+            log(&self.office.register(connection.pid, hello, message));
+        }
+        None
+    }
+
+    fn do_job(&self, job: Job) -> Outcome {
+        let Job { connection, task } = job;
+        match task {
+            Task::Request(request) => {
+                let answer = catch_unwind(AssertUnwindSafe(|| self.office.answer(&request)));
+                let line = answer.is_err().then(|| format!("{OUR_FAULT}: {request:?}"));
+                let answered = connection.answer(answer.unwrap_or_else(|_| Err(OUR_FAULT.to_owned())));
+                Outcome { connection: answered.then_some(connection), line }
+            }
+            Task::Named(name) => {
+                let line = catch_unwind(AssertUnwindSafe(|| self.office.keep_snapshot(&connection, &name)));
+                Outcome { connection: None, line: Some(line.unwrap_or_else(|_| OUR_FAULT.to_owned())) }
+            }
+        }
+    }
+}
+
+const OUR_FAULT: &str = "the collector failed at this; that is a fault of ours";
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.office.registry().release();
+    }
+}
+
+/// What happened.
+#[derive(Debug, Default)]
+struct Ready {
+    /// Somebody wants to connect.
+    visitors: bool,
+    /// Processes that ended.
+    ended: Vec<u32>,
+}
+
+/// Ends the work when dropped.
+struct Closing<'a>(&'a Work);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// A descriptor or two for every process: as many as the system lets us have.
+fn allow_many_descriptors() {
+    let Rlimit { maximum, .. } = rustix::process::getrlimit(Resource::Nofile);
+    let _ = rustix::process::setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}

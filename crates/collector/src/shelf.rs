@@ -1,0 +1,179 @@
+//! Kept snapshots: those that programs took of themselves, as files in a directory. The directory is all there is: it outlives us, and others
+//! may use it too.
+
+use crate::protocol::{KeptInfo, Retention};
+use serde_json::Value;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// What is kept unless something else is said.
+pub const KEPT_SNAPSHOTS: Retention = Retention { count: 100, bytes: 1 << 30 };
+/// Holds the largest number that was ever given: numbers are not used again.
+const LAST: &str = "last";
+/// Larger numbers are not ours.
+const LARGEST: u64 = 1 << 53;
+/// What was not completed by then never will be.
+const STALE: Duration = Duration::from_secs(3600);
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct Shelf {
+    directory: PathBuf,
+    retention: Retention,
+}
+
+/// The usual directory of kept snapshots.
+pub fn default_shelf() -> io::Result<PathBuf> {
+    let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/state")));
+    let state = state.ok_or_else(|| io::Error::other("neither XDG_STATE_HOME nor HOME is an absolute path"))?;
+    Ok(state.join("highwater/snapshots"))
+}
+
+impl Shelf {
+    /// Opens a directory, or makes it.
+    pub fn open(directory: PathBuf, retention: Retention) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
+        let shelf = Self { directory, retention };
+        shelf.remove_stale();
+        Ok(shelf)
+    }
+
+    /// What is kept at most.
+    pub fn retention(&self) -> Retention {
+        self.retention
+    }
+
+    /// All kept snapshots, oldest first. Files that are not ours, or damaged, are passed over.
+    pub fn list(&self) -> Vec<KeptInfo> {
+        let mut all: Vec<KeptInfo> = self.numbers("json").filter_map(|id| self.entry(id)).collect();
+        all.sort_unstable_by_key(|kept| kept.id);
+        all
+    }
+
+    fn entry(&self, id: u64) -> Option<KeptInfo> {
+        let text = std::fs::read(self.path(id, "json")).ok()?;
+        let value: Value = serde_json::from_slice(&text).ok()?;
+        let file = std::fs::metadata(self.path(id, "hw")).ok()?;
+        KeptInfo::from_json(&value).filter(|kept| kept.id == id && file.is_file())
+    }
+
+    /// A kept snapshot.
+    pub fn get(&self, id: u64) -> Option<(KeptInfo, File)> {
+        Some((self.entry(id)?, File::open(self.path(id, "hw")).ok()?))
+    }
+
+    /// Lets snapshots go, all of them if none is named; how many there were.
+    pub fn remove(&self, ids: &[u64]) -> u64 {
+        let ids: Vec<u64> = match ids {
+            [] => self.list().into_iter().map(|kept| kept.id).collect(),
+            ids => ids.to_vec(),
+        };
+        ids.into_iter().filter(|&id| self.remove_one(id)).count() as u64
+    }
+
+    fn remove_one(&self, id: u64) -> bool {
+        let was_there = self.entry(id).is_some();
+        // The entry last: what has one is complete.
+        was_there
+            && std::fs::remove_file(self.path(id, "hw")).is_ok()
+            && std::fs::remove_file(self.path(id, "json")).is_ok()
+    }
+
+    /// Keeps a snapshot that `write` writes; `about` is completed with its number and its length. The oldest go if there are too many.
+    pub fn add(&self, mut about: KeptInfo, write: impl FnOnce(File) -> io::Result<File>) -> io::Result<KeptInfo> {
+        let (id, partial, file) = self.next()?;
+        let written = write(file).and_then(|file| file.metadata()).and_then(|about| {
+            std::fs::rename(&partial, self.path(id, "hw"))?;
+            Ok(about.len())
+        });
+        about.id = id;
+        let kept = written.and_then(|bytes| {
+            about.file_bytes = bytes;
+            self.write_entry(id, &about.to_json())
+        });
+        if let Err(error) = kept {
+            let _ = std::fs::remove_file(&partial);
+            let _ = std::fs::remove_file(self.path(id, "hw"));
+            return Err(error);
+        }
+        self.make_room();
+        Ok(about)
+    }
+
+    fn write_entry(&self, id: u64, entry: &Value) -> io::Result<()> {
+        let partial = self.path(id, "json-partial");
+        create(&partial)?.write_all(entry.to_string().as_bytes())?;
+        std::fs::rename(partial, self.path(id, "json"))
+    }
+
+    /// The next number, and a file that nobody else has for it.
+    fn next(&self) -> io::Result<(u64, PathBuf, File)> {
+        let last = self.directory.join(LAST);
+        let remembered = std::fs::read_to_string(&last).ok().and_then(|text| text.trim().parse().ok());
+        let taken = ["hw", "json", "partial"].into_iter().flat_map(|ending| self.numbers(ending));
+        let mut id = taken.chain(remembered).filter(|&id| id < LARGEST).max().unwrap_or(0) + 1;
+        loop {
+            let partial = self.path(id, "partial");
+            match create(&partial) {
+                Ok(file) => {
+                    // If this fails, a number may be used again once its snapshot is gone.
+                    let _ = std::fs::write(&last, id.to_string());
+                    return Ok((id, partial, file));
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => id += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn make_room(&self) {
+        let all = self.list();
+        let mut bytes: u64 = all.iter().map(|kept| kept.file_bytes).fold(0, u64::saturating_add);
+        let mut count = all.len() as u64;
+        for kept in all {
+            // The latest stays, however large it is.
+            if count <= self.retention.count && (bytes <= self.retention.bytes || count == 1) {
+                break;
+            }
+            self.remove_one(kept.id);
+            count -= 1;
+            bytes = bytes.saturating_sub(kept.file_bytes);
+        }
+    }
+
+    /// Removes what somebody who was killed left behind.
+    fn remove_stale(&self) {
+        for (id, ending) in
+            ["partial", "json-partial"].into_iter().flat_map(|end| self.numbers(end).map(move |id| (id, end)))
+        {
+            let path = self.path(id, ending);
+            let age = |path: &Path| SystemTime::now().duration_since(path.metadata().ok()?.modified().ok()?).ok();
+            if age(&path).is_some_and(|age| age > STALE) {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+
+    fn path(&self, id: u64, ending: &str) -> PathBuf {
+        self.directory.join(format!("{id}.{ending}"))
+    }
+
+    /// The numbers of files with this ending.
+    fn numbers(&self, ending: &str) -> impl Iterator<Item = u64> {
+        let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let number = move |entry: std::fs::DirEntry| {
+            let name = entry.file_name();
+            name.to_str()?.strip_suffix(ending)?.strip_suffix('.')?.parse().ok()
+        };
+        entries.filter_map(number)
+    }
+}
+
+/// A new file that only we can read.
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).read(true).create_new(true).mode(0o600).open(path)
+}

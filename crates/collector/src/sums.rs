@@ -1,0 +1,160 @@
+//! Sums of live blocks: by stack node, by thread, and of mappings.
+
+use crate::table::Extent;
+use highwater_model::{AllocId, Figures, Weight};
+
+/// The most blocks that weights may make of what was recorded, and that are counted at all: a file holds no larger counts.
+pub const MOST_BLOCKS: u64 = (1 << 40) - (1 << 36);
+
+/// Blocks and bytes of one owner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// Blocks, as many as all records stand for.
+    pub blocks: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Those of the blocks that have no record of their own.
+    pub unrecorded: u64,
+}
+
+impl Sum {
+    #[inline(always)]
+    fn add(&mut self, blocks: u64, bytes: u64) {
+        self.blocks += blocks;
+        self.bytes += bytes;
+        self.unrecorded += blocks - 1;
+    }
+
+    /// As figures of an owner who gave nothing back.
+    pub fn figures(&self) -> Figures {
+        Figures {
+            allocations: self.blocks,
+            allocated_bytes: self.bytes,
+            peak_bytes: self.bytes,
+            unrecorded: self.unrecorded,
+            ..Figures::default()
+        }
+    }
+}
+
+/// A sum as its words: a vector of zeros that is not touched takes no memory.
+type Words = [u64; 3];
+
+fn sum_of([blocks, bytes, unrecorded]: Words) -> Sum {
+    Sum { blocks, bytes, unrecorded }
+}
+
+/// Who owns a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its stack node.
+    pub node: u32,
+    /// Its thread's number in the table.
+    pub thread: u32,
+    /// It is a mapping.
+    pub is_mapping: bool,
+}
+
+/// The sums of everybody. All of the whole is also in one node and in one thread.
+#[derive(Debug)]
+pub struct Sums {
+    /// Of everything.
+    pub whole: Sum,
+    /// Of mappings.
+    pub mappings: Sum,
+    /// Records that were added up.
+    pub records: u64,
+    /// Sizes that were cut because the sum would not fit.
+    pub clamped: u64,
+    nodes: Vec<Words>,
+    threads: Vec<Words>,
+    /// Nodes that own something, in the order in which they were met.
+    nodes_met: Vec<u32>,
+    threads_met: Vec<u32>,
+}
+
+impl Sums {
+    /// For a table that is filled so far.
+    pub fn new(extent: &Extent) -> Self {
+        Self {
+            whole: Sum::default(),
+            mappings: Sum::default(),
+            records: 0,
+            clamped: 0,
+            nodes: vec![[0; 3]; extent.nodes.max(1) as usize],
+            threads: vec![[0; 3]; extent.threads.max(1) as usize],
+            nodes_met: Vec::new(),
+            threads_met: Vec::new(),
+        }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, owner: Owner, size: u64) -> u64 {
+        self.records += 1;
+        match self.whole.bytes.checked_add(size) {
+            Some(_) => self.add_to(owner, 1, size),
+            None => return self.add_clamped(owner),
+        }
+        size
+    }
+
+    #[cold]
+    fn add_clamped(&mut self, owner: Owner) -> u64 {
+        let room = u64::MAX - self.whole.bytes;
+        self.clamped += 1;
+        self.add_to(owner, 1, room);
+        room
+    }
+
+    /// Adds a block, and says with which size and weight: they are those that it has, unless the sums would become too large.
+    #[inline(always)]
+    pub fn add_weighed(&mut self, owner: Owner, id: AllocId, size: u64, weight: Weight) -> (u64, Weight) {
+        if weight.is_one() { (self.add(owner, size), weight) } else { self.add_sample(owner, id, size, weight) }
+    }
+
+    #[cold]
+    fn add_sample(&mut self, owner: Owner, id: AllocId, size: u64, weight: Weight) -> (u64, Weight) {
+        let bytes = weight.bytes(size);
+        let fits = self.whole.bytes.checked_add(bytes).is_some()
+            && self.whole.blocks.saturating_add(weight.most_blocks()) <= MOST_BLOCKS;
+        if !fits {
+            return (self.add(owner, size), Weight::ONE);
+        }
+        self.records += 1;
+        self.add_to(owner, weight.blocks(id), bytes);
+        (size, weight)
+    }
+
+    #[inline(always)]
+    fn add_to(&mut self, owner: Owner, blocks: u64, bytes: u64) {
+        self.whole.add(blocks, bytes);
+        if owner.is_mapping {
+            self.mappings.add(blocks, bytes);
+        }
+        add_at(&mut self.nodes, &mut self.nodes_met, owner.node, blocks, bytes);
+        add_at(&mut self.threads, &mut self.threads_met, owner.thread, blocks, bytes);
+    }
+
+    /// The nodes that own something.
+    pub fn by_node(&self) -> impl Iterator<Item = (u32, Sum)> + '_ {
+        self.nodes_met.iter().map(|&node| (node, sum_of(self.nodes[node as usize])))
+    }
+
+    /// The threads that own something; number 0 has all of those that are not known.
+    pub fn by_thread(&self) -> impl Iterator<Item = (u32, Sum)> + '_ {
+        self.threads_met.iter().map(|&thread| (thread, sum_of(self.threads[thread as usize])))
+    }
+}
+
+/// What is beyond what is known belongs to number 0.
+#[inline(always)]
+fn add_at(sums: &mut [Words], met: &mut Vec<u32>, number: u32, blocks: u64, bytes: u64) {
+    let number = if (number as usize) < sums.len() { number } else { 0 };
+    let [all_blocks, all_bytes, unrecorded] = &mut sums[number as usize];
+    if *all_blocks == 0 {
+        met.push(number);
+    }
+    *all_blocks += blocks;
+    *all_bytes += bytes;
+    *unrecorded += blocks - 1;
+}

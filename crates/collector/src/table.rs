@@ -1,0 +1,339 @@
+//! The memory of a live process, read with suspicion.
+//!
+//! Everything in it may change at any time and may be nonsense: each number is loaded once, bounded, and only then used. The size of the
+//! object is sealed, so what lies within it can always be read. Reading what was never written would make the system provide
+//! memory for it; so a process that claims to have written more than it has is not believed.
+
+use crate::cut::Cut;
+use crate::epochs::Epochs;
+use crate::mapping::Mapping;
+use highwater_clock::Counter;
+use highwater_recorder::{Refused, Shared, Stamps};
+use highwater_shm::control_v1::{CONTROL_BYTES, Control};
+use highwater_shm::session_v1::{Capacity, Header, MAGIC};
+use highwater_shm::stacks_v1::Node;
+use highwater_shm::table_v1::{
+    self, ALIGNMENT, BLOCK_SHARDS, CHUNK, COUNTS, Count, HEADER_BYTES, MAPPINGS, MOST_RATES, Record, SHARDS, Shard,
+    TableCapacity, TableHeader, ThreadEntry,
+};
+use rustix::fs::SealFlags;
+use rustix::mm::ProtFlags;
+use std::fmt;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How much less a process may have written than it claims: it says so before it writes, and not in whole pages.
+const CREDIT: u64 = 4 << 20;
+
+const PAGE: u64 = 4096;
+
+/// All that was counted, in the order of [`Count`].
+pub type Counted = [u64; COUNTS];
+
+/// The memory of a live process: its session and its table, and its control page.
+pub struct LiveTable {
+    /// Before the memory that it lies in, so that it goes first.
+    session: Shared,
+    stamps: Stamps,
+    memory: Mapping,
+    control: Mapping,
+    /// Kept open to ask how much of it there is.
+    object: OwnedFd,
+    identity: (u64, u64),
+    node_capacity: u32,
+    capacity: TableCapacity,
+    /// Where the table begins in the memory.
+    start: u64,
+    epochs: Mutex<Epochs>,
+}
+
+/// How far a table was filled at one moment, within its bounds.
+#[derive(Clone, Debug)]
+pub struct Extent {
+    /// By shard: its records are below this.
+    pub used: [u32; SHARDS as usize],
+    /// Stack nodes are below this.
+    pub nodes: u32,
+    /// Threads are below this.
+    pub threads: u32,
+}
+
+/// A thread, as its entry in the table tells of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// The kernel's number, as the process sees it.
+    pub kernel_id: u32,
+    /// Its name when it began.
+    pub name: String,
+}
+
+/// A table that cannot be right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overclaimed;
+
+impl fmt::Display for Overclaimed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("its table makes no sense: it claims to hold more than its memory does")
+    }
+}
+
+impl std::error::Error for Overclaimed {}
+
+impl LiveTable {
+    /// Maps what a process shares: its memory to be read, its control page to be written. `counter` is for stamps that are ticks.
+    pub fn open(memory: OwnedFd, control: impl AsFd, counter: Option<Counter>) -> Result<Self, Refused> {
+        let (bytes, identity) = sealed_size(&memory)?;
+        let (control_bytes, _) = sealed_size(&control)?;
+        if bytes < size_of::<Header>() as u64 || control_bytes != CONTROL_BYTES {
+            return Err(Refused::NotOurs);
+        }
+        let mapping = Mapping::new(&memory, usize::try_from(bytes).map_err(|_| Refused::NotOurs)?, ProtFlags::READ)?;
+        // SAFETY: a header is atomics.
+        let header = &unsafe { mapping.slice::<Header>(0, 1) }[0];
+        let session_capacity = Capacity {
+            rings: header.ring_capacity.load(Ordering::Relaxed),
+            nodes: header.node_capacity.load(Ordering::Relaxed),
+        };
+        if header.magic.load(Ordering::Acquire) != MAGIC || !session_capacity.is_sound() {
+            return Err(Refused::NotOurs);
+        }
+        let start = session_capacity.bytes().next_multiple_of(ALIGNMENT);
+        let capacity = table_capacity(&mapping, start, bytes).ok_or(Refused::NotOurs)?;
+        // SAFETY: as long as it is mapped, which is as long as both are in the table that is made here; nobody stores through it.
+        let session = unsafe { Shared::of_ourselves(mapping.base(), session_capacity.bytes()) };
+        let session = session.ok_or(Refused::NotOurs)?;
+        let stamps = Stamps::of(session.header(), counter).ok_or(Refused::NoClock)?;
+        let control = Mapping::new(&control, CONTROL_BYTES as usize, ProtFlags::READ | ProtFlags::WRITE)?;
+        Ok(Self {
+            session,
+            stamps,
+            memory: mapping,
+            control,
+            object: memory,
+            identity,
+            node_capacity: session_capacity.nodes,
+            capacity,
+            start,
+            epochs: Mutex::default(),
+        })
+    }
+
+    /// What the process shares beside the table: stacks and modules. Nothing may be stored through it.
+    pub fn session(&self) -> &Shared {
+        &self.session
+    }
+
+    /// Its clock.
+    pub fn stamps(&self) -> &Stamps {
+        &self.stamps
+    }
+
+    /// The device and the number of the memory object: no other object has both.
+    pub fn identity(&self) -> (u64, u64) {
+        self.identity
+    }
+
+    /// The control page.
+    pub fn control(&self) -> &Control {
+        // SAFETY: a control page is atomics.
+        let control = unsafe { self.control.slice(0, 1) };
+        &control[0]
+    }
+
+    /// The table's header.
+    pub fn header(&self) -> &TableHeader {
+        // SAFETY: a header is atomics, and begins at a page.
+        let header = unsafe { self.memory.slice(self.start, 1) };
+        &header[0]
+    }
+
+    /// All shards.
+    pub fn shards(&self) -> &[Shard] {
+        // SAFETY: shards are atomics, behind the header.
+        unsafe { self.memory.slice(self.start + self.capacity.shard(0), SHARDS as usize) }
+    }
+
+    /// The records of all shards in a stripe: [`CHUNK`] of each.
+    #[inline(always)]
+    pub(crate) fn stripe(&self, stripe: u32) -> &[Record] {
+        const RECORDS: usize = (SHARDS * CHUNK) as usize;
+        let offset = stripe as usize * RECORDS * size_of::<Record>();
+        // SAFETY: records are atomics, at multiples of their size.
+        unsafe { self.memory.slice(self.start + self.capacity.records() + offset as u64, RECORDS) }
+    }
+
+    /// A record of a shard.
+    pub fn record(&self, shard: u32, number: u32) -> &Record {
+        assert!(shard < SHARDS && number < self.capacity.shard_records);
+        &self.stripe(number / CHUNK)[(shard * CHUNK + number % CHUNK) as usize]
+    }
+
+    /// The first records of a shard.
+    pub fn records(&self, shard: u32, used: u32) -> impl Iterator<Item = &Record> {
+        (0..used).map(move |number| self.record(shard, number))
+    }
+
+    /// Whether a flag of the table is set.
+    pub fn has_flag(&self, flag: u32) -> bool {
+        self.header().flags.load(Ordering::Relaxed) & flag != 0
+    }
+
+    /// Mean bytes per sample, by the number of the rate; 0 for every block.
+    pub fn rates(&self) -> [u64; MOST_RATES] {
+        std::array::from_fn(|rate| self.header().rate_bytes[rate].load(Ordering::Relaxed))
+    }
+
+    /// Mean bytes per sample now, 0 for every block.
+    pub fn sample_bytes(&self) -> u64 {
+        let rate = self.header().rate.load(Ordering::Acquire) as usize;
+        self.header().rate_bytes.get(rate).map_or(0, |bytes| bytes.load(Ordering::Relaxed))
+    }
+
+    /// A thread by its number, below [`Extent::threads`].
+    pub fn thread(&self, number: u32) -> Thread {
+        assert!(number < self.capacity.threads);
+        let offset = self.start + self.capacity.threads() + u64::from(number) * size_of::<ThreadEntry>() as u64;
+        // SAFETY: entries are atomics, at multiples of their size.
+        let entry = &unsafe { self.memory.slice::<ThreadEntry>(offset, 1) }[0];
+        let bytes: Vec<u8> = entry.name.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
+        let length = (entry.name_length.load(Ordering::Relaxed) as usize).min(bytes.len());
+        let name = bytes[..length].split(|&byte| byte == 0).next().unwrap_or_default();
+        Thread { kernel_id: entry.id.load(Ordering::Relaxed), name: String::from_utf8_lossy(name).into_owned() }
+    }
+
+    /// How far the table is filled; an error if it claims more than there is.
+    pub fn extent(&self) -> Result<Extent, Overclaimed> {
+        let shards = self.shards();
+        let extent = Extent {
+            used: std::array::from_fn(|shard| {
+                shards[shard].used.load(Ordering::Acquire).min(self.capacity.shard_records)
+            }),
+            nodes: self.session.header().nodes.load(Ordering::Acquire).min(self.node_capacity),
+            threads: self.header().threads.load(Ordering::Acquire).min(self.capacity.threads),
+        };
+        let others = u64::from(extent.nodes) * size_of::<Node>() as u64
+            + u64::from(extent.threads) * size_of::<ThreadEntry>() as u64;
+        let held = self.held_bytes().saturating_add(CREDIT);
+        let records = held.checked_sub(others).ok_or(Overclaimed)?;
+        if touches_more(&extent.used, records / PAGE) { Err(Overclaimed) } else { Ok(extent) }
+    }
+
+    /// Bytes of memory that its records take.
+    pub fn record_bytes(&self) -> u64 {
+        let used = |shard: &Shard| shard.used.load(Ordering::Relaxed).min(self.capacity.shard_records);
+        record_bytes(&self.shards().iter().map(used).collect::<Vec<_>>())
+    }
+
+    /// Bytes of the object that were written at some time.
+    fn held_bytes(&self) -> u64 {
+        // Without an answer it is believed.
+        rustix::fs::fstat(&self.object).map_or(u64::MAX, |stat| (stat.st_blocks as u64).saturating_mul(512))
+    }
+
+    /// What was counted until now: exact for a process that is gone, a moment's mixture for one that runs.
+    pub fn counts(&self) -> Counted {
+        self.shards().iter().fold([0; COUNTS], |sum, shard| added(sum, counts_now(shard)))
+    }
+
+    /// Makes a cut: waits until the one before is over. See [`Cut`].
+    pub fn cut(&self, lease: Duration) -> Result<Cut<'_>, Overclaimed> {
+        Cut::make(self, self.epochs(), lease)
+    }
+
+    /// A cut of a process that is gone, and changes nothing any more.
+    pub fn last_cut(&self) -> Cut<'_> {
+        Cut::of_the_dead(self, self.epochs())
+    }
+
+    /// Keeps everybody else from making a cut, or ending one, while `work` lasts.
+    pub fn between_cuts<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _cuts = self.epochs();
+        work()
+    }
+
+    fn epochs(&self) -> MutexGuard<'_, Epochs> {
+        // Whoever panicked has made the set incomplete before.
+        self.epochs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for LiveTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveTable").field("identity", &self.identity).finish_non_exhaustive()
+    }
+}
+
+/// The size of an object that cannot change it, and its identity.
+fn sealed_size(object: impl AsFd) -> Result<(u64, (u64, u64)), Refused> {
+    if !rustix::fs::fcntl_get_seals(&object).is_ok_and(|seals| seals.contains(SealFlags::SHRINK | SealFlags::GROW)) {
+        return Err(Refused::NotSealed);
+    }
+    let stat = rustix::fs::fstat(&object)?;
+    let size = u64::try_from(stat.st_size).map_err(|_| Refused::NotOurs)?;
+    Ok((size, (stat.st_dev, stat.st_ino)))
+}
+
+/// The capacity of the table at `start`, if there is one that ends where the memory does.
+fn table_capacity(memory: &Mapping, start: u64, bytes: u64) -> Option<TableCapacity> {
+    if start.checked_add(HEADER_BYTES)? > bytes {
+        return None;
+    }
+    // SAFETY: a header is atomics; it begins at a page, and lies within the memory.
+    let header = &unsafe { memory.slice::<TableHeader>(start, 1) }[0];
+    let capacity = TableCapacity {
+        shard_records: header.shard_records.load(Ordering::Relaxed),
+        threads: header.thread_capacity.load(Ordering::Relaxed),
+    };
+    let ours = header.magic.load(Ordering::Acquire) == table_v1::MAGIC && capacity.is_sound();
+    (ours && start + capacity.bytes() == bytes).then_some(capacity)
+}
+
+/// Whether reading so many records of each shard touches more than so many pages.
+fn touches_more(used: &[u32; SHARDS as usize], most: u64) -> bool {
+    const CHUNK_BYTES: u64 = CHUNK as u64 * size_of::<Record>() as u64;
+    let chunks = used.map(|used| used.div_ceil(CHUNK));
+    let stripes = chunks.iter().copied().max().unwrap_or(0);
+    // Those that have all blocks' shards have all their pages.
+    let whole = chunks[..BLOCK_SHARDS as usize].iter().copied().min().unwrap_or(0);
+    let mut pages = u64::from(whole) * u64::from(BLOCK_SHARDS) * CHUNK_BYTES / PAGE;
+    let mut last_page = u64::MAX;
+    for stripe in whole..stripes {
+        for (shard, _) in (0..).zip(&chunks).filter(|(_, chunks)| stripe < **chunks) {
+            let page = (u64::from(stripe) * u64::from(SHARDS) + shard) * CHUNK_BYTES / PAGE;
+            pages += u64::from(page != last_page);
+            last_page = page;
+        }
+        if pages > most {
+            return true;
+        }
+    }
+    pages > most
+}
+
+fn record_bytes(used: &[u32]) -> u64 {
+    used.iter().map(|&used| u64::from(used) * size_of::<Record>() as u64).sum()
+}
+
+/// What a shard has counted until now.
+pub(crate) fn counts_now(shard: &Shard) -> Counted {
+    std::array::from_fn(|at| shard.counts.words[at].load(Ordering::Acquire))
+}
+
+/// The sum of two, wrapping: what a process makes up may be anything.
+pub(crate) fn added(one: Counted, other: Counted) -> Counted {
+    std::array::from_fn(|at| one[at].wrapping_add(other[at]))
+}
+
+/// One of the counts.
+#[inline]
+pub fn count_of(counts: &Counted, count: Count) -> u64 {
+    counts[count as usize]
+}
+
+/// Whether a shard is that of mappings.
+#[inline(always)]
+pub fn is_of_mappings(shard: u32) -> bool {
+    shard == MAPPINGS
+}

@@ -1,0 +1,419 @@
+//! Taking a snapshot: from a cut of a table to what a `.hw` file holds.
+
+use crate::about::About;
+use crate::cut::{Cut, Scan, Unread};
+use crate::past::{FREED_BEFORE, figures_of_past, part_of};
+use crate::peek::{Peek, Peeked, Unpeeked};
+use crate::protocol::{CutInfo, Detail};
+use crate::sums::{Owner, Sums};
+use crate::table::{Extent, LiveTable, Overclaimed, count_of, is_of_mappings};
+use crate::threads::{ALL_THREADS, Threads};
+use crate::weigh::Scale;
+use highwater_model::{
+    AccountsState, AllocId, Anomalies, Anomaly, Block, Blocks, Catalog, Figures, FrameText, Heap, Nanos, Source,
+    SourceKind, StackId, Tag, TagId, ThreadAccount, ThreadId, Totals, mapped_address,
+};
+use highwater_recorder::Names;
+use highwater_shm::table_v1::{Count, FLAG_FORKED, FLAG_USABLE_SIZES, STAMP_SHIFT};
+use std::fs::File;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How often a snapshot is begun at most.
+const MOST_ATTEMPTS: u64 = 5;
+/// How long a cut lasts at first if nobody extends it; twice as long at each further attempt.
+const FIRST_LEASE: Duration = Duration::from_secs(2);
+/// Files hold no larger counts.
+const MOST_COUNTED: u64 = 1 << 40;
+
+/// Whose snapshot.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// What it shares.
+    pub table: &'a LiveTable,
+    /// Who it is.
+    pub about: &'a About,
+    /// When it was found to be gone, in its own time; `None` while it runs.
+    pub gone: Option<Nanos>,
+}
+
+/// What a snapshot shall tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// How much.
+    pub detail: Detail,
+    /// The first bytes of each block, so many.
+    pub contents: Option<u64>,
+}
+
+/// A snapshot, ready to be written.
+#[derive(Debug)]
+pub struct LiveSnapshot {
+    /// Whose.
+    pub source: Source,
+    /// Names.
+    pub catalog: Catalog,
+    /// Figures, and blocks if they were wanted.
+    pub accounts: AccountsState,
+    /// How the cut was made.
+    pub cut: CutInfo,
+    /// Contents of blocks, if they were wanted.
+    pub contents: Option<File>,
+}
+
+/// Why there is no snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotTaken {
+    /// The program ended it each time.
+    Void,
+    /// The table makes no sense.
+    Overclaimed,
+    /// The system does not let us read what is in the blocks.
+    Unreadable(rustix::io::Errno),
+}
+
+impl std::fmt::Display for NotTaken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Void => f.write_str("the program frees faster than its table can be read"),
+            Self::Overclaimed => Overclaimed.fmt(f),
+            Self::Unreadable(error) => {
+                write!(f, "the system does not let its contents be read: {error} (see kernel.yama.ptrace_scope)")
+            }
+        }
+    }
+}
+
+impl std::error::Error for NotTaken {}
+
+impl From<Overclaimed> for NotTaken {
+    fn from(_: Overclaimed) -> Self {
+        Self::Overclaimed
+    }
+}
+
+/// Takes a snapshot. `after_cut` is called once, right after the first cut.
+pub fn take(subject: Subject<'_>, wanted: Wanted, after_cut: impl FnOnce()) -> Result<LiveSnapshot, NotTaken> {
+    let mut after_cut = Some(after_cut);
+    for attempt in 1..=MOST_ATTEMPTS {
+        let mut cut = match subject.gone {
+            Some(_) => subject.table.last_cut(),
+            None => subject.table.cut(FIRST_LEASE * (1 << (attempt - 1)))?,
+        };
+        if let Some(after_cut) = after_cut.take() {
+            after_cut();
+        }
+        cut.settle();
+        match read(subject, wanted, cut) {
+            Ok(mut found) => {
+                found.cut.attempts = attempt;
+                return Ok(assemble(subject, found));
+            }
+            Err(Problem::Unread(Unread::Void)) => {}
+            Err(Problem::Unread(Unread::Overclaimed)) => return Err(NotTaken::Overclaimed),
+            Err(Problem::Unreadable(error)) => return Err(NotTaken::Unreadable(error)),
+        }
+    }
+    Err(NotTaken::Void)
+}
+
+enum Problem {
+    Unread(Unread),
+    Unreadable(rustix::io::Errno),
+}
+
+impl From<Unread> for Problem {
+    fn from(unread: Unread) -> Self {
+        Self::Unread(unread)
+    }
+}
+
+impl From<Unpeeked> for Problem {
+    fn from(unpeeked: Unpeeked) -> Self {
+        match unpeeked {
+            Unpeeked::Unread(unread) => Self::Unread(unread),
+            Unpeeked::System(error) => Self::Unreadable(error),
+        }
+    }
+}
+
+impl From<Overclaimed> for Problem {
+    fn from(overclaimed: Overclaimed) -> Self {
+        Self::Unread(overclaimed.into())
+    }
+}
+
+/// A block as it waits to be sorted.
+#[derive(Clone, Copy)]
+struct Compact {
+    stamp: u64,
+    address: u64,
+    size: u64,
+    node: u32,
+    thread: u32,
+    surplus: i32,
+    rate: u8,
+    is_mapping: bool,
+}
+
+/// What a cut had.
+struct Found {
+    extent: Extent,
+    scan: Scan,
+    what: What,
+    scale: Scale,
+    instant: Nanos,
+    cut: CutInfo,
+    contents: Option<Peeked>,
+}
+
+enum What {
+    Sites(Sums),
+    Blocks(Vec<Compact>),
+}
+
+/// Reads all that needs the cut, and ends it.
+fn read(subject: Subject<'_>, wanted: Wanted, mut cut: Cut<'_>) -> Result<Found, Problem> {
+    let table = subject.table;
+    let begin = Instant::now();
+    let extent = table.extent()?;
+    let mut scale = Scale::of(table);
+    let mut peek = wanted.contents.map(|bytes| Peek::new(subject.about.pid, bytes));
+    let (scan, what) = match wanted.detail {
+        Detail::Sites => {
+            let mut sums = Sums::new(&extent);
+            let scan = cut.scan(&extent, |place, block| {
+                let is_mapping = is_of_mappings(place.shard);
+                let owner = Owner { node: block.node, thread: block.thread, is_mapping };
+                let weight = scale.weight(block.rate, block.size);
+                sums.add_weighed(owner, AllocId(sums.records), block.size, weight);
+                if let Some(peek) = &mut peek {
+                    peek.want(place, block);
+                }
+            })?;
+            (scan, What::Sites(sums))
+        }
+        Detail::Blocks => {
+            let mut blocks = Vec::with_capacity(expected_blocks(table, &extent));
+            let scan = cut.scan(&extent, |place, block| {
+                blocks.push(Compact {
+                    stamp: block.stamp,
+                    address: block.address,
+                    size: block.size,
+                    node: block.node,
+                    thread: block.thread,
+                    surplus: block.surplus,
+                    rate: block.rate,
+                    is_mapping: is_of_mappings(place.shard),
+                });
+                if let Some(peek) = &mut peek {
+                    peek.want(place, block);
+                }
+            })?;
+            (scan, What::Blocks(blocks))
+        }
+    };
+    let scan_time = begin.elapsed();
+    let contents = peek.map(|peek| peek.read(&cut)).transpose()?;
+    let info = CutInfo {
+        exact: cut.is_exact(),
+        verified: scan.is_verified(),
+        exited: subject.gone.is_some(),
+        attempts: 1,
+        cut_ns: nanoseconds(cut.cut_time()),
+        settle_ns: nanoseconds(cut.settle_time()),
+        scan_ns: nanoseconds(scan_time),
+        untracked: count_of(&scan.counts, Count::Untracked),
+        unknown_frees: count_of(&scan.counts, Count::UnknownFrees),
+        contents_missing: contents.as_ref().map_or(0, |contents| contents.missing),
+    };
+    let instant = subject.gone.unwrap_or(cut.instant());
+    if !cut.end() {
+        return Err(Unread::Void.into());
+    }
+    Ok(Found { extent, scan, what, scale, instant, cut: info, contents })
+}
+
+/// How many blocks there will be; what the process says is believed only as far as it can be.
+fn expected_blocks(table: &LiveTable, extent: &Extent) -> usize {
+    let counts = table.counts();
+    let live = count_of(&counts, Count::Allocations).wrapping_sub(count_of(&counts, Count::Frees));
+    let most: u64 = extent.used.iter().map(|&used| u64::from(used)).sum();
+    live.min(most) as usize
+}
+
+/// Makes a snapshot of what a cut had.
+fn assemble(subject: Subject<'_>, found: Found) -> LiveSnapshot {
+    let Found { extent, scan, what, mut scale, instant, cut, contents } = found;
+    let table = subject.table;
+    let mut catalog = Catalog::default();
+    let mapped = catalog.intern_tag(Tag { heap: Heap::Mapped, ..Tag::default() });
+    let mut names = Names::default();
+    let stamps = table.stamps();
+    names.read_modules(table.session(), &subject.about.executable, &mut catalog, |stamp| stamps.time(stamp));
+    let aggregated = matches!(what, What::Sites(_));
+    let mut stacks = Stacks { names, known: vec![0; extent.nodes.max(1) as usize] };
+    let (sums, blocks) = match what {
+        What::Sites(sums) => (sums, Blocks::default()),
+        What::Blocks(found) => {
+            let stack_of = |node| stacks.of(node, table, &mut catalog);
+            number(found, table, &extent, (instant, mapped), &mut scale, stack_of)
+        }
+    };
+    let past = figures_of_past(&scan.counts, &sums.whole);
+    let past_of_mappings = part_of(&past, figures_of_past(&scan.mapping_counts, &sums.whole));
+    let mut sites: Vec<Figures> = Vec::new();
+    for (node, sum) in sums.by_node() {
+        let stack = stacks.of(node, table, &mut catalog);
+        row(&mut sites, stack.0).add(&sum.figures());
+    }
+    let known = Threads::read(table, &extent);
+    let running = subject.gone.is_none().then_some(subject.about.pid);
+    let mut threads: Vec<ThreadAccount> = Vec::new();
+    for (number, sum) in sums.by_thread() {
+        let id = known.id(number);
+        catalog.name_thread(id, &known.name(number, table, running));
+        threads.push(account(id, sum.figures()));
+    }
+    if !past.is_empty() {
+        let stack = catalog.intern_stack(&[FrameText { function: FREED_BEFORE, ..FrameText::default() }]);
+        row(&mut sites, stack.0).add(&past);
+        catalog.name_thread(ALL_THREADS.0, ALL_THREADS.1);
+        threads.push(account(ALL_THREADS.0, past));
+    }
+    let mut tags = Vec::new();
+    let mut of_mappings = sums.mappings.figures();
+    of_mappings.add(&past_of_mappings);
+    if !of_mappings.is_empty() {
+        *row(&mut tags, mapped.0) = of_mappings;
+    }
+    let mut figures = sums.whole.figures();
+    figures.add(&past);
+    let counted = [Count::Allocations, Count::Reallocations, Count::Frees].map(|count| count_of(&scan.counts, count));
+    let events = counted.into_iter().fold(0, u64::saturating_add).max(sums.records).min(MOST_COUNTED);
+    let accounts = AccountsState {
+        totals: Totals {
+            figures,
+            peak_blocks: figures.live_blocks(),
+            peak_at: instant,
+            peak_event: events,
+            peak_bytes_inside_reallocation: 0,
+        },
+        anomalies: anomalies(table, &scan, sums.clamped),
+        threads,
+        sites,
+        tags,
+        events,
+        next_id: sums.records,
+        last_time: instant,
+        blocks,
+    };
+    let rate = if scale.largest != 0 { scale.largest } else { table.sample_bytes() };
+    let source = Source {
+        kind: SourceKind::Native,
+        program: subject.about.name(),
+        pid: subject.about.pid.into(),
+        parent_pid: subject.about.parent.into(),
+        command: subject.about.command.clone(),
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        start_unix_ns: stamps.start_unix_ns(),
+        duration: instant,
+        sample_rate: (rate != 0).then_some(rate),
+        usable_sizes: !aggregated && table.has_flag(FLAG_USABLE_SIZES),
+        aggregated,
+        ..Source::default()
+    };
+    LiveSnapshot { source, catalog, accounts, cut, contents: contents.map(|contents| contents.file) }
+}
+
+/// The stacks of nodes, each asked for once: what a process shares may change, and all must speak of the same.
+struct Stacks {
+    names: Names,
+    /// By node: one more than its stack, 0 while it was not asked for.
+    known: Vec<u32>,
+}
+
+impl Stacks {
+    fn of(&mut self, node: u32, table: &LiveTable, catalog: &mut Catalog) -> StackId {
+        let known = &mut self.known[node as usize];
+        if *known == 0 {
+            *known = self.names.stack(node, table.session(), catalog).0 + 1;
+        }
+        StackId(*known - 1)
+    }
+}
+
+/// Orders blocks by their time, numbers them, and adds them up.
+fn number(
+    mut found: Vec<Compact>,
+    table: &LiveTable,
+    extent: &Extent,
+    (instant, mapped): (Nanos, TagId),
+    scale: &mut Scale,
+    mut stack_of: impl FnMut(u32) -> StackId,
+) -> (Sums, Blocks) {
+    // In place: there may be very many.
+    found.sort_unstable_by_key(|block| (block.stamp, block.address));
+    let (mut sums, mut blocks) = (Sums::new(extent), Blocks::default());
+    let mut indices = vec![u32::MAX; extent.threads.max(1) as usize];
+    let (mut threads, stamps) = (0, table.stamps());
+    for (id, one) in (0..).map(AllocId).zip(found) {
+        let weight = scale.weight(one.rate, one.size);
+        // As the sums do: what is not known belongs to number 0.
+        let node = if one.node < extent.nodes { one.node } else { 0 };
+        let thread = if one.thread < extent.threads { one.thread } else { 0 };
+        let owner = Owner { node, thread, is_mapping: one.is_mapping };
+        let (size, weight) = sums.add_weighed(owner, id, one.size, weight);
+        let index = &mut indices[thread as usize];
+        if *index == u32::MAX {
+            *index = threads;
+            threads += 1;
+        }
+        blocks.push(Block {
+            id,
+            address: if one.is_mapping { mapped_address(one.address) } else { one.address },
+            size,
+            time: stamps.time(one.stamp << STAMP_SHIFT).min(instant),
+            thread: *index,
+            stack: stack_of(node),
+            tag: if one.is_mapping { mapped } else { TagId::NONE },
+            surplus: one.surplus,
+            weight,
+        });
+    }
+    (sums, blocks)
+}
+
+fn account(id: ThreadId, figures: Figures) -> ThreadAccount {
+    ThreadAccount { id, figures, last_allocation: AllocId(u64::MAX) }
+}
+
+fn row(rows: &mut Vec<Figures>, index: u32) -> &mut Figures {
+    let index = index as usize;
+    if index >= rows.len() {
+        rows.resize(index + 1, Figures::default());
+    }
+    &mut rows[index]
+}
+
+/// Oddities until now.
+fn anomalies(table: &LiveTable, scan: &Scan, clamped: u64) -> Anomalies {
+    let of = |count| count_of(&scan.counts, count);
+    let header = table.session().header();
+    let load = |counter: &std::sync::atomic::AtomicU32| u64::from(counter.load(Ordering::Relaxed));
+    let mut anomalies = Anomalies::default();
+    // A forked child gives back blocks of its parent, which are in the parent's table.
+    if !table.has_flag(FLAG_FORKED) {
+        anomalies.add(Anomaly::UnmatchedFree, of(Count::UnknownFrees));
+    }
+    anomalies.add(Anomaly::DroppedEvent, of(Count::Untracked));
+    anomalies.add(Anomaly::DroppedEvent, load(&header.missed));
+    anomalies.add(Anomaly::DuplicateAllocation, of(Count::Duplicates));
+    anomalies.add(Anomaly::TruncatedStack, load(&header.cut_stacks) + load(&header.lost_nodes));
+    anomalies.add(Anomaly::ClampedSize, clamped);
+    anomalies
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    time.as_nanos() as u64
+}

@@ -1,0 +1,124 @@
+//! A process of its own that keeps a fake table: this very test program, started again.
+
+use super::fake::{Fake, ask_for_snapshot};
+use highwater_shm::table_v1::{Block, FLAG_CONTENTS};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::Ordering;
+
+const SOCKET: &str = "HIGHWATER_TEST_SOCKET";
+const BLOCKS: &str = "HIGHWATER_TEST_BLOCKS";
+
+/// A running child.
+pub struct Running {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Running {
+    /// Starts one that allocates so many blocks and registers. The test program needs a test named `child` that calls [`be_child`].
+    pub fn start(socket: &Path, blocks: u64) -> Self {
+        Self::start_as("child", socket, blocks)
+    }
+
+    pub fn start_as(test: &str, socket: &Path, blocks: u64) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture", "--test-threads", "1"])
+            .env(SOCKET, socket)
+            .env(BLOCKS, blocks.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        let mut running = Self { child, input, output };
+        assert_eq!(running.hear(), "ready");
+        running
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next answer: lines that begin with `> `; the test harness says more.
+    fn hear(&mut self) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "the child ended");
+            // The harness may have begun the line.
+            if let Some((_, answer)) = line.split_once("> ") {
+                return answer.trim().to_owned();
+            }
+        }
+    }
+
+    /// Tells it to do something.
+    pub fn tell(&mut self, what: &str) -> String {
+        writeln!(self.input.as_mut().unwrap(), "{what}").unwrap();
+        self.hear()
+    }
+
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.input = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a child does: nothing, if this is not one.
+pub fn be_child() {
+    let (Ok(socket), Ok(blocks)) = (std::env::var(SOCKET), std::env::var(BLOCKS)) else { return };
+    let socket = Path::new(&socket);
+    let mut fake = Fake::new(std::process::id());
+    fake.header().flags.store(FLAG_CONTENTS, Ordering::Relaxed);
+    let node = fake.add_node(0, 0x1000);
+    let thread = fake.add_thread(std::process::id(), "main");
+    // Real ones, so that they can be read.
+    let memory: Vec<[u8; 16]> = (0..blocks.parse().unwrap()).map(|number: u64| [number as u8; 16]).collect();
+    let memory = Box::leak(memory.into_boxed_slice());
+    for block in memory.iter() {
+        let (address, stamp) = (block.as_ptr() as u64, fake.stamp());
+        fake.allocate(Block { address, size: 16, node, thread, stamp, ..Block::default() });
+    }
+    if socket.as_os_str().len() > 0 {
+        fake.register(socket);
+    }
+    println!("> ready");
+    for line in std::io::stdin().lines() {
+        let line = line.unwrap();
+        let (what, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        match what {
+            "free" => fake.free(memory[rest.parse::<usize>().unwrap()].as_ptr() as u64),
+            "snapshot" => {
+                println!("> {}", char::from(ask_for_snapshot(socket, rest)));
+                continue;
+            }
+            // What a program does that allocates: it looks at the settings.
+            "follow" => {
+                let word = fake.control().load();
+                let rate = fake.add_rate(fake.control().sample_bytes.load(Ordering::Relaxed));
+                fake.header().rate.store(rate.into(), Ordering::Relaxed);
+                fake.header().settings.store(word.settings(), Ordering::Relaxed);
+            }
+            "again" => {
+                fake = Fake::new(std::process::id());
+                fake.register(socket);
+            }
+            "exec" => {
+                println!("> gone");
+                let _ = std::os::unix::process::CommandExt::exec(Command::new("sleep").arg("1000"));
+            }
+            _ => panic!("cannot {what}"),
+        }
+        println!("> done");
+    }
+}

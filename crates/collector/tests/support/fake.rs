@@ -1,0 +1,267 @@
+//! A live table as an agent keeps it, written from the layouts.
+
+use highwater_collector::LiveTable;
+use highwater_shm::control_v1::{CONTROL_BYTES, Control};
+use highwater_shm::live_hello_v1::{CONTROL_NAME, LiveHello, MEMORY_NAME, Purpose, VERSION};
+use highwater_shm::session_v1::{self, Capacity, Header};
+use highwater_shm::stacks_v1::Node;
+use highwater_shm::table_v1::{
+    self, ALIGNMENT, Block, Count, Fate, MAPPINGS, Record, Shard, TableCapacity, TableHeader, ThreadEntry, position,
+};
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+use rustix::net::{AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketType};
+use std::collections::HashMap;
+use std::ffi::CStr;
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+pub const SESSION: Capacity = Capacity { rings: 1, nodes: 1 << 12 };
+/// Stamps are nanoseconds since here.
+pub const SMALL: TableCapacity = TableCapacity { shard_records: 4096, threads: 64 };
+
+pub struct Fake {
+    pub memory: OwnedFd,
+    pub control: OwnedFd,
+    base: *mut u8,
+    bytes: usize,
+    control_base: *mut u8,
+    start: u64,
+    capacity: TableCapacity,
+    /// By address: where its record is.
+    places: HashMap<u64, (u32, u32)>,
+    free: HashMap<u32, Vec<u32>>,
+    parked: HashMap<u32, Vec<u32>>,
+}
+
+fn object(name: &CStr, bytes: u64) -> OwnedFd {
+    let object = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+    rustix::fs::ftruncate(&object, bytes).unwrap();
+    object
+}
+
+fn map(object: &OwnedFd, bytes: usize) -> *mut u8 {
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping wherever the kernel likes.
+    unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, object, 0).unwrap().cast() }
+}
+
+impl Fake {
+    pub fn new(pid: u32) -> Self {
+        Self::with_capacity(pid, SMALL)
+    }
+
+    pub fn with_capacity(pid: u32, capacity: TableCapacity) -> Self {
+        let start = SESSION.bytes().next_multiple_of(ALIGNMENT);
+        let bytes = start + capacity.bytes();
+        let (memory, control) = (object(MEMORY_NAME, bytes), object(CONTROL_NAME, CONTROL_BYTES));
+        let (base, control_base) = (map(&memory, bytes as usize), map(&control, CONTROL_BYTES as usize));
+        let seals = SealFlags::SHRINK | SealFlags::GROW;
+        rustix::fs::fcntl_add_seals(&memory, seals | SealFlags::FUTURE_WRITE).unwrap();
+        rustix::fs::fcntl_add_seals(&control, seals).unwrap();
+        let fake = Self {
+            memory,
+            control,
+            base,
+            bytes: bytes as usize,
+            control_base,
+            start,
+            capacity,
+            places: HashMap::new(),
+            free: HashMap::new(),
+            parked: HashMap::new(),
+        };
+        let now = highwater_recorder::monotonic_ns();
+        let session = fake.session();
+        session.pid.store(pid, Ordering::Relaxed);
+        session.start.store(now, Ordering::Relaxed);
+        session.start_monotonic.store(now, Ordering::Relaxed);
+        session.ring_capacity.store(SESSION.rings, Ordering::Relaxed);
+        session.node_capacity.store(SESSION.nodes, Ordering::Relaxed);
+        session.nodes.store(1, Ordering::Relaxed);
+        session.magic.store(session_v1::MAGIC, Ordering::Release);
+        let header = fake.header();
+        header.shard_records.store(capacity.shard_records, Ordering::Relaxed);
+        header.thread_capacity.store(capacity.threads, Ordering::Relaxed);
+        header.threads.store(1, Ordering::Relaxed);
+        header.rates.store(1, Ordering::Relaxed);
+        header.magic.store(table_v1::MAGIC, Ordering::Release);
+        fake
+    }
+
+    pub fn open(&self) -> LiveTable {
+        LiveTable::open(self.memory.try_clone().unwrap(), &self.control, None).unwrap()
+    }
+
+    fn at<T>(&self, offset: u64) -> &T {
+        assert!(offset as usize + size_of::<T>() <= self.bytes);
+        // SAFETY: within the mapping; everything asked for is atomics.
+        unsafe { &*self.base.add(offset as usize).cast() }
+    }
+
+    pub fn session(&self) -> &Header {
+        self.at(0)
+    }
+
+    pub fn header(&self) -> &TableHeader {
+        self.at(self.start)
+    }
+
+    pub fn control(&self) -> &Control {
+        // SAFETY: a page of atomics.
+        unsafe { &*self.control_base.cast() }
+    }
+
+    pub fn shard(&self, shard: u32) -> &Shard {
+        self.at(self.start + self.capacity.shard(shard))
+    }
+
+    pub fn record(&self, shard: u32, number: u32) -> &Record {
+        let offset = position(shard, number) * size_of::<Record>();
+        self.at(self.start + self.capacity.records() + offset as u64)
+    }
+
+    pub fn add_node(&self, parent: u32, pc: u64) -> u32 {
+        let number = self.session().nodes.load(Ordering::Relaxed);
+        let node: &Node = self.at(SESSION.stacks() + u64::from(number) * size_of::<Node>() as u64);
+        node.parent.store(parent, Ordering::Relaxed);
+        node.pc.store(pc, Ordering::Relaxed);
+        self.session().nodes.store(number + 1, Ordering::Release);
+        number
+    }
+
+    pub fn add_thread(&self, id: u32, name: &str) -> u32 {
+        let number = self.header().threads.load(Ordering::Relaxed);
+        let offset = self.capacity.threads() + u64::from(number) * size_of::<ThreadEntry>() as u64;
+        let entry: &ThreadEntry = self.at(self.start + offset);
+        entry.id.store(id, Ordering::Relaxed);
+        let mut bytes = [0; 16];
+        bytes[..name.len()].copy_from_slice(name.as_bytes());
+        for (word, bytes) in entry.name.iter().zip(bytes.chunks(8)) {
+            word.store(u64::from_le_bytes(bytes.try_into().unwrap()), Ordering::Relaxed);
+        }
+        entry.name_length.store(name.len() as u32, Ordering::Relaxed);
+        self.header().threads.store(number + 1, Ordering::Release);
+        number
+    }
+
+    /// A new rate: its number.
+    pub fn add_rate(&self, bytes: u64) -> u8 {
+        let number = self.header().rates.fetch_add(1, Ordering::Relaxed);
+        self.header().rate_bytes[number as usize].store(bytes, Ordering::Relaxed);
+        number as u8
+    }
+
+    fn shard_of(block: &Block) -> u32 {
+        if block.address & 1 == 1 { MAPPINGS } else { (block.address >> 4 & 255) as u32 }
+    }
+
+    pub fn stamp(&self) -> u64 {
+        (highwater_recorder::monotonic_ns() - self.session().start.load(Ordering::Relaxed)) >> table_v1::STAMP_SHIFT
+    }
+
+    pub fn allocate(&mut self, block: Block) {
+        let shard = Self::shard_of(&block);
+        let shared = self.shard(shard);
+        assert!(shared.try_lock());
+        let word = self.control().load();
+        shared.begin_change(word);
+        let number = self.place_for(shard);
+        let shared = self.shard(shard);
+        self.record(shard, number).birth(&block, word);
+        shared.counts.add(Count::Allocations, 1);
+        shared.counts.add(Count::AllocatedBytes, block.size);
+        shared.unlock();
+        self.places.insert(block.address, (shard, number));
+    }
+
+    /// A record that is free; parked ones become so when no snapshot needs them.
+    fn place_for(&mut self, shard: u32) -> u32 {
+        let epoch = self.control().load().active_epoch();
+        let parked = self.parked.remove(&shard).unwrap_or_default();
+        for number in parked {
+            if epoch != 0 && self.record(shard, number).death_epoch() == epoch {
+                self.parked.entry(shard).or_default().push(number);
+            } else {
+                self.record(shard, number).free();
+                self.free.entry(shard).or_default().push(number);
+            }
+        }
+        if let Some(number) = self.free.get_mut(&shard).and_then(Vec::pop) {
+            return number;
+        }
+        let used = self.shard(shard).used.load(Ordering::Relaxed);
+        self.shard(shard).used.store(used + 1, Ordering::Release);
+        used
+    }
+
+    pub fn free(&mut self, address: u64) {
+        let (shard, number) = self.places.remove(&address).expect("it is live");
+        let shared = self.shard(shard);
+        assert!(shared.try_lock());
+        let word = self.control().load();
+        shared.begin_change(word);
+        let record = self.record(shard, number);
+        let size = record.block().size;
+        let fate = record.death(word);
+        shared.counts.add(Count::Frees, 1);
+        shared.counts.add(Count::FreedBytes, size);
+        shared.unlock();
+        let list = if fate == Fate::Free { &mut self.free } else { &mut self.parked };
+        list.entry(shard).or_default().push(number);
+    }
+
+    pub fn count(&self, count: Count, number: u64) {
+        self.shard(0).counts.add(count, number);
+    }
+
+    /// What it says when it registers.
+    pub fn register(&self, socket: &Path) {
+        self.say_hello(socket, VERSION);
+    }
+
+    pub fn say_hello(&self, socket: &Path, version: u32) {
+        let hello = LiveHello { version, purpose: Purpose::Register as u32, pid: std::process::id(), forked_from: 0 };
+        let mut message = hello.to_bytes().to_vec();
+        message.extend(b"/usr/bin/fake\0fake\0--many words\0");
+        let connection = connect(socket);
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut attached = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [self.memory.as_fd(), self.control.as_fd()];
+        assert!(attached.push(SendAncillaryMessage::ScmRights(&descriptors)));
+        rustix::net::sendmsg(&connection, &[IoSlice::new(&message)], &mut attached, SendFlags::NOSIGNAL).unwrap();
+    }
+}
+
+/// Asks for a snapshot under a name: the answer.
+pub fn ask_for_snapshot(socket: &Path, name: &str) -> u8 {
+    let purpose = Purpose::NamedSnapshot as u32;
+    let hello = LiveHello { version: VERSION, purpose, pid: std::process::id(), forked_from: 0 };
+    let mut message = hello.to_bytes().to_vec();
+    message.extend(name.as_bytes());
+    let connection = connect(socket);
+    rustix::net::send(&connection, &message, SendFlags::NOSIGNAL).unwrap();
+    let mut answer = [0];
+    rustix::net::recv(&connection, &mut answer[..], rustix::net::RecvFlags::empty()).unwrap();
+    answer[0]
+}
+
+pub fn connect(socket: &Path) -> OwnedFd {
+    let connection = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    rustix::net::connect(&connection, &SocketAddrUnix::new(socket.as_os_str().as_bytes()).unwrap()).unwrap();
+    connection
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `with_capacity`, and nothing borrows from it any more.
+        unsafe {
+            rustix::mm::munmap(self.base.cast(), self.bytes).unwrap();
+            rustix::mm::munmap(self.control_base.cast(), CONTROL_BYTES as usize).unwrap();
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! One heap of a snapshot whose past is not known.
+//!
+//! Of a recording a heap's figures come from replaying it alone. Where there is nothing to replay, each owner's live blocks still tell
+//! what it holds, and the tags how much the heap ever had; only of what is gone it is not known whose it was.
+
+use crate::accounts::{Accounts, AccountsState, ThreadAccount};
+use crate::blocks::Block;
+use crate::figures::Figures;
+use crate::heap::Heap;
+use crate::ids::{AllocId, StackId, TagId, ThreadId};
+use crate::snapshot::Snapshot;
+use std::sync::Arc;
+
+impl Snapshot {
+    /// What lies in one heap, as if there were no other; `None` where single blocks are not known. What is gone is charged to the
+    /// unknown site and to thread 0, and peaks are what is live.
+    pub fn heap_alone(&self, heap: Heap) -> Option<Self> {
+        if self.source.aggregated {
+            return None;
+        }
+        let mut state = self.nothing_but_tags_of(heap);
+        for block in self.blocks_of(heap) {
+            let figures = figures_of(&block);
+            state.totals.figures.add(&figures);
+            state.threads.get_mut(block.thread as usize)?.figures.add(&figures);
+            state.sites.get_mut(block.stack.0 as usize)?.add(&figures);
+            state.blocks.push(block);
+        }
+        state.totals.peak_blocks = state.totals.figures.live_blocks();
+        let whole = self.figures_by_heap().remove(&heap).unwrap_or_default();
+        let gone = gone(&whole, &state.totals.figures);
+        charge_nobody(&mut state, &gone);
+        let (source, catalog) = (self.source.clone(), Arc::clone(&self.catalog));
+        Some(Self { source, at: self.at, accounts: Accounts::from_state(state), catalog })
+    }
+
+    /// The same threads, sites and tags without figures, but for the tags of one heap: those are of it alone anyway.
+    fn nothing_but_tags_of(&self, heap: Heap) -> AccountsState {
+        let is_of_heap = |tag: TagId| tag != TagId::NONE && self.catalog.tag(tag).heap == heap;
+        let nothing = |thread: &ThreadAccount| ThreadAccount { figures: Figures::default(), ..*thread };
+        let tags = (0..).map(TagId).zip(self.accounts.tags());
+        AccountsState {
+            anomalies: *self.accounts.anomalies(),
+            threads: self.accounts.threads().iter().map(nothing).collect(),
+            sites: vec![Figures::default(); self.accounts.sites().len()],
+            tags: tags.map(|(tag, figures)| if is_of_heap(tag) { *figures } else { Figures::default() }).collect(),
+            events: self.accounts.events(),
+            next_id: self.accounts.next_id().0,
+            last_time: self.accounts.last_time(),
+            ..AccountsState::default()
+        }
+    }
+}
+
+/// The figures of an owner who has only this block, and never had another.
+fn figures_of(block: &Block) -> Figures {
+    let (blocks, bytes) = (block.live_blocks(), block.live_bytes());
+    let unrecorded = blocks.saturating_sub(1);
+    Figures { allocations: blocks, allocated_bytes: bytes, peak_bytes: bytes, unrecorded, ..Figures::default() }
+}
+
+/// What a heap had and has no longer.
+fn gone(whole: &Figures, live: &Figures) -> Figures {
+    // Of what is live, some may have come by being resized.
+    let resized = live.allocations.saturating_sub(whole.allocations);
+    let reallocations = whole.reallocations.saturating_sub(resized);
+    Figures { reallocations, peak_bytes: 0, ..whole.without(live) }
+}
+
+fn charge_nobody(state: &mut AccountsState, gone: &Figures) {
+    const NOBODY: ThreadId = ThreadId(0);
+    if gone.is_empty() {
+        return;
+    }
+    let known = state.threads.iter().position(|thread| thread.id == NOBODY);
+    let index = known.unwrap_or_else(|| {
+        let none = ThreadAccount { id: NOBODY, figures: Figures::default(), last_allocation: AllocId(u64::MAX) };
+        state.threads.push(none);
+        state.threads.len() - 1
+    });
+    if state.sites.is_empty() {
+        state.sites.push(Figures::default());
+    }
+    state.threads[index].figures.add(gone);
+    state.sites[StackId::UNKNOWN.0 as usize].add(gone);
+    state.totals.figures.add(gone);
+}

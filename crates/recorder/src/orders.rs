@@ -1,0 +1,69 @@
+//! What agents are told: the variable in a program's environment.
+
+use highwater_clock::Counter;
+use highwater_shm::hello_v1::{
+    FLAG_CHILDREN, FLAG_CONTENTS, FLAG_COUNTER, FLAG_LIVE, FLAG_LOSSY, FLAG_NO_MMAP, VARIABLE,
+};
+use std::path::Path;
+
+/// The variable that tells agents what to do.
+pub const AGENT_VARIABLE: &str = VARIABLE;
+
+/// What an agent is to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Orders<'a> {
+    /// Where somebody listens.
+    pub socket: &'a Path,
+    /// Mean bytes per sample, 0 for every block.
+    pub sample_bytes: u64,
+    /// The most blocks that are kept in a table, 0 for no limit of ours.
+    pub most_blocks: u64,
+    /// Children do the same.
+    pub follow_children: bool,
+    /// Events are dropped, and counted, when the recorder falls behind.
+    pub lossy: bool,
+    /// Mappings count too.
+    pub mappings: bool,
+    /// A table of live blocks is kept; otherwise events are sent.
+    pub live: bool,
+    /// Blocks' contents may be read.
+    pub contents: bool,
+}
+
+impl Orders<'_> {
+    /// The variable that a program's environment needs, and its value.
+    pub fn variable(&self) -> (&'static str, String) {
+        let flags = [
+            (FLAG_COUNTER, Counter::trusted().is_some()),
+            (FLAG_CHILDREN, self.follow_children),
+            (FLAG_LOSSY, self.lossy),
+            (FLAG_NO_MMAP, !self.mappings),
+            (FLAG_LIVE, self.live),
+            (FLAG_CONTENTS, self.contents),
+        ];
+        let flags: String = flags.iter().filter(|(_, set)| *set).map(|(flag, _)| char::from(*flag)).collect();
+        (AGENT_VARIABLE, format!("v2;{flags};{};{};{}", self.sample_bytes, self.most_blocks, self.socket.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_comes_last_since_it_may_contain_anything() {
+        let orders = Orders {
+            socket: Path::new("/run/a;b"),
+            sample_bytes: 512,
+            most_blocks: 1000,
+            follow_children: true,
+            lossy: false,
+            mappings: false,
+            live: true,
+            contents: true,
+        };
+        let (name, value) = orders.variable();
+        assert_eq!(name, "HIGHWATER_AGENT");
+        assert_eq!(value.replace(";c", ";"), "v2;fmtr;512;1000;/run/a;b");
+    }
+}

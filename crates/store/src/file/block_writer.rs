@@ -1,0 +1,189 @@
+//! Writing the blocks of a file, whatever they hold: what recordings and snapshots have in common.
+
+use super::catalog::{self, CatalogExtent};
+use super::column::ColumnPacker;
+use super::frame::{self, BLOCK_HEADER, BlockKind};
+use super::index::{self, Content, Entry};
+use super::keyframe;
+use super::live_blocks::{LiveEncoder, MOST_LIVE};
+use super::source;
+use highwater_model::{AccountsState, Catalog, Source};
+use std::fs::File;
+use std::io::{self, Write};
+
+/// Where a recording is written to.
+pub trait Sink: Write {
+    /// Cuts off what was written behind `length`, after a failed write; best effort.
+    fn cut_back(&mut self, length: u64);
+}
+
+impl Sink for File {
+    fn cut_back(&mut self, length: u64) {
+        // A file that cannot be cut stays readable all the same: its last block is then reported as damaged.
+        let _ = self.set_len(length);
+    }
+}
+
+impl Sink for Vec<u8> {
+    fn cut_back(&mut self, length: u64) {
+        self.truncate(length as usize);
+    }
+}
+
+/// Appends blocks to a file and keeps its index.
+///
+/// After an error every call fails with the same message, and the file is cut back to its last whole block.
+pub struct BlockWriter<S: Sink> {
+    sink: S,
+    /// The block being made.
+    block: Vec<u8>,
+    length: u64,
+    sequence: u32,
+    packer: ColumnPacker,
+    catalog_written: CatalogExtent,
+    entries: Vec<Entry>,
+    failed: Option<(io::ErrorKind, String)>,
+}
+
+impl<S: Sink> BlockWriter<S> {
+    /// Begins a file: its header and its source.
+    pub fn new(sink: S, source: &Source) -> io::Result<Self> {
+        let mut writer = Self::behind(sink, 0, Vec::new(), CatalogExtent::default())?;
+        writer.write(&frame::file_header())?;
+        writer.add_source(source)?;
+        Ok(writer)
+    }
+
+    /// Goes on behind `length` bytes with these blocks, which hold so much of the catalog.
+    pub fn behind(sink: S, length: u64, entries: Vec<Entry>, catalog_written: CatalogExtent) -> io::Result<Self> {
+        let sequence = entries.last().map_or(0, |entry| entry.sequence.wrapping_add(1));
+        let (block, packer) = (Vec::new(), ColumnPacker::new()?);
+        Ok(Self { sink, block, length, sequence, packer, catalog_written, entries, failed: None })
+    }
+
+    /// A writer that goes on like this one, behind a copy of what it wrote.
+    pub fn fork<T: Sink>(&self, copy: T) -> io::Result<BlockWriter<T>> {
+        let forked = BlockWriter::behind(copy, self.length, self.entries.clone(), self.catalog_written)?;
+        Ok(BlockWriter { sequence: self.sequence, ..forked })
+    }
+
+    /// Where the bytes go.
+    pub fn sink(&self) -> &S {
+        &self.sink
+    }
+
+    /// How many bytes were written.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The blocks that were written.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Sees to it that what was written is seen by others.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.sink.flush()
+    }
+
+    /// Appends a block whose payload `make` appends to the bytes that it is given, and that holds what it says; nothing if it
+    /// says nothing. True if there was one.
+    pub fn add(
+        &mut self,
+        make: impl FnOnce(&mut ColumnPacker, &mut Vec<u8>) -> io::Result<Option<Content>>,
+    ) -> io::Result<bool> {
+        self.fail_again()?;
+        frame::begin(&mut self.block);
+        let Some(content) = make(&mut self.packer, &mut self.block)? else { return Ok(false) };
+        let (offset, sequence) = (self.length, self.sequence);
+        self.write_block(content.kind())?;
+        let length = (self.block.len() - BLOCK_HEADER) as u32;
+        self.entries.push(Entry { offset, length, sequence, content });
+        Ok(true)
+    }
+
+    /// Appends what is new in the catalog.
+    pub fn add_catalog(&mut self, catalog: &Catalog) -> io::Result<()> {
+        loop {
+            let mut written = self.catalog_written;
+            let is_more = self.add(|packer, block| {
+                let is_more = catalog::encode(catalog, &mut written, packer, block)?;
+                Ok(is_more.then_some(Content::Catalog))
+            })?;
+            if !is_more {
+                return Ok(());
+            }
+            self.catalog_written = written;
+        }
+    }
+
+    /// Appends a keyframe. Its blocks must be ordered by number, and so by time.
+    pub fn add_keyframe(&mut self, state: &AccountsState) -> io::Result<()> {
+        self.add(|packer, block| {
+            keyframe::encode_figures(state, packer, block)?;
+            Ok(Some(Content::Keyframe(keyframe::summary(state))))
+        })?;
+        let mut encoder = LiveEncoder::with_room_for(state.blocks.len().min(MOST_LIVE));
+        let mut live = state.blocks.iter();
+        for first in (0..state.blocks.len()).step_by(MOST_LIVE) {
+            let count = MOST_LIVE.min(state.blocks.len() - first);
+            self.add(|packer, block| {
+                encoder.encode(live.by_ref().take(count), count, packer, block)?;
+                Ok(Some(Content::LiveBlocks))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn add_source(&mut self, source: &Source) -> io::Result<()> {
+        self.add(|_, block| {
+            source::encode(source, block);
+            Ok(Some(Content::Source))
+        })?;
+        Ok(())
+    }
+
+    /// Ends the file: the source as it is known now, the index. Gives back how long it became.
+    pub fn finish(mut self, source: &Source) -> io::Result<(u64, S)> {
+        self.add_source(source)?;
+        let index_offset = self.length;
+        frame::begin(&mut self.block);
+        index::encode(&self.entries, &mut self.block);
+        self.write_block(BlockKind::Index)?;
+        frame::begin(&mut self.block);
+        self.block.extend_from_slice(&index_offset.to_le_bytes());
+        self.write_block(BlockKind::End)?;
+        self.sink.flush()?;
+        Ok((self.length, self.sink))
+    }
+
+    /// Writes the block that was made.
+    fn write_block(&mut self, kind: BlockKind) -> io::Result<()> {
+        let mut block = std::mem::take(&mut self.block);
+        frame::seal(&mut block, kind, self.sequence);
+        let written = self.write(&block);
+        self.block = block;
+        written?;
+        self.sequence = self.sequence.wrapping_add(1);
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Err(error) = self.sink.write_all(bytes) {
+            self.sink.cut_back(self.length);
+            self.failed = Some((error.kind(), error.to_string()));
+            return Err(error);
+        }
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// The error that a call before this one failed with.
+    pub fn fail_again(&self) -> io::Result<()> {
+        match &self.failed {
+            Some((kind, message)) => Err(io::Error::new(*kind, message.clone())),
+            None => Ok(()),
+        }
+    }
+}

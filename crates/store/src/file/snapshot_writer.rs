@@ -1,0 +1,52 @@
+//! Writing a snapshot: a file with one state and no events (docs/format.md §14).
+
+use super::block_writer::{BlockWriter, Sink};
+use super::writer::Written;
+use highwater_model::{Accounts, AccountsState, Block, Catalog, Source, laws};
+use std::io;
+
+/// Writes a state as a `.hw` file of its own, whose handles are `catalog`'s. That it is a snapshot is added to the source, and that it
+/// lasted until the state's last event.
+///
+/// The state must keep the laws ([`laws::violations`]), and its blocks must be ordered by number and by time: numbers rise and stay
+/// below `next_id`, times do not fall and do not pass `last_time`. Where only figures are known ([`Source::aggregated`]) there are
+/// no blocks, and [`laws::violations_of_figures`] says what must hold. All of this is asserted in debug builds; in others only that there
+/// are as many blocks as the figures say. Peaks are not shown; let them be what is live.
+pub fn write_snapshot<S: Sink>(
+    sink: S,
+    source: &Source,
+    catalog: &Catalog,
+    state: &AccountsState,
+) -> io::Result<(S, Written)> {
+    check_number_of_blocks(state, source.aggregated)?;
+    debug_assert!(is_ordered(state), "blocks are out of order");
+    debug_assert_eq!(violations(state, source.aggregated), Vec::<String>::new());
+    let duration = source.duration.max(state.last_time);
+    let source = Source { snapshot: true, duration, ..source.clone() };
+    let mut out = BlockWriter::new(sink, &source)?;
+    out.add_catalog(catalog)?;
+    out.add_keyframe(state)?;
+    let (bytes, sink) = out.finish(&source)?;
+    Ok((sink, Written { events: state.events, bytes }))
+}
+
+/// A file whose figures speak of other blocks than it has could not be read.
+fn check_number_of_blocks(state: &AccountsState, aggregated: bool) -> io::Result<()> {
+    let expected = if aggregated { 0 } else { state.totals.figures.live_samples() };
+    let found = state.blocks.len() as u64;
+    if found == expected {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("the state has {found} blocks instead of {expected}")))
+}
+
+fn is_ordered(state: &AccountsState) -> bool {
+    let follows = |a: &Block, b: &Block| a.id < b.id && a.time <= b.time;
+    state.blocks.iter().is_sorted_by(follows)
+        && state.blocks.last().is_none_or(|last| last.id.0 < state.next_id && last.time <= state.last_time)
+}
+
+fn violations(state: &AccountsState, aggregated: bool) -> Vec<String> {
+    let accounts = Accounts::from_state(state.clone());
+    if aggregated { laws::violations_of_figures(&accounts) } else { laws::violations(&accounts) }
+}
