@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// The longest message of all kinds.
-const LONGEST: usize = {
+pub const LONGEST: usize = {
     let hello = LIVE_HELLO_BYTES + LONGEST_HELLO_TEXT;
     if hello > LONGEST_MESSAGE { hello } else { LONGEST_MESSAGE }
 };
@@ -65,12 +65,11 @@ impl Connection {
         Ok(is_ours.then(|| Self { socket, pid, heard: Instant::now() }))
     }
 
-    /// Whether there is a message.
-    pub fn hear(&mut self) -> Heard {
-        let mut bytes = vec![0; LONGEST];
+    /// Whether there is a message, for which there is room of [`LONGEST`] bytes.
+    pub fn hear(&mut self, room: &mut [u8]) -> Heard {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
-        let parts = &mut [IoSliceMut::new(&mut bytes)];
+        let parts = &mut [IoSliceMut::new(room)];
         let received = match rustix::net::recvmsg(&self.socket, parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
             Ok(received) => received,
             Err(Errno::AGAIN | Errno::INTR) => return Heard::Nothing,
@@ -87,8 +86,7 @@ impl Connection {
             return Heard::End;
         }
         self.heard = Instant::now();
-        bytes.truncate(received.bytes);
-        Heard::Message(Message { bytes, attached })
+        Heard::Message(Message { bytes: room[..received.bytes].to_vec(), attached })
     }
 
     /// Sends a message; false if the peer does not take it.

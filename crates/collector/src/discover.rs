@@ -105,9 +105,11 @@ pub(crate) fn refusal(pid: u32, refused: &Refused) -> String {
 /// Whether a process belongs to another collector: it names another place, or one that still runs has taken it over.
 fn is_of_another(table: &LiveTable, mark: u64) -> bool {
     let named = table.header().socket.load(Ordering::Relaxed);
-    if named != 0 && named != mark {
-        return true;
-    }
+    named != 0 && named != mark || has_other_collector(table)
+}
+
+/// Whether another collector that still runs has taken a process over.
+pub(crate) fn has_other_collector(table: &LiveTable) -> bool {
     let collector = table.control().collector.load(Ordering::Relaxed);
     let control = CONTROL_NAME.to_bytes();
     collector != 0 && collector != std::process::id() && has_mapping(collector, &|line: &[u8]| contains(line, control))

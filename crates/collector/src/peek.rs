@@ -106,8 +106,6 @@ impl Peek {
             buffer.resize(bytes, 0);
             let complete = match read_blocks(self.pid, batch, &mut buffer) {
                 Ok(complete) => complete,
-                // The first one is not there.
-                Err(Errno::FAULT) => 0,
                 Err(Errno::SRCH) => {
                     self.missing += rest.len() as u64;
                     break;
@@ -152,7 +150,11 @@ fn first_batch(wanted: &[WantedBlock]) -> (&[WantedBlock], usize) {
 
 /// Reads blocks, one behind the other, into a buffer that is as long as all of them; how many are complete.
 fn read_blocks(pid: u32, blocks: &[WantedBlock], buffer: &mut [u8]) -> Result<usize, Errno> {
-    let read = if buffer.is_empty() { 0 } else { read_memory(pid, blocks, buffer)? };
+    let read = match read_memory(pid, blocks, buffer) {
+        // The first one is not there.
+        Err(Errno::FAULT) => 0,
+        other => other?,
+    };
     let mut end = 0;
     let is_complete = |block: &&WantedBlock| {
         end += block.length as usize;
@@ -181,6 +183,9 @@ unsafe extern "C" {
 
 /// Reads blocks of a process into a buffer; how many bytes of it.
 fn read_memory(pid: u32, blocks: &[WantedBlock], buffer: &mut [u8]) -> Result<usize, Errno> {
+    if buffer.is_empty() {
+        return Ok(0);
+    }
     let pid = c_int::try_from(pid).map_err(|_| Errno::SRCH)?;
     let local = Part { base: buffer.as_mut_ptr().cast(), length: buffer.len() };
     let remote: Vec<Part> = blocks

@@ -1,6 +1,7 @@
 //! All processes that are known: those that run, those that are gone, those that were refused.
 
 use crate::about::About;
+use crate::discover::has_other_collector;
 use crate::process::{Process, unix_ns};
 use crate::protocol::{ProcessInfo, Retention, State};
 use rustix::process::{Pid, PidfdFlags};
@@ -106,6 +107,14 @@ impl Registry {
         }
     }
 
+    /// The process whose descriptor this is has ended. Another may have its number by now.
+    pub fn note_ended(&mut self, pid: u32, watch: &Arc<OwnedFd>) {
+        let is_it = |running: &Running| running.watch.as_ref().is_some_and(|known| Arc::ptr_eq(known, watch));
+        if self.running.get(&pid).is_some_and(is_it) {
+            self.note_gone(pid);
+        }
+    }
+
     fn keep(&mut self, process: Arc<Process>) {
         process.note_gone();
         self.gone.push_back(process);
@@ -118,8 +127,9 @@ impl Registry {
         }
     }
 
-    /// Finds out which of those that run have begun another program, or ended unnoticed.
+    /// Finds out which of those that run have begun another program, or ended unnoticed, or registered with another collector.
     pub fn look_after(&mut self, wanted: impl Fn(u32) -> bool) {
+        self.running.retain(|&pid, running| !wanted(pid) || !has_other_collector(running.process.table()));
         let is_lost =
             |(pid, running): (&u32, &Running)| (wanted(*pid) && !running.process.still_shares()).then_some(*pid);
         let lost: Vec<u32> = self.running.iter().filter_map(is_lost).collect();

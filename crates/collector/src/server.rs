@@ -1,6 +1,6 @@
 //! The collector itself: hears processes and clients, one after the other; what takes a while is done by others meanwhile.
 
-use crate::connection::{Connection, Heard, Message};
+use crate::connection::{Connection, Heard, LONGEST, Message};
 use crate::office::{Office, name_in};
 use crate::place::{BindError, Place, with};
 use crate::protocol::{Request, Retention};
@@ -103,7 +103,7 @@ impl Server {
     fn hear_everybody(&self, stop: &AtomicBool, log: &dyn Fn(&str)) {
         self.office.search(None).iter().for_each(|line| log(line));
         let mut connections: Vec<Connection> = Vec::new();
-        let mut last_active = Instant::now();
+        let (mut buffer, mut last_active) = (vec![0; LONGEST], Instant::now());
         while !stop.load(Ordering::Relaxed) {
             let watches = self.office.registry().watches();
             let ready = self.wait(&watches, &connections);
@@ -115,9 +115,11 @@ impl Server {
                 outcome.line.iter().for_each(|line| log(line));
                 connections.extend(outcome.connection);
             }
-            connections = connections.into_iter().filter_map(|connection| self.hear(connection, log)).collect();
-            for pid in ready.ended {
-                self.office.registry().note_gone(pid);
+            let hear = |connection| self.hear(connection, &mut buffer, log);
+            connections = connections.into_iter().filter_map(hear).collect();
+            for index in ready.ended {
+                let (pid, watch) = &watches[index];
+                self.office.registry().note_ended(*pid, watch);
                 log(&format!("process {pid} is gone"));
             }
             let is_active = !self.office.registry().is_idle() || self.work.unfinished() > 0 || !connections.is_empty();
@@ -143,7 +145,7 @@ impl Server {
             Err(_) => thread::sleep(NAP),
         }
         let has_news = |index: usize| !all[index].revents().is_empty();
-        let ended = (2..).zip(watches).filter(|(index, _)| has_news(*index)).map(|(_, (pid, _))| *pid).collect();
+        let ended = (0..watches.len()).filter(|index| has_news(2 + index)).collect();
         Ready { visitors: has_news(0), ended }
     }
 
@@ -166,8 +168,8 @@ impl Server {
     }
 
     /// Hears a connection; it is given back unless it is over, or somebody works for it.
-    fn hear(&self, mut connection: Connection, log: &dyn Fn(&str)) -> Option<Connection> {
-        match connection.hear() {
+    fn hear(&self, mut connection: Connection, buffer: &mut [u8], log: &dyn Fn(&str)) -> Option<Connection> {
+        match connection.hear(buffer) {
             Heard::Message(message) => self.take(connection, message, log),
             Heard::Nothing => (connection.heard.elapsed() < SILENCE).then_some(connection),
             Heard::End => None,
@@ -240,8 +242,8 @@ impl Drop for Server {
 struct Ready {
     /// Somebody wants to connect.
     visitors: bool,
-    /// Processes that ended.
-    ended: Vec<u32>,
+    /// Which of the watched processes ended.
+    ended: Vec<usize>,
 }
 
 /// Ends the work when dropped.

@@ -175,6 +175,12 @@ impl Holder {
         self.tell("fork").strip_prefix("pid ").unwrap().parse().unwrap()
     }
 
+    /// Kills processes that it has started.
+    pub fn kill_all(&mut self, pids: &[u32]) {
+        let pids = pids.iter().map(u32::to_string);
+        Command::new("kill").arg("-9").args(pids).status().unwrap();
+    }
+
     /// Kills the program, not the command that started it.
     pub fn kill(&mut self) {
         let killed = Command::new("kill").args(["-9", &self.pid.to_string()]).status().unwrap();

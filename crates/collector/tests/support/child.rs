@@ -89,7 +89,7 @@ pub fn be_child() {
         let (address, stamp) = (block.as_ptr() as u64, fake.stamp());
         fake.allocate(Block { address, size: 16, node, thread, stamp, ..Block::default() });
     }
-    if socket.as_os_str().len() > 0 {
+    if !socket.as_os_str().is_empty() {
         fake.register(socket);
     }
     println!("> ready");

@@ -1,0 +1,57 @@
+//! A collector finds processes that have not registered. Alone in its program: it would find what other tests have.
+mod support;
+
+use highwater_collector::protocol::{Detail, State};
+use highwater_collector::{Client, Options};
+use highwater_shm::table_v1::Block;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use support::child::{Running, be_child};
+use support::fake::Fake;
+use support::{Collector, Place, snapshot_in, wait_for};
+
+/// Not a test: what the other starts.
+#[test]
+fn child() {
+    be_child();
+}
+
+fn state_of(client: &mut Client, pid: u32) -> Option<State> {
+    client.processes().unwrap().iter().find(|info| info.pid == pid).map(|info| info.state)
+}
+
+#[test]
+fn processes_are_found_by_a_collector_that_comes_later() {
+    let place = Place::new();
+    let options = Options { searches: true, ..place.options() };
+    let own = std::process::id();
+    let mut fake = Fake::new(own);
+    (1..=10).for_each(|number| fake.allocate(Block { address: number * 16, size: 1, ..Block::default() }));
+    let first = Collector::start(options.clone());
+    assert_eq!(state_of(&mut first.client(), own), Some(State::Live));
+    assert_eq!(fake.control().collector.load(Ordering::Relaxed), own);
+    let mut child = Running::start(first.socket(), 7);
+    let pid = child.pid();
+    assert_eq!(
+        snapshot_in(first.client().snapshot(pid, Detail::Blocks, None).unwrap().file).accounts.blocks().count(),
+        7
+    );
+    first.stop();
+    assert_eq!(fake.control().collector.load(Ordering::Relaxed), 0);
+    // As if it had been killed in the middle of a snapshot.
+    fake.control().cut(9);
+    let second = Collector::start(options);
+    let mut client = second.client();
+    wait_for("taking over", || fake.control().load().active_epoch() == 0);
+    let info = client.processes().unwrap().into_iter().find(|info| info.pid == pid).unwrap();
+    assert_eq!((info.state, info.live_blocks), (State::Live, 7));
+    assert!(info.command.iter().any(|word| word == "--exact"));
+    let taken = client.snapshot(own, Detail::Sites, None).unwrap();
+    assert!(taken.cut.exact && taken.cut.verified);
+    assert_eq!(child.tell("snapshot again"), "+");
+    // One that nobody told of us.
+    let quiet = Running::start(Path::new(""), 3);
+    let taken = client.snapshot(quiet.pid(), Detail::Blocks, None).unwrap();
+    assert_eq!(snapshot_in(taken.file).accounts.blocks().count(), 3);
+    wait_for("keeping", || client.kept().unwrap().0.len() == 1);
+}

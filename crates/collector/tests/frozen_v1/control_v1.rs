@@ -1,0 +1,95 @@
+//! The control page of a live table: an object of its own, the only one that the collector may write.
+//!
+//! One word makes a cut. A writer loads it once for each change of the table, after it has locked the shard, and acts by what it
+//! says. The collector stores a new *epoch* with the active bit: from then on births are stamped with that epoch, and blocks that die
+//! keep their record. What was stamped before is a true cut of the process: all changes read one word, so if one
+//! happened before another and that other one read the old value, it cannot have read the new one.
+//!
+//! ```text
+//!  word: epoch (16 bits, never 0 while active) | active (bit 16) | … | number of the settings (upper 32 bits)
+//! ```
+//!
+//! A snapshot has a *lease*: while it lasts, dead records pile up, so a collector that is gone must not make that last. Writers
+//! that find the lease over clear the active bit; the collector then knows that its cut is void.
+
+use crate::atomic::{AtomicU32, AtomicU64, Ordering, in_total_order};
+
+/// The object's size: one page.
+pub const CONTROL_BYTES: u64 = 4096;
+
+const ACTIVE: u64 = 1 << 16;
+const EPOCH: u64 = 0xffff;
+
+/// The page.
+#[repr(C, align(64))]
+pub struct Control {
+    /// See the module's text.
+    pub word: AtomicU64,
+    /// Until when a snapshot may last: nanoseconds of the system's monotonic clock.
+    pub lease: AtomicU64,
+    /// What the collector wants: mean bytes per sample, 0 for every block. Taken over when the number of the settings changes.
+    pub sample_bytes: AtomicU64,
+    /// The collector's process, 0 while there is none.
+    pub collector: AtomicU32,
+    /// The last epoch that was used: a collector that takes over goes on behind it.
+    pub last_epoch: AtomicU32,
+}
+
+#[cfg(loom)]
+impl Default for Control {
+    fn default() -> Self {
+        Self {
+            word: AtomicU64::new(0),
+            lease: AtomicU64::new(0),
+            sample_bytes: AtomicU64::new(0),
+            collector: AtomicU32::new(0),
+            last_epoch: AtomicU32::new(0),
+        }
+    }
+}
+
+/// What the word said at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word(pub u64);
+
+impl Word {
+    /// The epoch of the snapshot that is being taken; 0 while none is.
+    #[inline(always)]
+    pub fn active_epoch(self) -> u16 {
+        if self.0 & ACTIVE != 0 { (self.0 & EPOCH) as u16 } else { 0 }
+    }
+
+    /// The number of the settings.
+    #[inline(always)]
+    pub fn settings(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
+
+impl Control {
+    /// For writers: after the shard was locked.
+    #[inline(always)]
+    pub fn load(&self) -> Word {
+        in_total_order();
+        Word(self.word.load(Ordering::SeqCst))
+    }
+
+    /// Makes the cut: what is stamped from now on belongs to the time after. The epoch is not 0, and of no record in the table.
+    pub fn cut(&self, epoch: u16) -> Word {
+        let before = self.word.load(Ordering::Relaxed);
+        let word = before & !(EPOCH | ACTIVE) | u64::from(epoch) | ACTIVE;
+        self.word.swap(word, Ordering::SeqCst);
+        in_total_order();
+        Word(word)
+    }
+
+    /// Ends the snapshot that a cut began; false if it was ended before, by a writer that found the lease over.
+    pub fn end(&self, cut: Word) -> bool {
+        self.word.compare_exchange(cut.0, cut.0 & !ACTIVE, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Tells the agent of new settings.
+    pub fn change_settings(&self) {
+        self.word.fetch_add(1 << 32, Ordering::SeqCst);
+    }
+}
