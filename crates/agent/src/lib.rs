@@ -60,6 +60,10 @@ pub fn allocated(address: *mut u8, size: usize, usable: usize, caller: Caller) {
     let Some(thread) = Thread::current() else { return };
     let session = session::session();
     thread.ring.set_busy(true);
+    if session.is_live() {
+        // By the time the stack is known it is there.
+        live::expect(address as u64);
+    }
     let node = thread.walk(caller, session);
     let surplus = surplus(size, usable);
     if session.is_live() {
@@ -103,6 +107,7 @@ pub fn freeing(address: *mut u8) {
 pub fn allocated_at(address: u64, size: u64, node: u32) {
     let Some(thread) = Thread::current() else { return };
     thread.ring.set_busy(true);
+    live::expect(address);
     live::allocated(thread, session::session(), address, size, 0, node);
     thread.ring.set_busy(false);
 }

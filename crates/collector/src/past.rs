@@ -18,17 +18,7 @@ pub fn figures_of_past(counts: &Counted, live: &Sum) -> Figures {
     let unrecorded = (of(Count::MoreFrees) / UNITS).min(room - recorded);
     let reallocations = of(Count::Reallocations).min(room - recorded - unrecorded);
     let bytes = of(Count::FreedBytes).saturating_add(of(Count::MoreFreedBytes)).min(u64::MAX - live.bytes);
-    Figures {
-        allocations: recorded + unrecorded,
-        frees: recorded + unrecorded,
-        reallocations,
-        reallocated_away: reallocations,
-        allocated_bytes: bytes,
-        freed_bytes: bytes,
-        unrecorded,
-        unrecorded_gone: unrecorded,
-        ..Figures::default()
-    }
+    come_and_gone(recorded + unrecorded, reallocations, bytes, unrecorded)
 }
 
 /// What of `all` is `part`, which cannot be more.
@@ -36,7 +26,14 @@ pub fn part_of(all: &Figures, part: Figures) -> Figures {
     let blocks = part.allocations.min(all.allocations);
     let reallocations = part.reallocations.min(all.reallocations);
     let bytes = part.allocated_bytes.min(all.allocated_bytes);
-    let unrecorded = part.unrecorded.min(all.unrecorded).min(blocks);
+    come_and_gone(blocks, reallocations, bytes, part.unrecorded.min(all.unrecorded).min(blocks))
+}
+
+/// Figures of an owner who gave back all it had. Without blocks there are no bytes either, whatever a process counts.
+fn come_and_gone(blocks: u64, reallocations: u64, bytes: u64, unrecorded: u64) -> Figures {
+    if blocks == 0 && reallocations == 0 {
+        return Figures::default();
+    }
     Figures {
         allocations: blocks,
         frees: blocks,

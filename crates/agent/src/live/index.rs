@@ -9,7 +9,8 @@
 
 use crate::lock::Lock;
 use crate::sys;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use highwater_shm::table_v1::BLOCK_SHARDS;
 
 /// 2^48 divided by the golden ratio: neighbours go far apart.
@@ -23,6 +24,16 @@ const NUMBER_BITS: u32 = 24;
 pub fn place_of(address: u64) -> (u32, u64) {
     let product = (address & MASK_48).wrapping_mul(FACTOR) & MASK_48;
     ((product >> REST_BITS) as u32, product & ((1 << REST_BITS) - 1))
+}
+
+/// An address will soon be looked up: has its slot brought near.
+#[inline(always)]
+pub fn expect(address: u64) {
+    let (shard, rest) = place_of(address);
+    let hint = HINTS[shard as usize].load(Ordering::Relaxed);
+    let slot = (hint & ((1 << HINT_SHIFT) - 1)) + (rest >> (REST_BITS - (hint >> HINT_SHIFT) as u32)) * 8;
+    // SAFETY: this instruction does nothing that a program could notice, wherever it points.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(slot as *const i8) };
 }
 
 /// The index of a shard.
@@ -39,6 +50,9 @@ pub struct Index {
 /// in large pages.
 static ARENAS: [AtomicPtr<u8>; MOST_BITS as usize + 1] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST_BITS as usize + 1];
+/// For each shard where its slots are, and above that their number as a power of two: only to have them brought near, so it may be old.
+static HINTS: [AtomicU64; BLOCK_SHARDS as usize] = [const { AtomicU64::new(0) }; BLOCK_SHARDS as usize];
+const HINT_SHIFT: u32 = 56;
 static MAKING: Lock = Lock::new();
 /// Slots that a shard begins with, as a power of two: 32 kB for all.
 const FIRST_BITS: u32 = 4;
@@ -94,7 +108,12 @@ impl Index {
     pub fn begin(&mut self, shard: u32) -> bool {
         let Some(slots) = slots_of(shard, FIRST_BITS) else { return false };
         *self = Self { slots, bits: FIRST_BITS, used: 0, shard };
+        self.hint();
         true
+    }
+
+    fn hint(&self) {
+        HINTS[self.shard as usize].store(self.slots as u64 | u64::from(self.bits) << HINT_SHIFT, Ordering::Relaxed);
     }
 
     #[inline(always)]
@@ -203,6 +222,7 @@ impl Index {
         }
         sys::give_back_pages(self.slots.cast(), slots * 8);
         *self = larger;
+        self.hint();
         Ok(())
     }
 }

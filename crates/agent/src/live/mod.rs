@@ -25,6 +25,7 @@ use highwater_shm::table_v1::{
     ALIGNMENT, BLOCK_SHARDS, Block, Count, FLAG_CONTENTS, FLAG_FORKED, FLAG_USABLE_SIZES, MAGIC, MAPPINGS, SHARDS,
     STAMP_SHIFT, Shard, TableCapacity, TableHeader, ThreadEntry, socket_mark,
 };
+pub use index::expect;
 use index::place_of;
 use shard::{Locked, Private, lock, unlock};
 
@@ -182,6 +183,7 @@ pub fn allocated(thread: &mut Thread, session: &Session, address: u64, size: u64
 /// A block is about to be given back. `expected` says that it must be known.
 #[inline(always)]
 pub fn freeing(thread: &mut Thread, session: &Session, address: u64, expected: bool) {
+    expect(address);
     let (shard, rest) = place_of(address);
     let gone = with_shard(session, shard, |shard| {
         let Some(number) = shard.index().remove(rest) else {
