@@ -83,7 +83,10 @@ fn version_1_is_read_and_the_future_is_refused() {
         let mut future = start(&agent, &socket, "2");
         let refused = heard_of(&socket, future.id());
         assert_eq!((refused.state, refused.version), (State::Refused, 2));
-        assert!(refused.problem.contains("version 2") && refused.problem.contains("update the collector"), "{refused:?}");
+        assert!(
+            refused.problem.contains("version 2") && refused.problem.contains("update the collector"),
+            "{refused:?}"
+        );
         let failed = Client::connect(&socket).unwrap().snapshot(future.id(), Detail::Sites, None);
         assert!(failed.err().unwrap().to_string().contains("update the collector"));
 

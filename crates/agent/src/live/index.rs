@@ -60,7 +60,7 @@ const FIRST_BITS: u32 = 4;
 const MOST_BITS: u32 = 23;
 
 fn arena_bytes(bits: u32) -> usize {
-    BLOCK_SHARDS as usize * 8 << bits
+    (BLOCK_SHARDS as usize * 8) << bits
 }
 
 /// The slots of a shard's index of this size, zero; `None` if there is no memory.

@@ -1,7 +1,7 @@
 //! The live table: every live block of this process, in memory that a collector can read at any time, as of one instant, without us.
 //!
-//! The layout and the protocol are [`table_v1`](highwater_shm::table_v1)'s. Here is the writer: [`shard`] changes records under a
-//! shard's lock, [`index`] (private) knows where they are, [`parked`] keeps those that a snapshot needs, [`mappings`] does the same for
+//! The layout and the protocol are [`table_v1`](highwater_shm::table_v1)'s. Here is the writer: `shard` changes records under a
+//! shard's lock, [`index`] (private) knows where they are, `parked` keeps those that a snapshot needs, [`mappings`] does the same for
 //! mappings, [`settings`] takes over what a collector wants changed, [`register`] makes us known to one.
 //!
 //! A thread holds a shard's lock for some tens of nanoseconds: the stack was walked and the clock read before.
