@@ -246,7 +246,11 @@ fn a_process_is_chosen_by_number_by_name_or_by_being_the_only_one() {
     for line in ["snapshot", "snapshot --pid 7", "snapshot --name kitchen", "snapshot --name itch"] {
         kitchen.highwater(line).stdout_has(&["bake", "5.4 KiB"]);
     }
-    kitchen.highwater("snapshot --pid 8").is_one_clear_line_about(&["8", "not registered", "highwater ps"]);
+    let nobody = u32::MAX.to_string();
+    let no_such = kitchen.highwater(&format!("snapshot --pid {nobody}"));
+    no_such.is_one_clear_line_about(&[&nobody, "there is no process"]);
+    let own = format!("snapshot --pid {}", std::process::id());
+    kitchen.highwater(&own).is_one_clear_line_about(&["not live", "highwater run", "highwater::live()"]);
     kitchen.highwater("snapshot --name cellar").is_one_clear_line_about(&["cellar", "highwater ps"]);
     let two = Kitchen::with(vec![process(7, "kitchen", State::Live), process(8, "kitchen", State::Live)], cut());
     two.highwater("snapshot").is_one_clear_line_about(&["7 kitchen, 8 kitchen", "--pid"]);

@@ -72,9 +72,8 @@ fn two_hundred_processes_and_fifty_snapshots_a_second() {
     assert_no_larger(size_of(&collector), before);
     shell.kill_all(&pids);
     wait_for("all to go", || sleeping().is_empty());
-    // The tables of some that are gone are kept.
-    let now = size_of(&collector);
-    assert!(now.descriptors <= idle.descriptors + 80, "{idle:?} became {now:?}");
+    // The tables of some that are gone are kept, with a descriptor each.
+    wait_for("the others to be given up", || size_of(&collector).descriptors <= idle.descriptors + 40);
 }
 
 #[test]

@@ -173,7 +173,7 @@ impl Office {
             is_answered.set(true);
             connection.send(&[byte], &[]);
         };
-        let kept = self.try_to_keep(connection.pid, name, || answer(DONE));
+        let kept = self.try_to_keep(connection.pid, name, |is_done| answer(if is_done { DONE } else { NOT_DONE }));
         if !is_answered.get() {
             answer(NOT_DONE);
         }
@@ -183,27 +183,32 @@ impl Office {
         }
     }
 
-    fn try_to_keep(&self, pid: u32, name: &str, after_cut: impl FnOnce()) -> Result<KeptInfo, String> {
+    /// `answer` is told whether there will be a snapshot, right after the cut.
+    fn try_to_keep(&self, pid: u32, name: &str, answer: impl FnOnce(bool)) -> Result<KeptInfo, String> {
         let process = self.process(pid)?;
-        let taken_unix_ns = Cell::new(0);
+        let (mut taken_unix_ns, mut place) = (0, Err(io::ErrorKind::NotFound.into()));
         let wanted = Wanted { detail: Detail::Blocks, contents: None };
         let snapshot = process.snapshot(wanted, || {
-            taken_unix_ns.set(unix_ns());
-            after_cut();
+            taken_unix_ns = unix_ns();
+            // Before the program goes on: what it takes later gets a larger number.
+            place = self.shelf.reserve();
+            answer(place.is_ok());
         });
+        let cannot = |error: io::Error| format!("it cannot be kept: {error}");
         let snapshot = snapshot.map_err(|problem| format!("process {pid}: {problem}"))?;
+        let place = place.map_err(cannot)?;
         let figures = &snapshot.accounts.totals.figures;
         let about = KeptInfo {
             id: 0,
             name: name.to_owned(),
             pid,
             program: process.about().name(),
-            taken_unix_ns: taken_unix_ns.get(),
+            taken_unix_ns,
             live_bytes: figures.live_bytes(),
             live_blocks: figures.live_blocks(),
             file_bytes: 0,
         };
-        self.shelf.add(about, |file| write(file, &snapshot)).map_err(|error| format!("it cannot be kept: {error}"))
+        self.shelf.keep(place, about, |file| write(file, &snapshot)).map_err(cannot)
     }
 }
 

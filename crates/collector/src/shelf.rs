@@ -25,6 +25,21 @@ pub struct Shelf {
     retention: Retention,
 }
 
+/// A place for a snapshot that is still to be written; given up when dropped.
+#[derive(Debug)]
+pub struct Reserved {
+    id: u64,
+    partial: PathBuf,
+    file: Option<File>,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        // Once the snapshot is complete there is no file of that name any more.
+        let _ = std::fs::remove_file(&self.partial);
+    }
+}
+
 /// The usual directory of kept snapshots.
 pub fn default_shelf() -> io::Result<PathBuf> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -83,35 +98,8 @@ impl Shelf {
             && std::fs::remove_file(self.path(id, "json")).is_ok()
     }
 
-    /// Keeps a snapshot that `write` writes; `about` is completed with its number and its length. The oldest go if there are too many.
-    pub fn add(&self, mut about: KeptInfo, write: impl FnOnce(File) -> io::Result<File>) -> io::Result<KeptInfo> {
-        let (id, partial, file) = self.next()?;
-        let written = write(file).and_then(|file| file.metadata()).and_then(|about| {
-            std::fs::rename(&partial, self.path(id, "hw"))?;
-            Ok(about.len())
-        });
-        about.id = id;
-        let kept = written.and_then(|bytes| {
-            about.file_bytes = bytes;
-            self.write_entry(id, &about.to_json())
-        });
-        if let Err(error) = kept {
-            let _ = std::fs::remove_file(&partial);
-            let _ = std::fs::remove_file(self.path(id, "hw"));
-            return Err(error);
-        }
-        self.make_room();
-        Ok(about)
-    }
-
-    fn write_entry(&self, id: u64, entry: &Value) -> io::Result<()> {
-        let partial = self.path(id, "json-partial");
-        create(&partial)?.write_all(entry.to_string().as_bytes())?;
-        std::fs::rename(partial, self.path(id, "json"))
-    }
-
-    /// The next number, and a file that nobody else has for it.
-    fn next(&self) -> io::Result<(u64, PathBuf, File)> {
+    /// A place for a snapshot, with a number that is larger than all before.
+    pub fn reserve(&self) -> io::Result<Reserved> {
         let last = self.directory.join(LAST);
         let remembered = std::fs::read_to_string(&last).ok().and_then(|text| text.trim().parse().ok());
         let taken = ["hw", "json", "partial"].into_iter().flat_map(|ending| self.numbers(ending));
@@ -122,12 +110,37 @@ impl Shelf {
                 Ok(file) => {
                     // If this fails, a number may be used again once its snapshot is gone.
                     let _ = std::fs::write(&last, id.to_string());
-                    return Ok((id, partial, file));
+                    return Ok(Reserved { id, partial, file: Some(file) });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => id += 1,
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Keeps a snapshot that `write` writes; `about` is completed with its number and its length. The oldest go if there are too many.
+    pub fn keep(
+        &self,
+        mut place: Reserved,
+        mut about: KeptInfo,
+        write: impl FnOnce(File) -> io::Result<File>,
+    ) -> io::Result<KeptInfo> {
+        let file = place.file.take().ok_or(io::ErrorKind::NotFound)?;
+        about.id = place.id;
+        about.file_bytes = write(file)?.metadata()?.len();
+        std::fs::rename(&place.partial, self.path(about.id, "hw"))?;
+        if let Err(error) = self.write_entry(about.id, &about.to_json()) {
+            let _ = std::fs::remove_file(self.path(about.id, "hw"));
+            return Err(error);
+        }
+        self.make_room();
+        Ok(about)
+    }
+
+    fn write_entry(&self, id: u64, entry: &Value) -> io::Result<()> {
+        let partial = self.path(id, "json-partial");
+        create(&partial)?.write_all(entry.to_string().as_bytes())?;
+        std::fs::rename(partial, self.path(id, "json"))
     }
 
     fn make_room(&self) {

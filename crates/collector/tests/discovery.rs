@@ -26,6 +26,7 @@ fn processes_are_found_by_a_collector_that_comes_later() {
     let options = Options { searches: true, ..place.options() };
     let own = std::process::id();
     let mut fake = Fake::new(own);
+    fake.belong_to(&options.socket);
     (1..=10).for_each(|number| fake.allocate(Block { address: number * 16, size: 1, ..Block::default() }));
     let first = Collector::start(options.clone());
     assert_eq!(state_of(&mut first.client(), own), Some(State::Live));
@@ -50,8 +51,11 @@ fn processes_are_found_by_a_collector_that_comes_later() {
     assert!(taken.cut.exact && taken.cut.verified);
     assert_eq!(child.tell("snapshot again"), "+");
     // One that nobody told of us.
-    let quiet = Running::start(Path::new(""), 3);
+    let quiet = Running::start_quiet(second.socket(), 3);
     let taken = client.snapshot(quiet.pid(), Detail::Blocks, None).unwrap();
     assert_eq!(snapshot_in(taken.file).accounts.blocks().count(), 3);
+    // One that belongs to another collector.
+    let foreign = Running::start_quiet(Path::new("/nowhere"), 3);
+    assert_eq!(state_of(&mut client, foreign.pid()), None);
     wait_for("keeping", || client.kept().unwrap().0.len() == 1);
 }

@@ -43,8 +43,7 @@ fn write(writer: usize) {
     for &number in &ring {
         agent::allocated_at(address(writer, true, number), number + 1, 0);
     }
-    let mut next_place = RING;
-    for number in 0.. {
+    for (number, next_place) in (0..).zip(RING..) {
         let seen = DONE[neighbour].load(Ordering::SeqCst);
         agent::allocated_at(address(writer, false, number), seen, 0);
         DONE[writer].store(number + 1, Ordering::SeqCst);
@@ -57,7 +56,6 @@ fn write(writer: usize) {
         // SAFETY: called as declared; the addresses are only told, not used.
         unsafe { reallocated_here(old as *mut u8, new as *mut u8, moving + 1, begun.into()) };
         ring[moving] = next_place;
-        next_place += 1;
         if STOP.load(Ordering::Relaxed) {
             return;
         }

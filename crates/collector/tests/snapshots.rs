@@ -171,7 +171,7 @@ fn contents_are_those_of_blocks_that_live() {
     let memory: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
     let start = memory.as_ptr() as u64 & !15;
     // Every third is nowhere, every other third is freed right after the cut.
-    let address = |number: u64| if number % 3 == 0 { number * 16 + (1 << 46) } else { start + number * 32 };
+    let address = |number: u64| if number.is_multiple_of(3) { number * 16 + (1 << 46) } else { start + number * 32 };
     for number in 1..=3000 {
         fake.allocate(block(address(number), number % 40, 0, 0, number));
     }

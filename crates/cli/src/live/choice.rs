@@ -164,6 +164,7 @@ mod tests {
         let all = [process(1, "old", State::Exited), process(1, "new", State::Live), process(2, "odd", State::Refused)];
         assert_eq!(Choice { pid: Some(1), name: None }.of(&all).unwrap().name, "new");
         assert_eq!(chosen(Some(2), None, &all).unwrap_err(), "process 2 (odd) cannot be read: another version");
-        assert!(chosen(Some(3), None, &all).unwrap_err().contains("3 is not registered"));
+        assert!(chosen(Some(u32::MAX), None, &all).unwrap_err().contains("there is no process"));
+        assert!(chosen(Some(std::process::id()), None, &all).unwrap_err().contains("is not live"));
     }
 }

@@ -9,6 +9,8 @@ use std::sync::atomic::Ordering;
 
 const SOCKET: &str = "HIGHWATER_TEST_SOCKET";
 const BLOCKS: &str = "HIGHWATER_TEST_BLOCKS";
+/// Set for one that does not register.
+const QUIET: &str = "HIGHWATER_TEST_QUIET";
 
 /// A running child.
 pub struct Running {
@@ -20,14 +22,20 @@ pub struct Running {
 impl Running {
     /// Starts one that allocates so many blocks and registers. The test program needs a test named `child` that calls [`be_child`].
     pub fn start(socket: &Path, blocks: u64) -> Self {
-        Self::start_as("child", socket, blocks)
+        Self::start_as(socket, blocks, "")
     }
 
-    pub fn start_as(test: &str, socket: &Path, blocks: u64) -> Self {
+    /// The same, but it waits to be found.
+    pub fn start_quiet(socket: &Path, blocks: u64) -> Self {
+        Self::start_as(socket, blocks, "yes")
+    }
+
+    fn start_as(socket: &Path, blocks: u64, quiet: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", test, "--nocapture", "--test-threads", "1"])
+            .args(["--exact", "child", "--nocapture", "--test-threads", "1"])
             .env(SOCKET, socket)
             .env(BLOCKS, blocks.to_string())
+            .env(QUIET, quiet)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -79,6 +87,7 @@ pub fn be_child() {
     let (Ok(socket), Ok(blocks)) = (std::env::var(SOCKET), std::env::var(BLOCKS)) else { return };
     let socket = Path::new(&socket);
     let mut fake = Fake::new(std::process::id());
+    fake.belong_to(socket);
     fake.header().flags.store(FLAG_CONTENTS, Ordering::Relaxed);
     let node = fake.add_node(0, 0x1000);
     let thread = fake.add_thread(std::process::id(), "main");
@@ -89,7 +98,7 @@ pub fn be_child() {
         let (address, stamp) = (block.as_ptr() as u64, fake.stamp());
         fake.allocate(Block { address, size: 16, node, thread, stamp, ..Block::default() });
     }
-    if !socket.as_os_str().is_empty() {
+    if std::env::var(QUIET).is_ok_and(|quiet| quiet.is_empty()) {
         fake.register(socket);
     }
     println!("> ready");
@@ -111,6 +120,7 @@ pub fn be_child() {
             }
             "again" => {
                 fake = Fake::new(std::process::id());
+                fake.belong_to(socket);
                 fake.register(socket);
             }
             "exec" => {

@@ -7,6 +7,7 @@ use highwater_shm::session_v1::{self, Capacity, Header};
 use highwater_shm::stacks_v1::Node;
 use highwater_shm::table_v1::{
     self, ALIGNMENT, Block, Count, Fate, MAPPINGS, Record, Shard, TableCapacity, TableHeader, ThreadEntry, position,
+    socket_mark,
 };
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
@@ -89,8 +90,15 @@ impl Fake {
         header.thread_capacity.store(capacity.threads, Ordering::Relaxed);
         header.threads.store(1, Ordering::Relaxed);
         header.rates.store(1, Ordering::Relaxed);
+        // Other collectors of this machine shall not take it over.
+        header.socket.store(socket_mark(b"nobody"), Ordering::Relaxed);
         header.magic.store(table_v1::MAGIC, Ordering::Release);
         fake
+    }
+
+    /// A collector that listens there may find it.
+    pub fn belong_to(&self, socket: &Path) {
+        self.header().socket.store(socket_mark(socket.as_os_str().as_bytes()), Ordering::Relaxed);
     }
 
     pub fn open(&self) -> LiveTable {

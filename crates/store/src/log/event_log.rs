@@ -239,6 +239,8 @@ impl EventLog {
             return Arc::clone(free);
         }
         let shard = Arc::new(Shard::default());
+        // Its first event may have been stamped before a cut that did not know it.
+        shard.lock().advance_to(self.now());
         shards.push(Arc::clone(&shard));
         shard
     }
