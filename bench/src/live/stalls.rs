@@ -3,10 +3,7 @@
 use crate::pinned::stay_on;
 use highwater_agent as agent;
 use highwater_clock::Counter;
-use highwater_collector::table::LiveTable;
-use highwater_shm::live_hello_v1::{CONTROL_NAME, MEMORY_NAME};
-use std::fs::OpenOptions;
-use std::os::fd::OwnedFd;
+use highwater_collector::table_of;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -90,22 +87,9 @@ fn write(results: &mut Vec<Seen>) {
     }
 }
 
-fn own_table() -> LiveTable {
-    let find = |name: &std::ffi::CStr, write: bool| -> OwnedFd {
-        let wanted = format!("/memfd:{} (deleted)", name.to_str().expect("plain text"));
-        let found = std::fs::read_dir("/proc/self/fd")
-            .expect("/proc")
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .find(|path| std::fs::read_link(path).is_ok_and(|link| link.to_str() == Some(&wanted)));
-        let path = found.expect("the agent holds it open");
-        OpenOptions::new().read(true).write(write).open(path).expect("our own").into()
-    };
-    LiveTable::open(find(MEMORY_NAME, false), find(CONTROL_NAME, true), Counter::trusted()).expect("a live table")
-}
-
 /// Rounds with and without snapshots take turns, while `blocks` others are live.
 pub fn measure(blocks: u64) {
-    let table = own_table();
+    let table = table_of(std::process::id()).expect("a live table");
     for number in 0..blocks {
         agent::allocated_at(0x7777_0000_0000 + number * 64, 48, 1);
     }

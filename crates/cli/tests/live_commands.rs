@@ -474,7 +474,7 @@ fn kept_snapshots_are_listed_shown_written_and_removed() {
 fn nonsense_from_a_collector_is_one_clear_line() {
     type Answer = fn() -> Reply;
     let cases: [(Answer, &str); 7] = [
-        (|| Reply { message: String::new(), files: Vec::new() }, "ended without one"),
+        (|| Reply { message: String::new(), files: Vec::new() }, "closed the connection"),
         (|| Reply { message: "certainly".into(), files: Vec::new() }, "no JSON"),
         (|| Reply { message: json!({"perhaps": 1}).to_string(), files: Vec::new() }, "neither done nor failed"),
         (|| Reply::done(json!({})), "nothing is attached"),

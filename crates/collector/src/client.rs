@@ -57,6 +57,8 @@ pub enum ClientError {
     NoPath(PathBuf),
     /// The system does not let us.
     System(PathBuf, io::Error),
+    /// The collector closed the connection without an answer.
+    Closed(PathBuf),
     /// The collector did not answer in time.
     TooLate(PathBuf),
     /// The collector cannot do it: its line for people.
@@ -71,6 +73,11 @@ impl fmt::Display for ClientError {
             Self::Nobody(path) => write!(
                 f,
                 "no collector listens at {}; start one with 'highwater collector', or a program with 'highwater run'",
+                path.display()
+            ),
+            Self::Closed(path) => write!(
+                f,
+                "the collector at {} closed the connection without an answer: it was ended, or it is another user's, who alone is answered",
                 path.display()
             ),
             Self::Forbidden(path) => write!(
@@ -210,7 +217,7 @@ impl Client {
             return Err(ClientError::Nonsense("it is too long"));
         }
         if received.bytes == 0 {
-            return Err(ClientError::Nonsense("the connection ended without one"));
+            return Err(ClientError::Closed(self.socket.clone()));
         }
         text.truncate(received.bytes);
         Ok((text, attached))
@@ -241,6 +248,7 @@ fn connection_to(path: &Path) -> Result<OwnedFd, ClientError> {
 fn meaning_of(path: &Path, error: Errno) -> ClientError {
     let path = path.to_owned();
     match error {
+        Errno::PIPE | Errno::CONNRESET => ClientError::Closed(path),
         // A plain file where a socket should be refuses too.
         Errno::NOENT | Errno::CONNREFUSED | Errno::NOTDIR => ClientError::Nobody(path),
         Errno::ACCESS | Errno::PERM => ClientError::Forbidden(path),

@@ -22,6 +22,12 @@ const NAP: Duration = Duration::from_micros(50);
 const STRIPES_BETWEEN_LOOKS: u32 = 128;
 /// The bit of the control word that says that a snapshot is being taken.
 const ACTIVE: u64 = 1 << 16;
+/// The bit that asks for a sweep.
+const SWEEP: u64 = 1 << 17;
+/// So many epochs in use are too many.
+const MANY_EPOCHS: u32 = 1 << 14;
+/// So many in use are few enough.
+const FEW_EPOCHS: u32 = 1 << 8;
 
 /// A cut; see the module's text.
 pub struct Cut<'a> {
@@ -224,11 +230,25 @@ impl<'a> Cut<'a> {
 
     /// Ends the snapshot; false if the program had done so before, and what was read is void.
     pub fn end(mut self) -> bool {
+        let was_active = self.is_active;
         let is_whole = self.finish();
         if is_whole && self.is_read {
             self.epochs.complete();
+            if was_active {
+                self.see_to_epochs();
+            }
         }
         is_whole
+    }
+
+    /// Asks the program to let records forget their epochs before there are none left, and no longer than needed.
+    fn see_to_epochs(&self) {
+        let (count, control) = (self.epochs.count(), self.table.control());
+        if count > MANY_EPOCHS {
+            control.ask_for_sweep(true);
+        } else if count <= FEW_EPOCHS && control.word.load(Ordering::Relaxed) & SWEEP != 0 {
+            control.ask_for_sweep(false);
+        }
     }
 
     fn finish(&mut self) -> bool {

@@ -49,6 +49,14 @@ pub fn discover(
     pids.into_iter().filter(is_ours).filter_map(|pid| look_at(pid, counter, mark, &is_known)).collect()
 }
 
+/// The live table of one process, if it has one and belongs to no collector.
+pub fn table_of(pid: u32) -> Option<LiveTable> {
+    match look_at(pid, Counter::trusted(), 0, &|_, _| false)? {
+        Finding::Table(_, table) => Some(table),
+        Finding::Refused(..) => None,
+    }
+}
+
 /// What may be an object of ours: where it can be opened, and its name.
 struct Object {
     path: PathBuf,

@@ -44,6 +44,11 @@ impl Epochs {
         self.is_complete
     }
 
+    /// How many were added.
+    pub fn count(&self) -> u32 {
+        self.seen.iter().map(|word| word.count_ones()).sum()
+    }
+
     /// The next epoch behind `last` that no record bears; `None` if all are in use.
     pub fn next_after(&self, last: u16) -> Option<u16> {
         (1..EPOCHS as u32).map(|step| last.wrapping_add(step as u16)).find(|&epoch| epoch != 0 && !self.has(epoch))

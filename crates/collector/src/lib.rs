@@ -37,6 +37,7 @@ mod work;
 pub use about::About;
 pub use client::{Client, ClientError, Taken};
 pub use cut::Cut;
+pub use discover::table_of;
 pub use place::{BindError, default_socket};
 pub use registry::KEPT_TABLES;
 pub use server::{Options, Server};

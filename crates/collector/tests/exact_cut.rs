@@ -8,17 +8,14 @@
 //!
 //! The same is asked of a plain copy of the table, which does not pass: the test can fail.
 
+#[path = "support/own_table.rs"]
+mod own_table;
+
 use highwater_agent as agent;
-use highwater_agent::config::Config;
 use highwater_agent::here::reallocated_here;
-use highwater_clock::Counter;
-use highwater_collector::table::LiveTable;
 use highwater_shm::control_v1::Word;
-use highwater_shm::live_hello_v1::{CONTROL_NAME, MEMORY_NAME};
 use highwater_shm::table_v1::{Block, SHARDS};
 use std::collections::HashMap;
-use std::fs::OpenOptions;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -111,23 +108,9 @@ fn fault(blocks: &[Block]) -> Option<String> {
     None
 }
 
-fn own_table() -> LiveTable {
-    let find = |name: &std::ffi::CStr, write: bool| -> OwnedFd {
-        let wanted = format!("/memfd:{} (deleted)", name.to_str().unwrap());
-        let found = std::fs::read_dir("/proc/self/fd")
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .find(|path| std::fs::read_link(path).is_ok_and(|link| link.to_str() == Some(&wanted)));
-        OpenOptions::new().read(true).write(write).open(found.expect("the agent holds it open")).unwrap().into()
-    };
-    LiveTable::open(find(MEMORY_NAME, false), find(CONTROL_NAME, true), Counter::trusted()).unwrap()
-}
-
 #[test]
 fn a_cut_is_one_instant_and_a_plain_copy_is_not() {
-    let config = Config::for_live(Counter::trusted().is_some(), 0, 0, false, b"");
-    assert!(agent::begin_live(&config));
-    let table = own_table();
+    let table = own_table::begin();
     std::thread::scope(|scope| {
         for writer in 0..WRITERS {
             scope.spawn(move || write(writer));

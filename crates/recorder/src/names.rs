@@ -3,6 +3,7 @@
 use crate::shared::Shared;
 use highwater_model::{Catalog, Frame, Module, Nanos, StackId, StringId};
 use highwater_shm::modules_v1::{FIXED_WORDS, LOADED, LONGEST_BUILD_ID, LONGEST_PATH, UNLOADED};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Stands in place of an address where a stack could not be followed further.
@@ -19,10 +20,16 @@ struct Loaded {
     index: u32,
 }
 
+/// Modules that are looked at for an address, nearest first: of honest ones the first or, after some were unloaded, one of the next.
+const MOST_LOOKS: usize = 256;
+
 /// Names of one process.
 #[derive(Default)]
 pub struct Names {
+    /// In the order in which they were loaded.
     modules: Vec<Loaded>,
+    /// The same by where they start: their places in `modules`.
+    by_start: BTreeMap<u64, Vec<usize>>,
     module_bytes: usize,
     /// By node: its stack in the catalog; unknown for those not asked for yet.
     stacks: Vec<StackId>,
@@ -66,11 +73,14 @@ impl Names {
                         unloaded: None,
                     };
                     let index = catalog.add_module(module);
+                    self.by_start.entry(start).or_default().push(self.modules.len());
                     self.modules.push(Loaded { start, end, first_generation: generation, gone: u32::MAX, index });
                 }
                 UNLOADED => {
-                    let loaded = self.modules.iter_mut().rfind(|one| one.start == start && one.gone == u32::MAX);
-                    if let Some(loaded) = loaded {
+                    let latest = self.by_start.get(&start).and_then(|places| places.last());
+                    if let Some(loaded) = latest.map(|&place| &mut self.modules[place])
+                        && loaded.gone == u32::MAX
+                    {
                         loaded.gone = generation;
                         catalog.set_module_unloaded(loaded.index, to_time(stamp));
                     }
@@ -135,7 +145,9 @@ impl Names {
         let here = |module: &&Loaded| {
             (module.start..module.end).contains(&call) && (module.first_generation..module.gone).contains(&generation)
         };
-        let module = self.modules.iter().find(here).map_or(0, |module| module.index + 1);
+        let near = self.by_start.range(..=call).rev().flat_map(|(_, places)| places.iter().rev());
+        let module = near.take(MOST_LOOKS).map(|&place| &self.modules[place]).find(here);
+        let module = module.map_or(0, |module| module.index + 1);
         Frame { address: pc, module, function: StringId::EMPTY, ..Frame::default() }
     }
 }

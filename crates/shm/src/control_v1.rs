@@ -6,11 +6,16 @@
 //! happened before another and that other one read the old value, it cannot have read the new one.
 //!
 //! ```text
-//!  word: epoch (16 bits, never 0 while active) | active (bit 16) | … | number of the settings (upper 32 bits)
+//!  word: epoch (16 bits, never 0 while active) | active (bit 16) | sweep (bit 17) | … | number of the settings (upper 32 bits)
 //! ```
+//!
+//! While a cut lasts nothing else in the word changes: a collector that wants something else waits until it is over.
 //!
 //! A snapshot has a *lease*: while it lasts, dead records pile up, so a collector that is gone must not make that last. Writers
 //! that find the lease over clear the active bit; the collector then knows that its cut is void.
+//!
+//! Blocks that are born while snapshots are taken, and live on, bear their epochs. A collector that finds too many epochs in use asks for a *sweep*: while the bit is set
+//! and no snapshot is active, each change also lets some records forget when they were born.
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, in_total_order};
 
@@ -18,6 +23,7 @@ use crate::atomic::{AtomicU32, AtomicU64, Ordering, in_total_order};
 pub const CONTROL_BYTES: u64 = 4096;
 
 const ACTIVE: u64 = 1 << 16;
+const SWEEP: u64 = 1 << 17;
 const EPOCH: u64 = 0xffff;
 
 /// The page.
@@ -59,6 +65,12 @@ impl Word {
         if self.0 & ACTIVE != 0 { (self.0 & EPOCH) as u16 } else { 0 }
     }
 
+    /// Whether records shall forget the epochs of their births, as they may while no snapshot is taken.
+    #[inline(always)]
+    pub fn wants_sweep(self) -> bool {
+        self.0 & (SWEEP | ACTIVE) == SWEEP
+    }
+
     /// The number of the settings.
     #[inline(always)]
     pub fn settings(self) -> u32 {
@@ -86,6 +98,15 @@ impl Control {
     /// Ends the snapshot that a cut began; false if it was ended before, by a writer that found the lease over.
     pub fn end(&self, cut: Word) -> bool {
         self.word.compare_exchange(cut.0, cut.0 & !ACTIVE, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Asks for a sweep, or for no more.
+    pub fn ask_for_sweep(&self, wanted: bool) {
+        if wanted {
+            self.word.fetch_or(SWEEP, Ordering::SeqCst);
+        } else {
+            self.word.fetch_and(!SWEEP, Ordering::SeqCst);
+        }
     }
 
     /// Tells the agent of new settings.

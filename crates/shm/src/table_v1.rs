@@ -224,12 +224,12 @@ impl Shard {
         lock & 1 == 0 || self.lock.load(Ordering::SeqCst) != lock
     }
 
-    /// For the reader: what was counted until the cut. Exact once the shard is settled.
+    /// For the reader: what was counted until the cut, or until now without one. Exact once the shard is settled.
     pub fn counts_at(&self, cut: Word) -> [u64; COUNTS] {
         let epoch = u32::from(cut.active_epoch());
         let read = |counts: &Counts| core::array::from_fn(|at| counts.words[at].load(Ordering::Acquire));
         let now = read(&self.counts);
-        if self.epoch.load(Ordering::Acquire) == epoch { read(&self.at_cut) } else { now }
+        if epoch != 0 && self.epoch.load(Ordering::Acquire) == epoch { read(&self.at_cut) } else { now }
     }
 }
 
@@ -325,6 +325,15 @@ impl Record {
     #[inline(always)]
     pub fn free(&self) {
         self.words[0].store(0, Ordering::Release);
+    }
+
+    /// The block was born before any snapshot to come. For the holder of the lock, while no snapshot is active.
+    #[inline(always)]
+    pub fn forget_birth(&self) {
+        let fate = self.words[1].load(Ordering::Relaxed);
+        if fate & 0xffff != 0 {
+            self.words[1].store(fate & !0xffff, Ordering::Release);
+        }
     }
 
     /// The epoch in which the block of a parked record died.

@@ -12,6 +12,8 @@ use highwater_shm::table_v1::{Block, Count, Fate, Record, Shard, position};
 const RECLAIMED_AT_ONCE: u32 = 8;
 /// How many parked records lie between two looks at the clock.
 const PARKED_BETWEEN_LOOKS: u32 = 32;
+/// Records that a change lets forget their births when that is wanted.
+const SWEPT_AT_ONCE: u32 = 16;
 const SPINS: u32 = 200;
 const NAP_NS: u64 = 500_000;
 /// A lock that does not change hands for so many naps is not waited for any more.
@@ -25,12 +27,14 @@ pub struct Private {
     /// The first free record, plus one; the next one's number is in its word 3.
     free: u32,
     parked: Parked,
+    /// Where the sweep goes on.
+    sweep: u32,
 }
 
 impl Private {
     /// Nothing.
     pub const fn new() -> Self {
-        Self { index: Index::new(), free: 0, parked: Parked::new() }
+        Self { index: Index::new(), free: 0, parked: Parked::new(), sweep: 0 }
     }
 
     /// Forgets everything, in a process that begins anew.
@@ -125,6 +129,9 @@ impl<'a> Locked<'a> {
         let mut locked = Self { number, shard, records, capacity, private, word };
         if locked.private.parked.length() > 0 {
             locked.reclaim();
+        }
+        if word.wants_sweep() {
+            locked.sweep();
         }
         locked
     }
@@ -221,6 +228,17 @@ impl<'a> Locked<'a> {
             self.give_back(number);
         }
         self.shard.parked.store(self.private.parked.length(), Ordering::Relaxed);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn sweep(&mut self) {
+        let used = self.shard.used.load(Ordering::Relaxed).min(self.capacity);
+        for _ in 0..SWEPT_AT_ONCE.min(used) {
+            let number = if self.private.sweep < used { self.private.sweep } else { 0 };
+            self.private.sweep = number + 1;
+            self.record(number).forget_birth();
+        }
     }
 
     /// Counts a block that came, once more for all that it stands for.
