@@ -463,6 +463,9 @@ fn begin_table(config: &Config, shared: &SharedMemory, forked_from: u32) -> bool
     };
     let begun = live::begin(SESSION.at(start), page, &beginning);
     if begun {
+        if forked_from != 0 {
+            live::settings::note_unknown_blocks();
+        }
         live::register::register(config, shared.memory, control, forked_from);
     }
     begun
