@@ -260,3 +260,23 @@ fn the_socket_is_its_owners_alone() {
         assert_eq!(String::from_utf8_lossy(&stranger.stdout).trim(), "0", "{stranger:?}");
     }
 }
+
+#[test]
+fn a_collector_that_is_started_on_the_way_keeps_nothing_of_its_starter() {
+    let collector = Collector::new();
+    let socket = std::env::temp_dir().join(format!("highwater-started-{}.sock", std::process::id()));
+    // Whoever reads from this pipe sees its end when the program ends, though the collector goes on.
+    let line = format!("{HIGHWATER} run -q -- true 7>&1");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &line]).env("HIGHWATER_SOCKET", &socket).current_dir(collector.place.path());
+    let ended = shell.env("HOME", collector.place.path()).output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    let status = Command::new(HIGHWATER).args(["ps", "--socket"]).arg(&socket).output().unwrap();
+    assert!(status.status.success(), "it goes on: {status:?}");
+    let pid = std::fs::read_to_string(socket.with_extension("sock.lock")).unwrap();
+    let files = std::fs::read_dir(format!("/proc/{}/fd", pid.trim())).unwrap();
+    let links: Vec<_> = files.map(|entry| std::fs::read_link(entry.unwrap().path()).unwrap()).collect();
+    let killed = Command::new("kill").arg(pid.trim()).status().unwrap();
+    assert!(killed.success());
+    assert!(!links.iter().any(|link| link.to_string_lossy().starts_with("pipe:")), "{links:?}");
+}

@@ -53,8 +53,7 @@ impl Collector {
     /// Collects until told to stop.
     pub fn run(&self) -> Result<(), Failure> {
         if self.new_session {
-            // That fails only for one that leads a session already.
-            let _ = rustix::process::setsid();
+            highwater_collector::detach();
         }
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
