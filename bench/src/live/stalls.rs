@@ -3,7 +3,9 @@
 use crate::pinned::stay_on;
 use highwater_agent as agent;
 use highwater_clock::Counter;
-use highwater_collector::table_of;
+use highwater_collector::{LiveTable, table_of};
+use highwater_shm::control_v1::Word;
+use highwater_shm::table_v1::SHARDS;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -87,6 +89,20 @@ fn write(results: &mut Vec<Seen>) {
     }
 }
 
+/// The same work without a cut, for a round: so that the writer's processor is as busy, or not, with other things.
+fn read_plainly(table: &LiveTable) {
+    let begin = Instant::now();
+    while begin.elapsed() < ROUND {
+        let extent = table.extent().expect("a sound table");
+        let mut bytes = 0u64;
+        for shard in 0..SHARDS {
+            let records = table.records(shard, extent.used[shard as usize]);
+            bytes += records.filter_map(|record| record.read(Word(0), |_| ())).map(|block| block.size).sum::<u64>();
+        }
+        std::hint::black_box(bytes);
+    }
+}
+
 /// Rounds with and without snapshots take turns, while `blocks` others are live.
 pub fn measure(blocks: u64) {
     let table = table_of(std::process::id()).expect("a live table");
@@ -104,7 +120,7 @@ pub fn measure(blocks: u64) {
         let round = || ROUND_NUMBER.fetch_add(1, Ordering::Relaxed);
         for _ in 0..ROUNDS {
             round();
-            std::thread::sleep(ROUND);
+            read_plainly(&table);
             round();
             std::thread::sleep(Duration::from_millis(20));
             round();
