@@ -20,6 +20,8 @@ static ROUND_NUMBER: AtomicU64 = AtomicU64::new(0);
 struct Seen {
     operations: u64,
     worst_ticks: u64,
+    /// The worst one during which the system did not run somebody else on this processor.
+    worst_own_ticks: u64,
     /// Operations by the logarithm of their ticks, in quarters.
     histogram: [u64; 256],
 }
@@ -37,12 +39,18 @@ fn upper_ticks(slot: usize) -> u64 {
 
 impl Seen {
     fn nothing() -> Self {
-        Self { operations: 0, worst_ticks: 0, histogram: [0; 256] }
+        Self { operations: 0, worst_ticks: 0, worst_own_ticks: 0, histogram: [0; 256] }
     }
 
-    fn note(&mut self, ticks: u64) {
+    fn note(&mut self, ticks: u64, switches: &mut u64) {
         self.operations += 1;
         self.worst_ticks = self.worst_ticks.max(ticks);
+        if ticks > SLOW_TICKS && ticks > self.worst_own_ticks {
+            let before = std::mem::replace(switches, involuntary_switches());
+            if *switches == before {
+                self.worst_own_ticks = ticks;
+            }
+        }
         self.histogram[slot(ticks).min(255)] += 1;
     }
 
@@ -59,6 +67,16 @@ impl Seen {
     }
 }
 
+/// Operations that take longer are worth a look at why.
+const SLOW_TICKS: u64 = 20_000;
+
+/// How often this thread was taken off its processor.
+fn involuntary_switches() -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"));
+    line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+}
+
 fn ticks() -> u64 {
     // SAFETY: an instruction of every x86-64 processor.
     unsafe { std::arch::x86_64::_rdtsc() }
@@ -69,7 +87,7 @@ fn write(results: &mut Vec<Seen>) {
     stay_on(0);
     let address = |number: u64| 0x6666_0000_0000 + (number % (WINDOW * 2)) * 64;
     let (mut round, mut seen) = (0, Seen::nothing());
-    let mut number = 0;
+    let (mut number, mut switches) = (0, involuntary_switches());
     while !STOP.load(Ordering::Relaxed) {
         let before = ticks();
         agent::allocated_at(address(number), 48, 1);
@@ -85,7 +103,7 @@ fn write(results: &mut Vec<Seen>) {
             }
             (round, seen) = (now, Seen::nothing());
         }
-        seen.note(passed);
+        seen.note(passed, &mut switches);
     }
 }
 
@@ -152,6 +170,7 @@ pub fn measure(blocks: u64) {
     };
     for (with, name) in [(0, "without"), (1, "with")] {
         println!("worst_{name} {}", of(with, &|seen| seen.worst_ticks));
+        println!("worst_own_{name} {}", of(with, &|seen| seen.worst_own_ticks));
         println!("one_in_100000_{name} {}", of(with, &|seen| seen.all_but(1e-5)));
         println!("half_{name} {}", of(with, &|seen| seen.all_but(0.5)));
     }
