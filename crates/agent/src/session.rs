@@ -37,6 +37,9 @@ struct Switch {
     mode: AtomicU32,
 }
 
+/// How long a program waits until its recorder can be spoken to: it was started by it, and its recorder hears everybody.
+const RECORDER_PATIENCE_NS: u64 = 10_000_000_000;
+
 static FIRST_SWITCH: Switch = Switch { mode: AtomicU32::new(0) };
 static SWITCH: AtomicPtr<Switch> = AtomicPtr::new((&raw const FIRST_SWITCH).cast_mut());
 static SESSION: Session = Session::new();
@@ -256,7 +259,7 @@ impl Session {
         if self.reader.load(Ordering::Relaxed) == Reader::Ourselves as u32 {
             return true;
         }
-        match sys::connect(self.config.socket()) {
+        match sys::connect(self.config.socket(), RECORDER_PATIENCE_NS) {
             Ok(socket) => {
                 sys::close(socket);
                 true
@@ -517,7 +520,7 @@ fn tell(config: &Config, forked_from: u32, memory: Option<sys::Descriptor>) -> b
     length += sys::read_link(c"/proc/self/exe", &mut message[length..MOST / 2]);
     length += 1;
     length += sys::read_file(c"/proc/self/cmdline", &mut message[length..]).unwrap_or(0);
-    let sent = sys::connect(config.socket()).is_ok_and(|socket| {
+    let sent = sys::connect(config.socket(), RECORDER_PATIENCE_NS).is_ok_and(|socket| {
         let sent = sys::send(socket, &message[..length], memory.as_slice());
         sys::close(socket);
         sent

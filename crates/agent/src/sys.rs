@@ -292,8 +292,10 @@ struct UnixAddress {
     path: [u8; PATH_BYTES],
 }
 
-/// A connection to the socket at `path`; the kernel's error number if there is none.
-pub fn connect(path: &[u8]) -> Result<Descriptor, isize> {
+/// A connection to the socket at `path`; the kernel's error number if there is none. Where too many wait there already, we wait so long at most.
+pub fn connect(path: &[u8], patience_ns: u64) -> Result<Descriptor, isize> {
+    const SOCKET_LEVEL: usize = 1;
+    const SEND_TIMEOUT: usize = 21;
     const SEQPACKET_CLOSE_ON_EXEC: usize = 5 | 0o2_000_000;
     if path.len() >= PATH_BYTES {
         return Err(ENOENT);
@@ -303,6 +305,8 @@ pub fn connect(path: &[u8]) -> Result<Descriptor, isize> {
     // SAFETY: the address is whole and outlives the call.
     unsafe {
         let socket = value(call(number::SOCKET, [UNIX, SEQPACKET_CLOSE_ON_EXEC, 0, 0, 0, 0]))?;
+        let timeout = [(patience_ns / 1_000_000_000) as i64, (patience_ns % 1_000_000_000 / 1000) as i64];
+        call(number::SETSOCKOPT, [socket, SOCKET_LEVEL, SEND_TIMEOUT, timeout.as_ptr() as usize, 16, 0]);
         let length = 2 + path.len() + 1;
         match call(number::CONNECT, [socket, (&raw const address) as usize, length, 0, 0, 0]) {
             0 => Ok(socket),

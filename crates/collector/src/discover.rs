@@ -46,12 +46,12 @@ pub fn discover(
     let user = rustix::process::geteuid().as_raw();
     let is_ours = |pid: &u32| std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|about| about.uid() == user);
     let mark = socket_mark(socket.as_os_str().as_bytes());
-    pids.into_iter().filter(is_ours).filter_map(|pid| look_at(pid, counter, mark, &is_known)).collect()
+    pids.into_iter().filter(is_ours).filter_map(|pid| look_at(pid, counter, Some(mark), &is_known)).collect()
 }
 
 /// The live table of one process, if it has one and belongs to no collector.
 pub fn table_of(pid: u32) -> Option<LiveTable> {
-    match look_at(pid, Counter::trusted(), 0, &|_, _| false)? {
+    match look_at(pid, Counter::trusted(), None, &|_, _| false)? {
         Finding::Table(_, table) => Some(table),
         Finding::Refused(..) => None,
     }
@@ -66,7 +66,7 @@ struct Object {
 fn look_at(
     pid: u32,
     counter: Option<Counter>,
-    mark: u64,
+    mark: Option<u64>,
     is_known: &impl Fn(u32, (u64, u64)) -> bool,
 ) -> Option<Finding> {
     let objects = objects_of(pid);
@@ -85,7 +85,13 @@ fn look_at(
 }
 
 /// Opens the table of a process; `None` if it belongs to another collector.
-fn open_table(pid: u32, memory: OwnedFd, objects: &[Object], counter: Option<Counter>, mark: u64) -> Option<Finding> {
+fn open_table(
+    pid: u32,
+    memory: OwnedFd,
+    objects: &[Object],
+    counter: Option<Counter>,
+    mark: Option<u64>,
+) -> Option<Finding> {
     let mut refused = Refused::NoMemory;
     for object in objects.iter().filter(|object| object.name == CONTROL_NAME.to_string_lossy()) {
         let Ok(control) = open(&object.path, OFlags::RDWR) else { continue };
@@ -111,9 +117,9 @@ pub(crate) fn refusal(pid: u32, refused: &Refused) -> String {
 }
 
 /// Whether a process belongs to another collector: it names another place, or one that still runs has taken it over.
-fn is_of_another(table: &LiveTable, mark: u64) -> bool {
+fn is_of_another(table: &LiveTable, mark: Option<u64>) -> bool {
     let named = table.header().socket.load(Ordering::Relaxed);
-    named != 0 && named != mark || has_other_collector(table)
+    mark.is_some_and(|mark| named != 0 && named != mark) || has_other_collector(table)
 }
 
 /// Whether another collector that still runs has taken a process over.

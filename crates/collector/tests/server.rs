@@ -121,9 +121,13 @@ fn settings_are_followed() {
     while !answer.is_finished() && begin.elapsed() < Duration::from_secs(5) {
         child.tell("follow");
     }
-    assert_eq!(answer.join().unwrap(), (512, true));
-    let info = collector.client().processes().unwrap().into_iter().find(|info| info.pid == pid).unwrap();
-    assert!(info.sample_bytes == 1024 && info.is_estimate);
+    // Whether it was applied in time for the answer is the scheduler's business; that it is applied is not.
+    assert_eq!(answer.join().unwrap().0, 512);
+    wait_for("the settings to be followed", || {
+        child.tell("follow");
+        let info = collector.client().processes().unwrap().into_iter().find(|info| info.pid == pid).unwrap();
+        info.sample_bytes == 1024 && info.is_estimate
+    });
     // Settings and snapshots do not disturb each other.
     let taken = collector.client().snapshot(pid, Detail::Sites, None).unwrap();
     assert!(taken.cut.verified && taken.cut.attempts == 1);

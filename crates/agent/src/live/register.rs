@@ -9,6 +9,9 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use highwater_shm::hello_v1::LONGEST_HELLO_TEXT;
 use highwater_shm::live_hello_v1::{DONE, LIVE_HELLO_BYTES, LONGEST_NAME, LiveHello, PATIENCE_NS, Purpose, VERSION};
 
+/// How long a program waits at its start for a collector that is there but busy.
+const REGISTER_PATIENCE_NS: u64 = 200_000_000;
+
 /// An object's descriptor plus one, 0 if it is closed, and which object it is.
 struct Object {
     descriptor: AtomicUsize,
@@ -55,7 +58,8 @@ pub fn register(config: &Config, memory: sys::Descriptor, control: sys::Descript
     length += sys::read_link(c"/proc/self/exe", &mut message[length..MOST / 2]);
     length += 1;
     length += sys::read_file(c"/proc/self/cmdline", &mut message[length..]).unwrap_or(0);
-    if let Ok(socket) = sys::connect(config.socket()) {
+    // One that hears nobody is not waited for: it finds us when it does.
+    if let Ok(socket) = sys::connect(config.socket(), REGISTER_PATIENCE_NS) {
         if config.allows_contents()
             && let Some(collector) = sys::peer(socket)
         {
@@ -81,7 +85,7 @@ pub fn ask_for_snapshot(config: &Config, name: &[u8]) -> bool {
     message[..LIVE_HELLO_BYTES].copy_from_slice(&hello(Purpose::NamedSnapshot, 0));
     let length = LIVE_HELLO_BYTES + name.len();
     message[LIVE_HELLO_BYTES..length].copy_from_slice(name);
-    let Ok(socket) = sys::connect(config.socket()) else { return false };
+    let Ok(socket) = sys::connect(config.socket(), PATIENCE_NS) else { return false };
     let mut answer = [0];
     let done = sys::send(socket, &message[..length], &[])
         && sys::receive(socket, &mut answer, PATIENCE_NS) == Some(1)
