@@ -26,6 +26,24 @@ pub struct Frame {
     pub module: u32,
     /// True when the function was inlined into the next outer frame.
     pub inlined: bool,
+    /// The columns of the source line.
+    pub columns: Columns,
+}
+
+/// The columns of a source line, from the first to the one behind the last; both 0 where not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Columns {
+    /// The first.
+    pub start: u16,
+    /// The one behind the last.
+    pub end: u16,
+}
+
+impl Columns {
+    /// True where they are known.
+    pub fn are_known(self) -> bool {
+        self != Self::default()
+    }
 }
 
 /// A loaded executable or library.
