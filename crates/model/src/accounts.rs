@@ -479,6 +479,9 @@ impl Accounts {
         let block = self.block(slot);
         let counted = Counted::of(block.weight, block.id, block.size);
         self.for_owners(block.thread, block.stack, TagId::NONE, |figures| count_promotion(figures, counted));
+        if tag == block.tag {
+            return;
+        }
         let moved = figures_at(&mut self.tags, TagId::NONE.0);
         arrive(moved, counted);
         leave(moved, counted);

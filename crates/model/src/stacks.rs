@@ -234,6 +234,15 @@ impl StackTable {
         self.frame_ids_of(stack).map(|frame| &self.frames[frame.0 as usize])
     }
 
+    /// Says which columns of its line a frame is about, for a file's reader: it learns of them behind the frame. False, and nothing
+    /// done, when there is no such frame.
+    pub fn set_columns(&mut self, id: FrameId, columns: Columns) -> bool {
+        let frame = self.frames.get_mut(id.0 as usize);
+        let is_known = frame.is_some();
+        frame.into_iter().for_each(|frame| frame.columns = columns);
+        is_known
+    }
+
     /// All frames, by id.
     pub fn frames(&self) -> &[Frame] {
         &self.frames

@@ -167,9 +167,9 @@ impl Naive {
             // Whether one is possible at all is asked of the ledger: no law depends on where the limit is.
             EventKind::Promote { address, tag } if possible => {
                 if let Some(live) = self.live.get_mut(address) {
-                    live.tag = tag.0;
                     self.promotions += 1;
-                    self.promoted += live.bytes();
+                    self.promoted += if live.tag == tag.0 { 0 } else { live.bytes() };
+                    live.tag = tag.0;
                 }
             }
             _ => {}
