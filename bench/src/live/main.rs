@@ -2,9 +2,9 @@
 //!
 //! The agent and the reader are the real ones; addresses are made up. Prints `NAME VALUE` lines.
 
+mod pairs;
 mod pinned;
 mod predecessor;
-mod pairs;
 mod stalls;
 
 use highwater_agent as agent;

@@ -29,6 +29,6 @@ pub use names::Names;
 pub use orders::{AGENT_VARIABLE, Orders};
 pub use recorder::{Options, Progress, Recorder};
 pub use shared::{Refused, Shared};
-pub use stamps::{Stamps, monotonic_ns};
 pub use socket::{SOCKET_VARIABLE, default_socket};
+pub use stamps::{Stamps, monotonic_ns};
 pub use symbolize::{Symbolized, resolve_frames};

@@ -11,8 +11,8 @@ pub fn default_socket() -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     variable(SOCKET_VARIABLE).unwrap_or_else(|| {
         let runtime = variable("XDG_RUNTIME_DIR").filter(|path| path.is_dir());
-        let directory = runtime
-            .unwrap_or_else(|| PathBuf::from(format!("/tmp/highwater-{}", rustix::process::geteuid().as_raw())));
+        let directory =
+            runtime.unwrap_or_else(|| PathBuf::from(format!("/tmp/highwater-{}", rustix::process::geteuid().as_raw())));
         directory.join("highwater.sock")
     })
 }
