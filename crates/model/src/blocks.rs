@@ -26,7 +26,7 @@ pub struct Block {
     pub tag: TagId,
     /// Bytes that can be used beyond those that [`usable_of_size`](crate::usable_of_size) expects; 0 as well where not known.
     pub surplus: i32,
-    /// How many blocks it stands for.
+    /// What it stands for.
     pub weight: Weight,
 }
 
@@ -166,12 +166,12 @@ impl Blocks {
         if self.weights.is_empty() { Weight::ONE } else { self.weight_kept(place) }
     }
 
-    #[cold]
+    #[inline(never)]
     fn weight_kept(&self, place: u32) -> Weight {
         self.weights.get(place as usize).copied().unwrap_or_default()
     }
 
-    #[cold]
+    #[inline(never)]
     pub(crate) fn set_weight(&mut self, place: u32, weight: Weight) {
         let place = place as usize;
         if place >= self.weights.len() {

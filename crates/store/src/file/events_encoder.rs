@@ -2,14 +2,14 @@
 
 use super::column::ColumnPacker;
 use super::events::{
-    ADDRESS_EXPECTED, ADDRESS_FRESH, EventsSummary, HAS_TAG, MOST_STEPS, MOST_STEPS_PER_BYTE, OTHER_THREAD,
+    ADDRESS_EXPECTED, ADDRESS_FRESH, EventsSummary, HAS_TAG, MOST_STEPS, MOST_STEPS_PER_BYTE, OTHER_THREAD, PROMOTION,
     SIZE_EXPECTED, column, op,
 };
 use super::exceptions::{ExceptionsBuffer, zigzag};
 use super::packed::Buffer;
 use super::prediction::{Predictor, distance};
 use super::varint;
-use highwater_model::{Accounts, Op, Placement, Scribe, StackId, Step, TagId, ThreadId, Weight};
+use highwater_model::{Accounts, Op, Placement, Scribe, Spacing, StackId, Step, TagId, ThreadId, Weight};
 use std::io;
 
 /// Collects steps and writes them as a block.
@@ -30,6 +30,10 @@ pub struct EventsEncoder {
     rest: Buffer,
     surpluses: ExceptionsBuffer,
     weights: ExceptionsBuffer,
+    samples: ExceptionsBuffer,
+    spacings: ExceptionsBuffer,
+    /// The spacing that was said last in this block.
+    spacing: Spacing,
     /// Reallocations in this block; with its allocations, its placements.
     reallocations: u64,
     /// Address and size of each allocation made in this block.
@@ -58,6 +62,9 @@ impl EventsEncoder {
             rest: Buffer::with_room_for(MOST_STEPS * 2),
             surpluses: ExceptionsBuffer::with_room_for(MOST_STEPS),
             weights: ExceptionsBuffer::with_room_for(MOST_STEPS),
+            samples: ExceptionsBuffer::with_room_for(MOST_STEPS),
+            spacings: ExceptionsBuffer::with_room_for(MOST_STEPS),
+            spacing: Spacing::NONE,
             reallocations: 0,
             places: Vec::new(),
             predictor: Predictor::new(),
@@ -87,6 +94,7 @@ impl EventsEncoder {
         self.thread = usize::MAX;
         self.places.clear();
         self.reallocations = 0;
+        self.spacing = Spacing::NONE;
         self.predictor.clear();
         self.sites.clear();
     }
@@ -118,6 +126,11 @@ impl EventsEncoder {
                 op::FREE
             }
             Op::Reallocate { .. } => self.reallocate(&step.op),
+            Op::Promote { id, tag } => {
+                self.distances.put(self.next_alloc - id.0);
+                self.tags.put(tag.0.into());
+                op::UNMATCHED_FREE | PROMOTION | HAS_TAG
+            }
             Op::UnmatchedFree { address } => {
                 self.rest.put(address);
                 op::UNMATCHED_FREE
@@ -205,11 +218,18 @@ impl EventsEncoder {
         self.addresses.put(distance(self.predictor.expect(self.thread, size).latest, address));
     }
 
-    #[cold]
+    #[inline(never)]
     fn put_exceptions(&mut self, surplus: i32, weight: Weight) {
         let placement = self.places.len() as u64 + self.reallocations;
         self.surpluses.put(placement, zigzag(surplus));
         self.weights.put(placement, weight.bits().into());
+        if let Some((samples, spacing)) = weight.counted() {
+            self.samples.put(placement, samples.into());
+            if spacing != self.spacing {
+                self.spacing = spacing;
+                self.spacings.put(placement, spacing.bits().into());
+            }
+        }
     }
 
     fn reallocate(&mut self, op: &Op) -> u8 {
@@ -257,7 +277,13 @@ impl EventsEncoder {
             packer.add(id, column.bytes())?;
             column.clear();
         }
-        for (id, column) in [(column::SURPLUSES, &mut self.surpluses), (column::WEIGHTS, &mut self.weights)] {
+        let exceptions = [
+            (column::SURPLUSES, &mut self.surpluses),
+            (column::WEIGHTS, &mut self.weights),
+            (column::SAMPLES, &mut self.samples),
+            (column::SPACINGS, &mut self.spacings),
+        ];
+        for (id, column) in exceptions {
             packer.add(id, column.bytes())?;
             column.clear();
         }

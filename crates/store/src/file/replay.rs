@@ -261,7 +261,7 @@ impl Recording {
             if lost > 0 {
                 part.skip_to(whole.accounts().next_id(), lost);
             }
-            part.replay_part(step, |tag| catalog.tag(tag).heap == heap);
+            part.replay_part(step, whole, |tag| catalog.tag(tag).heap == heap);
             ControlFlow::Continue(())
         })?;
         Ok(part.into_accounts())

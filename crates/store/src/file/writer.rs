@@ -8,7 +8,7 @@ use super::events_encoder::EventsEncoder;
 use super::frame::{self, FILE_HEADER};
 use super::index::{Content, Entry};
 use super::recording::Recording;
-use highwater_model::{Accounts, AddressLedger, Anomaly, Catalog, Event, Source};
+use highwater_model::{Accounts, AddressLedger, Anomaly, Catalog, Event, Source, SourceKind};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
@@ -52,6 +52,12 @@ impl Spacing {
 /// Room for one raw event that gives several steps.
 const MOST_STEPS_PER_EVENT: usize = 8;
 
+/// The version of a file from this source: an older reader must not be given what it would misunderstand, nor be kept from what
+/// it would not.
+pub fn version_for(source: &Source) -> u16 {
+    if source.kind == SourceKind::Memtrace { frame::WITH_SAMPLES } else { frame::PLAIN }
+}
+
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
@@ -90,7 +96,7 @@ impl Writer<File> {
         let keyframe_events = recording.keyframes().next_back().map_or(0, |(_, keyframe)| keyframe.events);
         let length = entries.iter().map(Entry::end).max().unwrap_or(0).max(FILE_HEADER as u64);
         file.set_len(length)?;
-        file.write_all_at(&frame::file_header(), 0)?;
+        file.write_all_at(&frame::file_header(recording.stats().version), 0)?;
         file.seek(SeekFrom::Start(length))?;
         Ok(Self {
             encoder: EventsEncoder::new(&accounts),
@@ -132,9 +138,18 @@ impl Writer<File> {
 impl<S: Sink> Writer<S> {
     /// Begins a recording.
     pub fn new(sink: S, source: &Source) -> io::Result<Self> {
+        Self::of_version(sink, source, version_for(source))
+    }
+
+    /// Begins a recording with promotions or counted samples, whatever its source.
+    pub fn with_samples(sink: S, source: &Source) -> io::Result<Self> {
+        Self::of_version(sink, source, frame::WITH_SAMPLES)
+    }
+
+    fn of_version(sink: S, source: &Source, version: u16) -> io::Result<Self> {
         let ledger = AddressLedger::default();
         Ok(Self {
-            out: BlockWriter::new(sink, source)?,
+            out: BlockWriter::new(sink, source, version)?,
             encoder: EventsEncoder::new(ledger.accounts()),
             ledger,
             keyframe_events: 0,
