@@ -136,7 +136,8 @@ impl<S: Sink> BlockWriter<S> {
         Ok(())
     }
 
-    fn add_source(&mut self, source: &Source) -> io::Result<()> {
+    /// Appends the source as it is known now.
+    pub fn add_source(&mut self, source: &Source) -> io::Result<()> {
         self.add(|_, block| {
             source::encode(source, block);
             Ok(Some(Content::Source))

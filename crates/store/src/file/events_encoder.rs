@@ -79,7 +79,26 @@ impl EventsEncoder {
         self.operations.bytes().len()
     }
 
+    /// Events among them.
+    pub fn events(&self) -> u64 {
+        self.summary.events
+    }
+
     fn begin(&mut self, accounts: &Accounts) {
+        let columns = [
+            &mut self.operations,
+            &mut self.times,
+            &mut self.thread_switches,
+            &mut self.sizes,
+            &mut self.stacks,
+            &mut self.tags,
+            &mut self.addresses,
+            &mut self.distances,
+            &mut self.rest,
+        ];
+        columns.into_iter().for_each(Buffer::clear);
+        let exceptions = [&mut self.surpluses, &mut self.weights, &mut self.samples, &mut self.spacings];
+        exceptions.into_iter().for_each(ExceptionsBuffer::clear);
         self.summary = EventsSummary {
             first_event: accounts.events(),
             first_alloc: accounts.next_id().0,
@@ -247,6 +266,13 @@ impl EventsEncoder {
         code
     }
 
+    /// Forgets what was collected, and begins the next block; how many events that were.
+    pub fn forget(&mut self, accounts: &Accounts) -> u64 {
+        let events = self.summary.events;
+        self.begin(accounts);
+        events
+    }
+
     /// Ends the block: appends its payload to `out`, returns its summary, and begins the next one.
     pub fn finish(
         &mut self,
@@ -263,29 +289,27 @@ impl EventsEncoder {
         varint::put(out, self.threads.len() as u64);
         self.threads.iter().for_each(|thread| varint::put(out, thread.0));
         let columns = [
-            (column::OPERATIONS, &mut self.operations),
-            (column::TIMES, &mut self.times),
-            (column::THREADS, &mut self.thread_switches),
-            (column::SIZES, &mut self.sizes),
-            (column::STACKS, &mut self.stacks),
-            (column::TAGS, &mut self.tags),
-            (column::ADDRESSES, &mut self.addresses),
-            (column::DISTANCES, &mut self.distances),
-            (column::REST, &mut self.rest),
+            (column::OPERATIONS, &self.operations),
+            (column::TIMES, &self.times),
+            (column::THREADS, &self.thread_switches),
+            (column::SIZES, &self.sizes),
+            (column::STACKS, &self.stacks),
+            (column::TAGS, &self.tags),
+            (column::ADDRESSES, &self.addresses),
+            (column::DISTANCES, &self.distances),
+            (column::REST, &self.rest),
         ];
         for (id, column) in columns {
             packer.add(id, column.bytes())?;
-            column.clear();
         }
         let exceptions = [
-            (column::SURPLUSES, &mut self.surpluses),
-            (column::WEIGHTS, &mut self.weights),
-            (column::SAMPLES, &mut self.samples),
-            (column::SPACINGS, &mut self.spacings),
+            (column::SURPLUSES, &self.surpluses),
+            (column::WEIGHTS, &self.weights),
+            (column::SAMPLES, &self.samples),
+            (column::SPACINGS, &self.spacings),
         ];
         for (id, column) in exceptions {
             packer.add(id, column.bytes())?;
-            column.clear();
         }
         packer.finish(out);
         let least = start + (self.summary.steps / MOST_STEPS_PER_BYTE) as usize;

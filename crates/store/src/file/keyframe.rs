@@ -217,12 +217,11 @@ fn read_sparse_figures(mut input: Input<'_>, bound: u32) -> Option<Vec<Figures>>
     Some(rows)
 }
 
-/// Reads the figures' payload: the state without its live blocks.
-pub fn decode_figures(payload: &[u8], stacks: u32, tags: u32) -> Option<(KeyframeSummary, AccountsState)> {
-    let mut input = Input::new(payload);
-    let summary = KeyframeSummary::read(&mut input)?;
+/// Reads what stands before the columns: the state without anybody's own figures.
+pub fn read_totals(input: &mut Input<'_>) -> Option<(KeyframeSummary, AccountsState)> {
+    let summary = KeyframeSummary::read(input)?;
     let next_id = input.number().filter(|&number| number <= MOST_COUNTED)?;
-    let mut totals = Totals { figures: read_figures(&mut input)?, ..Totals::default() };
+    let mut totals = Totals { figures: read_figures(input)?, ..Totals::default() };
     totals.peak_blocks = input.number()?;
     totals.peak_at = Nanos(input.number()?);
     totals.peak_event = input.number()?;
@@ -236,6 +235,13 @@ pub fn decode_figures(payload: &[u8], stacks: u32, tags: u32) -> Option<(Keyfram
             state.anomalies.add(anomaly, count);
         }
     }
+    Some((summary, state))
+}
+
+/// Reads the figures' payload: the state without its live blocks.
+pub fn decode_figures(payload: &[u8], stacks: u32, tags: u32) -> Option<(KeyframeSummary, AccountsState)> {
+    let mut input = Input::new(payload);
+    let (summary, mut state) = read_totals(&mut input)?;
     let mut unpacker = ColumnUnpacker::new(column::COUNT).ok()?;
     unpacker.unpack(input, LONGEST_FIGURES)?;
     let mut threads = unpacker.column(column::THREADS);
