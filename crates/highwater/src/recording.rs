@@ -8,7 +8,7 @@ use crate::c_library::find_function;
 use highwater_agent::config::Config;
 use highwater_agent::{self as agent, Mode};
 use highwater_clock::Counter;
-use highwater_recorder::{About, Course, Shared};
+use highwater_recorder::{About, Course, Outputs, Shared};
 use highwater_symbols::Symbolizer;
 use std::ffi::{CString, c_char, c_int};
 use std::io;
@@ -74,7 +74,7 @@ fn begin_at(path: &Path) -> io::Result<Course> {
     // SAFETY: the agent never unmaps it.
     let shared =
         unsafe { Shared::of_ourselves(base, bytes) }.ok_or_else(|| io::Error::other("the agent shares nothing"))?;
-    Course::begin(shared, about_ourselves(), path, counter)
+    Course::begin(shared, about_ourselves(), Outputs { file: Some(path), ..Outputs::default() }, counter)
 }
 
 /// Ends the recording and completes its file; nothing if there is none.

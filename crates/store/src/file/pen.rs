@@ -112,6 +112,11 @@ impl<S: Sink> Pen<S> {
         }
     }
 
+    /// Whether events were left out since the last keyframe.
+    pub fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
     /// How many events were left out.
     pub fn left_out(&self) -> u64 {
         self.left_out

@@ -1,0 +1,183 @@
+//! A stream: what one client gets, in the form that it asked for.
+
+use super::outbox::Outbox;
+use super::server::Place;
+use highwater_model::{Accounts, Catalog, Scribe, Source, Step};
+use highwater_store::Pen;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// What is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wire {
+    /// A `.hw` recording, block by block.
+    #[default]
+    Highwater,
+}
+
+/// How long something may wait before it is sent.
+const FLUSH_EVERY: Duration = Duration::from_millis(500);
+/// How long nothing is sent where nothing happens. A client that is gone is found out by sending something.
+const STILL_HERE_EVERY: Duration = Duration::from_secs(2);
+
+/// A client, and what it gets.
+pub struct Stream {
+    pen: Pen<Outbox>,
+    outbox: Outbox,
+    began: Instant,
+    last_flush: Instant,
+    last_sent: Instant,
+    is_unflushed: bool,
+    asked_since: Option<Instant>,
+    /// The client's place among those that are served.
+    _place: Option<Place>,
+}
+
+/// How a stream ended.
+#[derive(Clone, Debug, Default)]
+pub struct Ending {
+    /// Why it could not go on.
+    pub failure: Option<String>,
+    /// What the other end said.
+    pub words: Option<String>,
+    /// The other end wanted no more.
+    pub was_asked_for: bool,
+    /// How long it lasted.
+    pub lasted: Duration,
+    /// There was a connection.
+    pub was_connected: bool,
+    /// Bytes that were sent.
+    pub sent: u64,
+    /// Events that were left out.
+    pub left_out: u64,
+}
+
+impl Stream {
+    /// Begins with what is live now.
+    pub fn begin(
+        outbox: Outbox,
+        place: Option<Place>,
+        source: &Source,
+        accounts: &Accounts,
+        catalog: &Catalog,
+    ) -> io::Result<Self> {
+        let now = Instant::now();
+        Ok(Self {
+            pen: Pen::begin(outbox.clone(), source, accounts, catalog)?,
+            outbox,
+            began: now,
+            last_flush: now,
+            last_sent: now,
+            is_unflushed: true,
+            asked_since: None,
+            _place: place,
+        })
+    }
+
+    /// After each event.
+    #[inline]
+    pub fn event_done(&mut self, accounts: &Accounts, catalog: &Catalog) {
+        self.is_unflushed = true;
+        if self.pen.is_full() {
+            self.send(accounts, catalog);
+        }
+        // Whether that could be written shows at the next look.
+        let _ = self.pen.event_done(accounts, catalog);
+    }
+
+    /// Something became known that is no event.
+    pub fn has_news(&mut self) {
+        self.is_unflushed = true;
+    }
+
+    /// Puts what was collected into the outbox if there is room, and leaves it out if there is none.
+    fn send(&mut self, accounts: &Accounts, catalog: &Catalog) {
+        self.last_flush = Instant::now();
+        self.is_unflushed = false;
+        let has_room = if self.pen.is_behind() { self.outbox.has_room() } else { !self.outbox.is_full() };
+        if has_room {
+            self.last_sent = self.last_flush;
+            let _ = self.pen.flush(accounts, catalog);
+        } else {
+            self.pen.leave_out(accounts);
+            // It is behind now: as soon as there is room it catches up, even if nothing happens any more.
+            self.is_unflushed = true;
+        }
+    }
+
+    /// Sends what is due; false when it has failed.
+    pub fn tend(&mut self, now: Instant, accounts: &Accounts, catalog: &Catalog, source: &Source) -> bool {
+        if self.outbox.failure().is_some() {
+            return false;
+        }
+        if self.outbox.is_asked_to_end() && self.asked_since.is_none() {
+            self.asked_since = Some(now);
+        }
+        if self.is_unflushed && now - self.last_flush >= FLUSH_EVERY {
+            self.send(accounts, catalog);
+        } else if now - self.last_sent >= STILL_HERE_EVERY && self.outbox.has_room() {
+            self.last_sent = now;
+            let _ = self.pen.still_here(source);
+        }
+        true
+    }
+
+    /// For how long the other end has wanted no more.
+    pub fn asked_to_end(&self, now: Instant) -> Option<Duration> {
+        self.asked_since.map(|since| now - since)
+    }
+
+    /// Completes the stream. What is in the outbox is still being sent: see [`Closing::wait`].
+    pub fn finish(self, accounts: &Accounts, catalog: &Catalog, source: &Source) -> Closing {
+        let ending = self.ending();
+        let Self { pen, outbox, .. } = self;
+        let _ = pen.finish(accounts, catalog, source);
+        outbox.end();
+        Closing { outbox, ending }
+    }
+
+    /// Ends it as it is.
+    pub fn drop_it(self) -> Ending {
+        self.outbox.give_up();
+        self.ending()
+    }
+
+    fn ending(&self) -> Ending {
+        Ending {
+            failure: self.outbox.failure(),
+            words: self.outbox.words(),
+            was_asked_for: self.outbox.is_asked_to_end(),
+            lasted: self.began.elapsed(),
+            was_connected: self.outbox.is_connected(),
+            sent: self.outbox.sent(),
+            left_out: self.pen.left_out(),
+        }
+    }
+}
+
+impl Scribe for Stream {
+    #[inline]
+    fn write(&mut self, step: Step) {
+        self.pen.write(step);
+    }
+}
+
+/// A stream whose end is still being sent.
+pub struct Closing {
+    outbox: Outbox,
+    ending: Ending,
+}
+
+impl Closing {
+    /// How it ended, without waiting for the client to take everything.
+    pub fn ending(&self) -> Ending {
+        self.ending.clone()
+    }
+
+    /// Waits until the client has taken everything, or takes nothing any more.
+    pub fn wait(self) -> Ending {
+        let failure = self.outbox.wait_until_sent().err();
+        let (sent, was_connected, words) = (self.outbox.sent(), self.outbox.is_connected(), self.outbox.words());
+        Ending { failure, sent, was_connected, words, ..self.ending }
+    }
+}
