@@ -111,8 +111,11 @@ impl Decoder {
         catalog: &mut Catalog,
         receiver: &mut R,
     ) -> Result<(), NotATrace> {
-        if self.trace.is_none() && !self.begin(arrival, catalog)? {
-            return Ok(());
+        if self.trace.is_none() {
+            if !self.begin(arrival, catalog)? {
+                return Ok(());
+            }
+            self.source.iter().for_each(|source| receiver.begin(source));
         }
         let Some(trace) = &mut self.trace else { return Ok(()) };
         trace.bytes = self.framer.arrived();

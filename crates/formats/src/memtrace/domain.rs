@@ -8,7 +8,7 @@ use super::names::NameTables;
 use super::packet::{Packet, TIME_MASK, code};
 use super::spill;
 use super::trace::Trace;
-use highwater_model::{Catalog, Event, EventKind, Placement, TagId, ThreadId};
+use highwater_model::{Catalog, Event, EventKind, Placement, Source, TagId, ThreadId};
 use std::collections::VecDeque;
 
 /// Object numbers are given to domains in lots of so many, from version 3 on.
@@ -16,6 +16,9 @@ const LOT: i64 = 10_000;
 
 /// Who gets the events of a trace.
 pub trait Receive {
+    /// Learns whose trace it is, before there is any event. How long it lasts is not known then.
+    fn begin(&mut self, _source: &Source) {}
+
     /// Takes an event, whose handles are the catalog's.
     fn receive(&mut self, event: Event, catalog: &Catalog);
 }
