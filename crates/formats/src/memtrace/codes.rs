@@ -1,6 +1,6 @@
 //! Location codes and the frames that stand for them.
 
-use super::locations::{Described, Location};
+use super::locations::{Described, Location, module_of};
 use super::names::Name;
 use highwater_model::{Catalog, Columns, Frame, FrameId, FrameText, StackId};
 use rustc_hash::FxHashMap;
@@ -18,6 +18,8 @@ struct Code {
 #[derive(Clone, Debug, Default)]
 pub struct Codes {
     codes: FxHashMap<u64, Code>,
+    /// The file of each module, as it was met first.
+    files: FxHashMap<Arc<str>, Arc<str>>,
     /// Outermost frame of stacks that may be wrong.
     doubt: Option<StackId>,
     /// How many codes were described in two ways.
@@ -67,6 +69,13 @@ impl Codes {
         } else if is_described {
             return;
         }
+        for location in &described.locations {
+            if let (Some(function), Some(file)) = (&location.function, &location.file)
+                && !self.files.contains_key(module_of(function))
+            {
+                self.files.insert(Arc::from(module_of(function)), Arc::clone(file));
+            }
+        }
         let text = |name: &Name| name.clone().unwrap_or_default();
         let texts: Vec<(Arc<str>, Arc<str>)> =
             described.locations.iter().map(|location| (text(&location.function), text(&location.file))).collect();
@@ -90,6 +99,11 @@ impl Codes {
             catalog.resolve(frame, &frames);
         }
         self.codes.insert(described.code, Code { frame, is_described: true });
+    }
+
+    /// The file of a module, if a function of it was met.
+    pub fn file_of(&self, module: &str) -> Option<Arc<str>> {
+        self.files.get(module).cloned()
     }
 
     /// What a code is known to stand for.

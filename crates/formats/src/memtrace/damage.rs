@@ -15,7 +15,10 @@ pub struct Damage {
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at offset {} ({} bytes not used)", self.what, self.offset, self.length)
+        match self.length {
+            0 => write!(f, "{} at offset {}", self.what, self.offset),
+            length => write!(f, "{} at offset {} ({length} bytes not used)", self.what, self.offset),
+        }
     }
 }
 
@@ -61,8 +64,8 @@ impl DamageList {
         list
     }
 
-    /// True where there is none.
-    pub fn is_empty(&self) -> bool {
-        self.listed.is_empty()
+    /// Where the first of it lies.
+    pub fn first_offset(&self) -> Option<u64> {
+        self.listed.iter().map(|damage| damage.offset).min()
     }
 }

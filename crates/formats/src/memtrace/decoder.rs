@@ -132,7 +132,8 @@ impl Decoder {
             self.domains.give(0, trace, catalog, receiver);
         }
         if let Some(offset) = self.other_trace {
-            let length = self.framer.discard();
+            self.framer.discard();
+            let length = self.framer.arrived() - offset;
             let what = "another trace begins here; only the first is read, cut the file there to read the other";
             trace.damage.add(offset, length, what);
             self.other_trace = Some(self.framer.arrived());
@@ -198,8 +199,12 @@ impl Decoder {
         let mut damage = trace.damage.list();
         let (contradictions, doubts) = (trace.codes.contradictions(), self.doubtful_stacks());
         if doubts > 0 {
-            let what = format!("after what is missing, {doubts} stacks may be wrong; they are marked");
-            damage.push(Damage { offset: self.framer.arrived(), length: 0, what });
+            let what = format!("{doubts} stacks may be wrong, and are marked: they build on what is missing");
+            let offset = trace.damage.first_offset().unwrap_or(0);
+            damage.insert(
+                damage.iter().take_while(|one| one.offset <= offset).count(),
+                Damage { offset, length: 0, what },
+            );
         }
         if contradictions > 0 {
             let what = format!("{contradictions} locations are described in two ways; the first counts");

@@ -2,14 +2,16 @@
 
 use super::backtrace::Backtraces;
 use super::bytes::Input;
+use super::codes::Codes;
 use super::header::TIME_BITS;
-use super::locations;
+use super::locations::{self, Location};
 use super::names::NameTables;
 use super::packet::{Packet, TIME_MASK, code};
 use super::spill;
 use super::trace::Trace;
 use highwater_model::{Catalog, Event, EventKind, Placement, Source, TagId, ThreadId};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Object numbers are given to domains in lots of so many, from version 3 on.
 const LOT: i64 = 10_000;
@@ -52,6 +54,25 @@ pub struct Domain {
     /// True when packets before the next one may have been lost.
     is_behind_gap: bool,
 }
+
+/// What is known of names when locations are repaired.
+struct KnownNames<'a> {
+    codes: &'a Codes,
+    catalog: &'a Catalog,
+}
+
+impl spill::Known for KnownNames<'_> {
+    fn locations(&self, code: u64) -> Option<Vec<Location>> {
+        self.codes.known(code, self.catalog)
+    }
+
+    fn file_of(&self, module: &str) -> Option<Arc<str>> {
+        self.codes.file_of(module)
+    }
+}
+
+/// What is said where a packet has more allocations than it says.
+const TOO_MANY: &str = "there are more allocations than the packet says";
 
 /// What is wrong with an event.
 struct Malformed(&'static str);
@@ -123,7 +144,9 @@ impl Domain {
                 Ok(()) => {}
                 Err(Malformed(what)) => {
                     packet.at = at;
-                    self.give_up(&mut packet, what, trace);
+                    if what != TOO_MANY || !self.believe_content(&mut packet, trace) {
+                        self.give_up(&mut packet, what, trace);
+                    }
                 }
             }
         }
@@ -199,7 +222,7 @@ impl Domain {
         let mut is_read = is_whole;
         if !is_whole || (is_old && spill::is_suspicious(&described)) {
             let repaired = trace.with_effort(|trace, effort| {
-                let known = |code| trace.codes.known(code, catalog);
+                let known = KnownNames { codes: &trace.codes, catalog };
                 spill::read(&packet.content, &self.names, &known, effort)
             });
             if let Some((repaired, repaired_tables)) = repaired {
@@ -266,6 +289,19 @@ impl Domain {
         packet.has_odd_clock
     }
 
+    /// A packet that has more allocations than it says, all of them whole, has those.
+    #[cold]
+    fn believe_content(&mut self, packet: &mut Packet, trace: &mut Trace) -> bool {
+        let Some(more) = packet.allocations_from(packet.at) else { return false };
+        let end = packet.next_id.saturating_add(more as i64);
+        let what =
+            format!("a packet has {} allocations more than it says; they are used", end - packet.header.alloc_end);
+        trace.damage.add(packet.offset - packet.header.length() as u64, 0, what);
+        self.expected_id = self.expected_id.map(|expected| expected.max(end));
+        packet.header.alloc_end = end;
+        true
+    }
+
     /// Leaves out the rest of a packet.
     #[cold]
     fn give_up(&mut self, packet: &mut Packet, what: &str, trace: &mut Trace) {
@@ -323,6 +359,11 @@ impl Domain {
             }
             _ => return Err(Malformed("an event is of a kind that does not exist")),
         };
+        if std::mem::take(&mut self.backtraces.met_empty) {
+            let what = "a backtrace refers to a location that none has named: bytes are damaged, or packets missing";
+            trace.damage.add(packet.offset + packet.at as u64, 0, what);
+            self.backtraces.lose();
+        }
         packet.at = input.at;
         packet.time = clock;
         trace.repaired_times += u64::from(clock < self.last_time);
@@ -380,11 +421,6 @@ impl Domain {
             trace.lost.add(packet.next_id, packet.header.alloc_end);
             self.backtraces.lose();
         }
-        if std::mem::take(&mut self.backtraces.met_empty) {
-            let what = "packets are missing before this one: it refers to locations that none has named";
-            trace.damage.add(packet.offset - packet.header.length() as u64, 0, what);
-            self.backtraces.lose();
-        }
     }
 }
 
@@ -393,7 +429,7 @@ impl Domain {
 fn allocated(next_id: &mut i64, end: i64, place: Placement) -> Result<EventKind, Malformed> {
     let id = *next_id;
     if id >= end {
-        return Err(Malformed("there are more allocations than the packet says"));
+        return Err(Malformed(TOO_MANY));
     }
     *next_id += 1;
     Ok(EventKind::Allocate(Placement { address: address_of(id), ..place }))

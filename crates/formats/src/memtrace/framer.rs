@@ -228,11 +228,9 @@ impl Framer {
         frame
     }
 
-    /// Gives up everything that has arrived, and tells how much that is: it belongs to somebody else.
-    pub fn discard(&mut self) -> u64 {
-        let length = self.rest().len() as u64;
+    /// Gives up everything that has arrived: it belongs to somebody else.
+    pub fn discard(&mut self) {
         self.at = self.held.len();
-        length
     }
 }
 

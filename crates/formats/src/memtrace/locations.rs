@@ -145,11 +145,16 @@ pub fn only_event(content: &[u8], time_begin: i64, time_end: i64) -> Option<u32>
     (time_begin == time_end && word == CODE << TIME_BITS | low).then_some(word)
 }
 
+/// The module that a function is named after: `Stdlib__Set` of `Stdlib__Set.Make.bal`.
+pub fn module_of(function: &str) -> &str {
+    function.split('.').next().unwrap_or(function)
+}
+
 /// Whether a function is named after its file, as OCaml's are: `Stdlib__Set.Make.bal` is in `set.ml`.
 pub fn is_named_after(function: &str, file: &str) -> bool {
     let stem = file.rsplit(['/', '\\']).next().unwrap_or(file);
     let stem = stem.split('.').next().unwrap_or(stem);
-    let module = function.split('.').next().unwrap_or(function);
+    let module = module_of(function);
     let module = module.rsplit("__").next().unwrap_or(module);
     module.eq_ignore_ascii_case(stem)
 }

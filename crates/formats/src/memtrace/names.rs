@@ -46,24 +46,14 @@ impl NameTables {
         self.files.first().and_then(|file| file.name.clone())
     }
 
-    /// The file with this index.
-    pub fn file_at(&self, index: usize) -> Option<&Name> {
-        self.files.get(index).map(|file| &file.name)
-    }
-
-    /// The function with this index of a file.
-    pub fn function_at(&self, file: usize, index: usize) -> Option<&Name> {
-        self.files.get(file)?.functions.get(index)
-    }
-
     /// True if a file of this name is known.
     pub fn has_file(&self, name: &str) -> bool {
         self.files.iter().any(|file| file.name.as_deref() == Some(name))
     }
 
-    /// True if the file used last has a function of this name.
-    pub fn has_function(&self, name: &str) -> bool {
-        self.files.first().is_some_and(|file| file.functions.iter().any(|known| known.as_deref() == Some(name)))
+    /// The functions of the file used last, the one used last first.
+    pub fn functions(&self) -> impl Iterator<Item = &str> {
+        self.files.first().into_iter().flat_map(|file| &file.functions).filter_map(|name| name.as_deref())
     }
 
     /// Uses the function with this index of the file used last; false if there is none.
@@ -117,7 +107,8 @@ mod tests {
         assert!(tables.use_file(1));
         assert_eq!(tables.file(), name("c.ml"));
         assert!(!tables.use_file(3) && !tables.use_function(1));
-        assert!(tables.has_file("b.ml") && tables.has_function("c.f") && !tables.has_function("a.f"));
+        assert!(tables.has_file("b.ml"));
+        assert_eq!(tables.functions().collect::<Vec<_>>(), ["c.f"]);
     }
 
     #[test]

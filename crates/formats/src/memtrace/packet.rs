@@ -86,15 +86,18 @@ impl Packet {
     /// True if everything from an event on is in order but for its times: every event is whole, and there are as many allocations as
     /// the packet says.
     pub fn is_sound_from(&self, at: usize) -> bool {
+        let expected = u64::try_from(self.header.alloc_end - self.next_id).ok();
+        self.is_cut || self.allocations_from(at).is_some_and(|found| Some(found) == expected)
+    }
+
+    /// How many allocations there are from an event on; `None` if one is not whole.
+    pub fn allocations_from(&self, at: usize) -> Option<u64> {
         let mut input = Input::new(&self.content, at);
-        let mut next_id = self.next_id;
+        let mut found = 0;
         while !input.is_at_end() {
-            match skip_event(&mut input) {
-                Some(is_alloc) => next_id += i64::from(is_alloc),
-                None => return self.is_cut,
-            }
+            found += u64::from(skip_event(&mut input)?);
         }
-        self.is_cut || next_id == self.header.alloc_end
+        Some(found)
     }
 }
 

@@ -7,10 +7,11 @@
 //! the most likely ones first, and the likeliest that ends exactly where the packet does is taken.
 
 use super::bytes::Input;
-use super::locations::{Described, Location, MOST_END, Record, is_named_after, read_names};
+use super::locations::{Described, Location, MOST_END, Record, is_named_after, module_of, read_names};
 use super::names::{NEW, NameTables};
 use highwater_model::Columns;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// How many readings are followed.
 const MOST_READINGS: usize = 24;
@@ -19,8 +20,12 @@ const MOST_READINGS: usize = 24;
 mod cost {
     /// A name is written out though it could have been named by index.
     pub const NAMED_AGAIN: u32 = 4;
-    /// A function is not named after its file.
-    pub const OTHER_FILE: u32 = 3;
+    /// Other functions of its module are in another file.
+    pub const OTHER_FILE: u32 = 5;
+    /// A function is not named after its file …
+    pub const OTHER_NAME: u32 = 2;
+    /// … and other functions of that file are of another module.
+    pub const OTHER_MODULE: u32 = 4;
     /// A code stands for something else than before.
     pub const DESCRIBED_OTHERWISE: u32 = 6;
     /// The end column had more than ten bits.
@@ -80,8 +85,13 @@ impl Reading {
     }
 }
 
-/// What is known of codes from elsewhere.
-pub type Known<'a> = dyn Fn(u64) -> Option<Vec<Location>> + 'a;
+/// What is known from elsewhere.
+pub trait Known {
+    /// What a code stands for.
+    fn locations(&self, code: u64) -> Option<Vec<Location>>;
+    /// The file of a module.
+    fn file_of(&self, module: &str) -> Option<Arc<str>>;
+}
 
 /// True where a record looks as if its columns had not fitted, or a name as if it was the wrong one.
 pub fn is_suspicious(described: &[Described]) -> bool {
@@ -100,7 +110,7 @@ pub fn is_suspicious(described: &[Described]) -> bool {
 pub fn read(
     content: &[u8],
     tables: &NameTables,
-    known: &Known<'_>,
+    known: &impl Known,
     effort: &mut u64,
 ) -> Option<(Vec<Described>, NameTables)> {
     let event = Input::new(content, 0).u32()?;
@@ -130,7 +140,7 @@ pub fn read(
 }
 
 /// All ways to go on by one record.
-fn step(mut reading: Reading, content: &[u8], event: u32, known: &Known<'_>) -> Vec<Reading> {
+fn step(mut reading: Reading, content: &[u8], event: u32, known: &impl Known) -> Vec<Reading> {
     if reading.records == 0 {
         let mut input = Input::new(content, reading.at);
         let header = (input.u32(), input.int63(), input.u8());
@@ -156,7 +166,7 @@ fn read_as(
     mut input: Input<'_>,
     record: &Record,
     spill: usize,
-    known: &Known<'_>,
+    known: &impl Known,
 ) -> Option<Reading> {
     let file = record.file & !spill;
     let mut reading = before.clone();
@@ -172,11 +182,10 @@ fn read_as(
     let (name, file) = (reading.tables.function(), reading.tables.file());
     reading.cost += cost_of_columns(record, spill);
     if let (Some(name), Some(file)) = (&name, &file) {
-        let is_plausible = !name.is_empty() && !file.is_empty() && is_named_after(name, file);
-        reading.cost += if is_plausible { 0 } else { cost::OTHER_FILE };
+        reading.cost += cost_of_name(name, file, &reading.tables, known);
     }
     let location = Location { file, function: name, line: record.line, columns };
-    if let Some(known) = known(reading.code) {
+    if let Some(known) = known.locations(reading.code) {
         let index = known.len().checked_sub(reading.records.into());
         let same = index.and_then(|index| known.get(index)).is_some_and(|known| {
             (&known.file, &known.function, known.line) == (&location.file, &location.function, location.line)
@@ -187,6 +196,21 @@ fn read_as(
     reading.at = input.at;
     reading.records -= 1;
     Some(reading)
+}
+
+/// A function is named after its file, or like others of that file.
+fn cost_of_name(name: &str, file: &str, tables: &NameTables, known: &impl Known) -> u32 {
+    if let Some(known) = known.file_of(module_of(name)) {
+        return if *known == *file { 0 } else { cost::OTHER_FILE };
+    }
+    if is_named_after(name, file) {
+        return 0;
+    }
+    let mut others = tables.functions().skip(1).peekable();
+    if others.peek().is_none() {
+        return cost::OTHER_NAME;
+    }
+    if others.any(|other| module_of(other) == module_of(name)) { 0 } else { cost::OTHER_MODULE }
 }
 
 fn cost_of_columns(record: &Record, spill: usize) -> u32 {

@@ -23,7 +23,10 @@ pub struct Damage {
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at offset {} ({} bytes not used)", self.what, self.offset, self.length)
+        match self.length {
+            0 => write!(f, "{} at offset {}", self.what, self.offset),
+            length => write!(f, "{} at offset {} ({length} bytes not used)", self.what, self.offset),
+        }
     }
 }
 
