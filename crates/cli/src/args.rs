@@ -107,7 +107,7 @@ impl Reading {
 /// The file that a command reads.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// A recording or snapshot (.hw) or a file of event lines; '-' reads standard input
+    /// A recording or snapshot (.hw), an OCaml memtrace (.ctf) or a file of event lines; '-' reads standard input
     #[arg(value_name = "FILE")]
     pub path: PathBuf,
 }
@@ -127,7 +127,7 @@ pub struct Selection {
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
     /// Only what this regular expression finds: call sites by any function, file or module of theirs. Or heap:NAME,
-    /// only what lies in that heap: heap:malloc, heap:mmap
+    /// only what lies in that heap: heap:malloc, heap:mmap, of OCaml programs heap:minor, heap:major, heap:external
     #[arg(long, value_name = "REGEX|heap:NAME")]
     pub filter: Option<Filter>,
 }

@@ -13,6 +13,7 @@ mod commands;
 mod event_lines;
 mod failure;
 mod live;
+mod memtrace;
 mod open;
 mod output;
 mod preload_file;

@@ -7,6 +7,7 @@
 //! | [`flamegraph`] | | ✓ | an interactive SVG |
 //! | [`json`] | | ✓ | the documents behind `--json`, names stable under `"schema": 1` |
 //! | [`events`] | ✓ | ✓ | JSON lines with which any program in any language can feed Highwater |
+//! | [`memtrace`] | ✓ | ✓ | sampled allocation traces of OCaml programs and MirageOS unikernels |
 //!
 //! A writer takes a [`Snapshot`](highwater_model::Snapshot) and never asks where it came from; a reader gives
 //! [`Event`](highwater_model::Event)s and never asks who will look at them. Every writer's output depends on its input
@@ -40,6 +41,7 @@ pub mod events;
 pub mod flamegraph;
 pub mod folded;
 pub mod json;
+pub mod memtrace;
 pub mod pprof;
 mod protobuf;
 #[cfg(test)]

@@ -190,7 +190,7 @@ mod tests {
         let certainty = Certainty::of(&source).unwrap();
         assert_eq!(certainty.of_bytes(80_000 * 10_000, 10_000), Interval { low: 784_320_784, high: 815_679_216 });
         assert_eq!(certainty.of_bytes(u64::MAX, 3).high, u64::MAX);
-        assert_eq!(certainty.of_bytes(0, 0), Interval { low: 0, high: 295_095 });
+        assert_eq!(certainty.of_bytes(0, 0), Interval { low: 0, high: 295_096 });
         let all = Source { word_sampling: WordSampling::new(1.0, 8), ..Source::default() };
         assert_eq!(Certainty::of(&all).unwrap().of_bytes(800, 100), Interval { low: 800, high: 800 });
         assert!(Certainty::of(&Source::default()).is_none());

@@ -35,4 +35,4 @@ pub use file::{
     CheckReport, Damage, FileStats, Followed, Follower, OpenError, Pen, Recording, RecordingError, Sink, Spacing,
     Writer, Written, is_recording, write_snapshot,
 };
-pub use log::{Cursor, EventLog, LogError};
+pub use log::{Cursor, EventLog, LogError, unnamed_file};

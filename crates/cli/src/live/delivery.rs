@@ -129,7 +129,8 @@ impl Delivery {
             more.insert("largest_blocks".to_owned(), largest.to_json());
         }
         let whole_course = *snapshot.accounts.totals();
-        let subject = Subject { command, recording, snapshot, when: &When::End, whole_course, more };
+        let events = recording.stats().events;
+        let subject = Subject { command, events, snapshot, when: &When::End, whole_course, more };
         self.view.print(subject, self.json, output)?;
         match largest {
             Some(largest) if !self.json => {

@@ -89,7 +89,7 @@ impl Recording {
             FileHeader::Sound(version) => (version, None),
             FileHeader::Damaged => {
                 let length = bytes.length().min(FILE_HEADER as u64);
-                (frame::VERSION, Some(Damage { offset: 0, length, what: "the file's header is damaged" }))
+                (frame::VERSION, Some(Damage { offset: 0, length, what: "the file's header is damaged".into() }))
             }
         };
         let mut recording = Self {
@@ -189,7 +189,7 @@ impl Recording {
 
     pub(super) fn note_damage(&self, entry: &Entry, what: &'static str) {
         let Entry { offset, .. } = *entry;
-        self.damaged().entry(offset).or_insert(Damage { offset, length: entry.end() - offset, what });
+        self.damaged().entry(offset).or_insert(Damage { offset, length: entry.end() - offset, what: what.into() });
     }
 
     fn read_catalog(&mut self) -> io::Result<()> {

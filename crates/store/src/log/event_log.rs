@@ -590,7 +590,7 @@ fn event_of(ledger: &NumberLedger, step: &Step) -> Option<Event> {
 }
 
 /// A temporary file that vanishes with its last handle.
-fn unnamed_file() -> io::Result<File> {
+pub fn unnamed_file() -> io::Result<File> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = format!("highwater-{}-{}.hw", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let path = std::env::temp_dir().join(name);
