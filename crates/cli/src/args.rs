@@ -29,6 +29,7 @@ const STYLES: Styles = Styles::styled()
   highwater record ./app                    run a program, and record its memory in app.hw
   highwater run ./app                       run a program, to be looked at meanwhile
   highwater snapshot --name app             who holds its memory now
+  highwater record --stream HOST:1234 ./app send it there while it runs, to: highwater listen 1234
   highwater report app.hw                   who holds the memory at the end
   highwater report app.hw --at peak         who held it when there was most
   highwater timeline app.hw                 the course of it as a chart
@@ -62,6 +63,10 @@ pub enum Command {
     Snapshots(commands::snapshots::Snapshots),
     /// The daemon that live processes register with
     Collector(commands::collector::Collector),
+    /// Receive the streams that programs send while they run
+    Listen(commands::listen::Listen),
+    /// Ask a program that offers its stream for it
+    Connect(commands::connect::Connect),
     /// Who holds the memory at an instant, biggest first
     Report(commands::report::Report),
     /// What is still live at the end, by call site, biggest first
