@@ -7,7 +7,7 @@ use crate::names::Names;
 use crate::record::{Place, Record};
 use crate::shared::Shared;
 use crate::stamps::Stamps;
-use crate::stream::{Sent, Stream, Streaming};
+use crate::stream::{Closing, Sent, Stream, Streaming};
 use crate::symbolize::{self, Symbolized};
 use crate::words::Pool;
 use highwater_clock::Counter;
@@ -99,6 +99,8 @@ pub struct Course {
     file: Option<Pen<File>>,
     failure: Option<io::Error>,
     streams: Vec<Stream>,
+    /// Streams that have ended, and whose clients are still taking the rest.
+    closing: Vec<Closing>,
     streaming: Option<Streaming>,
     /// Events before this are of no interest: nobody was there. The end of time while nobody is.
     awake_since: Nanos,
@@ -158,7 +160,7 @@ impl Course {
         };
         let asleep = to.streaming.as_ref().is_some_and(Streaming::is_on_demand);
         let now = Instant::now();
-        Ok(Self {
+        let mut course = Self {
             about,
             path: to.file.map(Path::to_owned),
             shared: Arc::clone(shared),
@@ -174,6 +176,7 @@ impl Course {
             file,
             failure: None,
             streams: Vec::new(),
+            closing: Vec::new(),
             streaming: to.streaming,
             awake_since: if asleep { NOBODY_THERE } else { Nanos(0) },
             events: Vec::with_capacity(BATCH),
@@ -188,7 +191,10 @@ impl Course {
             unflushed: false,
             inherited_frees: 0,
             tag,
-        })
+        };
+        // Whoever is there gets everything from the start.
+        course.tend_streams(now);
+        Ok(course)
     }
 
     /// Whose recording.
@@ -500,13 +506,15 @@ impl Course {
             }
             match stream.asked_to_end(now) {
                 Some(since) if since > WAIT_FOR_NAMES || streaming.naming.is_idle(catalog) => {
-                    // What is left is sent behind our back: a client that asks for the end takes it.
-                    streaming.has_ended(stream.finish(accounts, catalog, &source).ending());
+                    self.closing.push(stream.finish(accounts, catalog, &source));
                 }
                 _ => self.streams.push(stream),
             }
         }
-        while let Some((outbox, place)) = streaming.next(self.streams.len()) {
+        for done in self.closing.extract_if(.., |closing| closing.is_done()) {
+            streaming.has_ended(done.wait());
+        }
+        while let Some((outbox, place)) = streaming.next(self.streams.len() + self.closing.len()) {
             if !self.is_awake() {
                 self.wake();
             }
@@ -599,15 +607,15 @@ impl Course {
             }
         }
         let (accounts, catalog) = (self.ledger.accounts(), &self.catalog);
-        let streams: Vec<_> =
-            self.streams.drain(..).map(|stream| stream.finish(accounts, catalog, &self.source)).collect();
+        let last = self.streams.drain(..).map(|stream| stream.finish(accounts, catalog, &self.source));
+        let closing: Vec<Closing> = self.closing.drain(..).chain(last).collect();
         let written = match (self.file.take(), self.failure.take()) {
             (Some(file), None) => file.finish(accounts, catalog, &self.source).map(|(written, _)| written),
             (_, Some(failure)) => Err(failure),
             (None, None) => Ok(Written { events: accounts.events(), bytes: 0 }),
         };
         let sent = self.streaming.take().map_or_else(Sent::default, |mut streaming| {
-            streams.into_iter().for_each(|stream| streaming.has_ended(stream.wait()));
+            closing.into_iter().for_each(|stream| streaming.has_ended(stream.wait()));
             streaming.sent
         });
         Finished {

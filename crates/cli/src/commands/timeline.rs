@@ -48,7 +48,9 @@ const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
 struct Columns {
     highest_bytes: Vec<u64>,
     live_blocks: Vec<u64>,
-    duration: Nanos,
+    start: Nanos,
+    /// From the start on.
+    length: Nanos,
 }
 
 impl Timeline {
@@ -112,8 +114,9 @@ fn default_width(output: &Output) -> usize {
 }
 
 impl Columns {
-    fn new(course: &model::Timeline, duration: Nanos, width: usize) -> Self {
-        let mut columns = Self { highest_bytes: vec![0; width], live_blocks: vec![0; width], duration };
+    fn new(course: &model::Timeline, end: Nanos, width: usize) -> Self {
+        let (start, length) = (course.start, Nanos(end.0.saturating_sub(course.start.0)));
+        let mut columns = Self { highest_bytes: vec![0; width], live_blocks: vec![0; width], start, length };
         let mut filled = 0;
         let (mut bytes, mut blocks) = (0, 0);
         for point in &course.points {
@@ -136,7 +139,7 @@ impl Columns {
     /// The column an instant falls into.
     fn at(&self, time: Nanos) -> usize {
         let last = self.highest_bytes.len() - 1;
-        let part = time.0 as f64 / self.duration.0.max(1) as f64;
+        let part = time.0.saturating_sub(self.start.0) as f64 / self.length.0.max(1) as f64;
         ((part * (last + 1) as f64) as usize).min(last)
     }
 
@@ -145,7 +148,7 @@ impl Columns {
         let last = self.highest_bytes.len() - 1;
         let quarters = if last < 60 { vec![0, 2, 4] } else { vec![0, 1, 2, 3, 4] };
         let caption = |quarter: u64| {
-            let time = (u128::from(self.duration.0) * u128::from(quarter) / 4) as u64;
+            let time = self.start.0 + (u128::from(self.length.0) * u128::from(quarter) / 4) as u64;
             let text = if time == 0 { "0s".to_owned() } else { Nanos(time).to_string() };
             (last * quarter as usize / 4, text)
         };

@@ -27,5 +27,5 @@ pub use streaming::{Sent, StreamTo, Streaming};
 pub use threads::set_beginning_of_threads;
 pub(crate) use threads::spawn;
 pub use token::{LONGEST_TOKEN, TOKEN_WORD, Token};
-pub(crate) use wire::Stream;
 pub use wire::Wire;
+pub(crate) use wire::{Closing, Stream};

@@ -50,6 +50,8 @@ struct State {
     /// The thread is done.
     is_done: bool,
     asked_to_end: bool,
+    /// The other end will say nothing more: it may be gone.
+    is_silent: bool,
     words: Vec<u8>,
     failure: Option<String>,
 }
@@ -141,6 +143,11 @@ impl Outbox {
         self.state().asked_to_end
     }
 
+    /// Whether the other end has closed its side: because it is gone, or because it has nothing to say.
+    pub fn is_silent(&self) -> bool {
+        self.state().is_silent
+    }
+
     /// What the other end said, if it was something of ours to be shown: why it wants nothing.
     pub fn words(&self) -> Option<String> {
         let state = self.state();
@@ -157,6 +164,11 @@ impl Outbox {
     pub fn end(&self) {
         self.state().is_ended = true;
         self.ring();
+    }
+
+    /// Whether everything was sent, or nothing more can be.
+    pub fn is_done(&self) -> bool {
+        self.state().is_done
     }
 
     /// Waits until everything was sent, as long as the other end takes any of it.
@@ -265,7 +277,10 @@ impl Outbox {
     fn hear(&self, connection: &mut TcpStream) -> io::Result<bool> {
         let mut bytes = [0; 256];
         match connection.read(&mut bytes) {
-            Ok(0) => Ok(false),
+            Ok(0) => {
+                self.state().is_silent = true;
+                Ok(false)
+            }
             Ok(count) => {
                 let mut state = self.state();
                 let room = LONGEST_WORDS.saturating_sub(state.words.len()).min(count);

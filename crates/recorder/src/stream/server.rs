@@ -16,6 +16,10 @@ use std::time::Duration;
 
 /// Strangers that may be talked to at once.
 const MOST_STRANGERS: usize = 16;
+/// How often a place is looked for where all are taken.
+const WAIT_FOR_PLACE: usize = 20;
+/// How long is waited between two looks.
+const A_WHILE: Duration = Duration::from_millis(100);
 
 /// Listens, and lets in who may come in.
 pub struct Server {
@@ -109,13 +113,7 @@ impl Door {
         if stranger.number > MOST_STRANGERS {
             return;
         }
-        let door = Self {
-            token: None,
-            most: self.most,
-            taken: Arc::clone(&self.taken),
-            strangers: Arc::clone(&self.strangers),
-            to_owner: self.to_owner.clone(),
-        };
+        let door = self.same_for_stranger();
         let _ = spawn("stranger", move || {
             let _stranger = stranger;
             match token.is_sent_by(&mut connection) {
@@ -126,15 +124,26 @@ impl Door {
     }
 
     fn let_in(&self, connection: TcpStream) {
-        let place = Place(Arc::clone(&self.taken));
-        if self.taken.fetch_add(1, Ordering::AcqRel) < self.most {
+        if let Some(place) = self.free_place() {
             let _ = self.to_owner.send(Client { connection, place });
             return;
         }
-        drop(place);
         let stranger = Stranger::new(&self.strangers);
-        if stranger.number <= MOST_STRANGERS {
-            let words = match self.most {
+        if stranger.number > MOST_STRANGERS {
+            return;
+        }
+        let door = self.same_for_stranger();
+        let _ = spawn("stranger", move || {
+            let _stranger = stranger;
+            // Whoever was there may just have left: that shows with what is sent next.
+            for _ in 0..WAIT_FOR_PLACE {
+                std::thread::sleep(A_WHILE);
+                if let Some(place) = door.free_place() {
+                    let _ = door.to_owner.send(Client { connection, place });
+                    return;
+                }
+            }
+            let words = match door.most {
                 1 => {
                     "another client is being served; come back later, or start the program with --clients 2".to_owned()
                 }
@@ -142,10 +151,23 @@ impl Door {
                     format!("{most} clients are being served, which are all that --clients allows; come back later")
                 }
             };
-            let _ = spawn("stranger", move || {
-                let _stranger = stranger;
-                refuse(connection, &words);
-            });
+            refuse(connection, &words);
+        });
+    }
+
+    fn free_place(&self) -> Option<Place> {
+        let place = Place(Arc::clone(&self.taken));
+        (self.taken.fetch_add(1, Ordering::AcqRel) < self.most).then_some(place)
+    }
+
+    /// The same door, for a thread that talks to a stranger.
+    fn same_for_stranger(&self) -> Self {
+        Self {
+            token: None,
+            most: self.most,
+            taken: Arc::clone(&self.taken),
+            strangers: Arc::clone(&self.strangers),
+            to_owner: self.to_owner.clone(),
         }
     }
 }

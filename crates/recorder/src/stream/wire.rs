@@ -20,6 +20,11 @@ const FLUSH_EVERY: Duration = Duration::from_millis(500);
 /// How long nothing is sent where nothing happens. A client that is gone is found out by sending something.
 const STILL_HERE_EVERY: Duration = Duration::from_secs(2);
 
+/// How often it is tried whether a client is gone that has closed its side, …
+const TRIES: u32 = 8;
+/// … and how long is waited in between.
+const TRY_EVERY: Duration = Duration::from_millis(50);
+
 /// A client, and what it gets.
 pub struct Stream {
     pen: Pen<Outbox>,
@@ -28,6 +33,7 @@ pub struct Stream {
     last_flush: Instant,
     last_sent: Instant,
     is_unflushed: bool,
+    tries: u32,
     asked_since: Option<Instant>,
     /// The client's place among those that are served.
     _place: Option<Place>,
@@ -69,6 +75,7 @@ impl Stream {
             last_flush: now,
             last_sent: now,
             is_unflushed: true,
+            tries: 0,
             asked_since: None,
             _place: place,
         })
@@ -115,11 +122,16 @@ impl Stream {
         }
         if self.is_unflushed && now - self.last_flush >= FLUSH_EVERY {
             self.send(accounts, catalog);
-        } else if now - self.last_sent >= STILL_HERE_EVERY && self.outbox.has_room() {
+        } else if now - self.last_sent >= self.still_here_every() && self.outbox.has_room() {
             self.last_sent = now;
+            self.tries += u32::from(self.outbox.is_silent());
             let _ = self.pen.still_here(source);
         }
         true
+    }
+
+    fn still_here_every(&self) -> Duration {
+        if self.outbox.is_silent() && self.tries < TRIES { TRY_EVERY } else { STILL_HERE_EVERY }
     }
 
     /// For how long the other end has wanted no more.
@@ -169,9 +181,9 @@ pub struct Closing {
 }
 
 impl Closing {
-    /// How it ended, without waiting for the client to take everything.
-    pub fn ending(&self) -> Ending {
-        self.ending.clone()
+    /// Whether the client has everything, or will never have it.
+    pub fn is_done(&self) -> bool {
+        self.outbox.is_done()
     }
 
     /// Waits until the client has taken everything, or takes nothing any more.

@@ -90,7 +90,12 @@ impl Recording {
                 stretches.add(summary.last_time, summary.live_bytes, summary.live_blocks, summary.highest_bytes);
             }
         }
-        Ok(Timeline { points: stretches.finish(), marks: self.marks()?, gauges: self.gauges()? })
+        Ok(Timeline {
+            start: self.begins_at(),
+            points: stretches.finish(),
+            marks: self.marks()?,
+            gauges: self.gauges()?,
+        })
     }
 }
 
