@@ -512,7 +512,7 @@ impl Course {
             }
         }
         for done in self.closing.extract_if(.., |closing| closing.is_done()) {
-            streaming.has_ended(done.wait());
+            streaming.has_ended(done.wait(streaming.patience));
         }
         while let Some((outbox, place)) = streaming.next(self.streams.len() + self.closing.len()) {
             if !self.is_awake() {
@@ -615,7 +615,7 @@ impl Course {
             (None, None) => Ok(Written { events: accounts.events(), bytes: 0 }),
         };
         let sent = self.streaming.take().map_or_else(Sent::default, |mut streaming| {
-            closing.into_iter().for_each(|stream| streaming.has_ended(stream.wait()));
+            closing.into_iter().for_each(|stream| streaming.has_ended(stream.wait(streaming.patience)));
             streaming.sent
         });
         Finished {

@@ -106,7 +106,7 @@ impl Recorder {
         let (to_finisher, courses) = channel::<Course>();
         let (done, finished) = channel();
         // Finding names takes a while: others go on meanwhile.
-        spawn("names", move || {
+        spawn(c"names", move || {
             let mut symbolizer = Symbolizer::new();
             for course in courses {
                 if done.send(course.finish(&mut symbolizer)).is_err() {

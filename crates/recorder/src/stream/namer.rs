@@ -30,7 +30,7 @@ impl Namer {
     /// Starts it.
     pub fn start() -> io::Result<Self> {
         let (questions, asked) = channel::<Question>();
-        spawn("namer", move || {
+        spawn(c"namer", move || {
             let mut symbolizer = Symbolizer::new();
             for question in asked {
                 // Nobody waits for an answer any more: so be it.

@@ -19,8 +19,6 @@ use std::time::{Duration, Instant};
 const MOST_WAITING: usize = 8 << 20;
 /// What the other end says is kept up to this length: it is shown to the user.
 const LONGEST_WORDS: usize = 300;
-/// How long the end of a stream waits for a client that takes nothing.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// How long for the other end to say that it has everything.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -89,7 +87,7 @@ impl Outbox {
         let outbox = Self::new()?;
         let thread = outbox.clone();
         outbox.state().is_connected = true;
-        spawn("sender", move || thread.send_all(connection))?;
+        spawn(c"sender", move || thread.send_all(connection))?;
         Ok(outbox)
     }
 
@@ -97,7 +95,7 @@ impl Outbox {
     pub fn to(address: Address, token: Option<Token>, delay: Duration) -> io::Result<Self> {
         let outbox = Self::new()?;
         let thread = outbox.clone();
-        spawn("sender", move || {
+        spawn(c"sender", move || {
             pause(delay, &|| thread.state().is_ended || thread.state().is_given_up);
             match connect_patiently(&address, token.as_ref(), || thread.state().is_given_up) {
                 Some(connection) => {
@@ -171,15 +169,15 @@ impl Outbox {
         self.state().is_done
     }
 
-    /// Waits until everything was sent, as long as the other end takes any of it.
-    pub fn wait_until_sent(&self) -> Result<(), String> {
+    /// Waits until everything was sent, as long as the other end takes some of it so often.
+    pub fn wait_until_sent(&self, patience: Duration) -> Result<(), String> {
         let mut state = self.state();
         let (mut sent, mut since) = (state.sent, Instant::now());
         while !state.is_done {
             if state.sent != sent {
                 (sent, since) = (state.sent, Instant::now());
             }
-            if since.elapsed() > PATIENCE {
+            if since.elapsed() > patience {
                 state.is_given_up = true;
                 drop(state);
                 self.ring();

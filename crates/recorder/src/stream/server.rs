@@ -56,7 +56,7 @@ impl Server {
         let (to_owner, clients) = channel();
         let door = Door { token, most, taken: Arc::default(), strangers: Arc::default(), to_owner };
         let stop = Arc::clone(&bell);
-        let thread = spawn("door", move || door.keep(&listener, &stop))?;
+        let thread = spawn(c"door", move || door.keep(&listener, &stop))?;
         Ok(Self { clients: Mutex::new(clients), local, bell, thread: Some(thread) })
     }
 
@@ -114,7 +114,7 @@ impl Door {
             return;
         }
         let door = self.same_for_stranger();
-        let _ = spawn("stranger", move || {
+        let _ = spawn(c"stranger", move || {
             let _stranger = stranger;
             match token.is_sent_by(&mut connection) {
                 Ok(true) => door.let_in(connection),
@@ -133,7 +133,7 @@ impl Door {
             return;
         }
         let door = self.same_for_stranger();
-        let _ = spawn("stranger", move || {
+        let _ = spawn(c"stranger", move || {
             let _stranger = stranger;
             // Whoever was there may just have left: that shows with what is sent next.
             for _ in 0..WAIT_FOR_PLACE {

@@ -16,6 +16,8 @@ const PRELUDE: Duration = Duration::from_millis(150);
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 /// How long at the most.
 const LONGEST_DELAY: Duration = Duration::from_secs(5);
+/// How long the end of a stream waits for a client that takes nothing.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// A connection that lasted so long was a good one.
 const GOOD: Duration = Duration::from_secs(5);
 
@@ -56,6 +58,8 @@ pub struct Streaming {
     /// The other end wants no more.
     is_over: bool,
     delay: Duration,
+    /// How long the end of a stream waits for a client that takes nothing.
+    pub(crate) patience: Duration,
     /// What became of those that ended.
     pub(crate) sent: Sent,
 }
@@ -64,7 +68,13 @@ impl Streaming {
     /// No stream yet. `forked` says that the process may be about to begin another program.
     pub fn new(to: StreamTo, wire: Wire, namer: Namer, forked: bool) -> Self {
         let delay = if forked { PRELUDE } else { Duration::ZERO };
-        Self { to, wire, naming: Naming::new(namer), is_over: false, delay, sent: Sent::default() }
+        Self { to, wire, naming: Naming::new(namer), is_over: false, delay, patience: PATIENCE, sent: Sent::default() }
+    }
+
+    /// At the end waits only so long for clients that take nothing: for a program whose own end would have to wait.
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Whether nothing is recorded while nobody is there.

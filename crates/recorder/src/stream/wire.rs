@@ -187,8 +187,8 @@ impl Closing {
     }
 
     /// Waits until the client has taken everything, or takes nothing any more.
-    pub fn wait(self) -> Ending {
-        let failure = self.outbox.wait_until_sent().err();
+    pub fn wait(self, patience: Duration) -> Ending {
+        let failure = self.outbox.wait_until_sent(patience).err();
         let (sent, was_connected, words) = (self.outbox.sent(), self.outbox.is_connected(), self.outbox.words());
         Ending { failure, sent, was_connected, words, ..self.ending }
     }
