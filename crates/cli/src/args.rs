@@ -35,6 +35,7 @@ const STYLES: Styles = Styles::styled()
   highwater timeline app.hw                 the course of it as a chart
   highwater diff app.hw@mark:loaded app.hw  what changed since a mark
   highwater import events.jsonl -o app.hw   a recording from any program's events
+  highwater report trace.ctf                what an OCaml program's memtrace says
 
 'highwater COMMAND --help' explains a command. What a file is, is found by its content."
 )]
@@ -75,9 +76,9 @@ pub enum Command {
     Diff(commands::diff::Diff),
     /// Live memory over time as a chart, with the marks
     Timeline(commands::timeline::Timeline),
-    /// Write an instant in another tool's format: pprof, folded stacks, flame graph, JSON
+    /// Write an instant or the whole course in another tool's format: pprof, folded stacks, flame graph, JSON, memtrace
     Export(commands::export::Export),
-    /// Make a recording from JSON lines, one event a line
+    /// Make a recording from JSON lines, one event a line, or from an OCaml memtrace
     Import(commands::import::Import),
     /// What a file is, from whom, how long, how big per event
     Info(commands::info::Info),

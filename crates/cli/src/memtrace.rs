@@ -139,9 +139,9 @@ impl Trace {
             Some(copy) => {
                 let mut copy = copy.try_clone().map_err(|error| cannot_copy(&error))?;
                 copy.seek(SeekFrom::Start(0)).map_err(|error| cannot_copy(&error))?;
-                convert(copy, &self.path, make)?
+                convert(copy, &self.path, make, &cannot_copy)?
             }
-            None => convert(open_input(&self.path)?, &self.path, make)?,
+            None => convert(open_input(&self.path)?, &self.path, make, &cannot_copy)?,
         };
         let recording = Recording::from_file(converted.sink).map_err(|error| match error {
             OpenError::Io(error) => cannot_copy(&error),
@@ -213,11 +213,12 @@ impl<S: Sink, M: FnOnce(&Source) -> io::Result<Writer<S>>> Receive for Recorder<
     }
 }
 
-/// Makes a recording of a trace.
+/// Makes a recording of a trace. What was written of one that could not be read or written completely is left to the caller.
 pub fn convert<S: Sink>(
     input: impl Read,
     path: &Path,
     make: impl FnOnce(&Source) -> io::Result<Writer<S>>,
+    cannot_write: &dyn Fn(&io::Error) -> Failure,
 ) -> Result<Converted<S>, Failure> {
     let mut catalog = Catalog::default();
     let mut recorder = Recorder { make: Some(make), writer: None, batch: Vec::with_capacity(BATCH), error: None };
@@ -226,11 +227,11 @@ pub fn convert<S: Sink>(
     let Recorder { writer, error, .. } = recorder;
     let (Some(mut writer), None) = (writer, &error) else {
         let error = error.unwrap_or_else(|| io::Error::other("the trace has no beginning"));
-        return Err(cannot_copy(&error));
+        return Err(cannot_write(&error));
     };
     let written = decoder.oddities().into_iter().try_for_each(|(anomaly, count)| writer.note(anomaly, count, &catalog));
     let source = decoder.source().unwrap_or_default();
     let (written, sink) =
-        written.and_then(|()| writer.finish(&catalog, &source)).map_err(|error| cannot_copy(&error))?;
+        written.and_then(|()| writer.finish(&catalog, &source)).map_err(|error| cannot_write(&error))?;
     Ok(Converted { written, sink, damage: damage_of(&decoder) })
 }

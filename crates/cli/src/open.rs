@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How many bytes are looked at to find a file's kind.
-const SNIFFED: u64 = 4096;
+pub const SNIFFED: u64 = 4096;
 /// Problems of one kind that are named one by one; those after them are counted.
 pub const NAMED_PROBLEMS: usize = 10;
 
@@ -269,7 +269,7 @@ impl Opened {
             return Err(Failure::in_file(&self.path, format_args!("nothing in it is usable: {first}")));
         }
         if self.on_damage == OnDamage::Warn {
-            self.warn_of(&new, known.len());
+            warn_of_damage(&self.path, &new, known.len());
         }
         known.extend(new);
         Ok(())
@@ -282,15 +282,16 @@ impl Opened {
             _ => self.stats().events == 0,
         }
     }
+}
 
-    fn warn_of(&self, new: &[Damage], known: usize) {
-        let unnamed = (known + new.len()).saturating_sub(NAMED_PROBLEMS).min(new.len());
-        let (named, rest) = new.split_at(new.len() - unnamed);
-        for damage in named {
-            warn(&format!("{}: {damage}; everything else is used", self.path.display()));
-        }
-        if !rest.is_empty() {
-            warn(&format!("{}: {}", self.path.display(), counted(rest.len() as u64, "more damaged part")));
-        }
+/// Warns of damage of which so much was named before.
+pub fn warn_of_damage(path: &Path, new: &[Damage], known: usize) {
+    let unnamed = (known + new.len()).saturating_sub(NAMED_PROBLEMS).min(new.len());
+    let (named, rest) = new.split_at(new.len() - unnamed);
+    for damage in named {
+        warn(&format!("{}: {damage}; everything else is used", path.display()));
+    }
+    if !rest.is_empty() {
+        warn(&format!("{}: {}", path.display(), counted(rest.len() as u64, "more damaged part")));
     }
 }

@@ -40,6 +40,11 @@ impl Units {
         Self { estimated: self.estimated || other.estimated, certainty }
     }
 
+    /// True where figures are estimates.
+    pub fn is_estimated(self) -> bool {
+        self.estimated
+    }
+
     /// True where figures come with how sure they are.
     pub fn has_intervals(self) -> bool {
         self.certainty.is_some()

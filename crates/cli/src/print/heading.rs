@@ -100,7 +100,8 @@ pub fn allocated(units: Units, figures: &Figures) -> String {
     if figures.promotions > 0 {
         let _ = write!(text, ", {}", units.counted(figures.promotions, "promotion"));
     }
-    if figures.temporary_allocations > 0 {
+    // Of samples it is not known what was allocated between them.
+    if figures.temporary_allocations > 0 && !units.is_estimated() {
         let part = share(figures.temporary_allocations, blocks_handed_out(figures));
         let _ = write!(text, "; {} temporary ({part})", units.count(figures.temporary_allocations));
     }

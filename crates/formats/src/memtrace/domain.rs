@@ -217,16 +217,17 @@ impl Domain {
         let mut tables = self.names.clone();
         let run = locations::read_run(&packet.content, &mut tables);
         let is_whole = run.end == packet.content.len();
-        let is_old = packet.header.version < 3;
         let mut described = run.described;
         let mut is_read = is_whole;
-        if !is_whole || (is_old && spill::is_suspicious(&described)) {
+        // What can be read as it stands is doubted only in a trace some of which cannot.
+        if !is_whole || (trace.has_spills && spill::is_suspicious(&described)) {
             let repaired = trace.with_effort(|trace, effort| {
                 let known = KnownNames { codes: &trace.codes, catalog };
                 spill::read(&packet.content, &self.names, &known, effort)
             });
             if let Some((repaired, repaired_tables)) = repaired {
                 (described, tables, is_read) = (repaired, repaired_tables, true);
+                trace.has_spills = true;
             }
         }
         described.iter().for_each(|one| trace.codes.describe(one, catalog));

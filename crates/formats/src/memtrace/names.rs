@@ -41,6 +41,22 @@ impl NameTables {
         self.files.insert(0, File { name, functions });
     }
 
+    /// Adds a file on the side of a writer, who does not know that a reader may have it inherit functions.
+    pub fn add_own_file(&mut self, name: Arc<str>) {
+        self.files.truncate(MOST_NAMES - 1);
+        self.files.insert(0, File { name: Some(name), functions: Vec::new() });
+    }
+
+    /// The index of the file of this name.
+    pub fn find_file(&self, name: &str) -> Option<usize> {
+        self.files.iter().position(|file| file.name.as_deref() == Some(name))
+    }
+
+    /// The index of the function of this name of the file used last.
+    pub fn find_function(&self, name: &str) -> Option<usize> {
+        self.files.first()?.functions.iter().position(|known| known.as_deref() == Some(name))
+    }
+
     /// The file used last.
     pub fn file(&self) -> Name {
         self.files.first().and_then(|file| file.name.clone())

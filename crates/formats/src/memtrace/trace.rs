@@ -32,6 +32,8 @@ pub struct Trace {
     pub damage: DamageList,
     /// What was lost.
     pub lost: LostIds,
+    /// True when locations were found that did not fit into their records.
+    pub has_spills: bool,
     /// Events whose times were repaired.
     pub repaired_times: u64,
     /// Events that were given out.
@@ -54,6 +56,7 @@ impl Trace {
             codes: Codes::default(),
             damage: DamageList::default(),
             lost: LostIds::default(),
+            has_spills: false,
             repaired_times: 0,
             events: 0,
             end: start,

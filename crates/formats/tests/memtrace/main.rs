@@ -4,3 +4,4 @@ mod damaged;
 mod fixtures;
 mod good;
 mod tally;
+mod written;
