@@ -37,12 +37,18 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "views")]
 pub mod events;
+#[cfg(feature = "views")]
 pub mod flamegraph;
+#[cfg(feature = "views")]
 pub mod folded;
+#[cfg(feature = "views")]
 pub mod json;
 pub mod memtrace;
+#[cfg(feature = "views")]
 pub mod pprof;
+#[cfg(feature = "views")]
 mod protobuf;
-#[cfg(test)]
+#[cfg(all(test, feature = "views"))]
 mod scene;

@@ -7,7 +7,7 @@ use crate::names::Names;
 use crate::record::{Place, Record};
 use crate::shared::Shared;
 use crate::stamps::Stamps;
-use crate::stream::{Closing, Sent, Stream, Streaming};
+use crate::stream::{Closing, Sent, Stream, Streaming, Wire};
 use crate::symbolize::{self, Symbolized};
 use crate::words::Pool;
 use highwater_clock::Counter;
@@ -459,7 +459,15 @@ impl Course {
         let mut all = All { file: &mut self.file, streams: &mut self.streams };
         self.ledger.record(&event, &mut all);
         let accounts = self.ledger.accounts();
-        self.streams.iter_mut().for_each(|stream| stream.event_done(accounts, &self.catalog));
+        for at in 0..self.streams.len() {
+            if self.streams[at].event_done(accounts, &self.catalog) {
+                // Only of a trace, which tells names before anything else.
+                if let Some(streaming) = &mut self.streaming {
+                    streaming.naming.go_on_until_idle(&mut self.catalog);
+                }
+                self.streams[at].send(accounts, &mut self.catalog);
+            }
+        }
         match &mut self.file {
             Some(file) => file.event_done(accounts, &self.catalog),
             None => Ok(()),
@@ -492,13 +500,16 @@ impl Course {
 
     /// Sends what is due, lets clients go that have left, and welcomes new ones.
     fn tend_streams(&mut self, now: Instant) {
-        let Some(mut streaming) = self.streaming.take() else { return };
         self.hand_over();
+        let Some(mut streaming) = self.streaming.take() else { return };
+        if self.streams.iter().any(Stream::needs_names) {
+            streaming.naming.go_on_until_idle(&mut self.catalog);
+        }
         if !self.streams.is_empty() && streaming.naming.go_on(&mut self.catalog) {
             self.streams.iter_mut().for_each(Stream::has_news);
         }
         let source = Source { duration: self.stamps.now(), ..self.source.clone() };
-        let (accounts, catalog) = (self.ledger.accounts(), &self.catalog);
+        let (accounts, catalog) = (self.ledger.accounts(), &mut self.catalog);
         for mut stream in std::mem::take(&mut self.streams) {
             if !stream.tend(now, accounts, catalog, &source) {
                 streaming.has_ended(stream.drop_it());
@@ -518,7 +529,11 @@ impl Course {
             if !self.is_awake() {
                 self.wake();
             }
-            match Stream::begin(outbox, place, &self.source, self.ledger.accounts(), &self.catalog) {
+            if streaming.wire == Wire::Memtrace {
+                streaming.naming.go_on_until_idle(&mut self.catalog);
+            }
+            let (source, accounts) = (&self.source, self.ledger.accounts());
+            match Stream::begin(streaming.wire, outbox, place, source, accounts, &self.catalog) {
                 Ok(stream) => self.streams.push(stream),
                 Err(_) => break,
             }
@@ -606,7 +621,7 @@ impl Course {
                 self.ledger.note(anomaly, count, &mut all);
             }
         }
-        let (accounts, catalog) = (self.ledger.accounts(), &self.catalog);
+        let (accounts, catalog) = (self.ledger.accounts(), &mut self.catalog);
         let last = self.streams.drain(..).map(|stream| stream.finish(accounts, catalog, &self.source));
         let closing: Vec<Closing> = self.closing.drain(..).chain(last).collect();
         let written = match (self.file.take(), self.failure.take()) {

@@ -32,7 +32,7 @@ mod file;
 mod log;
 
 pub use file::{
-    CheckReport, Damage, FileStats, Followed, Follower, OpenError, Pen, Recording, RecordingError, Sink, Spacing,
+    CheckReport, Damage, FileStats, Followed, Follower, OpenError, Pen, Recording, RecordingError, Seen, Sink, Spacing,
     Writer, Written, is_recording, write_snapshot,
 };
 pub use log::{Cursor, EventLog, LogError, unnamed_file};

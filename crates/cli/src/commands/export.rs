@@ -12,8 +12,9 @@ use highwater_formats::memtrace::{LeftOut, TraceWriter};
 use highwater_formats::{flamegraph, folded, json, memtrace, pprof};
 use highwater_model::groups::{Keep, Metric};
 use highwater_model::{Snapshot, When};
-use highwater_store::Recording;
+use highwater_store::{Recording, Seen};
 use std::io::{self, IsTerminal, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// The arguments of `highwater export`.
@@ -147,10 +148,13 @@ fn write_course(recording: &Recording, version: memtrace::Version, out: &mut dyn
     let catalog = recording.catalog();
     let mut writer = TraceWriter::new(out, recording.source(), version)?;
     let mut written = Ok(());
-    recording.for_each_step(|ledger, step| {
-        if written.is_ok() {
-            written = writer.write_step(step, ledger.accounts().next_id(), catalog);
-        }
+    recording.walk(|seen| {
+        written = match seen {
+            Seen::Step(ledger, step) => writer.write_step(step, ledger.accounts().next_id(), catalog),
+            // A stream that was joined late, or events that were left out.
+            Seen::Stored(ledger) => writer.catch_up(ledger.accounts(), |_| true, catalog),
+        };
+        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
     written?;
     Ok(writer.finish(catalog)?.0)

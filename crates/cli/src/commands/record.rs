@@ -9,7 +9,7 @@ use crate::print::summary;
 use crate::running::{Signals, end_like, wait_for};
 use crate::size::parse_bytes;
 use crate::{preload_file, program};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use highwater_model::{Nanos, parse_duration};
 use highwater_recorder::stream::{self, Address, Server, StreamTo, Token, Wire};
 use highwater_recorder::{Finished, Options, Recorder};
@@ -66,9 +66,22 @@ pub struct Record {
     /// A word that both ends must know
     #[arg(long, value_name = "TOKEN")]
     token: Option<Token>,
+    /// What is sent
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    wire: WireName,
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     program: Vec<OsString>,
+}
+
+/// What is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum WireName {
+    /// A Highwater recording
+    #[default]
+    Hw,
+    /// A trace in the memtrace format of OCaml programs, for their tools and for netcat
+    Memtrace,
 }
 
 fn parse_time(text: &str) -> Result<Nanos, String> {
@@ -94,7 +107,7 @@ impl Record {
             mappings: !self.no_mmap,
         };
         let recorder = match self.stream_to().inspect_err(|_| remove_if_empty(file.as_deref()))? {
-            Some(to) => Recorder::with_streams(options, to, Wire::default()),
+            Some(to) => Recorder::with_streams(options, to, self.wire()),
             None => Recorder::new(options),
         };
         let mut recorder =
@@ -127,6 +140,13 @@ impl Record {
             None => wait_for(&mut child, &signals).map_err(|error| Failure::fault(reason(&error)))?,
         };
         end_like(status)
+    }
+
+    fn wire(&self) -> Wire {
+        match self.wire {
+            WireName::Hw => Wire::Highwater,
+            WireName::Memtrace => Wire::Memtrace,
+        }
     }
 
     /// The file to be written, if one is.

@@ -217,6 +217,20 @@ impl DomainWriter {
         Ok(())
     }
 
+    /// Writes what waits, or an empty packet that says how far time has got.
+    pub fn still_here<W: Write>(
+        &mut self,
+        time: i64,
+        common: Common,
+        catalog: &Catalog,
+        out: &mut W,
+    ) -> io::Result<()> {
+        if self.header.is_none() {
+            self.begin(time);
+        }
+        self.flush(common, catalog, out)
+    }
+
     fn put_locations<W: Write>(&mut self, common: Common, catalog: &Catalog, out: &mut W) -> io::Result<()> {
         let mut content = Vec::new();
         let header = PacketHeader {

@@ -7,10 +7,10 @@ use super::put_backtrace::Depths;
 use super::put_codes::CodeNumbers;
 use super::put_domain::{Common, DomainWriter, Object, write_packet};
 use highwater_model::{
-    AllocId, Catalog, Event, EventKind, Heap, Nanos, Op, Placement, Source, SourceKind, StackId, Step, ThreadId,
-    Weight, WordSampling,
+    Accounts, AllocId, Block, Catalog, Event, EventKind, Heap, Nanos, Op, Placement, Source, SourceKind, StackId, Step,
+    ThreadId, Weight, WordSampling,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::{self, Write};
 
 /// Which version of the format is written.
@@ -271,6 +271,53 @@ impl<W: Write> TraceWriter<W> {
         self.flush(catalog)?;
         let cut_stacks = self.domains.iter().map(DomainWriter::cut).sum();
         Ok((LeftOut { cut_stacks, ..self.left_out }, self.out))
+    }
+}
+
+/// For a trace that begins or goes on in the middle of things.
+impl<W: Write> TraceWriter<W> {
+    /// Brings the trace to a state that its events have not led to: what it has as live and is not is collected, what is live and it does not
+    /// have is allocated. Blocks of which `is_changed` says so are told anew. Blocks are known by their numbers.
+    pub fn catch_up(
+        &mut self,
+        accounts: &Accounts,
+        is_changed: impl Fn(AllocId) -> bool,
+        catalog: &Catalog,
+    ) -> io::Result<()> {
+        let state = accounts.to_state();
+        let live: FxHashSet<u64> =
+            state.blocks.iter().map(|block| block.id.0).filter(|&id| !is_changed(AllocId(id))).collect();
+        let mut gone: Vec<u64> = self.live.keys().copied().filter(|id| !live.contains(id)).collect();
+        gone.sort_unstable();
+        for id in gone {
+            self.refer(code::COLLECT, accounts.last_time(), ThreadId(0), id, catalog)?;
+        }
+        for block in state.blocks.iter() {
+            if self.live.contains_key(&block.id.0) {
+                continue;
+            }
+            let Block { address, size, stack, tag, surplus, weight, .. } = block;
+            let place = Placement { address, size, stack, tag, surplus, weight };
+            let thread = state.threads.get(block.thread as usize).map_or(ThreadId(0), |thread| thread.id);
+            self.allocate(block.time, thread, block.id.0, &place, catalog)?;
+        }
+        Ok(())
+    }
+
+    /// Tells of an object of one word with this stack that comes and goes at once: a remark that every viewer shows.
+    pub fn remark(&mut self, time: Nanos, stack: StackId, catalog: &Catalog) -> io::Result<()> {
+        let key = u64::MAX;
+        let place = Placement { size: WORD_BYTES.into(), stack, ..Placement::default() };
+        self.allocate(time, ThreadId(0), key, &place, catalog)?;
+        self.refer(code::COLLECT, time, ThreadId(0), key, catalog)
+    }
+
+    /// Writes what waits, or an empty packet: so that a reader sees that nothing has happened until this time.
+    pub fn still_here(&mut self, time: Nanos, catalog: &Catalog) -> io::Result<()> {
+        let time = self.clock(time);
+        self.flush(catalog)?;
+        let at = self.domain(ThreadId(0), time);
+        self.domains[at].still_here(time, self.common, catalog, &mut self.out)
     }
 }
 

@@ -17,6 +17,7 @@ mod server;
 mod streaming;
 mod threads;
 mod token;
+mod trace_pen;
 mod wire;
 
 pub use address::Address;

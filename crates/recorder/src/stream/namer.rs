@@ -7,6 +7,10 @@ use highwater_symbols::{ModulePlace, SourceFrame, Symbolizer};
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// How long it is waited for names where nothing can be done without them.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A thread that finds names, for all processes that are recorded.
 #[derive(Clone)]
@@ -84,14 +88,31 @@ impl Naming {
         self.ask(catalog);
         let mut found = false;
         while let Ok(answer) = self.answers.try_recv() {
-            self.open -= 1;
-            for (frame, sources) in answer {
-                found = true;
-                let texts: Vec<FrameText<'_>> = sources.iter().map(text).collect();
-                catalog.resolve(frame, &texts);
-            }
+            found |= !answer.is_empty();
+            self.take(answer, catalog);
         }
         found
+    }
+
+    /// The same, and waits until everything is known, but not for long.
+    pub fn go_on_until_idle(&mut self, catalog: &mut Catalog) {
+        let until = Instant::now() + PATIENCE;
+        self.go_on(catalog);
+        while self.open > 0 && Instant::now() < until {
+            if let Ok(answer) = self.answers.recv_timeout(PATIENCE) {
+                self.take(answer, catalog);
+            }
+        }
+        // What was found are new frames, of which there is nothing to be asked.
+        self.ask(catalog);
+    }
+
+    fn take(&mut self, answer: Answer, catalog: &mut Catalog) {
+        self.open -= 1;
+        for (frame, sources) in answer {
+            let texts: Vec<FrameText<'_>> = sources.iter().map(text).collect();
+            catalog.resolve(frame, &texts);
+        }
     }
 
     fn ask(&mut self, catalog: &Catalog) {

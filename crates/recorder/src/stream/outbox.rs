@@ -1,6 +1,6 @@
 //! What waits to be sent: a bounded queue in front of a socket, and the thread that empties it.
 //!
-//! Whoever fills it never waits: he asks whether it [is full](Outbox::is_full), and leaves out what there is no room for.
+//! Whoever fills it never waits: he asks whether [there is room](Outbox::has_room_for), and leaves out what there is none for.
 
 use super::address::Address;
 use super::connection::{connect_patiently, pause};
@@ -116,14 +116,9 @@ impl Outbox {
         let _ = rustix::io::write(&self.shared.bell, &1u64.to_ne_bytes());
     }
 
-    /// Whether nothing more should be put in.
-    pub fn is_full(&self) -> bool {
-        self.state().waiting > MOST_WAITING
-    }
-
-    /// Whether so much room is there that it is worth while to go on.
-    pub fn has_room(&self) -> bool {
-        self.state().waiting < MOST_WAITING / 2
+    /// Whether more may be put in; by whoever is behind already, only when that has become worth while.
+    pub fn has_room_for(&self, is_behind: bool) -> bool {
+        self.state().waiting < if is_behind { MOST_WAITING / 2 } else { MOST_WAITING }
     }
 
     /// Why nothing can be sent any more.

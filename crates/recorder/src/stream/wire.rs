@@ -2,6 +2,7 @@
 
 use super::outbox::Outbox;
 use super::server::Place;
+use super::trace_pen::TracePen;
 use highwater_model::{Accounts, Catalog, Scribe, Source, Step};
 use highwater_store::Pen;
 use std::io;
@@ -13,6 +14,14 @@ pub enum Wire {
     /// A `.hw` recording, block by block.
     #[default]
     Highwater,
+    /// A trace in the memtrace format of OCaml programs, version 2.
+    Memtrace,
+}
+
+/// Who writes it.
+enum Pens {
+    Highwater(Box<Pen<Outbox>>),
+    Memtrace(Box<TracePen>),
 }
 
 /// How long something may wait before it is sent.
@@ -27,7 +36,7 @@ const TRY_EVERY: Duration = Duration::from_millis(50);
 
 /// A client, and what it gets.
 pub struct Stream {
-    pen: Pen<Outbox>,
+    pen: Pens,
     outbox: Outbox,
     began: Instant,
     last_flush: Instant,
@@ -61,6 +70,7 @@ pub struct Ending {
 impl Stream {
     /// Begins with what is live now.
     pub fn begin(
+        wire: Wire,
         outbox: Outbox,
         place: Option<Place>,
         source: &Source,
@@ -68,8 +78,13 @@ impl Stream {
         catalog: &Catalog,
     ) -> io::Result<Self> {
         let now = Instant::now();
+        let to = outbox.clone();
+        let pen = match wire {
+            Wire::Highwater => Pens::Highwater(Box::new(Pen::begin(to, source, accounts, catalog)?)),
+            Wire::Memtrace => Pens::Memtrace(Box::new(TracePen::begin(to, source, accounts, catalog)?)),
+        };
         Ok(Self {
-            pen: Pen::begin(outbox.clone(), source, accounts, catalog)?,
+            pen,
             outbox,
             began: now,
             last_flush: now,
@@ -81,15 +96,26 @@ impl Stream {
         })
     }
 
-    /// After each event.
+    /// After each event. Whether [`send`](Self::send) must be called before the next one.
     #[inline]
-    pub fn event_done(&mut self, accounts: &Accounts, catalog: &Catalog) {
+    pub fn event_done(&mut self, accounts: &Accounts, catalog: &Catalog) -> bool {
         self.is_unflushed = true;
-        if self.pen.is_full() {
-            self.send(accounts, catalog);
+        match &mut self.pen {
+            Pens::Highwater(pen) => {
+                if pen.is_full() && !self.outbox.has_room_for(pen.is_behind()) {
+                    pen.leave_out(accounts);
+                }
+                // Whether that could be written shows at the next look.
+                let _ = pen.event_done(accounts, catalog);
+                false
+            }
+            Pens::Memtrace(pen) => pen.is_full(),
         }
-        // Whether that could be written shows at the next look.
-        let _ = self.pen.event_done(accounts, catalog);
+    }
+
+    /// Whether the names of all places must be known before anything is sent.
+    pub fn needs_names(&self) -> bool {
+        matches!(&self.pen, Pens::Memtrace(pen) if pen.is_waiting())
     }
 
     /// Something became known that is no event.
@@ -98,22 +124,30 @@ impl Stream {
     }
 
     /// Puts what was collected into the outbox if there is room, and leaves it out if there is none.
-    fn send(&mut self, accounts: &Accounts, catalog: &Catalog) {
+    pub fn send(&mut self, accounts: &Accounts, catalog: &mut Catalog) {
         self.last_flush = Instant::now();
-        self.is_unflushed = false;
-        let has_room = if self.pen.is_behind() { self.outbox.has_room() } else { !self.outbox.is_full() };
-        if has_room {
+        // Where it is behind it catches up as soon as there is room, even if nothing happens any more.
+        self.is_unflushed = !self.outbox.has_room_for(self.is_behind());
+        match &mut self.pen {
+            Pens::Highwater(pen) if self.is_unflushed => pen.leave_out(accounts),
+            Pens::Memtrace(pen) if self.is_unflushed => pen.leave_out(),
+            Pens::Highwater(pen) => _ = pen.flush(accounts, catalog),
+            Pens::Memtrace(pen) => _ = pen.flush(accounts, catalog),
+        }
+        if !self.is_unflushed {
             self.last_sent = self.last_flush;
-            let _ = self.pen.flush(accounts, catalog);
-        } else {
-            self.pen.leave_out(accounts);
-            // It is behind now: as soon as there is room it catches up, even if nothing happens any more.
-            self.is_unflushed = true;
+        }
+    }
+
+    fn is_behind(&self) -> bool {
+        match &self.pen {
+            Pens::Highwater(pen) => pen.is_behind(),
+            Pens::Memtrace(pen) => pen.is_behind(),
         }
     }
 
     /// Sends what is due; false when it has failed.
-    pub fn tend(&mut self, now: Instant, accounts: &Accounts, catalog: &Catalog, source: &Source) -> bool {
+    pub fn tend(&mut self, now: Instant, accounts: &Accounts, catalog: &mut Catalog, source: &Source) -> bool {
         if self.outbox.failure().is_some() {
             return false;
         }
@@ -122,10 +156,13 @@ impl Stream {
         }
         if self.is_unflushed && now - self.last_flush >= FLUSH_EVERY {
             self.send(accounts, catalog);
-        } else if now - self.last_sent >= self.still_here_every() && self.outbox.has_room() {
+        } else if now - self.last_sent >= self.still_here_every() && self.outbox.has_room_for(true) {
             self.last_sent = now;
             self.tries += u32::from(self.outbox.is_silent());
-            let _ = self.pen.still_here(source);
+            match &mut self.pen {
+                Pens::Highwater(pen) => _ = pen.still_here(source),
+                Pens::Memtrace(pen) => _ = pen.still_here(source.duration, catalog),
+            }
         }
         true
     }
@@ -140,10 +177,13 @@ impl Stream {
     }
 
     /// Completes the stream. What is in the outbox is still being sent: see [`Closing::wait`].
-    pub fn finish(self, accounts: &Accounts, catalog: &Catalog, source: &Source) -> Closing {
+    pub fn finish(self, accounts: &Accounts, catalog: &mut Catalog, source: &Source) -> Closing {
         let ending = self.ending();
         let Self { pen, outbox, .. } = self;
-        let _ = pen.finish(accounts, catalog, source);
+        match pen {
+            Pens::Highwater(pen) => _ = pen.finish(accounts, catalog, source),
+            Pens::Memtrace(mut pen) => _ = pen.flush(accounts, catalog),
+        }
         outbox.end();
         Closing { outbox, ending }
     }
@@ -162,7 +202,10 @@ impl Stream {
             lasted: self.began.elapsed(),
             was_connected: self.outbox.is_connected(),
             sent: self.outbox.sent(),
-            left_out: self.pen.left_out(),
+            left_out: match &self.pen {
+                Pens::Highwater(pen) => pen.left_out(),
+                Pens::Memtrace(pen) => pen.left_out(),
+            },
         }
     }
 }
@@ -170,7 +213,10 @@ impl Stream {
 impl Scribe for Stream {
     #[inline]
     fn write(&mut self, step: Step) {
-        self.pen.write(step);
+        match &mut self.pen {
+            Pens::Highwater(pen) => pen.write(step),
+            Pens::Memtrace(pen) => pen.write(step),
+        }
     }
 }
 

@@ -34,6 +34,7 @@ pub use errors::{OpenError, RecordingError};
 pub use follower::{Followed, Follower};
 pub use pen::Pen;
 pub use recording::{FileStats, Recording, is_recording};
+pub use replay::Seen;
 pub use scan::Damage;
 pub use snapshot_writer::write_snapshot;
 pub use writer::{Spacing, Writer, Written};

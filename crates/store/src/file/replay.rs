@@ -329,7 +329,7 @@ impl Recording {
     }
 
     /// The same, with the states from which it goes on, until `visit` has seen enough.
-    fn walk(&self, mut visit: impl FnMut(Seen<'_>) -> ControlFlow<()>) -> io::Result<Accounts> {
+    pub fn walk(&self, mut visit: impl FnMut(Seen<'_>) -> ControlFlow<()>) -> io::Result<Accounts> {
         let mut ledger = NumberLedger::default();
         let mut first = 0;
         while first < self.entries().len() {
@@ -361,8 +361,9 @@ impl Recording {
     }
 }
 
-/// What is met on a walk through a recording.
-enum Seen<'a> {
+/// What is met on a [walk](Recording::walk) through a recording.
+#[derive(Clone, Copy, Debug)]
+pub enum Seen<'a> {
     /// A step, and the state before it.
     Step(&'a NumberLedger, &'a Step),
     /// A state that was stored, from which it goes on.
