@@ -38,8 +38,9 @@ unsafe extern "C" {
 pub fn record_to(path: impl AsRef<Path>) -> io::Result<()> {
     // Where the program is now, not where it may go.
     let path = std::path::absolute(path)?;
-    std::fs::File::create(&path)?;
     start(move || {
+        // Before anything is begun: that cannot be taken back.
+        std::fs::File::create(&path)?;
         let counter = Counter::trusted();
         let config = Config::for_ourselves(counter.is_some(), 0);
         begin(&config, about_ourselves(), Outputs { file: Some(&path), ..Outputs::default() }, counter)
