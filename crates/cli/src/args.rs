@@ -29,7 +29,7 @@ const STYLES: Styles = Styles::styled()
   highwater record ./app                    run a program, and record its memory in app.hw
   highwater run ./app                       run a program, to be looked at meanwhile
   highwater snapshot --name app             who holds its memory now
-  highwater record --stream HOST:1234 ./app send it there while it runs, to: highwater listen 1234
+  highwater record --stream host:1234 ./app to 'highwater listen 1234' there, while it runs
   highwater report app.hw                   who holds the memory at the end
   highwater report app.hw --at peak         who held it when there was most
   highwater timeline app.hw                 the course of it as a chart

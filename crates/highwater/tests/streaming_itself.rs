@@ -17,6 +17,7 @@ static ALLOCATOR: highwater::Alloc<System> = highwater::Alloc::new(System);
 const KEPT: usize = 300;
 
 #[inline(never)]
+#[expect(clippy::vec_box, reason = "each is a block of its own")]
 fn keep(kept: &mut Vec<Box<[u8; 1234]>>) {
     kept.push(black_box(Box::new([1; 1234])));
 }

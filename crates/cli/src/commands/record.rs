@@ -26,8 +26,8 @@ use std::time::{Duration, Instant};
   highwater record -o run.hw -- python3 app.py    another file; '--' ends our own options
   highwater record --sample 512KiB ./server       a sample: no cost to speak of, estimates instead of exact figures
   highwater record --duration 60s ./server        the first minute; the server goes on
-  highwater record --stream host:1234 ./app       to 'highwater listen 1234' on that host, while it runs
-  highwater record --serve 1234 ./server          to whoever asks with 'highwater connect 1234'; nothing before
+  highwater record --stream host:1234 ./app       while it runs, to 'highwater listen 1234' there
+  highwater record --serve 1234 ./server          only while 'highwater connect 1234' is there
 
 The program behaves as without us: input, output, signals, exit code. Children that it starts get recordings of their own \
 beside its own. Highwater's own words go to standard error.")]

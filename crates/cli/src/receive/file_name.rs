@@ -40,7 +40,7 @@ mod tests {
     fn names_are_harmless_whatever_the_sender_says() {
         let name = |host, program| file_name(host, program, 0, "hw");
         assert_eq!(name("web1", "/usr/bin/server"), "web1-server-19700101T000000Z.hw");
-        assert_eq!(name("../../etc", "..\\x\n$(rm)"), "etc-_x____rm_-19700101T000000Z.hw");
+        assert_eq!(name("../../etc", "..\\x\n$(rm)"), "etc-_x___rm_-19700101T000000Z.hw");
         assert_eq!(name("", "..."), "host-program-19700101T000000Z.hw");
         assert_eq!(name(&"a".repeat(500), "x").len(), LONGEST + "-x-19700101T000000Z.hw".len());
     }

@@ -64,7 +64,7 @@ enum Kind {
     /// Not known yet.
     Unknown(Vec<u8>),
     /// A recording.
-    Recording(Follower),
+    Recording(Box<Follower>),
     /// A memtrace trace.
     Memtrace(Box<Packets>),
 }
@@ -177,7 +177,7 @@ impl Incoming {
 
 fn recognise(first: &[u8]) -> Result<Kind, Failure> {
     if is_recording(first) {
-        Ok(Kind::Recording(Follower::default()))
+        Ok(Kind::Recording(Box::default()))
     } else if looks_like_memtrace(first) {
         Ok(Kind::Memtrace(Box::default()))
     } else {
