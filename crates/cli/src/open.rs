@@ -38,7 +38,7 @@ pub struct Opened {
 
 /// What a file holds.
 enum Content {
-    Recording(Recording),
+    Recording(Box<Recording>),
     Trace(Box<Trace>),
 }
 
@@ -89,7 +89,7 @@ pub fn open(path: &Path, on_damage: OnDamage) -> Result<Opened, Failure> {
     let mut opened = if is_recording(&start) {
         let recording = read_recording(path, start, input)?;
         let kind = if recording.is_snapshot() { Kind::Snapshot } else { Kind::Recording };
-        Opened::new(path, kind, Content::Recording(recording))
+        Opened::new(path, kind, Content::Recording(Box::new(recording)))
     } else if looks_like_memtrace(&start) {
         let trace = memtrace::load(start, input, path)?;
         Opened::new(path, Kind::Memtrace, Content::Trace(Box::new(trace)))
@@ -98,7 +98,7 @@ pub fn open(path: &Path, on_damage: OnDamage) -> Result<Opened, Failure> {
         let loaded = event_lines::load(start.as_slice().chain(input), path, regular_size(path), strict)?;
         let (bad_lines, size) = (loaded.bad_lines, loaded.input_bytes);
         let recording = loaded.into_recording(path)?;
-        Opened { bad_lines, size, ..Opened::new(path, Kind::EventLines, Content::Recording(recording)) }
+        Opened { bad_lines, size, ..Opened::new(path, Kind::EventLines, Content::Recording(Box::new(recording))) }
     } else {
         let wanted = "neither a Highwater recording, a memtrace nor event lines; 'highwater import --help' tells what can be read";
         return Err(Failure::in_file(path, wanted));

@@ -94,6 +94,7 @@ impl Counted {
         Self { blocks: 1, bytes: size, unrecorded: 0, more_samples: 0 }
     }
 
+    #[inline]
     fn of(weight: Weight, id: AllocId, size: u64) -> Self {
         let blocks = weight.blocks(id);
         Self { blocks, bytes: weight.bytes(size), unrecorded: blocks - 1, more_samples: weight.samples() - 1 }
@@ -302,7 +303,7 @@ impl Accounts {
     }
 
     /// A weight that would take a sum too far becomes 1.
-    #[inline(never)]
+    #[inline]
     fn admissible_sample(&self, size: u64, weight: Weight) -> (u64, Weight) {
         let room = self.room();
         let Figures { allocations, reallocations, .. } = self.totals.figures;
@@ -408,6 +409,7 @@ impl Accounts {
     }
 
     /// Takes out a block that may be a sample, with what it counts as.
+    #[inline]
     fn take_sample(&mut self, slot: Slot) -> (Kept, Counted) {
         let weight = self.blocks.weight(slot.0);
         self.blocks.set_weight(slot.0, Weight::ONE);

@@ -166,20 +166,23 @@ impl Blocks {
         if self.weights.is_empty() { Weight::ONE } else { self.weight_kept(place) }
     }
 
-    #[inline(never)]
+    #[inline]
     fn weight_kept(&self, place: u32) -> Weight {
         self.weights.get(place as usize).copied().unwrap_or_default()
     }
 
-    #[inline(never)]
+    #[inline]
     pub(crate) fn set_weight(&mut self, place: u32, weight: Weight) {
-        let place = place as usize;
-        if place >= self.weights.len() {
-            if weight.is_one() {
-                return;
-            }
-            self.weights.resize(place + 1, Weight::ONE);
+        match self.weights.get_mut(place as usize) {
+            Some(kept) => *kept = weight,
+            None if weight.is_one() => {}
+            None => self.add_weight(place as usize, weight),
         }
+    }
+
+    #[cold]
+    fn add_weight(&mut self, place: usize, weight: Weight) {
+        self.weights.resize(place + 1, Weight::ONE);
         self.weights[place] = weight;
     }
 }

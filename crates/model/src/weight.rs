@@ -110,7 +110,7 @@ impl Weight {
         if self.is_one() { size } else { self.scaled(size) }
     }
 
-    #[inline(never)]
+    #[inline]
     fn scaled(self, size: u64) -> u64 {
         if self.samples > 0 {
             return self.spacing.times(self.samples);
@@ -138,7 +138,7 @@ impl Weight {
         (self.parts() >> FRACTION_BITS) + 1
     }
 
-    #[inline(never)]
+    #[inline]
     fn drawn(self, id: AllocId) -> u64 {
         let draw = mixed(id.0) >> (64 - FRACTION_BITS);
         (self.parts() + draw) >> FRACTION_BITS
@@ -146,6 +146,7 @@ impl Weight {
 }
 
 /// The finalizer of splitmix64: neighbouring numbers become unrelated ones.
+#[inline]
 fn mixed(number: u64) -> u64 {
     let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);

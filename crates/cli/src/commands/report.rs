@@ -12,7 +12,7 @@ use crate::print::stack::Depth;
 use clap::Args;
 use highwater_formats::json;
 use highwater_model::groups::{Row, rows};
-use highwater_model::{Snapshot, Totals, When};
+use highwater_model::{Lifetimes, Snapshot, Totals, When};
 use serde_json::{Map, Value, json};
 
 /// The arguments of `highwater report`.
@@ -25,6 +25,7 @@ use serde_json::{Map, Value, json};
   highwater report app.hw --metric temporary       what died at once
   highwater report app.hw --filter 'parse|lex'     only stacks through these
   highwater report app.hw --filter heap:mmap       only what it mapped itself
+  highwater report app.hw --lifetimes              how long blocks live
   highwater report app.hw --json | jq '.sites[0]'  the biggest site")]
 pub struct Report {
     #[command(flatten)]
@@ -33,6 +34,9 @@ pub struct Report {
     instant: Instant,
     #[command(flatten)]
     view: View,
+    /// Tell how long the blocks lived that are gone. Reads the recording from its start
+    #[arg(long)]
+    lifetimes: bool,
     #[command(flatten)]
     reading: Reading,
 }
@@ -65,6 +69,8 @@ pub struct Subject<'a> {
     pub when: &'a When,
     /// The totals at the end.
     pub whole_course: Totals,
+    /// How long blocks lived, if that was asked.
+    pub lifetimes: Option<Lifetimes>,
     /// What else a JSON document has.
     pub more: Map<String, Value>,
 }
@@ -81,7 +87,12 @@ impl Report {
             None => opened.final_totals()?,
         };
         let events = opened.stats().events;
-        let subject = Subject { command: "report", events, snapshot, when, whole_course, more: Map::new() };
+        let lifetimes = match self.lifetimes {
+            true => Some(opened.ask(|recording| recording.lifetimes(snapshot.at, heap))?),
+            false => None,
+        };
+        let more = lifetimes.iter().map(|lifetimes| ("lifetimes".to_owned(), json::lifetimes(lifetimes))).collect();
+        let subject = Subject { command: "report", events, snapshot, when, whole_course, lifetimes, more };
         self.view.print(subject, self.reading.json, output)
     }
 }
@@ -104,7 +115,7 @@ impl View {
     }
 
     fn print_json(&self, subject: Subject<'_>, rows: &[Row], output: &mut Output) -> Result<(), Failure> {
-        let Subject { command, events, snapshot, when, whole_course, more } = subject;
+        let Subject { command, events, snapshot, when, whole_course, more, .. } = subject;
         let by = self.by.group();
         let mut document = json::document(command, snapshot, by, &[]);
         document["by"] = self.by.singular().into();
@@ -150,6 +161,9 @@ impl View {
             head.line("usable", usable);
         }
         head.line("allocated", heading::allocated(units, figures));
+        if let Some(lifetimes) = &subject.lifetimes {
+            head.line("lifetimes", heading::lifetimes(units, lifetimes));
+        }
         head
     }
 

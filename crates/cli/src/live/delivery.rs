@@ -130,7 +130,8 @@ impl Delivery {
         }
         let whole_course = *snapshot.accounts.totals();
         let events = recording.stats().events;
-        let subject = Subject { command, events, snapshot, when: &When::End, whole_course, more };
+        let (when, lifetimes) = (&When::End, None);
+        let subject = Subject { command, events, snapshot, when, whole_course, lifetimes, more };
         self.view.print(subject, self.json, output)?;
         match largest {
             Some(largest) if !self.json => {

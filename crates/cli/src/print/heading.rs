@@ -4,7 +4,7 @@ use super::bytes::{bytes, count, counted, share};
 use super::colour::{Paint, Style};
 use super::figures::{Units, blocks_handed_out};
 use super::table::{Align, Cell, Table};
-use highwater_model::{Anomalies, Figures, Heap, Nanos, Snapshot, Source, Totals, When};
+use highwater_model::{Anomalies, Figures, Heap, Lifetimes, Nanos, Snapshot, Source, Totals, When};
 use std::fmt::Write;
 
 /// Lines of `label  text`, the labels lined up.
@@ -174,4 +174,15 @@ pub fn records(figures: &Figures) -> String {
         let _ = write!(text, ", {} promoted", count(figures.promoted_records()));
     }
     text
+}
+
+/// How long blocks lived that are gone: `half of them up to 1.2ms, nine of ten up to 8.3ms, 5.0ms on average`.
+pub fn lifetimes(units: Units, lifetimes: &Lifetimes) -> String {
+    match (lifetimes.quantile(0.5), lifetimes.quantile(0.9), lifetimes.mean()) {
+        (Some(half), Some(most), Some(mean)) => format!(
+            "{half} or less for half of what is gone, {most} for nine of ten, {mean} on average ({})",
+            units.counted(lifetimes.blocks(), "block")
+        ),
+        _ => "nothing is gone".to_owned(),
+    }
 }

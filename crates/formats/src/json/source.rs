@@ -25,8 +25,8 @@ pub fn source(source: &Source) -> Value {
     if source.kind == SourceKind::Memtrace {
         // A program without a process id has a negative one.
         value["pid"] = (source.pid as i64).into();
-        value["context"] = known_text(&source.context).into();
-        value["runtime_parameters"] = known_text(&source.runtime_parameters).into();
+        value["context"] = known_text(&source.context);
+        value["runtime_parameters"] = known_text(&source.runtime_parameters);
         value["samples_per_word"] = source.word_sampling.map(|words| words.rate()).into();
         value["word_bytes"] = source.word_sampling.map(|words| words.word_bytes()).into();
         value["bytes_per_sample"] = source.word_sampling.map(|words| words.bytes_per_sample()).into();

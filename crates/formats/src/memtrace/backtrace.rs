@@ -8,10 +8,11 @@
 //! ```
 
 use super::bytes::Input;
-use super::codec::{Bucket, Codec};
+use super::children::Children;
+use super::codec::{BUCKETS, Codec, Slot};
 use super::codes::Codes;
 use super::header::Verifier;
-use highwater_model::{Catalog, StackId};
+use highwater_model::{Catalog, FrameId, StackId};
 
 /// A writer spends no more bytes on a backtrace: where it took so many, it stopped within it.
 const LONGEST: usize = 4087;
@@ -20,6 +21,8 @@ const LONGEST: usize = 4087;
 pub struct Names<'a> {
     /// The codes.
     pub codes: &'a mut Codes,
+    /// Which stacks calls lead to.
+    pub children: &'a mut Children,
     /// What events refer to.
     pub catalog: &'a mut Catalog,
     /// How many nodes all stacks together may have.
@@ -57,10 +60,8 @@ impl Backtraces {
 
     /// True if the state is what the writer says it is.
     pub fn agrees(&self, verifier: &Verifier) -> bool {
-        let bucket = self.codec.get(verifier.index);
-        usize::from(verifier.index) < super::codec::BUCKETS
-            && (bucket.next, bucket.code)
-                == (verifier.prediction, super::bytes::to_63_bits(verifier.value as i64) as u64)
+        let code = super::bytes::to_63_bits(verifier.value as i64) as u64;
+        usize::from(verifier.index) < BUCKETS && self.codec.state(verifier.index) == (verifier.prediction, code)
     }
 
     /// Reads a backtrace that has so many outermost frames in common with the one before, and so many codewords. `None` if
@@ -76,7 +77,7 @@ impl Backtraces {
         let start = input.at;
         if common <= self.held.len() as u64 && self.losses == 0 {
             self.held.truncate(common as usize);
-            self.codewords::<true, false>(input, codewords, names)?;
+            self.usual_codewords(input, codewords, names)?;
         } else {
             self.read_unusual(input, common, codewords, names)?;
         }
@@ -121,7 +122,32 @@ impl Backtraces {
         }
     }
 
+    /// Reads codewords where nothing was ever lost. This is where most of the time goes that decoding takes: what cannot be foretold
+    /// (how many frames follow, whom a caller calls this time) is chosen without branches as far as possible.
     #[inline]
+    fn usual_codewords(&mut self, input: &mut Input<'_>, count: usize, names: &mut Names<'_>) -> Option<()> {
+        let mut top = self.held.last().copied().unwrap_or(self.base);
+        let mut slot = 0;
+        for _ in 0..count {
+            let (word, byte) = input.codeword()?;
+            let named = self.codec.slot(word >> 2);
+            self.codec.set_next(slot, named);
+            slot = named;
+            let mut predicted = if word & 3 == 2 { byte } else { word as u8 & 1 };
+            if word & 3 == 3 {
+                self.codec.set_code(slot, input.int63()? as u64, 0);
+                predicted = 0;
+            }
+            top = self.enter::<false>(slot, top, names);
+            for _ in 0..predicted {
+                slot = self.codec.next(slot);
+                top = self.enter::<false>(slot, top, names);
+            }
+        }
+        Some(())
+    }
+
+    #[inline(never)]
     fn codewords<const KEEP: bool, const DOUBT: bool>(
         &mut self,
         input: &mut Input<'_>,
@@ -133,68 +159,63 @@ impl Backtraces {
         let mut previous = 0;
         for _ in 0..count {
             let word = input.u16()?;
-            let number = word >> 2;
-            let before = self.codec.get_mut(previous);
-            (before.next, before.next_age) = (number, losses);
+            let slot = self.codec.slot(word >> 2);
+            self.codec.set_next(previous, slot);
+            self.codec.set_next_age(previous, losses);
             let mut predicted = 0;
             match word & 3 {
-                3 => {
-                    let code = input.int63()? as u64;
-                    let bucket = self.codec.get_mut(number);
-                    *bucket = Bucket { code, code_age: losses, stack: StackId::UNKNOWN, ..*bucket };
-                }
+                3 => self.codec.set_code(slot, input.int63()? as u64, losses),
                 2 => predicted = input.u8()?,
                 few => predicted = few as u8,
             }
             if KEEP {
-                top = self.enter::<DOUBT>(number, top, names);
+                top = self.enter::<DOUBT>(slot, top, names);
             }
-            previous = number;
+            previous = slot;
             for _ in 0..predicted {
-                let bucket = self.codec.get(previous);
-                let is_sure = bucket.next_age == losses;
-                previous = bucket.next;
+                let next = self.codec.next(previous);
                 if KEEP {
-                    top = self.enter::<DOUBT>(previous, top, names);
-                    if DOUBT && !is_sure {
+                    top = self.enter::<DOUBT>(next, top, names);
+                    if DOUBT && self.codec.next_age(previous) != losses {
                         self.doubtful = self.held.len();
                     }
                 }
+                previous = next;
             }
         }
         Some(())
     }
 
-    /// Goes into the location in a bucket, called from `caller`.
-    #[inline]
-    fn enter<const DOUBT: bool>(&mut self, number: u16, caller: StackId, names: &mut Names<'_>) -> StackId {
-        let bucket = self.codec.get(number);
-        let is_sure = bucket.code_age == self.losses;
-        let stack = if bucket.caller == caller && bucket.stack != StackId::UNKNOWN {
-            bucket.stack
-        } else {
-            self.look_up(number, caller, names)
+    /// Goes into the location in a slot, called from `caller`.
+    #[inline(always)]
+    fn enter<const DOUBT: bool>(&mut self, slot: Slot, caller: StackId, names: &mut Names<'_>) -> StackId {
+        // A slot whose frame is not known has the number before the first, which is none.
+        let frame = FrameId(self.codec.frame(slot).wrapping_sub(1));
+        let stack = match names.children.find(caller, frame) {
+            Some(stack) => stack,
+            None => self.look_up(slot, caller, names),
         };
         if stack != caller {
             self.held.push(stack);
         }
-        if DOUBT && !is_sure {
+        if DOUBT && self.codec.code_age(slot) != self.losses {
             self.doubtful = self.held.len();
         }
         stack
     }
 
-    #[inline(never)]
-    fn look_up(&mut self, number: u16, caller: StackId, names: &mut Names<'_>) -> StackId {
-        let bucket = self.codec.get_mut(number);
-        self.met_empty |= bucket.code == 0;
+    #[cold]
+    fn look_up(&mut self, slot: Slot, caller: StackId, names: &mut Names<'_>) -> StackId {
+        let code = self.codec.code(slot);
+        self.met_empty |= code == 0;
         if names.catalog.stacks.nodes().len() >= names.most_nodes {
             self.is_too_much = true;
             return caller;
         }
-        let frame = names.codes.frame(bucket.code, names.catalog);
-        (bucket.caller, bucket.stack) = (caller, names.catalog.stacks.intern_child(caller, frame));
-        bucket.stack
+        let frame = names.codes.frame(code, names.catalog);
+        self.codec.set_frame(slot, frame.0 + 1);
+        let known = names.children.find(caller, frame);
+        known.unwrap_or_else(|| names.children.add(caller, frame, &mut names.catalog.stacks))
     }
 }
 

@@ -102,6 +102,23 @@ impl<'a> Input<'a> {
         u64::try_from(value).ok()
     }
 
+    /// Two bytes, of which the lowest two bits are 2 if another byte belongs to them, and that byte. Which it is cannot be foretold,
+    /// so it is not asked: the byte is read in any case, where there is one.
+    #[inline]
+    pub fn codeword(&mut self) -> Option<(u16, u8)> {
+        let three = self.bytes.get(self.at..self.at + 3);
+        let Some(&[low, high, byte]) = three else { return self.last_codeword() };
+        self.at += 2 + usize::from(low & 3 == 2);
+        Some((u16::from_le_bytes([low, high]), byte))
+    }
+
+    #[cold]
+    fn last_codeword(&mut self) -> Option<(u16, u8)> {
+        let word = self.u16()?;
+        // Another byte would have to follow.
+        (word & 3 != 2).then_some((word, 0))
+    }
+
     /// The bytes up to the next zero, which is passed over.
     pub fn text(&mut self) -> Option<&'a [u8]> {
         let rest = self.bytes.get(self.at..)?;

@@ -15,6 +15,7 @@
 
 mod backtrace;
 mod bytes;
+mod children;
 mod codec;
 mod codes;
 mod damage;

@@ -24,7 +24,7 @@ pub struct Domains {
 }
 
 /// No program has more domains.
-const MOST_DOMAINS: usize = 4096;
+const MOST_DOMAINS: usize = 512;
 /// Rooms of packets that are kept.
 const MOST_ROOMS: usize = 64;
 

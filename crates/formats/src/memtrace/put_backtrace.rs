@@ -24,6 +24,7 @@ pub struct BacktraceWriter {
     /// The stack of the last allocation and those of its callers, outermost first, as far as a reader knows them.
     held: Vec<StackId>,
     new: Vec<StackId>,
+    allocations: u64,
     /// Stacks that had to be cut.
     pub cut: u64,
 }
@@ -31,7 +32,7 @@ pub struct BacktraceWriter {
 impl Default for BacktraceWriter {
     fn default() -> Self {
         let buckets = vec![Bucket::default(); BUCKETS];
-        Self { buckets, held: Vec::new(), new: Vec::new(), cut: 0 }
+        Self { buckets, held: Vec::new(), new: Vec::new(), allocations: 0, cut: 0 }
     }
 }
 
@@ -58,19 +59,20 @@ impl BacktraceWriter {
         Verifier { index, prediction: bucket.next, value: bucket.code }
     }
 
-    /// Appends the codewords of a stack, the `now`th. `depths` knows how deep stacks are, `code_of` what stands for their innermost
+    /// Appends the codewords of the next allocation's stack. `depths` knows how deep stacks are, `code_of` what stands for their innermost
     /// frames; codes that get a bucket are given to `missed`.
     pub fn put(
         &mut self,
         stack: StackId,
         stacks: &StackTable,
         depths: &mut Depths,
-        now: u64,
         mut code_of: impl FnMut(StackId) -> u64,
         mut missed: impl FnMut(StackId, u64),
         out: &mut Vec<u8>,
     ) -> Coded {
         self.find_new(stack, stacks, depths);
+        self.allocations += 1;
+        let now = self.allocations;
         let start = out.len();
         let mut codewords = 0;
         let mut previous = 0;

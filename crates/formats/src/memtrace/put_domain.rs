@@ -61,7 +61,6 @@ pub struct DomainWriter {
     /// The number of the next object.
     pub next_id: i64,
     lot_end: i64,
-    allocations: u64,
     /// How many packets were written.
     pub packets: u64,
     verified: Option<u16>,
@@ -84,7 +83,6 @@ impl DomainWriter {
             first_id: 0,
             next_id: 0,
             lot_end: 0,
-            allocations: 0,
             packets: 0,
             verified: None,
             header: None,
@@ -164,7 +162,6 @@ impl DomainWriter {
         depths: &mut Depths,
     ) -> i64 {
         self.scratch.clear();
-        self.allocations += 1;
         let (described, waiting) = (&mut self.described, &mut self.waiting);
         let stacks = &catalog.stacks;
         let frame_of = |node: StackId| stacks.nodes()[node.0 as usize].frame;
@@ -174,7 +171,7 @@ impl DomainWriter {
             }
         };
         let code_of = |node: StackId| codes.of(frame_of(node), catalog);
-        let coded = self.backtraces.put(stack, stacks, depths, self.allocations, code_of, missed, &mut self.scratch);
+        let coded = self.backtraces.put(stack, stacks, depths, code_of, missed, &mut self.scratch);
         let Object { words, samples, heap } = object;
         let is_short = (1..=16).contains(&words) && samples == 1 && heap == 0 && coded.codewords < 256;
         if is_short {

@@ -1,13 +1,14 @@
 //! What all domains of a trace share while it is read.
 
 use super::backtrace::Names;
+use super::children::Children;
 use super::codes::Codes;
 use super::damage::DamageList;
 use super::lost_ids::LostIds;
 use highwater_model::{Catalog, Heap, Nanos, Tag, TagId, Weight, WordSampling};
 
-/// Lengths, in words, whose weights are kept: nearly all objects are shorter.
-const KEPT_WEIGHTS: u64 = 4096;
+/// How many weights of lengths are kept: programs have few different ones.
+const KEPT_WEIGHTS: usize = 4096;
 /// Steps that may be taken to repair locations, whatever the trace, and for each byte of it.
 const LEAST_EFFORT: u64 = 200_000;
 const BYTES_PER_EFFORT: u64 = 4;
@@ -42,8 +43,10 @@ pub struct Trace {
     pub end: i64,
     /// How many bytes have arrived.
     pub bytes: u64,
+    children: Children,
     tags: [TagId; 3],
-    weights: Vec<Option<Weight>>,
+    /// By place: one more than the length that is there, and its weight.
+    weights: Vec<(u64, Weight)>,
     effort_spent: u64,
 }
 
@@ -61,8 +64,9 @@ impl Trace {
             events: 0,
             end: start,
             bytes: 0,
+            children: Children::default(),
             tags: HEAPS.map(|heap| catalog.intern_tag(Tag { heap, ..Tag::default() })),
-            weights: vec![None; KEPT_WEIGHTS as usize],
+            weights: vec![(0, Weight::ONE); KEPT_WEIGHTS],
             effort_spent: 0,
         }
     }
@@ -88,19 +92,19 @@ impl Trace {
     /// What an object of so many words stands for that was hit by so many samples.
     #[inline]
     pub fn weight(&mut self, words: u64, samples: u32) -> Weight {
-        let of_one = match self.weights.get(words as usize) {
-            Some(Some(weight)) => *weight,
-            _ => self.new_weight(words),
+        // Lengths that lie far apart seldom share a place.
+        let place = (words ^ words >> 12) as usize % KEPT_WEIGHTS;
+        let of_one = match self.weights[place] {
+            (kept, weight) if kept == words + 1 => weight,
+            _ => self.new_weight(words, place),
         };
         if samples == 1 { of_one } else { of_one.of_samples(samples, self.sampling.spacing()) }
     }
 
     #[cold]
-    fn new_weight(&mut self, words: u64) -> Weight {
+    fn new_weight(&mut self, words: u64, place: usize) -> Weight {
         let weight = self.sampling.weight(words, 1);
-        if let Some(kept) = self.weights.get_mut(words as usize) {
-            *kept = Some(weight);
-        }
+        self.weights[place] = (words + 1, weight);
         weight
     }
 
@@ -121,6 +125,6 @@ impl Trace {
     /// What backtraces need.
     pub fn names<'a>(&'a mut self, catalog: &'a mut Catalog) -> Names<'a> {
         let most_nodes = self.most_nodes();
-        Names { codes: &mut self.codes, catalog, most_nodes }
+        Names { codes: &mut self.codes, children: &mut self.children, catalog, most_nodes }
     }
 }

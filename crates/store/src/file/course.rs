@@ -5,7 +5,8 @@ use super::events::EventsSummary;
 use super::events_decoder::EventsDecoder;
 use super::recording::Recording;
 use highwater_model::{
-    Accounts, GaugeReading, NamedInstant, Nanos, Op, Step, StringId, StringTable, Timeline, TimelinePoint,
+    Accounts, GaugeReading, Heap, Lifetimes, NamedInstant, Nanos, Op, Step, StringId, StringTable, Timeline,
+    TimelinePoint,
 };
 use std::io;
 
@@ -96,6 +97,29 @@ impl Recording {
             marks: self.marks()?,
             gauges: self.gauges()?,
         })
+    }
+}
+
+impl Recording {
+    /// How long the blocks lived that were freed until an instant, of one heap alone if one is given. Replays the recording. A
+    /// snapshot knows of none.
+    pub fn lifetimes(&self, until: Nanos, heap: Option<Heap>) -> Result<Lifetimes, RecordingError> {
+        if self.is_snapshot() {
+            return Err(RecordingError::NoCourse);
+        }
+        let mut lifetimes = Lifetimes::default();
+        let catalog = self.catalog();
+        self.for_each_step(|ledger, step| {
+            if let Op::Free { id } = step.op
+                && step.time <= until
+                && let Some(block) = ledger.find(id)
+                && heap.is_none_or(|heap| catalog.tag(block.tag).heap == heap)
+            {
+                let age = Nanos(step.time.0.saturating_sub(block.time.0));
+                lifetimes.add(age, block.live_blocks(), block.live_bytes());
+            }
+        })?;
+        Ok(lifetimes)
     }
 }
 
