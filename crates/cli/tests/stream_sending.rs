@@ -178,6 +178,23 @@ fn nothing_is_recorded_before_a_client_comes_and_after_it_left() {
 }
 
 #[test]
+fn a_script_that_becomes_the_program_is_no_obstacle() {
+    let place = Place::new();
+    let busy = programs::c("busy");
+    let script = format!("/bin/true; exec {} 3 1000 1000", busy.display());
+    let mut recorder = record(&place, "--serve 0", std::path::Path::new("/bin/sh"), &["-c", &script]);
+    let port = recorder.port();
+    std::thread::sleep(Duration::from_millis(700));
+    let run = place.highwater(&format!("connect {port} -o busy.hw --duration 500ms"));
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let report = place.sound_report("busy.hw", "");
+    assert!((900..1100).contains(&number(&report["totals"]["live_blocks"])), "{}", report["totals"]);
+    let ended = recorder.ended();
+    assert_eq!(ended.shell_status(), EXIT);
+    assert!(ended.stderr_text().contains("busy (pid") && !ended.stderr_text().contains("true (pid"));
+}
+
+#[test]
 fn the_stream_of_a_program_that_ends_is_complete() {
     let place = Place::new();
     let mut recorder = record(&place, "--serve 0", &programs::c("busy"), &["1.5", "1000", "1000"]);

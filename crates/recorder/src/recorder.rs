@@ -244,6 +244,10 @@ impl Recorder {
             Ok(shared) => shared,
             Err(refused) => return self.problems.push(format!("process {pid} is not recorded: {refused}")),
         };
+        if is_on_demand(self.streams.as_ref()) && Some(pid) != self.main {
+            // Clients get the program itself, and what it becomes, not its children.
+            return shared.header().stop.store(1, Ordering::Release);
+        }
         let process = pid_of(pid).and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
         self.replaced(pid);
         let is_first = Some(pid) == self.main && !self.main_has_begun;

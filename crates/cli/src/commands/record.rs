@@ -102,7 +102,7 @@ impl Record {
         let options = Options {
             output: file.clone(),
             sample_rate: self.sample,
-            follow_children: !self.no_children && self.serve.is_none(),
+            follow_children: !self.no_children,
             lossy: self.lossy,
             mappings: !self.no_mmap,
         };
@@ -253,10 +253,8 @@ impl Record {
             if one.nonsense > 0 {
                 warn(&format!("{name}: {} from the program made no sense", counted(one.nonsense, "record")));
             }
-            if self.stream.is_some() || self.serve.is_some() {
-                self.tell_sent(&name, one);
-            }
         }
+        self.tell_all_sent(finished);
         let Some(file) = file else { return Ok(()) };
         let Some(main) = finished.iter().find(|one| one.path.as_deref() == Some(file)) else {
             remove_if_empty(Some(file));
@@ -266,6 +264,24 @@ impl Record {
             return Ok(());
         };
         summary::print(main, finished, preludes, lasted, output.width)
+    }
+
+    /// Says what was sent, of the processes of which anything was.
+    fn tell_all_sent(&self, finished: &[Finished]) {
+        const SHOWN: usize = 8;
+        let is_told = |one: &&Finished| match (&self.stream, &self.serve) {
+            (Some(_), _) => true,
+            (None, Some(_)) => one.sent.connections > 0,
+            (None, None) => false,
+        };
+        let told: Vec<&Finished> = finished.iter().filter(is_told).collect();
+        told.iter().take(SHOWN).for_each(|one| self.tell_sent(&summary::name(one), one));
+        if told.len() > SHOWN {
+            say(&format!("… {} more streams", told.len() - SHOWN));
+        }
+        if told.is_empty() && self.serve.is_some() {
+            say("no client came");
+        }
     }
 
     /// Says what was sent of a process.

@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 const MOST_WAITING: usize = 8 << 20;
 /// What the other end says is kept up to this length: it is shown to the user.
 const LONGEST_WORDS: usize = 300;
+/// How long the end of a stream waits for a connection, where there is none.
+const PATIENCE_WITHOUT_CONNECTION: Duration = Duration::from_secs(3);
 /// How long for the other end to say that it has everything.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -172,6 +174,7 @@ impl Outbox {
             if state.sent != sent {
                 (sent, since) = (state.sent, Instant::now());
             }
+            let patience = if state.is_connected { patience } else { patience.min(PATIENCE_WITHOUT_CONNECTION) };
             if since.elapsed() > patience {
                 state.is_given_up = true;
                 drop(state);
