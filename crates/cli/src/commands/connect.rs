@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 /// The arguments of `highwater connect`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  highwater connect 1234                       to: highwater record --serve 1234 ./app
-  highwater connect host:1234 --duration 60s   a minute of it
-  highwater connect host:1234 -o app.hw --wait as soon as somebody is there
+  highwater connect 1234                      to record --serve 1234
+  highwater connect host:1234 --duration 60s  a minute of it
+  highwater connect host:1234 --wait          as soon as somebody is there
 
 The stream goes into a file named after host, program and time, which can be read while it grows. What offers the memtrace service of \
 OCaml programs can be asked as well. Ctrl-C asks the program to end its stream, and waits for what it still has; a second one \
