@@ -85,11 +85,11 @@ fn a_client_that_takes_nothing_costs_events_and_not_memory() {
     let place = Place::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let recorder = record(&place, &format!("--stream {port}"), &programs::c("busy"), &["6", "2000"]);
+    let recorder = record(&place, &format!("--stream {port}"), &programs::c("busy"), &["8", "2000"]);
     let (mut connection, _) = listener.accept().unwrap();
     // Long enough for the outbox and the system's buffers to be full.
     let mut most = 0;
-    for _ in 0..40 {
+    for _ in 0..70 {
         std::thread::sleep(Duration::from_millis(100));
         most = most.max(private_memory(recorder.id()));
     }
@@ -101,7 +101,7 @@ fn a_client_that_takes_nothing_costs_events_and_not_memory() {
     assert_eq!(ended.shell_status(), EXIT, "{}", ended.stderr_text());
     let report = place.sound_report("caught.hw", "");
     // What was dropped is counted in the stream, and the figures are exact all the same.
-    assert!(number(&report["anomalies"]["dropped_events"]) > 1_000_000, "{}", report["anomalies"]);
+    assert!(number(&report["anomalies"]["dropped_events"]) > 100_000, "{}", report["anomalies"]);
     let allocated: u64 = ended.stdout_text().trim().parse().unwrap();
     let totals = &report["totals"];
     let others = number(&totals["allocations"]) - allocated;

@@ -1,4 +1,4 @@
-/* busy SECONDS KEPT PAUSE: keeps so many blocks and replaces one after the other for so long, pausing so many microseconds after each
+/* busy SECONDS KEPT PAUSE: keeps so many blocks and replaces them at random, by sizes at random, for so long, pausing so many microseconds after each
    thousand. Then holds KEPT blocks, says how many it ever allocated, and ends without giving them back. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,13 +22,18 @@ int main(int count, char **arguments) {
     int kept = count > 2 ? atoi(arguments[2]) : 1000;
     int pause = count > 3 ? atoi(arguments[3]) : 0;
     void **blocks = calloc(kept, sizeof *blocks);
-    unsigned long taken = 0;
+    unsigned long taken = 0, random = 88172645463325252;
+    for (; taken < (unsigned long)kept; taken++)
+        blocks[taken] = take(100);
     double end = now() + seconds;
     do {
         for (int i = 0; i < 1000; i++, taken++) {
-            int place = taken % kept;
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            int place = random % kept;
             free(blocks[place]);
-            blocks[place] = take(16 + taken % 200);
+            blocks[place] = take(16 + (random >> 32) % 2000);
         }
         if (pause)
             usleep(pause);
