@@ -1,9 +1,10 @@
 //! What the agent is to do: [`hello_v1::VARIABLE`](highwater_shm::hello_v1::VARIABLE), taken apart.
 
+use crate::session::Mode;
 use crate::sys;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use highwater_shm::hello_v1::{
-    FLAG_CHILDREN, FLAG_CONTENTS, FLAG_COUNTER, FLAG_LIVE, FLAG_LOSSY, FLAG_NO_MMAP, VARIABLE,
+    FLAG_CHILDREN, FLAG_CONTENTS, FLAG_COUNTER, FLAG_DORMANT, FLAG_LIVE, FLAG_LOSSY, FLAG_NO_MMAP, VARIABLE,
 };
 
 const LONGEST_PATH: usize = 108;
@@ -17,6 +18,7 @@ pub struct Config {
     live: AtomicBool,
     allows_contents: AtomicBool,
     knows_usable_sizes: AtomicBool,
+    dormant: AtomicBool,
     sample_bytes: AtomicU64,
     most_blocks: AtomicU64,
     socket: [AtomicU8; LONGEST_PATH],
@@ -40,6 +42,7 @@ impl Config {
             live: AtomicBool::new(false),
             allows_contents: AtomicBool::new(false),
             knows_usable_sizes: AtomicBool::new(false),
+            dormant: AtomicBool::new(false),
             sample_bytes: AtomicU64::new(0),
             most_blocks: AtomicU64::new(0),
             socket: [const { AtomicU8::new(0) }; LONGEST_PATH],
@@ -53,6 +56,12 @@ impl Config {
         config.counts_ticks.store(counts_ticks, Ordering::Relaxed);
         config.sample_bytes.store(sample_bytes, Ordering::Relaxed);
         config
+    }
+
+    /// The same, beginning dormant.
+    pub fn dormant(self) -> Self {
+        self.dormant.store(true, Ordering::Relaxed);
+        self
     }
 
     /// For a process that keeps a live table of its own accord, and whose collector is at `socket`. An empty path is of no collector.
@@ -75,6 +84,7 @@ impl Config {
             (&self.leaves_out_mappings, &other.leaves_out_mappings),
             (&self.live, &other.live),
             (&self.allows_contents, &other.allows_contents),
+            (&self.dormant, &other.dormant),
         ] {
             mine.store(theirs.load(Ordering::Relaxed), Ordering::Relaxed);
         }
@@ -113,6 +123,11 @@ impl Config {
         self.allows_contents.load(Ordering::Relaxed)
     }
 
+    /// Record only while the reader says so.
+    pub fn is_dormant(&self) -> bool {
+        self.dormant.load(Ordering::Relaxed)
+    }
+
     /// How much blocks can really hold is known: the C library's functions are what is called.
     pub fn knows_usable_sizes(&self) -> bool {
         self.knows_usable_sizes.load(Ordering::Relaxed)
@@ -126,6 +141,11 @@ impl Config {
     /// Mean bytes per sample, 0 to record everything.
     pub fn sample_bytes(&self) -> u64 {
         self.sample_bytes.load(Ordering::Relaxed)
+    }
+
+    /// What is done where something is recorded.
+    pub fn recording_mode(&self) -> Mode {
+        if self.sample_bytes() == 0 { Mode::Exact } else { Mode::Sampled }
     }
 
     /// Where the recorder listens.
@@ -173,6 +193,7 @@ impl Config {
             (FLAG_NO_MMAP, &self.leaves_out_mappings),
             (FLAG_LIVE, &self.live),
             (FLAG_CONTENTS, &self.allows_contents),
+            (FLAG_DORMANT, &self.dormant),
         ] {
             place.store(flags.contains(&flag), Ordering::Relaxed);
         }

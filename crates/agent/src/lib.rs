@@ -31,7 +31,9 @@ pub mod unwind;
 pub use highwater_shm::hello_v1::VARIABLE;
 use highwater_shm::ring_v1::kind;
 pub use live::Stats;
-pub use session::{Mode, PASS_ALLOCATIONS, PASS_FREES, begin_for_ourselves, begin_live, begin_or_not, mode};
+pub use session::{
+    Mode, PASS_ALLOCATIONS, PASS_FREES, begin_for_ourselves, begin_live, begin_or_not, look_for_orders, mode,
+};
 use thread::Thread;
 pub use thread::leave_out as leave_this_thread_out;
 pub use unwind::walk::State as Caller;
@@ -181,6 +183,8 @@ pub fn reallocated(old: *mut u8, new: *mut u8, size: usize, usable: usize, begun
 
 /// Bytes that a thread of a live process allocates at most before it looks whether its settings have changed.
 const STEP: i64 = 64 << 10;
+/// Bytes that a thread of a dormant process allocates before it looks whether that is over.
+const DORMANT_STEP: u64 = 16 << 10;
 /// What the countdown is set to where nothing is recorded: it will not end soon.
 const NEVER_SOON: u64 = 1 << 61;
 
@@ -191,8 +195,10 @@ pub fn is_sample(size: usize) -> bool {
     let Some(thread) = Thread::current() else { return false };
     if session::session().is_live() {
         live::settings::look_at(live::control().load());
+    } else if session::session().is_dormant() {
+        look_for_orders();
     }
-    let settings = Some(live::settings::number());
+    let settings = Some(live::settings::number().wrapping_add(session::session().wakes()));
     let left = if thread.drawn_for == settings {
         (tls::countdown() as i64).saturating_add(thread.beyond)
     } else {
@@ -235,7 +241,7 @@ pub fn has_counted_down() -> bool {
 /// This thread need not ask again soon: nothing is recorded.
 #[cold]
 pub fn rest() {
-    tls::set_countdown(NEVER_SOON);
+    tls::set_countdown(if session::session().is_dormant() { DORMANT_STEP } else { NEVER_SOON });
 }
 
 /// A mapping was made.
@@ -370,13 +376,18 @@ pub fn thread_named(id: u32, name: &[u8]) {
 /// Something may have been unloaded, if the loader's count is not what it was `before`.
 pub fn unloaded(before: u64) {
     if unwind::objects::unload_count() != before {
+        if mode() == Mode::Off && session::session().is_dormant() {
+            // What was loaded is of interest later.
+            return modules::check_after_unload(session::session());
+        }
         with_thread(|_, session| modules::check_after_unload(session));
     }
 }
 
 /// Whether mappings are to be recorded now.
 pub fn records_mappings() -> bool {
-    matches!(mode(), Mode::Exact | Mode::Sampled) && session::session().records_mappings()
+    let mode = if session::session().is_dormant() { look_for_orders() } else { mode() };
+    matches!(mode, Mode::Exact | Mode::Sampled) && session::session().records_mappings()
 }
 
 /// Whether children are to be recorded too.

@@ -1,6 +1,9 @@
 //! The session: one shared memory, one recorder, one process. Begins with the first allocation, again in a forked child,
 //! and ends when the recorder says so or is gone.
 //!
+//! A session may be dormant: then nothing is recorded until the reader wants it, and again when it does not any more. Threads look for that each time
+//! they have allocated some kilobytes; what is allocated in between passes.
+//!
 //! The switch that every hook looks at lies on a page of its own that a fork wipes: a child finds it zero, whatever way it
 //! was forked, and begins a session of its own before it can touch its parent's.
 
@@ -114,6 +117,8 @@ pub struct Session {
     follows_children: AtomicBool,
     records_mappings: AtomicBool,
     live: AtomicBool,
+    dormant: AtomicBool,
+    wakes: AtomicU32,
     config: Config,
 }
 
@@ -134,6 +139,8 @@ impl Session {
             follows_children: AtomicBool::new(false),
             records_mappings: AtomicBool::new(false),
             live: AtomicBool::new(false),
+            dormant: AtomicBool::new(false),
+            wakes: AtomicU32::new(0),
             config: Config::new(),
         }
     }
@@ -222,6 +229,17 @@ impl Session {
         self.live.load(Ordering::Relaxed)
     }
 
+    /// Whether it records only while its reader says so.
+    #[inline(always)]
+    pub fn is_dormant(&self) -> bool {
+        self.dormant.load(Ordering::Relaxed)
+    }
+
+    /// How often it has begun to record: what a thread has drawn before is void.
+    pub fn wakes(&self) -> u32 {
+        self.wakes.load(Ordering::Relaxed)
+    }
+
     /// What the process was told to do.
     pub fn config(&self) -> &Config {
         &self.config
@@ -273,6 +291,8 @@ impl Session {
         let told = self.header().stop.load(Ordering::Relaxed) != 0;
         if told {
             self.end();
+        } else if self.is_dormant() {
+            look_for_orders();
         }
         told
     }
@@ -280,8 +300,29 @@ impl Session {
     /// Ends recording in this process. What is mapped stays: a thread may be using it.
     #[cold]
     pub fn end(&self) {
+        self.dormant.store(false, Ordering::Relaxed);
         set_mode(Mode::Off);
     }
+}
+
+/// Begins or ceases to record, where the session is dormant and the reader says so. The mode after it.
+#[cold]
+pub fn look_for_orders() -> Mode {
+    let session = &SESSION;
+    if session.is_dormant() && session.header().stop.load(Ordering::Relaxed) != 0 {
+        session.end();
+    } else if session.is_dormant() {
+        let wanted = session.header().go.load(Ordering::Acquire) != 0;
+        match mode() {
+            Mode::Off if wanted => {
+                session.wakes.fetch_add(1, Ordering::Relaxed);
+                switch_to(session.config.recording_mode());
+            }
+            Mode::Exact | Mode::Sampled if !wanted => switch_to(Mode::Off),
+            _ => {}
+        }
+    }
+    mode()
 }
 
 /// Called by whoever finds the mode [`Mode::New`]: begins, if the environment or the parent's doing says so. The mode after it.
@@ -311,6 +352,7 @@ pub fn begin_or_not() -> Mode {
 /// A forked child: what its parent shares is not its own.
 fn begin_in_child(parent: u32) {
     let session = &SESSION;
+    session.dormant.store(false, Ordering::Relaxed);
     let (base, bytes) = (session.base.load(Ordering::Relaxed), session.bytes.load(Ordering::Relaxed) as usize);
     session.base.store(core::ptr::null_mut(), Ordering::Relaxed);
     // SAFETY: the only thread of the child is here, and no longer in the parent's session.
@@ -396,7 +438,8 @@ fn begin(config: &Config, reader: Reader, forked_from: u32) -> bool {
         shared.control.inspect(|control| sys::close(control.0));
     }
     if told {
-        switch_to(if config.sample_bytes() == 0 { Mode::Exact } else { Mode::Sampled });
+        session.dormant.store(config.is_dormant(), Ordering::Relaxed);
+        switch_to(if config.is_dormant() { Mode::Off } else { config.recording_mode() });
     }
     told
 }

@@ -29,11 +29,13 @@ const STYLES: Styles = Styles::styled()
   highwater record ./app                    run a program, and record its memory in app.hw
   highwater run ./app                       run a program, to be looked at meanwhile
   highwater snapshot --name app             who holds its memory now
+  highwater record --stream host:1234 ./app to 'highwater listen 1234' there, while it runs
   highwater report app.hw                   who holds the memory at the end
   highwater report app.hw --at peak         who held it when there was most
   highwater timeline app.hw                 the course of it as a chart
   highwater diff app.hw@mark:loaded app.hw  what changed since a mark
   highwater import events.jsonl -o app.hw   a recording from any program's events
+  highwater report trace.ctf                what an OCaml program's memtrace says
 
 'highwater COMMAND --help' explains a command. What a file is, is found by its content."
 )]
@@ -62,6 +64,10 @@ pub enum Command {
     Snapshots(commands::snapshots::Snapshots),
     /// The daemon that live processes register with
     Collector(commands::collector::Collector),
+    /// Receive the streams that programs send while they run
+    Listen(commands::listen::Listen),
+    /// Ask a program that offers its stream for it
+    Connect(commands::connect::Connect),
     /// Who holds the memory at an instant, biggest first
     Report(commands::report::Report),
     /// What is still live at the end, by call site, biggest first
@@ -70,9 +76,9 @@ pub enum Command {
     Diff(commands::diff::Diff),
     /// Live memory over time as a chart, with the marks
     Timeline(commands::timeline::Timeline),
-    /// Write an instant in another tool's format: pprof, folded stacks, flame graph, JSON
+    /// Write an instant or the whole course in another tool's format: pprof, folded stacks, flame graph, JSON, memtrace
     Export(commands::export::Export),
-    /// Make a recording from JSON lines, one event a line
+    /// Make a recording from JSON lines, one event a line, or from an OCaml memtrace
     Import(commands::import::Import),
     /// What a file is, from whom, how long, how big per event
     Info(commands::info::Info),
@@ -107,7 +113,7 @@ impl Reading {
 /// The file that a command reads.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// A recording or snapshot (.hw) or a file of event lines; '-' reads standard input
+    /// A recording or snapshot (.hw), an OCaml memtrace (.ctf) or a file of event lines; '-' reads standard input
     #[arg(value_name = "FILE")]
     pub path: PathBuf,
 }
@@ -127,7 +133,7 @@ pub struct Selection {
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
     /// Only what this regular expression finds: call sites by any function, file or module of theirs. Or heap:NAME,
-    /// only what lies in that heap: heap:malloc, heap:mmap
+    /// only what lies in that heap: heap:malloc, heap:mmap, of OCaml programs heap:minor, heap:major, heap:external
     #[arg(long, value_name = "REGEX|heap:NAME")]
     pub filter: Option<Filter>,
 }

@@ -3,6 +3,7 @@
 //! * [`args`] is the command line; each file in [`commands`] is one command: its arguments, its help, what it does.
 //! * [`open`] finds out what a file is and makes a recording of it, with [`event_lines`]; [`target`] writes files.
 //! * [`program`] finds and starts what is to be recorded, with the library that [`preload_file`] unpacks; [`running`] is its life and its end.
+//! * [`receive`] takes streams in: what they are, the files they go into, how they fare.
 //! * [`live`] asks the collector of live processes.
 //! * [`mod@print`] is what people see. Everything else, all arithmetic included, lives in the crates this one calls.
 //! * [`failure`] is every way to end early, with its exit code: 1 for bad input, 2 for wrong usage, 0 for a closed pipe.
@@ -13,11 +14,13 @@ mod commands;
 mod event_lines;
 mod failure;
 mod live;
+mod memtrace;
 mod open;
 mod output;
 mod preload_file;
 mod print;
 mod program;
+mod receive;
 mod running;
 mod size;
 mod target;
@@ -66,6 +69,8 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Set(set) => set.run(&mut output),
         Command::Snapshots(snapshots) => snapshots.run(&mut output),
         Command::Collector(collector) => collector.run(),
+        Command::Listen(listen) => listen.run(),
+        Command::Connect(connect) => connect.run(),
         Command::Report(report) => report.run(&mut output),
         Command::Leaks(leaks) => leaks.run(&mut output),
         Command::Diff(diff) => diff.run(&mut output),

@@ -2,18 +2,21 @@
 
 use crate::event_lines;
 use crate::failure::{Failure, reason};
+use crate::memtrace::{self, Trace};
 use crate::output::warn;
 use crate::print::bytes::counted;
 use highwater_formats::events::looks_like_events;
-use highwater_model::{Heap, Snapshot, Timeline, Totals, When};
+use highwater_formats::memtrace::looks_like_memtrace;
+use highwater_model::{Catalog, GaugeReading, Heap, NamedInstant, Snapshot, Source, Timeline, Totals, When};
 use highwater_store::{Damage, FileStats, OpenError, Recording, RecordingError, is_recording};
 use std::cell::RefCell;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How many bytes are looked at to find a file's kind.
-const SNIFFED: u64 = 4096;
+pub const SNIFFED: u64 = 4096;
 /// Problems of one kind that are named one by one; those after them are counted.
 pub const NAMED_PROBLEMS: usize = 10;
 
@@ -25,13 +28,18 @@ pub struct Opened {
     pub path: PathBuf,
     /// What it turned out to be.
     pub kind: Kind,
-    /// What it holds.
-    pub recording: Recording,
+    content: Content,
     /// Event lines that were skipped.
     pub bad_lines: u64,
     size: u64,
     on_damage: OnDamage,
     known_damage: RefCell<Vec<Damage>>,
+}
+
+/// What a file holds.
+enum Content {
+    Recording(Box<Recording>),
+    Trace(Box<Trace>),
 }
 
 /// What is done about damage.
@@ -54,6 +62,8 @@ pub enum Kind {
     Snapshot,
     /// JSON lines.
     EventLines,
+    /// An OCaml program's trace.
+    Memtrace,
 }
 
 impl Kind {
@@ -63,11 +73,12 @@ impl Kind {
             Self::Recording => "recording",
             Self::Snapshot => "snapshot",
             Self::EventLines => "event_lines",
+            Self::Memtrace => "memtrace",
         }
     }
 }
 
-/// Opens a recording, a snapshot or a file of event lines.
+/// Opens a recording, a snapshot, a trace or a file of event lines.
 pub fn open(path: &Path, on_damage: OnDamage) -> Result<Opened, Failure> {
     let mut input = open_input(path)?;
     let mut start = Vec::new();
@@ -78,15 +89,18 @@ pub fn open(path: &Path, on_damage: OnDamage) -> Result<Opened, Failure> {
     let mut opened = if is_recording(&start) {
         let recording = read_recording(path, start, input)?;
         let kind = if recording.is_snapshot() { Kind::Snapshot } else { Kind::Recording };
-        Opened::new(path, kind, recording)
+        Opened::new(path, kind, Content::Recording(Box::new(recording)))
+    } else if looks_like_memtrace(&start) {
+        let trace = memtrace::load(start, input, path)?;
+        Opened::new(path, Kind::Memtrace, Content::Trace(Box::new(trace)))
     } else if looks_like_events(&start) {
         let strict = on_damage == OnDamage::Fail;
         let loaded = event_lines::load(start.as_slice().chain(input), path, regular_size(path), strict)?;
         let (bad_lines, size) = (loaded.bad_lines, loaded.input_bytes);
         let recording = loaded.into_recording(path)?;
-        Opened { bad_lines, size, ..Opened::new(path, Kind::EventLines, recording) }
+        Opened { bad_lines, size, ..Opened::new(path, Kind::EventLines, Content::Recording(Box::new(recording))) }
     } else {
-        let wanted = "neither a Highwater recording nor event lines; 'highwater import --help' tells what can be read";
+        let wanted = "neither a Highwater recording, a memtrace nor event lines; 'highwater import --help' tells what can be read";
         return Err(Failure::in_file(path, wanted));
     };
     opened.on_damage = on_damage;
@@ -139,20 +153,77 @@ fn read_recording(path: &Path, mut start: Vec<u8>, mut rest: Box<dyn Read>) -> R
 }
 
 impl Opened {
-    fn new(path: &Path, kind: Kind, recording: Recording) -> Self {
-        let size = recording.stats().file_bytes;
+    fn new(path: &Path, kind: Kind, content: Content) -> Self {
+        let size = match &content {
+            Content::Recording(recording) => recording.stats().file_bytes,
+            Content::Trace(trace) => trace.stats.file_bytes,
+        };
         let known_damage = RefCell::default();
-        Self { path: path.to_owned(), kind, recording, bad_lines: 0, size, on_damage: OnDamage::Warn, known_damage }
+        Self { path: path.to_owned(), kind, content, bad_lines: 0, size, on_damage: OnDamage::Warn, known_damage }
     }
 
     /// Facts about the file, as it lies there.
     pub fn stats(&self) -> FileStats {
-        FileStats { file_bytes: self.size, ..self.recording.stats() }
+        match &self.content {
+            Content::Recording(recording) => FileStats { file_bytes: self.size, ..recording.stats() },
+            Content::Trace(trace) => trace.stats,
+        }
+    }
+
+    /// Whose memory it is.
+    pub fn source(&self) -> &Source {
+        match &self.content {
+            Content::Recording(recording) => recording.source(),
+            Content::Trace(trace) => &trace.source,
+        }
+    }
+
+    /// What the handles stand for.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        match &self.content {
+            Content::Recording(recording) => recording.catalog(),
+            Content::Trace(trace) => &trace.catalog,
+        }
+    }
+
+    /// What could not be used, as far as was read until now.
+    pub fn damage(&self) -> Vec<Damage> {
+        match &self.content {
+            Content::Recording(recording) => recording.damage(),
+            Content::Trace(trace) => trace.damage.clone(),
+        }
+    }
+
+    /// What it holds, as a recording.
+    pub fn recording(&self) -> Result<&Recording, Failure> {
+        match &self.content {
+            Content::Recording(recording) => Ok(recording),
+            Content::Trace(trace) => trace.recording(),
+        }
+    }
+
+    /// The marks, in order.
+    pub fn marks(&self) -> Result<Vec<NamedInstant>, Failure> {
+        match &self.content {
+            Content::Recording(_) => self.ask(Recording::marks),
+            Content::Trace(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// The gauges, in order.
+    pub fn gauges(&self) -> Result<Vec<GaugeReading>, Failure> {
+        match &self.content {
+            Content::Recording(_) => self.ask(Recording::gauges),
+            Content::Trace(_) => Ok(Vec::new()),
+        }
     }
 
     /// The state at an instant.
     pub fn snapshot(&self, when: &When) -> Result<Snapshot, Failure> {
-        self.ask(|recording| recording.snapshot(when))
+        match &self.content {
+            Content::Trace(trace) if *when == When::End => Ok(trace.end()),
+            _ => self.ask(|recording| recording.snapshot(when)),
+        }
     }
 
     /// The state at an instant, of one heap alone if one is given.
@@ -170,12 +241,15 @@ impl Opened {
 
     /// The totals at the end: the peak of the whole recording.
     pub fn final_totals(&self) -> Result<Totals, Failure> {
-        self.ask(|recording| Ok(recording.final_totals()?))
+        match &self.content {
+            Content::Recording(_) => self.ask(|recording| Ok(recording.final_totals()?)),
+            Content::Trace(trace) => Ok(trace.totals()),
+        }
     }
 
     /// Asks the recording something, then looks at the damage that came to light.
     pub fn ask<T>(&self, question: impl FnOnce(&Recording) -> Result<T, RecordingError>) -> Result<T, Failure> {
-        let answer = question(&self.recording).map_err(|error| match error {
+        let answer = question(self.recording()?).map_err(|error| match error {
             RecordingError::Io(error) => cannot_read(&self.path, &error),
             other => Failure::in_file(&self.path, other),
         })?;
@@ -186,7 +260,7 @@ impl Opened {
     /// Warns of damage that was not known before; an error with `--strict`, or when nothing else was found.
     fn judge_damage(&self) -> Result<(), Failure> {
         let mut known = self.known_damage.borrow_mut();
-        let new: Vec<Damage> = self.recording.damage().into_iter().filter(|damage| !known.contains(damage)).collect();
+        let new: Vec<Damage> = self.damage().into_iter().filter(|damage| !known.contains(damage)).collect();
         let Some(first) = new.first() else { return Ok(()) };
         if self.on_damage == OnDamage::Fail {
             return Err(Failure::in_file(&self.path, format_args!("damaged: {first}")));
@@ -195,7 +269,7 @@ impl Opened {
             return Err(Failure::in_file(&self.path, format_args!("nothing in it is usable: {first}")));
         }
         if self.on_damage == OnDamage::Warn {
-            self.warn_of(&new, known.len());
+            warn_of_damage(&self.path, &new, known.len());
         }
         known.extend(new);
         Ok(())
@@ -204,19 +278,20 @@ impl Opened {
     /// True when nothing can be told of what it holds.
     fn is_nothing_left(&self) -> bool {
         match self.kind {
-            Kind::Snapshot => self.recording.snapshot(&When::End).is_err(),
-            _ => self.recording.stats().events == 0,
+            Kind::Snapshot => self.recording().is_ok_and(|recording| recording.snapshot(&When::End).is_err()),
+            _ => self.stats().events == 0,
         }
     }
+}
 
-    fn warn_of(&self, new: &[Damage], known: usize) {
-        let unnamed = (known + new.len()).saturating_sub(NAMED_PROBLEMS).min(new.len());
-        let (named, rest) = new.split_at(new.len() - unnamed);
-        for damage in named {
-            warn(&format!("{}: {damage}; everything else is used", self.path.display()));
-        }
-        if !rest.is_empty() {
-            warn(&format!("{}: {}", self.path.display(), counted(rest.len() as u64, "more damaged part")));
-        }
+/// Warns of damage of which so much was named before.
+pub fn warn_of_damage(path: &Path, new: &[Damage], known: usize) {
+    let unnamed = (known + new.len()).saturating_sub(NAMED_PROBLEMS).min(new.len());
+    let (named, rest) = new.split_at(new.len() - unnamed);
+    for damage in named {
+        warn(&format!("{}: {damage}; everything else is used", path.display()));
+    }
+    if !rest.is_empty() {
+        warn(&format!("{}: {}", path.display(), counted(rest.len() as u64, "more damaged part")));
     }
 }

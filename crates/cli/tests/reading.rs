@@ -164,7 +164,11 @@ fn figures_of_a_sampled_source_are_marked_as_estimates() {
     story[0]["sample_rate"] = json!(512 * 1024);
     place.import("sampled.hw", &story);
     let run = place.highwater("report sampled.hw");
-    run.stdout_has(&["~800 B in ~1 block", "figures are estimates: one sample for each 512.0 KiB", "4 samples"]);
+    run.stdout_has(&[
+        "~800 B (0 B–2.3 MiB) in ~1 block",
+        "figures are estimates: one sample for each 512.0 KiB",
+        "4 samples",
+    ]);
     run.stdout_has(&["estimates  from 4 samples, one per 512.0 KiB allocated"]);
     assert_eq!(place.json("report sampled.hw")["source"]["sample_rate"], 512 * 1024);
 }
@@ -382,8 +386,10 @@ fn samples_count_as_what_they_stand_for() {
     place.import("sampled.hw", &story);
     place.highwater("report sampled.hw").stdout_has(&[
         "estimates  from 2 samples, one per 64.0 KiB allocated",
-        "live       ~64.0 KiB in ~64 blocks",
-        "100.0%  ~64.0 KiB     ~64  load",
+        "live       ~64.0 KiB (1.6–356.6 KiB) in ~64 blocks",
+        "share       live      95% range  samples  blocks  site",
+        "100.0%  ~64.0 KiB  1.6–356.6 KiB        1     ~64  load",
+        "ranges hold in 95 of 100 cases",
     ]);
     place.highwater("leaks sampled.hw").stdout_has(&["~64.0 KiB", "from 2 samples"]);
     place.highwater("timeline sampled.hw").stdout_has(&["~128.0 KiB ┤", "peak ~128.0 KiB"]);
@@ -393,6 +399,7 @@ fn samples_count_as_what_they_stand_for() {
     for figures in [&report["totals"], &report["sites"][0], &report["threads"][0]] {
         assert_eq!((&figures["live_bytes"], &figures["live_blocks"]), (&json!(65536), &json!(64)));
         assert_eq!((&figures["samples"], &figures["live_samples"]), (&json!(2), &json!(1)));
+        assert_eq!(figures["interval_95"]["live_bytes"], json!([1659, 365_143]));
     }
     place.highwater("check sampled.hw").stdout_has(&["sound"]);
 }

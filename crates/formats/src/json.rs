@@ -4,25 +4,28 @@
 //!
 //! | name | holds |
 //! |---|---|
-//! | `source` | `kind, program, pid, parent_pid, command, host, start, start_unix_ns, duration_ns, sample_rate` (`null` = exact), `snapshot` (one instant only, without peaks), `aggregated` (no single blocks) |
+//! | `source` | `kind, program, pid, parent_pid, command, host, start, start_unix_ns, duration_ns, sample_rate` (`null` = exact), `snapshot` (one instant only, without peaks), `aggregated` (no single blocks); of an OCaml trace also `context, runtime_parameters, samples_per_word, word_bytes, bytes_per_sample` |
 //! | `totals` | figures, `peak_blocks, peak_at_ns, peak_bytes_inside_reallocation, usable_bytes`; `estimate: true` when sampled |
 //! | `anomalies` | one counter for each [`Anomaly`](highwater_model::Anomaly), zeros included |
 //! | `threads[]` | `id, name` and figures |
 //! | `sites[]` | `stack[]` and figures |
-//! | `stack[]` | innermost first, `{function, file, line, module, inlined}`, and `address` where it is known |
+//! | `stack[]` | innermost first, `{function, file, line, module, inlined}`, and `address`, `column` and `end_column` where they are known |
 //! | `functions[]`, `files[]`, `modules[]` | `name`, figures where it is innermost, `inclusive` figures |
 //! | `types[]` | `type, allocations, allocated_bytes, drops, dropped_bytes, live_objects, live_bytes` |
 //! | `heaps[]` | `name` and figures |
 //!
 //! *Figures* are `allocations, frees, reallocations, reallocated_away, allocated_bytes, freed_bytes, live_blocks,
 //! live_bytes, peak_bytes, cross_thread_frees, temporary_allocations` (`totals` has no `reallocated_away`). What is not
-//! known is `null`. Where figures are estimates, `samples` and `live_samples` beside them tell how many records they come from. Addresses are texts in hex, since many languages cannot hold 64 bits in a number.
+//! known is `null`. `promotions` are there where there are any; those that came to a heap are among its `reallocations`, too. Where figures
+//! are estimates, `samples, live_samples, records, freed_records, live_records` beside them tell what they come from (a record may have been hit by several
+//! samples), and `interval_95` between which bounds `[low, high]` they lie in 95 of 100 cases. Addresses are texts in hex, since many languages cannot hold 64 bits in a number.
 
 mod comparison;
 mod course;
 mod document;
 mod figures;
 mod full;
+mod lifetimes;
 mod rows;
 mod source;
 mod stack;
@@ -32,8 +35,9 @@ mod utc;
 pub use comparison::{comparison, delta};
 pub use course::{course, timeline};
 pub use document::{SCHEMA, document, head};
-pub use figures::{anomalies, figures, totals};
+pub use figures::{anomalies, estimates, figures, totals};
 pub use full::{block, write_full, write_full_with};
+pub use lifetimes::lifetimes;
 pub use rows::{list_name, row, rows, threads, types};
 pub use source::source;
 pub use stack::{frame, stack};

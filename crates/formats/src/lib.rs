@@ -7,6 +7,7 @@
 //! | [`flamegraph`] | | ✓ | an interactive SVG |
 //! | [`json`] | | ✓ | the documents behind `--json`, names stable under `"schema": 1` |
 //! | [`events`] | ✓ | ✓ | JSON lines with which any program in any language can feed Highwater |
+//! | [`memtrace`] | ✓ | ✓ | sampled allocation traces of OCaml programs and MirageOS unikernels |
 //!
 //! A writer takes a [`Snapshot`](highwater_model::Snapshot) and never asks where it came from; a reader gives
 //! [`Event`](highwater_model::Event)s and never asks who will look at them. Every writer's output depends on its input
@@ -36,11 +37,18 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "views")]
 pub mod events;
+#[cfg(feature = "views")]
 pub mod flamegraph;
+#[cfg(feature = "views")]
 pub mod folded;
+#[cfg(feature = "views")]
 pub mod json;
+pub mod memtrace;
+#[cfg(feature = "views")]
 pub mod pprof;
+#[cfg(feature = "views")]
 mod protobuf;
-#[cfg(test)]
+#[cfg(all(test, feature = "views"))]
 mod scene;

@@ -71,6 +71,8 @@
 //! }
 //! ```
 //!
+//! [`stream`] sends the recording over a network while it is made, or offers it to whoever asks.
+//!
 //! # Being live
 //!
 //! With the same allocator a program can be *live*: [`live`] keeps a table of everything that it holds, and `highwater snapshot --pid N` shows
@@ -89,6 +91,8 @@ mod name;
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
 mod recording;
 pub mod snapshot;
+#[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
+pub mod stream;
 
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
 pub use alloc::Alloc;

@@ -8,7 +8,7 @@ use crate::c_library::find_function;
 use highwater_agent::config::Config;
 use highwater_agent::{self as agent, Mode};
 use highwater_clock::Counter;
-use highwater_recorder::{About, Course, Shared};
+use highwater_recorder::{About, Course, Outputs, Shared};
 use highwater_symbols::Symbolizer;
 use std::ffi::{CString, c_char, c_int};
 use std::io;
@@ -36,18 +36,34 @@ unsafe extern "C" {
 /// # Errors
 /// If the file cannot be written, if the program was or is being recorded, or if [`Alloc`](crate::Alloc) is not its global allocator.
 pub fn record_to(path: impl AsRef<Path>) -> io::Result<()> {
+    // Where the program is now, not where it may go.
+    let path = std::path::absolute(path)?;
+    start(move || {
+        // Before anything is begun: that cannot be taken back.
+        std::fs::File::create(&path)?;
+        let counter = Counter::trusted();
+        let config = Config::for_ourselves(counter.is_some(), 0);
+        begin(&config, about_ourselves(), Outputs { file: Some(&path), ..Outputs::default() }, counter)
+    })?;
+    drop(std::hint::black_box(Box::new(1u8)));
+    if agent::threads() == 0 {
+        stop_recording()?;
+        return Err(io::Error::other("highwater::Alloc is not the global allocator of this program"));
+    }
+    Ok(())
+}
+
+/// Begins a recording in a thread of its own, which then does all that is to be done, so that none of it is in the recording.
+pub(crate) fn start(begin: impl FnOnce() -> io::Result<Course> + Send + 'static) -> io::Result<()> {
     let mut writer = WRITER.lock().unwrap_or_else(PoisonError::into_inner);
     if agent::has_begun() {
         return Err(once());
     }
-    // Where the program is now, not where it may go.
-    let path = std::path::absolute(path)?;
-    std::fs::File::create(&path)?;
+    highwater_recorder::stream::set_beginning_of_threads(agent::leave_this_thread_out);
     let (begun, has_begun) = std::sync::mpsc::channel();
-    // All of our own work is that thread's, so that none of it is in the recording.
     let thread = std::thread::Builder::new().name("highwater".into()).spawn(move || {
         agent::leave_this_thread_out();
-        let mut course = match begin_at(&path) {
+        let mut course = match begin() {
             Ok(course) => course,
             Err(error) => return begun.send(Err(error)).map_err(io::Error::other),
         };
@@ -60,24 +76,19 @@ pub fn record_to(path: impl AsRef<Path>) -> io::Result<()> {
     drop(writer);
     // SAFETY: a plain function.
     unsafe { atexit(at_exit) };
-    drop(std::hint::black_box(Box::new(1u8)));
-    if agent::threads() == 0 {
-        stop_recording()?;
-        return Err(io::Error::other("highwater::Alloc is not the global allocator of this program"));
-    }
     Ok(())
 }
 
-fn begin_at(path: &Path) -> io::Result<Course> {
-    let counter = Counter::trusted();
-    let (base, bytes) = agent::begin_for_ourselves(&Config::for_ourselves(counter.is_some(), 0)).ok_or_else(once)?;
+/// Begins a recording of this process.
+pub(crate) fn begin(config: &Config, about: About, to: Outputs<'_>, counter: Option<Counter>) -> io::Result<Course> {
+    let (base, bytes) = agent::begin_for_ourselves(config).ok_or_else(once)?;
     // SAFETY: the agent never unmaps it.
     let shared =
         unsafe { Shared::of_ourselves(base, bytes) }.ok_or_else(|| io::Error::other("the agent shares nothing"))?;
-    Course::begin(shared, about_ourselves(), path, counter)
+    Course::begin(shared, about, to, counter)
 }
 
-/// Ends the recording and completes its file; nothing if there is none.
+/// Ends the recording, and completes its file or its streams; nothing if there is none.
 ///
 /// # Errors
 /// If the file could not be written.
@@ -94,7 +105,7 @@ pub fn stop_recording() -> io::Result<()> {
 
 /// Names this instant in the recording: one that the program makes of itself, or one that `highwater record` makes of it.
 pub fn mark(name: &str) {
-    if agent::mode() == Mode::Exact {
+    if matches!(agent::mode(), Mode::Exact | Mode::Sampled) && !agent::is_live() {
         return agent::mark(name.as_bytes());
     }
     // SAFETY: the function of this name takes a C string.
@@ -110,7 +121,7 @@ fn once() -> io::Error {
     io::Error::other("this program is being recorded, or was: once is all it can be")
 }
 
-fn about_ourselves() -> About {
+pub(crate) fn about_ourselves() -> About {
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
     About {
         executable: std::env::current_exe().map(text).unwrap_or_default(),
@@ -126,7 +137,9 @@ fn about_ourselves() -> About {
 /// Reads what the other threads write until told to stop.
 fn write(course: &mut Course) {
     while !STOP.load(Ordering::Acquire) {
-        if course.round(false) == 0 {
+        let bytes = course.round(false);
+        agent::look_for_orders();
+        if bytes == 0 {
             std::thread::sleep(NAP);
         }
     }
@@ -144,9 +157,9 @@ extern "C" fn at_exit() {
 /// Begins with the program if its environment says so.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static BEGIN: extern "C" fn() = begin;
+static BEGIN: extern "C" fn() = at_start;
 
-extern "C" fn begin() {
+extern "C" fn at_start() {
     let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) else { return };
     if let Err(error) = record_to(&path) {
         eprintln!("highwater: cannot record into {}: {error}", Path::new(&path).display());

@@ -21,6 +21,8 @@ pub struct Slot(pub(crate) u32);
 const NO_ALLOCATION: AllocId = AllocId(u64::MAX);
 /// The most blocks that weights may make of what was recorded: so many that counters neither wrap nor leave what files can hold.
 const MOST_ESTIMATED: u64 = (1 << 40) - (1 << 36);
+/// The most samples that are counted: so many that their sum does not wrap.
+const MOST_SAMPLES: u64 = 1 << 62;
 
 /// A thread's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +46,7 @@ pub struct AccountsState {
     pub threads: Vec<ThreadAccount>,
     /// Figures by [`StackId`].
     pub sites: Vec<Figures>,
-    /// Figures by [`TagId`]; those of [`TagId::NONE`] are not kept.
+    /// Figures by [`TagId`]. Those of [`TagId::NONE`] are not kept: its row tells what promotions took from one tag to another.
     pub tags: Vec<Figures>,
     /// How many events have happened.
     pub events: u64,
@@ -70,13 +72,33 @@ pub struct Accounts {
     blocks: Blocks,
     thread_indices: FxHashMap<ThreadId, u32>,
     latest_thread: u32,
+    /// What promotions took from one tag to another.
+    promoted_bytes: u64,
 }
 
-/// Who a block belongs to.
-type Owned = (u32, StackId, TagId);
+/// What a record counts as.
+#[derive(Clone, Copy)]
+struct Counted {
+    blocks: u64,
+    bytes: u64,
+    /// Blocks that it stands for besides its own.
+    unrecorded: u64,
+    /// Samples beyond one.
+    more_samples: u64,
+}
 
-fn owned(block: &Kept) -> Owned {
-    (block.thread, block.stack, block.tag)
+impl Counted {
+    /// A block that stands for itself.
+    #[inline(always)]
+    fn exact(size: u64) -> Self {
+        Self { blocks: 1, bytes: size, unrecorded: 0, more_samples: 0 }
+    }
+
+    #[inline]
+    fn of(weight: Weight, id: AllocId, size: u64) -> Self {
+        let blocks = weight.blocks(id);
+        Self { blocks, bytes: weight.bytes(size), unrecorded: blocks - 1, more_samples: weight.samples() - 1 }
+    }
 }
 
 #[inline]
@@ -93,11 +115,41 @@ fn add_rows(figures: &mut Vec<Figures>, count: usize) {
     figures.resize(count, Figures::default());
 }
 
+/// Takes bytes and records away.
+#[inline(always)]
+fn release(figures: &mut Figures, counted: Counted) {
+    figures.freed_bytes += counted.bytes;
+    figures.unrecorded_gone += counted.unrecorded;
+    figures.more_samples_gone += counted.more_samples;
+}
+
+/// A block lives on elsewhere.
+#[inline(always)]
+fn leave(figures: &mut Figures, counted: Counted) {
+    release(figures, counted);
+    figures.reallocated_away += counted.blocks;
+}
+
+/// A block that lived elsewhere comes here.
+#[inline(always)]
+fn arrive(figures: &mut Figures, counted: Counted) {
+    figures.reallocations += counted.blocks;
+    figures.allocated_bytes += counted.bytes;
+    figures.unrecorded += counted.unrecorded;
+    figures.more_samples += counted.more_samples;
+}
+
+fn count_promotion(figures: &mut Figures, counted: Counted) {
+    figures.promotions += counted.blocks;
+    figures.unrecorded_promotions += counted.unrecorded;
+}
+
 impl Accounts {
     /// Takes up a stored state.
     pub fn from_state(state: AccountsState) -> Self {
         let thread_indices = state.threads.iter().zip(0..).map(|(thread, index)| (thread.id, index)).collect();
         Self {
+            promoted_bytes: state.tags.first().map_or(0, |moved| moved.allocated_bytes),
             totals: state.totals,
             anomalies: state.anomalies,
             threads: state.threads,
@@ -147,7 +199,7 @@ impl Accounts {
         &self.sites
     }
 
-    /// Figures by [`TagId`]; those of [`TagId::NONE`] are not kept.
+    /// Figures by [`TagId`]. Those of [`TagId::NONE`] are not kept: its row tells what promotions took from one tag to another.
     pub fn tags(&self) -> &[Figures] {
         &self.tags
     }
@@ -236,20 +288,28 @@ impl Accounts {
         self.note(Anomaly::LostToDamage, lost_events);
     }
 
+    /// The bytes that can be added without any sum leaving 64 bits. A tag may have been given all that there ever was, and by
+    /// promotion some of it again.
+    #[inline]
+    fn room(&self) -> u64 {
+        (u64::MAX - self.promoted_bytes).saturating_sub(self.totals.figures.allocated_bytes)
+    }
+
     /// The part of a size that can be added without any sum leaving 64 bits.
     #[inline]
     pub(crate) fn admissible(&self, size: u64, weight: Weight) -> (u64, Weight) {
-        let room = u64::MAX - self.totals.figures.allocated_bytes;
+        let room = self.room();
         if weight.is_one() { (size.min(room), Weight::ONE) } else { self.admissible_sample(size, weight) }
     }
 
     /// A weight that would take a sum too far becomes 1.
-    #[cold]
+    #[inline]
     fn admissible_sample(&self, size: u64, weight: Weight) -> (u64, Weight) {
-        let room = u64::MAX - self.totals.figures.allocated_bytes;
+        let room = self.room();
         let Figures { allocations, reallocations, .. } = self.totals.figures;
         let blocks = allocations + reallocations + weight.most_blocks();
-        let fits = weight.bytes(size) <= room && blocks <= MOST_ESTIMATED;
+        let samples = self.totals.figures.more_samples.saturating_add(weight.samples());
+        let fits = weight.bytes(size) <= room && blocks <= MOST_ESTIMATED && samples <= MOST_SAMPLES;
         if fits { (size, weight) } else { (size.min(room), Weight::ONE) }
     }
 
@@ -290,37 +350,32 @@ impl Accounts {
     #[inline]
     pub(crate) fn allocate(&mut self, slot: Slot, thread: u32, place: &Placement) {
         if place.weight.is_one() {
-            self.allocate_as(slot, thread, place, (1, place.size));
+            self.allocate_as(slot, thread, place, Counted::exact(place.size));
         } else {
             self.allocate_sample(slot, thread, place);
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn allocate_sample(&mut self, slot: Slot, thread: u32, place: &Placement) {
-        let counted = (place.weight.blocks(self.next_id()), place.weight.bytes(place.size));
+        let counted = Counted::of(place.weight, self.next_id(), place.size);
         self.allocate_as(slot, thread, place, counted);
         self.blocks.set_weight(slot.0, place.weight);
-        self.note_unrecorded((thread, place.stack, place.tag), counted.0, |figures| &mut figures.unrecorded);
     }
 
     #[inline(always)]
-    fn allocate_as(&mut self, slot: Slot, thread: u32, place: &Placement, (blocks, bytes): (u64, u64)) {
+    fn allocate_as(&mut self, slot: Slot, thread: u32, place: &Placement, counted: Counted) {
         let id = AllocId(self.next_id);
         self.next_id += 1;
         self.threads[thread as usize].last_allocation = id;
         self.raise_owners(thread, place.stack, place.tag, |figures| {
-            figures.allocations += blocks;
-            figures.allocated_bytes += bytes;
+            figures.allocations += counted.blocks;
+            figures.allocated_bytes += counted.bytes;
+            figures.unrecorded += counted.unrecorded;
+            figures.more_samples += counted.more_samples;
         });
         let &Placement { address, size, stack, tag, surplus, .. } = place;
         self.blocks.put(slot.0, Kept { id, address, size, time: self.last_time, thread, stack, tag, surplus });
-    }
-
-    /// Keeps account of the blocks that a record stands for besides its own.
-    fn note_unrecorded(&mut self, owned: Owned, blocks: u64, counter: impl Fn(&mut Figures) -> &mut u64) {
-        let (thread, stack, tag) = owned;
-        self.for_owners(thread, stack, tag, |figures| *counter(figures) += blocks - 1);
     }
 
     /// Takes a block back on behalf of a thread.
@@ -328,56 +383,56 @@ impl Accounts {
     pub(crate) fn free(&mut self, slot: Slot, by_thread: u32) {
         if self.blocks.weight(slot.0).is_one() {
             let block = self.blocks.take(slot.0);
-            self.free_as(&block, by_thread, (1, block.size));
+            self.free_as(&block, by_thread, Counted::exact(block.size));
         } else {
             self.free_sample(slot, by_thread);
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn free_sample(&mut self, slot: Slot, by_thread: u32) {
         let (block, counted) = self.take_sample(slot);
         self.free_as(&block, by_thread, counted);
-        self.note_unrecorded(owned(&block), counted.0, |figures| &mut figures.unrecorded_gone);
     }
 
     #[inline(always)]
-    fn free_as(&mut self, block: &Kept, by_thread: u32, (blocks, bytes): (u64, u64)) {
+    fn free_as(&mut self, block: &Kept, by_thread: u32, counted: Counted) {
         let is_temporary = self.threads[block.thread as usize].last_allocation == block.id;
-        let temporary = u64::from(is_temporary) * blocks;
-        let cross_thread = u64::from(block.thread != by_thread) * blocks;
+        let temporary = u64::from(is_temporary) * counted.blocks;
+        let cross_thread = u64::from(block.thread != by_thread) * counted.blocks;
         self.for_owners(block.thread, block.stack, block.tag, |figures| {
-            figures.frees += blocks;
-            figures.freed_bytes += bytes;
+            release(figures, counted);
+            figures.frees += counted.blocks;
             figures.temporary_allocations += temporary;
             figures.cross_thread_frees += cross_thread;
         });
     }
 
-    /// Takes out a block that may be a sample, with the blocks and bytes that it counts as.
-    fn take_sample(&mut self, slot: Slot) -> (Kept, (u64, u64)) {
+    /// Takes out a block that may be a sample, with what it counts as.
+    #[inline]
+    fn take_sample(&mut self, slot: Slot) -> (Kept, Counted) {
         let weight = self.blocks.weight(slot.0);
         self.blocks.set_weight(slot.0, Weight::ONE);
         let block = self.blocks.take(slot.0);
-        (block, (weight.blocks(block.id), weight.bytes(block.size)))
+        (block, Counted::of(weight, block.id, block.size))
     }
 
     /// Takes back a block whose free was never seen.
     pub(crate) fn evict(&mut self, slot: Slot) {
-        let (block, (blocks, bytes)) = self.take_sample(slot);
+        let (block, counted) = self.take_sample(slot);
         self.note(Anomaly::DuplicateAllocation, 1);
         self.for_owners(block.thread, block.stack, block.tag, |figures| {
-            figures.frees += blocks;
-            figures.freed_bytes += bytes;
+            release(figures, counted);
+            figures.frees += counted.blocks;
         });
-        self.note_unrecorded(owned(&block), blocks, |figures| &mut figures.unrecorded_gone);
     }
 
     /// Resizes and perhaps moves a block: it keeps its identity and its birth, and belongs to whoever resized it.
     #[inline]
     pub(crate) fn reallocate(&mut self, slot: Slot, thread: u32, new: &Placement) {
         if self.blocks.weight(slot.0).is_one() && new.weight.is_one() {
-            self.reallocate_as(slot, thread, new, (1, self.kept(slot).size), (1, new.size));
+            let before = Counted::exact(self.kept(slot).size);
+            self.reallocate_as(slot, thread, new, before, Counted::exact(new.size));
         } else {
             self.reallocate_sample(slot, thread, new);
         }
@@ -386,33 +441,82 @@ impl Accounts {
     #[cold]
     fn reallocate_sample(&mut self, slot: Slot, thread: u32, new: &Placement) {
         let old = self.block(slot);
-        let before = (old.live_blocks(), old.live_bytes());
-        let after = (new.weight.blocks(old.id), new.weight.bytes(new.size));
+        let before = Counted::of(old.weight, old.id, old.size);
+        let after = Counted::of(new.weight, old.id, new.size);
         self.reallocate_as(slot, thread, new, before, after);
         self.blocks.set_weight(slot.0, new.weight);
-        self.note_unrecorded((old.thread, old.stack, old.tag), before.0, |figures| &mut figures.unrecorded_gone);
-        self.note_unrecorded((thread, new.stack, new.tag), after.0, |figures| &mut figures.unrecorded);
     }
 
     #[inline(always)]
-    fn reallocate_as(&mut self, slot: Slot, thread: u32, new: &Placement, before: (u64, u64), after: (u64, u64)) {
+    fn reallocate_as(&mut self, slot: Slot, thread: u32, new: &Placement, before: Counted, after: Counted) {
         let old = *self.kept(slot);
         if new.address != old.address {
-            let both = self.totals.figures.live_bytes().saturating_add(after.1);
+            let both = self.totals.figures.live_bytes().saturating_add(after.bytes);
             let peak = &mut self.totals.peak_bytes_inside_reallocation;
             *peak = both.max(*peak);
         }
-        self.for_owners(old.thread, old.stack, old.tag, |figures| {
-            figures.reallocated_away += before.0;
-            figures.freed_bytes += before.1;
-        });
-        self.raise_owners(thread, new.stack, new.tag, |figures| {
-            figures.reallocations += after.0;
-            figures.allocated_bytes += after.1;
-        });
+        self.for_owners(old.thread, old.stack, old.tag, |figures| leave(figures, before));
+        self.raise_owners(thread, new.stack, new.tag, |figures| arrive(figures, after));
         self.threads[thread as usize].last_allocation = old.id;
         let &Placement { address, size, stack, tag, surplus, .. } = new;
         self.blocks.put(slot.0, Kept { address, size, thread, stack, tag, surplus, ..old });
+    }
+
+    /// True for a promotion that can be: no more blocks and bytes are promoted than there ever were, and no sum leaves 64 bits. Only a forged file or an impossible source promotes a block again and again.
+    pub(crate) fn can_promote(&self, slot: Slot) -> bool {
+        let Block { id, size, weight, .. } = self.block(slot);
+        let counted = Counted::of(weight, id, size);
+        let all = &self.totals.figures;
+        let moved = self.tags.first().copied().unwrap_or_default();
+        let moved_bytes = moved.allocated_bytes.saturating_add(counted.bytes);
+        all.promotions + counted.blocks <= all.allocations + all.reallocations
+            && moved_bytes <= all.allocated_bytes
+            && moved_bytes <= u64::MAX - all.allocated_bytes
+            && moved.more_samples + counted.more_samples <= all.more_samples
+    }
+
+    /// Gives a block, which [can be promoted](Self::can_promote), another tag. To its thread and site this is nothing but a
+    /// promotion; it leaves one tag and comes to another.
+    pub(crate) fn promote(&mut self, slot: Slot, tag: TagId) {
+        let block = self.block(slot);
+        let counted = Counted::of(block.weight, block.id, block.size);
+        self.for_owners(block.thread, block.stack, TagId::NONE, |figures| count_promotion(figures, counted));
+        if tag == block.tag {
+            return;
+        }
+        let moved = figures_at(&mut self.tags, TagId::NONE.0);
+        arrive(moved, counted);
+        leave(moved, counted);
+        self.promoted_bytes = moved.allocated_bytes;
+        if block.tag != TagId::NONE {
+            leave(figures_at(&mut self.tags, block.tag.0), counted);
+        }
+        if tag != TagId::NONE {
+            let figures = figures_at(&mut self.tags, tag.0);
+            arrive(figures, counted);
+            count_promotion(figures, counted);
+            figures.peak_bytes = figures.peak_bytes.max(figures.live_bytes());
+        }
+        let kept = Kept { tag, ..*self.kept(slot) };
+        self.blocks.put(slot.0, kept);
+    }
+
+    /// Takes in a block that lived outside of what is kept account of, as one that was promoted.
+    pub(crate) fn enter(&mut self, slot: Slot, thread: u32, block: &Block) {
+        let counted = Counted::of(block.weight, block.id, block.size);
+        self.raise_owners(thread, block.stack, block.tag, |figures| {
+            arrive(figures, counted);
+            count_promotion(figures, counted);
+        });
+        let &Block { id, address, size, time, stack, tag, surplus, weight, .. } = block;
+        self.blocks.put(slot.0, Kept { id, address, size, time, thread, stack, tag, surplus });
+        self.blocks.set_weight(slot.0, weight);
+    }
+
+    /// Takes out a block that lives on outside of what is kept account of.
+    pub(crate) fn leave(&mut self, slot: Slot) {
+        let (block, counted) = self.take_sample(slot);
+        self.for_owners(block.thread, block.stack, block.tag, |figures| leave(figures, counted));
     }
 
     /// Passes over an allocation that is not kept account of: it takes its number, and its thread did something else since.

@@ -26,11 +26,13 @@ pub enum Anomaly {
     ClampedSize,
     /// An event lost to damage of the file, or one that refers to something so lost.
     LostToDamage,
+    /// A promotion of a block that is not known.
+    UnmatchedPromotion,
 }
 
 impl Anomaly {
     /// All kinds, in stored order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::UnmatchedFree,
         Self::UnmatchedReallocation,
         Self::DuplicateAllocation,
@@ -42,6 +44,7 @@ impl Anomaly {
         Self::TruncatedStack,
         Self::ClampedSize,
         Self::LostToDamage,
+        Self::UnmatchedPromotion,
     ];
 
     /// The counter's name in JSON.
@@ -58,6 +61,7 @@ impl Anomaly {
             Self::TruncatedStack => "truncated_stacks",
             Self::ClampedSize => "clamped_sizes",
             Self::LostToDamage => "lost_to_damage",
+            Self::UnmatchedPromotion => "unmatched_promotions",
         }
     }
 
@@ -75,6 +79,7 @@ impl Anomaly {
             Self::TruncatedStack => "stacks that the source had to cut",
             Self::ClampedSize => "sizes too large to add up, cut to what fits",
             Self::LostToDamage => "events lost to damage of the file, or that refer to lost ones",
+            Self::UnmatchedPromotion => "promotions of blocks that are not known",
         }
     }
 

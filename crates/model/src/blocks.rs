@@ -26,7 +26,7 @@ pub struct Block {
     pub tag: TagId,
     /// Bytes that can be used beyond those that [`usable_of_size`](crate::usable_of_size) expects; 0 as well where not known.
     pub surplus: i32,
-    /// How many blocks it stands for.
+    /// What it stands for.
     pub weight: Weight,
 }
 
@@ -166,20 +166,23 @@ impl Blocks {
         if self.weights.is_empty() { Weight::ONE } else { self.weight_kept(place) }
     }
 
-    #[cold]
+    #[inline]
     fn weight_kept(&self, place: u32) -> Weight {
         self.weights.get(place as usize).copied().unwrap_or_default()
     }
 
-    #[cold]
+    #[inline]
     pub(crate) fn set_weight(&mut self, place: u32, weight: Weight) {
-        let place = place as usize;
-        if place >= self.weights.len() {
-            if weight.is_one() {
-                return;
-            }
-            self.weights.resize(place + 1, Weight::ONE);
+        match self.weights.get_mut(place as usize) {
+            Some(kept) => *kept = weight,
+            None if weight.is_one() => {}
+            None => self.add_weight(place as usize, weight),
         }
+    }
+
+    #[cold]
+    fn add_weight(&mut self, place: usize, weight: Weight) {
+        self.weights.resize(place + 1, Weight::ONE);
         self.weights[place] = weight;
     }
 }

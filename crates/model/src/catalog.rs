@@ -2,7 +2,7 @@
 
 use crate::heap::Heap;
 use crate::ids::{FrameId, Nanos, StackId, StringId, TagId, ThreadId};
-use crate::stacks::{Frame, Module, StackTable};
+use crate::stacks::{Columns, Frame, Module, StackTable};
 use crate::strings::StringTable;
 use rustc_hash::FxHashMap;
 
@@ -78,6 +78,8 @@ pub struct FrameText<'a> {
     pub address: u64,
     /// True when inlined into the next outer frame.
     pub inlined: bool,
+    /// The columns of the source line.
+    pub columns: Columns,
 }
 
 impl Catalog {
@@ -148,6 +150,7 @@ impl Catalog {
             line: text.line,
             module: if text.module.is_empty() { 0 } else { self.intern_module(text.module) + 1 },
             inlined: text.inlined,
+            columns: text.columns,
         }
     }
 
@@ -235,6 +238,7 @@ impl Catalog {
             module: self.module_of(frame).map_or("", |module| self.strings.get(module.path)),
             address: frame.address,
             inlined: frame.inlined,
+            columns: frame.columns,
         }
     }
 }

@@ -36,6 +36,13 @@ pub enum EventKind {
         /// How large the source says it was, where it says so.
         claimed_size: Option<u64>,
     },
+    /// A block came to lie in another heap, as when a garbage collector keeps it: neither a new block nor a reallocation.
+    Promote {
+        /// The address under which it is recorded, before and after.
+        address: u64,
+        /// What it is for, and the heap it lies in now.
+        tag: TagId,
+    },
     /// The program named this instant.
     Mark {
         /// Its name.
@@ -75,6 +82,6 @@ pub struct Placement {
     pub tag: TagId,
     /// Bytes that can be used beyond those that [`usable_of_size`](crate::usable_of_size) expects; 0 as well where not known.
     pub surplus: i32,
-    /// How many blocks it stands for, where not all are recorded.
+    /// What it stands for, where not all blocks are recorded.
     pub weight: Weight,
 }

@@ -20,9 +20,9 @@ pub struct Figures {
     pub allocations: u64,
     /// Blocks given back.
     pub frees: u64,
-    /// Reallocations that brought a block here.
+    /// Reallocations that brought a block here; of a tag also promotions.
     pub reallocations: u64,
-    /// Reallocations that took a block away from here.
+    /// Reallocations that took a block away from here; of a tag also promotions.
     pub reallocated_away: u64,
     /// Bytes ever handed out, reallocations included.
     pub allocated_bytes: u64,
@@ -34,32 +34,66 @@ pub struct Figures {
     pub cross_thread_frees: u64,
     /// Blocks given back before their thread allocated anything else.
     pub temporary_allocations: u64,
+    /// Blocks that a promotion took to another heap. Of a tag, those that came to its heap; they are then among its
+    /// [`reallocations`](Self::reallocations) as well, and among what its old tag has as [`reallocated_away`](Self::reallocated_away).
+    pub promotions: u64,
+    /// Of those, the ones that were not recorded themselves.
+    pub unrecorded_promotions: u64,
     /// Of the blocks that came here (allocations, reallocations), those that were not recorded themselves but that others
     /// stand for.
     pub unrecorded: u64,
     /// Of the blocks that left (frees, reallocations away), those that were not recorded themselves.
     pub unrecorded_gone: u64,
+    /// Samples behind what came here, beyond one for each record: where the source counts how often a block was hit.
+    pub more_samples: u64,
+    /// The same of what left.
+    pub more_samples_gone: u64,
 }
 
 impl Figures {
     /// How many records are behind what was allocated, reallocations included.
-    pub fn samples(&self) -> u64 {
+    pub fn records(&self) -> u64 {
         (self.allocations + self.reallocations).saturating_sub(self.unrecorded)
     }
 
     /// How many records are behind what was given back, reallocations away included.
-    pub fn freed_samples(&self) -> u64 {
+    pub fn freed_records(&self) -> u64 {
         (self.frees + self.reallocated_away).saturating_sub(self.unrecorded_gone)
     }
 
     /// How many records are behind what is live.
+    pub fn live_records(&self) -> u64 {
+        self.records().saturating_sub(self.freed_records())
+    }
+
+    /// How many records were promoted.
+    pub fn promoted_records(&self) -> u64 {
+        self.promotions.saturating_sub(self.unrecorded_promotions)
+    }
+
+    /// How many samples are behind what was allocated: records, each as often as it was hit where that is known.
+    pub fn samples(&self) -> u64 {
+        self.records().saturating_add(self.more_samples)
+    }
+
+    /// How many samples are behind what was given back.
+    pub fn freed_samples(&self) -> u64 {
+        self.freed_records().saturating_add(self.more_samples_gone)
+    }
+
+    /// How many samples are behind what is live.
     pub fn live_samples(&self) -> u64 {
         self.samples().saturating_sub(self.freed_samples())
     }
 
+    /// Reallocations that brought a block here, promotions apart.
+    pub fn reallocations_alone(&self) -> u64 {
+        self.reallocations.saturating_sub(self.promotions)
+    }
+
     /// True when a record stands for more than itself.
     pub fn is_estimate(&self) -> bool {
-        self.unrecorded > 0
+        self.unrecorded > 0 || self.more_samples > 0
     }
 
     /// Bytes live now.
@@ -81,34 +115,36 @@ impl Figures {
 
     /// Adds another's figures. The sum's peak is the sum of the peaks: an upper bound, since they need not coincide.
     pub fn add(&mut self, other: &Self) {
-        self.allocations += other.allocations;
-        self.frees += other.frees;
-        self.reallocations += other.reallocations;
-        self.reallocated_away += other.reallocated_away;
-        self.allocated_bytes = self.allocated_bytes.saturating_add(other.allocated_bytes);
-        self.freed_bytes = self.freed_bytes.saturating_add(other.freed_bytes);
+        self.combine(other, u64::saturating_add);
         self.peak_bytes = self.peak_bytes.saturating_add(other.peak_bytes);
-        self.cross_thread_frees += other.cross_thread_frees;
-        self.temporary_allocations += other.temporary_allocations;
-        self.unrecorded += other.unrecorded;
-        self.unrecorded_gone += other.unrecorded_gone;
     }
 
     /// Takes away what `part` has of it, peaks apart: the rest cannot have held more at once than the whole.
     pub fn without(&self, part: &Self) -> Self {
-        Self {
-            allocations: self.allocations.saturating_sub(part.allocations),
-            frees: self.frees.saturating_sub(part.frees),
-            reallocations: self.reallocations.saturating_sub(part.reallocations),
-            reallocated_away: self.reallocated_away.saturating_sub(part.reallocated_away),
-            allocated_bytes: self.allocated_bytes.saturating_sub(part.allocated_bytes),
-            freed_bytes: self.freed_bytes.saturating_sub(part.freed_bytes),
-            peak_bytes: self.peak_bytes,
-            cross_thread_frees: self.cross_thread_frees.saturating_sub(part.cross_thread_frees),
-            temporary_allocations: self.temporary_allocations.saturating_sub(part.temporary_allocations),
-            unrecorded: self.unrecorded.saturating_sub(part.unrecorded),
-            unrecorded_gone: self.unrecorded_gone.saturating_sub(part.unrecorded_gone),
-        }
+        let mut rest = *self;
+        rest.combine(part, u64::saturating_sub);
+        rest
+    }
+
+    /// Joins each counter with another's, peaks apart.
+    pub(crate) fn combine(&mut self, other: &Self, join: impl Fn(u64, u64) -> u64) {
+        let pairs = [
+            (&mut self.allocations, other.allocations),
+            (&mut self.frees, other.frees),
+            (&mut self.reallocations, other.reallocations),
+            (&mut self.reallocated_away, other.reallocated_away),
+            (&mut self.allocated_bytes, other.allocated_bytes),
+            (&mut self.freed_bytes, other.freed_bytes),
+            (&mut self.cross_thread_frees, other.cross_thread_frees),
+            (&mut self.temporary_allocations, other.temporary_allocations),
+            (&mut self.promotions, other.promotions),
+            (&mut self.unrecorded_promotions, other.unrecorded_promotions),
+            (&mut self.unrecorded, other.unrecorded),
+            (&mut self.unrecorded_gone, other.unrecorded_gone),
+            (&mut self.more_samples, other.more_samples),
+            (&mut self.more_samples_gone, other.more_samples_gone),
+        ];
+        pairs.into_iter().for_each(|(own, others)| *own = join(*own, others));
     }
 }
 

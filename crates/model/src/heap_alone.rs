@@ -56,7 +56,9 @@ impl Snapshot {
 fn figures_of(block: &Block) -> Figures {
     let (blocks, bytes) = (block.live_blocks(), block.live_bytes());
     let unrecorded = blocks.saturating_sub(1);
-    Figures { allocations: blocks, allocated_bytes: bytes, peak_bytes: bytes, unrecorded, ..Figures::default() }
+    let more_samples = block.weight.samples() - 1;
+    let (allocations, allocated_bytes, peak_bytes) = (blocks, bytes, bytes);
+    Figures { allocations, allocated_bytes, peak_bytes, unrecorded, more_samples, ..Figures::default() }
 }
 
 /// What a heap had and has no longer.

@@ -39,8 +39,15 @@ pub enum Op {
         tag: TagId,
         /// Its usable bytes beyond those expected, now.
         surplus: i32,
-        /// How many blocks it stands for, now.
+        /// What it stands for, now.
         weight: Weight,
+    },
+    /// A block came to lie in another heap.
+    Promote {
+        /// Which.
+        id: AllocId,
+        /// What it is for, and the heap it lies in now.
+        tag: TagId,
     },
     /// A free of an address where nothing was live.
     UnmatchedFree {
@@ -204,6 +211,7 @@ impl AddressLedger {
             EventKind::Reallocate { old_address, claimed_old_size, ref new } => {
                 self.reallocate(old_address, claimed_old_size, new, &mut tell);
             }
+            EventKind::Promote { address, tag } => self.promote(address, tag, &mut tell),
             EventKind::Mark { name } => {
                 self.accounts.tick(time);
                 tell.rare(Op::Mark { name });
@@ -271,7 +279,7 @@ impl AddressLedger {
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn allocate_unusual(&mut self, place: &Placement, tell: &mut Telling<'_, impl Scribe>) {
         self.allocate_as(*place, tell);
     }
@@ -304,6 +312,18 @@ impl AddressLedger {
         let thread = self.accounts.thread_index(tell.thread);
         self.accounts.free(slot, thread);
         tell.usual(Op::Free { id });
+    }
+
+    fn promote(&mut self, address: u64, tag: TagId, tell: &mut Telling<'_, impl Scribe>) {
+        match self.slot_at(address).filter(|slot| self.accounts.can_promote(*slot)) {
+            Some(slot) => {
+                self.accounts.tick(tell.time);
+                let id = self.accounts.kept(slot).id;
+                self.accounts.promote(slot, tag);
+                tell.usual(Op::Promote { id, tag });
+            }
+            None => self.tell_note(Anomaly::UnmatchedPromotion, 1, tell),
+        }
     }
 
     fn reallocate(
@@ -432,6 +452,11 @@ impl NumberLedger {
                 let thread = self.accounts.thread_index(step.thread);
                 self.accounts.reallocate(slot, thread, &inherit(new, &old));
             }
+            Op::Promote { id, tag } => {
+                let slot = self.slot_of(id).filter(|slot| self.accounts.can_promote(*slot));
+                let Some(slot) = slot else { return self.lose() };
+                self.accounts.promote(slot, tag);
+            }
             Op::UnmatchedFree { .. } => self.accounts.note(Anomaly::UnmatchedFree, 1),
             Op::Mark { .. } | Op::Gauge { .. } => {}
             Op::Evict { id } => {
@@ -444,10 +469,13 @@ impl NumberLedger {
 
     /// As [`replay`](Self::replay), but keeps account only of blocks with a tag that `wanted` picks: of the others only their numbers
     /// are counted, and that they happened. The accounts then are those of a part of the memory, as if it were all there is.
-    pub fn replay_part(&mut self, step: &Step, wanted: impl Fn(TagId) -> bool) {
+    ///
+    /// `whole` has replayed everything until now: it knows what a block is that comes to the part from outside.
+    pub fn replay_part(&mut self, step: &Step, whole: &Self, wanted: impl Fn(TagId) -> bool) {
         let is_kept = match step.op {
             Op::Allocate(place) => wanted(place.tag),
             Op::Free { id } | Op::Reallocate { id, .. } | Op::Evict { id } => self.slot_of(id).is_some(),
+            Op::Promote { id, tag } => self.slot_of(id).is_some() && wanted(tag),
             _ => true,
         };
         if is_kept {
@@ -459,9 +487,29 @@ impl NumberLedger {
         } else {
             self.accounts.pass(time);
         }
-        if let Op::Allocate(_) = step.op {
-            let thread = self.accounts.thread_index(step.thread);
-            self.accounts.pass_allocation(thread);
+        match step.op {
+            Op::Allocate(_) => {
+                let thread = self.accounts.thread_index(step.thread);
+                self.accounts.pass_allocation(thread);
+            }
+            Op::Promote { id, tag } => self.cross_border(id, tag, whole, wanted),
+            _ => {}
+        }
+    }
+
+    /// A promotion out of the part, or into it.
+    fn cross_border(&mut self, id: AllocId, tag: TagId, whole: &Self, wanted: impl Fn(TagId) -> bool) {
+        let can_be = whole.slot_of(id).is_some_and(|slot| whole.accounts.can_promote(slot));
+        let Some(block) = whole.find(id).filter(|_| can_be) else { return };
+        if let Some(slot) = self.unindex(id) {
+            return self.accounts.leave(slot);
+        }
+        let Some(owner) = whole.accounts.threads().get(block.thread as usize) else { return };
+        if wanted(tag) {
+            let thread = self.accounts.thread_index(owner.id);
+            let slot = self.accounts.next_slot();
+            self.accounts.enter(slot, thread, &Block { tag, ..block });
+            self.by_number.insert(id.0, slot.0);
         }
     }
 

@@ -5,10 +5,21 @@
 
 use crate::catalog::FrameText;
 
+/// How many frames nothing is known of may be passed over for one that has a name.
+const MOST_NAMELESS: usize = 2;
+
 /// How many of the frames of a stack, innermost first, are plumbing: the next one is the first of the program's own. None where all are.
+/// Frames of which nothing is known but an address say nothing either: up to two of them are passed over, if a name follows.
 pub fn leading_plumbing(innermost_first: &[FrameText<'_>]) -> usize {
     let own = innermost_first.iter().position(|frame| !is_plumbing(frame.function) && !is_library_source(frame.file));
-    own.unwrap_or(0)
+    let own = own.unwrap_or(0);
+    let nameless = innermost_first[own..].iter().take_while(|frame| is_nameless(frame)).count();
+    let is_named_then = (1..=MOST_NAMELESS).contains(&nameless) && own + nameless < innermost_first.len();
+    if is_named_then { own + nameless } else { own }
+}
+
+fn is_nameless(frame: &FrameText<'_>) -> bool {
+    frame.function.is_empty() && frame.file.is_empty() && frame.module.is_empty()
 }
 
 /// True for a frame that a programmer need not see among the callers of a site: the language's library, and what runs before `main`

@@ -7,6 +7,7 @@ use crate::figures::Figures;
 use crate::heap::Heap;
 use crate::ids::Nanos;
 use crate::laws;
+use crate::word_sampling::WordSampling;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ pub struct Source {
     pub kind: SourceKind,
     /// The program's name or command line.
     pub program: String,
-    /// Its process id, 0 where there is none.
+    /// Its process id, 0 where there is none. A source that gives programs without one a negative number has that one's 64 bits.
     pub pid: u64,
     /// The process id of the program that started it, 0 where not known.
     pub parent_pid: u64,
@@ -31,6 +32,12 @@ pub struct Source {
     pub duration: Nanos,
     /// Mean bytes per sample; `None` when every allocation was recorded and the figures are exact.
     pub sample_rate: Option<u64>,
+    /// How words were sampled, where it was words.
+    pub word_sampling: Option<WordSampling>,
+    /// What the program said of itself, or whoever started it; empty where nothing was.
+    pub context: String,
+    /// How the program's runtime was set up; empty where not known.
+    pub runtime_parameters: String,
     /// True when it is known of every block of [`Heap::Malloc`] how many of its bytes can be used.
     pub usable_sizes: bool,
     /// True when only one instant is known, not what led to it: there is no earlier one, and peaks are not known.
@@ -113,14 +120,20 @@ impl Snapshot {
     /// all that the others have not.
     pub fn figures_by_heap(&self) -> BTreeMap<Heap, Figures> {
         let mut heaps: BTreeMap<Heap, Figures> = BTreeMap::new();
-        let mut others = Figures::default();
+        let mut first = self.accounts.totals().figures;
+        // To the whole a promotion is nothing, to each heap that takes part it is. Sums may pass 64 bits on the way.
+        if let Some(moved) = self.accounts.tags().first() {
+            first.combine(moved, u64::wrapping_add);
+        }
         for (tag, figures) in self.catalog.tags().iter().zip(self.accounts.tags()) {
             if tag.heap != Heap::Malloc {
                 heaps.entry(tag.heap).or_default().add(figures);
-                others.add(figures);
+                first.combine(figures, u64::wrapping_sub);
             }
         }
-        heaps.insert(Heap::Malloc, self.accounts.totals().figures.without(&others));
+        // What was promoted to the other heaps is theirs; those to the first are not told apart.
+        (first.promotions, first.unrecorded_promotions) = (0, 0);
+        heaps.insert(Heap::Malloc, first);
         heaps
     }
 

@@ -26,6 +26,24 @@ pub struct Frame {
     pub module: u32,
     /// True when the function was inlined into the next outer frame.
     pub inlined: bool,
+    /// The columns of the source line.
+    pub columns: Columns,
+}
+
+/// The columns of a source line, from the first to the one behind the last; both 0 where not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Columns {
+    /// The first.
+    pub start: u16,
+    /// The one behind the last.
+    pub end: u16,
+}
+
+impl Columns {
+    /// True where they are known.
+    pub fn are_known(self) -> bool {
+        self != Self::default()
+    }
 }
 
 /// A loaded executable or library.
@@ -214,6 +232,15 @@ impl StackTable {
     /// The frames of a stack, innermost first, as they were [resolved](Self::resolve).
     pub fn frames_of(&self, stack: StackId) -> impl Iterator<Item = &Frame> {
         self.frame_ids_of(stack).map(|frame| &self.frames[frame.0 as usize])
+    }
+
+    /// Says which columns of its line a frame is about, for a file's reader: it learns of them behind the frame. False, and nothing
+    /// done, when there is no such frame.
+    pub fn set_columns(&mut self, id: FrameId, columns: Columns) -> bool {
+        let frame = self.frames.get_mut(id.0 as usize);
+        let is_known = frame.is_some();
+        frame.into_iter().for_each(|frame| frame.columns = columns);
+        is_known
     }
 
     /// All frames, by id.

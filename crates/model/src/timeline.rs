@@ -40,6 +40,8 @@ pub struct GaugeReading {
 /// The course of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
+    /// When it begins: 0, or where a stream was joined.
+    pub start: Nanos,
     /// Live memory, in time order.
     pub points: Vec<TimelinePoint>,
     /// The marks, in time order.

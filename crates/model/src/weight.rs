@@ -1,14 +1,17 @@
-//! Weights: how many blocks a sampled one stands for (law 6).
+//! Weights: what a sampled block stands for (law 6).
 
 use crate::ids::AllocId;
+use crate::spacing::Spacing;
 
-/// How many blocks of its kind a recorded block stands for: exactly 1 in a recording that leaves nothing out.
+/// What a recorded block stands for: exactly one block, itself, in a recording that leaves nothing out.
 ///
-/// A number from 1 to just below 2³² in 22 bits, five of exponent and 17 of fraction, so that a file needs three bytes for it and no
-/// pattern of bits is without meaning: bits `e << 17 | f` stand for (1 + f / 2¹⁷) · 2ᵉ. Zero is exactly one.
+/// It stands for a number of blocks of its kind, from 1 to just below 2³², kept in 22 bits, five of exponent and 17 of fraction, so
+/// that a file needs three bytes for it and no pattern of bits is without meaning: bits `e << 17 | f` stand for (1 + f / 2¹⁷) · 2ᵉ.
+/// Zero is exactly one. The bytes that it stands for are as many times its size, unless the source [counted its
+/// samples](Self::of_samples): then they are as many times the mean [`Spacing`] of samples.
 ///
 /// ```
-/// use highwater_model::{AllocId, Weight};
+/// use highwater_model::{AllocId, Spacing, Weight};
 ///
 /// // A block of 1,000 bytes, of which on the average every 2,500th byte is sampled.
 /// let weight = Weight::of_sample(1_000, 2_500);
@@ -16,18 +19,31 @@ use crate::ids::AllocId;
 /// assert_eq!(weight.bytes(1_000), 3_033);
 /// assert!([3, 4].contains(&weight.blocks(AllocId(7))));
 /// assert_eq!((Weight::ONE.bytes(1_000), Weight::ONE.blocks(AllocId(7))), (1_000, 1));
+///
+/// // The same where it is known that two of its bytes were hit.
+/// let counted = weight.of_samples(2, Spacing::new(2_500.0));
+/// assert_eq!((counted.bytes(1_000), counted.samples()), (5_000, 2));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Weight(u32);
+pub struct Weight {
+    blocks: u32,
+    /// How many samples hit it; 0 where they were not counted.
+    samples: u32,
+    spacing: Spacing,
+}
 
 const FRACTION_BITS: u32 = 17;
 const ALL_BITS: u32 = 22;
 
 impl Weight {
     /// A block that stands for itself alone.
-    pub const ONE: Self = Self(0);
+    pub const ONE: Self = Self::of_blocks(0);
     /// The largest weight, a little less than 2³².
-    pub const MOST: Self = Self((1 << ALL_BITS) - 1);
+    pub const MOST: Self = Self::of_blocks((1 << ALL_BITS) - 1);
+
+    const fn of_blocks(blocks: u32) -> Self {
+        Self { blocks, samples: 0, spacing: Spacing::NONE }
+    }
 
     /// The weight nearest to `value`; what is below 1 or no number becomes 1.
     pub fn new(value: f64) -> Self {
@@ -38,7 +54,7 @@ impl Weight {
         let exponent = value.log2().floor();
         let fraction = ((value / exponent.exp2() - 1.0) * f64::from(1u32 << FRACTION_BITS)).round() as u32;
         // A fraction that was rounded up to one carries into the exponent.
-        Self(((exponent as u32) << FRACTION_BITS) + fraction)
+        Self::of_blocks(((exponent as u32) << FRACTION_BITS) + fraction)
     }
 
     /// The weight of a block of `size` bytes where on the average one of `rate` bytes is sampled, independently of all others: one
@@ -48,20 +64,39 @@ impl Weight {
         Self::new(1.0 / chance)
     }
 
-    /// The bits, as a file stores them.
-    pub fn bits(self) -> u32 {
-        self.0
+    /// The same number of blocks, for a block that was hit by so many samples, `spacing` bytes apart on the average. None at all
+    /// say that they were not counted.
+    #[inline]
+    pub fn of_samples(self, samples: u32, spacing: Spacing) -> Self {
+        let spacing = if samples == 0 { Spacing::NONE } else { spacing };
+        Self { samples, spacing, ..self }
     }
 
-    /// The weight that a file stores as `bits`.
+    /// The bits of the number of blocks, as a file stores them.
+    pub fn bits(self) -> u32 {
+        self.blocks
+    }
+
+    /// The weight whose number of blocks a file stores as `bits`.
     pub fn from_bits(bits: u64) -> Option<Self> {
-        (bits < 1 << ALL_BITS).then_some(Self(bits as u32))
+        (bits < 1 << ALL_BITS).then_some(Self::of_blocks(bits as u32))
     }
 
     /// True for a block that stands for itself alone.
     #[inline]
     pub fn is_one(self) -> bool {
-        self.0 == 0
+        self.blocks == 0 && self.samples == 0
+    }
+
+    /// How many samples hit it, and how far those are apart; `None` where they were not counted.
+    pub fn counted(self) -> Option<(u32, Spacing)> {
+        (self.samples > 0).then_some((self.samples, self.spacing))
+    }
+
+    /// How many samples hit it; 1 where they were not counted.
+    #[inline]
+    pub fn samples(self) -> u64 {
+        self.samples.max(1).into()
     }
 
     /// How many blocks, on the average.
@@ -75,16 +110,20 @@ impl Weight {
         if self.is_one() { size } else { self.scaled(size) }
     }
 
-    #[cold]
+    #[inline]
     fn scaled(self, size: u64) -> u64 {
+        if self.samples > 0 {
+            return self.spacing.times(self.samples);
+        }
         let product = u128::from(size) * u128::from(self.parts());
         u64::try_from((product + (1 << (FRACTION_BITS - 1))) >> FRACTION_BITS).unwrap_or(u64::MAX)
     }
 
     /// The weight in units of 2⁻¹⁷: whole numbers, so that every reader in any language comes to the same sums.
+    #[inline]
     fn parts(self) -> u64 {
-        let fraction = u64::from(self.0 & ((1 << FRACTION_BITS) - 1));
-        (fraction | 1 << FRACTION_BITS) << (self.0 >> FRACTION_BITS)
+        let fraction = u64::from(self.blocks & ((1 << FRACTION_BITS) - 1));
+        (fraction | 1 << FRACTION_BITS) << (self.blocks >> FRACTION_BITS)
     }
 
     /// The whole number of blocks that the allocation with this number is counted as: the weight rounded down or up. Which of the
@@ -99,7 +138,7 @@ impl Weight {
         (self.parts() >> FRACTION_BITS) + 1
     }
 
-    #[cold]
+    #[inline]
     fn drawn(self, id: AllocId) -> u64 {
         let draw = mixed(id.0) >> (64 - FRACTION_BITS);
         (self.parts() + draw) >> FRACTION_BITS
@@ -107,6 +146,7 @@ impl Weight {
 }
 
 /// The finalizer of splitmix64: neighbouring numbers become unrelated ones.
+#[inline]
 fn mixed(number: u64) -> u64 {
     let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -139,6 +179,16 @@ mod tests {
         assert_eq!(Weight::new(2.5).bytes(u64::MAX), u64::MAX);
         assert_eq!(Weight::MOST.bytes(u64::MAX), u64::MAX);
         assert_eq!(Weight::new(4.0).bytes(0), 0);
+    }
+
+    #[test]
+    fn counted_samples_settle_the_bytes_and_not_the_blocks() {
+        let weight = Weight::new(3.5).of_samples(3, Spacing::new(16_000.0));
+        assert_eq!((weight.bytes(24), weight.bytes(0), weight.samples(), weight.value()), (48_000, 48_000, 3, 3.5));
+        assert_eq!(weight.counted(), Some((3, Spacing::new(16_000.0))));
+        assert!(!Weight::ONE.of_samples(1, Spacing::new(8.0)).is_one());
+        assert_eq!((Weight::ONE.counted(), Weight::ONE.samples()), (None, 1));
+        assert_eq!(Weight::new(2.0).of_samples(0, Spacing::new(8.0)), Weight::new(2.0));
     }
 
     #[test]

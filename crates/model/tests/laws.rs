@@ -2,7 +2,7 @@
 
 use highwater_model::{
     Accounts, AddressLedger, AllocId, Anomaly, Blocks, Catalog, Event, EventKind, Figures, Heap, Nanos, NumberLedger,
-    Placement, Snapshot, Source, StackId, Step, StringId, Tag, TagId, ThreadId, Weight, laws,
+    Placement, Snapshot, Source, Spacing, StackId, Step, StringId, Tag, TagId, ThreadId, Weight, laws,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap};
@@ -12,15 +12,15 @@ fn place() -> impl Strategy<Value = Placement> {
     let size = prop_oneof![4 => 0u64..200, 1 => Just(u64::MAX), 1 => Just(u64::MAX / 2)];
     let weight = prop_oneof![4 => Just(0), 2 => 0u64..1 << 20, 1 => 0u64..1 << 22];
     let surplus = prop_oneof![3 => Just(0), 1 => any::<i32>()];
-    (1u64..12, size, 0u32..5, 0u32..4, surplus, weight).prop_map(|(address, size, stack, tag, surplus, weight)| {
-        Placement {
-            address: address * 16,
-            size,
-            stack: StackId(stack),
-            tag: TagId(tag),
-            surplus,
-            weight: Weight::from_bits(weight).unwrap(),
-        }
+    let counted = prop_oneof![3 => Just(0), 2 => 1u32..9, 1 => Just(u32::MAX)];
+    let numbers = (1u64..12, size, 0u32..5, 0u32..4, surplus, weight);
+    (numbers, counted).prop_map(|((address, size, stack, tag, surplus, weight), counted)| Placement {
+        address: address * 16,
+        size,
+        stack: StackId(stack),
+        tag: TagId(tag),
+        surplus,
+        weight: Weight::from_bits(weight).unwrap().of_samples(counted, Spacing::new(1000.5)),
     })
 }
 
@@ -37,6 +37,7 @@ fn kind() -> impl Strategy<Value = EventKind> {
             claimed_old_size,
             new
         }),
+        3 => (1u64..12, 0u32..4).prop_map(|(address, tag)| EventKind::Promote { address: address * 16, tag: TagId(tag) }),
         1 => Just(EventKind::Mark { name: Default::default() }),
         1 => (1u64..5).prop_map(|count| EventKind::Dropped { count }),
     ]
@@ -63,6 +64,7 @@ struct Live {
     weight: Weight,
     thread: u64,
     stack: u32,
+    tag: u32,
 }
 
 impl Live {
@@ -76,7 +78,10 @@ impl Live {
 struct Naive {
     live: BTreeMap<u64, Live>,
     next: u64,
+    records: u64,
     samples: u64,
+    promotions: u64,
+    promoted: u128,
     blocks: u128,
     allocated: u128,
     freed: u128,
@@ -96,8 +101,11 @@ impl Naive {
     }
 
     fn admit(&self, place: &Placement) -> (u64, Weight) {
-        let room = u128::from(u64::MAX) - self.allocated;
-        let whole = (place.size as f64 * place.weight.value()).round();
+        let room = u128::from(u64::MAX) - self.allocated - self.promoted;
+        let whole = match place.weight.counted() {
+            None => (place.size as f64 * place.weight.value()).round(),
+            Some((samples, spacing)) => (f64::from(samples) * spacing.bytes()).round(),
+        };
         let fits = u128::from(place.weight.bytes(place.size)) <= room
             && (place.weight.is_one() || self.blocks as f64 + place.weight.value() < 15.0 * 2f64.powi(36));
         // What is weighed is what was asked for, times the weight.
@@ -113,7 +121,8 @@ impl Naive {
     }
 
     fn put(&mut self, address: u64, live: Live) {
-        self.samples += 1;
+        self.records += 1;
+        self.samples += live.weight.samples();
         self.blocks += u128::from(live.weight.blocks(AllocId(live.id)));
         self.allocated += live.bytes();
         self.live.insert(address, live);
@@ -125,10 +134,10 @@ impl Naive {
         let (size, weight) = self.admit(place);
         let id = self.next;
         self.next += 1;
-        self.put(place.address, Live { id, size, weight, thread, stack: place.stack.0 });
+        self.put(place.address, Live { id, size, weight, thread, stack: place.stack.0, tag: place.tag.0 });
     }
 
-    fn see(&mut self, event: &Event) {
+    fn see(&mut self, event: &Event, possible: bool) {
         let thread = event.thread.0;
         match &event.kind {
             EventKind::Allocate(place) => self.allocate(thread, place),
@@ -146,13 +155,22 @@ impl Naive {
                 }
                 let (size, weight) = self.admit(new);
                 let stack = if new.stack.0 == 0 { old.stack } else { new.stack.0 };
-                let live = Live { size, weight, thread, stack, ..old };
+                let tag = if new.tag.0 == 0 { old.tag } else { new.tag.0 };
+                let live = Live { size, weight, thread, stack, tag, ..old };
                 if new.address != *old_address {
                     self.inside_peak = self.inside_peak.max(self.live_bytes() + live.bytes());
                 }
                 self.live.remove(old_address);
                 self.freed += old.bytes();
                 self.put(new.address, live);
+            }
+            // Whether one is possible at all is asked of the ledger: no law depends on where the limit is.
+            EventKind::Promote { address, tag } if possible => {
+                if let Some(live) = self.live.get_mut(address) {
+                    self.promotions += 1;
+                    self.promoted += if live.tag == tag.0 { 0 } else { live.bytes() };
+                    live.tag = tag.0;
+                }
             }
             _ => {}
         }
@@ -167,15 +185,18 @@ proptest! {
         let mut ledger = AddressLedger::default();
         let mut naive = Naive::default();
         for event in &history {
+            let refused = ledger.accounts().anomalies().get(Anomaly::UnmatchedPromotion);
             ledger.record(event, &mut ());
-            naive.see(event);
+            naive.see(event, ledger.accounts().anomalies().get(Anomaly::UnmatchedPromotion) == refused);
             let accounts = ledger.accounts();
             let totals = accounts.totals();
             prop_assert_eq!(laws::violations(accounts), Vec::<String>::new());
             prop_assert_eq!(u128::from(totals.figures.live_bytes()), naive.live_bytes());
             prop_assert_eq!(totals.figures.live_blocks(), naive.live_blocks());
-            prop_assert_eq!(totals.figures.live_samples(), naive.live.len() as u64);
-            prop_assert_eq!(totals.figures.samples(), naive.samples);
+            prop_assert_eq!(totals.figures.live_records(), naive.live.len() as u64);
+            prop_assert_eq!((totals.figures.records(), totals.figures.samples()), (naive.records, naive.samples));
+            prop_assert_eq!(totals.figures.live_samples(), naive.live.values().map(|live| live.weight.samples()).sum::<u64>());
+            prop_assert_eq!(totals.figures.promoted_records(), naive.promotions);
             prop_assert_eq!(u128::from(totals.figures.allocated_bytes), naive.allocated);
             prop_assert_eq!(u128::from(totals.figures.freed_bytes), naive.freed);
             prop_assert_eq!(u128::from(totals.figures.peak_bytes), naive.peak);
@@ -189,7 +210,7 @@ proptest! {
                 let block = ledger.find(*address).expect("live in the naive account");
                 let owner = accounts.threads()[block.thread as usize].id.0;
                 prop_assert_eq!((block.id.0, block.size, block.weight), (live.id, live.size, live.weight));
-                prop_assert_eq!((owner, block.stack.0), (live.thread, live.stack));
+                prop_assert_eq!((owner, block.stack.0, block.tag.0), (live.thread, live.stack, live.tag));
             }
         }
     }

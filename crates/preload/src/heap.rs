@@ -27,7 +27,11 @@ fn mode() -> Mode {
 /// Begins the session if that was not yet done, and lets the entries pass on what need not come here.
 #[cold]
 fn settle(mode: Mode) -> Mode {
-    let mode = if mode == Mode::New { agent::begin_or_not() } else { mode };
+    let mode = match mode {
+        Mode::New => agent::begin_or_not(),
+        Mode::Off => agent::look_for_orders(),
+        mode => mode,
+    };
     // What was answered may be because another thread is just beginning: what holds is what is said now.
     let settled = agent::mode();
     let pass = matches!(settled, Mode::Off | Mode::Sampled) && real::may_be_jumped_to();

@@ -6,7 +6,8 @@
 //!  agent ──ring──┘                                                                      at the end: symbolize
 //! ```
 //!
-//! [`Recorder`] does so for a program and its children; [`Course`] for one process, which may be our own.
+//! [`Recorder`] does so for a program and its children; [`Course`] for one process, which may be our own. Where to is a file, or a
+//! [`stream`], or both.
 
 mod course;
 mod drain;
@@ -21,10 +22,11 @@ mod recorder;
 mod shared;
 mod socket;
 mod stamps;
+pub mod stream;
 mod symbolize;
 mod words;
 
-pub use course::{About, Course, Finished};
+pub use course::{About, Course, Finished, Outputs};
 pub use names::Names;
 pub use orders::{AGENT_VARIABLE, Orders};
 pub use recorder::{Options, Progress, Recorder};

@@ -2,7 +2,7 @@
 
 use highwater_clock::Counter;
 use highwater_shm::hello_v1::{
-    FLAG_CHILDREN, FLAG_CONTENTS, FLAG_COUNTER, FLAG_LIVE, FLAG_LOSSY, FLAG_NO_MMAP, VARIABLE,
+    FLAG_CHILDREN, FLAG_CONTENTS, FLAG_COUNTER, FLAG_DORMANT, FLAG_LIVE, FLAG_LOSSY, FLAG_NO_MMAP, VARIABLE,
 };
 use std::path::Path;
 
@@ -28,6 +28,8 @@ pub struct Orders<'a> {
     pub live: bool,
     /// Blocks' contents may be read.
     pub contents: bool,
+    /// Nothing is recorded until somebody wants it.
+    pub dormant: bool,
 }
 
 impl Orders<'_> {
@@ -40,6 +42,7 @@ impl Orders<'_> {
             (FLAG_NO_MMAP, !self.mappings),
             (FLAG_LIVE, self.live),
             (FLAG_CONTENTS, self.contents),
+            (FLAG_DORMANT, self.dormant),
         ];
         let flags: String = flags.iter().filter(|(_, set)| *set).map(|(flag, _)| char::from(*flag)).collect();
         (AGENT_VARIABLE, format!("v2;{flags};{};{};{}", self.sample_bytes, self.most_blocks, self.socket.display()))
@@ -61,9 +64,10 @@ mod tests {
             mappings: false,
             live: true,
             contents: true,
+            dormant: true,
         };
         let (name, value) = orders.variable();
         assert_eq!(name, "HIGHWATER_AGENT");
-        assert_eq!(value.replace(";c", ";"), "v2;fmtr;512;1000;/run/a;b");
+        assert_eq!(value.replace(";c", ";"), "v2;fmtrd;512;1000;/run/a;b");
     }
 }

@@ -1,9 +1,10 @@
 //! Recording a program and its children: one [`Course`] for each.
 
-use crate::course::{About, Course, Finished};
+use crate::course::{About, Course, Finished, Outputs};
 use crate::drainer::{Drainer, News, Source};
 use crate::listen::{Listener, Visitor};
 use crate::orders::{AGENT_VARIABLE, Orders};
+use crate::stream::{Namer, StreamTo, Streaming, Wire, spawn};
 use highwater_clock::Counter;
 use highwater_symbols::Symbolizer;
 use rustix::event::{PollFd, PollFlags};
@@ -24,10 +25,10 @@ const NICENESS: i32 = 5;
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
 
 /// What is recorded, and where to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The main program's recording; those of other processes lie beside it.
-    pub output: PathBuf,
+    pub output: Option<PathBuf>,
     /// Mean bytes per sample; everything is recorded without one.
     pub sample_rate: Option<u64>,
     /// Children are recorded too.
@@ -36,6 +37,13 @@ pub struct Options {
     pub lossy: bool,
     /// Mappings are recorded too.
     pub mappings: bool,
+}
+
+/// Where streams of what is recorded go.
+struct Streams {
+    to: StreamTo,
+    wire: Wire,
+    namer: Namer,
 }
 
 /// A process being recorded.
@@ -50,6 +58,7 @@ struct Running {
 /// Records everyone who knocks.
 pub struct Recorder {
     options: Options,
+    streams: Option<Streams>,
     /// Gone when nobody new is welcome.
     listener: Option<Listener>,
     agent_variable: String,
@@ -78,15 +87,26 @@ pub struct Progress {
     pub peak_bytes: u64,
     /// Processes being recorded.
     pub processes: usize,
+    /// Clients that get the recording while it is made.
+    pub clients: usize,
 }
 
 impl Recorder {
-    /// Begins to listen.
+    /// Begins to listen to agents.
     pub fn new(options: Options) -> io::Result<Self> {
+        Self::begin(options, None)
+    }
+
+    /// The same, for recordings that are streamed, too. Where clients come to us, they get the main program's.
+    pub fn with_streams(options: Options, to: StreamTo, wire: Wire) -> io::Result<Self> {
+        Self::begin(options, Some(Streams { to, wire, namer: Namer::start()? }))
+    }
+
+    fn begin(options: Options, streams: Option<Streams>) -> io::Result<Self> {
         let (to_finisher, courses) = channel::<Course>();
         let (done, finished) = channel();
         // Finding names takes a while: others go on meanwhile.
-        std::thread::Builder::new().name("names".into()).spawn(move || {
+        spawn(c"names", move || {
             let mut symbolizer = Symbolizer::new();
             for course in courses {
                 if done.send(course.finish(&mut symbolizer)).is_err() {
@@ -96,8 +116,9 @@ impl Recorder {
         })?;
         let (listener, counter) = (Listener::new()?, Counter::trusted());
         Ok(Self {
-            agent_variable: agent_variable(&options, &listener),
+            agent_variable: agent_variable(&options, &listener, is_on_demand(streams.as_ref())),
             options,
+            streams,
             listener: Some(listener),
             counter,
             main: None,
@@ -133,6 +154,7 @@ impl Recorder {
         for running in &self.running {
             let (totals, events) = running.course.figures();
             progress.events += events;
+            progress.clients += running.course.clients();
             if Some(running.course.about().pid) == self.main {
                 progress.live_bytes = totals.figures.live_bytes();
                 progress.peak_bytes = totals.figures.peak_bytes;
@@ -190,15 +212,19 @@ impl Recorder {
         if was_replaced && course.about().forked {
             // What lies between a fork and an exec is of no interest.
             self.preludes += 1;
-            let _ = std::fs::remove_file(course.path());
+            course.drop_streams();
+            let _ = course.path().map(std::fs::remove_file);
             return;
         }
-        let output = &self.options.output;
         let is_main = !was_replaced && Some(course.about().pid) == self.main;
-        if is_main && course.path() != output && !output.exists() {
+        if let Some(output) = &self.options.output
+            && is_main
+            && course.path() != Some(output)
+            && !output.exists()
+        {
             // The program that the user meant is the last one that its process ran.
-            if let Err(error) = course.rename(&self.options.output) {
-                self.problems.push(format!("{}: cannot be renamed: {error}", course.path().display()));
+            if let Err(error) = course.rename(output) {
+                self.problems.push(format!("{}: cannot be renamed: {error}", output.display()));
             }
         }
         self.let_go(course);
@@ -218,6 +244,10 @@ impl Recorder {
             Ok(shared) => shared,
             Err(refused) => return self.problems.push(format!("process {pid} is not recorded: {refused}")),
         };
+        if is_on_demand(self.streams.as_ref()) && Some(pid) != self.main {
+            // Clients get the program itself, and what it becomes, not its children.
+            return shared.header().stop.store(1, Ordering::Release);
+        }
         let process = pid_of(pid).and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
         self.replaced(pid);
         let is_first = Some(pid) == self.main && !self.main_has_begun;
@@ -228,12 +258,14 @@ impl Recorder {
             pid,
             parent: if hello.forked_from != 0 { hello.forked_from } else { parent_of(pid) },
             forked: hello.forked_from != 0,
+            late: is_on_demand(self.streams.as_ref()),
             usable_sizes: true,
             sample_rate: self.options.sample_rate,
             flush_every: FLUSH_EVERY,
         };
         let path = if is_first { self.options.output.clone() } else { self.path_for(&about) };
-        match Course::begin(shared, about, &path, self.counter) {
+        let streaming = self.streaming_for(&about);
+        match Course::begin(shared, about, Outputs { file: path.as_deref(), streaming }, self.counter) {
             Ok(course) => {
                 let (sender, news) = channel();
                 let stop = Arc::new(AtomicBool::new(false));
@@ -241,8 +273,26 @@ impl Recorder {
                 self.drainer.add(Source { shared, stamps, process, news: sender, stop: Arc::clone(&stop) });
                 self.running.push(Running { course, news, stop, was_replaced: false });
             }
-            Err(error) => self.problems.push(format!("{}: cannot be written: {error}", path.display())),
+            Err(error) => {
+                let what = path.map_or_else(|| format!("process {pid}"), |path| path.display().to_string());
+                self.problems.push(format!("{what}: cannot be written: {error}"));
+            }
         }
+    }
+
+    /// The streams that a process is to have.
+    fn streaming_for(&mut self, about: &About) -> Option<Streaming> {
+        let is_main = Some(about.pid) == self.main;
+        let Streams { to, wire, namer } = self.streams.as_mut()?;
+        let to = match to {
+            StreamTo::Connect { address, token, first } => {
+                let first = if is_main { first.take() } else { None };
+                StreamTo::Connect { address: address.clone(), token: token.clone(), first }
+            }
+            StreamTo::Serve(server) if is_main => StreamTo::Serve(Arc::clone(server)),
+            StreamTo::Serve(_) => return None,
+        };
+        Some(Streaming::new(to, *wire, namer.clone(), about.forked))
     }
 
     /// A process began another program: what it did before is complete.
@@ -258,7 +308,8 @@ impl Recorder {
             running.was_replaced = true;
             running.stop.store(true, Ordering::Release);
             if main
-                && running.course.path() == self.options.output
+                && running.course.path() == self.options.output.as_deref()
+                && let Some(path) = path
                 && let Err(error) = running.course.rename(&path)
             {
                 self.problems.push(format!("{}: cannot be renamed: {error}", path.display()));
@@ -267,9 +318,9 @@ impl Recorder {
     }
 
     /// A name beside the main recording for another process: `app.hw`, `app.1234-child.hw`.
-    fn path_for(&self, about: &About) -> PathBuf {
+    fn path_for(&self, about: &About) -> Option<PathBuf> {
         let name = Path::new(&about.executable).file_name().map_or("unknown".into(), |name| name.to_string_lossy());
-        let output = &self.options.output;
+        let output = self.options.output.as_ref()?;
         let stem = output.file_stem().unwrap_or_default().to_string_lossy();
         let ending = output.extension().map_or(String::new(), |ending| format!(".{}", ending.to_string_lossy()));
         let fork = if about.forked { "-fork" } else { "" };
@@ -277,7 +328,6 @@ impl Recorder {
             .map(|again| if again == 0 { String::new() } else { format!("-{again}") })
             .map(|again| output.with_file_name(format!("{stem}.{}-{name}{fork}{again}{ending}", about.pid)))
             .find(|path| !path.exists())
-            .unwrap_or_else(|| output.clone())
     }
 
     /// Ends all recordings, of processes that still run too, which go on unrecorded.
@@ -309,8 +359,13 @@ impl Recorder {
     }
 }
 
+/// Whether nothing is recorded until somebody wants it.
+fn is_on_demand(streams: Option<&Streams>) -> bool {
+    streams.is_some_and(|streams| matches!(streams.to, StreamTo::Serve(_)))
+}
+
 /// What agents are told.
-fn agent_variable(options: &Options, listener: &Listener) -> String {
+fn agent_variable(options: &Options, listener: &Listener, dormant: bool) -> String {
     let orders = Orders {
         socket: &listener.path(),
         sample_bytes: options.sample_rate.unwrap_or(0),
@@ -320,6 +375,7 @@ fn agent_variable(options: &Options, listener: &Listener) -> String {
         mappings: options.mappings,
         live: false,
         contents: false,
+        dormant,
     };
     orders.variable().1
 }

@@ -38,20 +38,22 @@ pub fn resolve_frames(
         for (id, sources) in found {
             done.named += usize::from(sources.iter().any(|frame| !frame.function.is_empty()));
             done.with_lines += usize::from(sources.iter().any(|frame| frame.line > 0));
-            let texts: Vec<FrameText<'_>> = sources
-                .iter()
-                .map(|frame| FrameText {
-                    function: &frame.function,
-                    file: &frame.file,
-                    line: frame.line,
-                    inlined: frame.inlined,
-                    ..FrameText::default()
-                })
-                .collect();
+            let texts: Vec<FrameText<'_>> = sources.iter().map(text).collect();
             catalog.resolve(id, &texts);
         }
     }
     done
+}
+
+/// A frame that was found, as the catalog takes it.
+pub(crate) fn text(frame: &SourceFrame) -> FrameText<'_> {
+    FrameText {
+        function: &frame.function,
+        file: &frame.file,
+        line: frame.line,
+        inlined: frame.inlined,
+        ..FrameText::default()
+    }
 }
 
 fn look_up(

@@ -1,10 +1,9 @@
 //! What becomes of blocks when records of their moves were dropped: memory as an agent shares it, written by hand.
 #![allow(missing_docs)]
 
-use highwater_recorder::{About, Course, Shared};
+use highwater_recorder::{About, Course, Outputs, Shared};
 use highwater_shm::ring_v1::{RingHeader, kind};
 use highwater_shm::session_v1::{Capacity, Header, MAGIC};
-use std::path::Path;
 use std::sync::atomic::Ordering;
 
 const CAPACITY: Capacity = Capacity { rings: 1, nodes: 2 };
@@ -33,7 +32,7 @@ fn course_of(memory: &mut [Page], records: &[(u8, &[u64])]) -> Course {
         let ring = &*base.add(CAPACITY.ring_headers() as usize).cast::<RingHeader>();
         ring.tail.store(words.len() as u64 * 8, Ordering::Relaxed);
         let shared = Shared::of_ourselves(base, CAPACITY.bytes()).expect("the header is sound");
-        let mut course = Course::begin(shared, About::default(), Path::new("/dev/null"), None).unwrap();
+        let mut course = Course::begin(shared, About::default(), Outputs::default(), None).unwrap();
         course.round(true);
         course
     }

@@ -19,6 +19,9 @@ pub const FLAG_LIVE: u8 = b't';
 /// Let the collector read what is in the blocks.
 pub const FLAG_CONTENTS: u8 = b'r';
 
+/// Begin dormant: record only while the recorder says so.
+pub const FLAG_DORMANT: u8 = b'd';
+
 /// What the agent sends first; behind it come the path of the executable, a zero, and the arguments, each ended by a zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {

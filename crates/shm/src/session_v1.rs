@@ -84,6 +84,8 @@ pub struct Header {
     pub recorder_sleeps: AtomicU32,
     /// Written by the recorder: 1 tells the agent to stop for good.
     pub stop: AtomicU32,
+    /// Written by the recorder: 1 while events are wanted, for an agent that began dormant. (Others do not look at it.)
+    pub go: AtomicU32,
 }
 
 /// How large the tables are.

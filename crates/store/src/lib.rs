@@ -4,6 +4,8 @@
 //!   keyframes from time to time.
 //! * [`Recording`] opens one, whole, cut or damaged, and gives a [`Snapshot`](highwater_model::Snapshot) of any instant from the
 //!   nearest keyframe and a short replay. Its memory grows with what is live, not with the file.
+//! * [`Pen`] is the writing half of a writer, for whoever keeps the ledger himself and writes several files from it; [`Follower`] looks at a
+//!   recording while its bytes arrive.
 //! * [`write_snapshot`] writes a `.hw` file of one state, without any event; [`Recording`] opens it like any other.
 //! * [`EventLog`] is what a running program records into: a shard for each thread, exact cuts across all of them, and a
 //!   temporary file once it exceeds its limit.
@@ -30,7 +32,7 @@ mod file;
 mod log;
 
 pub use file::{
-    CheckReport, Damage, FileStats, OpenError, Recording, RecordingError, Sink, Spacing, Writer, Written, is_recording,
-    write_snapshot,
+    CheckReport, Damage, FileStats, Followed, Follower, OpenError, Pen, Recording, RecordingError, Seen, Sink, Spacing,
+    Writer, Written, is_recording, write_snapshot,
 };
-pub use log::{Cursor, EventLog, LogError};
+pub use log::{Cursor, EventLog, LogError, unnamed_file};

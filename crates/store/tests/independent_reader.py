@@ -23,17 +23,20 @@ SOURCE, CATALOG, EVENTS, KEYFRAME, LIVE_BLOCKS, INDEX, END = range(1, 8)
 BLOCK_KINDS_IN_INDEX = (SOURCE, CATALOG, EVENTS, KEYFRAME, LIVE_BLOCKS)
 
 SOURCE_KINDS = ["native", "memtrace", "objlog", "events", "image"]
-OPERATIONS = ["allocate", "free", "reallocate", "unmatched_free", "mark", "gauge", "evict", "note"]
+OPERATIONS = ["allocate", "free", "reallocate", "unmatched_free", "mark", "gauge", "evict", "note", "promote"]
 ANOMALIES = [
     "unmatched_frees", "unmatched_reallocations", "duplicate_allocations", "size_mismatches", "type_mismatches",
     "out_of_order_events", "repaired_times", "dropped_events", "truncated_stacks", "clamped_sizes", "lost_to_damage",
+    "unmatched_promotions",
 ]
 UNMATCHED_FREE, DUPLICATE_ALLOCATION, LOST_TO_DAMAGE = 0, 2, 10
 FIGURES = [
     "allocations", "frees", "reallocations", "reallocated_away", "allocated_bytes", "freed_bytes", "peak_bytes",
     "cross_thread_frees", "temporary_allocations",
 ]
-SAMPLES = ["samples", "freed_samples"]
+RECORDS = ["records", "freed_records"]
+FURTHER = ["promotions", "promoted_records", "more_samples", "more_samples_gone"]
+NOTHING_SAID = (0, 0, 0)
 HEAPS = ["malloc", "mmap", "minor", "major", "external"]
 SUMMARY = [
     "first_event", "events", "steps", "first_allocation", "first_time", "time_span", "live_bytes", "live_blocks",
@@ -134,6 +137,13 @@ class Exceptions:
         value = self.packed.number()
         self.zeros = self.next_zeros()
         return value
+
+
+def sound_weight(bits, hits, spacing):
+    """Bits, samples and spacing; the last two are 0 where samples were not counted."""
+    require(bits < 1 << 22, "a weight is too large")
+    require(hits < 1 << 32 and spacing < 1 << 32, "there are too many samples")
+    return bits, hits, spacing if hits else 0
 
 
 def from_zigzag(value):
@@ -260,8 +270,9 @@ def steps_of(payload, catalog):
     count = varints.number()
     require(count <= summary["steps"], "too many threads")
     threads = varints.numbers(count)
-    columns = unpack_columns(varints, 11, 2 * MOST_STEPS * 9)
-    surpluses, weights = Exceptions(columns[9]), Exceptions(columns[10])
+    columns = unpack_columns(varints, 13, 2 * MOST_STEPS * 9)
+    surpluses, weights, samples, spacings = (Exceptions(columns[id]) for id in (9, 10, 11, 12))
+    latest_spacing = 0
     packed = [Packed(columns[id]) for id in range(9)]
     operations, times, switches, sizes, stacks, tags, addresses, distances, rest = packed
     first = following = summary["first_allocation"]
@@ -284,9 +295,10 @@ def steps_of(payload, catalog):
         return stack if stack < len(catalog.nodes) else 0, tag if tag < len(catalog.tags) else 0, size
 
     def surplus_and_weight():
-        surplus, weight = from_zigzag(surpluses.number()), weights.number()
-        require(weight < 1 << 22, "a weight is too large")
-        return surplus, weight
+        nonlocal latest_spacing
+        surplus, weight, hits, spacing = from_zigzag(surpluses.number()), weights.number(), samples.number(), spacings.number()
+        latest_spacing = spacing or latest_spacing
+        return surplus, sound_weight(weight, hits, latest_spacing)
 
     def number_of_block():
         distance = distances.number()
@@ -301,7 +313,7 @@ def steps_of(payload, catalog):
         require(thread is not None, "the first step has no thread")
         time += times.number()
         require(time <= WORD, "a time is too large")
-        operation = OPERATIONS[code & 7]
+        operation = "promote" if code & 0x17 == 0x13 else OPERATIONS[code & 7]
         if operation == "allocate":
             stack, tag, size = site_tag_size(code)
             surplus, weight = surplus_and_weight()
@@ -338,6 +350,10 @@ def steps_of(payload, catalog):
             fields = (number, moved_to, size, stack, tag, surplus, weight)
         elif operation == "evict":
             fields = (number_of_block(),)
+        elif operation == "promote":
+            number = number_of_block()
+            tag = tags.number() if code & 0x20 else 0
+            fields = (number, tag if tag < len(catalog.tags) else 0)
         elif operation in ("unmatched_free", "mark"):
             fields = (rest.number(),)
         else:
@@ -361,6 +377,7 @@ class Catalog:
         self.heaps = {}
         self.resolutions = {}
         self.module_times = {}
+        self.columns = {}
 
     def string(self, number):
         return self.strings[number] if number < len(self.strings) else ""
@@ -371,7 +388,7 @@ class Catalog:
         require(all(count <= 1 << 16 for _, count in ranges), "too many entries")
         require(sum(count for _, count in ranges) <= 2 * len(payload), "too many entries for so few bytes")
         require(sum(first for first, _ in ranges) <= 2 * at, "too many entries are lost")
-        columns = unpack_columns(varints, 9, 1 << 26)
+        columns = unpack_columns(varints, 10, 1 << 26)
         room = 2 * len(payload) - sum(count for _, count in ranges)
         lost = ["[lost]", (0, 0, 0, 0, 0), (0, None), (0, 0, 0, 0, 0), (0, 0)]
         tables = [self.strings, self.frames, self.nodes, self.modules, self.tags]
@@ -386,7 +403,7 @@ class Catalog:
             for _ in range(count):
                 entries.append(self.entry(table, column, len(entries)))
         remarks = 0
-        for id, width in ((6, 2), (7, 3), (8, 3)):
+        for id, width in ((6, 2), (7, 3), (8, 3), (9, 3)):
             column = Varints(columns[id])
             while not column.at_end():
                 remarks += 1
@@ -404,6 +421,9 @@ class Catalog:
                 self.resolutions[subject] = range(first, first + count) if count else [subject]
         elif id == 8 and subject < len(self.modules):
             self.module_times[subject] = numbers[1:]
+        elif id == 9 and subject < len(self.frames):
+            require(max(numbers[1:]) < 1 << 16, "a column is too large")
+            self.columns[subject] = numbers[1:]
 
     def entry(self, table, column, number):
         if table == 0:
@@ -428,7 +448,8 @@ class Catalog:
         address, function, file, line, place = self.frames[frame]
         module = self.modules[(place >> 1) - 1][0] if 0 < place >> 1 <= len(self.modules) else 0
         text = f"{self.string(function)} {self.string(file)}:{line} {self.string(module)} {address:x}"
-        return text + (" inlined" if place & 1 else "")
+        start, end = self.columns.get(frame, (0, 0))
+        return text + (" inlined" if place & 1 else "") + (f" {start}-{end}" if (start, end) != (0, 0) else "")
 
     def tag_text(self, tag):
         variable, type_name = self.tags[tag]
@@ -450,10 +471,14 @@ Block = collections.namedtuple("Block", "number address size birth thread stack 
 
 def weight_in_parts(weight):
     """A weight as a whole number of 2 ** -17."""
-    return (weight & (1 << 17) - 1 | 1 << 17) << (weight >> 17)
+    bits, _, _ = weight
+    return (bits & (1 << 17) - 1 | 1 << 17) << (bits >> 17)
 
 
 def weighted_bytes(size, weight):
+    _, hits, spacing = weight
+    if hits:
+        return min(hits * ((spacing & (1 << 27) - 1) << (spacing >> 27)) + (1 << 15) >> 16, WORD)
     return min(size * weight_in_parts(weight) + (1 << 16) >> 17, WORD)
 
 
@@ -476,8 +501,12 @@ def blocks_of(block):
     return weighted_blocks(block.number, block.weight)
 
 
+def more_samples_of(block):
+    return max(block.weight[1], 1) - 1
+
+
 def no_figures():
-    return dict.fromkeys(FIGURES + SAMPLES, 0)
+    return dict.fromkeys(FIGURES + RECORDS + FURTHER, 0)
 
 
 def live_bytes(figures):
@@ -531,7 +560,8 @@ class Ledger:
         for figures in self.owners(block.thread, block.stack, block.tag):
             figures[counter] += blocks_of(block)
             figures["allocated_bytes"] += bytes_of(block)
-            figures["samples"] += 1
+            figures["records"] += 1
+            figures["more_samples"] += more_samples_of(block)
             figures["peak_bytes"] = max(figures["peak_bytes"], live_bytes(figures))
         if self.totals["peak_bytes"] > before:
             self.high["peak_time"], self.high["peak_event"] = self.last_time, self.events
@@ -541,16 +571,23 @@ class Ledger:
         for figures in self.owners(block.thread, block.stack, block.tag):
             figures[counter] += blocks_of(block)
             figures["freed_bytes"] += bytes_of(block)
-            figures["freed_samples"] += 1
+            figures["freed_records"] += 1
+            figures["more_samples_gone"] += more_samples_of(block)
             for name, is_so in more.items():
                 figures[name] += blocks_of(block) * is_so
 
     def admissible(self, size, weight):
-        room = WORD - self.totals["allocated_bytes"]
+        room = WORD - self.totals["allocated_bytes"] - self.moved()["allocated_bytes"]
         blocks = self.totals["allocations"] + self.totals["reallocations"] + most_blocks(weight)
-        if weight == 0 or weighted_bytes(size, weight) > room or blocks > (1 << 40) - (1 << 36):
-            return min(size, room), 0
+        samples = self.totals["more_samples"] + max(weight[1], 1)
+        fits = weighted_bytes(size, weight) <= room and blocks <= (1 << 40) - (1 << 36) and samples <= 1 << 62
+        if weight == NOTHING_SAID or not fits:
+            return min(size, room), NOTHING_SAID
         return size, weight
+
+    def moved(self):
+        """What promotions took from one tag to another: the row of tag 0."""
+        return self.tags.get(0) or no_figures()
 
     def apply(self, step):
         time, thread, operation, fields = step
@@ -566,7 +603,7 @@ class Ledger:
             self.receive(block, "allocations")
             self.blocks[self.next_number] = block
             self.next_number += 1
-        elif operation in ("free", "reallocate", "evict"):
+        elif operation in ("free", "reallocate", "evict", "promote"):
             old = self.blocks.get(fields[0])
             if old is None:
                 self.count(LOST_TO_DAMAGE, 1)
@@ -589,6 +626,37 @@ class Ledger:
         self.release(old, "frees")
         del self.blocks[number]
 
+    def promote(self, old, _thread, number, tag):
+        blocks, size, more = blocks_of(old), bytes_of(old), more_samples_of(old)
+        moved, totals = self.moved(), self.totals
+        promoted = moved["allocated_bytes"] + size
+        possible = (totals["promotions"] + blocks <= totals["allocations"] + totals["reallocations"]
+                    and promoted <= totals["allocated_bytes"] and promoted + totals["allocated_bytes"] <= WORD
+                    and moved["more_samples"] + more <= totals["more_samples"])
+        if not possible:
+            return self.count(LOST_TO_DAMAGE, 1)
+        for figures in self.owners(old.thread, old.stack, 0):
+            figures["promotions"] += blocks
+            figures["promoted_records"] += 1
+        if tag == old.tag:
+            return None
+        moved = self.tags.setdefault(0, no_figures())
+        for figures in [moved] + ([self.tags.setdefault(old.tag, no_figures())] if old.tag else []):
+            figures["reallocated_away"] += blocks
+            figures["freed_bytes"] += size
+            figures["freed_records"] += 1
+            figures["more_samples_gone"] += more
+        for figures in [moved] + ([self.tags.setdefault(tag, no_figures())] if tag else []):
+            figures["reallocations"] += blocks
+            figures["allocated_bytes"] += size
+            figures["records"] += 1
+            figures["more_samples"] += more
+        if tag:
+            figures["promotions"] += blocks
+            figures["promoted_records"] += 1
+            figures["peak_bytes"] = max(figures["peak_bytes"], live_bytes(figures))
+        self.blocks[number] = old._replace(tag=tag)
+
     def reallocate(self, old, thread, number, moved_to, size, stack, tag, surplus, weight):
         account = self.thread(thread)
         address = old.address if moved_to is None else moved_to
@@ -610,19 +678,30 @@ def read_figures(varints):
     figures = dict(zip(FIGURES, varints.numbers(len(FIGURES))))
     require(all(name.endswith("bytes") or count <= 1 << 40 for name, count in figures.items()), "a count is too large")
     # Where no column says otherwise, each block has its own record.
-    figures["samples"] = figures["allocations"] + figures["reallocations"]
-    figures["freed_samples"] = figures["frees"] + figures["reallocated_away"]
+    figures["records"] = figures["allocations"] + figures["reallocations"]
+    figures["freed_records"] = figures["frees"] + figures["reallocated_away"]
+    figures.update(dict.fromkeys(FURTHER, 0))
     return figures
 
 
-def read_samples(column, rows):
+def read_records(column, rows):
     varints = Varints(column)
     if not varints.at_end():
         for figures in rows:
-            samples, freed_samples = varints.numbers(2)
-            require(samples <= figures["samples"] <= samples + (1 << 40), "a row has no such samples")
-            require(freed_samples <= figures["freed_samples"] <= freed_samples + (1 << 40), "a row has no such samples")
-            figures["samples"], figures["freed_samples"] = samples, freed_samples
+            records, freed_records = varints.numbers(2)
+            require(records <= figures["records"] <= records + (1 << 40), "a row has no such records")
+            require(freed_records <= figures["freed_records"] <= freed_records + (1 << 40), "a row has no such records")
+            figures["records"], figures["freed_records"] = records, freed_records
+
+
+def read_further(column, rows):
+    varints = Varints(column)
+    if not varints.at_end():
+        for figures in rows:
+            counts = dict(zip(FURTHER, varints.numbers(4)))
+            require(counts["promoted_records"] <= counts["promotions"] <= 1 << 40, "a row has no such promotions")
+            require(counts["more_samples_gone"] <= counts["more_samples"] <= 1 << 62, "a row has no such samples")
+            figures.update(counts)
 
 
 def read_sparse(column, bound):
@@ -646,17 +725,18 @@ def read_keyframe(payload, catalog):
     state.high = dict(zip(["peak_blocks", "peak_time", "peak_event", "peak_inside_reallocation"], varints.numbers(4)))
     counters = varints.numbers(varints.number())[:len(ANOMALIES)]
     state.anomalies = counters + [0] * (len(ANOMALIES) - len(counters))
-    columns = unpack_columns(varints, 6, 1 << 27)
+    columns = unpack_columns(varints, 9, 1 << 27)
     threads = Varints(columns[0])
     while not threads.at_end():
         id, last_allocation = threads.number(), (threads.number() - 1) & WORD
         state.threads[id] = {"last_allocation": last_allocation, "figures": read_figures(threads)}
     state.sites = read_sparse(columns[1], len(catalog.nodes))
     state.tags = read_sparse(columns[2], len(catalog.tags))
-    read_samples(columns[3], [account["figures"] for account in state.threads.values()])
-    read_samples(columns[4], state.sites.values())
-    read_samples(columns[5], state.tags.values())
-    for name in SAMPLES:
+    for first, read in ((3, read_records), (6, read_further)):
+        read(columns[first], [account["figures"] for account in state.threads.values()])
+        read(columns[first + 1], state.sites.values())
+        read(columns[first + 2], state.tags.values())
+    for name in RECORDS + FURTHER:
         state.totals[name] = sum(account["figures"][name] for account in state.threads.values())
     return state
 
@@ -665,8 +745,9 @@ def read_live_blocks(payload, state):
     varints = Varints(payload)
     count = varints.number()
     require(count <= 1 << 18 and count <= 4 * (len(payload) + 1), "too many live blocks")
-    columns = unpack_columns(varints, 9, count * 9)
-    surpluses, weights = (Packed(columns[id]) if columns[id] else None for id in (7, 8))
+    columns = unpack_columns(varints, 11, count * 9)
+    optional = [Packed(columns[id] or bytes(count)) for id in (7, 8, 9, 10)]
+    surpluses, weights, samples, spacings = optional
     numbers, times, addresses, sizes, owners, stacks, tags = (Packed(columns[id]) for id in range(7))
     threads = list(state.threads)
     predictor = Predictor()
@@ -681,9 +762,8 @@ def read_live_blocks(payload, state):
         address = address_at(predictor.latest(owner, size), addresses.number())
         predictor.allocated(owner, size, address, False)
         stack, tag = stacks.number(), tags.number()
-        surplus = from_zigzag(surpluses.number()) if surpluses else 0
-        weight = weights.number() if weights else 0
-        require(weight < 1 << 22, "a weight is too large")
+        surplus = from_zigzag(surpluses.number())
+        weight = sound_weight(weights.number(), samples.number(), spacings.number())
         state.blocks[number] = Block(number, address, size, time, threads[owner], stack, tag, surplus, weight)
 
 
@@ -715,9 +795,9 @@ class File:
             if data[16:20] != b"HWB1":
                 sys.exit("independent_reader.py: not a Highwater recording")
             self.damage.append(0)
-            return 1
+            return 2
         version = int.from_bytes(data[6:8], "little")
-        if version > 1:
+        if version > 2:
             sys.exit(f"independent_reader.py: version {version} is too new")
         return version
 
@@ -782,7 +862,13 @@ def read_source(payload):
     if not varints.at_end():
         parent_pid, flags = varints.numbers(2)
         command = [varints.text() for _ in range(varints.number())]
-    return {"parent_pid": parent_pid, "usable_sizes": flags & 1 == 1, "snapshot": flags & 2 == 2,
+    context = runtime_parameters = ""
+    word_bytes = rate_bits = 0
+    if not varints.at_end():
+        context, runtime_parameters, word_bytes = varints.text(), varints.text(), varints.number()
+        rate_bits = int.from_bytes(varints.take(8), "little")
+    return {"context": context, "runtime_parameters": runtime_parameters, "word_bytes": word_bytes,
+            "rate_bits": rate_bits,"parent_pid": parent_pid, "usable_sizes": flags & 1 == 1, "snapshot": flags & 2 == 2,
             "aggregated": flags & 4 == 4, "command": command,
             "kind": SOURCE_KINDS[kind], "pid": pid, "start_unix_ns": start_unix_ns, "duration_ns": duration_ns,
             "sample_rate": sample_rate, "program": program, "host": host}
@@ -874,8 +960,14 @@ class Replay:
             self.gauges.append([time, *fields])
         elif operation == "note":
             fields = (ANOMALIES[fields[0]], fields[1])
-        values = " ".join("-" if field is None else str(field) for field in fields)
+        values = " ".join(self.text_of(field) for field in fields)
         lines.append(f"{time} {thread} {operation} {values}\n")
+
+    @staticmethod
+    def text_of(field):
+        if field is None:
+            return "-"
+        return "/".join(map(str, field)) if isinstance(field, tuple) else str(field)
 
     def is_beginning(self, position):
         """Whether a keyframe is the one that a snapshot begins with (§14)."""
@@ -892,12 +984,13 @@ class Replay:
         require([(kind, number) for _, kind, number, _ in following] == expected, "live blocks are missing")
         for block in following:
             read_live_blocks(block[3], state)
-        kept = [(blocks_of(block), bytes_of(block)) for block in state.blocks.values()]
-        found = (sum(blocks for blocks, _ in kept), sum(bytes for _, bytes in kept), len(kept))
+        kept = list(state.blocks.values())
+        found = (sum(map(blocks_of, kept)), sum(map(bytes_of, kept)), len(kept), sum(map(more_samples_of, kept)))
         expected = (live_blocks(state.totals), live_bytes(state.totals),
-                    state.totals["samples"] - state.totals["freed_samples"])
+                    state.totals["records"] - state.totals["freed_records"],
+                    state.totals["more_samples"] - state.totals["more_samples_gone"])
         if self.source.get("aggregated", False):
-            require(found == (0, 0, 0) and min(expected) >= 0, "there are live blocks where only figures are known")
+            require(found == (0, 0, 0, 0) and min(expected) >= 0, "there are live blocks where only figures are known")
         else:
             require(found == expected, "live blocks do not belong to their keyframe")
         if self.is_beginning(position):
@@ -940,8 +1033,10 @@ class Replay:
             "freed_bytes": totals["freed_bytes"],
             "live_blocks": live_blocks(totals) if aggregated else sum(map(blocks_of, ledger.blocks.values())),
             "live_bytes": live_bytes(totals) if aggregated else sum(map(bytes_of, ledger.blocks.values())),
-            "live_samples": len(ledger.blocks),
-            "samples": totals["samples"],
+            "live_records": len(ledger.blocks),
+            "records": totals["records"],
+            "samples": totals["records"] + totals["more_samples"],
+            "promotions": totals["promotions"],
             "surplus_bytes": sum(block.surplus for block in ledger.blocks.values()),
             "peak_bytes": totals["peak_bytes"],
             "peak_blocks": ledger.high["peak_blocks"],

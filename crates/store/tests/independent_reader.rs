@@ -5,8 +5,9 @@
 //! difference in any field of any step shows.
 
 use highwater_model::{
-    AccountsState, AddressLedger, Anomaly, Blocks, Catalog, Event, EventKind, Figures, FrameId, FrameText, Heap,
-    Module, Nanos, Op, Placement, Source, SourceKind, StackId, Step, Tag, TagId, ThreadId, Weight, mapped_address,
+    AccountsState, AddressLedger, Anomaly, Blocks, Catalog, Columns, Event, EventKind, Figures, FrameId, FrameText,
+    Heap, Module, Nanos, Op, Placement, Source, SourceKind, Spacing as SampleSpacing, StackId, Step, Tag, TagId,
+    ThreadId, Weight, WordSampling, mapped_address,
 };
 use highwater_store::{EventLog, Recording, Spacing, Writer, write_snapshot};
 use std::collections::BTreeMap;
@@ -97,8 +98,10 @@ impl Agreement {
 
 fn site_text(catalog: &Catalog, stack: StackId) -> String {
     let line = |frame: FrameText<'_>| {
-        let FrameText { function, file, line, module, address, inlined } = frame;
-        format!("{function} {file}:{line} {module} {address:x}{}", if inlined { " inlined" } else { "" })
+        let FrameText { function, file, line, module, address, inlined, columns } = frame;
+        let Columns { start, end } = columns;
+        let columns = if columns.are_known() { format!(" {start}-{end}") } else { String::new() };
+        format!("{function} {file}:{line} {module} {address:x}{}{columns}", if inlined { " inlined" } else { "" })
     };
     let lines: Vec<String> = catalog.frame_texts(stack).map(line).collect();
     if lines.is_empty() { "unknown".to_owned() } else { lines.join(" < ") }
@@ -118,24 +121,32 @@ fn live_by_text(rows: &[Figures], text: impl Fn(u32) -> String) -> Json {
     Json::object(live.into_iter().map(|(text, bytes)| (text, Json::Number(bytes))))
 }
 
-const OPERATIONS: [&str; 8] = ["allocate", "free", "reallocate", "unmatched_free", "mark", "gauge", "evict", "note"];
+const OPERATIONS: [&str; 9] =
+    ["allocate", "free", "reallocate", "unmatched_free", "mark", "gauge", "evict", "note", "promote"];
+
+/// The bits of a weight, its samples and their spacing.
+fn weight_text(weight: Weight) -> String {
+    let (samples, spacing) = weight.counted().unwrap_or_default();
+    format!("{}/{samples}/{}", weight.bits(), spacing.bits())
+}
 
 /// A step's operation and its fields as text.
 fn operation_text(catalog: &Catalog, next_number: u64, step: &Step) -> (usize, String) {
     let string = |id| catalog.strings.get(id);
     match step.op {
         Op::Allocate(Placement { address, size, stack, tag, surplus, weight }) => {
-            (0, format!("{next_number} {address} {size} {} {} {surplus} {}", stack.0, tag.0, weight.bits()))
+            (0, format!("{next_number} {address} {size} {} {} {surplus} {}", stack.0, tag.0, weight_text(weight)))
         }
         Op::Free { id } => (1, id.0.to_string()),
         Op::Reallocate { id, moved_to, size, stack, tag, surplus, weight } => {
             let moved_to = moved_to.map_or("-".to_owned(), |address| address.to_string());
-            (2, format!("{} {moved_to} {size} {} {} {surplus} {}", id.0, stack.0, tag.0, weight.bits()))
+            (2, format!("{} {moved_to} {size} {} {} {surplus} {}", id.0, stack.0, tag.0, weight_text(weight)))
         }
         Op::UnmatchedFree { address } => (3, address.to_string()),
         Op::Mark { name } => (4, string(name).to_owned()),
         Op::Gauge { name, value } => (5, format!("{} {value}", string(name))),
         Op::Evict { id } => (6, id.0.to_string()),
+        Op::Promote { id, tag } => (8, format!("{} {}", id.0, tag.0)),
         Op::Note { anomaly, count } => (7, format!("{} {count}", anomaly.key())),
     }
 }
@@ -159,6 +170,7 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
 
     let Source { kind, program, pid, parent_pid, command, host, start_unix_ns, duration, .. } =
         recording.source().clone();
+    let Source { context, runtime_parameters, word_sampling, .. } = recording.source().clone();
     let Source { sample_rate, usable_sizes, snapshot, aggregated, .. } = *recording.source();
     let source = Json::object([
         ("kind", Json::text(kind.key())),
@@ -173,6 +185,10 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
         ("start_unix_ns", Json::Number(start_unix_ns)),
         ("duration_ns", Json::Number(duration.0)),
         ("sample_rate", Json::Number(sample_rate.unwrap_or(0))),
+        ("context", Json::Text(context)),
+        ("runtime_parameters", Json::Text(runtime_parameters)),
+        ("word_bytes", Json::Number(word_sampling.map_or(0, |words| words.word_bytes().into()))),
+        ("rate_bits", Json::Number(word_sampling.map_or(0, |words| words.rate().to_bits()))),
     ]);
     let threads = accounts.threads().iter().map(|thread| {
         let live_bytes = Json::Number(thread.figures.live_bytes());
@@ -222,8 +238,10 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
         ("allocated_bytes", Json::Number(figures.allocated_bytes)),
         ("freed_bytes", Json::Number(figures.freed_bytes)),
         ("live_blocks", Json::Number(figures.live_blocks())),
-        ("live_samples", Json::Number(accounts.blocks().count() as u64)),
+        ("live_records", Json::Number(accounts.blocks().count() as u64)),
+        ("records", Json::Number(figures.records())),
         ("samples", Json::Number(figures.samples())),
+        ("promotions", Json::Number(figures.promotions)),
         ("surplus_bytes", Json::Signed(accounts.blocks().map(|block| i64::from(block.surplus)).sum())),
         ("live_bytes", Json::Number(figures.live_bytes())),
         ("peak_bytes", Json::Number(figures.peak_bytes)),
@@ -333,6 +351,8 @@ struct Shape {
     allocations: u64,
     /// Whether it has what only recordings of native programs have: heaps, resolutions, usable sizes, weights.
     is_native: bool,
+    /// Whether samples are counted and blocks promoted.
+    is_counted: bool,
 }
 
 /// A surplus and a weight, each mostly the usual one, now and then at the edge of what there is.
@@ -343,7 +363,15 @@ fn native_details(dice: &mut Dice) -> (i32, Weight) {
 }
 
 fn frame(function: &str, line: u32, address: u64) -> FrameText<'_> {
-    FrameText { function, file: "main.rs", line, module: "/usr/bin/demo", address, inlined: line.is_multiple_of(3) }
+    FrameText {
+        function,
+        file: "main.rs",
+        line,
+        module: "/usr/bin/demo",
+        address,
+        inlined: line.is_multiple_of(3),
+        ..FrameText::default()
+    }
 }
 
 fn catalog_of(shape: &Shape) -> (Catalog, Vec<StackId>, Vec<TagId>) {
@@ -378,6 +406,10 @@ fn history(shape: &Shape) -> (Catalog, Vec<Event>) {
         let address = place_of(dice.below(shape.places));
         let size = dice.one_of(&[0, 1, 24, 100, 104, 4096, 1 << 21, 1 << 33]);
         let (surplus, weight) = if shape.is_native { native_details(&mut dice) } else { (0, Weight::ONE) };
+        let weight = match dice.below(if shape.is_counted { 4 } else { 1 }) {
+            0 => weight,
+            _ => weight.of_samples(dice.one_of(&[1, 1, 2, 900]), SampleSpacing::new(dice.one_of(&[80_000.0, 26.7]))),
+        };
         let new = Placement { address, size, stack: dice.one_of(&stacks), tag: dice.one_of(&tags), surplus, weight };
         let claimed_size = dice.one_of(&[None, None, None, Some(24)]);
         let unmoved = dice.below(2) == 0;
@@ -390,6 +422,7 @@ fn history(shape: &Shape) -> (Catalog, Vec<Event>) {
                 2 => EventKind::Deallocate { address: dice.below(u64::MAX), claimed_size },
                 3..8 => EventKind::Reallocate { old_address, claimed_old_size: claimed_size, new },
                 8 => EventKind::Dropped { count: 3 },
+                9..12 if shape.is_counted => EventKind::Promote { address, tag: dice.one_of(&tags) },
                 _ => EventKind::Deallocate { address, claimed_size },
             },
         };
@@ -417,8 +450,10 @@ fn written(catalog: &Catalog, events: &[Event], every: u64, flush: usize) -> Vec
     writer.finish(catalog, &source()).unwrap().1
 }
 
-const SMALL: Shape = Shape { events: 6000, threads: 5, sites: 7, places: 80, allocations: 40, is_native: false };
+const SMALL: Shape =
+    Shape { events: 6000, threads: 5, sites: 7, places: 80, allocations: 40, is_native: false, is_counted: false };
 const NATIVE: Shape = Shape { is_native: true, ..SMALL };
+const COUNTED: Shape = Shape { is_counted: true, ..NATIVE };
 
 #[test]
 fn histories_of_every_kind_of_event_are_read() {
@@ -489,6 +524,34 @@ fn what_only_native_recordings_have_is_read() {
     );
     assert!(end.blocks_of(Heap::Mapped).next().is_some());
     assert_agreement("native", &file, Agreement::full);
+}
+
+#[test]
+fn promotions_and_counted_samples_are_read() {
+    let (mut catalog, events) = history(&COUNTED);
+    let columns = Columns { start: 3, end: 700 };
+    assert!(catalog.resolve(FrameId(0), &[FrameText { function: "placed", columns, ..FrameText::default() }]));
+    let source = Source {
+        kind: SourceKind::Memtrace,
+        pid: u64::MAX,
+        context: "größe".to_owned(),
+        runtime_parameters: "b=1".to_owned(),
+        word_sampling: WordSampling::new(1e-4, 8),
+        ..source()
+    };
+    let mut writer = Writer::new(Vec::new(), &source).unwrap();
+    writer.set_spacing(Spacing::every(900));
+    for part in events.chunks(700) {
+        writer.append(part, &catalog).unwrap();
+        writer.flush(&catalog).unwrap();
+    }
+    let file = writer.finish(&catalog, &source).unwrap().1;
+    let recording = Recording::from_bytes(file.clone()).unwrap();
+    assert_eq!(recording.source(), &Source { duration: recording.source().duration, ..source });
+    let end = recording.snapshot(&highwater_model::When::End).unwrap();
+    let figures = &end.accounts.totals().figures;
+    assert!(figures.promoted_records() > 100 && figures.samples() > figures.records(), "{figures:?}");
+    assert_agreement("counted", &file, Agreement::full);
 }
 
 #[test]

@@ -38,7 +38,7 @@ impl Check {
         let mut progress = Progress::new("checking");
         let report = opened.ask(|recording| recording.check(&mut |done| progress.update(done)))?;
         drop(progress);
-        let damage = opened.recording.damage();
+        let damage = opened.damage();
         let is_sound = damage.is_empty() && report.violations.is_empty() && opened.bad_lines == 0;
         if self.json {
             output.json(document(&opened, &report, is_sound))?;
@@ -50,17 +50,16 @@ impl Check {
 }
 
 fn document(opened: &Opened, report: &CheckReport, is_sound: bool) -> Value {
-    let recording = &opened.recording;
     json!({
         "schema": SCHEMA,
         "command": "check",
-        "source": source(recording.source()),
-        "at_ns": recording.source().duration.0,
+        "source": source(opened.source()),
+        "at_ns": opened.source().duration.0,
         "events": report.events,
         "keyframes": report.keyframes,
-        "complete": recording.stats().complete,
+        "complete": opened.stats().complete,
         "sound": is_sound,
-        "damage": damage_list(recording),
+        "damage": damage_list(opened),
         "bad_lines": opened.bad_lines,
         "violations": report.violations,
     })
@@ -69,7 +68,7 @@ fn document(opened: &Opened, report: &CheckReport, is_sound: bool) -> Value {
 fn text(opened: &Opened, report: &CheckReport, is_sound: bool, paint: Paint) -> String {
     let stats = opened.stats();
     let mut text = String::new();
-    for damage in opened.recording.damage() {
+    for damage in opened.damage() {
         text.push_str(&format!("{} {damage}\n", paint.paint(Style::Red, "damage:")));
     }
     for violation in &report.violations {

@@ -1,16 +1,20 @@
-//! `highwater export`: an instant in another tool's format.
+//! `highwater export`: an instant, or the whole course, in another tool's format.
 
 use crate::args::{Filter, Input, Instant, RankBy};
 use crate::failure::Failure;
 use crate::open::{self, OnDamage};
-use crate::output::Output;
+use crate::output::{Output, warn};
+use crate::print::bytes;
 use crate::target::write_file;
 use clap::{Args, ValueEnum};
 use highwater_formats::flamegraph::FlameGraphError;
-use highwater_formats::{flamegraph, folded, json, pprof};
-use highwater_model::Snapshot;
+use highwater_formats::memtrace::{LeftOut, TraceWriter};
+use highwater_formats::{flamegraph, folded, json, memtrace, pprof};
 use highwater_model::groups::{Keep, Metric};
+use highwater_model::{Snapshot, When};
+use highwater_store::{Recording, Seen};
 use std::io::{self, IsTerminal, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// The arguments of `highwater export`.
@@ -20,6 +24,7 @@ use std::path::{Path, PathBuf};
   highwater export app.hw --to flamegraph --at peak -o peak.svg
   highwater export app.hw --to folded --metric allocated -o - | less
   highwater export app.hw --to json -o app.json
+  highwater export app.hw --to memtrace -o app.ctf   the whole course, for viewers of OCaml's traces
 
 A file that could not be written completely is not left behind.")]
 pub struct Export {
@@ -40,6 +45,9 @@ pub struct Export {
     /// The file to write; '-' for standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
+    /// Which version of the memtrace format is written: 2 is read by older tools, 3 knows domains
+    #[arg(long, value_name = "2|3", default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=3))]
+    memtrace_version: u8,
     /// Stop with exit code 1 if the file is damaged, instead of using the rest of it
     #[arg(long)]
     strict: bool,
@@ -56,11 +64,13 @@ pub enum Format {
     Flamegraph,
     /// Everything: what 'highwater report --json' has, and every live block that is known
     Json,
+    /// The whole course as a trace of OCaml's memtrace format; what is exact becomes a trace with every word sampled
+    Memtrace,
 }
 
 impl Format {
     fn is_binary(self) -> bool {
-        self == Self::Pprof
+        matches!(self, Self::Pprof | Self::Memtrace)
     }
 }
 
@@ -69,9 +79,13 @@ impl Export {
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let to_stdout = self.output == Path::new("-");
         if to_stdout && self.format.is_binary() && io::stdout().is_terminal() {
-            return Err(Failure::Usage(
-                "pprof is binary and would garble the terminal; name a file with -o".to_owned(),
-            ));
+            return Err(Failure::Usage(format!(
+                "{} is binary and would garble the terminal; name a file with -o",
+                self.format.name()
+            )));
+        }
+        if self.format == Format::Memtrace {
+            return self.write_trace(output, to_stdout);
         }
         let on_damage = if self.strict { OnDamage::Fail } else { OnDamage::Warn };
         let heap = Filter::heap(self.filter.as_ref());
@@ -88,7 +102,76 @@ impl Export {
     }
 }
 
+impl Export {
+    /// Writes the whole course.
+    fn write_trace(&self, output: &mut Output, to_stdout: bool) -> Result<(), Failure> {
+        if self.instant.when != When::End || self.filter.is_some() {
+            let why = "a memtrace tells the whole course of the whole memory: --at and --filter do not apply";
+            return Err(Failure::Usage(why.to_owned()));
+        }
+        let on_damage = if self.strict { OnDamage::Fail } else { OnDamage::Warn };
+        let opened = open::open(&self.input.path, on_damage)?;
+        let version = if self.memtrace_version == 2 { memtrace::Version::V2 } else { memtrace::Version::V3 };
+        if opened.source().snapshot {
+            let why = "a snapshot knows one instant only; it has no course to write";
+            return Err(Failure::in_file(&self.input.path, why));
+        }
+        let recording = opened.recording()?;
+        let mut left_out = LeftOut::default();
+        let mut write = |out: &mut dyn Write| -> io::Result<()> {
+            left_out = write_course(recording, version, out)?;
+            Ok(())
+        };
+        if to_stdout {
+            write(output.stream()).map_err(|error| Failure::writing("to standard output", &error))?;
+        } else {
+            let target = self.output.display().to_string();
+            write_file(&self.output, write).map_err(|error: io::Error| Failure::writing(&target, &error))?;
+        }
+        opened.ask(|_| Ok(()))?;
+        let LeftOut { remarks, unmatched, cut_stacks } = left_out;
+        for (count, what) in [
+            (remarks, "marks and gauges, which the format does not know, are left out"),
+            (unmatched, "frees of blocks that are not known are left out"),
+            (cut_stacks, "stacks are too deep for the format, and lack their innermost frames"),
+        ] {
+            if count > 0 {
+                warn(&format!("{}: {what}: {}", self.input.path.display(), bytes::count(count)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes every step of a recording as a trace.
+fn write_course(recording: &Recording, version: memtrace::Version, out: &mut dyn Write) -> io::Result<LeftOut> {
+    let catalog = recording.catalog();
+    let mut writer = TraceWriter::new(out, recording.source(), version)?;
+    let mut written = Ok(());
+    recording.walk(|seen| {
+        written = match seen {
+            Seen::Step(ledger, step) => writer.write_step(step, ledger.accounts().next_id(), catalog),
+            // A stream that was joined late, or events that were left out.
+            Seen::Stored(ledger) => writer.catch_up(ledger.accounts(), |_| true, catalog),
+        };
+        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    written?;
+    Ok(writer.finish(catalog)?.0)
+}
+
 impl Format {
+    /// Its name on the command line.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Pprof => "pprof",
+            Self::Folded => "folded",
+            Self::Flamegraph => "flamegraph",
+            Self::Json => "json",
+            Self::Memtrace => "memtrace",
+        }
+    }
+
     /// Writes a snapshot.
     pub fn write(
         self,
@@ -102,6 +185,10 @@ impl Format {
             Self::Folded => folded::write(snapshot, metric, keep, out)?,
             Self::Flamegraph => flamegraph::write(snapshot, metric, keep, out)?,
             Self::Json => json::write_full("export", snapshot, keep, out)?,
+            Self::Memtrace => {
+                let why = "a memtrace tells a course, which a snapshot has not";
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, why).into());
+            }
         }
         Ok(())
     }

@@ -1,12 +1,17 @@
-//! `highwater import`: a recording from JSON lines.
+//! `highwater import`: a recording from JSON lines or a trace.
 
 use crate::event_lines;
 use crate::failure::Failure;
-use crate::open::{open_input, regular_size};
+use crate::memtrace;
+use crate::open::{SNIFFED, cannot_read, open_input, regular_size, warn_of_damage};
 use crate::output::Output;
 use crate::print::bytes::{bytes, counted};
 use crate::target::replace_file;
 use clap::Args;
+use highwater_formats::memtrace::looks_like_memtrace;
+use highwater_model::Source;
+use highwater_store::{Writer, Written};
+use std::io::{self, Read};
 use std::path::PathBuf;
 
 /// The arguments of `highwater import`.
@@ -15,18 +20,19 @@ use std::path::PathBuf;
   highwater import events.jsonl -o app.hw
   my-tracer | highwater import - -o app.hw
   highwater import events.jsonl -o app.hw --strict   stop at a bad line
+  highwater import trace.ctf -o app.hw               an OCaml program's memtrace
 
 A line is one event, such as
   {\"event\":\"allocate\",\"address\":\"0x7f00\",\"size\":64,\"time_ns\":120}
 docs/events.md has all of them. A bad line is reported by its number and skipped.")]
 pub struct Import {
-    /// The file of event lines; '-' reads standard input
+    /// The file of event lines, or a memtrace; '-' reads standard input
     #[arg(value_name = "IN")]
     input: PathBuf,
     /// The recording to write
     #[arg(short, long, value_name = "OUT.hw")]
     output: PathBuf,
-    /// Stop with exit code 1 at the first bad line, and write nothing
+    /// Stop with exit code 1 at a bad line or where a trace is damaged, and write nothing
     #[arg(long)]
     strict: bool,
     /// Replace the recording if it exists
@@ -41,18 +47,49 @@ impl Import {
         if !self.force && std::fs::metadata(&self.output).is_ok_and(|there| there.is_file()) {
             return Err(Failure::fault(format_args!("{target} exists; --force replaces it")));
         }
-        let size = regular_size(&self.input);
-        let loaded = event_lines::load(open_input(&self.input)?, &self.input, size, self.strict)?;
-        let written = replace_file(&self.output, |path| loaded.save(path, &self.output))?;
+        let mut input = open_input(&self.input)?;
+        let mut start = Vec::new();
+        let read = input.by_ref().take(SNIFFED).read_to_end(&mut start);
+        read.map_err(|error| cannot_read(&self.input, &error))?;
+        let is_trace = looks_like_memtrace(&start);
+        let input = start.as_slice().chain(input);
+        let (written, skipped) = if is_trace { self.import_trace(input)? } else { self.import_lines(input)? };
         let per_event = written.bytes as f64 / written.events.max(1) as f64;
-        let skipped = match loaded.bad_lines {
-            0 => String::new(),
-            bad => format!(", {} skipped", counted(bad, "bad line")),
-        };
         output.text(&format!(
             "{target}: {}, {}, {per_event:.2} bytes per event{skipped}\n",
             counted(written.events, "event"),
             bytes(written.bytes)
         ))
+    }
+
+    fn import_lines(&self, input: impl Read) -> Result<(Written, String), Failure> {
+        let loaded = event_lines::load(input, &self.input, regular_size(&self.input), self.strict)?;
+        let written = replace_file(&self.output, |path| loaded.save(path, &self.output))?;
+        let skipped = match loaded.bad_lines {
+            0 => String::new(),
+            bad => format!(", {} skipped", counted(bad, "bad line")),
+        };
+        Ok((written, skipped))
+    }
+
+    fn import_trace(&self, input: impl Read) -> Result<(Written, String), Failure> {
+        let target = self.output.display().to_string();
+        let cannot_write = |error: &io::Error| Failure::writing(&target, error);
+        let converted = replace_file(&self.output, |path| {
+            let make = |source: &Source| Writer::create(path, source);
+            let converted = memtrace::convert(input, &self.input, make, &cannot_write)?;
+            match converted.damage.first() {
+                Some(first) if self.strict || converted.written.events == 0 => {
+                    Err(Failure::in_file(&self.input, format_args!("damaged: {first}; nothing was written")))
+                }
+                _ => Ok(converted),
+            }
+        })?;
+        warn_of_damage(&self.input, &converted.damage, 0);
+        let damaged = match converted.damage.len() {
+            0 => String::new(),
+            parts => format!(", {}", counted(parts as u64, "damaged part")),
+        };
+        Ok((converted.written, damaged))
     }
 }

@@ -11,8 +11,8 @@ use crate::print::heading::{self, Heading};
 use crate::print::table::{Align, Cell, Table};
 use clap::Args;
 use highwater_formats::json;
-use highwater_model::{GaugeReading, Module, NamedInstant, Nanos, Source, SourceKind, Totals};
-use highwater_store::{Damage, FileStats, Recording};
+use highwater_model::{Catalog, GaugeReading, Module, NamedInstant, Nanos, Source, SourceKind, Totals};
+use highwater_store::{Damage, FileStats};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -40,8 +40,8 @@ impl Info {
     /// Prints what the file is.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let opened = open::open(&self.input.path, self.reading.on_damage())?;
-        let marks = opened.ask(Recording::marks)?;
-        let readings = opened.ask(Recording::gauges)?;
+        let marks = opened.marks()?;
+        let readings = opened.gauges()?;
         let gauges = gauges_in(&readings);
         if self.reading.json {
             return output.json(document(&opened, &marks, &gauges));
@@ -49,10 +49,10 @@ impl Info {
         let (paint, width) = (output.paint, output.width);
         output.text(&head(&opened)?.render(paint, width))?;
         let sections = [
-            ("damage", damage_table(&opened.recording)),
+            ("damage", damage_table(&opened)),
             ("marks", marks_table(&marks)),
             ("gauges", gauges_table(&gauges)),
-            ("modules", modules_table(&opened.recording)),
+            ("modules", modules_table(opened.catalog())),
         ];
         for (title, table) in sections {
             if let Some(table) = table {
@@ -68,7 +68,7 @@ fn bytes_per_event(stats: &FileStats) -> f64 {
 }
 
 fn head(opened: &Opened) -> Result<Heading, Failure> {
-    let source = opened.recording.source();
+    let source = opened.source();
     let stats = &opened.stats();
     let size = bytes(stats.file_bytes);
     let mut head = Heading::default();
@@ -77,6 +77,10 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
         Kind::Recording => format!("Highwater recording, format {}, {size}, {state}", stats.version),
         Kind::Snapshot => format!("Highwater snapshot, format {}, {size}, {state}", stats.version),
         Kind::EventLines => format!("event lines, {size}; 'highwater import' makes a recording of them"),
+        Kind::Memtrace => {
+            let version = stats.version;
+            format!("memtrace trace, version {version}, {size}; 'highwater import' makes a recording of it")
+        }
     };
     head.line("file", file);
     head.line("program", heading::program(source));
@@ -94,8 +98,16 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
     if source.parent_pid != 0 {
         head.line("parent", format!("pid {}", source.parent_pid));
     }
-    if let Some(rate) = source.sample_rate {
-        head.line("sampled", format!("one sample for each {} allocated on average", bytes(rate)));
+    for (label, text) in [("context", &source.context), ("runtime", &source.runtime_parameters)] {
+        if !text.is_empty() {
+            head.line(label, text.as_str());
+        }
+    }
+    if let Some(sampled) = heading::sampled(source) {
+        head.line("sampled", sampled);
+    }
+    if source.sample_rate.is_some() && opened.kind != Kind::Snapshot {
+        estimates(&mut head, opened)?;
     }
     match opened.kind {
         Kind::Snapshot => {
@@ -106,7 +118,7 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
         }
         _ => head.line("events", format!("{}, {:.2} bytes each", count(stats.events), bytes_per_event(stats))),
     }
-    if opened.kind == Kind::EventLines {
+    if matches!(opened.kind, Kind::EventLines | Kind::Memtrace) {
         return Ok(head);
     }
     let parts = format!(
@@ -119,6 +131,21 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
     );
     head.line("parts", parts);
     Ok(head)
+}
+
+/// What a sampled source says of the whole course, and how sure that is.
+fn estimates(head: &mut Heading, opened: &Opened) -> Result<(), Failure> {
+    let totals = opened.final_totals()?;
+    let units = Units::of(opened.source());
+    let figures = &totals.figures;
+    head.line("objects", heading::records(figures));
+    head.line("allocated", format!("{}, from {}", units.allocated(figures), counted(figures.samples(), "sample")));
+    head.line(
+        "live",
+        format!("{} at the end, from {}", units.live(figures), counted(figures.live_samples(), "sample")),
+    );
+    head.line("peak", format!("{} at {}", units.peak(&totals), totals.peak_at));
+    Ok(())
 }
 
 /// What a snapshot has of the live blocks.
@@ -162,8 +189,8 @@ fn gauges_in(readings: &[GaugeReading]) -> Vec<Gauge<'_>> {
     gauges
 }
 
-fn damage_table(recording: &Recording) -> Option<Table> {
-    let damage = recording.damage();
+fn damage_table(opened: &Opened) -> Option<Table> {
+    let damage = opened.damage();
     let mut table = Table::default().column(Align::Left, "");
     damage.iter().for_each(|damage| table.row(vec![Cell::new(Style::Red, &format!("  {damage}"))]));
     (!damage.is_empty()).then_some(table)
@@ -194,8 +221,7 @@ fn gauges_table(gauges: &[Gauge<'_>]) -> Option<Table> {
     (!gauges.is_empty()).then_some(table)
 }
 
-fn modules_table(recording: &Recording) -> Option<Table> {
-    let catalog = recording.catalog();
+fn modules_table(catalog: &Catalog) -> Option<Table> {
     let mut table = Table::default().column(Align::Left, "").column(Align::Left, "").column(Align::Left, "");
     for module in &catalog.modules {
         let path = format!("  {}", catalog.strings.get(module.path));
@@ -215,15 +241,14 @@ fn modules_table(recording: &Recording) -> Option<Table> {
 }
 
 /// The damage found so far, for JSON.
-pub fn damage_list(recording: &Recording) -> Value {
+pub fn damage_list(opened: &Opened) -> Value {
     let entry = |damage: &Damage| json!({ "offset": damage.offset, "length": damage.length, "what": damage.what });
-    recording.damage().iter().map(entry).collect()
+    opened.damage().iter().map(entry).collect()
 }
 
 fn document(opened: &Opened, marks: &[NamedInstant], gauges: &[Gauge<'_>]) -> Value {
-    let recording = &opened.recording;
     let stats = opened.stats();
-    let catalog = recording.catalog();
+    let catalog = opened.catalog();
     let module = |module: &Module| {
         let build_id = catalog.strings.get(module.build_id);
         json!({
@@ -240,8 +265,8 @@ fn document(opened: &Opened, marks: &[NamedInstant], gauges: &[Gauge<'_>]) -> Va
     json!({
         "schema": json::SCHEMA,
         "command": "info",
-        "source": json::source(recording.source()),
-        "at_ns": recording.source().duration.0,
+        "source": json::source(opened.source()),
+        "at_ns": opened.source().duration.0,
         "file": {
             "kind": opened.kind.key(),
             "version": stats.version,
@@ -255,7 +280,7 @@ fn document(opened: &Opened, marks: &[NamedInstant], gauges: &[Gauge<'_>]) -> Va
             "keyframe_bytes": stats.keyframe_bytes,
             "catalog_bytes": stats.catalog_bytes,
         },
-        "damage": damage_list(recording),
+        "damage": damage_list(opened),
         "bad_lines": opened.bad_lines,
         "marks": marks.iter().map(|mark| json!({ "time_ns": mark.time.0, "name": mark.name })).collect::<Value>(),
         "gauges": gauges.iter().map(gauge).collect::<Value>(),

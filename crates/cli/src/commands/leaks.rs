@@ -4,7 +4,7 @@ use crate::args::{By, Input, Reading, Selection};
 use crate::failure::Failure;
 use crate::open;
 use crate::output::Output;
-use crate::print::bytes::share;
+use crate::print::bytes::{count, share};
 use crate::print::colour::Style;
 use crate::print::figures::Units;
 use crate::print::heading::{self, Heading};
@@ -93,8 +93,11 @@ impl Leaks {
         let (first, rest) = rows.split_at(self.selection.table_rows().min(rows.len()));
         let units = Units::of_snapshot(snapshot);
         let whole = snapshot.accounts.totals().figures.live_bytes();
-        let mut table =
-            Table::default().column(Align::Right, "share").column(Align::Right, "live").column(Align::Right, "blocks");
+        let mut table = Table::default().column(Align::Right, "share").column(Align::Right, "live");
+        if units.has_intervals() {
+            table = table.column(Align::Right, "95% range").column(Align::Right, "samples");
+        }
+        table = table.column(Align::Right, "blocks");
         // Ages are known of single blocks only.
         let has_ages = !snapshot.source.aggregated;
         if has_ages {
@@ -105,11 +108,12 @@ impl Leaks {
             let live = row.figures.live_bytes();
             let GroupKey::Site(stack) = row.key else { continue };
             let age = births.get(&stack).map_or_else(String::new, |birth| age(snapshot, *birth).to_string());
-            let mut cells: Vec<Cell> = vec![
-                share(live, whole).into(),
-                units.bytes(live).into(),
-                units.count(row.figures.live_blocks()).into(),
-            ];
+            let mut cells: Vec<Cell> = vec![share(live, whole).into(), units.bytes(live).into()];
+            if units.has_intervals() {
+                cells.push(units.interval(Metric::Live, &row.figures).into());
+                cells.push(count(row.figures.live_samples()).into());
+            }
+            cells.push(units.count(row.figures.live_blocks()).into());
             if has_ages {
                 cells.push(Cell::new(Style::Dim, &age));
             }

@@ -3,11 +3,13 @@
 pub mod check;
 pub mod collector;
 pub mod completions;
+pub mod connect;
 pub mod diff;
 pub mod export;
 pub mod import;
 pub mod info;
 pub mod leaks;
+pub mod listen;
 pub mod man;
 pub mod ps;
 pub mod record;

@@ -1,5 +1,6 @@
 //! `highwater record`: runs a program and records its memory.
 
+use crate::commands::connect::cannot_connect;
 use crate::failure::{Failure, reason};
 use crate::output::{Output, say, warn};
 use crate::print::bytes::{bytes, count, counted};
@@ -8,12 +9,14 @@ use crate::print::summary;
 use crate::running::{Signals, end_like, wait_for};
 use crate::size::parse_bytes;
 use crate::{preload_file, program};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use highwater_model::{Nanos, parse_duration};
+use highwater_recorder::stream::{self, Address, Server, StreamTo, Token, Wire};
 use highwater_recorder::{Finished, Options, Recorder};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The arguments of `highwater record`.
@@ -23,6 +26,8 @@ use std::time::{Duration, Instant};
   highwater record -o run.hw -- python3 app.py    another file; '--' ends our own options
   highwater record --sample 512KiB ./server       a sample: no cost to speak of, estimates instead of exact figures
   highwater record --duration 60s ./server        the first minute; the server goes on
+  highwater record --stream host:1234 ./app       while it runs, to 'highwater listen 1234' there
+  highwater record --serve 1234 ./server          only while 'highwater connect 1234' is there
 
 The program behaves as without us: input, output, signals, exit code. Children that it starts get recordings of their own \
 beside its own. Highwater's own words go to standard error.")]
@@ -45,9 +50,38 @@ pub struct Record {
     /// Record only so long; the program goes on unrecorded (such as 90s, 10m)
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     duration: Option<Nanos>,
+    /// Send the recording to HOST:PORT while it is made, where 'highwater listen' takes it; without -o nothing is written here
+    #[arg(long, value_name = "ADDR")]
+    stream: Option<Address>,
+    /// Before the program is started, wait until somebody listens there
+    #[arg(long, requires = "stream")]
+    wait: bool,
+    /// Record only while a client is connected to this port, or HOST:PORT; until then next to nothing is done. For this
+    /// machine only unless a host is named. Children are left out
+    #[arg(long, value_name = "ADDR", conflicts_with_all = ["stream", "output", "duration"])]
+    serve: Option<Address>,
+    /// Serve so many clients at once
+    #[arg(long, value_name = "N", requires = "serve", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    clients: u32,
+    /// A word that both ends must know
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<Token>,
+    /// What is sent
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    wire: WireName,
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     program: Vec<OsString>,
+}
+
+/// What is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum WireName {
+    /// A Highwater recording
+    #[default]
+    Hw,
+    /// A trace in the memtrace format of OCaml programs, for their tools and for netcat
+    Memtrace,
 }
 
 fn parse_time(text: &str) -> Result<Nanos, String> {
@@ -59,18 +93,25 @@ impl Record {
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let path = program::find(&self.program[0])?;
         let library = preload_file::path()?;
-        let file = self.output.clone().unwrap_or_else(|| default_output(&path));
-        // A place where nothing can be written is better known before the program runs than after.
-        std::fs::File::create(&file)
-            .map_err(|error| Failure::in_file(&file, format_args!("cannot be written: {}", reason(&error))))?;
-        let mut recorder = Recorder::new(Options {
+        let file = self.file(&path);
+        if let Some(file) = &file {
+            // A place where nothing can be written is better known before the program runs than after.
+            std::fs::File::create(file)
+                .map_err(|error| Failure::in_file(file, format_args!("cannot be written: {}", reason(&error))))?;
+        }
+        let options = Options {
             output: file.clone(),
             sample_rate: self.sample,
             follow_children: !self.no_children,
             lossy: self.lossy,
             mappings: !self.no_mmap,
-        })
-        .map_err(|error| Failure::fault(format_args!("cannot record: {}", reason(&error))))?;
+        };
+        let recorder = match self.stream_to().inspect_err(|_| remove_if_empty(file.as_deref()))? {
+            Some(to) => Recorder::with_streams(options, to, self.wire()),
+            None => Recorder::new(options),
+        };
+        let mut recorder =
+            recorder.map_err(|error| Failure::fault(format_args!("cannot record: {}", reason(&error))))?;
         let signals = Signals::catch().map_err(|error| Failure::fault(reason(&error)))?;
         let mut child = program::start(&path, &self.program, &library, recorder.variable())?;
         recorder.set_main(child.id());
@@ -88,7 +129,7 @@ impl Record {
             );
         }
         // Whatever became of the recording, the program's end is the one that counts.
-        if let Err(failure) = self.conclude(&file, &finished, preludes, lasted, output)
+        if let Err(failure) = self.conclude(file.as_deref(), &finished, preludes, lasted, output)
             && let Some(line) = failure.line()
         {
             say(line);
@@ -99,6 +140,43 @@ impl Record {
             None => wait_for(&mut child, &signals).map_err(|error| Failure::fault(reason(&error)))?,
         };
         end_like(status)
+    }
+
+    fn wire(&self) -> Wire {
+        match self.wire {
+            WireName::Hw => Wire::Highwater,
+            WireName::Memtrace => Wire::Memtrace,
+        }
+    }
+
+    /// The file to be written, if one is.
+    fn file(&self, program: &Path) -> Option<PathBuf> {
+        let is_streamed = self.stream.is_some() || self.serve.is_some();
+        self.output.clone().or_else(|| (!is_streamed).then(|| default_output(program)))
+    }
+
+    /// Where the recording is streamed to. Whoever is to get it must be there, or is waited for.
+    fn stream_to(&self) -> Result<Option<StreamTo>, Failure> {
+        if let Some(address) = &self.serve {
+            let server = Server::bind(address, self.token.clone(), self.clients as usize).map_err(|error| {
+                Failure::fault(format_args!("cannot listen at {address}: {}", reason(&error).to_lowercase()))
+            })?;
+            let local = server.local();
+            say(&format!("recording begins when a client connects: highwater connect {local}"));
+            return Ok(Some(StreamTo::Serve(Arc::new(server))));
+        }
+        let Some(address) = &self.stream else { return Ok(None) };
+        let token = self.token.as_ref();
+        let first = match stream::connect(address, token) {
+            Ok(connection) => connection,
+            Err(_) if self.wait => {
+                say(&format!("waiting for somebody to listen at {address}; the program is started then"));
+                let found = stream::connect_patiently(address, token, || false);
+                found.ok_or_else(|| Failure::fault(format_args!("nobody listens at {address}")))?
+            }
+            Err(error) => return Err(cannot_connect(address, &error)),
+        };
+        Ok(Some(StreamTo::Connect { address: address.clone(), token: self.token.clone(), first: Some(first) }))
     }
 
     /// Records until the program and all its children have ended, or time is up: then there is no exit status yet.
@@ -142,8 +220,13 @@ impl Record {
             line.update(|elapsed| {
                 let progress = recorder.progress();
                 let rate = progress.events as f64 / elapsed.as_secs_f64().max(0.001);
+                let clients = match (&self.serve, &self.stream, progress.clients) {
+                    (Some(_), _, clients) => format!(" for {}", counted(clients as u64, "client")),
+                    (None, Some(address), 1..) => format!(" to {address}"),
+                    _ => String::new(),
+                };
                 format!(
-                    "recording: {} ({}/s), live {}, peak {}",
+                    "recording{clients}: {} ({}/s), live {}, peak {}",
                     counted(progress.events, "event"),
                     count(rate as u64),
                     bytes(progress.live_bytes),
@@ -156,39 +239,77 @@ impl Record {
     /// Says what was recorded.
     fn conclude(
         &self,
-        file: &Path,
+        file: Option<&Path>,
         finished: &[Finished],
         preludes: u64,
         lasted: Duration,
         output: &mut Output,
     ) -> Result<(), Failure> {
         for one in finished {
+            let name = summary::name(one);
             if let Err(error) = &one.written {
-                warn(&format!(
-                    "{}: recording stopped: {}; what was written until then can be read",
-                    one.path.display(),
-                    reason(error)
-                ));
+                warn(&format!("{name}: recording stopped: {}; what was written until then can be read", reason(error)));
             }
             if one.nonsense > 0 {
-                warn(&format!(
-                    "{}: {} from the program made no sense",
-                    one.path.display(),
-                    counted(one.nonsense, "record")
-                ));
+                warn(&format!("{name}: {} from the program made no sense", counted(one.nonsense, "record")));
             }
         }
-        let Some(main) = finished.iter().find(|one| one.path == file) else {
-            // Ours, and empty; a device that was named as the output is not ours.
-            if std::fs::metadata(file).is_ok_and(|about| about.is_file()) {
-                let _ = std::fs::remove_file(file);
-            }
+        self.tell_all_sent(finished);
+        let Some(file) = file else { return Ok(()) };
+        let Some(main) = finished.iter().find(|one| one.path.as_deref() == Some(file)) else {
+            remove_if_empty(Some(file));
             if !finished.is_empty() {
                 summary::list(finished, preludes);
             }
             return Ok(());
         };
         summary::print(main, finished, preludes, lasted, output.width)
+    }
+
+    /// Says what was sent, of the processes of which anything was.
+    fn tell_all_sent(&self, finished: &[Finished]) {
+        const SHOWN: usize = 8;
+        let is_told = |one: &&Finished| match (&self.stream, &self.serve) {
+            (Some(_), _) => true,
+            (None, Some(_)) => one.sent.connections > 0,
+            (None, None) => false,
+        };
+        let told: Vec<&Finished> = finished.iter().filter(is_told).collect();
+        told.iter().take(SHOWN).for_each(|one| self.tell_sent(&summary::name(one), one));
+        if told.len() > SHOWN {
+            say(&format!("… {} more streams", told.len() - SHOWN));
+        }
+        if told.is_empty() && self.serve.is_some() {
+            say("no client came");
+        }
+    }
+
+    /// Says what was sent of a process.
+    fn tell_sent(&self, name: &str, one: &Finished) {
+        let sent = &one.sent;
+        let to = match (&self.stream, sent.connections) {
+            (Some(address), 0 | 1) => format!("to {address}"),
+            (Some(address), connections) => format!("to {address} over {connections} connections"),
+            (None, clients) => format!("to {}", counted(clients, "client")),
+        };
+        let mut text = format!("{name}: sent {} {to}", bytes(sent.bytes));
+        if sent.left_out > 0 {
+            text.push_str(&format!("; {} left out, not taken in time", counted(sent.left_out, "event")));
+        }
+        say(&text);
+        if let Some(problem) = &sent.problem {
+            let again = if sent.connections > 1 { "the stream broke, and began anew" } else { "the stream broke" };
+            warn(&format!("{name}: {again}: {problem}"));
+        }
+    }
+}
+
+/// Takes a file away that is ours and empty; a device that was named as the output is not ours.
+fn remove_if_empty(file: Option<&Path>) {
+    if let Some(file) = file
+        && std::fs::metadata(file).is_ok_and(|about| about.is_file())
+    {
+        let _ = std::fs::remove_file(file);
     }
 }
 

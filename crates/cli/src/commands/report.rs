@@ -12,8 +12,7 @@ use crate::print::stack::Depth;
 use clap::Args;
 use highwater_formats::json;
 use highwater_model::groups::{Row, rows};
-use highwater_model::{Snapshot, Totals, When};
-use highwater_store::Recording;
+use highwater_model::{Lifetimes, Snapshot, Totals, When};
 use serde_json::{Map, Value, json};
 
 /// The arguments of `highwater report`.
@@ -26,6 +25,7 @@ use serde_json::{Map, Value, json};
   highwater report app.hw --metric temporary       what died at once
   highwater report app.hw --filter 'parse|lex'     only stacks through these
   highwater report app.hw --filter heap:mmap       only what it mapped itself
+  highwater report app.hw --lifetimes              how long blocks live
   highwater report app.hw --json | jq '.sites[0]'  the biggest site")]
 pub struct Report {
     #[command(flatten)]
@@ -34,6 +34,9 @@ pub struct Report {
     instant: Instant,
     #[command(flatten)]
     view: View,
+    /// Tell how long the blocks lived that are gone. Reads the recording from its start
+    #[arg(long)]
+    lifetimes: bool,
     #[command(flatten)]
     reading: Reading,
 }
@@ -58,14 +61,16 @@ pub struct View {
 pub struct Subject<'a> {
     /// The command that reports.
     pub command: &'static str,
-    /// Where the snapshot is from.
-    pub recording: &'a Recording,
+    /// How many events led to it, and further.
+    pub events: u64,
     /// The snapshot.
     pub snapshot: &'a Snapshot,
     /// The instant, as the user named it.
     pub when: &'a When,
     /// The totals at the end.
     pub whole_course: Totals,
+    /// How long blocks lived, if that was asked.
+    pub lifetimes: Option<Lifetimes>,
     /// What else a JSON document has.
     pub more: Map<String, Value>,
 }
@@ -81,8 +86,13 @@ impl Report {
             Some(_) => *opened.snapshot_of(&When::End, heap)?.accounts.totals(),
             None => opened.final_totals()?,
         };
-        let recording = &opened.recording;
-        let subject = Subject { command: "report", recording, snapshot, when, whole_course, more: Map::new() };
+        let events = opened.stats().events;
+        let lifetimes = match self.lifetimes {
+            true => Some(opened.ask(|recording| recording.lifetimes(snapshot.at, heap))?),
+            false => None,
+        };
+        let more = lifetimes.iter().map(|lifetimes| ("lifetimes".to_owned(), json::lifetimes(lifetimes))).collect();
+        let subject = Subject { command: "report", events, snapshot, when, whole_course, lifetimes, more };
         self.view.print(subject, self.reading.json, output)
     }
 }
@@ -105,7 +115,7 @@ impl View {
     }
 
     fn print_json(&self, subject: Subject<'_>, rows: &[Row], output: &mut Output) -> Result<(), Failure> {
-        let Subject { command, recording, snapshot, when, whole_course, more } = subject;
+        let Subject { command, events, snapshot, when, whole_course, more, .. } = subject;
         let by = self.by.group();
         let mut document = json::document(command, snapshot, by, &[]);
         document["by"] = self.by.singular().into();
@@ -113,7 +123,7 @@ impl View {
         document["when"] = when.to_string().into();
         let course = || {
             json!({
-                "events": recording.stats().events,
+                "events": events,
                 "peak_bytes": whole_course.figures.peak_bytes,
                 "peak_blocks": whole_course.peak_blocks,
                 "peak_at_ns": whole_course.peak_at.0,
@@ -129,7 +139,7 @@ impl View {
     }
 
     fn head(&self, subject: &Subject<'_>) -> Heading {
-        let Subject { recording, snapshot, whole_course, when, .. } = subject;
+        let Subject { events, snapshot, whole_course, when, .. } = subject;
         let units = Units::of_snapshot(snapshot);
         let figures = &snapshot.accounts.totals().figures;
         let mut head = Heading::default();
@@ -141,8 +151,8 @@ impl View {
         if snapshot.source.snapshot {
             head.line("live", heading::live(units, figures));
         } else {
-            let events = counted(recording.stats().events, "event");
-            head.line("recorded", format!("{events} in {}", recording.source().duration));
+            let events = counted(*events, "event");
+            head.line("recorded", format!("{events} in {}", snapshot.source.duration));
             head.line("peak", heading::peak_in_full(units, whole_course));
             let instant = heading::instant(when, snapshot.at);
             head.line("live", format!("{} at {instant}", heading::live(units, figures)));
@@ -151,6 +161,9 @@ impl View {
             head.line("usable", usable);
         }
         head.line("allocated", heading::allocated(units, figures));
+        if let Some(lifetimes) = &subject.lifetimes {
+            head.line("lifetimes", heading::lifetimes(units, lifetimes));
+        }
         head
     }
 

@@ -75,6 +75,7 @@ impl Run {
             mappings: !self.no_mmap,
             live: true,
             contents: self.allow_contents,
+            dormant: false,
         };
         let (name, value) = orders.variable();
         let signals = Signals::catch().map_err(|error| Failure::fault(reason(&error)))?;

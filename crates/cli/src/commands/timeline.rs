@@ -2,7 +2,7 @@
 
 use crate::args::{Input, Reading};
 use crate::failure::Failure;
-use crate::open;
+use crate::open::{self, Opened};
 use crate::output::Output;
 use crate::print::bytes::counted;
 use crate::print::chart::{Chart, label_width};
@@ -13,7 +13,6 @@ use crate::print::table::{Align, Cell, Table};
 use clap::Args;
 use highwater_formats::json;
 use highwater_model::{self as model, NamedInstant, Nanos, TimelinePoint, Totals, When};
-use highwater_store::Recording;
 
 /// The arguments of `highwater timeline`.
 #[derive(Debug, Args)]
@@ -49,7 +48,9 @@ const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
 struct Columns {
     highest_bytes: Vec<u64>,
     live_blocks: Vec<u64>,
-    duration: Nanos,
+    start: Nanos,
+    /// From the start on.
+    length: Nanos,
 }
 
 impl Timeline {
@@ -64,35 +65,35 @@ impl Timeline {
         let width = self.width.map_or_else(|| default_width(output), usize::from);
         let totals = opened.final_totals()?;
         let course = opened.timeline(width)?;
-        let text = self.charts(&opened.recording, &course, &totals, width, output);
+        let text = self.charts(&opened, &course, &totals, width, output);
         output.text(&text)
     }
 
     fn charts(
         &self,
-        recording: &Recording,
+        opened: &Opened,
         course: &model::Timeline,
         totals: &Totals,
         width: usize,
         output: &Output,
     ) -> String {
         let paint = output.paint;
-        let units = Units::of(recording.source()).or(Units::of_figures(&totals.figures));
+        let units = Units::of(opened.source()).or(Units::of_figures(&totals.figures));
         let (in_bytes, in_blocks) = (units.label_of_bytes(), units.label_of_count());
         let top = |figure: fn(&TimelinePoint) -> u64| course.points.iter().map(figure).max().unwrap_or(0);
         let top_bytes = top(|point| point.highest_bytes.max(point.live_bytes));
         let labels = label_width(top_bytes, in_bytes).max(label_width(top(|point| point.live_blocks), in_blocks));
-        let columns = Columns::new(course, recording.source().duration, width.saturating_sub(labels + 2).max(8));
+        let columns = Columns::new(course, opened.source().duration, width.saturating_sub(labels + 2).max(8));
         let chart = |values, height, label, style| Chart { values, height, label, style, label_width: labels };
         let of_bytes = chart(&columns.highest_bytes, usize::from(self.height), in_bytes, Style::Blue);
         let of_blocks = chart(&columns.live_blocks, usize::from(self.height / 3).max(2), in_blocks, Style::Dim);
         let signs = signs(&course.marks, &columns);
 
         let mut head = Heading::default();
-        head.line("program", heading::program(recording.source()));
-        heading::add_sampling(&mut head, recording.source(), &totals.figures);
-        let events = counted(recording.stats().events, "event");
-        head.line("recorded", format!("{events} in {}", recording.source().duration));
+        head.line("program", heading::program(opened.source()));
+        heading::add_sampling(&mut head, opened.source(), &totals.figures);
+        let events = counted(opened.stats().events, "event");
+        head.line("recorded", format!("{events} in {}", opened.source().duration));
         let mut text = head.render(paint, output.width);
         text.push_str("\nlive bytes\n");
         let peak = format!("peak {}", heading::peak(units, totals));
@@ -113,8 +114,9 @@ fn default_width(output: &Output) -> usize {
 }
 
 impl Columns {
-    fn new(course: &model::Timeline, duration: Nanos, width: usize) -> Self {
-        let mut columns = Self { highest_bytes: vec![0; width], live_blocks: vec![0; width], duration };
+    fn new(course: &model::Timeline, end: Nanos, width: usize) -> Self {
+        let (start, length) = (course.start, Nanos(end.0.saturating_sub(course.start.0)));
+        let mut columns = Self { highest_bytes: vec![0; width], live_blocks: vec![0; width], start, length };
         let mut filled = 0;
         let (mut bytes, mut blocks) = (0, 0);
         for point in &course.points {
@@ -137,7 +139,7 @@ impl Columns {
     /// The column an instant falls into.
     fn at(&self, time: Nanos) -> usize {
         let last = self.highest_bytes.len() - 1;
-        let part = time.0 as f64 / self.duration.0.max(1) as f64;
+        let part = time.0.saturating_sub(self.start.0) as f64 / self.length.0.max(1) as f64;
         ((part * (last + 1) as f64) as usize).min(last)
     }
 
@@ -146,7 +148,7 @@ impl Columns {
         let last = self.highest_bytes.len() - 1;
         let quarters = if last < 60 { vec![0, 2, 4] } else { vec![0, 1, 2, 3, 4] };
         let caption = |quarter: u64| {
-            let time = (u128::from(self.duration.0) * u128::from(quarter) / 4) as u64;
+            let time = self.start.0 + (u128::from(self.length.0) * u128::from(quarter) / 4) as u64;
             let text = if time == 0 { "0s".to_owned() } else { Nanos(time).to_string() };
             (last * quarter as usize / 4, text)
         };

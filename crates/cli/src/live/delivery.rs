@@ -129,7 +129,9 @@ impl Delivery {
             more.insert("largest_blocks".to_owned(), largest.to_json());
         }
         let whole_course = *snapshot.accounts.totals();
-        let subject = Subject { command, recording, snapshot, when: &When::End, whole_course, more };
+        let events = recording.stats().events;
+        let (when, lifetimes) = (&When::End, None);
+        let subject = Subject { command, events, snapshot, when, whole_course, lifetimes, more };
         self.view.print(subject, self.json, output)?;
         match largest {
             Some(largest) if !self.json => {

@@ -16,6 +16,15 @@ pub fn bytes(count: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
+/// From one number of bytes to another: `11.9–12.9 MiB`, `960.0 KiB–1.2 MiB`.
+pub fn range_of_bytes(low: u64, high: u64) -> String {
+    let (low, high) = (bytes(low), bytes(high));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((number, unit)), Some((_, same))) if unit == same => format!("{number}–{high}"),
+        _ => format!("{low}–{high}"),
+    }
+}
+
 /// A change in bytes, always with its sign: `+1.5 KiB`, `-12 B`, `0 B`.
 pub fn signed_bytes(change: i128) -> String {
     format!("{}{}", sign(change), bytes(magnitude(change)))

@@ -2,33 +2,92 @@
 
 use super::bytes;
 use highwater_model::groups::Metric;
-use highwater_model::{Figures, Snapshot, Source};
+use highwater_model::{Certainty, Figures, Interval, Snapshot, Source, Totals};
 
-/// How figures are written: as they are, or as estimates.
+/// How figures are written: as they are, or as estimates, with how sure those are where that is known.
 #[derive(Clone, Copy, Debug)]
 pub struct Units {
     estimated: bool,
+    certainty: Option<Certainty>,
 }
 
 impl Units {
     /// How the figures of this source are to be written (law 6).
     pub fn of(source: &Source) -> Self {
-        Self { estimated: source.sample_rate.is_some() }
+        let certainty = Certainty::of(source);
+        // Where every word is a sample, nothing is estimated.
+        let is_exact = certainty.is_some_and(|certainty| certainty.is_exact());
+        Self { estimated: source.sample_rate.is_some() && !is_exact, certainty: certainty.filter(|_| !is_exact) }
     }
 
     /// How the figures of this snapshot are to be written: its weights tell of samples even where its source does not.
     pub fn of_snapshot(snapshot: &Snapshot) -> Self {
-        Self { estimated: snapshot.is_estimate() }
+        let units = Self::of(&snapshot.source);
+        if snapshot.source.word_sampling.is_some() {
+            return units;
+        }
+        units.or(Self::of_figures(&snapshot.accounts.totals().figures))
     }
 
     /// How these figures are to be written.
     pub fn of_figures(figures: &Figures) -> Self {
-        Self { estimated: figures.is_estimate() }
+        Self { estimated: figures.is_estimate(), certainty: None }
     }
 
     /// How figures are to be written that come from both.
     pub fn or(self, other: Self) -> Self {
-        Self { estimated: self.estimated || other.estimated }
+        let certainty = self.certainty.or(other.certainty);
+        Self { estimated: self.estimated || other.estimated, certainty }
+    }
+
+    /// True where figures are estimates.
+    pub fn is_estimated(self) -> bool {
+        self.estimated
+    }
+
+    /// True where figures come with how sure they are.
+    pub fn has_intervals(self) -> bool {
+        self.certainty.is_some()
+    }
+
+    fn with_interval(self, estimate: u64, interval: impl FnOnce(&Certainty) -> Interval) -> String {
+        match self.certainty.as_ref().map(interval) {
+            Some(Interval { low, high }) => {
+                format!("{} ({})", self.bytes(estimate), bytes::range_of_bytes(low, high))
+            }
+            None => self.bytes(estimate),
+        }
+    }
+
+    /// The bytes that are live, and how sure that is.
+    pub fn live(self, figures: &Figures) -> String {
+        self.with_interval(figures.live_bytes(), |certainty| figures.live_interval(certainty))
+    }
+
+    /// The bytes ever allocated, and how sure that is.
+    pub fn allocated(self, figures: &Figures) -> String {
+        self.with_interval(figures.allocated_bytes, |certainty| figures.allocated_interval(certainty))
+    }
+
+    /// The most bytes ever live, and how sure that is.
+    pub fn peak(self, totals: &Totals) -> String {
+        self.with_interval(totals.figures.peak_bytes, |certainty| totals.peak_interval(certainty))
+    }
+
+    /// The interval of a metric's figure; empty where none is known.
+    pub fn interval(self, metric: Metric, figures: &Figures) -> String {
+        let Some(certainty) = self.certainty else { return String::new() };
+        let of_bytes = |interval: Interval| bytes::range_of_bytes(interval.low, interval.high);
+        match metric {
+            Metric::Live => of_bytes(figures.live_interval(&certainty)),
+            Metric::Peak => of_bytes(certainty.of_bytes_alone(figures.peak_bytes)),
+            Metric::Allocated => of_bytes(figures.allocated_interval(&certainty)),
+            Metric::Allocations => {
+                let Interval { low, high } = certainty.of_blocks(metric.of(figures), figures.records());
+                format!("{}–{}", bytes::count(low), bytes::count(high))
+            }
+            Metric::Temporary => String::new(),
+        }
     }
 
     fn marked(self, text: String) -> String {

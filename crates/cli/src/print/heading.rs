@@ -4,7 +4,7 @@ use super::bytes::{bytes, count, counted, share};
 use super::colour::{Paint, Style};
 use super::figures::{Units, blocks_handed_out};
 use super::table::{Align, Cell, Table};
-use highwater_model::{Anomalies, Figures, Heap, Nanos, Snapshot, Source, Totals, When};
+use highwater_model::{Anomalies, Figures, Heap, Lifetimes, Nanos, Snapshot, Source, Totals, When};
 use std::fmt::Write;
 
 /// Lines of `label  text`, the labels lined up.
@@ -32,7 +32,9 @@ impl Heading {
 /// Who was recorded: `server (pid 42 on build7)`.
 pub fn program(source: &Source) -> String {
     let mut text = if source.program.is_empty() { "(unnamed)".to_owned() } else { source.program.clone() };
-    match (source.pid, source.host.as_str()) {
+    // A program without a process has a negative number.
+    let pid = if (source.pid as i64) < 0 { 0 } else { source.pid };
+    match (pid, source.host.as_str()) {
         (0, "") => {}
         (0, host) => text.push_str(&format!(" (on {host})")),
         (pid, "") => text.push_str(&format!(" (pid {pid})")),
@@ -60,12 +62,12 @@ pub fn instant(when: &When, at: Nanos) -> String {
 
 /// What is live: `12.4 MiB in 1,204 blocks`.
 pub fn live(units: Units, figures: &Figures) -> String {
-    format!("{} in {}", units.bytes(figures.live_bytes()), units.counted(figures.live_blocks(), "block"))
+    format!("{} in {}", units.live(figures), units.counted(figures.live_blocks(), "block"))
 }
 
 /// The highest point: `24.1 MiB at 8.21s`.
 pub fn peak(units: Units, totals: &Totals) -> String {
-    format!("{} at {}", units.bytes(totals.figures.peak_bytes), totals.peak_at)
+    format!("{} at {}", units.peak(totals), totals.peak_at)
 }
 
 /// The highest point, and how much was held inside a moving reallocation where that was more:
@@ -91,12 +93,15 @@ pub fn usable(units: Units, snapshot: &Snapshot) -> Option<String> {
 
 /// What was ever handed out: `1.2 GiB in 602,112 allocations, 30 reallocations; 12.3% temporary`.
 pub fn allocated(units: Units, figures: &Figures) -> String {
-    let mut text =
-        format!("{} in {}", units.bytes(figures.allocated_bytes), units.counted(figures.allocations, "allocation"));
-    if figures.reallocations > 0 {
-        let _ = write!(text, ", {}", units.counted(figures.reallocations, "reallocation"));
+    let mut text = format!("{} in {}", units.allocated(figures), units.counted(figures.allocations, "allocation"));
+    if figures.reallocations_alone() > 0 {
+        let _ = write!(text, ", {}", units.counted(figures.reallocations_alone(), "reallocation"));
     }
-    if figures.temporary_allocations > 0 {
+    if figures.promotions > 0 {
+        let _ = write!(text, ", {}", units.counted(figures.promotions, "promotion"));
+    }
+    // Of samples it is not known what was allocated between them.
+    if figures.temporary_allocations > 0 && !units.is_estimated() {
         let part = share(figures.temporary_allocations, blocks_handed_out(figures));
         let _ = write!(text, "; {} temporary ({part})", units.count(figures.temporary_allocations));
     }
@@ -120,7 +125,11 @@ pub fn add_sampling(head: &mut Heading, source: &Source, figures: &Figures) {
     if source.sample_rate.is_some() || figures.is_estimate() {
         let samples = counted(figures.samples(), "sample");
         let rate = source.sample_rate.map(|rate| format!(", one per {} allocated", bytes(rate)));
-        head.line("estimates", format!("from {samples}{}", rate.unwrap_or_default()));
+        let hit = match figures.more_samples {
+            0 => String::new(),
+            _ => format!(" that hit {}", counted(figures.records(), "object")),
+        };
+        head.line("estimates", format!("from {samples}{hit}{}", rate.unwrap_or_default()));
     }
 }
 
@@ -129,12 +138,51 @@ pub fn sampling(snapshot: &Snapshot) -> String {
     if !snapshot.is_estimate() {
         return String::new();
     }
+    let certainty = snapshot.certainty();
+    if certainty.is_some_and(|certainty| certainty.is_exact()) {
+        return "\nEvery word was sampled: figures are exact, and include the headers of blocks.\n".to_owned();
+    }
+    let sure = if certainty.is_some() { "; ranges hold in 95 of 100 cases" } else { "" };
     let samples = counted(snapshot.accounts.totals().figures.samples(), "sample");
     match snapshot.source.sample_rate {
         Some(rate) => {
             let rate = bytes(rate);
-            format!("\n~ figures are estimates: one sample for each {rate} allocated on average, {samples} in all.\n")
+            format!(
+                "\n~ figures are estimates: one sample for each {rate} allocated on average, {samples} in all{sure}.\n"
+            )
         }
         None => format!("\n~ figures are estimates, made from {samples}.\n"),
+    }
+}
+
+/// How a source samples, in words; `None` where it does not.
+pub fn sampled(source: &Source) -> Option<String> {
+    let rate = source.sample_rate?;
+    Some(match source.word_sampling {
+        Some(words) if words.rate() == 1.0 => "every word".to_owned(),
+        Some(words) => {
+            format!("each word with a chance of {}: one sample for each {} on average", words.rate(), bytes(rate))
+        }
+        None => format!("one sample for each {} allocated on average", bytes(rate)),
+    })
+}
+
+/// What was recorded, not what it stands for: `838 were sampled, 718 of them freed, 120 promoted`.
+pub fn records(figures: &Figures) -> String {
+    let mut text = format!("{} sampled, {} of them freed", count(figures.records()), count(figures.freed_records()));
+    if figures.promotions > 0 {
+        let _ = write!(text, ", {} promoted", count(figures.promoted_records()));
+    }
+    text
+}
+
+/// How long blocks lived that are gone: `half of them up to 1.2ms, nine of ten up to 8.3ms, 5.0ms on average`.
+pub fn lifetimes(units: Units, lifetimes: &Lifetimes) -> String {
+    match (lifetimes.quantile(0.5), lifetimes.quantile(0.9), lifetimes.mean()) {
+        (Some(half), Some(most), Some(mean)) => format!(
+            "{half} or less for half of what is gone, {most} for nine of ten, {mean} on average ({})",
+            units.counted(lifetimes.blocks(), "block")
+        ),
+        _ => "nothing is gone".to_owned(),
     }
 }

@@ -1,6 +1,6 @@
 //! The rows of a report as a table.
 
-use super::bytes::{counted, share};
+use super::bytes::{count, counted, share};
 use super::colour::Style;
 use super::figures::{Units, blocks_handed_out};
 use super::stack::{Depth, add_site_row};
@@ -28,6 +28,9 @@ impl Layout {
     /// The table of these rows.
     pub fn table(&self, rows: &[Row], catalog: &Catalog) -> Table {
         let mut table = Table::default().column(Align::Right, "share").column(Align::Right, name_of(self.metric));
+        if self.units.has_intervals() {
+            table = table.column(Align::Right, "95% range").column(Align::Right, "samples");
+        }
         if self.by.has_callees() {
             table = table.column(Align::Right, "with callees");
         }
@@ -37,6 +40,10 @@ impl Layout {
             // What only passes memory on to its callees has no figures of its own to show.
             let of_own = |text: String| -> Cell { if own == 0 { Cell::default() } else { text.into() } };
             let mut cells = vec![of_own(share(own, self.whole)), of_own(self.units.metric(self.metric, own))];
+            if self.units.has_intervals() {
+                cells.push(of_own(self.units.interval(self.metric, &row.figures)));
+                cells.push(of_own(count(samples_behind(self.metric, &row.figures))));
+            }
             if self.by.has_callees() {
                 cells.push(self.units.metric(self.metric, self.metric.of(&row.inclusive)).into());
             }
@@ -83,6 +90,11 @@ impl Layout {
             Metric::Temporary => share(figures.temporary_allocations, blocks_handed_out(figures)),
         }
     }
+}
+
+/// How many samples are behind a metric's figure.
+pub fn samples_behind(metric: Metric, figures: &Figures) -> u64 {
+    if metric == Metric::Live { figures.live_samples() } else { figures.samples() }
 }
 
 /// Adds a row that says what it stands for in the last column.

@@ -13,6 +13,7 @@ use highwater_model::{Catalog, Snapshot, StackId, When};
 use highwater_recorder::Finished;
 use std::collections::HashMap;
 use std::io::Write;
+use std::path::Path;
 use std::time::Duration;
 
 /// Sites of each list.
@@ -27,13 +28,14 @@ pub fn print(
     width: Option<usize>,
 ) -> Result<(), Failure> {
     let paint = Paint::for_stderr();
-    let opened = open::open(&main.path, OnDamage::Warn)?;
+    let Some(path) = &main.path else { return Ok(()) };
+    let opened = open::open(path, OnDamage::Warn)?;
     let end = opened.snapshot(&When::End)?;
     let stats = opened.stats();
     let units = Units::of(&end.source);
     let totals = end.accounts.totals();
     let mut head = Heading::default();
-    let file = main.path.display();
+    let file = path.display();
     let size = format!("{} in {}", counted(stats.events, "event"), bytes(stats.file_bytes));
     let each = stats.file_bytes as f64 / stats.events.max(1) as f64;
     head.line("recorded", format!("{file}: {size} ({each:.1} bytes each), {:.2} s", lasted.as_secs_f64()));
@@ -59,7 +61,7 @@ pub fn print(
         let others: Vec<&Finished> = all.iter().filter(|one| one.path != main.path).collect();
         list_of_processes(&others, preludes);
     }
-    let quoted = super::text::shell_word(&main.path.to_string_lossy());
+    let quoted = super::text::shell_word(&path.to_string_lossy());
     let next = format!(
         "next: highwater report {quoted} --at peak  ·  highwater leaks {quoted}  ·  highwater timeline {quoted}\n"
     );
@@ -129,6 +131,12 @@ fn names_note(main: &Finished) -> String {
     text
 }
 
+/// What a process is called: its file, or its program.
+pub fn name(one: &Finished) -> String {
+    let program = Path::new(&one.about.executable).file_name().unwrap_or_default().to_string_lossy();
+    one.path.as_ref().map_or_else(|| format!("{program} (pid {})", one.about.pid), |path| path.display().to_string())
+}
+
 /// Names the recordings of children.
 pub fn list(all: &[Finished], preludes: u64) {
     list_of_processes(&all.iter().collect::<Vec<_>>(), preludes);
@@ -145,7 +153,7 @@ fn list_of_processes(processes: &[&Finished], preludes: u64) {
             0 => String::new(),
             frees => format!(", and {} of its parent's given back", counted(frees, "block")),
         };
-        text.push_str(&format!("  {}: {}{inherited}\n", one.path.display(), counted(events(one), "event")));
+        text.push_str(&format!("  {}: {}{inherited}\n", name(one), counted(events(one), "event")));
     }
     if processes.len() > SHOWN {
         text.push_str(&format!("  … {} more\n", processes.len() - SHOWN));

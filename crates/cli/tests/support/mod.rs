@@ -5,6 +5,7 @@ pub mod fake_collector;
 pub mod live;
 pub mod programs;
 pub mod recorded;
+pub mod streams;
 
 use serde_json::{Value, json};
 use std::ffi::OsStr;

@@ -68,6 +68,8 @@ pub enum Expected {
     Heap,
     /// A number of 1 or more, perhaps with a point.
     Weight,
+    /// A probability, and words of 4 or 8 bytes.
+    Probability,
     /// A list of frames.
     Frames,
 }
@@ -112,6 +114,7 @@ impl fmt::Display for Expected {
             Self::Truth => "true or false",
             Self::Heap => "malloc, mmap, minor, major or external",
             Self::Weight => "a number of 1 or more",
+            Self::Probability => "a number above 0 and at most 1, with \"word_bytes\" 4 or 8",
             Self::Frames => "a list of frames, innermost first",
         })
     }

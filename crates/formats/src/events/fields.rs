@@ -2,7 +2,7 @@
 
 use super::fault::{Expected, Fault};
 use super::scan::{self, Json, NotJson};
-use highwater_model::{Heap, Weight};
+use highwater_model::{Heap, Spacing, Weight};
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -80,13 +80,27 @@ impl<'a> Fields<'a> {
 
     /// One where it is not there.
     pub(super) fn weight(&self) -> Result<Weight, Fault> {
-        let value = match self.get("weight") {
-            None => return Ok(Weight::ONE),
-            Some(Json::Number(text)) => text.parse::<f64>().ok(),
-            Some(_) => None,
+        let weight = match self.fraction("weight") {
+            None => Weight::ONE,
+            Some(value) => value
+                .filter(|value| (1.0..=Weight::MOST.value()).contains(value))
+                .map(Weight::new)
+                .ok_or(Fault::Not("weight", Expected::Weight))?,
         };
-        let value = value.filter(|value| (1.0..=Weight::MOST.value()).contains(value));
-        value.map(Weight::new).ok_or(Fault::Not("weight", Expected::Weight))
+        let Some(samples) = self.number("samples")? else { return Ok(weight) };
+        let samples = u32::try_from(samples).map_err(|_| Fault::TooLarge("samples"))?;
+        let spacing = self.fraction("bytes_per_sample").ok_or(Fault::Missing("bytes_per_sample"))?;
+        let spacing = spacing.filter(|bytes| *bytes > 0.0);
+        let spacing = spacing.ok_or(Fault::Not("bytes_per_sample", Expected::PositiveNumber))?;
+        Ok(weight.of_samples(samples, Spacing::new(spacing)))
+    }
+
+    /// A number that may have a point; `None` inside where it is something else.
+    pub(super) fn fraction(&self, name: &'static str) -> Option<Option<f64>> {
+        match self.get(name)? {
+            Json::Number(text) => Some(text.parse().ok()),
+            _ => Some(None),
+        }
     }
 
     /// False where it is not there.

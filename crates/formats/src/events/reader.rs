@@ -7,7 +7,7 @@ use super::scan::NotJson;
 use super::sniff::{BYTE_ORDER_MARK, is_skipped};
 use super::stack_texts::{BadStack, StackTexts};
 use highwater_model::{
-    Catalog, Event, EventKind, Heap, Nanos, Placement, Source, SourceKind, StackId, Tag, TagId, ThreadId,
+    Catalog, Event, EventKind, Heap, Nanos, Placement, Source, SourceKind, StackId, Tag, TagId, ThreadId, WordSampling,
     usable_of_size,
 };
 use std::io::BufRead;
@@ -133,6 +133,11 @@ impl Memory {
                 let new = self.placement(&fields, catalog)?;
                 EventKind::Reallocate { old_address, claimed_old_size, new }.into()
             }
+            "promote" => {
+                fields.required_text("heap")?;
+                let address = fields.required_address("address")?;
+                EventKind::Promote { address, tag: tag(&fields, catalog)? }.into()
+            }
             "mark" => EventKind::Mark { name: catalog.strings.intern(fields.required_text("name")?) }.into(),
             "gauge" => {
                 let value = fields.required_number("value")?;
@@ -167,17 +172,11 @@ impl Memory {
             Some(usable) => surplus(size, usable).ok_or(Fault::TooLarge("usable"))?,
             None => 0,
         };
-        let (variable, type_name) = (fields.text("variable")?, fields.text("type")?);
         let stack = match fields.stack_text()? {
             Some(text) => self.stacks.stack(text, catalog)?,
             None => StackId::UNKNOWN,
         };
-        let tag = if variable.is_empty() && type_name.is_empty() && heap == Heap::Malloc {
-            TagId::NONE
-        } else {
-            let (variable, type_name) = (catalog.strings.intern(variable), catalog.strings.intern(type_name));
-            catalog.intern_tag(Tag { variable, type_name, heap })
-        };
+        let tag = tag(fields, catalog)?;
         self.source.usable_sizes |= fields.number("usable")?.is_some();
         Ok(Placement { address, size, stack, tag, surplus, weight })
     }
@@ -196,6 +195,13 @@ impl Memory {
             Some(0) => return Err(Fault::Not("sample_rate", Expected::PositiveNumber)),
             rate => rate.or(source.sample_rate),
         };
+        source.context = said(fields.text("context")?, source.context);
+        source.runtime_parameters = said(fields.text("runtime_parameters")?, source.runtime_parameters);
+        if let Some(rate) = fields.fraction("samples_per_word") {
+            let word_bytes = u8::try_from(fields.required_number("word_bytes")?).unwrap_or(0);
+            let sampling = rate.and_then(|rate| WordSampling::new(rate, word_bytes));
+            source.word_sampling = Some(sampling.ok_or(Fault::Not("samples_per_word", Expected::Probability))?);
+        }
         self.source = source;
         Ok(())
     }
@@ -211,6 +217,16 @@ impl From<EventKind> for Said {
     fn from(kind: EventKind) -> Self {
         Self::Event(kind)
     }
+}
+
+/// What a block is for, and the heap it lies in.
+fn tag(fields: &Fields<'_>, catalog: &mut Catalog) -> Result<TagId, Fault> {
+    let (variable, type_name, heap) = (fields.text("variable")?, fields.text("type")?, fields.heap()?);
+    if variable.is_empty() && type_name.is_empty() && heap == Heap::Malloc {
+        return Ok(TagId::NONE);
+    }
+    let (variable, type_name) = (catalog.strings.intern(variable), catalog.strings.intern(type_name));
+    Ok(catalog.intern_tag(Tag { variable, type_name, heap }))
 }
 
 fn deallocation(fields: &Fields<'_>) -> Result<EventKind, Fault> {
@@ -339,7 +355,15 @@ mod tests {
         let EventKind::Allocate(place) = event.kind else { panic!("{event:?}") };
         assert_eq!((place.address, place.size), (0x7f00, 64));
         let frames: Vec<FrameText<'_>> = catalog.frame_texts(place.stack).collect();
-        let main = FrameText { function: "main", file: "a.rs", line: 3, module: "app", address: 0x40, inlined: true };
+        let main = FrameText {
+            function: "main",
+            file: "a.rs",
+            line: 3,
+            module: "app",
+            address: 0x40,
+            inlined: true,
+            ..FrameText::default()
+        };
         assert_eq!(frames, [FrameText { function: "push", ..FrameText::default() }, main]);
         let tag = catalog.tag(place.tag);
         assert_eq!((catalog.strings.get(tag.variable), catalog.strings.get(tag.type_name)), ("buf", "Vec<u8>"));

@@ -3,7 +3,7 @@
 use super::fault::Fault;
 use super::fields::Fields;
 use super::scan::{self, Json, NotJson};
-use highwater_model::{Catalog, FrameText, StackId};
+use highwater_model::{Catalog, Columns, FrameText, StackId};
 use std::collections::HashMap;
 
 /// The stacks read so far, by their text. A program allocates in few places compared with how often it does.
@@ -65,6 +65,10 @@ fn read_stack(text: &str, catalog: &mut Catalog) -> Result<StackId, BadStack> {
     Ok(catalog.intern_stack(&frames))
 }
 
+fn column(fields: &Fields<'_>, name: &'static str) -> Result<u16, Fault> {
+    u16::try_from(fields.number(name)?.unwrap_or(0)).map_err(|_| Fault::TooLarge(name))
+}
+
 fn in_frame(index: usize, why: Fault) -> BadStack {
     BadStack::Fault(Fault::Frame { index, why: Box::new(why) })
 }
@@ -78,5 +82,6 @@ fn frame<'f>(fields: &'f Fields<'_>) -> Result<FrameText<'f>, Fault> {
         module: fields.text("module")?,
         address: fields.address("address")?.unwrap_or(0),
         inlined: fields.truth("inlined")?,
+        columns: Columns { start: column(fields, "column")?, end: column(fields, "end_column")? },
     })
 }

@@ -13,6 +13,7 @@ pub fn write_line(event: &Event, catalog: &Catalog, out: impl Write) -> io::Resu
         EventKind::Allocate(_) => "allocate",
         EventKind::Reallocate { .. } => "reallocate",
         EventKind::Deallocate { .. } => "deallocate",
+        EventKind::Promote { .. } => "promote",
         EventKind::Mark { .. } => "mark",
         EventKind::Gauge { .. } => "gauge",
         EventKind::Dropped { .. } => "dropped",
@@ -30,6 +31,13 @@ pub fn write_line(event: &Event, catalog: &Catalog, out: impl Write) -> io::Resu
         EventKind::Deallocate { address, claimed_size } => {
             object.address("address", address)?;
             object.known_number("size", claimed_size)?;
+        }
+        EventKind::Promote { address, tag } => {
+            object.address("address", address)?;
+            let tag = catalog.tag(tag);
+            object.text("heap", tag.heap.name())?;
+            object.known_text("variable", catalog.strings.get(tag.variable))?;
+            object.known_text("type", catalog.strings.get(tag.type_name))?;
         }
         EventKind::Mark { name } => object.text("name", catalog.strings.get(name))?,
         EventKind::Gauge { name, value } => {
@@ -62,6 +70,12 @@ pub fn write_source(source: &Source, out: impl Write) -> io::Result<()> {
     object.known_text("host", &source.host)?;
     object.known_number("start_unix_ns", known(source.start_unix_ns))?;
     object.known_number("sample_rate", source.sample_rate)?;
+    object.known_text("context", &source.context)?;
+    object.known_text("runtime_parameters", &source.runtime_parameters)?;
+    if let Some(sampling) = source.word_sampling {
+        object.fraction("samples_per_word", sampling.rate())?;
+        object.number("word_bytes", sampling.word_bytes().into())?;
+    }
     if source.usable_sizes {
         object.name("usable_sizes")?;
         object.out.write_all(b"true")?;
@@ -107,6 +121,11 @@ impl<W: Write> Object<W> {
         number.map_or(Ok(()), |number| self.number(name, number))
     }
 
+    fn fraction(&mut self, name: &str, number: f64) -> io::Result<()> {
+        self.name(name)?;
+        write!(self.out, "{number}")
+    }
+
     /// In hex, and as a text: many languages cannot hold 64 bits in a number.
     fn address(&mut self, name: &str, address: u64) -> io::Result<()> {
         self.name(name)?;
@@ -122,8 +141,11 @@ impl<W: Write> Object<W> {
             self.number("usable", usable)?;
         }
         if !place.weight.is_one() {
-            self.name("weight")?;
-            write!(self.out, "{}", place.weight.value())?;
+            self.fraction("weight", place.weight.value())?;
+        }
+        if let Some((samples, spacing)) = place.weight.counted() {
+            self.number("samples", samples.into())?;
+            self.fraction("bytes_per_sample", spacing.bytes())?;
         }
         if tag.heap != Heap::Malloc {
             self.text("heap", tag.heap.name())?;
@@ -160,6 +182,10 @@ impl<W: Write> Object<W> {
             object.name("inlined")?;
             object.out.write_all(b"true")?;
         }
+        if frame.columns.are_known() {
+            object.number("column", frame.columns.start.into())?;
+            object.number("end_column", frame.columns.end.into())?;
+        }
         object.out.write_all(b"}")
     }
 
@@ -172,7 +198,7 @@ impl<W: Write> Object<W> {
 mod tests {
     use super::super::{Line, Reader, looks_like_events};
     use super::*;
-    use highwater_model::{Nanos, Tag, Weight};
+    use highwater_model::{Columns, Nanos, Spacing, StringId, Tag, TagId, Weight, WordSampling};
     use proptest::prelude::*;
 
     #[test]
@@ -201,6 +227,9 @@ mod tests {
             sample_rate: Some(7),
             parent_pid: 2,
             usable_sizes: true,
+            context: "nightly".to_owned(),
+            runtime_parameters: "s=4k".to_owned(),
+            word_sampling: WordSampling::new(1e-4, 8),
             ..Source::default()
         };
         let mut lines = Vec::new();
@@ -229,7 +258,7 @@ mod tests {
     fn any_event() -> impl Strategy<Value = AnyEvent> {
         let numbers = (any::<u64>(), any::<u64>(), any::<Option<u64>>(), any::<u64>());
         let texts = ("[a-d]?", any::<String>());
-        (0u8..6, any::<u64>(), any::<u64>(), numbers, prop::collection::vec(any_frame(), 0..4), texts)
+        (0u8..7, any::<u64>(), any::<u64>(), numbers, prop::collection::vec(any_frame(), 0..4), texts)
     }
 
     fn event(catalog: &mut Catalog, (kind, time, thread, numbers, frames, texts): &AnyEvent) -> Event {
@@ -238,6 +267,7 @@ mod tests {
         let heap = if size % 3 == 0 { Heap::ALL[(size % 5) as usize] } else { Heap::Malloc };
         let surplus = if size % 3 == 0 && size < 1 << 60 { (size % 1000) as i32 } else { 0 };
         let weight = if size % 3 == 0 { Weight::from_bits(size % (1 << 22)).unwrap() } else { Weight::ONE };
+        let weight = if size % 5 == 0 { weight.of_samples(size as u32, Spacing::new(8.0 / 0.3)) } else { weight };
         let (address, old_address) = (heap.recorded_address(address), heap.recorded_address(old_address));
         let name = catalog.strings.intern(&texts.1);
         let frames: Vec<FrameText<'_>> = frames
@@ -249,6 +279,7 @@ mod tests {
                 module,
                 address: *address,
                 inlined: *inlined,
+                columns: Columns { start: (*line % 7) as u16, end: (*line % 11) as u16 },
             })
             .collect();
         let variable = catalog.strings.intern(&texts.0);
@@ -266,6 +297,11 @@ mod tests {
             2 => EventKind::Deallocate { address, claimed_size: claimed },
             3 => EventKind::Mark { name },
             4 => EventKind::Gauge { name, value: size },
+            5 => {
+                let tag = catalog.intern_tag(Tag { variable, type_name: name, heap });
+                let is_nothing = variable == StringId::EMPTY && name == StringId::EMPTY && heap == Heap::Malloc;
+                EventKind::Promote { address: old_address, tag: if is_nothing { TagId::NONE } else { tag } }
+            }
             _ => EventKind::Dropped { count: size },
         };
         Event { time: Nanos(*time), thread: ThreadId(*thread), kind }

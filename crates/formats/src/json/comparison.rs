@@ -55,6 +55,10 @@ fn live(snapshot: &Snapshot, figures: &Figures) -> Value {
     let mut live = json!({ "live_bytes": figures.live_bytes(), "live_blocks": figures.live_blocks() });
     if snapshot.is_estimate() {
         live["live_samples"] = figures.live_samples().into();
+        if let Some(certainty) = snapshot.certainty() {
+            let interval = figures.live_interval(&certainty);
+            live["interval_95"] = json!({ "live_bytes": [interval.low, interval.high] });
+        }
     }
     live
 }

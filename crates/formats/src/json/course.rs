@@ -45,6 +45,7 @@ mod tests {
     #[test]
     fn points_marks_and_gauges_are_told() {
         let lived = Timeline {
+            start: Nanos(0),
             points: vec![TimelinePoint { time: Nanos(10), live_bytes: 5, live_blocks: 1, highest_bytes: 9 }],
             marks: vec![NamedInstant { time: Nanos(3), event: 1, name: "loaded".to_owned() }],
             gauges: vec![GaugeReading { time: Nanos(4), name: "rss".to_owned(), value: 4096 }],

@@ -1,6 +1,6 @@
 //! `totals`, `anomalies` and the figures of every row.
 
-use highwater_model::{Anomalies, Figures, Snapshot};
+use highwater_model::{Anomalies, Certainty, Figures, Interval, Snapshot};
 use serde_json::{Map, Value, json};
 
 /// The figures of a thread, a site or any other row. Where they are estimates, also how many records are behind them; where only one
@@ -11,10 +11,47 @@ pub fn figures(snapshot: &Snapshot, figures: &Figures) -> Map<String, Value> {
         members.insert("peak_bytes".to_owned(), Value::Null);
     }
     if snapshot.is_estimate() {
-        members.insert("samples".to_owned(), figures.samples().into());
-        members.insert("live_samples".to_owned(), figures.live_samples().into());
+        members.extend(estimates(snapshot, figures));
+    }
+    // Only sources that know promotions have any. Those that came to a heap are among its reallocations, too, so that all adds up.
+    if figures.promotions > 0 {
+        members.insert("promotions".to_owned(), figures.promotions.into());
     }
     members
+}
+
+/// How many samples and records are behind figures that are estimates, and how sure those are.
+pub fn estimates(snapshot: &Snapshot, figures: &Figures) -> Map<String, Value> {
+    let mut members = super::members(json!({
+        "samples": figures.samples(),
+        "live_samples": figures.live_samples(),
+        "records": figures.records(),
+        "freed_records": figures.freed_records(),
+        "live_records": figures.live_records(),
+    }));
+    if figures.promotions > 0 {
+        members.insert("promoted_records".to_owned(), figures.promoted_records().into());
+    }
+    if let Some(certainty) = snapshot.certainty() {
+        members.insert("interval_95".to_owned(), intervals(snapshot, figures, &certainty));
+    }
+    members
+}
+
+/// `interval_95`: for each figure the least and the greatest that it may be in 95 of 100 cases. Blocks have one where a record
+/// says anything of them.
+fn intervals(snapshot: &Snapshot, figures: &Figures, certainty: &Certainty) -> Value {
+    let bounds = |interval: Interval| json!([interval.low, interval.high]);
+    let blocks = |estimate, records| (records > 0).then(|| bounds(certainty.of_blocks(estimate, records)));
+    let peak = (!snapshot.source.snapshot).then(|| bounds(certainty.of_bytes_alone(figures.peak_bytes)));
+    json!({
+        "allocated_bytes": bounds(figures.allocated_interval(certainty)),
+        "freed_bytes": bounds(certainty.of_bytes(figures.freed_bytes, figures.freed_samples())),
+        "live_bytes": bounds(figures.live_interval(certainty)),
+        "peak_bytes": peak,
+        "allocations": blocks(figures.allocations + figures.reallocations, figures.records()),
+        "live_blocks": blocks(figures.live_blocks(), figures.live_records()),
+    })
 }
 
 fn exact_figures(figures: &Figures) -> Map<String, Value> {
@@ -52,6 +89,9 @@ pub fn totals(snapshot: &Snapshot) -> Value {
     members.insert("usable_bytes".to_owned(), snapshot.usable_bytes().into());
     if snapshot.is_estimate() {
         members.insert("estimate".to_owned(), true.into());
+        if let Some(words) = snapshot.source.word_sampling {
+            members.insert("allocated_words".to_owned(), (totals.figures.samples() as f64 / words.rate()).into());
+        }
     }
     members.into()
 }

@@ -77,6 +77,9 @@ pub fn block(snapshot: &Snapshot, block: &Block) -> Value {
     }
     if snapshot.is_estimate() {
         value["weight"] = block.weight.value().into();
+        if block.weight.counted().is_some() {
+            value["samples"] = block.weight.samples().into();
+        }
     }
     value
 }

@@ -1,6 +1,6 @@
 //! The rows of a report: `sites[]`, `functions[]`, `files[]`, `modules[]`, `threads[]`, `types[]`, `heaps[]`.
 
-use super::{figures, known_text, stack};
+use super::{estimates, figures, known_text, stack};
 use highwater_model::groups::{self, GroupBy, GroupKey, Metric, Row};
 use highwater_model::{Catalog, Figures, Snapshot, ThreadId};
 use serde_json::{Map, Value, json};
@@ -71,8 +71,7 @@ fn type_row(snapshot: &Snapshot, name: &str, figures: &Figures) -> Value {
         "live_bytes": figures.live_bytes(),
     });
     if snapshot.is_estimate() {
-        row["samples"] = figures.samples().into();
-        row["live_samples"] = figures.live_samples().into();
+        estimates(snapshot, figures).into_iter().for_each(|(name, value)| row[name.as_str()] = value);
     }
     row
 }

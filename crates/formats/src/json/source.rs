@@ -1,13 +1,13 @@
 //! `source`: whose memory a document is about.
 
 use super::{known_text, utc};
-use highwater_model::Source;
+use highwater_model::{Source, SourceKind};
 use serde_json::{Value, json};
 
 /// `source`. `start` is the instant as RFC 3339, `start_unix_ns` the same as a number.
 pub fn source(source: &Source) -> Value {
     let known_number = |number: u64| (number != 0).then_some(number);
-    json!({
+    let mut value = json!({
         "kind": source.kind.key(),
         "program": known_text(&source.program),
         "pid": known_number(source.pid),
@@ -20,13 +20,24 @@ pub fn source(source: &Source) -> Value {
         "sample_rate": source.sample_rate,
         "snapshot": source.snapshot,
         "aggregated": source.aggregated,
-    })
+    });
+    // What only some sources have is left out of the documents of all others.
+    if source.kind == SourceKind::Memtrace {
+        // A program without a process id has a negative one.
+        value["pid"] = (source.pid as i64).into();
+        value["context"] = known_text(&source.context);
+        value["runtime_parameters"] = known_text(&source.runtime_parameters);
+        value["samples_per_word"] = source.word_sampling.map(|words| words.rate()).into();
+        value["word_bytes"] = source.word_sampling.map(|words| words.word_bytes()).into();
+        value["bytes_per_sample"] = source.word_sampling.map(|words| words.bytes_per_sample()).into();
+    }
+    value
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use highwater_model::{Nanos, SourceKind};
+    use highwater_model::Nanos;
 
     #[test]
     fn what_is_not_known_is_null() {
@@ -53,6 +64,7 @@ mod tests {
             usable_sizes: true,
             snapshot: true,
             aggregated: true,
+            ..Source::default()
         });
         let expected = json!({
             "kind": "native", "program": "parser", "pid": 42, "parent_pid": 41, "command": ["parser", "--fast"], "host": "build-3",

@@ -16,6 +16,10 @@ pub fn frame(frame: &FrameText<'_>) -> Value {
     if frame.address != 0 {
         value["address"] = hex(frame.address);
     }
+    if frame.columns.are_known() {
+        value["column"] = frame.columns.start.into();
+        value["end_column"] = frame.columns.end.into();
+    }
     value
 }
 
@@ -38,6 +42,7 @@ mod tests {
             module: "/bin/app",
             address: 0xffff_ffff_ffff_fff0,
             inlined: true,
+            ..FrameText::default()
         };
         let id = catalog.intern_stack(&[push, FrameText::default()]);
         let expected = json!([

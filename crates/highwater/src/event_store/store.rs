@@ -185,6 +185,8 @@ fn event_of(catalog: &Catalog, event: &Event) -> MemoryEvent {
         EventKind::Deallocate { address, claimed_size } => {
             MemoryEvent::deallocate(address as usize, claimed_size.unwrap_or(0) as usize, thread)
         }
+        // Programs that use this crate have none; recordings that are opened may.
+        EventKind::Promote { .. } => MemoryEvent::mark("promotion", thread),
         EventKind::Mark { name: id } => MemoryEvent::mark(name(id), thread),
         EventKind::Gauge { name: id, value } => MemoryEvent::gauge(name(id), value as usize, thread),
         EventKind::Dropped { count } => MemoryEvent::gauge("dropped events", count as usize, thread),

@@ -46,10 +46,10 @@ pub struct BlockWriter<S: Sink> {
 }
 
 impl<S: Sink> BlockWriter<S> {
-    /// Begins a file: its header and its source.
-    pub fn new(sink: S, source: &Source) -> io::Result<Self> {
+    /// Begins a file of a version: its header and its source.
+    pub fn new(sink: S, source: &Source, version: u16) -> io::Result<Self> {
         let mut writer = Self::behind(sink, 0, Vec::new(), CatalogExtent::default())?;
-        writer.write(&frame::file_header())?;
+        writer.write(&frame::file_header(version))?;
         writer.add_source(source)?;
         Ok(writer)
     }
@@ -136,7 +136,8 @@ impl<S: Sink> BlockWriter<S> {
         Ok(())
     }
 
-    fn add_source(&mut self, source: &Source) -> io::Result<()> {
+    /// Appends the source as it is known now.
+    pub fn add_source(&mut self, source: &Source) -> io::Result<()> {
         self.add(|_, block| {
             source::encode(source, block);
             Ok(Some(Content::Source))

@@ -3,7 +3,7 @@
 //! ```text
 //!  for strings, frames, stack nodes, modules, tags, thread names: number of the first entry, count
 //!  columns: 0 strings (length, bytes), 1 frames, 2 stack nodes, 3 modules, 4 tags, 5 thread names
-//!           6 heaps of tags, 7 resolutions of frames, 8 times of modules: remarks on entries, as many as there are bytes for
+//!           6 heaps of tags, 7 resolutions of frames, 8 times of modules, 9 columns of frames: remarks on entries, as many as there are bytes for
 //! ```
 //!
 //! Blocks come in the file before the events that refer to them. After damage an entry may be missing: what refers to it is then shown as
@@ -13,8 +13,8 @@ use super::column::{ColumnPacker, ColumnUnpacker};
 use super::handles::Handles;
 use super::varint::{self, Input};
 use highwater_model::{
-    Catalog, Frame, FrameId, Heap, Module, Nanos, Resolution, StackId, StackNode, StringId, Tag, TagId, ThreadId,
-    ThreadName,
+    Catalog, Columns, Frame, FrameId, Heap, Module, Nanos, Resolution, StackId, StackNode, StringId, Tag, TagId,
+    ThreadId, ThreadName,
 };
 use std::io;
 use std::ops::Range;
@@ -31,7 +31,8 @@ mod remarks {
     pub const HEAPS: u8 = 6;
     pub const RESOLUTIONS: u8 = 7;
     pub const MODULE_TIMES: u8 = 8;
-    pub const COUNT: u8 = 9;
+    pub const COLUMNS: u8 = 9;
+    pub const COUNT: u8 = 10;
 }
 /// The most bytes of one column; the writer starts a new block before.
 const LONGEST_COLUMN: u64 = 1 << 26;
@@ -112,6 +113,7 @@ pub fn encode(
         (remarks::HEAPS, heaps(catalog, before.tables[TAGS]..written.tables[TAGS])),
         (remarks::RESOLUTIONS, resolutions(catalog, written)),
         (remarks::MODULE_TIMES, module_times(catalog, &before, written)),
+        (remarks::COLUMNS, columns_of_frames(catalog, before.tables[FRAMES]..written.tables[FRAMES])),
     ];
     for (id, Remarks { column, rows }) in &remarks {
         packer.add(*id, column)?;
@@ -154,6 +156,18 @@ fn heaps(catalog: &Catalog, tags: Range<usize>) -> Remarks {
             varint::put(&mut remarks.column, index as u64);
             varint::put(&mut remarks.column, heap as u64);
             remarks.rows += 1;
+        }
+    }
+    remarks
+}
+
+/// The columns of new frames.
+fn columns_of_frames(catalog: &Catalog, frames: Range<usize>) -> Remarks {
+    let mut remarks = Remarks::default();
+    for index in frames {
+        let columns = catalog.stacks.frames()[index].columns;
+        if columns.are_known() {
+            remarks.put([index as u64, columns.start.into(), columns.end.into()]);
         }
     }
     remarks
@@ -278,6 +292,10 @@ fn read_remark(catalog: &mut Catalog, id: u8, input: &mut Input<'_>) -> Option<(
             let (first, count) = (FrameId(u32::try_from(number).ok()?), input.number32()?);
             catalog.stacks.push_resolution(Resolution { frame: FrameId(subject), first, count });
         }
+        remarks::COLUMNS => {
+            let (start, end) = (u16::try_from(number).ok()?, u16::try_from(input.number()?).ok()?);
+            catalog.stacks.set_columns(FrameId(subject), Columns { start, end });
+        }
         _ => {
             let (loaded, unloaded) = (Nanos(number), input.number()?.checked_sub(1).map(Nanos));
             catalog.set_module_times(subject, loaded, unloaded);
@@ -326,6 +344,7 @@ fn read_entry(catalog: &mut Catalog, table: usize, input: &mut Input<'_>) -> Opt
                 line,
                 module: place >> 1,
                 inlined: place & 1 != 0,
+                columns: Columns::default(),
             });
         }
         2 => {

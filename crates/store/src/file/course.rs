@@ -5,7 +5,8 @@ use super::events::EventsSummary;
 use super::events_decoder::EventsDecoder;
 use super::recording::Recording;
 use highwater_model::{
-    Accounts, GaugeReading, NamedInstant, Nanos, Op, Step, StringId, StringTable, Timeline, TimelinePoint,
+    Accounts, GaugeReading, Heap, Lifetimes, NamedInstant, Nanos, Op, Step, StringId, StringTable, Timeline,
+    TimelinePoint,
 };
 use std::io;
 
@@ -77,9 +78,9 @@ impl Recording {
         if self.is_snapshot() {
             return Err(RecordingError::NoCourse);
         }
-        let mut stretches = Stretches::new(points, self.source().duration);
+        let mut stretches = Stretches::new(points, self.begins_at(), self.source().duration);
         if self.stats().events <= MOST_REPLAYED {
-            let mut latest = Nanos(0);
+            let mut latest = self.begins_at();
             let last = self.for_each_step(|ledger, step| {
                 stretches.add_figures(latest, ledger.accounts());
                 latest = step.time;
@@ -90,7 +91,35 @@ impl Recording {
                 stretches.add(summary.last_time, summary.live_bytes, summary.live_blocks, summary.highest_bytes);
             }
         }
-        Ok(Timeline { points: stretches.finish(), marks: self.marks()?, gauges: self.gauges()? })
+        Ok(Timeline {
+            start: self.begins_at(),
+            points: stretches.finish(),
+            marks: self.marks()?,
+            gauges: self.gauges()?,
+        })
+    }
+}
+
+impl Recording {
+    /// How long the blocks lived that were freed until an instant, of one heap alone if one is given. Replays the recording. A
+    /// snapshot knows of none.
+    pub fn lifetimes(&self, until: Nanos, heap: Option<Heap>) -> Result<Lifetimes, RecordingError> {
+        if self.is_snapshot() {
+            return Err(RecordingError::NoCourse);
+        }
+        let mut lifetimes = Lifetimes::default();
+        let catalog = self.catalog();
+        self.for_each_step(|ledger, step| {
+            if let Op::Free { id } = step.op
+                && step.time <= until
+                && let Some(block) = ledger.find(id)
+                && heap.is_none_or(|heap| catalog.tag(block.tag).heap == heap)
+            {
+                let age = Nanos(step.time.0.saturating_sub(block.time.0));
+                lifetimes.add(age, block.live_blocks(), block.live_bytes());
+            }
+        })?;
+        Ok(lifetimes)
     }
 }
 
@@ -116,20 +145,22 @@ impl Names<'_> {
 /// Equal stretches of time, each with what was live at its end and at most.
 struct Stretches {
     points: Vec<TimelinePoint>,
+    start: u64,
     width: u64,
     at: usize,
     latest: (u64, u64),
 }
 
 impl Stretches {
-    fn new(count: usize, duration: Nanos) -> Self {
+    fn new(count: usize, start: Nanos, end: Nanos) -> Self {
         let count = count.clamp(1, 1 << 20) as u64;
-        let width = (duration.0 / count).saturating_add(1);
-        let stretches = (duration.0 / width + 1) as usize;
-        let end = |index: usize| (index as u64 + 1).checked_mul(width).map_or(u64::MAX, |behind| behind - 1);
-        let time = |index: usize| Nanos(end(index).min(duration.0));
+        let length = end.0.saturating_sub(start.0);
+        let width = (length / count).saturating_add(1);
+        let stretches = (length / width + 1) as usize;
+        let behind = |index: usize| (index as u64 + 1).checked_mul(width).map_or(u64::MAX, |behind| behind - 1);
+        let time = |index: usize| Nanos(start.0 + behind(index).min(length));
         let points = (0..stretches).map(|index| TimelinePoint { time: time(index), ..TimelinePoint::default() });
-        Self { points: points.collect(), width, at: 0, latest: (0, 0) }
+        Self { points: points.collect(), start: start.0, width, at: 0, latest: (0, 0) }
     }
 
     fn add_figures(&mut self, time: Nanos, accounts: &Accounts) {
@@ -139,7 +170,7 @@ impl Stretches {
 
     /// From `time` on so much is live, and at the most `highest_bytes` were until then in this stretch.
     fn add(&mut self, time: Nanos, live_bytes: u64, live_blocks: u64, highest_bytes: u64) {
-        let at = ((time.0 / self.width) as usize).min(self.points.len() - 1);
+        let at = ((time.0.saturating_sub(self.start) / self.width) as usize).min(self.points.len() - 1);
         while self.at < at {
             self.close();
         }

@@ -58,6 +58,20 @@ pub enum RecordingError {
         /// How long the recording is.
         duration: Nanos,
     },
+    /// The time asked for lies before a stream was joined.
+    TimeBefore {
+        /// What was asked.
+        asked: Nanos,
+        /// When it was joined.
+        begins_at: Nanos,
+    },
+    /// The peak was before a stream was joined, or among events that were left out of it.
+    PeakOutside {
+        /// When the peak was.
+        at: Nanos,
+        /// When the stream was joined.
+        begins_at: Nanos,
+    },
     /// There is no mark of this name.
     UnknownMark {
         /// What was asked.
@@ -87,6 +101,18 @@ impl fmt::Display for RecordingError {
             }
             Self::TimeOutside { asked, duration } => {
                 write!(f, "{asked} lies outside the recording, which ends at {duration}")
+            }
+            Self::TimeBefore { asked, begins_at } => {
+                write!(
+                    f,
+                    "{asked} lies outside the recording, which begins at {begins_at}; what was live then is '--at start'"
+                )
+            }
+            Self::PeakOutside { at, begins_at } if at <= begins_at => {
+                write!(f, "the peak, at {at}, was before this recording begins at {begins_at}; ask for another instant")
+            }
+            Self::PeakOutside { at, .. } => {
+                write!(f, "the peak, at {at}, was among events that were dropped; ask for another instant")
             }
             Self::UnknownMark { name, known } if known.is_empty() => {
                 write!(f, "no mark is named '{name}': the recording has no marks")

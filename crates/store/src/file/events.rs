@@ -3,15 +3,16 @@
 //! Every step is one byte of the operations column, which says what it is and which other columns have a value for it:
 //!
 //! ```text
-//!  bits 0–2  operation: 0 allocate, 1 free, 2 reallocate, 3 unmatched free, 4 mark, 5 gauge, 6 evict, 7 note
+//!  bits 0–2  operation: 0 allocate, 1 free, 2 reallocate, 3 unmatched free or promote, 4 mark, 5 gauge, 6 evict, 7 note
 //!  bit  3    another thread than the step before: the thread column has its index in the block's list
-//!  bit  4    the address is the one expected (allocate: reused; reallocate: unmoved): none in the address column
+//!  bit  4    the address is the one expected (allocate: reused; reallocate: unmoved): none in the address column;
+//!            operation 3 is a promotion
 //!  bit  5    the tag column has a value
 //!  bit  6    allocate: the address is the next of the thread's fresh memory: none in the address column
 //!  bit  7    the size is the one expected of the site: none in the size column
 //! ```
 //!
-//! What nearly every placement has the usual value of (its surplus, its weight) has no bit: the exceptions are listed, each with how
+//! What nearly every placement has the usual value of (its surplus, its weight, its samples) has no bit: the exceptions are listed, each with how
 //! many placements lie between it and the one before.
 //!
 //! A block can be read without any other: it has its own start time, numbers and list of threads. Only what a block number stands
@@ -41,7 +42,9 @@ pub(super) mod column {
     pub const REST: u8 = 8;
     pub const SURPLUSES: u8 = 9;
     pub const WEIGHTS: u8 = 10;
-    pub const COUNT: u8 = 11;
+    pub const SAMPLES: u8 = 11;
+    pub const SPACINGS: u8 = 12;
+    pub const COUNT: u8 = 13;
 }
 
 /// Bits 0–2 of a step.
@@ -59,6 +62,8 @@ pub(super) mod op {
 
 pub(super) const OTHER_THREAD: u8 = 1 << 3;
 pub(super) const ADDRESS_EXPECTED: u8 = 1 << 4;
+/// With the operation of an unmatched free: a promotion.
+pub(super) const PROMOTION: u8 = 1 << 4;
 pub(super) const HAS_TAG: u8 = 1 << 5;
 pub(super) const ADDRESS_FRESH: u8 = 1 << 6;
 pub(super) const SIZE_EXPECTED: u8 = 1 << 7;

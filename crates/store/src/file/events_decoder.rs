@@ -2,7 +2,7 @@
 
 use super::column::ColumnUnpacker;
 use super::events::{
-    ADDRESS_EXPECTED, ADDRESS_FRESH, EventsSummary, HAS_TAG, MOST_STEPS, MOST_STEPS_PER_BYTE, OTHER_THREAD,
+    ADDRESS_EXPECTED, ADDRESS_FRESH, EventsSummary, HAS_TAG, MOST_STEPS, MOST_STEPS_PER_BYTE, OTHER_THREAD, PROMOTION,
     SIZE_EXPECTED, column, op,
 };
 use super::exceptions::{ExceptionPairs, from_zigzag};
@@ -10,7 +10,9 @@ use super::handles::Handles;
 use super::packed::{LONGEST, Numbers};
 use super::prediction::{Predictor, at_distance};
 use super::varint::Input;
-use highwater_model::{AllocId, Anomaly, Nanos, Op, Placement, StackId, Step, StringId, TagId, ThreadId, Weight};
+use highwater_model::{
+    AllocId, Anomaly, Nanos, Op, Placement, Spacing, StackId, Step, StringId, TagId, ThreadId, Weight,
+};
 use std::io;
 
 /// Reads blocks of steps, reusing its buffers.
@@ -75,6 +77,9 @@ impl EventsDecoder {
             distances: column(column::DISTANCES),
             rest: column(column::REST),
             surpluses_and_weights: ExceptionPairs::new([column(column::SURPLUSES), column(column::WEIGHTS)]),
+            has_samples: !column(column::SAMPLES).is_empty(),
+            samples_and_spacings: ExceptionPairs::new([column(column::SAMPLES), column(column::SPACINGS)]),
+            spacing: Spacing::NONE,
             places: &mut self.places,
             predictor: &mut self.predictor,
             left: summary.steps,
@@ -107,6 +112,10 @@ pub struct Steps<'a> {
     distances: Numbers<'a>,
     rest: Numbers<'a>,
     surpluses_and_weights: ExceptionPairs<'a>,
+    has_samples: bool,
+    samples_and_spacings: ExceptionPairs<'a>,
+    /// The spacing that was read last.
+    spacing: Spacing,
     places: &'a mut Vec<(u64, u64)>,
     predictor: &'a mut Predictor,
     left: u64,
@@ -136,6 +145,7 @@ impl Steps<'_> {
                 Op::Free { id }
             }
             op::REALLOCATE => self.reallocate(code)?,
+            op::UNMATCHED_FREE if code & PROMOTION != 0 => self.promote(code)?,
             op::UNMATCHED_FREE => Op::UnmatchedFree { address: self.rest.next()? },
             op::MARK => Op::Mark { name: self.name()? },
             op::GAUGE => Op::Gauge { name: self.name()?, value: self.rest.next()? },
@@ -176,22 +186,41 @@ impl Steps<'_> {
             *expected = self.sizes.next()?;
         }
         let size = *expected;
-        let believed = self.believed;
-        let mut believe = |handle, known, believed| {
-            self.unknown_handles += u64::from(handle >= known);
-            if handle < believed { handle } else { 0 }
-        };
-        let stack = StackId(believe(stack, self.known.stacks, believed.stacks));
-        let tag = TagId(believe(tag, self.known.tags, believed.tags));
+        let stack = StackId(self.believe(stack, self.known.stacks, self.believed.stacks));
+        let tag = TagId(self.believe(tag, self.known.tags, self.believed.tags));
         Some((stack, tag, size))
+    }
+
+    /// A handle as far as it is believed.
+    #[inline]
+    fn believe(&mut self, handle: u32, known: u32, believed: u32) -> u32 {
+        self.unknown_handles += u64::from(handle >= known);
+        if handle < believed { handle } else { 0 }
+    }
+
+    fn promote(&mut self, code: u8) -> Option<Op> {
+        let id = self.id()?;
+        let tag = if code & HAS_TAG != 0 { self.tags.next32()? } else { 0 };
+        let tag = TagId(self.believe(tag, self.known.tags, self.believed.tags));
+        Some(Op::Promote { id, tag })
     }
 
     #[inline]
     fn surplus_and_weight(&mut self) -> Option<(i32, Weight)> {
-        match self.surpluses_and_weights.next().ok()? {
-            None => Some((0, Weight::ONE)),
-            Some([surplus, weight]) => Some((from_zigzag(surplus)?, Weight::from_bits(weight)?)),
+        let (surplus, weight) = match self.surpluses_and_weights.next().ok()? {
+            None => (0, Weight::ONE),
+            Some([surplus, weight]) => (from_zigzag(surplus)?, Weight::from_bits(weight)?),
+        };
+        if self.has_samples { Some((surplus, self.with_samples(weight)?)) } else { Some((surplus, weight)) }
+    }
+
+    #[inline(never)]
+    fn with_samples(&mut self, weight: Weight) -> Option<Weight> {
+        let [samples, spacing] = self.samples_and_spacings.next().ok()?.unwrap_or_default();
+        if spacing != 0 {
+            self.spacing = Spacing::from_bits(u32::try_from(spacing).ok()?);
         }
+        Some(weight.of_samples(u32::try_from(samples).ok()?, self.spacing))
     }
 
     #[inline]

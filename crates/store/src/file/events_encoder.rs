@@ -2,14 +2,14 @@
 
 use super::column::ColumnPacker;
 use super::events::{
-    ADDRESS_EXPECTED, ADDRESS_FRESH, EventsSummary, HAS_TAG, MOST_STEPS, MOST_STEPS_PER_BYTE, OTHER_THREAD,
+    ADDRESS_EXPECTED, ADDRESS_FRESH, EventsSummary, HAS_TAG, MOST_STEPS, MOST_STEPS_PER_BYTE, OTHER_THREAD, PROMOTION,
     SIZE_EXPECTED, column, op,
 };
 use super::exceptions::{ExceptionsBuffer, zigzag};
 use super::packed::Buffer;
 use super::prediction::{Predictor, distance};
 use super::varint;
-use highwater_model::{Accounts, Op, Placement, Scribe, StackId, Step, TagId, ThreadId, Weight};
+use highwater_model::{Accounts, Op, Placement, Scribe, Spacing, StackId, Step, TagId, ThreadId, Weight};
 use std::io;
 
 /// Collects steps and writes them as a block.
@@ -30,6 +30,10 @@ pub struct EventsEncoder {
     rest: Buffer,
     surpluses: ExceptionsBuffer,
     weights: ExceptionsBuffer,
+    samples: ExceptionsBuffer,
+    spacings: ExceptionsBuffer,
+    /// The spacing that was said last in this block.
+    spacing: Spacing,
     /// Reallocations in this block; with its allocations, its placements.
     reallocations: u64,
     /// Address and size of each allocation made in this block.
@@ -58,6 +62,9 @@ impl EventsEncoder {
             rest: Buffer::with_room_for(MOST_STEPS * 2),
             surpluses: ExceptionsBuffer::with_room_for(MOST_STEPS),
             weights: ExceptionsBuffer::with_room_for(MOST_STEPS),
+            samples: ExceptionsBuffer::with_room_for(MOST_STEPS),
+            spacings: ExceptionsBuffer::with_room_for(MOST_STEPS),
+            spacing: Spacing::NONE,
             reallocations: 0,
             places: Vec::new(),
             predictor: Predictor::new(),
@@ -72,7 +79,26 @@ impl EventsEncoder {
         self.operations.bytes().len()
     }
 
+    /// Events among them.
+    pub fn events(&self) -> u64 {
+        self.summary.events
+    }
+
     fn begin(&mut self, accounts: &Accounts) {
+        let columns = [
+            &mut self.operations,
+            &mut self.times,
+            &mut self.thread_switches,
+            &mut self.sizes,
+            &mut self.stacks,
+            &mut self.tags,
+            &mut self.addresses,
+            &mut self.distances,
+            &mut self.rest,
+        ];
+        columns.into_iter().for_each(Buffer::clear);
+        let exceptions = [&mut self.surpluses, &mut self.weights, &mut self.samples, &mut self.spacings];
+        exceptions.into_iter().for_each(ExceptionsBuffer::clear);
         self.summary = EventsSummary {
             first_event: accounts.events(),
             first_alloc: accounts.next_id().0,
@@ -87,6 +113,7 @@ impl EventsEncoder {
         self.thread = usize::MAX;
         self.places.clear();
         self.reallocations = 0;
+        self.spacing = Spacing::NONE;
         self.predictor.clear();
         self.sites.clear();
     }
@@ -118,6 +145,11 @@ impl EventsEncoder {
                 op::FREE
             }
             Op::Reallocate { .. } => self.reallocate(&step.op),
+            Op::Promote { id, tag } => {
+                self.distances.put(self.next_alloc - id.0);
+                self.tags.put(tag.0.into());
+                op::UNMATCHED_FREE | PROMOTION | HAS_TAG
+            }
             Op::UnmatchedFree { address } => {
                 self.rest.put(address);
                 op::UNMATCHED_FREE
@@ -205,11 +237,18 @@ impl EventsEncoder {
         self.addresses.put(distance(self.predictor.expect(self.thread, size).latest, address));
     }
 
-    #[cold]
+    #[inline(never)]
     fn put_exceptions(&mut self, surplus: i32, weight: Weight) {
         let placement = self.places.len() as u64 + self.reallocations;
         self.surpluses.put(placement, zigzag(surplus));
         self.weights.put(placement, weight.bits().into());
+        if let Some((samples, spacing)) = weight.counted() {
+            self.samples.put(placement, samples.into());
+            if spacing != self.spacing {
+                self.spacing = spacing;
+                self.spacings.put(placement, spacing.bits().into());
+            }
+        }
     }
 
     fn reallocate(&mut self, op: &Op) -> u8 {
@@ -225,6 +264,13 @@ impl EventsEncoder {
         let place = id.0.checked_sub(self.summary.first_alloc).map(|index| &mut self.places[index as usize]);
         self.predictor.reallocated(self.thread, place, moved_to, size);
         code
+    }
+
+    /// Forgets what was collected, and begins the next block; how many events that were.
+    pub fn forget(&mut self, accounts: &Accounts) -> u64 {
+        let events = self.summary.events;
+        self.begin(accounts);
+        events
     }
 
     /// Ends the block: appends its payload to `out`, returns its summary, and begins the next one.
@@ -243,23 +289,27 @@ impl EventsEncoder {
         varint::put(out, self.threads.len() as u64);
         self.threads.iter().for_each(|thread| varint::put(out, thread.0));
         let columns = [
-            (column::OPERATIONS, &mut self.operations),
-            (column::TIMES, &mut self.times),
-            (column::THREADS, &mut self.thread_switches),
-            (column::SIZES, &mut self.sizes),
-            (column::STACKS, &mut self.stacks),
-            (column::TAGS, &mut self.tags),
-            (column::ADDRESSES, &mut self.addresses),
-            (column::DISTANCES, &mut self.distances),
-            (column::REST, &mut self.rest),
+            (column::OPERATIONS, &self.operations),
+            (column::TIMES, &self.times),
+            (column::THREADS, &self.thread_switches),
+            (column::SIZES, &self.sizes),
+            (column::STACKS, &self.stacks),
+            (column::TAGS, &self.tags),
+            (column::ADDRESSES, &self.addresses),
+            (column::DISTANCES, &self.distances),
+            (column::REST, &self.rest),
         ];
         for (id, column) in columns {
             packer.add(id, column.bytes())?;
-            column.clear();
         }
-        for (id, column) in [(column::SURPLUSES, &mut self.surpluses), (column::WEIGHTS, &mut self.weights)] {
+        let exceptions = [
+            (column::SURPLUSES, &self.surpluses),
+            (column::WEIGHTS, &self.weights),
+            (column::SAMPLES, &self.samples),
+            (column::SPACINGS, &self.spacings),
+        ];
+        for (id, column) in exceptions {
             packer.add(id, column.bytes())?;
-            column.clear();
         }
         packer.finish(out);
         let least = start + (self.summary.steps / MOST_STEPS_PER_BYTE) as usize;

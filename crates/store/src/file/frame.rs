@@ -14,8 +14,12 @@
 //! The header has a checksum of its own, so that a length can be trusted before it is followed; the magic number at the
 //! start of each block lets a reader find the next one after damage.
 
-/// The version this code writes, and the newest it reads.
-pub const VERSION: u16 = 1;
+/// The newest version this code reads.
+pub const VERSION: u16 = 2;
+/// The version of files that use nothing which readers of it would take for something else.
+pub const PLAIN: u16 = 1;
+/// The version of files that may have promotions and counted samples.
+pub const WITH_SAMPLES: u16 = 2;
 /// Length of the file header.
 pub const FILE_HEADER: usize = 16;
 /// Length of a block header.
@@ -109,11 +113,11 @@ pub fn seal(block: &mut [u8], kind: BlockKind, sequence: u32) {
     header[20..].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// The file header.
-pub fn file_header() -> [u8; FILE_HEADER] {
+/// The header of a file of this version.
+pub fn file_header(version: u16) -> [u8; FILE_HEADER] {
     let mut bytes = [0; FILE_HEADER];
     bytes[..6].copy_from_slice(&FILE_MAGIC);
-    bytes[6..8].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[6..8].copy_from_slice(&version.to_le_bytes());
     let crc = crc32fast::hash(&bytes[..8]);
     bytes[8..12].copy_from_slice(&crc.to_le_bytes());
     bytes

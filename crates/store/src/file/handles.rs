@@ -31,6 +31,7 @@ impl Handles {
         let (stack, tag, name) = match *op {
             Op::Allocate(place) => (place.stack, place.tag, StringId::EMPTY),
             Op::Reallocate { stack, tag, .. } => (stack, tag, StringId::EMPTY),
+            Op::Promote { tag, .. } => (StackId::UNKNOWN, tag, StringId::EMPTY),
             Op::Mark { name } | Op::Gauge { name, .. } => (StackId::UNKNOWN, TagId::NONE, name),
             _ => return,
         };

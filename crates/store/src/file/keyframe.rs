@@ -21,7 +21,10 @@ mod column {
     pub const THREAD_SAMPLES: u8 = 3;
     pub const SITE_SAMPLES: u8 = 4;
     pub const TAG_SAMPLES: u8 = 5;
-    pub const COUNT: u8 = 6;
+    pub const THREAD_COUNTS: u8 = 6;
+    pub const SITE_COUNTS: u8 = 7;
+    pub const TAG_COUNTS: u8 = 8;
+    pub const COUNT: u8 = 9;
 }
 
 /// What a keyframe says before its live blocks, and what the index repeats.
@@ -96,8 +99,11 @@ pub fn encode_figures(state: &AccountsState, packer: &mut ColumnPacker, out: &mu
     put_figures(&totals.figures, out);
     let high = [totals.peak_blocks, totals.peak_at.0, totals.peak_event, totals.peak_bytes_inside_reallocation];
     high.iter().for_each(|&value| varint::put(out, value));
-    varint::put(out, Anomaly::ALL.len() as u64);
-    state.anomalies.iter().for_each(|(_, count)| varint::put(out, count));
+    // A counter that came later is stored only where it counts something: the file is then as it was before.
+    let counters =
+        if state.anomalies.get(Anomaly::UnmatchedPromotion) > 0 { Anomaly::ALL.len() } else { FIRST_COUNTERS };
+    varint::put(out, counters as u64);
+    state.anomalies.iter().take(counters).for_each(|(_, count)| varint::put(out, count));
 
     let mut threads = Vec::new();
     for thread in &state.threads {
@@ -114,8 +120,45 @@ pub fn encode_figures(state: &AccountsState, packer: &mut ColumnPacker, out: &mu
         packer.add(column::SITE_SAMPLES, &samples(stored(&state.sites).map(|(_, figures)| figures)))?;
         packer.add(column::TAG_SAMPLES, &samples(stored(&state.tags).map(|(_, figures)| figures)))?;
     }
+    if has_further_counts(&state.totals.figures) {
+        packer.add(column::THREAD_COUNTS, &further_counts(state.threads.iter().map(|thread| &thread.figures)))?;
+        packer.add(column::SITE_COUNTS, &further_counts(stored(&state.sites).map(|(_, figures)| figures)))?;
+        packer.add(column::TAG_COUNTS, &further_counts(stored(&state.tags).map(|(_, figures)| figures)))?;
+    }
     packer.finish(out);
     Ok(())
+}
+
+/// True where blocks were promoted, or hit by more than one sample.
+fn has_further_counts(figures: &Figures) -> bool {
+    figures.promotions > 0 || figures.more_samples > 0
+}
+
+/// Promotions and samples beyond one for each record, of each row.
+fn further_counts<'a>(rows: impl Iterator<Item = &'a Figures>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for figures in rows {
+        let counts = [figures.promotions, figures.promoted_records(), figures.more_samples, figures.more_samples_gone];
+        counts.iter().for_each(|&count| varint::put(&mut out, count));
+    }
+    out
+}
+
+/// Adds them to rows of figures; without a column there are none.
+fn read_further_counts<'a>(mut input: Input<'_>, rows: impl Iterator<Item = &'a mut Figures>) -> Option<()> {
+    if input.is_empty() {
+        return Some(());
+    }
+    for figures in rows {
+        let (promotions, promoted_records) = (input.number()?, input.number()?);
+        let sound = promotions <= MOST_COUNTED && promoted_records <= promotions;
+        sound.then_some(())?;
+        figures.promotions = promotions;
+        figures.unrecorded_promotions = promotions - promoted_records;
+        figures.more_samples = input.number().filter(|&count| count <= MOST_SAMPLES)?;
+        figures.more_samples_gone = input.number().filter(|&count| count <= figures.more_samples)?;
+    }
+    Some(())
 }
 
 /// The rows that are not empty, with their numbers.
@@ -127,8 +170,8 @@ fn stored(rows: &[Figures]) -> impl Iterator<Item = (usize, &Figures)> {
 fn samples<'a>(rows: impl Iterator<Item = &'a Figures>) -> Vec<u8> {
     let mut out = Vec::new();
     for figures in rows {
-        varint::put(&mut out, figures.samples());
-        varint::put(&mut out, figures.freed_samples());
+        varint::put(&mut out, figures.records());
+        varint::put(&mut out, figures.freed_records());
     }
     out
 }
@@ -174,12 +217,11 @@ fn read_sparse_figures(mut input: Input<'_>, bound: u32) -> Option<Vec<Figures>>
     Some(rows)
 }
 
-/// Reads the figures' payload: the state without its live blocks.
-pub fn decode_figures(payload: &[u8], stacks: u32, tags: u32) -> Option<(KeyframeSummary, AccountsState)> {
-    let mut input = Input::new(payload);
-    let summary = KeyframeSummary::read(&mut input)?;
+/// Reads what stands before the columns: the state without anybody's own figures.
+pub fn read_totals(input: &mut Input<'_>) -> Option<(KeyframeSummary, AccountsState)> {
+    let summary = KeyframeSummary::read(input)?;
     let next_id = input.number().filter(|&number| number <= MOST_COUNTED)?;
-    let mut totals = Totals { figures: read_figures(&mut input)?, ..Totals::default() };
+    let mut totals = Totals { figures: read_figures(input)?, ..Totals::default() };
     totals.peak_blocks = input.number()?;
     totals.peak_at = Nanos(input.number()?);
     totals.peak_event = input.number()?;
@@ -193,6 +235,13 @@ pub fn decode_figures(payload: &[u8], stacks: u32, tags: u32) -> Option<(Keyfram
             state.anomalies.add(anomaly, count);
         }
     }
+    Some((summary, state))
+}
+
+/// Reads the figures' payload: the state without its live blocks.
+pub fn decode_figures(payload: &[u8], stacks: u32, tags: u32) -> Option<(KeyframeSummary, AccountsState)> {
+    let mut input = Input::new(payload);
+    let (summary, mut state) = read_totals(&mut input)?;
     let mut unpacker = ColumnUnpacker::new(column::COUNT).ok()?;
     unpacker.unpack(input, LONGEST_FIGURES)?;
     let mut threads = unpacker.column(column::THREADS);
@@ -210,15 +259,29 @@ pub fn decode_figures(payload: &[u8], stacks: u32, tags: u32) -> Option<(Keyfram
     let is_stored = |figures: &&mut Figures| !figures.is_empty();
     read_samples(unpacker.column(column::SITE_SAMPLES), state.sites.iter_mut().filter(is_stored))?;
     read_samples(unpacker.column(column::TAG_SAMPLES), state.tags.iter_mut().filter(is_stored))?;
-    for thread in &state.threads {
-        state.totals.figures.unrecorded += thread.figures.unrecorded;
-        state.totals.figures.unrecorded_gone += thread.figures.unrecorded_gone;
+    let threads = state.threads.iter_mut().map(|thread| &mut thread.figures);
+    read_further_counts(unpacker.column(column::THREAD_COUNTS), threads)?;
+    read_further_counts(unpacker.column(column::SITE_COUNTS), state.sites.iter_mut().filter(is_stored))?;
+    read_further_counts(unpacker.column(column::TAG_COUNTS), state.tags.iter_mut().filter(is_stored))?;
+    let totals = &mut state.totals.figures;
+    for ThreadAccount { figures, .. } in &state.threads {
+        totals.unrecorded += figures.unrecorded;
+        totals.unrecorded_gone += figures.unrecorded_gone;
+        totals.promotions += figures.promotions;
+        totals.unrecorded_promotions += figures.unrecorded_promotions;
+        totals.more_samples = totals.more_samples.saturating_add(figures.more_samples);
+        totals.more_samples_gone = totals.more_samples_gone.saturating_add(figures.more_samples_gone);
     }
+    (totals.more_samples <= MOST_SAMPLES).then_some(())?;
     Some((summary, state))
 }
 
 /// No recording has more of anything: a bound that keeps sums of counters far from wrapping.
 pub const MOST_COUNTED: u64 = 1 << 40;
+/// No recording counts more samples.
+const MOST_SAMPLES: u64 = 1 << 62;
+/// The counters of anomalies that every keyframe has.
+const FIRST_COUNTERS: usize = 11;
 
 /// True when the state keeps the laws: the live blocks are those that the figures speak of, or none where only figures are
 /// known, and no sum wraps. Only a forged file has others, which could not be replayed on.
@@ -230,5 +293,10 @@ pub fn is_lawful(accounts: &Accounts, aggregated: bool) -> bool {
     } else {
         laws::violations(accounts).is_empty()
     };
-    laws_hold && accounts.tags().iter().all(|tag| tag.allocated_bytes <= all_bytes)
+    // What was promoted, which the first row says, may have been given to two tags.
+    let promoted = accounts.tags().first().map_or(0, |moved| moved.allocated_bytes);
+    let bytes_fit = all_bytes
+        .checked_add(promoted)
+        .is_some_and(|most| promoted <= all_bytes && accounts.tags().iter().all(|tag| tag.allocated_bytes <= most));
+    laws_hold && bytes_fit
 }

@@ -6,7 +6,7 @@ use super::exceptions::{from_zigzag, zigzag};
 use super::packed::{Buffer, LONGEST, Numbers};
 use super::prediction::{Predictor, at_distance, distance};
 use super::varint::{self, Input};
-use highwater_model::{AccountsState, AllocId, Block, Nanos, StackId, TagId, Weight};
+use highwater_model::{AccountsState, AllocId, Block, Nanos, Spacing, StackId, TagId, Weight};
 use std::io;
 
 /// The most live blocks in one block of the file.
@@ -23,7 +23,9 @@ mod column {
     pub const TAGS: u8 = 6;
     pub const SURPLUSES: u8 = 7;
     pub const WEIGHTS: u8 = 8;
-    pub const COUNT: u8 = 9;
+    pub const SAMPLES: u8 = 9;
+    pub const SPACINGS: u8 = 10;
+    pub const COUNT: u8 = 11;
 }
 
 /// Encodes the live blocks of a keyframe part by part, reusing its buffers.
@@ -57,7 +59,7 @@ impl LiveEncoder {
         }
         for (id, column) in (0..).zip(&self.columns) {
             // A packed zero is a byte of zero. Where all are, the column is left out.
-            let is_optional = id == column::SURPLUSES || id == column::WEIGHTS;
+            let is_optional = id >= column::SURPLUSES;
             if !is_optional || column.bytes().iter().any(|&byte| byte != 0) {
                 packer.add(id, column.bytes())?;
             }
@@ -74,6 +76,7 @@ impl LiveEncoder {
     #[inline]
     fn put(&mut self, block: &Block, number: u64, time: u64) {
         let latest = self.predictor.expect(block.thread as usize, block.size).latest;
+        let (samples, spacing) = block.weight.counted().unwrap_or_default();
         let values = [
             (column::NUMBERS, block.id.0 - number),
             (column::TIMES, block.time.0 - time),
@@ -84,6 +87,8 @@ impl LiveEncoder {
             (column::TAGS, block.tag.0.into()),
             (column::SURPLUSES, zigzag(block.surplus)),
             (column::WEIGHTS, block.weight.bits().into()),
+            (column::SAMPLES, samples.into()),
+            (column::SPACINGS, spacing.bits().into()),
         ];
         for (id, value) in values {
             self.columns[usize::from(id)].put(value);
@@ -102,8 +107,9 @@ pub fn decode(payload: &[u8], state: &mut AccountsState) -> Option<()> {
     let mut unpacker = ColumnUnpacker::new(column::COUNT).ok()?;
     unpacker.unpack(input, count * LONGEST as u64)?;
     let mut columns: [Numbers<'_>; column::COUNT as usize] = std::array::from_fn(|id| unpacker.numbers(id as u8));
-    let (has_surpluses, has_weights) =
-        (!columns[usize::from(column::SURPLUSES)].is_empty(), !columns[usize::from(column::WEIGHTS)].is_empty());
+    let has = [column::SURPLUSES, column::WEIGHTS, column::SAMPLES, column::SPACINGS]
+        .map(|id| !columns[usize::from(id)].is_empty());
+    let [has_surpluses, has_weights, has_samples, has_spacings] = has;
     let mut predictor = Predictor::new();
     let (mut number, mut time) = (0u64, 0u64);
     for _ in 0..count {
@@ -123,7 +129,13 @@ pub fn decode(payload: &[u8], state: &mut AccountsState) -> Option<()> {
             stack: StackId(u32::try_from(next(column::STACKS)?).ok()?),
             tag: TagId(u32::try_from(next(column::TAGS)?).ok()?),
             surplus: if has_surpluses { from_zigzag(next(column::SURPLUSES)?)? } else { 0 },
-            weight: if has_weights { Weight::from_bits(next(column::WEIGHTS)?)? } else { Weight::ONE },
+            weight: {
+                let weight = if has_weights { Weight::from_bits(next(column::WEIGHTS)?)? } else { Weight::ONE };
+                let samples = if has_samples { next(column::SAMPLES)? } else { 0 };
+                let spacing = if has_spacings { next(column::SPACINGS)? } else { 0 };
+                let spacing = Spacing::from_bits(u32::try_from(spacing).ok()?);
+                weight.of_samples(u32::try_from(samples).ok()?, spacing)
+            },
         };
         let sound = number < state.next_id
             && block.time <= state.last_time

@@ -89,7 +89,7 @@ impl Recording {
             FileHeader::Sound(version) => (version, None),
             FileHeader::Damaged => {
                 let length = bytes.length().min(FILE_HEADER as u64);
-                (frame::VERSION, Some(Damage { offset: 0, length, what: "the file's header is damaged" }))
+                (frame::VERSION, Some(Damage { offset: 0, length, what: "the file's header is damaged".into() }))
             }
         };
         let mut recording = Self {
@@ -122,7 +122,13 @@ impl Recording {
     }
 
     fn end_of_events(&self) -> Nanos {
-        self.event_blocks().next_back().map_or(Nanos(0), |(_, summary)| summary.last_time)
+        let of_events = self.event_blocks().next_back().map_or(Nanos(0), |(_, summary)| summary.last_time);
+        of_events.max(self.keyframes().next_back().map_or(Nanos(0), |(_, summary)| summary.time))
+    }
+
+    /// When it begins: 0, or where a stream was joined.
+    pub fn begins_at(&self) -> Nanos {
+        self.beginning().map_or(Nanos(0), |(_, summary)| summary.time).min(self.source.duration)
     }
 
     fn find_blocks(&mut self) -> Result<(), OpenError> {
@@ -183,7 +189,7 @@ impl Recording {
 
     pub(super) fn note_damage(&self, entry: &Entry, what: &'static str) {
         let Entry { offset, .. } = *entry;
-        self.damaged().entry(offset).or_insert(Damage { offset, length: entry.end() - offset, what });
+        self.damaged().entry(offset).or_insert(Damage { offset, length: entry.end() - offset, what: what.into() });
     }
 
     fn read_catalog(&mut self) -> io::Result<()> {
@@ -229,10 +235,16 @@ impl Recording {
         self.source.snapshot && self.event_blocks().next().is_none()
     }
 
-    /// True for the keyframe that a snapshot begins with: no event led to it.
+    /// True for the keyframe that a snapshot or a stream begins with: no event led to it.
     pub(super) fn begins_with(&self, at: usize) -> bool {
         let leads_on = |entry: &Entry| matches!(entry.content, Content::Events(_) | Content::Keyframe(_));
-        self.source.snapshot && !self.entries[..at].iter().any(leads_on)
+        !self.entries[..at].iter().any(leads_on)
+    }
+
+    /// The keyframe that it begins with, if it does not begin with nothing. Where a block before it is missing, that may have been events.
+    pub(super) fn beginning(&self) -> Option<(usize, &KeyframeSummary)> {
+        let is_first = |at: usize| self.begins_with(at) && self.entries[at].sequence as usize == at;
+        self.keyframes().next().filter(|&(at, _)| is_first(at))
     }
 
     /// Facts about the file.

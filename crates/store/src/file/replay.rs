@@ -1,6 +1,7 @@
 //! Travelling in time: the nearest keyframe, then a replay up to the instant.
 
 use super::errors::RecordingError;
+use super::events::EventsSummary;
 use super::events_decoder::{EventsDecoder, Steps};
 use super::index::{Content, Entry};
 use super::keyframe::{self, KeyframeSummary};
@@ -213,16 +214,24 @@ impl Recording {
     ) -> Result<Snapshot, RecordingError> {
         let duration = self.source().duration;
         let (at, accounts) = match when {
-            When::Start => (Nanos(0), Accounts::default()),
+            When::Start => (self.begins_at(), self.first_accounts()?),
             When::End => (duration, accounts(Until::End)?),
             When::Peak => {
                 let peak = self.final_totals()?;
+                if !self.has_event(peak.peak_event) {
+                    return Err(RecordingError::PeakOutside { at: peak.peak_at, begins_at: self.begins_at() });
+                }
                 (peak.peak_at, accounts(Until::Event(peak.peak_event))?)
             }
             When::At(time) if *time > duration => return Err(RecordingError::TimeOutside { asked: *time, duration }),
+            When::At(time) if *time < self.begins_at() => {
+                return Err(RecordingError::TimeBefore { asked: *time, begins_at: self.begins_at() });
+            }
             When::At(time) => (*time, accounts(Until::Time(*time))?),
             When::Percent(part) => {
-                let time = Nanos((duration.0 as f64 * part / 100.0).round() as u64).min(duration);
+                let start = self.begins_at().0;
+                let length = duration.0 - start;
+                let time = Nanos(start + ((length as f64 * part / 100.0).round() as u64).min(length));
                 (time, accounts(Until::Time(time))?)
             }
             When::Mark(name) => {
@@ -241,6 +250,26 @@ impl Recording {
         Ok(self.snapshot_of(at, accounts))
     }
 
+    /// The state before the first event.
+    fn first_accounts(&self) -> io::Result<Accounts> {
+        let stored = match self.beginning() {
+            Some((at, _)) => self.keyframe_accounts(at)?,
+            None => None,
+        };
+        Ok(stored.unwrap_or_default())
+    }
+
+    /// Whether the state after an event can be had: not of those before the beginning, nor of those that were left out. Where there
+    /// is damage anyway, the nearest that is known will do.
+    fn has_event(&self, event: u64) -> bool {
+        let within =
+            |summary: &EventsSummary| summary.first_event < event && event - summary.first_event <= summary.events;
+        event == 0
+            || self.event_blocks().any(|(_, summary)| within(summary))
+            || self.keyframes().any(|(_, summary)| summary.events == event)
+            || !self.damage().is_empty()
+    }
+
     fn accounts_until(&self, until: Until) -> io::Result<Accounts> {
         let (mut ledger, first) = self.nearest_state(|keyframe| until.is_behind(keyframe))?;
         self.replay(&mut ledger, &self.entries()[first..], |ledger, step| until.flow(ledger, step))?;
@@ -253,15 +282,24 @@ impl Recording {
 
     fn accounts_of_heap(&self, until: Until, heap: Heap) -> io::Result<Accounts> {
         let catalog = self.catalog();
-        let (mut whole, mut part) = (NumberLedger::default(), NumberLedger::default());
-        self.replay(&mut whole, self.entries(), |whole, step| {
-            until.flow(whole, step)?;
-            // Where blocks of the file are missing, the part goes on behind them as the whole did.
-            let lost = whole.accounts().events() - part.accounts().events();
-            if lost > 0 {
-                part.skip_to(whole.accounts().next_id(), lost);
+        let mut part = NumberLedger::default();
+        self.walk(|seen| {
+            match seen {
+                Seen::Step(whole, step) => {
+                    until.flow(whole, step)?;
+                    // Where blocks of the file are missing, the part goes on behind them as the whole did.
+                    let lost = whole.accounts().events() - part.accounts().events();
+                    if lost > 0 {
+                        part.skip_to(whole.accounts().next_id(), lost);
+                    }
+                    part.replay_part(step, whole, |tag| catalog.tag(tag).heap == heap);
+                }
+                Seen::Stored(whole) => {
+                    let snapshot = self.snapshot_of(whole.accounts().last_time(), whole.accounts().clone());
+                    let alone = snapshot.heap_alone(heap).map(|alone| alone.accounts).unwrap_or_default();
+                    part = NumberLedger::from_accounts(alone);
+                }
             }
-            part.replay_part(step, |tag| catalog.tag(tag).heap == heap);
             ControlFlow::Continue(())
         })?;
         Ok(part.into_accounts())
@@ -280,30 +318,56 @@ impl Recording {
     }
 
     /// Every step of the readable blocks in order, with the state before it. Where events were lost, it
-    /// goes on from the next keyframe, which knows what the lost events did; so it does at the one that a snapshot begins with.
+    /// goes on from the next keyframe, which knows what the lost events did; so it does at the one that a snapshot or a stream begins with.
     pub fn for_each_step(&self, mut visit: impl FnMut(&NumberLedger, &Step)) -> io::Result<Accounts> {
+        self.walk(|seen| {
+            if let Seen::Step(ledger, step) = seen {
+                visit(ledger, step);
+            }
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// The same, with the states from which it goes on, until `visit` has seen enough.
+    pub fn walk(&self, mut visit: impl FnMut(Seen<'_>) -> ControlFlow<()>) -> io::Result<Accounts> {
         let mut ledger = NumberLedger::default();
         let mut first = 0;
         while first < self.entries().len() {
             let rest = &self.entries()[first..];
             let is_keyframe = |entry: &Entry| matches!(entry.content, Content::Keyframe(_));
             let end = first + rest.iter().position(is_keyframe).unwrap_or(rest.len());
+            let mut flow = ControlFlow::Continue(());
             self.replay(&mut ledger, &self.entries()[first..end], |ledger, step| {
-                visit(ledger, step);
-                ControlFlow::Continue(())
+                flow = visit(Seen::Step(ledger, step));
+                flow
             })?;
+            if flow.is_break() {
+                break;
+            }
             if let Some(Content::Keyframe(summary)) = self.entries().get(end).map(|entry| entry.content) {
                 let lost = self.begins_with(end)
                     || ledger.accounts().anomalies().get(Anomaly::LostToDamage) > 0
                     || ledger.accounts().events() < summary.events;
                 if lost && let Some(stored) = self.keyframe(end)? {
                     ledger = stored;
+                    if visit(Seen::Stored(&ledger)).is_break() {
+                        break;
+                    }
                 }
             }
             first = end + 1;
         }
         Ok(ledger.into_accounts())
     }
+}
+
+/// What is met on a [walk](Recording::walk) through a recording.
+#[derive(Clone, Copy, Debug)]
+pub enum Seen<'a> {
+    /// A step, and the state before it.
+    Step(&'a NumberLedger, &'a Step),
+    /// A state that was stored, from which it goes on.
+    Stored(&'a NumberLedger),
 }
 
 fn apply(

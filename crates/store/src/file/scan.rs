@@ -6,6 +6,7 @@ use super::frame::{BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, FILE_HEADE
 use super::index::{Content, Entry};
 use super::keyframe::KeyframeSummary;
 use super::varint::Input;
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
@@ -17,12 +18,15 @@ pub struct Damage {
     /// How many bytes could not be used.
     pub length: u64,
     /// What is wrong.
-    pub what: &'static str,
+    pub what: Cow<'static, str>,
 }
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at offset {} ({} bytes not used)", self.what, self.offset, self.length)
+        match self.length {
+            0 => write!(f, "{} at offset {}", self.what, self.offset),
+            length => write!(f, "{} at offset {} ({length} bytes not used)", self.what, self.offset),
+        }
     }
 }
 
@@ -53,14 +57,14 @@ pub fn scan(bytes: &Bytes) -> io::Result<Scan> {
             let end = next.unwrap_or(bytes.length());
             let cut = next.is_none() && end - offset < BLOCK_HEADER as u64;
             let what = if cut { "the file is cut in a block's header" } else { "a block's header is damaged" };
-            found.damage.push(Damage { offset, length: end - offset, what });
+            found.damage.push(Damage { offset, length: end - offset, what: what.into() });
             offset = end;
             continue;
         };
         let length = parsed.payload_length;
         if !bytes.read(offset + BLOCK_HEADER as u64, length as usize, &mut payload)? {
             let what = "the file is cut in a block";
-            found.damage.push(Damage { offset, length: bytes.length() - offset, what });
+            found.damage.push(Damage { offset, length: bytes.length() - offset, what: what.into() });
             break;
         }
         let end = offset + BLOCK_HEADER as u64 + u64::from(length);
@@ -74,7 +78,7 @@ impl Scan {
     /// Blocks may also be missing without a trace but their numbers.
     fn note_gap(&mut self, offset: u64, sequence: u32) {
         if sequence != self.next_sequence && self.damage.len() == self.damage_before {
-            self.damage.push(Damage { offset, length: 0, what: "blocks are missing before this one" });
+            self.damage.push(Damage { offset, length: 0, what: "blocks are missing before this one".into() });
         }
         self.next_sequence = sequence.wrapping_add(1);
         self.damage_before = self.damage.len();
@@ -84,7 +88,7 @@ impl Scan {
         let length = header.payload_length;
         let size = BLOCK_HEADER as u64 + u64::from(length);
         if crc32fast::hash(payload) != header.payload_crc {
-            return self.damage.push(Damage { offset, length: size, what: "a block's checksum is wrong" });
+            return self.damage.push(Damage { offset, length: size, what: "a block's checksum is wrong".into() });
         }
         self.note_gap(offset, header.sequence);
         let mut input = Input::new(payload);
@@ -102,7 +106,7 @@ impl Scan {
         };
         match content {
             Some(content) => self.entries.push(Entry { offset, length, sequence: header.sequence, content }),
-            None => self.damage.push(Damage { offset, length: size, what: "a block is malformed" }),
+            None => self.damage.push(Damage { offset, length: size, what: "a block is malformed".into() }),
         }
     }
 }

@@ -23,7 +23,7 @@ pub fn write_snapshot<S: Sink>(
     debug_assert_eq!(violations(state, source.aggregated), Vec::<String>::new());
     let duration = source.duration.max(state.last_time);
     let source = Source { snapshot: true, duration, ..source.clone() };
-    let mut out = BlockWriter::new(sink, &source)?;
+    let mut out = BlockWriter::new(sink, &source, super::writer::version_for(&source))?;
     out.add_catalog(catalog)?;
     out.add_keyframe(state)?;
     let (bytes, sink) = out.finish(&source)?;
@@ -32,7 +32,7 @@ pub fn write_snapshot<S: Sink>(
 
 /// A file whose figures speak of other blocks than it has could not be read.
 fn check_number_of_blocks(state: &AccountsState, aggregated: bool) -> io::Result<()> {
-    let expected = if aggregated { 0 } else { state.totals.figures.live_samples() };
+    let expected = if aggregated { 0 } else { state.totals.figures.live_records() };
     let found = state.blocks.len() as u64;
     if found == expected {
         return Ok(());

@@ -1,7 +1,7 @@
 //! The source block: whose memory it is (docs/format.md §7). A later one replaces an earlier one.
 
 use super::varint::{self, Input};
-use highwater_model::{Nanos, Source, SourceKind};
+use highwater_model::{Nanos, Source, SourceKind, WordSampling};
 
 /// Bits of the flags.
 mod flag {
@@ -29,12 +29,24 @@ pub fn encode(source: &Source, out: &mut Vec<u8>) {
     varint::put_byte_string(out, source.program.as_bytes());
     varint::put_byte_string(out, source.host.as_bytes());
     // Where nothing of it is known, the file is as it was before these were kept.
-    if source.parent_pid != 0 || flags(source) != 0 || !source.command.is_empty() {
+    if source.parent_pid != 0 || flags(source) != 0 || !source.command.is_empty() || has_runtime(source) {
         varint::put(out, source.parent_pid);
         varint::put(out, flags(source));
         varint::put(out, source.command.len() as u64);
         source.command.iter().for_each(|word| varint::put_byte_string(out, word.as_bytes()));
     }
+    if has_runtime(source) {
+        varint::put_byte_string(out, source.context.as_bytes());
+        varint::put_byte_string(out, source.runtime_parameters.as_bytes());
+        let (word_bytes, rate) = source.word_sampling.map_or((0, 0.0), |words| (words.word_bytes(), words.rate()));
+        varint::put(out, word_bytes.into());
+        out.extend_from_slice(&rate.to_bits().to_le_bytes());
+    }
+}
+
+/// True where something is known of the program's runtime.
+fn has_runtime(source: &Source) -> bool {
+    !source.context.is_empty() || !source.runtime_parameters.is_empty() || source.word_sampling.is_some()
 }
 
 /// Reads a payload; `None` if it is malformed.
@@ -55,6 +67,13 @@ pub fn decode(payload: &[u8]) -> Option<Source> {
         for _ in 0..input.number()? {
             source.command.push(text(&mut input)?);
         }
+    }
+    if !input.is_empty() {
+        source.context = text(&mut input)?;
+        source.runtime_parameters = text(&mut input)?;
+        let word_bytes = input.number()?;
+        let rate = f64::from_bits(u64::from_le_bytes(input.bytes(8)?.try_into().ok()?));
+        source.word_sampling = u8::try_from(word_bytes).ok().and_then(|bytes| WordSampling::new(rate, bytes));
     }
     Some(source)
 }

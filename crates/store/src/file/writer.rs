@@ -3,12 +3,11 @@
 use super::block_writer::{BlockWriter, Sink};
 use super::bytes::Bytes;
 use super::catalog::CatalogExtent;
-use super::events::MOST_STEPS;
-use super::events_encoder::EventsEncoder;
 use super::frame::{self, FILE_HEADER};
-use super::index::{Content, Entry};
+use super::index::Entry;
+use super::pen::Pen;
 use super::recording::Recording;
-use highwater_model::{Accounts, AddressLedger, Anomaly, Catalog, Event, Source};
+use highwater_model::{Accounts, AddressLedger, Anomaly, Catalog, Event, Source, SourceKind};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
@@ -43,14 +42,17 @@ impl Spacing {
         Self { least: events, least_per_live_block: 0, most_per_live_block: 0, most: events }
     }
 
-    fn events(&self, live_blocks: u64) -> u64 {
+    pub(super) fn events(&self, live_blocks: u64) -> u64 {
         let generous = live_blocks.saturating_mul(self.most_per_live_block).min(self.most);
         self.least.max(live_blocks.saturating_mul(self.least_per_live_block)).max(generous)
     }
 }
 
-/// Room for one raw event that gives several steps.
-const MOST_STEPS_PER_EVENT: usize = 8;
+/// The version of a file from this source: an older reader must not be given what it would misunderstand, nor be kept from what
+/// it would not.
+pub fn version_for(source: &Source) -> u16 {
+    if source.kind == SourceKind::Memtrace { frame::WITH_SAMPLES } else { frame::PLAIN }
+}
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,11 +69,8 @@ pub struct Written {
 /// what is live, not with what was written. After an error every call fails with the same message, and the file is cut
 /// back to its last whole block: it can be opened, and holds everything written until then.
 pub struct Writer<S: Sink> {
-    out: BlockWriter<S>,
     ledger: AddressLedger,
-    encoder: EventsEncoder,
-    keyframe_events: u64,
-    spacing: Spacing,
+    pen: Pen<S>,
 }
 
 impl Writer<File> {
@@ -90,15 +89,11 @@ impl Writer<File> {
         let keyframe_events = recording.keyframes().next_back().map_or(0, |(_, keyframe)| keyframe.events);
         let length = entries.iter().map(Entry::end).max().unwrap_or(0).max(FILE_HEADER as u64);
         file.set_len(length)?;
-        file.write_all_at(&frame::file_header(), 0)?;
+        file.write_all_at(&frame::file_header(recording.stats().version), 0)?;
         file.seek(SeekFrom::Start(length))?;
-        Ok(Self {
-            encoder: EventsEncoder::new(&accounts),
-            out: BlockWriter::behind(file, length, entries, CatalogExtent::of(recording.catalog()))?,
-            keyframe_events: keyframe_events.min(accounts.events()),
-            ledger: AddressLedger::from_accounts(accounts),
-            spacing: Spacing::default(),
-        })
+        let out = BlockWriter::behind(file, length, entries, CatalogExtent::of(recording.catalog()))?;
+        let pen = Pen::behind(out, &accounts, keyframe_events.min(accounts.events()));
+        Ok(Self { ledger: AddressLedger::from_accounts(accounts), pen })
     }
 
     /// Goes on in another file, which gets a copy of what was written until now; this one goes on as it was.
@@ -106,45 +101,44 @@ impl Writer<File> {
         const PIECE: u64 = 1 << 20;
         self.flush(catalog)?;
         let mut piece = Vec::new();
-        let length = self.out.length();
+        let length = self.pen.out.length();
         for start in (0..length).step_by(PIECE as usize) {
             piece.resize((length - start).min(PIECE) as usize, 0);
-            self.out.sink().read_exact_at(&mut piece, start)?;
+            self.pen.sink().read_exact_at(&mut piece, start)?;
             other.write_all(&piece)?;
         }
-        Ok(Self {
-            out: self.out.fork(other)?,
-            ledger: self.ledger.clone(),
-            encoder: EventsEncoder::new(self.ledger.accounts()),
-            keyframe_events: self.keyframe_events,
-            spacing: self.spacing,
-        })
+        Ok(Self { pen: self.pen.fork(other, self.ledger.accounts())?, ledger: self.ledger.clone() })
     }
 
     /// What was written until now, for reading.
     pub fn recording(&mut self, catalog: &Catalog) -> io::Result<Recording> {
         self.flush(catalog)?;
-        let bytes = Bytes::File(self.out.sink().try_clone()?, self.out.length());
-        Ok(Recording::of_known_blocks(bytes, self.out.entries().to_vec(), catalog.clone()))
+        let out = &self.pen.out;
+        let bytes = Bytes::File(out.sink().try_clone()?, out.length());
+        Ok(Recording::of_known_blocks(bytes, out.entries().to_vec(), catalog.clone()))
     }
 }
 
 impl<S: Sink> Writer<S> {
     /// Begins a recording.
     pub fn new(sink: S, source: &Source) -> io::Result<Self> {
+        Self::of_version(sink, source, version_for(source))
+    }
+
+    /// Begins a recording with promotions or counted samples, whatever its source.
+    pub fn with_samples(sink: S, source: &Source) -> io::Result<Self> {
+        Self::of_version(sink, source, frame::WITH_SAMPLES)
+    }
+
+    fn of_version(sink: S, source: &Source, version: u16) -> io::Result<Self> {
         let ledger = AddressLedger::default();
-        Ok(Self {
-            out: BlockWriter::new(sink, source)?,
-            encoder: EventsEncoder::new(ledger.accounts()),
-            ledger,
-            keyframe_events: 0,
-            spacing: Spacing::default(),
-        })
+        let pen = Pen::behind(BlockWriter::new(sink, source, version)?, ledger.accounts(), 0);
+        Ok(Self { ledger, pen })
     }
 
     /// Sets how far keyframes are apart from now on.
     pub fn set_spacing(&mut self, spacing: Spacing) {
-        self.spacing = spacing;
+        self.pen.spacing = spacing;
     }
 
     /// The ledger after everything appended so far.
@@ -155,11 +149,10 @@ impl<S: Sink> Writer<S> {
     /// Appends events, whose handles are `catalog`'s. An event earlier than one before it is taken as happening at that
     /// one's time, and counted.
     pub fn append(&mut self, events: &[Event], catalog: &Catalog) -> io::Result<()> {
-        self.out.fail_again()?;
+        self.pen.fail_again()?;
         for event in events {
-            self.ledger.record(event, &mut self.encoder);
-            self.encoder.see_live_bytes(self.ledger.accounts().totals().figures.live_bytes());
-            self.seal_if_full(catalog)?;
+            self.ledger.record(event, self.pen.scribe());
+            self.pen.event_done(self.ledger.accounts(), catalog)?;
         }
         Ok(())
     }
@@ -171,49 +164,18 @@ impl<S: Sink> Writer<S> {
 
     /// Counts oddities that only the source knows of.
     pub fn note(&mut self, anomaly: Anomaly, count: u64, catalog: &Catalog) -> io::Result<()> {
-        self.out.fail_again()?;
-        self.ledger.note(anomaly, count, &mut self.encoder);
-        self.seal_if_full(catalog)
-    }
-
-    fn seal_if_full(&mut self, catalog: &Catalog) -> io::Result<()> {
-        if self.encoder.steps() + MOST_STEPS_PER_EVENT > MOST_STEPS { self.seal(catalog) } else { Ok(()) }
+        self.pen.fail_again()?;
+        self.ledger.note(anomaly, count, self.pen.scribe());
+        self.pen.event_done(self.ledger.accounts(), catalog)
     }
 
     /// Writes what was appended, so that a reader sees it even if this process dies.
     pub fn flush(&mut self, catalog: &Catalog) -> io::Result<()> {
-        self.seal(catalog)?;
-        self.out.flush()
-    }
-
-    fn seal(&mut self, catalog: &Catalog) -> io::Result<()> {
-        self.out.add_catalog(catalog)?;
-        if self.encoder.steps() > 0 {
-            let (encoder, accounts) = (&mut self.encoder, self.ledger.accounts());
-            self.out.add(|packer, block| Ok(Some(Content::Events(encoder.finish(accounts, packer, block)?))))?;
-        }
-        let live_blocks = self.ledger.accounts().totals().figures.live_blocks();
-        if self.ledger.accounts().events() - self.keyframe_events >= self.spacing.events(live_blocks) {
-            self.keyframe()?;
-        }
-        Ok(())
-    }
-
-    fn keyframe(&mut self) -> io::Result<()> {
-        self.keyframe_events = self.ledger.accounts().events();
-        self.out.add_keyframe(&self.ledger.accounts().to_state())
+        self.pen.flush(self.ledger.accounts(), catalog)
     }
 
     /// Ends the recording: the last keyframe, the source as it is known now, the index.
-    pub fn finish(mut self, catalog: &Catalog, source: &Source) -> io::Result<(Written, S)> {
-        self.seal(catalog)?;
-        let events = self.ledger.accounts().events();
-        if events > self.keyframe_events {
-            self.keyframe()?;
-        }
-        let mut source = source.clone();
-        source.duration = source.duration.max(self.ledger.accounts().last_time());
-        let (bytes, sink) = self.out.finish(&source)?;
-        Ok((Written { events, bytes }, sink))
+    pub fn finish(self, catalog: &Catalog, source: &Source) -> io::Result<(Written, S)> {
+        self.pen.finish(self.ledger.accounts(), catalog, source)
     }
 }

@@ -83,6 +83,8 @@ pub struct EventLog {
     full: AtomicBool,
     /// What the clock showed at the log's time 0.
     epoch: u64,
+    /// True when there are promotions or counted samples, which not every reader of files knows.
+    has_samples: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -129,6 +131,7 @@ impl EventLog {
             dropped: AtomicU64::new(0),
             full: AtomicBool::new(false),
             epoch: highwater_clock::now_ns(),
+            has_samples: AtomicBool::new(false),
         }
     }
 
@@ -160,6 +163,9 @@ impl EventLog {
 
     /// Records an event with the time it carries.
     pub fn record(&self, event: Event) {
+        if is_of_samples(&event) {
+            self.has_samples.store(true, Ordering::Relaxed);
+        }
         self.with_shard(|shard| self.push(&mut shard.lock(), &event));
     }
 
@@ -482,7 +488,7 @@ impl EventLog {
         }
         if base.spill.is_none() {
             let file = unnamed_file()?;
-            base.spill = Some(Spill { writer: Writer::new(file, &Source::default())? });
+            base.spill = Some(Spill { writer: Writer::with_samples(file, &Source::default())? });
         }
         let mut merge = Merge::new(self.take_all(&mut base));
         let Some(spill) = &mut base.spill else { return Ok(()) };
@@ -532,6 +538,7 @@ impl EventLog {
             let mut base = lock(&self.base);
             let writer = match &mut base.spill {
                 Some(spill) => self.read_catalog(|catalog| spill.writer.fork(file, catalog))?,
+                None if self.has_samples.load(Ordering::Relaxed) => Writer::with_samples(file, source)?,
                 None => Writer::new(file, source)?,
             };
             Ok::<_, io::Error>((writer, self.cut(&base, &[]).0))
@@ -544,6 +551,15 @@ impl EventLog {
             }
             writer.finish(catalog, source)
         })
+    }
+}
+
+/// True for what only files that say so may have.
+fn is_of_samples(event: &Event) -> bool {
+    match event.kind {
+        EventKind::Promote { .. } => true,
+        EventKind::Allocate(place) | EventKind::Reallocate { new: place, .. } => place.weight.counted().is_some(),
+        _ => false,
     }
 }
 
@@ -564,6 +580,7 @@ fn event_of(ledger: &NumberLedger, step: &Step) -> Option<Event> {
                 new: Placement { address, size, stack, tag, surplus, weight },
             }
         }
+        Op::Promote { id, tag } => EventKind::Promote { address: ledger.find(id)?.address, tag },
         Op::UnmatchedFree { address } => EventKind::Deallocate { address, claimed_size: None },
         Op::Mark { name } => EventKind::Mark { name },
         Op::Gauge { name, value } => EventKind::Gauge { name, value },
@@ -573,7 +590,7 @@ fn event_of(ledger: &NumberLedger, step: &Step) -> Option<Event> {
 }
 
 /// A temporary file that vanishes with its last handle.
-fn unnamed_file() -> io::Result<File> {
+pub fn unnamed_file() -> io::Result<File> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = format!("highwater-{}-{}.hw", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let path = std::env::temp_dir().join(name);

@@ -12,13 +12,14 @@
 //!  then, for a reallocation: the old address, and its claimed old size plus one (0: not claimed)
 //! ```
 //!
-//! A placement that has a surplus or a weight is preceded by two words: the kind `EXTRA`, then the surplus (low half) and the weight's bits.
+//! A placement that has a surplus or a weight is preceded by three words: the kind `EXTRA`, then the surplus (low half) and the weight's
+//! bits, then its samples (low half) and how far those are apart. A promotion is of the kind `DROPPED`, but has an owner.
 
-use highwater_model::{Event, EventKind, Nanos, Placement, StackId, StringId, TagId, ThreadId, Weight};
+use highwater_model::{Event, EventKind, Nanos, Placement, Spacing, StackId, StringId, TagId, ThreadId, Weight};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The most words one event takes.
-pub const MOST_WORDS: usize = 11;
+pub const MOST_WORDS: usize = 12;
 
 const ALLOCATE: u64 = 0;
 const REALLOCATE: u64 = 1;
@@ -28,7 +29,7 @@ const MARK: u64 = 4;
 const GAUGE: u64 = 5;
 const DROPPED: u64 = 6;
 const EXTRA: u64 = 7;
-const EXTRA_WORDS: usize = 2;
+const EXTRA_WORDS: usize = 3;
 
 const TIME: u64 = 1 << 3;
 const THREAD: u64 = 1 << 4;
@@ -54,6 +55,8 @@ pub fn encode(event: &Event, previous: Nanos, out: &[AtomicU64; MOST_WORDS]) -> 
 fn encode_extra(event: &Event, place: &Placement, previous: Nanos, out: &[AtomicU64]) -> usize {
     out[0].store(EXTRA, Ordering::Relaxed);
     out[1].store(u64::from(place.surplus as u32) | u64::from(place.weight.bits()) << 32, Ordering::Relaxed);
+    let (samples, spacing) = place.weight.counted().unwrap_or_default();
+    out[2].store(u64::from(samples) | u64::from(spacing.bits()) << 32, Ordering::Relaxed);
     EXTRA_WORDS + encode_plain(event, previous, &out[EXTRA_WORDS..])
 }
 
@@ -66,6 +69,7 @@ fn encode_plain(event: &Event, previous: Nanos, out: &[AtomicU64]) -> usize {
             let kind = if claimed_size.is_some() { DEALLOCATE_SIZED } else { DEALLOCATE };
             (kind, address, claimed_size.unwrap_or(0), StackId::UNKNOWN, TagId::NONE)
         }
+        EventKind::Promote { address, tag } => (DROPPED, address, 0, StackId::UNKNOWN, tag),
         EventKind::Mark { name } => (MARK, name.0.into(), 0, StackId::UNKNOWN, TagId::NONE),
         EventKind::Gauge { name, value } => (GAUGE, name.0.into(), value, StackId::UNKNOWN, TagId::NONE),
         EventKind::Dropped { count } => (DROPPED, 0, count, StackId::UNKNOWN, TagId::NONE),
@@ -80,7 +84,7 @@ fn encode_plain(event: &Event, previous: Nanos, out: &[AtomicU64]) -> usize {
     } else {
         encode_unusual(kind, event, previous, address, size, out)
     };
-    if kind == REALLOCATE || stack != StackId::UNKNOWN || tag != TagId::NONE {
+    if kind == REALLOCATE || kind == DROPPED || stack != StackId::UNKNOWN || tag != TagId::NONE {
         return encode_rest(event, stack, tag, length, out);
     }
     length
@@ -133,7 +137,8 @@ fn encode_rest(event: &Event, stack: StackId, tag: TagId, mut length: usize, out
         out[length].store(word, Ordering::Relaxed);
         length += 1;
     };
-    let owned = stack != StackId::UNKNOWN || tag != TagId::NONE;
+    let is_promotion = matches!(event.kind, EventKind::Promote { .. });
+    let owned = is_promotion || stack != StackId::UNKNOWN || tag != TagId::NONE;
     if owned {
         put(u64::from(stack.0) | u64::from(tag.0) << 32);
     }
@@ -155,11 +160,12 @@ pub fn decode(word: impl Fn(usize) -> u64, previous: Nanos) -> (Event, usize) {
 
 #[cold]
 fn decode_extra(word: impl Fn(usize) -> u64, previous: Nanos) -> (Event, usize) {
-    let extra = word(1);
+    let (extra, counted) = (word(1), word(2));
     let (mut event, length) = decode_plain(|at| word(at + EXTRA_WORDS), previous);
     if let EventKind::Allocate(place) | EventKind::Reallocate { new: place, .. } = &mut event.kind {
         place.surplus = extra as u32 as i32;
-        place.weight = Weight::from_bits(extra >> 32).unwrap_or_default();
+        let weight = Weight::from_bits(extra >> 32).unwrap_or_default();
+        place.weight = weight.of_samples(counted as u32, Spacing::from_bits((counted >> 32) as u32));
     }
     (event, length + EXTRA_WORDS)
 }
@@ -189,6 +195,7 @@ fn decode_plain(word: impl Fn(usize) -> u64, previous: Nanos) -> (Event, usize) 
         DEALLOCATE_SIZED => EventKind::Deallocate { address, claimed_size: Some(size) },
         MARK => EventKind::Mark { name: StringId(address as u32) },
         GAUGE => EventKind::Gauge { name: StringId(address as u32), value: size },
+        _ if head & OWNER != 0 => EventKind::Promote { address, tag },
         _ => EventKind::Dropped { count: size },
     };
     (Event { time: Nanos(time), thread: ThreadId(thread), kind }, length)
@@ -204,14 +211,14 @@ mod tests {
     }
 
     fn any_place() -> impl Strategy<Value = Placement> {
-        let rare = prop_oneof![3 => Just((0, 0)), 1 => (any::<i32>(), 0u64..1 << 22)];
+        let rare = prop_oneof![3 => Just((0, 0, 0)), 1 => (any::<i32>(), 0u64..1 << 22, any::<u32>())];
         (number(), number(), any::<u32>(), any::<u32>(), rare).prop_map(|(address, size, stack, tag, rare)| Placement {
             address,
             size,
             stack: StackId(stack >> (stack % 32)),
             tag: TagId(tag >> (tag % 32)),
             surplus: rare.0,
-            weight: Weight::from_bits(rare.1).unwrap(),
+            weight: Weight::from_bits(rare.1).unwrap().of_samples(rare.2, Spacing::from_bits(rare.2)),
         })
     }
 
@@ -229,6 +236,7 @@ mod tests {
             any::<u32>().prop_map(|name| EventKind::Mark { name: StringId(name) }),
             (any::<u32>(), number()).prop_map(|(name, value)| EventKind::Gauge { name: StringId(name), value }),
             number().prop_map(|count| EventKind::Dropped { count }),
+            (number(), any::<u32>()).prop_map(|(address, tag)| EventKind::Promote { address, tag: TagId(tag) }),
         ];
         (number(), number(), kind).prop_map(|(time, thread, kind)| Event {
             time: Nanos(time),

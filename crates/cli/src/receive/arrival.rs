@@ -1,0 +1,120 @@
+//! Reading a stream to its end, or until the user has had enough.
+
+use super::board::{Board, Line};
+use super::incoming::{Incoming, Outcome};
+use crate::failure::{Failure, reason};
+use crate::print::bytes::{bytes, counted};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Bytes read at a time.
+const PIECE: usize = 1 << 16;
+/// How often signals are looked for.
+const NAP: Duration = Duration::from_millis(100);
+/// How long a sender that was asked to end may be silent.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often the user has interrupted us.
+#[derive(Clone, Debug)]
+pub struct Interrupts(Arc<AtomicUsize>);
+
+impl Interrupts {
+    /// Counts them from now on: the first asks for an end in order, the second ends at once.
+    pub fn catch() -> io::Result<Self> {
+        let count = Arc::new(AtomicUsize::new(0));
+        let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
+        let counter = Arc::clone(&count);
+        std::thread::Builder::new().name("signals".into()).spawn(move || {
+            signals.forever().for_each(|_| {
+                counter.fetch_add(1, Ordering::Relaxed);
+            });
+        })?;
+        Ok(Self(count))
+    }
+
+    /// How many there were.
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How a stream is to be received.
+pub struct Arrival<'a> {
+    /// Where to say how it fares.
+    pub board: &'a Board,
+    /// Its line there.
+    pub line: &'a Line,
+    /// When the sender is to be asked to end.
+    pub deadline: Option<Instant>,
+    /// The user's.
+    pub interrupts: &'a Interrupts,
+    /// The board is shown while waiting.
+    pub shows: bool,
+}
+
+/// Reads a stream to its end. When it is time, or the user wants it, the sender is asked to end, so that it sends what it still has.
+pub fn receive(connection: &mut TcpStream, mut incoming: Incoming, arrival: &Arrival<'_>) -> Result<Outcome, Failure> {
+    let cannot_read = |error: &io::Error| Failure::fault(format_args!("cannot read: {}", reason(error)));
+    connection.set_read_timeout(Some(NAP)).map_err(|error| cannot_read(&error))?;
+    let mut piece = vec![0; PIECE];
+    let mut asked = None;
+    let mut latest = Instant::now();
+    loop {
+        let now = Instant::now();
+        let wanted_end = arrival.interrupts.count() > 0 || arrival.deadline.is_some_and(|deadline| now >= deadline);
+        if wanted_end && asked.is_none() {
+            asked = Some(now);
+            latest = now;
+            let _ = connection.write_all(b"\n");
+        }
+        if arrival.interrupts.count() > 1 || (asked.is_some() && latest.elapsed() > PATIENCE) {
+            return incoming.end();
+        }
+        match connection.read(&mut piece) {
+            Ok(0) => return incoming.end(),
+            Ok(count) => {
+                latest = Instant::now();
+                incoming.take(&piece[..count])?;
+                arrival.line.update(incoming.fare());
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // The sender is gone; what came until then is kept.
+            Err(_) => return incoming.end(),
+        }
+        if arrival.shows {
+            arrival.board.show();
+        }
+    }
+}
+
+impl Outcome {
+    /// What became of it, in a line.
+    pub fn describe(&self) -> String {
+        let fare = &self.fare;
+        let file = fare.file.as_ref().map_or_else(String::new, |path| path.display().to_string());
+        let about = if fare.is_estimate { "~" } else { "" };
+        let mut text = format!(
+            "{file}: {} in {}, live {about}{}, peak {about}{}",
+            counted(fare.events, "event"),
+            bytes(fare.bytes),
+            bytes(fare.live_bytes),
+            bytes(fare.peak_bytes)
+        );
+        if fare.dropped > 0 {
+            text.push_str(&format!("; {} dropped by the sender", counted(fare.dropped, "event")));
+        }
+        if self.is_damaged {
+            text.push_str("; parts of it are damaged");
+        } else if self.cut > 0 {
+            text.push_str(&format!("; it broke off, {} of an unfinished part are not kept", bytes(self.cut as u64)));
+        } else if !self.is_complete {
+            text.push_str("; it broke off, everything until then is kept");
+        }
+        text
+    }
+}

@@ -1,0 +1,13 @@
+//! Streams that arrive: what they are, the files they go into, and how they fare.
+
+mod arrival;
+mod board;
+mod file_name;
+mod incoming;
+mod packets;
+mod target;
+
+pub use arrival::{Arrival, Interrupts, receive};
+pub use board::Board;
+pub use incoming::Incoming;
+pub use target::Target;

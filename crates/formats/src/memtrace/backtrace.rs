@@ -1,0 +1,232 @@
+//! Backtraces: the frames that are as they were before, and codewords for those that are new.
+//!
+//! A codeword names a bucket and says how many frames more are those that followed it the last time:
+//!
+//! ```text
+//!  bits 0–1  0 no more, 1 one more, 2 as many as the next byte says, 3 the bucket gets a new location, which follows
+//!  bits 2–15 the bucket
+//! ```
+
+use super::bytes::Input;
+use super::children::Children;
+use super::codec::{BUCKETS, Codec, Slot};
+use super::codes::Codes;
+use super::header::Verifier;
+use highwater_model::{Catalog, FrameId, StackId};
+
+/// A writer spends no more bytes on a backtrace: where it took so many, it stopped within it.
+const LONGEST: usize = 4087;
+
+/// What all domains of a trace share.
+pub struct Names<'a> {
+    /// The codes.
+    pub codes: &'a mut Codes,
+    /// Which stacks calls lead to.
+    pub children: &'a mut Children,
+    /// What events refer to.
+    pub catalog: &'a mut Catalog,
+    /// How many nodes all stacks together may have.
+    pub most_nodes: usize,
+}
+
+/// The backtraces of one domain, each told as what is new since the one before.
+#[derive(Clone, Debug, Default)]
+pub struct Backtraces {
+    codec: Codec,
+    /// The stack of the last allocation and those of all its callers, outermost first.
+    held: Vec<StackId>,
+    /// What they all stand on: nothing, or the frame that says that they may be wrong.
+    base: StackId,
+    /// How many of the held stacks may be wrong, counted to the innermost of these.
+    doubtful: usize,
+    /// How often packets were lost.
+    losses: u16,
+    /// True while a backtrace is read that makes more nodes than there may be.
+    is_too_much: bool,
+    /// Stacks that were cut.
+    pub cut: u64,
+    /// Stacks that may be wrong.
+    pub in_doubt: u64,
+    /// True when a bucket was used that should have had a location in it.
+    pub met_empty: bool,
+}
+
+impl Backtraces {
+    /// The state was meant to be changed by packets that were lost: what comes from before may be wrong.
+    pub fn lose(&mut self) {
+        self.losses = self.losses.saturating_add(1);
+        self.doubtful = self.held.len();
+    }
+
+    /// True if the state is what the writer says it is.
+    pub fn agrees(&self, verifier: &Verifier) -> bool {
+        let code = super::bytes::to_63_bits(verifier.value as i64) as u64;
+        usize::from(verifier.index) < BUCKETS && self.codec.state(verifier.index) == (verifier.prediction, code)
+    }
+
+    /// Reads a backtrace that has so many outermost frames in common with the one before, and so many codewords. `None` if
+    /// it is malformed.
+    #[inline]
+    pub fn read(
+        &mut self,
+        input: &mut Input<'_>,
+        common: u64,
+        codewords: usize,
+        names: &mut Names<'_>,
+    ) -> Option<StackId> {
+        let start = input.at;
+        if common <= self.held.len() as u64 && self.losses == 0 {
+            self.held.truncate(common as usize);
+            self.usual_codewords(input, codewords, names)?;
+        } else {
+            self.read_unusual(input, common, codewords, names)?;
+        }
+        self.cut += u64::from(input.at - start >= LONGEST || self.is_too_much);
+        self.is_too_much = false;
+        Some(self.held.last().copied().unwrap_or(self.base))
+    }
+
+    #[cold]
+    fn read_unusual(
+        &mut self,
+        input: &mut Input<'_>,
+        common: u64,
+        codewords: usize,
+        names: &mut Names<'_>,
+    ) -> Option<()> {
+        if common > self.held.len() as u64 {
+            // The writer compares with a stack that it had cut. What is new lies beyond what is known.
+            self.codewords::<false, false>(input, codewords, names)?;
+            self.cut += 1;
+        } else {
+            self.held.truncate(common as usize);
+            self.doubtful = self.doubtful.min(self.held.len());
+            self.codewords::<true, true>(input, codewords, names)?;
+        }
+        self.in_doubt += u64::from(self.doubtful > 0);
+        let base = if self.doubtful > 0 { names.codes.doubt(names.catalog) } else { StackId::UNKNOWN };
+        if base != self.base {
+            self.rebase(base, names);
+        }
+        Some(())
+    }
+
+    /// Puts the held stack on another base.
+    fn rebase(&mut self, base: StackId, names: &mut Names<'_>) {
+        self.base = base;
+        let mut caller = base;
+        for stack in &mut self.held {
+            let Some(node) = names.catalog.stacks.nodes().get(stack.0 as usize).copied() else { return };
+            caller = names.catalog.stacks.intern_child(caller, node.frame);
+            *stack = caller;
+        }
+    }
+
+    /// Reads codewords where nothing was ever lost. This is where most of the time goes that decoding takes: what cannot be foretold
+    /// (how many frames follow, whom a caller calls this time) is chosen without branches as far as possible.
+    #[inline]
+    fn usual_codewords(&mut self, input: &mut Input<'_>, count: usize, names: &mut Names<'_>) -> Option<()> {
+        let mut top = self.held.last().copied().unwrap_or(self.base);
+        let mut slot = 0;
+        for _ in 0..count {
+            let (word, byte) = input.codeword()?;
+            let named = self.codec.slot(word >> 2);
+            self.codec.set_next(slot, named);
+            slot = named;
+            let mut predicted = if word & 3 == 2 { byte } else { word as u8 & 1 };
+            if word & 3 == 3 {
+                self.codec.set_code(slot, input.int63()? as u64, 0);
+                predicted = 0;
+            }
+            top = self.enter::<false>(slot, top, names);
+            for _ in 0..predicted {
+                slot = self.codec.next(slot);
+                top = self.enter::<false>(slot, top, names);
+            }
+        }
+        Some(())
+    }
+
+    #[inline(never)]
+    fn codewords<const KEEP: bool, const DOUBT: bool>(
+        &mut self,
+        input: &mut Input<'_>,
+        count: usize,
+        names: &mut Names<'_>,
+    ) -> Option<()> {
+        let losses = self.losses;
+        let mut top = self.held.last().copied().unwrap_or(self.base);
+        let mut previous = 0;
+        for _ in 0..count {
+            let word = input.u16()?;
+            let slot = self.codec.slot(word >> 2);
+            self.codec.set_next(previous, slot);
+            self.codec.set_next_age(previous, losses);
+            let mut predicted = 0;
+            match word & 3 {
+                3 => self.codec.set_code(slot, input.int63()? as u64, losses),
+                2 => predicted = input.u8()?,
+                few => predicted = few as u8,
+            }
+            if KEEP {
+                top = self.enter::<DOUBT>(slot, top, names);
+            }
+            previous = slot;
+            for _ in 0..predicted {
+                let next = self.codec.next(previous);
+                if KEEP {
+                    top = self.enter::<DOUBT>(next, top, names);
+                    if DOUBT && self.codec.next_age(previous) != losses {
+                        self.doubtful = self.held.len();
+                    }
+                }
+                previous = next;
+            }
+        }
+        Some(())
+    }
+
+    /// Goes into the location in a slot, called from `caller`.
+    #[inline(always)]
+    fn enter<const DOUBT: bool>(&mut self, slot: Slot, caller: StackId, names: &mut Names<'_>) -> StackId {
+        // A slot whose frame is not known has the number before the first, which is none.
+        let frame = FrameId(self.codec.frame(slot).wrapping_sub(1));
+        let stack = match names.children.find(caller, frame) {
+            Some(stack) => stack,
+            None => self.look_up(slot, caller, names),
+        };
+        if stack != caller {
+            self.held.push(stack);
+        }
+        if DOUBT && self.codec.code_age(slot) != self.losses {
+            self.doubtful = self.held.len();
+        }
+        stack
+    }
+
+    #[cold]
+    fn look_up(&mut self, slot: Slot, caller: StackId, names: &mut Names<'_>) -> StackId {
+        let code = self.codec.code(slot);
+        self.met_empty |= code == 0;
+        if names.catalog.stacks.nodes().len() >= names.most_nodes {
+            self.is_too_much = true;
+            return caller;
+        }
+        let frame = names.codes.frame(code, names.catalog);
+        self.codec.set_frame(slot, frame.0 + 1);
+        let known = names.children.find(caller, frame);
+        known.unwrap_or_else(|| names.children.add(caller, frame, &mut names.catalog.stacks))
+    }
+}
+
+/// Passes over the codewords of a backtrace.
+pub fn skip(input: &mut Input<'_>, codewords: usize) -> Option<()> {
+    for _ in 0..codewords {
+        match input.u16()? & 3 {
+            3 => input.skip(8)?,
+            2 => input.skip(1)?,
+            _ => {}
+        }
+    }
+    Some(())
+}

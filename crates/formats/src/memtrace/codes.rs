@@ -1,0 +1,186 @@
+//! Location codes and the frames that stand for them.
+
+use super::locations::{Described, Location, module_of};
+use super::names::Name;
+use highwater_model::{Catalog, Columns, Frame, FrameId, FrameText, StackId};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// A code that is known.
+#[derive(Clone, Copy, Debug)]
+struct Code {
+    frame: FrameId,
+    is_described: bool,
+}
+
+/// The codes of a trace, of all domains. A code is a frame with that address, and what it is described as is that frame's resolution: so
+/// it may be described after it was used, and frames that never are still can be told apart.
+#[derive(Clone, Debug, Default)]
+pub struct Codes {
+    codes: FxHashMap<u64, Code>,
+    /// The file of each module, as it was met first.
+    files: FxHashMap<Arc<str>, Arc<str>>,
+    /// Outermost frame of stacks that may be wrong.
+    doubt: Option<StackId>,
+    /// How many codes were described in two ways.
+    contradictions: u64,
+}
+
+/// What stands under stacks that may be wrong.
+const DOUBT: &str = "[may be wrong: packets before this are missing]";
+/// What stands for a location of which a trace that lost packets does not even say the code.
+const NO_CODE: &str = "[lost]";
+
+impl Codes {
+    /// The frame of a code.
+    pub fn frame(&mut self, code: u64, catalog: &mut Catalog) -> FrameId {
+        self.code(code, catalog).frame
+    }
+
+    fn code(&mut self, code: u64, catalog: &mut Catalog) -> &mut Code {
+        self.codes.entry(code).or_insert_with(|| {
+            let function = if code == 0 { catalog.strings.intern(NO_CODE) } else { Default::default() };
+            let frame = catalog.stacks.push_frame(Frame { address: code, function, ..Frame::default() });
+            Code { frame, is_described: false }
+        })
+    }
+
+    /// The outermost frame of stacks that may be wrong, as a stack.
+    pub fn doubt(&mut self, catalog: &mut Catalog) -> StackId {
+        *self
+            .doubt
+            .get_or_insert_with(|| catalog.intern_stack(&[FrameText { function: DOUBT, ..FrameText::default() }]))
+    }
+
+    /// How many codes were described in two ways; the first counts.
+    pub fn contradictions(&self) -> u64 {
+        self.contradictions
+    }
+
+    /// Takes over what a code is described as.
+    pub fn describe(&mut self, described: &Described, catalog: &mut Catalog) {
+        let &mut Code { frame, is_described } = self.code(described.code, catalog);
+        if is_described && is_complete(described) {
+            let known = locations_of(frame, catalog);
+            self.contradictions += u64::from(is_complete_list(&known) && known != described.locations);
+            if is_complete_list(&known) {
+                return;
+            }
+        } else if is_described {
+            return;
+        }
+        for location in &described.locations {
+            if let (Some(function), Some(file)) = (&location.function, &location.file)
+                && !self.files.contains_key(module_of(function))
+            {
+                self.files.insert(Arc::from(module_of(function)), Arc::clone(file));
+            }
+        }
+        let text = |name: &Name| name.clone().unwrap_or_default();
+        let texts: Vec<(Arc<str>, Arc<str>)> =
+            described.locations.iter().map(|location| (text(&location.function), text(&location.file))).collect();
+        let outermost = 0;
+        let frames: Vec<FrameText<'_>> = described
+            .locations
+            .iter()
+            .zip(&texts)
+            .enumerate()
+            .rev()
+            .map(|(at, (location, (function, file)))| FrameText {
+                function,
+                file,
+                line: location.line,
+                columns: location.columns,
+                inlined: at != outermost,
+                ..FrameText::default()
+            })
+            .collect();
+        if !frames.is_empty() {
+            catalog.resolve(frame, &frames);
+        }
+        self.codes.insert(described.code, Code { frame, is_described: true });
+    }
+
+    /// The file of a module, if a function of it was met.
+    pub fn file_of(&self, module: &str) -> Option<Arc<str>> {
+        self.files.get(module).cloned()
+    }
+
+    /// What a code is known to stand for.
+    pub fn known(&self, code: u64, catalog: &Catalog) -> Option<Vec<Location>> {
+        let code = self.codes.get(&code).filter(|code| code.is_described)?;
+        let known = locations_of(code.frame, catalog);
+        is_complete_list(&known).then_some(known)
+    }
+}
+
+fn is_complete(described: &Described) -> bool {
+    is_complete_list(&described.locations)
+}
+
+fn is_complete_list(locations: &[Location]) -> bool {
+    locations.iter().all(|location| location.file.is_some() && location.function.is_some())
+}
+
+/// What a frame was resolved to, outermost first.
+fn locations_of(frame: FrameId, catalog: &Catalog) -> Vec<Location> {
+    if !catalog.stacks.is_resolved(frame) {
+        return Vec::new();
+    }
+    let name = |id| catalog.strings.shared(id).filter(|text| !text.is_empty());
+    let frames = catalog.stacks.frame_ids(frame).rev().filter_map(|id| catalog.stacks.frame(FrameId(id)));
+    let location = |frame: &Frame| {
+        let Columns { start, end } = frame.columns;
+        let columns = Columns { start, end };
+        Location { file: name(frame.file), function: name(frame.function), line: frame.line, columns }
+    };
+    frames.map(location).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn described(code: u64, functions: &[&str]) -> Described {
+        let location = |function: &&str| Location {
+            file: Some(Arc::from("a.ml")),
+            function: Some(Arc::from(*function)),
+            line: 3,
+            columns: Columns { start: 1, end: 4 },
+        };
+        Described { code, locations: functions.iter().map(location).collect() }
+    }
+
+    #[test]
+    fn a_code_used_before_it_was_described_gets_its_names() {
+        let (mut codes, mut catalog) = (Codes::default(), Catalog::default());
+        let frame = codes.frame(0x40, &mut catalog);
+        let stack = catalog.stacks.intern_child(StackId::UNKNOWN, frame);
+        assert_eq!(catalog.frame_texts(stack).next().unwrap().address, 0x40);
+        codes.describe(&described(0x40, &["outer", "inner"]), &mut catalog);
+        let texts: Vec<(&str, bool)> = catalog.frame_texts(stack).map(|text| (text.function, text.inlined)).collect();
+        assert_eq!(texts, [("inner", true), ("outer", false)]);
+        assert_eq!(codes.known(0x40, &catalog), Some(described(0x40, &["outer", "inner"]).locations));
+    }
+
+    #[test]
+    fn what_is_described_again_must_be_the_same() {
+        let (mut codes, mut catalog) = (Codes::default(), Catalog::default());
+        codes.describe(&described(0x40, &["f"]), &mut catalog);
+        codes.describe(&described(0x40, &["f"]), &mut catalog);
+        assert_eq!(codes.contradictions(), 0);
+        codes.describe(&described(0x40, &["g"]), &mut catalog);
+        assert_eq!(codes.contradictions(), 1);
+        assert_eq!(codes.known(0x40, &catalog), Some(described(0x40, &["f"]).locations));
+    }
+
+    #[test]
+    fn a_name_that_was_lost_is_taken_from_a_later_description() {
+        let (mut codes, mut catalog) = (Codes::default(), Catalog::default());
+        let lost = Described { code: 7, locations: vec![Location { line: 3, ..Location::default() }] };
+        codes.describe(&lost, &mut catalog);
+        assert_eq!(codes.known(7, &catalog), None);
+        codes.describe(&described(7, &["f"]), &mut catalog);
+        assert_eq!(codes.known(7, &catalog), Some(described(7, &["f"]).locations));
+    }
+}

@@ -1,0 +1,71 @@
+//! What is wrong with a trace, and where.
+
+use std::fmt;
+
+/// A part of a trace that could not be used as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Where it begins.
+    pub offset: u64,
+    /// How many bytes could not be used.
+    pub length: u64,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.length {
+            0 => write!(f, "{} at offset {}", self.what, self.offset),
+            length => write!(f, "{} at offset {} ({length} bytes not used)", self.what, self.offset),
+        }
+    }
+}
+
+/// Damage that is listed one by one; what comes after is counted.
+const MOST_LISTED: usize = 1000;
+
+/// All damage of a trace, in the order in which it was met.
+#[derive(Clone, Debug, Default)]
+pub struct DamageList {
+    listed: Vec<Damage>,
+    more: u64,
+    more_bytes: u64,
+    latest_offset: u64,
+}
+
+impl DamageList {
+    /// Adds what was met. Neighbours of one kind become one.
+    pub fn add(&mut self, offset: u64, length: u64, what: impl Into<String>) {
+        let what = what.into();
+        if let Some(last) = self.listed.last_mut()
+            && last.offset + last.length == offset
+            && last.length > 0
+            && last.what == what
+        {
+            last.length += length;
+        } else if self.listed.len() < MOST_LISTED {
+            self.listed.push(Damage { offset, length, what });
+        } else {
+            self.more += 1;
+            self.more_bytes += length;
+            self.latest_offset = offset;
+        }
+    }
+
+    /// All of it, by offset.
+    pub fn list(&self) -> Vec<Damage> {
+        let mut list = self.listed.clone();
+        if self.more > 0 {
+            let what = format!("{} more damaged parts, the last of them", self.more);
+            list.push(Damage { offset: self.latest_offset, length: self.more_bytes, what });
+        }
+        list.sort_by_key(|damage| damage.offset);
+        list
+    }
+
+    /// Where the first of it lies.
+    pub fn first_offset(&self) -> Option<u64> {
+        self.listed.iter().map(|damage| damage.offset).min()
+    }
+}

@@ -1,0 +1,262 @@
+//! Cutting a stream into packets, and finding the next one behind damage.
+
+use super::damage::DamageList;
+use super::header::{FIXED, HeaderFault, LONGEST_HEADER, LONGEST_PACKET, MAGIC, PacketHeader, length_of};
+use std::ops::Range;
+
+/// How much is read and done with before it is forgotten.
+const WORTH_FORGETTING: usize = 1 << 18;
+
+/// Whether more bytes can come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// They can, and it may be worth waiting for them.
+    More,
+    /// They can, but what is whole is wanted now.
+    Now,
+    /// This is the end.
+    End,
+}
+
+/// A packet found in the stream.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// What it says of itself.
+    pub header: PacketHeader,
+    /// Where it begins in the stream.
+    pub offset: u64,
+    /// Where its content lies in what is held.
+    pub content: Range<usize>,
+    /// True when the stream ended within it.
+    pub is_cut: bool,
+    /// True when bytes before it, or a packet, could not be used.
+    pub is_behind_gap: bool,
+}
+
+/// Bytes being passed over.
+#[derive(Clone, Debug)]
+struct Skipped {
+    offset: u64,
+    what: String,
+    only_zeros: bool,
+}
+
+/// Holds what has arrived and is not yet done with: little more than a packet.
+#[derive(Clone, Debug, Default)]
+pub struct Framer {
+    held: Vec<u8>,
+    at: usize,
+    /// Where in the stream the first held byte was.
+    base: u64,
+    skipped: Option<Skipped>,
+    /// The process and version of the trace, as soon as they are known.
+    known: Option<(i64, u16)>,
+    is_behind_gap: bool,
+}
+
+impl Framer {
+    /// Takes in what has arrived.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.at >= WORTH_FORGETTING {
+            self.held.drain(..self.at);
+            self.base += self.at as u64;
+            self.at = 0;
+        }
+        self.held.extend_from_slice(bytes);
+    }
+
+    /// How many bytes have arrived.
+    pub fn arrived(&self) -> u64 {
+        self.base + self.held.len() as u64
+    }
+
+    /// The bytes of a frame's content.
+    pub fn content(&self, frame: &Frame) -> &[u8] {
+        &self.held[frame.content.clone()]
+    }
+
+    /// Says whose packets belong to the trace.
+    pub fn expect(&mut self, pid: i64, version: u16) {
+        self.known = Some((pid, version));
+    }
+
+    /// True for a packet of the trace.
+    pub fn is_expected(&self, header: &PacketHeader) -> bool {
+        self.known == Some((header.pid, header.version))
+    }
+
+    /// True for a packet of the process whose trace it is.
+    pub fn is_expected_process(&self, header: &PacketHeader) -> bool {
+        self.known.is_some_and(|(pid, _)| pid == header.pid)
+    }
+
+    fn offset(&self) -> u64 {
+        self.base + self.at as u64
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.held[self.at..]
+    }
+
+    /// What the first packet's header says, once enough of it is there.
+    pub fn first_header(&self) -> Result<PacketHeader, HeaderFault> {
+        PacketHeader::parse(self.rest())
+    }
+
+    /// The next packet; `None` where more must come, or nothing more will.
+    pub fn next(&mut self, arrival: Arrival, damage: &mut DamageList) -> Option<Frame> {
+        loop {
+            if self.skipped.is_some() && !self.end_skipping(arrival, damage) {
+                return None;
+            }
+            if self.rest().is_empty() {
+                return None;
+            }
+            match PacketHeader::parse(self.rest()) {
+                Ok(header) => return self.frame(header, arrival, damage),
+                Err(HeaderFault::Short) if arrival != Arrival::End => return None,
+                Err(fault) => match self.repaired(fault, arrival, damage) {
+                    Repair::Frame(frame) => return Some(frame),
+                    Repair::Wait => return None,
+                    Repair::Impossible => self.skip(fault),
+                },
+            }
+        }
+    }
+
+    fn skip(&mut self, fault: HeaderFault) {
+        let short = self.rest().len() < FIXED;
+        let fault = if short { HeaderFault::Short } else { fault };
+        self.skipped = Some(Skipped { offset: self.offset(), what: fault.what(), only_zeros: true });
+    }
+
+    /// Looks for the next packet; false where there is none yet.
+    fn end_skipping(&mut self, arrival: Arrival, damage: &mut DamageList) -> bool {
+        let Some(skipped) = &mut self.skipped else { return true };
+        let rest = &self.held[self.at..];
+        // The place where skipping began is no packet.
+        let first = usize::from(self.base + self.at as u64 == skipped.offset);
+        let found = find_header(rest, first, self.known);
+        // A header that is only half there may still become one.
+        let passed = match (found, arrival) {
+            (Some(at), _) => at,
+            (None, Arrival::End) => rest.len(),
+            (None, _) => rest.len().saturating_sub(LONGEST_HEADER - 1),
+        };
+        skipped.only_zeros &= rest[..passed].iter().all(|&byte| byte == 0);
+        self.at += passed;
+        if found.is_none() && arrival != Arrival::End {
+            return false;
+        }
+        let length = self.base + self.at as u64 - skipped.offset;
+        let what = match skipped.only_zeros {
+            true => "zeros stand where a packet should be".to_owned(),
+            false => std::mem::take(&mut skipped.what),
+        };
+        damage.add(skipped.offset, length, what);
+        self.skipped = None;
+        self.is_behind_gap = true;
+        true
+    }
+
+    /// A header that could be a packet's but for its magic number, version or size, whose packet ends where another begins.
+    fn repaired(&mut self, fault: HeaderFault, arrival: Arrival, damage: &mut DamageList) -> Repair {
+        let Some((pid, version)) = self.known else { return Repair::Impossible };
+        let rest = self.rest();
+        if rest.len() < LONGEST_PACKET + LONGEST_HEADER && arrival == Arrival::More {
+            return Repair::Wait;
+        }
+        let size_of = |header: PacketHeader| {
+            let follows = rest.get(header.size..header.size + 4).is_some_and(|next| next == MAGIC.to_le_bytes());
+            (follows || header.size == rest.len()).then_some(header)
+        };
+        let found = match fault {
+            HeaderFault::Magic | HeaderFault::Version(_) => {
+                PacketHeader::parse_as(rest, version).ok().and_then(size_of)
+            }
+            HeaderFault::Size(_) => {
+                let next = find_header(rest, length_of(version), self.known).or_else(|| end_before_zeros(rest));
+                next.and_then(|size| PacketHeader::with_size(rest, version, size).ok())
+            }
+            _ => None,
+        };
+        match found.filter(|header| header.pid == pid && header.size <= LONGEST_PACKET) {
+            Some(header) => {
+                damage.add(self.offset(), 0, format!("{}; the packet is used all the same", fault.what()));
+                Repair::Frame(self.take(header, header.size))
+            }
+            None => Repair::Impossible,
+        }
+    }
+
+    /// The packet with a sound header, as far as it is there.
+    fn frame(&mut self, header: PacketHeader, arrival: Arrival, damage: &mut DamageList) -> Option<Frame> {
+        let rest = self.rest();
+        let next = rest.get(header.size..header.size + 4);
+        if rest.len() < header.size && arrival != Arrival::End {
+            return None;
+        }
+        if next.is_none() && arrival == Arrival::More && rest.len() < LONGEST_PACKET + LONGEST_HEADER {
+            return None;
+        }
+        // Where no packet follows, this one may be shorter than it says.
+        let follows = next.is_some_and(|next| next == MAGIC.to_le_bytes());
+        let within = rest.get(header.length()..header.size.min(rest.len())).unwrap_or_default();
+        if !follows && let Some(at) = find_header(within, 0, self.known) {
+            let size = header.length() + at;
+            let what = format!("a packet claims {} bytes, but the next begins after {size}", header.size);
+            damage.add(self.offset(), 0, what);
+            return Some(self.take(header, size));
+        }
+        let size = header.size.min(rest.len());
+        if size < header.size {
+            let what = "the trace is cut within a packet; its whole events are used";
+            damage.add(self.offset() + size as u64, 0, what);
+        }
+        Some(self.take(header, size))
+    }
+
+    fn take(&mut self, header: PacketHeader, size: usize) -> Frame {
+        let frame = Frame {
+            header,
+            offset: self.offset(),
+            content: self.at + header.length()..self.at + size,
+            is_cut: size < header.size,
+            is_behind_gap: std::mem::take(&mut self.is_behind_gap),
+        };
+        self.at += size;
+        frame
+    }
+
+    /// Gives up everything that has arrived: it belongs to somebody else.
+    pub fn discard(&mut self) {
+        self.at = self.held.len();
+    }
+}
+
+enum Repair {
+    Frame(Frame),
+    Wait,
+    Impossible,
+}
+
+/// Where the next header begins that can be one of this trace, from `first` on.
+fn find_header(bytes: &[u8], first: usize, known: Option<(i64, u16)>) -> Option<usize> {
+    let magic = MAGIC.to_le_bytes();
+    let mut at = first;
+    while let Some(found) = bytes.get(at..)?.windows(4).position(|window| window == magic) {
+        at += found;
+        let header = PacketHeader::parse(&bytes[at..]);
+        if header.is_ok_and(|header| known.is_none_or(|known| known == (header.pid, header.version))) {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The end of what may be a last packet, before zeros that are none.
+fn end_before_zeros(bytes: &[u8]) -> Option<usize> {
+    let end = bytes.iter().rposition(|&byte| byte != 0)? + 1;
+    (end <= LONGEST_PACKET).then_some(end)
+}

@@ -1,0 +1,193 @@
+//! What location codes stand for: files, functions, lines and columns.
+
+use super::bytes::Input;
+use super::header::TIME_BITS;
+use super::names::{NEW, Name, NameTables};
+use highwater_model::Columns;
+use std::sync::Arc;
+
+/// The code of an event that describes a location.
+pub const CODE: u32 = 1;
+/// The largest line, start column and end column that a record has room for. Larger ones, and those that are not known, become these.
+pub const MOST_LINE: u32 = 0xF_FFFF;
+/// See [`MOST_LINE`].
+pub const MOST_START: u16 = 0xFF;
+/// See [`MOST_LINE`].
+pub const MOST_END: u16 = 0x3FF;
+/// No name is longer: a location event must fit into the room that a writer leaves for it.
+const LONGEST_NAME: usize = 4096;
+
+/// One place in a source file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Location {
+    /// The file.
+    pub file: Name,
+    /// The function, with its module.
+    pub function: Name,
+    /// The line.
+    pub line: u32,
+    /// The columns of the line.
+    pub columns: Columns,
+}
+
+/// What a location code stands for: none where nothing is known, several where functions were inlined, outermost first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// The code, the address that a call returns to.
+    pub code: u64,
+    /// The places.
+    pub locations: Vec<Location>,
+}
+
+/// The fields of a record, as they are stored in 48 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The line.
+    pub line: u32,
+    /// The first column.
+    pub start: u16,
+    /// The column behind the last.
+    pub end: u16,
+    /// Which file, most recently used first.
+    pub file: usize,
+    /// Which function of it.
+    pub function: usize,
+}
+
+impl Record {
+    /// Reads the six bytes.
+    pub fn read(input: &mut Input<'_>) -> Option<Self> {
+        let bits = u64::from(input.u32()?) | u64::from(input.u16()?) << 32;
+        Some(Self {
+            line: (bits & u64::from(MOST_LINE)) as u32,
+            start: (bits >> 20 & u64::from(MOST_START)) as u16,
+            end: (bits >> 28 & u64::from(MOST_END)) as u16,
+            file: (bits >> 38 & 31) as usize,
+            function: (bits >> 43 & 31) as usize,
+        })
+    }
+
+    /// Appends the six bytes.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        let bits = u64::from(self.line.min(MOST_LINE))
+            | u64::from(self.start.min(MOST_START)) << 20
+            | u64::from(self.end.min(MOST_END)) << 28
+            | (self.file as u64) << 38
+            | (self.function as u64) << 43;
+        out.extend_from_slice(&bits.to_le_bytes()[..6]);
+    }
+}
+
+/// A name as it is written out; `None` if it cannot be one.
+pub fn read_name(input: &mut Input<'_>) -> Option<Arc<str>> {
+    let bytes = input.text()?;
+    let sound = bytes.len() <= LONGEST_NAME && bytes.iter().all(|&byte| byte >= b' ' && byte != 0x7f);
+    sound.then(|| Arc::from(String::from_utf8_lossy(bytes)))
+}
+
+/// Reads the names of a record, the index of whose file is `file`; `None` if they are not there.
+pub fn read_names(input: &mut Input<'_>, tables: &mut NameTables, file: usize, function: usize) -> Option<()> {
+    if file == NEW {
+        tables.add_file(Some(read_name(input)?));
+    } else {
+        tables.use_file(file).then_some(())?;
+    }
+    if function == NEW {
+        tables.add_function(Some(read_name(input)?));
+    } else {
+        tables.use_function(function).then_some(())?;
+    }
+    Some(())
+}
+
+/// Reads one event behind its header; `None` if it is malformed.
+pub fn read(input: &mut Input<'_>, tables: &mut NameTables) -> Option<Described> {
+    let code = input.int63()? as u64;
+    let count = input.u8()?;
+    let mut locations = Vec::with_capacity(count.into());
+    for _ in 0..count {
+        let Record { line, start, end, file, function } = Record::read(input)?;
+        read_names(input, tables, file, function)?;
+        let columns = Columns { start, end };
+        locations.push(Location { file: tables.file(), function: tables.function(), line, columns });
+    }
+    Some(Described { code, locations })
+}
+
+/// What became of a packet that has only locations.
+pub struct Run {
+    /// What was read.
+    pub described: Vec<Described>,
+    /// Where reading ended: at the end, or at the event that is malformed.
+    pub end: usize,
+}
+
+/// Reads a packet that has only locations, all of one time, from its first event on.
+pub fn read_run(content: &[u8], tables: &mut NameTables) -> Run {
+    let mut described = Vec::new();
+    let mut input = Input::new(content, 0);
+    let mut end = 0;
+    let first = Input::new(content, 0).u32();
+    while !input.is_at_end() && input.u32() == first {
+        match read(&mut input, tables) {
+            Some(one) => described.push(one),
+            None => break,
+        }
+        end = input.at;
+    }
+    Run { described, end }
+}
+
+/// The header of the events in a packet that has only locations; `None` if it has others.
+pub fn only_event(content: &[u8], time_begin: i64, time_end: i64) -> Option<u32> {
+    let word = Input::new(content, 0).u32()?;
+    let low = time_begin as u32 & ((1 << TIME_BITS) - 1);
+    (time_begin == time_end && word == CODE << TIME_BITS | low).then_some(word)
+}
+
+/// The module that a function is named after: `Stdlib__Set` of `Stdlib__Set.Make.bal`.
+pub fn module_of(function: &str) -> &str {
+    function.split('.').next().unwrap_or(function)
+}
+
+/// Whether a function is named after its file, as OCaml's are: `Stdlib__Set.Make.bal` is in `set.ml`.
+pub fn is_named_after(function: &str, file: &str) -> bool {
+    let stem = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    let stem = stem.split('.').next().unwrap_or(stem);
+    let module = module_of(function);
+    let module = module.rsplit("__").next().unwrap_or(module);
+    module.eq_ignore_ascii_case(stem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_as_it_was_put_and_too_large_numbers_become_the_largest() {
+        let record = Record { line: 9, start: 10, end: 17, file: 31, function: 31 };
+        let mut bytes = Vec::new();
+        record.put(&mut bytes);
+        // From the format's own example.
+        assert_eq!(bytes, [0x09, 0x00, 0xa0, 0x10, 0xc1, 0xff]);
+        assert_eq!(Record::read(&mut Input::new(&bytes, 0)), Some(record));
+        let large = Record { line: u32::MAX, start: 300, end: 5000, file: 1, function: 2 };
+        bytes.clear();
+        large.put(&mut bytes);
+        let clamped = Record { line: MOST_LINE, start: MOST_START, end: MOST_END, ..large };
+        assert_eq!(Record::read(&mut Input::new(&bytes, 0)), Some(clamped));
+    }
+
+    #[test]
+    fn functions_are_named_after_their_files() {
+        for (function, file) in [
+            ("Stdlib__Set.Make.bal", "set.ml"),
+            ("Full", "full.ml"),
+            ("Memtrace__Memprof_tracer.ext", "src/memprof_tracer.ml"),
+            ("Dune__exe__Main.f.(fun)", "bin/main.ml"),
+        ] {
+            assert!(is_named_after(function, file), "{function} {file}");
+        }
+        assert!(!is_named_after("Part3.f1", "src/part4.ml"));
+    }
+}

@@ -1,0 +1,156 @@
+//! The names of files and functions, each written out once and then called by how recently it was used.
+
+use std::sync::Arc;
+
+/// The most files, and the most names of each.
+pub const MOST_NAMES: usize = 31;
+/// The index that says that the name is written out.
+pub const NEW: usize = MOST_NAMES;
+
+/// A name; `None` where damage made it unknown.
+pub type Name = Option<Arc<str>>;
+
+/// The names of one file.
+#[derive(Clone, Debug, Default)]
+struct File {
+    name: Name,
+    functions: Vec<Name>,
+}
+
+/// The tables of one domain: most recently used first.
+#[derive(Clone, Debug, Default)]
+pub struct NameTables {
+    files: Vec<File>,
+}
+
+impl NameTables {
+    /// Uses the file with this index; false if there is none.
+    pub fn use_file(&mut self, index: usize) -> bool {
+        let is_there = index < self.files.len();
+        if is_there {
+            self.files[..=index].rotate_right(1);
+        }
+        is_there
+    }
+
+    /// Adds a file. When the table is full, it inherits the functions of the one that falls out: writers of version 1 rely on
+    /// that, and it is nothing to others.
+    pub fn add_file(&mut self, name: Name) {
+        let functions = if self.files.len() == MOST_NAMES { self.files.pop() } else { None };
+        let functions = functions.map(|file| file.functions).unwrap_or_default();
+        self.files.insert(0, File { name, functions });
+    }
+
+    /// Adds a file on the side of a writer, who does not know that a reader may have it inherit functions.
+    pub fn add_own_file(&mut self, name: Arc<str>) {
+        self.files.truncate(MOST_NAMES - 1);
+        self.files.insert(0, File { name: Some(name), functions: Vec::new() });
+    }
+
+    /// The index of the file of this name.
+    pub fn find_file(&self, name: &str) -> Option<usize> {
+        self.files.iter().position(|file| file.name.as_deref() == Some(name))
+    }
+
+    /// The index of the function of this name of the file used last.
+    pub fn find_function(&self, name: &str) -> Option<usize> {
+        self.files.first()?.functions.iter().position(|known| known.as_deref() == Some(name))
+    }
+
+    /// The file used last.
+    pub fn file(&self) -> Name {
+        self.files.first().and_then(|file| file.name.clone())
+    }
+
+    /// True if a file of this name is known.
+    pub fn has_file(&self, name: &str) -> bool {
+        self.files.iter().any(|file| file.name.as_deref() == Some(name))
+    }
+
+    /// The functions of the file used last, the one used last first.
+    pub fn functions(&self) -> impl Iterator<Item = &str> {
+        self.files.first().into_iter().flat_map(|file| &file.functions).filter_map(|name| name.as_deref())
+    }
+
+    /// Uses the function with this index of the file used last; false if there is none.
+    pub fn use_function(&mut self, index: usize) -> bool {
+        let Some(file) = self.files.first_mut() else { return false };
+        let is_there = index < file.functions.len();
+        if is_there {
+            file.functions[..=index].rotate_right(1);
+        }
+        is_there
+    }
+
+    /// Adds a function to the file used last.
+    pub fn add_function(&mut self, name: Name) {
+        if let Some(file) = self.files.first_mut() {
+            file.functions.truncate(MOST_NAMES - 1);
+            file.functions.insert(0, name);
+        }
+    }
+
+    /// The function used last.
+    pub fn function(&self) -> Name {
+        self.files.first()?.functions.first()?.clone()
+    }
+
+    /// Forgets all names, because names may have been added that were not seen: what an index stands for is not known any more, but what is
+    /// added from now on is.
+    pub fn forget(&mut self) {
+        let file = File { name: None, functions: vec![None; MOST_NAMES] };
+        self.files = vec![file; MOST_NAMES];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        Some(Arc::from(text))
+    }
+
+    #[test]
+    fn what_was_used_last_comes_first() {
+        let mut tables = NameTables::default();
+        for file in ["a.ml", "b.ml", "c.ml"] {
+            tables.add_file(name(file));
+            tables.add_function(name(&file.replace(".ml", ".f")));
+        }
+        assert!(tables.use_file(2) && tables.use_function(0));
+        assert_eq!((tables.file(), tables.function()), (name("a.ml"), name("a.f")));
+        assert!(tables.use_file(1));
+        assert_eq!(tables.file(), name("c.ml"));
+        assert!(!tables.use_file(3) && !tables.use_function(1));
+        assert!(tables.has_file("b.ml"));
+        assert_eq!(tables.functions().collect::<Vec<_>>(), ["c.f"]);
+    }
+
+    #[test]
+    fn a_full_table_hands_on_the_functions_of_what_falls_out() {
+        let mut tables = NameTables::default();
+        for number in 0..MOST_NAMES {
+            tables.add_file(name(&number.to_string()));
+            tables.add_function(name(&format!("f{number}")));
+        }
+        tables.add_file(name("one more"));
+        assert_eq!(tables.function(), name("f0"));
+        assert!(!tables.use_file(MOST_NAMES));
+        for number in 0..40 {
+            tables.add_function(name(&format!("g{number}")));
+        }
+        assert!(!tables.use_function(MOST_NAMES) && tables.use_function(MOST_NAMES - 1));
+        assert_eq!(tables.function(), name("g9"));
+    }
+
+    #[test]
+    fn what_is_forgotten_is_unknown_and_not_missing() {
+        let mut tables = NameTables::default();
+        tables.forget();
+        assert!(tables.use_file(30) && tables.use_function(30));
+        assert_eq!((tables.file(), tables.function()), (None, None));
+        tables.add_file(name("new.ml"));
+        assert_eq!(tables.file(), name("new.ml"));
+    }
+}

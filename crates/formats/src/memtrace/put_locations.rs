@@ -1,0 +1,83 @@
+//! Writing what location codes stand for.
+
+use super::locations::{self, Record};
+use super::names::{NEW, NameTables};
+use highwater_model::{Catalog, FrameId};
+use std::sync::Arc;
+
+/// What a description may take; one that would be longer is replaced.
+const MOST_BYTES: usize = 4096;
+/// The bytes of an event's header, code and count.
+const HEAD: usize = 9;
+/// What stands for a description that would be too long.
+const TOO_LONG: (&str, &str) = ("<unknown>", "??");
+
+/// A place as it is written.
+struct Place {
+    file: Arc<str>,
+    function: Arc<str>,
+    line: u32,
+    start: u16,
+    end: u16,
+}
+
+/// Appends the description of a code behind the header of its event. `frame` is the frame that the code stands for.
+pub fn put(code: u64, frame: FrameId, catalog: &Catalog, tables: &mut NameTables, out: &mut Vec<u8>) {
+    let mut places = places_of(frame, catalog);
+    let length: usize = places.iter().map(|place| 6 + place.file.len() + 1 + place.function.len() + 1).sum();
+    if places.len() > 255 || HEAD + length > MOST_BYTES {
+        let (file, function) = (Arc::from(TOO_LONG.0), Arc::from(TOO_LONG.1));
+        places = vec![Place { file, function, line: 1, start: 1, end: 1 }];
+    }
+    out.extend_from_slice(&code.to_le_bytes());
+    out.push(places.len() as u8);
+    for place in places {
+        let file = tables.find_file(&place.file);
+        match file {
+            Some(index) => drop(tables.use_file(index)),
+            None => tables.add_own_file(Arc::clone(&place.file)),
+        }
+        let function = tables.find_function(&place.function);
+        match function {
+            Some(index) => drop(tables.use_function(index)),
+            None => tables.add_function(Some(Arc::clone(&place.function))),
+        }
+        let Place { line, start, end, .. } = place;
+        Record { line, start, end, file: file.unwrap_or(NEW), function: function.unwrap_or(NEW) }.put(out);
+        for (text, is_new) in [(&place.file, file.is_none()), (&place.function, function.is_none())] {
+            if is_new {
+                out.extend_from_slice(text.as_bytes());
+                out.push(0);
+            }
+        }
+    }
+}
+
+/// The places that a frame stands for, outermost first; none where nothing is known but an address.
+fn places_of(frame: FrameId, catalog: &Catalog) -> Vec<Place> {
+    let frames = catalog.stacks.frame_ids(frame).rev().filter_map(|id| catalog.stacks.frame(FrameId(id)));
+    let texts = frames.map(|frame| catalog.frame_text(frame));
+    let known = texts.filter(|text| !text.function.is_empty() || !text.file.is_empty() || text.line != 0);
+    known
+        .map(|text| {
+            // Where no source file is known, the module tells at least where it is from.
+            let file = if text.file.is_empty() { text.module } else { text.file };
+            Place {
+                file: name(file),
+                function: name(text.function),
+                line: text.line.min(locations::MOST_LINE),
+                start: text.columns.start,
+                end: text.columns.end,
+            }
+        })
+        .collect()
+}
+
+/// A name without what would end it.
+fn name(text: &str) -> Arc<str> {
+    if text.bytes().all(|byte| byte >= b' ' && byte != 0x7f) {
+        return Arc::from(text);
+    }
+    let printable = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
+    text.chars().map(printable).collect::<String>().into()
+}

@@ -1,0 +1,94 @@
+//! Reading a trace from a file, a pipe or a socket.
+
+use super::decoder::{Decoder, NotATrace};
+use super::domain::Receive;
+use highwater_model::Catalog;
+use std::fmt;
+use std::io::{self, Read};
+
+/// Bytes read at a time.
+const PIECE: usize = 1 << 16;
+
+/// Why a trace could not be read.
+#[derive(Debug)]
+pub enum ReadError {
+    /// Reading failed.
+    Io(io::Error),
+    /// It is none.
+    NotATrace(NotATrace),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "{error}"),
+            Self::NotATrace(why) => write!(f, "{why}"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<NotATrace> for ReadError {
+    fn from(why: NotATrace) -> Self {
+        Self::NotATrace(why)
+    }
+}
+
+/// Reads a trace from front to back, never seeking.
+///
+/// ```no_run
+/// use highwater_formats::memtrace::Reader;
+/// use highwater_model::{AddressLedger, Catalog, Event};
+///
+/// let mut reader = Reader::new(std::fs::File::open("trace.ctf").unwrap());
+/// let (mut catalog, mut ledger) = (Catalog::default(), AddressLedger::default());
+/// let mut receive = |event: Event, _: &Catalog| ledger.record(&event, &mut ());
+/// while reader.step(&mut catalog, &mut receive).unwrap() {}
+/// ```
+#[derive(Debug)]
+pub struct Reader<R> {
+    input: R,
+    decoder: Decoder,
+    piece: Vec<u8>,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads from the beginning of `input`.
+    pub fn new(input: R) -> Self {
+        Self::with_decoder(input, Decoder::default())
+    }
+
+    /// The same with another decoder.
+    pub fn with_decoder(input: R, decoder: Decoder) -> Self {
+        Self { input, decoder, piece: vec![0; PIECE] }
+    }
+
+    /// Reads a piece and gives out the events that are known by then; false at the end, when all were given out.
+    pub fn step<E: Receive>(&mut self, catalog: &mut Catalog, receiver: &mut E) -> Result<bool, ReadError> {
+        let count = loop {
+            match self.input.read(&mut self.piece) {
+                Ok(count) => break count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        };
+        if count == 0 {
+            self.decoder.finish(catalog, receiver)?;
+            return Ok(false);
+        }
+        self.decoder.push(&self.piece[..count], catalog, receiver)?;
+        Ok(true)
+    }
+
+    /// What is known of the trace by now.
+    pub fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+}

@@ -1,0 +1,8 @@
+//! Telling a trace from other files.
+
+use super::header::MAGIC;
+
+/// True if a file that begins with these bytes is a trace, perhaps of a version that cannot be read.
+pub fn looks_like_memtrace(first_bytes: &[u8]) -> bool {
+    first_bytes.starts_with(&MAGIC.to_le_bytes())
+}

@@ -1,0 +1,123 @@
+//! How long blocks lived that are gone.
+
+use crate::ids::Nanos;
+
+/// Stretches of each doubling: enough for two digits.
+const PARTS: u32 = 4;
+const STRETCHES: usize = (64 * PARTS) as usize;
+
+/// How many blocks and bytes died within each stretch of ages. Stretches grow with age, four for each doubling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lifetimes {
+    stretches: Vec<Stretch>,
+    nanoseconds: u128,
+}
+
+/// Blocks that died at similar ages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stretch {
+    /// How many, estimated where blocks have weights.
+    pub blocks: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Default for Lifetimes {
+    fn default() -> Self {
+        Self { stretches: vec![Stretch::default(); STRETCHES], nanoseconds: 0 }
+    }
+}
+
+/// The stretch that an age lies in.
+fn stretch_of(age: u64) -> usize {
+    if age < u64::from(PARTS) {
+        return age as usize;
+    }
+    let doubling = age.ilog2();
+    let part = (age >> (doubling - 2)) & u64::from(PARTS - 1);
+    ((doubling - 1) * PARTS) as usize + part as usize
+}
+
+/// The greatest age in a stretch.
+fn end_of(stretch: usize) -> Nanos {
+    let next = stretch as u64 + 1;
+    if next <= u64::from(PARTS) {
+        return Nanos(next - 1);
+    }
+    let (doubling, part) = (next / u64::from(PARTS) + 1, next % u64::from(PARTS));
+    let start = (u128::from(PARTS) + u128::from(part)) << (doubling - 2);
+    Nanos(u64::try_from(start - 1).unwrap_or(u64::MAX))
+}
+
+impl Lifetimes {
+    /// Adds what died at an age.
+    pub fn add(&mut self, age: Nanos, blocks: u64, bytes: u64) {
+        let stretch = &mut self.stretches[stretch_of(age.0)];
+        stretch.blocks = stretch.blocks.saturating_add(blocks);
+        stretch.bytes = stretch.bytes.saturating_add(bytes);
+        self.nanoseconds = self.nanoseconds.saturating_add(u128::from(age.0) * u128::from(blocks));
+    }
+
+    /// How many blocks died.
+    pub fn blocks(&self) -> u64 {
+        self.stretches.iter().fold(0, |sum, stretch| sum.saturating_add(stretch.blocks))
+    }
+
+    /// The mean age; `None` where nothing died.
+    pub fn mean(&self) -> Option<Nanos> {
+        let blocks = self.blocks();
+        (blocks > 0).then(|| Nanos(u64::try_from(self.nanoseconds / u128::from(blocks)).unwrap_or(u64::MAX)))
+    }
+
+    /// The age that this part of the blocks, from 0 to 1, did not outlive, to two digits; `None` where nothing died.
+    pub fn quantile(&self, part: f64) -> Option<Nanos> {
+        let blocks = self.blocks();
+        let wanted = ((blocks as f64 * part).ceil() as u64).clamp(1, blocks.max(1));
+        let mut sum = 0u64;
+        let reached = self.stretches.iter().position(|stretch| {
+            sum = sum.saturating_add(stretch.blocks);
+            sum >= wanted
+        });
+        reached.map(end_of)
+    }
+
+    /// The stretches in which something died: the greatest age in each, and what died.
+    pub fn iter(&self) -> impl Iterator<Item = (Nanos, Stretch)> {
+        let ends = (0..STRETCHES).map(end_of);
+        ends.zip(self.stretches.iter().copied()).filter(|(_, stretch)| *stretch != Stretch::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_age_lies_in_the_stretch_that_ends_behind_it_and_not_before() {
+        let ages = (0..64).flat_map(|doubling| {
+            let start = 1u64 << doubling;
+            [start.saturating_sub(1), start, start + start / 3, start + (start - 1)]
+        });
+        for age in ages.chain([0, u64::MAX]) {
+            let stretch = stretch_of(age);
+            assert!(end_of(stretch).0 >= age, "{age}");
+            assert!(stretch == 0 || end_of(stretch - 1).0 < age, "{age}");
+            assert!(end_of(stretch).0 as f64 <= age as f64 * 1.34 + 1.0, "{age}");
+        }
+    }
+
+    #[test]
+    fn the_median_is_the_age_that_half_did_not_outlive() {
+        let mut lifetimes = Lifetimes::default();
+        assert_eq!((lifetimes.mean(), lifetimes.quantile(0.5)), (None, None));
+        for age in 1..=1000 {
+            lifetimes.add(Nanos(age * 1000), 1, 16);
+        }
+        let median = lifetimes.quantile(0.5).unwrap().0;
+        assert!((500_000..640_000).contains(&median), "{median}");
+        assert_eq!(lifetimes.mean(), Some(Nanos(500_500)));
+        assert_eq!(lifetimes.iter().map(|(_, stretch)| stretch.bytes).sum::<u64>(), 16_000);
+        lifetimes.add(Nanos(u64::MAX), u64::MAX, u64::MAX);
+        assert_eq!((lifetimes.blocks(), lifetimes.quantile(0.5)), (u64::MAX, Some(Nanos(u64::MAX))));
+    }
+}

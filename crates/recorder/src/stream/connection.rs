@@ -1,0 +1,65 @@
+//! Connecting, once or until somebody is there.
+
+use super::address::Address;
+use super::token::Token;
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// How long one attempt may take.
+const ATTEMPT: Duration = Duration::from_secs(5);
+/// How long is waited after the first attempt.
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+/// How long at the most.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// Connects, and sends the token if there is one.
+pub fn connect(address: &Address, token: Option<&Token>) -> io::Result<TcpStream> {
+    let mut failed = None;
+    for one in address.resolve()? {
+        match TcpStream::connect_timeout(&one, ATTEMPT) {
+            Ok(mut connection) => {
+                prepare(&connection);
+                if let Some(token) = token {
+                    connection.write_all(token.line().as_bytes())?;
+                }
+                return Ok(connection);
+            }
+            Err(error) => failed = Some(error),
+        }
+    }
+    Err(failed.unwrap_or_else(|| io::Error::other("the host has no address")))
+}
+
+/// Connects as soon as somebody is there; `None` once `is_over` says so. A name that cannot be resolved may become known, too.
+pub fn connect_patiently(address: &Address, token: Option<&Token>, is_over: impl Fn() -> bool) -> Option<TcpStream> {
+    let mut wait = FIRST_WAIT;
+    while !is_over() {
+        if let Ok(connection) = connect(address, token) {
+            return Some(connection);
+        }
+        pause(wait, &is_over);
+        wait = (wait * 2).min(LONGEST_WAIT);
+    }
+    None
+}
+
+/// Sleeps, unless it is over.
+pub(super) fn pause(time: Duration, is_over: &impl Fn() -> bool) {
+    const STEP: Duration = Duration::from_millis(20);
+    let mut left = time;
+    while !left.is_zero() && !is_over() {
+        let step = left.min(STEP);
+        std::thread::sleep(step);
+        left -= step;
+    }
+}
+
+/// What every connection of ours has: no delay, and a look now and then whether the other machine is still there.
+pub(super) fn prepare(connection: &TcpStream) {
+    let _ = connection.set_nodelay(true);
+    let _ = rustix::net::sockopt::set_socket_keepalive(connection, true);
+    let _ = rustix::net::sockopt::set_tcp_keepidle(connection, Duration::from_secs(30));
+    let _ = rustix::net::sockopt::set_tcp_keepintvl(connection, Duration::from_secs(10));
+    let _ = rustix::net::sockopt::set_tcp_keepcnt(connection, 3);
+}

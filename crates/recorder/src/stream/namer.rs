@@ -1,0 +1,140 @@
+//! Names while things go on: a stream may end at any time, and whoever reads it elsewhere cannot find them.
+
+use super::threads::spawn;
+use crate::symbolize::text;
+use highwater_model::{Catalog, FrameId, FrameText, StringId};
+use highwater_symbols::{ModulePlace, SourceFrame, Symbolizer};
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// How long it is waited for names where nothing can be done without them.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A thread that finds names, for all processes that are recorded.
+#[derive(Clone)]
+pub struct Namer {
+    questions: Sender<Question>,
+}
+
+/// Some addresses of one module.
+struct Question {
+    path: PathBuf,
+    build_id: String,
+    start: u64,
+    file_offset: u64,
+    addresses: Vec<(FrameId, u64)>,
+    answers: Sender<Answer>,
+}
+
+type Answer = Vec<(FrameId, Vec<SourceFrame>)>;
+
+impl Namer {
+    /// Starts it.
+    pub fn start() -> io::Result<Self> {
+        let (questions, asked) = channel::<Question>();
+        spawn(c"namer", move || {
+            let mut symbolizer = Symbolizer::new();
+            for question in asked {
+                // Nobody waits for an answer any more: so be it.
+                let _ = question.answers.send(answer(&question, &mut symbolizer));
+            }
+        })?;
+        Ok(Self { questions })
+    }
+}
+
+fn answer(question: &Question, symbolizer: &mut Symbolizer) -> Answer {
+    let place = ModulePlace {
+        path: &question.path,
+        build_id: &question.build_id,
+        start: question.start,
+        file_offset: question.file_offset,
+    };
+    let Ok(symbols) = symbolizer.module(&place) else { return Vec::new() };
+    let named = question.addresses.iter().map(|&(frame, address)| {
+        // A return address stands behind its call.
+        (frame, symbols.lookup(address.wrapping_sub(1)).to_vec())
+    });
+    named.filter(|(_, frames)| !frames.is_empty()).collect()
+}
+
+/// The names of one process.
+pub struct Naming {
+    namer: Namer,
+    /// Frames below this were asked for.
+    asked: usize,
+    /// Questions without an answer yet.
+    open: usize,
+    to_us: Sender<Answer>,
+    answers: Receiver<Answer>,
+}
+
+impl Naming {
+    /// Nothing was asked for yet.
+    pub fn new(namer: Namer) -> Self {
+        let (to_us, answers) = channel();
+        Self { namer, asked: 0, open: 0, to_us, answers }
+    }
+
+    /// Whether everything that was asked for has been answered.
+    pub fn is_idle(&self, catalog: &Catalog) -> bool {
+        self.open == 0 && self.asked == catalog.stacks.frames().len()
+    }
+
+    /// Asks for the names of new frames, and puts what was found into the catalog; whether that was anything.
+    pub fn go_on(&mut self, catalog: &mut Catalog) -> bool {
+        self.ask(catalog);
+        let mut found = false;
+        while let Ok(answer) = self.answers.try_recv() {
+            found |= !answer.is_empty();
+            self.take(answer, catalog);
+        }
+        found
+    }
+
+    /// The same, and waits until everything is known, but not for long.
+    pub fn go_on_until_idle(&mut self, catalog: &mut Catalog) {
+        let until = Instant::now() + PATIENCE;
+        self.go_on(catalog);
+        while self.open > 0 && Instant::now() < until {
+            if let Ok(answer) = self.answers.recv_timeout(PATIENCE) {
+                self.take(answer, catalog);
+            }
+        }
+        // What was found are new frames, of which there is nothing to be asked.
+        self.ask(catalog);
+    }
+
+    fn take(&mut self, answer: Answer, catalog: &mut Catalog) {
+        self.open -= 1;
+        for (frame, sources) in answer {
+            let texts: Vec<FrameText<'_>> = sources.iter().map(text).collect();
+            catalog.resolve(frame, &texts);
+        }
+    }
+
+    fn ask(&mut self, catalog: &Catalog) {
+        let mut new: Vec<(u32, FrameId, u64)> = Vec::new();
+        for (number, frame) in catalog.stacks.frames().iter().enumerate().skip(self.asked) {
+            if frame.address != 0 && frame.module != 0 && frame.function == StringId::EMPTY {
+                new.push((frame.module - 1, FrameId(number as u32), frame.address));
+            }
+        }
+        self.asked = catalog.stacks.frames().len();
+        new.sort_unstable();
+        for same in new.chunk_by(|a, b| a.0 == b.0) {
+            let Some(module) = catalog.modules.get(same[0].0 as usize) else { continue };
+            let question = Question {
+                path: PathBuf::from(catalog.strings.get(module.path)),
+                build_id: catalog.strings.get(module.build_id).to_owned(),
+                start: module.start,
+                file_offset: module.file_offset,
+                addresses: same.iter().map(|&(_, frame, address)| (frame, address)).collect(),
+                answers: self.to_us.clone(),
+            };
+            self.open += usize::from(self.namer.questions.send(question).is_ok());
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! What waits to be sent: a bounded queue in front of a socket, and the thread that empties it.
+//!
+//! Whoever fills it never waits: he asks whether [there is room](Outbox::has_room_for), and leaves out what there is none for.
+
+use super::address::Address;
+use super::connection::{connect_patiently, pause};
+use super::threads::spawn;
+use super::token::{TOKEN_WORD, Token};
+use highwater_store::Sink;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How many bytes may wait.
+const MOST_WAITING: usize = 8 << 20;
+/// What the other end says is kept up to this length: it is shown to the user.
+const LONGEST_WORDS: usize = 300;
+/// How long the end of a stream waits for a connection, where there is none.
+const PATIENCE_WITHOUT_CONNECTION: Duration = Duration::from_secs(3);
+/// How long for the other end to say that it has everything.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// One end of it; the other one is the thread's.
+#[derive(Clone)]
+pub struct Outbox {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Wakes the thread.
+    bell: OwnedFd,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Vec<u8>>,
+    waiting: usize,
+    sent: u64,
+    is_connected: bool,
+    /// Nothing more will come.
+    is_ended: bool,
+    /// Nobody is interested any more.
+    is_given_up: bool,
+    /// The thread is done.
+    is_done: bool,
+    asked_to_end: bool,
+    /// The other end will say nothing more: it may be gone.
+    is_silent: bool,
+    words: Vec<u8>,
+    failure: Option<String>,
+}
+
+impl Sink for Outbox {
+    fn cut_back(&mut self, _: u64) {}
+}
+
+impl Write for Outbox {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut state = self.state();
+        if let Some(failure) = &state.failure {
+            return Err(io::Error::new(io::ErrorKind::NotConnected, failure.clone()));
+        }
+        state.waiting += bytes.len();
+        state.queue.push_back(bytes.to_vec());
+        drop(state);
+        self.ring();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Outbox {
+    fn new() -> io::Result<Self> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { shared: Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), bell }) })
+    }
+
+    /// Sends over a connection that is there already.
+    pub fn over(connection: TcpStream) -> io::Result<Self> {
+        let outbox = Self::new()?;
+        let thread = outbox.clone();
+        outbox.state().is_connected = true;
+        spawn(c"sender", move || thread.send_all(connection))?;
+        Ok(outbox)
+    }
+
+    /// Connects after a while, as soon as somebody is there, and sends then. What comes before waits.
+    pub fn to(address: Address, token: Option<Token>, delay: Duration) -> io::Result<Self> {
+        let outbox = Self::new()?;
+        let thread = outbox.clone();
+        spawn(c"sender", move || {
+            pause(delay, &|| thread.state().is_ended || thread.state().is_given_up);
+            match connect_patiently(&address, token.as_ref(), || thread.state().is_given_up) {
+                Some(connection) => {
+                    thread.state().is_connected = true;
+                    thread.send_all(connection);
+                }
+                None => thread.done(Some("could not connect".to_owned())),
+            }
+        })?;
+        Ok(outbox)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ring(&self) {
+        let _ = rustix::io::write(&self.shared.bell, &1u64.to_ne_bytes());
+    }
+
+    /// Whether more may be put in; by whoever is behind already, only when that has become worth while.
+    pub fn has_room_for(&self, is_behind: bool) -> bool {
+        self.state().waiting < if is_behind { MOST_WAITING / 2 } else { MOST_WAITING }
+    }
+
+    /// Why nothing can be sent any more.
+    pub fn failure(&self) -> Option<String> {
+        self.state().failure.clone()
+    }
+
+    /// Whether there ever was a connection.
+    pub fn is_connected(&self) -> bool {
+        self.state().is_connected
+    }
+
+    /// Whether the other end wants no more.
+    pub fn is_asked_to_end(&self) -> bool {
+        self.state().asked_to_end
+    }
+
+    /// Whether the other end has closed its side: because it is gone, or because it has nothing to say.
+    pub fn is_silent(&self) -> bool {
+        self.state().is_silent
+    }
+
+    /// What the other end said, if it was something of ours to be shown: why it wants nothing.
+    pub fn words(&self) -> Option<String> {
+        let state = self.state();
+        let text = String::from_utf8_lossy(&state.words);
+        text.strip_prefix("highwater: ").map(|words| words.lines().next().unwrap_or_default().to_owned())
+    }
+
+    /// How many bytes were sent.
+    pub fn sent(&self) -> u64 {
+        self.state().sent
+    }
+
+    /// Nothing more will come: what is in it is sent, then the connection is closed.
+    pub fn end(&self) {
+        self.state().is_ended = true;
+        self.ring();
+    }
+
+    /// Whether everything was sent, or nothing more can be.
+    pub fn is_done(&self) -> bool {
+        self.state().is_done
+    }
+
+    /// Waits until everything was sent, as long as the other end takes some of it so often.
+    pub fn wait_until_sent(&self, patience: Duration) -> Result<(), String> {
+        let mut state = self.state();
+        let (mut sent, mut since) = (state.sent, Instant::now());
+        while !state.is_done {
+            if state.sent != sent {
+                (sent, since) = (state.sent, Instant::now());
+            }
+            let patience = if state.is_connected { patience } else { patience.min(PATIENCE_WITHOUT_CONNECTION) };
+            if since.elapsed() > patience {
+                state.is_given_up = true;
+                drop(state);
+                self.ring();
+                return Err(match self.is_connected() {
+                    true => "the other end takes nothing any more".to_owned(),
+                    false => "could not connect".to_owned(),
+                });
+            }
+            let waited = self.shared.changed.wait_timeout(state, Duration::from_millis(50));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.failure.clone().map_or(Ok(()), Err)
+    }
+
+    /// Nobody is interested any more: what is in it is dropped.
+    pub fn give_up(&self) {
+        self.state().is_given_up = true;
+        self.ring();
+    }
+
+    fn done(&self, failure: Option<String>) {
+        let mut state = self.state();
+        state.is_done = true;
+        state.failure = failure;
+        state.queue.clear();
+        state.waiting = 0;
+        drop(state);
+        self.shared.changed.notify_all();
+    }
+
+    /// The thread: sends what comes until there is no more, or nobody to send it to.
+    fn send_all(&self, mut connection: TcpStream) {
+        let failure = self.send_until_end(&mut connection).err().map(|error| reason(&error));
+        if failure.is_none() {
+            say_farewell(&mut connection);
+        }
+        self.done(failure);
+    }
+
+    fn send_until_end(&self, connection: &mut TcpStream) -> io::Result<()> {
+        connection.set_nonblocking(true)?;
+        // A client that has said everything it has to say may still listen.
+        let mut hears = true;
+        let mut current: Vec<u8> = Vec::new();
+        let mut done = 0;
+        loop {
+            if done == current.len() {
+                let mut state = self.state();
+                if state.is_given_up {
+                    return Err(io::Error::other("given up"));
+                }
+                done = 0;
+                match state.queue.pop_front() {
+                    Some(next) => current = next,
+                    None if state.is_ended => return Ok(()),
+                    None => current = Vec::new(),
+                }
+            }
+            let mut wanted = PollFlags::empty();
+            wanted.set(PollFlags::OUT, !current.is_empty());
+            wanted.set(PollFlags::IN, hears);
+            let mut waits = [PollFd::new(connection, wanted), PollFd::new(&self.shared.bell, PollFlags::IN)];
+            let limit = rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 };
+            let _ = rustix::event::poll(&mut waits, Some(&limit));
+            let (ready, rung) = (waits[0].revents(), waits[1].revents());
+            if !rung.is_empty() {
+                let _ = rustix::io::read(&self.shared.bell, &mut [0; 8]);
+                if self.state().is_given_up {
+                    return Err(io::Error::other("given up"));
+                }
+            }
+            if hears && ready.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
+                hears = self.hear(connection)?;
+            }
+            if !hears && current.is_empty() && ready.intersects(PollFlags::HUP | PollFlags::ERR) {
+                return Err(connection.take_error()?.unwrap_or_else(|| io::ErrorKind::ConnectionReset.into()));
+            }
+            if !current.is_empty() && ready.intersects(PollFlags::OUT | PollFlags::ERR | PollFlags::HUP) {
+                match connection.write(&current[done..]) {
+                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                    Ok(count) => {
+                        done += count;
+                        let mut state = self.state();
+                        state.sent += count as u64;
+                        state.waiting = state.waiting.saturating_sub(count);
+                    }
+                    Err(error) if is_for_later(&error) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+    }
+
+    /// Takes in what the other end says; false if that was all.
+    fn hear(&self, connection: &mut TcpStream) -> io::Result<bool> {
+        let mut bytes = [0; 256];
+        match connection.read(&mut bytes) {
+            Ok(0) => {
+                self.state().is_silent = true;
+                Ok(false)
+            }
+            Ok(count) => {
+                let mut state = self.state();
+                let room = LONGEST_WORDS.saturating_sub(state.words.len()).min(count);
+                state.words.extend_from_slice(&bytes[..room]);
+                // A token where none is asked for is no wish to end.
+                let words = &state.words;
+                let begins_token = words.iter().zip(TOKEN_WORD.as_bytes()).all(|(a, b)| a == b);
+                let behind_token = words.iter().position(|&byte| byte == b'\n').map_or(words.len(), |at| at + 1);
+                state.asked_to_end |= !begins_token || words.len() > behind_token;
+                Ok(true)
+            }
+            Err(error) if is_for_later(&error) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn is_for_later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+/// Closes a connection so that everything that was sent arrives: what the other end sent must have been read before.
+fn say_farewell(connection: &mut TcpStream) {
+    let _ = connection.shutdown(Shutdown::Write);
+    let _ = connection.set_nonblocking(false);
+    let _ = connection.set_read_timeout(Some(FAREWELL));
+    let until = Instant::now() + FAREWELL;
+    let mut rest = [0; 4096];
+    while Instant::now() < until && connection.read(&mut rest).is_ok_and(|count| count > 0) {}
+}
+
+/// What went wrong, in the system's words without its number.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+}

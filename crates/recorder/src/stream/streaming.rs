@@ -1,0 +1,126 @@
+//! Where a process's streams come from, and what became of them.
+
+use super::address::Address;
+use super::namer::{Namer, Naming};
+use super::outbox::Outbox;
+use super::server::{Place, Server};
+use super::token::Token;
+use super::wire::{Ending, Wire};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a forked process waits before it connects: most begin another program at once.
+const PRELUDE: Duration = Duration::from_millis(150);
+/// How long is waited after a connection broke.
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+/// How long at the most.
+const LONGEST_DELAY: Duration = Duration::from_secs(5);
+/// How long the end of a stream waits for a client that takes nothing.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A connection that lasted so long was a good one.
+const GOOD: Duration = Duration::from_secs(5);
+
+/// Where streams go.
+pub enum StreamTo {
+    /// We connect, and again when the connection breaks.
+    Connect {
+        /// Where to.
+        address: Address,
+        /// The token that is sent first.
+        token: Option<Token>,
+        /// A connection that is there already.
+        first: Option<TcpStream>,
+    },
+    /// Clients connect, and nothing is recorded while there are none.
+    Serve(Arc<Server>),
+}
+
+/// What became of the streams of a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Streams that had a connection.
+    pub connections: u64,
+    /// Bytes that were sent.
+    pub bytes: u64,
+    /// Events that were left out because a client did not take them in time.
+    pub left_out: u64,
+    /// What went wrong last.
+    pub problem: Option<String>,
+}
+
+/// The streams of a process.
+pub struct Streaming {
+    to: StreamTo,
+    /// What is sent.
+    pub(crate) wire: Wire,
+    pub(crate) naming: Naming,
+    /// The other end wants no more.
+    is_over: bool,
+    delay: Duration,
+    /// How long the end of a stream waits for a client that takes nothing.
+    pub(crate) patience: Duration,
+    /// What became of those that ended.
+    pub(crate) sent: Sent,
+}
+
+impl Streaming {
+    /// No stream yet. `forked` says that the process may be about to begin another program.
+    pub fn new(to: StreamTo, wire: Wire, namer: Namer, forked: bool) -> Self {
+        let delay = if forked { PRELUDE } else { Duration::ZERO };
+        Self { to, wire, naming: Naming::new(namer), is_over: false, delay, patience: PATIENCE, sent: Sent::default() }
+    }
+
+    /// At the end waits only so long for clients that take nothing: for a program whose own end would have to wait.
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Whether nothing is recorded while nobody is there.
+    pub(crate) fn is_on_demand(&self) -> bool {
+        matches!(self.to, StreamTo::Serve(_))
+    }
+
+    /// The next stream, if there is to be one beside so many others.
+    pub(crate) fn next(&mut self, others: usize) -> Option<(Outbox, Option<Place>)> {
+        match &mut self.to {
+            StreamTo::Connect { .. } if others > 0 || self.is_over => None,
+            StreamTo::Connect { address, token, first } => {
+                let outbox = match first.take() {
+                    Some(connection) => Outbox::over(connection),
+                    None => Outbox::to(address.clone(), token.clone(), self.delay),
+                };
+                match outbox {
+                    Ok(outbox) => Some((outbox, None)),
+                    Err(error) => {
+                        self.is_over = true;
+                        self.sent.problem = Some(error.to_string());
+                        None
+                    }
+                }
+            }
+            StreamTo::Serve(server) => {
+                let client = server.next()?;
+                Some((Outbox::over(client.connection).ok()?, Some(client.place)))
+            }
+        }
+    }
+
+    /// Takes note of how a stream ended.
+    pub(crate) fn has_ended(&mut self, ending: Ending) {
+        self.sent.connections += u64::from(ending.was_connected);
+        self.sent.bytes += ending.sent;
+        self.sent.left_out += ending.left_out;
+        if let StreamTo::Connect { .. } = self.to {
+            self.is_over |= ending.was_asked_for;
+            if let Some(problem) = ending.words.map(|words| format!("the other end says: {words}")).or(ending.failure) {
+                self.sent.problem = Some(problem);
+            }
+        }
+        self.delay = match ending.lasted > GOOD {
+            true => FIRST_DELAY,
+            false => (self.delay * 2).clamp(FIRST_DELAY, LONGEST_DELAY),
+        };
+    }
+}

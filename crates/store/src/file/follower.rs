@@ -1,0 +1,136 @@
+//! Following a recording while its bytes arrive: how far it has got, and where it may be cut.
+
+use super::events::EventsSummary;
+use super::frame::{BLOCK_HEADER, BlockHeader, BlockKind, FILE_HEADER};
+use super::keyframe::{self, KeyframeSummary};
+use super::source;
+use super::varint::Input;
+use highwater_model::{Anomaly, Nanos, Source};
+
+/// Blocks that are longer than this are not waited for: nobody writes such blocks.
+const LONGEST_BLOCK: u32 = 256 << 20;
+/// A keyframe is of no use without its live blocks; it waits for them as long as they are no more than this.
+const LONGEST_KEYFRAME: usize = 256 << 20;
+
+/// What is known of a recording that arrives.
+#[derive(Clone, Debug, Default)]
+pub struct Followed {
+    /// Whose memory; nothing before its first block has come.
+    pub source: Option<Source>,
+    /// Events that came.
+    pub events: u64,
+    /// Bytes live after the last of them.
+    pub live_bytes: u64,
+    /// Blocks live after the last of them.
+    pub live_blocks: u64,
+    /// The most bytes that were live.
+    pub peak_bytes: u64,
+    /// The time of the last event.
+    pub time: Nanos,
+    /// Events that the sender had to leave out.
+    pub dropped: u64,
+    /// It was ended in order.
+    pub complete: bool,
+    /// What came is no longer made of blocks; it is passed on as it comes.
+    pub is_damaged: bool,
+}
+
+/// Takes the bytes of a recording in whatever pieces they come in, and gives them back in whole blocks.
+#[derive(Debug, Default)]
+pub struct Follower {
+    /// What is not a whole block yet.
+    pending: Vec<u8>,
+    /// How many of the pending bytes were looked at.
+    seen: usize,
+    /// How many blocks a keyframe among the pending bytes still waits for.
+    parts_missing: u64,
+    /// The file's header has come.
+    is_begun: bool,
+    followed: Followed,
+}
+
+impl Follower {
+    /// What is known so far.
+    pub fn followed(&self) -> &Followed {
+        &self.followed
+    }
+
+    /// Bytes that wait for the rest of their block.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Takes bytes in, and moves those of whole blocks to the end of `whole`; a keyframe together with its live blocks.
+    pub fn take(&mut self, bytes: &[u8], whole: &mut Vec<u8>) {
+        self.pending.extend_from_slice(bytes);
+        if !self.is_begun && self.pending.len() >= FILE_HEADER {
+            self.is_begun = true;
+            self.seen = FILE_HEADER;
+        }
+        while self.is_begun && self.see_block() {}
+        if self.followed.is_damaged {
+            self.seen = self.pending.len();
+        } else if self.parts_missing > 0 && self.seen < LONGEST_KEYFRAME {
+            return;
+        }
+        whole.extend(self.pending.drain(..self.seen));
+        self.seen = 0;
+    }
+
+    /// Looks at the next block; false if it is not there yet.
+    fn see_block(&mut self) -> bool {
+        let rest = &self.pending[self.seen..];
+        if rest.len() < BLOCK_HEADER || self.followed.is_damaged {
+            return false;
+        }
+        let Some(header) = BlockHeader::parse(rest).filter(|header| header.payload_length <= LONGEST_BLOCK) else {
+            self.followed.is_damaged = true;
+            return false;
+        };
+        let length = BLOCK_HEADER + header.payload_length as usize;
+        let Some(block) = rest.get(..length) else { return false };
+        self.followed.see(header.kind, &block[BLOCK_HEADER..]);
+        self.parts_missing = match header.kind {
+            Some(BlockKind::Keyframe) => {
+                KeyframeSummary::read(&mut Input::new(&block[BLOCK_HEADER..])).map_or(0, |summary| summary.parts)
+            }
+            Some(BlockKind::LiveBlocks) => self.parts_missing.saturating_sub(1),
+            _ => 0,
+        };
+        self.seen += length;
+        true
+    }
+}
+
+impl Followed {
+    fn see(&mut self, kind: Option<BlockKind>, payload: &[u8]) {
+        let mut input = Input::new(payload);
+        match kind {
+            Some(BlockKind::Source) => {
+                if let Some(source) = source::decode(payload) {
+                    self.time = self.time.max(source.duration);
+                    self.source = Some(source);
+                }
+            }
+            Some(BlockKind::Events) => {
+                if let Some(summary) = EventsSummary::read(&mut input) {
+                    self.events = self.events.saturating_add(summary.events);
+                    (self.live_bytes, self.live_blocks) = (summary.live_bytes, summary.live_blocks);
+                    self.peak_bytes = self.peak_bytes.max(summary.highest_bytes).max(summary.live_bytes);
+                    self.time = self.time.max(summary.last_time);
+                }
+            }
+            Some(BlockKind::Keyframe) => {
+                if let Some((summary, state)) = keyframe::read_totals(&mut input) {
+                    let figures = &state.totals.figures;
+                    (self.live_bytes, self.live_blocks) = (figures.live_bytes(), figures.live_blocks());
+                    self.peak_bytes = self.peak_bytes.max(figures.peak_bytes);
+                    self.time = self.time.max(summary.time);
+                    self.dropped = state.anomalies.get(Anomaly::DroppedEvent);
+                }
+            }
+            Some(BlockKind::End) => self.complete = true,
+            _ => {}
+        }
+    }
+}

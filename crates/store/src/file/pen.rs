@@ -1,0 +1,164 @@
+//! The writing half of a [`Writer`](super::writer::Writer): from what a ledger found events to mean to the blocks of a file.
+
+use super::block_writer::{BlockWriter, Sink};
+use super::events::MOST_STEPS;
+use super::events_encoder::EventsEncoder;
+use super::index::Content;
+use super::writer::{Spacing, Written, version_for};
+use highwater_model::{Accounts, Anomaly, Catalog, Scribe, Source, Step};
+use std::io;
+
+/// Room for one raw event that gives several steps.
+const MOST_STEPS_PER_EVENT: usize = 8;
+
+/// Writes steps as a `.hw` file, as one of several that the same ledger tells them to: see [`Scribe`].
+///
+/// After each event that the ledger has recorded, [`event_done`](Self::event_done) must be called. A file may begin anywhere in the course
+/// of things: with a keyframe of what is live. Where nobody takes what is written, events can be [left out](Self::leave_out), which are
+/// counted, and the file goes on with another keyframe.
+pub struct Pen<S: Sink> {
+    pub(super) out: BlockWriter<S>,
+    encoder: EventsEncoder,
+    pub(super) keyframe_events: u64,
+    pub(super) spacing: Spacing,
+    /// Events that were left out.
+    left_out: u64,
+    /// Events came since the last keyframe that are not in the file.
+    is_behind: bool,
+}
+
+impl<S: Sink> Pen<S> {
+    /// Begins a file where a ledger stands whose accounts these are.
+    pub fn begin(sink: S, source: &Source, accounts: &Accounts, catalog: &Catalog) -> io::Result<Self> {
+        let mut pen = Self::behind(BlockWriter::new(sink, source, version_for(source))?, accounts, accounts.events());
+        if accounts.last_time().0 > 0 || accounts.events() > 0 {
+            pen.out.add_catalog(catalog)?;
+            pen.keyframe(accounts)?;
+        }
+        Ok(pen)
+    }
+
+    /// Goes on behind these blocks, whose last keyframe is of so many events.
+    pub(super) fn behind(out: BlockWriter<S>, accounts: &Accounts, keyframe_events: u64) -> Self {
+        let (encoder, spacing) = (EventsEncoder::new(accounts), Spacing::default());
+        Self { out, encoder, keyframe_events, spacing, left_out: 0, is_behind: false }
+    }
+
+    /// A pen that goes on like this one, behind a copy of what it wrote.
+    pub(super) fn fork<T: Sink>(&self, copy: T, accounts: &Accounts) -> io::Result<Pen<T>> {
+        let forked = Pen::behind(self.out.fork(copy)?, accounts, self.keyframe_events);
+        Ok(Pen { spacing: self.spacing, left_out: self.left_out, is_behind: self.is_behind, ..forked })
+    }
+
+    /// The encoder alone, for a ledger that has no other scribe.
+    #[inline(always)]
+    pub fn scribe(&mut self) -> &mut impl Scribe {
+        &mut self.encoder
+    }
+
+    /// Where the bytes go.
+    pub fn sink(&self) -> &S {
+        self.out.sink()
+    }
+
+    /// The error that a call before this one failed with.
+    pub fn fail_again(&self) -> io::Result<()> {
+        self.out.fail_again()
+    }
+
+    /// Takes note of what is live after an event, and writes a block when there is enough for one.
+    #[inline]
+    pub fn event_done(&mut self, accounts: &Accounts, catalog: &Catalog) -> io::Result<()> {
+        self.encoder.see_live_bytes(accounts.totals().figures.live_bytes());
+        if self.is_full() { self.seal(accounts, catalog) } else { Ok(()) }
+    }
+
+    /// Whether what was collected has to be written, or left out, before the next event.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.encoder.steps() + MOST_STEPS_PER_EVENT > MOST_STEPS
+    }
+
+    /// Writes what was collected, so that a reader sees it even if this process dies.
+    pub fn flush(&mut self, accounts: &Accounts, catalog: &Catalog) -> io::Result<()> {
+        self.seal(accounts, catalog)?;
+        self.out.flush()
+    }
+
+    /// Writes what was collected.
+    pub(super) fn seal(&mut self, accounts: &Accounts, catalog: &Catalog) -> io::Result<()> {
+        if self.is_behind {
+            self.leave_out(accounts);
+            return self.catch_up(accounts, catalog);
+        }
+        self.out.add_catalog(catalog)?;
+        if self.encoder.steps() > 0 {
+            let encoder = &mut self.encoder;
+            self.out.add(|packer, block| Ok(Some(Content::Events(encoder.finish(accounts, packer, block)?))))?;
+        }
+        let live_blocks = accounts.totals().figures.live_blocks();
+        if accounts.events() - self.keyframe_events >= self.spacing.events(live_blocks) {
+            self.keyframe(accounts)?;
+        }
+        Ok(())
+    }
+
+    /// Leaves out what was collected and not written yet; the next that is written is then a keyframe.
+    pub fn leave_out(&mut self, accounts: &Accounts) {
+        // Notes alone can wait: a keyframe after as many events would not be looked at.
+        if self.is_behind || self.encoder.events() > 0 {
+            self.left_out += self.encoder.forget(accounts);
+            self.is_behind = true;
+        }
+    }
+
+    /// Whether events were left out since the last keyframe.
+    pub fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
+    /// How many events were left out.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    fn catch_up(&mut self, accounts: &Accounts, catalog: &Catalog) -> io::Result<()> {
+        self.out.add_catalog(catalog)?;
+        self.keyframe(accounts)?;
+        self.is_behind = false;
+        Ok(())
+    }
+
+    fn keyframe(&mut self, accounts: &Accounts) -> io::Result<()> {
+        self.keyframe_events = accounts.events();
+        let mut state = accounts.to_state();
+        state.anomalies.add(Anomaly::DroppedEvent, self.left_out);
+        self.out.add_keyframe(&state)
+    }
+
+    /// Says how far things have got, where nothing has happened for a while: the source, with its duration as it is known now.
+    pub fn still_here(&mut self, source: &Source) -> io::Result<()> {
+        self.out.add_source(source)?;
+        self.out.flush()
+    }
+
+    /// Ends the file: the last keyframe, the source as it is known now, the index.
+    pub fn finish(mut self, accounts: &Accounts, catalog: &Catalog, source: &Source) -> io::Result<(Written, S)> {
+        self.seal(accounts, catalog)?;
+        let events = accounts.events();
+        if events > self.keyframe_events {
+            self.keyframe(accounts)?;
+        }
+        let mut source = source.clone();
+        source.duration = source.duration.max(accounts.last_time());
+        let (bytes, sink) = self.out.finish(&source)?;
+        Ok((Written { events, bytes }, sink))
+    }
+}
+
+impl<S: Sink> Scribe for Pen<S> {
+    #[inline]
+    fn write(&mut self, step: Step) {
+        self.encoder.write(step);
+    }
+}

@@ -1,0 +1,153 @@
+//! Files that begin in the middle of things, and files from which events were left out: what a slow or late client gets.
+#![allow(missing_docs)]
+
+mod histories;
+
+use highwater_model::{
+    Accounts, AccountsState, AddressLedger, Anomaly, Catalog, Event, EventKind, Heap, Nanos, Placement, Source,
+    SourceKind, ThreadId, When, laws,
+};
+use highwater_store::{Follower, Pen, Recording, RecordingError};
+use histories::{doing, events};
+use proptest::prelude::*;
+
+fn source() -> Source {
+    Source { kind: SourceKind::Memtrace, program: "streamed".into(), ..Source::default() }
+}
+
+/// What a client gets that joins after `joined` events, and whose events `left_out` are left out.
+fn stream(
+    catalog: &Catalog,
+    events: &[Event],
+    joined: usize,
+    left_out: std::ops::Range<usize>,
+) -> (Accounts, u64, Vec<u8>) {
+    let mut ledger = AddressLedger::default();
+    events[..joined].iter().for_each(|event| ledger.record(event, &mut ()));
+    let mut pen = Pen::begin(Vec::new(), &source(), ledger.accounts(), catalog).unwrap();
+    for (number, event) in events.iter().enumerate().skip(joined) {
+        if number == left_out.start {
+            pen.flush(ledger.accounts(), catalog).unwrap();
+        }
+        ledger.record(event, &mut pen);
+        pen.event_done(ledger.accounts(), catalog).unwrap();
+        if number + 1 == left_out.end && !left_out.is_empty() {
+            pen.leave_out(ledger.accounts());
+            pen.flush(ledger.accounts(), catalog).unwrap();
+        }
+        if number % 7 == 0 && !left_out.contains(&number) {
+            pen.flush(ledger.accounts(), catalog).unwrap();
+        }
+    }
+    let (accounts, dropped) = (ledger.accounts().clone(), pen.left_out());
+    (accounts, dropped, pen.finish(ledger.accounts(), catalog, &source()).unwrap().1)
+}
+
+fn comparable(accounts: &Accounts, dropped: u64) -> AccountsState {
+    let mut state = accounts.to_state();
+    state.sites.resize(8, Default::default());
+    state.tags.resize(8, Default::default());
+    state.anomalies.add(Anomaly::DroppedEvent, dropped);
+    state
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn a_stream_that_is_joined_late_knows_everything(
+        doings in prop::collection::vec(doing(), 2..200), joined in 0..200usize, at in 0..200usize, gap in 0..200usize, length in 0..60usize,
+    ) {
+        let (catalog, _, mut events) = events(&doings);
+        // What promotions do to a heap alone is tested elsewhere.
+        events.retain(|event| !matches!(event.kind, EventKind::Promote { .. }));
+        events.iter_mut().zip(1..).for_each(|(event, number)| event.time = Nanos(number * 10));
+        prop_assume!(!events.is_empty());
+        let joined = joined.min(events.len() - 1);
+        let from = gap.clamp(joined, events.len());
+        let gap = from..(from + length).min(events.len());
+        let (end, dropped, bytes) = stream(&catalog, &events, joined, gap.clone());
+        let recording = Recording::from_bytes(bytes.clone()).unwrap();
+        prop_assert_eq!(comparable(&recording.snapshot(&When::End).unwrap().accounts, 0), comparable(&end, dropped));
+        // Every instant that is not in the gap.
+        let time = |number: usize| Nanos(number as u64 * 10);
+        let asked = at.clamp(joined, events.len());
+        if !(gap.start + 1..gap.end).contains(&asked) && asked != gap.start {
+            let mut ledger = AddressLedger::default();
+            events.iter().filter(|event| event.time <= time(asked)).for_each(|event| ledger.record(event, &mut ()));
+            let read = recording.snapshot(&When::At(time(asked))).unwrap();
+            let dropped = if asked >= gap.end && !gap.is_empty() { dropped } else { 0 };
+            prop_assert_eq!(comparable(&read.accounts, 0), comparable(ledger.accounts(), dropped));
+        }
+        // The beginning.
+        let mut ledger = AddressLedger::default();
+        events[..joined].iter().for_each(|event| ledger.record(event, &mut ()));
+        let start = recording.snapshot(&When::Start).unwrap();
+        prop_assert_eq!((comparable(&start.accounts, 0), start.at), (comparable(ledger.accounts(), 0), time(joined)));
+        // The rest of what can be asked.
+        let report = recording.check(&mut |_| {}).unwrap();
+        prop_assert_eq!((report.violations, recording.damage()), (vec![], vec![]));
+        match recording.snapshot(&When::Peak) {
+            Ok(peak) => prop_assert_eq!(peak.accounts.totals().figures.live_bytes(), end.totals().figures.peak_bytes),
+            Err(error) => prop_assert!(matches!(error, RecordingError::PeakOutside { .. }), "{}", error),
+        }
+        let timeline = recording.timeline(10).unwrap();
+        prop_assert!(timeline.points.first().unwrap().time >= time(joined));
+        prop_assert_eq!(timeline.points.last().unwrap().live_bytes, end.totals().figures.live_bytes());
+        for heap in [Heap::Malloc, Heap::Mapped] {
+            let whole = recording.snapshot(&When::End).unwrap();
+            let alone = recording.snapshot_of_heap(&When::End, heap).unwrap();
+            prop_assert_eq!(laws::violations(&alone.accounts), Vec::<String>::new());
+            let live = |blocks: Vec<highwater_model::Block>| blocks.iter().map(|block| block.id.0).collect::<Vec<_>>();
+            let mut of_whole = live(whole.blocks_of(heap).collect());
+            let mut of_alone = live(alone.accounts.blocks().collect());
+            of_whole.sort_unstable();
+            of_alone.sort_unstable();
+            prop_assert_eq!(of_alone, of_whole);
+        }
+        // As it arrives, in any pieces.
+        let (mut follower, mut whole) = (Follower::default(), Vec::new());
+        bytes.chunks(13).for_each(|piece| follower.take(piece, &mut whole));
+        prop_assert_eq!((whole == bytes, follower.pending(), follower.followed().complete), (true, 0, true));
+        prop_assert_eq!(follower.followed().live_bytes, end.totals().figures.live_bytes());
+        prop_assert_eq!(follower.followed().dropped, dropped);
+    }
+}
+
+#[test]
+fn a_stream_is_readable_whenever_it_is_cut() {
+    let place = |address| Placement { address, size: 100, ..Placement::default() };
+    let events: Vec<Event> = (1..=50)
+        .map(|time| Event { time: Nanos(time * 10), thread: ThreadId(1), kind: EventKind::Allocate(place(time << 12)) })
+        .collect();
+    let catalog = Catalog::default();
+    let (_, _, bytes) = stream(&catalog, &events, 10, 50..50);
+    let mut follower = Follower::default();
+    let mut whole = Vec::new();
+    for piece in bytes.chunks(11) {
+        follower.take(piece, &mut whole);
+        if follower.followed().source.is_none() {
+            continue;
+        }
+        let recording = Recording::from_bytes(whole.clone()).unwrap();
+        assert_eq!(recording.damage(), vec![]);
+        // A keyframe is passed on with its live blocks, or not yet.
+        let live = recording.snapshot(&When::End).unwrap().accounts.totals().figures.live_blocks();
+        let known = follower.followed().live_blocks;
+        assert!(live == known || (live == 0 && follower.pending() > 0), "{live} of {known}");
+        assert_eq!(recording.damage(), vec![]);
+    }
+    let recording = Recording::from_bytes(bytes).unwrap();
+    assert_eq!(recording.begins_at(), Nanos(100));
+    let before = recording.snapshot(&When::At(Nanos(50))).unwrap_err();
+    assert!(before.to_string().contains("begins at 100ns"), "{before}");
+}
+
+#[test]
+fn a_quiet_stream_says_how_far_things_have_got() {
+    let (ledger, catalog) = (AddressLedger::default(), Catalog::default());
+    let mut pen = Pen::begin(Vec::new(), &source(), ledger.accounts(), &catalog).unwrap();
+    pen.still_here(&Source { duration: Nanos(5_000), ..source() }).unwrap();
+    let recording = Recording::from_bytes(pen.sink().clone()).unwrap();
+    assert_eq!((recording.source().duration, recording.damage()), (Nanos(5_000), vec![]));
+}
