@@ -45,7 +45,30 @@ fn main() -> io::Result<()> {
         seed(target, "figures", &complete.snapshot(true)?)?;
     }
     seed("event_lines", "every-kind", EVENT_LINES.as_bytes())?;
-    seed("event_lines", "odd", ODD_LINES.as_bytes())
+    seed("event_lines", "odd", ODD_LINES.as_bytes())?;
+    traces()
+}
+
+/// Real traces as far as they fit into a seed, and the same with damage.
+fn traces() -> io::Result<()> {
+    const LONGEST: usize = 40_000;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/formats/tests/fixtures/memtrace");
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let Some(name) = name.strip_suffix(".ctf.zst") else { continue };
+        let mut bytes = zstd::decode_all(&fs::read(&path)?[..])?;
+        bytes.truncate(LONGEST);
+        seed("memtrace", name, &bytes)?;
+        if name == "full" {
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 0x10;
+            bytes.extend([0; 300]);
+            seed("memtrace", "damaged", &bytes)?;
+            seed("memtrace", "first", &bytes[..190])?;
+        }
+    }
+    Ok(())
 }
 
 fn seed(target: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
