@@ -57,6 +57,11 @@ static HEAP: LimitedHeap = LimitedHeap;
 /// Runs `work`, which may take as much memory as `input_length` bytes of input justify.
 pub fn within_limit(input_length: usize, work: impl FnOnce()) {
     let allowance = input_length.saturating_mul(BYTES_PER_INPUT_BYTE).saturating_add(BYTES_FOR_ANY_INPUT);
+    within_bytes(allowance, work);
+}
+
+/// Runs `work`, which may take so many bytes.
+pub fn within_bytes(allowance: usize, work: impl FnOnce()) {
     LIMIT.store(TAKEN.load(Relaxed).saturating_add(allowance), Relaxed);
     work();
     LIMIT.store(usize::MAX, Relaxed);

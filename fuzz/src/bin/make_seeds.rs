@@ -1,8 +1,8 @@
 //! Writes the seeds of the corpora: small valid inputs with something of everything. `cargo run --bin make_seeds`.
 
 use highwater_model::{
-    AccountsState, AddressLedger, Anomaly, Blocks, Catalog, Event, EventKind, FrameText, Nanos, Placement, Source,
-    StackId, Tag, TagId, ThreadId,
+    AccountsState, AddressLedger, Anomaly, Blocks, Catalog, Columns, Event, EventKind, FrameId, FrameText, Heap, Nanos,
+    Placement, Source, SourceKind, Spacing as SampleSpacing, StackId, Tag, TagId, ThreadId, Weight, WordSampling,
 };
 use highwater_store::{Spacing, Writer, write_snapshot};
 use std::path::Path;
@@ -15,6 +15,8 @@ const EVENT_LINES: &str = r#"{"event":"source","program":"demo","pid":7,"host":"
 {"event":"mark","name":"after \"load\" \u00e9"}
 {"event":"gauge","name":"rss","value":18446744073709551615,"time_ns":150}
 {"event":"dropped","count":3}
+{"event":"promote","address":"0x8000","heap":"major","time_ns":160}
+{"event":"alloc","address":16,"size":24,"heap":"minor","weight":33.5,"samples":2,"bytes_per_sample":16000.5}
 {"event":"free","address":"0x8000","size":128,"thread":8,"time_ns":200}
 "#;
 
@@ -32,6 +34,8 @@ fn main() -> io::Result<()> {
 
     let mut odd = Scene::new();
     odd.every_anomaly();
+    let mut sampled = Scene::new();
+    sampled.every_sample();
     let mut long = Scene::new();
     long.many_allocations(400);
 
@@ -40,12 +44,36 @@ fn main() -> io::Result<()> {
         seed(target, "small-blocks", &small_blocks)?;
         seed(target, "cut", &cut)?;
         seed(target, "odd", &odd.written(3, 4)?)?;
+        seed(target, "samples", &sampled.written(4, 9)?)?;
         seed(target, "compressed", &long.written(200, 300)?)?;
         seed(target, "snapshot", &complete.snapshot(false)?)?;
         seed(target, "figures", &complete.snapshot(true)?)?;
     }
     seed("event_lines", "every-kind", EVENT_LINES.as_bytes())?;
-    seed("event_lines", "odd", ODD_LINES.as_bytes())
+    seed("event_lines", "odd", ODD_LINES.as_bytes())?;
+    traces()
+}
+
+/// Real traces as far as they fit into a seed, and the same with damage.
+fn traces() -> io::Result<()> {
+    const LONGEST: usize = 40_000;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/formats/tests/fixtures/memtrace");
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let Some(name) = name.strip_suffix(".ctf.zst") else { continue };
+        let mut bytes = zstd::decode_all(&fs::read(&path)?[..])?;
+        bytes.truncate(LONGEST);
+        seed("memtrace", name, &bytes)?;
+        if name == "full" {
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 0x10;
+            bytes.extend([0; 300]);
+            seed("memtrace", "damaged", &bytes)?;
+            seed("memtrace", "first", &bytes[..190])?;
+        }
+    }
+    Ok(())
 }
 
 fn seed(target: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
@@ -113,6 +141,28 @@ impl Scene {
         self.happens(u64::MAX, u64::MAX, EventKind::Allocate(self.place(u64::MAX, 0, 0)));
     }
 
+    /// Samples that were counted, and promotions, as traces have them.
+    fn every_sample(&mut self) {
+        let heaps = [Heap::Minor, Heap::Major, Heap::External];
+        let tags = heaps.map(|heap| self.catalog.intern_tag(Tag { heap, ..Tag::default() }));
+        let columns = Columns { start: 3, end: 700 };
+        let text = FrameText { function: "placed", columns, ..FrameText::default() };
+        self.catalog.resolve(FrameId(0), &[text]);
+        for number in 0..30u64 {
+            let weight = Weight::new(33.3).of_samples(1 + number as u32 % 3, SampleSpacing::new(16_000.0));
+            let tag = tags[number as usize % 3];
+            let place = Placement { tag, weight, ..self.place(number << 4, 8 + number * 8, number as usize) };
+            self.happens(number * 50, number % 2, EventKind::Allocate(place));
+            let old = (number / 2) << 4;
+            if number % 4 == 1 {
+                self.happens(number * 50 + 5, 0, EventKind::Promote { address: old, tag: tags[1] });
+            } else if number % 4 == 3 {
+                self.happens(number * 50 + 9, 1, EventKind::Deallocate { address: old, claimed_size: None });
+            }
+        }
+        self.happens(9000, 1, EventKind::Promote { address: 0xdead, tag: tags[1] });
+    }
+
     fn many_allocations(&mut self, count: u64) {
         for number in 0..count {
             let place = self.place(0x1000 + number * 48, 24 + number % 5 * 16, number as usize);
@@ -136,7 +186,12 @@ impl Scene {
 
     /// As a file whose blocks end every `flush` events and whose keyframes are `every` events apart.
     fn written(&self, flush: usize, every: u64) -> io::Result<Vec<u8>> {
-        let source = Source { program: "demo".to_owned(), pid: 7, host: "here".to_owned(), ..Source::default() };
+        let mut source = Source { program: "demo".to_owned(), pid: 7, host: "here".to_owned(), ..Source::default() };
+        if self.events.iter().any(|event| matches!(event.kind, EventKind::Promote { .. })) {
+            source.kind = SourceKind::Memtrace;
+            source.word_sampling = WordSampling::new(5e-4, 8);
+            source.context = "seed".to_owned();
+        }
         let mut writer = Writer::new(Vec::new(), &source)?;
         writer.set_spacing(Spacing::every(every));
         for part in self.events.chunks(flush) {

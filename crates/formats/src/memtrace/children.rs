@@ -43,10 +43,12 @@ impl Children {
     pub fn find(&mut self, caller: StackId, frame: FrameId) -> Option<StackId> {
         let wanted = frame.0.wrapping_add(1);
         if let Some(latest) = self.latest.get(caller.0 as usize) {
-            // Which of the two it is cannot be foretold: that it is one of them can.
-            let which = usize::from(latest.frames[0] != wanted);
-            if latest.frames[which] == wanted && wanted != 0 {
-                return Some(StackId(latest.stacks[which]));
+            // By a branch each: where it is foretold, nobody has to wait for what was compared.
+            if latest.frames[0] == wanted && wanted != 0 {
+                return Some(StackId(latest.stacks[0]));
+            }
+            if latest.frames[1] == wanted && wanted != 0 {
+                return Some(StackId(latest.stacks[1]));
             }
         }
         self.look_up(caller, frame)

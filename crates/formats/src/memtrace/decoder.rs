@@ -70,7 +70,7 @@ impl Default for Decoder {
 
 impl Decoder {
     /// A decoder that holds back so many bytes of packets before it takes events for the next in time. Without any, events are given
-    /// out at once in the order of their packets, and the ledger counts those that come late.
+    /// out at once in the order of their packets, and those that come late get the latest time given out.
     pub fn with_patience(bytes: usize) -> Self {
         Self {
             framer: Framer::default(),

@@ -367,11 +367,13 @@ impl Domain {
         }
         packet.at = input.at;
         packet.time = clock;
-        trace.repaired_times += u64::from(clock < self.last_time);
         self.last_time = time;
         if let Some(kind) = kind {
             trace.events += 1;
+            // What comes too late happens now.
             trace.end = trace.end.max(time);
+            trace.repaired_times += u64::from(clock < trace.end);
+            let time = trace.end;
             let event = Event { time: trace.since_start(time), thread: ThreadId(self.number.into()), kind };
             receiver.receive(event, catalog);
         }

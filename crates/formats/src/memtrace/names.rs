@@ -17,10 +17,10 @@ struct File {
     functions: Vec<Name>,
 }
 
-/// The tables of one domain: most recently used first.
+/// The tables of one domain: most recently used first. Copies are cheap: what is not changed is shared.
 #[derive(Clone, Debug, Default)]
 pub struct NameTables {
-    files: Vec<File>,
+    files: Vec<Arc<File>>,
 }
 
 impl NameTables {
@@ -37,14 +37,14 @@ impl NameTables {
     /// that, and it is nothing to others.
     pub fn add_file(&mut self, name: Name) {
         let functions = if self.files.len() == MOST_NAMES { self.files.pop() } else { None };
-        let functions = functions.map(|file| file.functions).unwrap_or_default();
-        self.files.insert(0, File { name, functions });
+        let functions = functions.map(|file| file.functions.clone()).unwrap_or_default();
+        self.files.insert(0, Arc::new(File { name, functions }));
     }
 
     /// Adds a file on the side of a writer, who does not know that a reader may have it inherit functions.
     pub fn add_own_file(&mut self, name: Arc<str>) {
         self.files.truncate(MOST_NAMES - 1);
-        self.files.insert(0, File { name: Some(name), functions: Vec::new() });
+        self.files.insert(0, Arc::new(File { name: Some(name), functions: Vec::new() }));
     }
 
     /// The index of the file of this name.
@@ -76,15 +76,15 @@ impl NameTables {
     pub fn use_function(&mut self, index: usize) -> bool {
         let Some(file) = self.files.first_mut() else { return false };
         let is_there = index < file.functions.len();
-        if is_there {
-            file.functions[..=index].rotate_right(1);
+        if is_there && index > 0 {
+            Arc::make_mut(file).functions[..=index].rotate_right(1);
         }
         is_there
     }
 
     /// Adds a function to the file used last.
     pub fn add_function(&mut self, name: Name) {
-        if let Some(file) = self.files.first_mut() {
+        if let Some(file) = self.files.first_mut().map(Arc::make_mut) {
             file.functions.truncate(MOST_NAMES - 1);
             file.functions.insert(0, name);
         }
@@ -98,7 +98,7 @@ impl NameTables {
     /// Forgets all names, because names may have been added that were not seen: what an index stands for is not known any more, but what is
     /// added from now on is.
     pub fn forget(&mut self) {
-        let file = File { name: None, functions: vec![None; MOST_NAMES] };
+        let file = Arc::new(File { name: None, functions: vec![None; MOST_NAMES] });
         self.files = vec![file; MOST_NAMES];
     }
 }

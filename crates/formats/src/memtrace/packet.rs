@@ -87,7 +87,7 @@ impl Packet {
     /// the packet says.
     pub fn is_sound_from(&self, at: usize) -> bool {
         let expected = u64::try_from(self.header.alloc_end - self.next_id).ok();
-        self.is_cut || self.allocations_from(at).is_some_and(|found| Some(found) == expected)
+        self.allocations_from(at).is_some_and(|found| Some(found) == expected)
     }
 
     /// How many allocations there are from an event on; `None` if one is not whole.

@@ -10,7 +10,7 @@ use highwater_model::{Catalog, Heap, Nanos, Tag, TagId, Weight, WordSampling};
 /// How many weights of lengths are kept: programs have few different ones.
 const KEPT_WEIGHTS: usize = 4096;
 /// Steps that may be taken to repair locations, whatever the trace, and for each byte of it.
-const LEAST_EFFORT: u64 = 200_000;
+const LEAST_EFFORT: u64 = 100_000;
 const BYTES_PER_EFFORT: u64 = 4;
 /// Nodes that stacks may have, whatever the trace, and for each byte of it. Real traces have less than one for a byte; a forged one
 /// could ask for a hundred.
