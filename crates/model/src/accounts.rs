@@ -144,6 +144,15 @@ fn count_promotion(figures: &mut Figures, counted: Counted) {
     figures.unrecorded_promotions += counted.unrecorded;
 }
 
+/// How a block comes to what is kept account of, which lived elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// It was promoted.
+    Promoted,
+    /// It was resized.
+    Resized,
+}
+
 impl Accounts {
     /// Takes up a stored state.
     pub fn from_state(state: AccountsState) -> Self {
@@ -501,12 +510,14 @@ impl Accounts {
         self.blocks.put(slot.0, kept);
     }
 
-    /// Takes in a block that lived outside of what is kept account of, as one that was promoted.
-    pub(crate) fn enter(&mut self, slot: Slot, thread: u32, block: &Block) {
+    /// Takes in a block that lived outside of what is kept account of.
+    pub(crate) fn enter(&mut self, slot: Slot, thread: u32, block: &Block, arrival: Arrival) {
         let counted = Counted::of(block.weight, block.id, block.size);
         self.raise_owners(thread, block.stack, block.tag, |figures| {
             arrive(figures, counted);
-            count_promotion(figures, counted);
+            if arrival == Arrival::Promoted {
+                count_promotion(figures, counted);
+            }
         });
         let &Block { id, address, size, time, stack, tag, surplus, weight, .. } = block;
         self.blocks.put(slot.0, Kept { id, address, size, time, thread, stack, tag, surplus });

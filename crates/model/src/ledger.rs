@@ -6,7 +6,7 @@
 //! * [`AddressLedger::record`] takes raw [`Event`]s, decides what each one means, and says so as [`Op`]s;
 //! * [`NumberLedger::replay`] takes those `Op`s and arrives at the same accounts.
 
-use crate::accounts::{Accounts, AccountsState, Slot};
+use crate::accounts::{Accounts, AccountsState, Arrival, Slot};
 use crate::anomalies::Anomaly;
 use crate::blocks::{Block, Kept};
 use crate::event::{Event, EventKind, Placement};
@@ -444,13 +444,10 @@ impl NumberLedger {
                 let thread = self.accounts.thread_index(step.thread);
                 self.accounts.free(slot, thread);
             }
-            Op::Reallocate { id, moved_to, size, stack, tag, surplus, weight } => {
-                let Some(slot) = self.slot_of(id) else { return self.lose() };
-                let old = *self.accounts.kept(slot);
-                let (size, weight) = self.accounts.admissible(size, weight);
-                let new = Placement { address: moved_to.unwrap_or(old.address), size, stack, tag, surplus, weight };
+            Op::Reallocate { id, .. } => {
+                let Some((slot, new)) = self.resized(id, &step.op) else { return self.lose() };
                 let thread = self.accounts.thread_index(step.thread);
-                self.accounts.reallocate(slot, thread, &inherit(new, &old));
+                self.accounts.reallocate(slot, thread, &new);
             }
             Op::Promote { id, tag } => {
                 let slot = self.slot_of(id).filter(|slot| self.accounts.can_promote(*slot));
@@ -474,8 +471,9 @@ impl NumberLedger {
     pub fn replay_part(&mut self, step: &Step, whole: &Self, wanted: impl Fn(TagId) -> bool) {
         let is_kept = match step.op {
             Op::Allocate(place) => wanted(place.tag),
-            Op::Free { id } | Op::Reallocate { id, .. } | Op::Evict { id } => self.slot_of(id).is_some(),
+            Op::Free { id } | Op::Evict { id } => self.slot_of(id).is_some(),
             Op::Promote { id, tag } => self.slot_of(id).is_some() && wanted(tag),
+            Op::Reallocate { id, .. } => self.resized(id, &step.op).is_some_and(|(_, new)| wanted(new.tag)),
             _ => true,
         };
         if is_kept {
@@ -492,24 +490,43 @@ impl NumberLedger {
                 let thread = self.accounts.thread_index(step.thread);
                 self.accounts.pass_allocation(thread);
             }
-            Op::Promote { id, tag } => self.cross_border(id, tag, whole, wanted),
+            Op::Promote { id, tag } => {
+                let can_be = whole.slot_of(id).is_some_and(|slot| whole.accounts.can_promote(slot));
+                let Some(block) = whole.find(id).filter(|_| can_be) else { return };
+                let Some(owner) = whole.accounts.threads().get(block.thread as usize) else { return };
+                self.cross_border(owner.id, Block { tag, ..block }, Arrival::Promoted, wanted);
+            }
+            Op::Reallocate { id, .. } => {
+                let Some((slot, new)) = whole.resized(id, &step.op) else { return };
+                let Placement { address, size, stack, tag, surplus, weight } = new;
+                let block = Block { address, size, stack, tag, surplus, weight, ..whole.accounts.block(slot) };
+                self.cross_border(step.thread, block, Arrival::Resized, wanted);
+            }
             _ => {}
         }
     }
 
-    /// A promotion out of the part, or into it.
-    fn cross_border(&mut self, id: AllocId, tag: TagId, whole: &Self, wanted: impl Fn(TagId) -> bool) {
-        let can_be = whole.slot_of(id).is_some_and(|slot| whole.accounts.can_promote(slot));
-        let Some(block) = whole.find(id).filter(|_| can_be) else { return };
-        if let Some(slot) = self.unindex(id) {
+    /// Where a block lies that is resized, and what it becomes.
+    #[inline]
+    fn resized(&self, id: AllocId, op: &Op) -> Option<(Slot, Placement)> {
+        let slot = self.slot_of(id)?;
+        let &Op::Reallocate { moved_to, size, stack, tag, surplus, weight, .. } = op else { return None };
+        let old = self.accounts.kept(slot);
+        let (size, weight) = self.accounts.admissible(size, weight);
+        let new = Placement { address: moved_to.unwrap_or(old.address), size, stack, tag, surplus, weight };
+        Some((slot, inherit(new, old)))
+    }
+
+    /// A block, told as it is then, that leaves the part, or comes to it.
+    fn cross_border(&mut self, owner: ThreadId, block: Block, arrival: Arrival, wanted: impl Fn(TagId) -> bool) {
+        if let Some(slot) = self.unindex(block.id) {
             return self.accounts.leave(slot);
         }
-        let Some(owner) = whole.accounts.threads().get(block.thread as usize) else { return };
-        if wanted(tag) {
-            let thread = self.accounts.thread_index(owner.id);
+        if wanted(block.tag) {
+            let thread = self.accounts.thread_index(owner);
             let slot = self.accounts.next_slot();
-            self.accounts.enter(slot, thread, &Block { tag, ..block });
-            self.by_number.insert(id.0, slot.0);
+            self.accounts.enter(slot, thread, &block, arrival);
+            self.by_number.insert(block.id.0, slot.0);
         }
     }
 

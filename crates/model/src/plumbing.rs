@@ -302,8 +302,13 @@ mod tests {
         };
         assert_eq!(leading_plumbing(&frames(&["malloc", "operator new(unsigned long)", "load", "malloc", "main"])), 2);
         assert_eq!(leading_plumbing(&frames(&["malloc", "strdup"])), 0);
-        // What has no name may be anyone's.
-        assert_eq!(leading_plumbing(&frames(&["malloc", "", "main"])), 1);
+        // Of what nothing is known but an address, the caller says more; a module says enough, and many such frames are a story.
+        assert_eq!(leading_plumbing(&frames(&["malloc", "", "main"])), 2);
+        assert_eq!(leading_plumbing(&frames(&["malloc", ""])), 1);
+        assert_eq!(leading_plumbing(&frames(&["malloc", "", "", "", "main"])), 1);
+        let mut of_a_module = frames(&["malloc", "", "main"]);
+        of_a_module[1].module = "libclosed.so";
+        assert_eq!(leading_plumbing(&of_a_module), 1);
         assert_eq!(leading_plumbing(&[]), 0);
     }
 }

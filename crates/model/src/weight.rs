@@ -34,6 +34,8 @@ pub struct Weight {
 
 const FRACTION_BITS: u32 = 17;
 const ALL_BITS: u32 = 22;
+/// The bits of a float's fraction that are not kept.
+const DROPPED_BITS: u32 = f64::MANTISSA_DIGITS - 1 - FRACTION_BITS;
 
 impl Weight {
     /// A block that stands for itself alone.
@@ -51,10 +53,9 @@ impl Weight {
             return Self::ONE;
         }
         let value = value.min(Self::MOST.value());
-        let exponent = value.log2().floor();
-        let fraction = ((value / exponent.exp2() - 1.0) * f64::from(1u32 << FRACTION_BITS)).round() as u32;
-        // A fraction that was rounded up to one carries into the exponent.
-        Self::of_blocks(((exponent as u32) << FRACTION_BITS) + fraction)
+        // The float's own exponent and the upper bits of its fraction; one that is rounded up to the next power of two carries into the exponent.
+        let rounded = (value.to_bits() + (1 << (DROPPED_BITS - 1))) >> DROPPED_BITS;
+        Self::of_blocks((rounded - (1023 << FRACTION_BITS)) as u32)
     }
 
     /// The weight of a block of `size` bytes where on the average one of `rate` bytes is sampled, independently of all others: one

@@ -8,6 +8,9 @@ use crate::weight::Weight;
 pub struct WordSampling {
     /// The bits of the probability.
     rate: u64,
+    /// The bits of the logarithm of the probability that a word is none.
+    missing: u64,
+    spacing: Spacing,
     word_bytes: u8,
 }
 
@@ -15,7 +18,12 @@ impl WordSampling {
     /// Samples words of 4 or 8 bytes; `None` where the rate is no probability above 0.
     pub fn new(rate: f64, word_bytes: u8) -> Option<Self> {
         let is_sound = rate > 0.0 && rate <= 1.0 && matches!(word_bytes, 4 | 8);
-        is_sound.then_some(Self { rate: rate.to_bits(), word_bytes })
+        is_sound.then(|| Self {
+            rate: rate.to_bits(),
+            missing: (-rate).ln_1p().to_bits(),
+            spacing: Spacing::new(bytes_per_sample(rate, word_bytes)),
+            word_bytes,
+        })
     }
 
     /// The probability that a word is a sample.
@@ -30,15 +38,12 @@ impl WordSampling {
 
     /// The mean number of bytes from one sample to the next.
     pub fn bytes_per_sample(&self) -> f64 {
-        let bytes = f64::from(self.word_bytes) / self.rate();
-        // Rates are written in decimals: one in 10,000 is not exactly that in binary.
-        let whole = bytes.round();
-        if (bytes - whole).abs() < whole * 1e-12 { whole } else { bytes }
+        bytes_per_sample(self.rate(), self.word_bytes)
     }
 
     /// The same as blocks carry it.
     pub fn spacing(&self) -> Spacing {
-        Spacing::new(self.bytes_per_sample())
+        self.spacing
     }
 
     /// The weight of a block of so many words, header apart, of which so many were samples. It stands for as many blocks as is
@@ -49,9 +54,16 @@ impl WordSampling {
 
     /// The number of blocks alone.
     pub fn weight_of_blocks(&self, words: u64) -> Weight {
-        let none = (words as f64 + 1.0) * (-self.rate()).ln_1p();
+        let none = (words as f64 + 1.0) * f64::from_bits(self.missing);
         Weight::new(1.0 / -none.exp_m1())
     }
+}
+
+fn bytes_per_sample(rate: f64, word_bytes: u8) -> f64 {
+    let bytes = f64::from(word_bytes) / rate;
+    // Rates are written in decimals: one in 10,000 is not exactly that in binary.
+    let whole = bytes.round();
+    if (bytes - whole).abs() < whole * 1e-12 { whole } else { bytes }
 }
 
 #[cfg(test)]
