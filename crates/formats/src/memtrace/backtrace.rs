@@ -8,10 +8,10 @@
 //! ```
 
 use super::bytes::Input;
-use super::children::Children;
 use super::codec::{BUCKETS, Codec, Slot};
 use super::codes::Codes;
 use super::header::Verifier;
+use super::known_stacks::{FrameKey, KnownStacks, StackKey};
 use highwater_model::{Catalog, FrameId, StackId};
 
 /// A writer spends no more bytes on a backtrace: where it took so many, it stopped within it.
@@ -21,20 +21,27 @@ const LONGEST: usize = 4087;
 pub struct Names<'a> {
     /// The codes.
     pub codes: &'a mut Codes,
-    /// Which stacks calls lead to.
-    pub children: &'a mut Children,
+    /// The stacks that were met.
+    pub stacks: &'a mut KnownStacks,
     /// What events refer to.
     pub catalog: &'a mut Catalog,
     /// How many nodes all stacks together may have.
     pub most_nodes: usize,
 }
 
+/// A frame of a backtrace, and the key of the stack that ends with it.
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    key: StackKey,
+    frame: FrameId,
+}
+
 /// The backtraces of one domain, each told as what is new since the one before.
 #[derive(Clone, Debug, Default)]
 pub struct Backtraces {
     codec: Codec,
-    /// The stack of the last allocation and those of all its callers, outermost first.
-    held: Vec<StackId>,
+    /// The stack of the last allocation, outermost frame first.
+    held: Vec<Level>,
     /// What they all stand on: nothing, or the frame that says that they may be wrong.
     base: StackId,
     /// How many of the held stacks may be wrong, counted to the innermost of these.
@@ -81,9 +88,38 @@ impl Backtraces {
         } else {
             self.read_unusual(input, common, codewords, names)?;
         }
+        let stack = match self.held.last() {
+            Some(innermost) => names.stacks.find(innermost.key).unwrap_or_else(|| self.intern(names)),
+            None => self.base,
+        };
         self.cut += u64::from(input.at - start >= LONGEST || self.is_too_much);
         self.is_too_much = false;
-        Some(self.held.last().copied().unwrap_or(self.base))
+        Some(stack)
+    }
+
+    /// Makes the held stack, which was not met before, and all its callers that were not.
+    #[cold]
+    fn intern(&mut self, names: &mut Names<'_>) -> StackId {
+        let depths = (1..=self.held.len()).rev();
+        let met =
+            depths.map(|depth| (names.stacks.find(self.held[depth - 1].key), depth)).find(|(met, _)| met.is_some());
+        let (met, depth) = met.unwrap_or_default();
+        let mut stack = met.unwrap_or(self.base);
+        for level in &self.held[depth..] {
+            if names.catalog.stacks.nodes().len() >= names.most_nodes {
+                self.is_too_much = true;
+                break;
+            }
+            stack = names.catalog.stacks.intern_child(stack, level.frame);
+            names.stacks.add(level.key, stack);
+        }
+        stack
+    }
+
+    /// The key of the held stack.
+    #[inline]
+    fn key(&self, names: &Names<'_>) -> StackKey {
+        self.held.last().map_or_else(|| names.stacks.key_of_base(self.base), |innermost| innermost.key)
     }
 
     #[cold]
@@ -114,19 +150,18 @@ impl Backtraces {
     /// Puts the held stack on another base.
     fn rebase(&mut self, base: StackId, names: &mut Names<'_>) {
         self.base = base;
-        let mut caller = base;
-        for stack in &mut self.held {
-            let Some(node) = names.catalog.stacks.nodes().get(stack.0 as usize).copied() else { return };
-            caller = names.catalog.stacks.intern_child(caller, node.frame);
-            *stack = caller;
+        let mut key = names.stacks.key_of_base(base);
+        for level in &mut self.held {
+            key = key.with(names.stacks.key_of(level.frame));
+            level.key = key;
         }
     }
 
-    /// Reads codewords where nothing was ever lost. This is where most of the time goes that decoding takes: what cannot be foretold
-    /// (how many frames follow, whom a caller calls this time) is chosen without branches as far as possible.
+    /// Reads codewords where nothing was ever lost. This is where most of the time goes that decoding takes: what cannot be foretold, how
+    /// many frames follow, is chosen without branches as far as possible.
     #[inline]
     fn usual_codewords(&mut self, input: &mut Input<'_>, count: usize, names: &mut Names<'_>) -> Option<()> {
-        let mut top = self.held.last().copied().unwrap_or(self.base);
+        let mut key = self.key(names);
         let mut slot = 0;
         for _ in 0..count {
             let (word, byte) = input.codeword()?;
@@ -138,10 +173,10 @@ impl Backtraces {
                 self.codec.set_code(slot, input.int63()? as u64, 0);
                 predicted = 0;
             }
-            top = self.enter::<false>(slot, top, names);
+            key = self.enter::<false>(slot, key, names);
             for _ in 0..predicted {
                 slot = self.codec.next(slot);
-                top = self.enter::<false>(slot, top, names);
+                key = self.enter::<false>(slot, key, names);
             }
         }
         Some(())
@@ -155,7 +190,7 @@ impl Backtraces {
         names: &mut Names<'_>,
     ) -> Option<()> {
         let losses = self.losses;
-        let mut top = self.held.last().copied().unwrap_or(self.base);
+        let mut key = self.key(names);
         let mut previous = 0;
         for _ in 0..count {
             let word = input.u16()?;
@@ -169,13 +204,13 @@ impl Backtraces {
                 few => predicted = few as u8,
             }
             if KEEP {
-                top = self.enter::<DOUBT>(slot, top, names);
+                key = self.enter::<DOUBT>(slot, key, names);
             }
             previous = slot;
             for _ in 0..predicted {
                 let next = self.codec.next(previous);
                 if KEEP {
-                    top = self.enter::<DOUBT>(next, top, names);
+                    key = self.enter::<DOUBT>(next, key, names);
                     if DOUBT && self.codec.next_age(previous) != losses {
                         self.doubtful = self.held.len();
                     }
@@ -186,36 +221,34 @@ impl Backtraces {
         Some(())
     }
 
-    /// Goes into the location in a slot, called from `caller`.
+    /// Goes into the location in a slot.
     #[inline(always)]
-    fn enter<const DOUBT: bool>(&mut self, slot: Slot, caller: StackId, names: &mut Names<'_>) -> StackId {
-        // A slot whose frame is not known has the number before the first, which is none.
-        let frame = FrameId(self.codec.frame(slot).wrapping_sub(1));
-        let stack = match names.children.find(caller, frame) {
-            Some(stack) => stack,
-            None => self.look_up(slot, caller, names),
-        };
-        if stack != caller {
-            self.held.push(stack);
+    fn enter<const DOUBT: bool>(&mut self, slot: Slot, caller: StackKey, names: &mut Names<'_>) -> StackKey {
+        let (mut frame_key, mut frame) = self.codec.frame(slot);
+        if frame_key == 0 {
+            (frame_key, frame) = self.name(slot, names);
         }
-        if DOUBT && self.codec.code_age(slot) != self.losses {
-            self.doubtful = self.held.len();
-        }
-        stack
-    }
-
-    #[cold]
-    fn look_up(&mut self, slot: Slot, caller: StackId, names: &mut Names<'_>) -> StackId {
-        let code = self.codec.code(slot);
-        self.met_empty |= code == 0;
-        if names.catalog.stacks.nodes().len() >= names.most_nodes {
+        if self.held.len() >= names.most_nodes {
             self.is_too_much = true;
             return caller;
         }
+        let key = caller.with(frame_key);
+        self.held.push(Level { key, frame });
+        if DOUBT && self.codec.code_age(slot) != self.losses {
+            self.doubtful = self.held.len();
+        }
+        key
+    }
+
+    /// Finds the frame of a slot's code.
+    #[cold]
+    fn name(&mut self, slot: Slot, names: &mut Names<'_>) -> (FrameKey, FrameId) {
+        let code = self.codec.code(slot);
+        self.met_empty |= code == 0;
         let frame = names.codes.frame(code, names.catalog);
-        self.codec.set_frame(slot, frame.0 + 1);
-        let known = names.children.find(caller, frame);
-        known.unwrap_or_else(|| names.children.add(caller, frame, &mut names.catalog.stacks))
+        let key = names.stacks.key_of(frame);
+        self.codec.set_frame(slot, key, frame);
+        (key, frame)
     }
 }
 

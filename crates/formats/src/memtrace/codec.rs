@@ -3,6 +3,9 @@
 //! A program uses few of the many buckets. Those that are used get *slots*, one behind the other, so that what is asked for with every frame lies
 //! close together.
 
+use super::known_stacks::FrameKey;
+use highwater_model::FrameId;
+
 /// How many buckets there are.
 pub const BUCKETS: usize = 1 << 14;
 
@@ -11,10 +14,11 @@ pub type Slot = u16;
 
 /// What is asked of a slot with every frame.
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(align(8))]
 struct Link {
-    /// One more than the number of its frame; 0 where that was not yet asked for.
-    frame: u32,
+    /// The key of its frame; 0 where that was not yet asked for.
+    key: FrameKey,
+    /// Its frame.
+    frame: FrameId,
     /// The slot that followed this one the last time.
     next: Slot,
 }
@@ -79,15 +83,17 @@ impl Codec {
         self.links[usize::from(slot)].next = next;
     }
 
-    /// One more than the number of a slot's frame; 0 where it was not yet asked for.
+    /// A slot's frame and its key; the key is 0 where it was not yet asked for.
     #[inline(always)]
-    pub fn frame(&self, slot: Slot) -> u32 {
-        self.links[usize::from(slot)].frame
+    pub fn frame(&self, slot: Slot) -> (FrameKey, FrameId) {
+        let link = &self.links[usize::from(slot)];
+        (link.key, link.frame)
     }
 
-    /// Says which frame a slot's code is, by one more than its number.
-    pub fn set_frame(&mut self, slot: Slot, frame: u32) {
-        self.links[usize::from(slot)].frame = frame;
+    /// Says which frame a slot's code is.
+    pub fn set_frame(&mut self, slot: Slot, key: FrameKey, frame: FrameId) {
+        let link = &mut self.links[usize::from(slot)];
+        (link.key, link.frame) = (key, frame);
     }
 
     /// The code in a slot; 0 where it is empty.
@@ -97,7 +103,7 @@ impl Codec {
 
     /// Puts a code into a slot.
     pub fn set_code(&mut self, slot: Slot, code: u64, age: u16) {
-        self.links[usize::from(slot)].frame = 0;
+        self.links[usize::from(slot)].key = 0;
         let aside = &mut self.aside[usize::from(slot)];
         (aside.code, aside.code_age) = (code, age);
     }
@@ -139,12 +145,12 @@ mod tests {
         codec.set_code(slot, 7, 2);
         codec.set_next(last, slot);
         codec.set_next_age(last, 3);
-        codec.set_frame(slot, 5);
+        codec.set_frame(slot, 99, FrameId(5));
         assert_eq!((codec.state(300), codec.state(301), codec.state(16_383)), ((0, 7), (0, 0), (300, 0)));
-        assert_eq!((codec.code_age(slot), codec.next_age(last), codec.frame(slot)), (2, 3, 5));
+        assert_eq!((codec.code_age(slot), codec.next_age(last), codec.frame(slot)), (2, 3, (99, FrameId(5))));
         // Another code is another frame.
         codec.set_code(slot, 8, 2);
-        assert_eq!((codec.frame(slot), codec.slot(300)), (0, slot));
+        assert_eq!((codec.frame(slot).0, codec.slot(300)), (0, slot));
         for bucket in 0..BUCKETS as u16 {
             let slot = codec.slot(bucket);
             codec.set_code(slot, u64::from(bucket) + 1, 0);

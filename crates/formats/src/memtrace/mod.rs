@@ -15,7 +15,6 @@
 
 mod backtrace;
 mod bytes;
-mod children;
 mod codec;
 mod codes;
 mod damage;
@@ -24,6 +23,7 @@ mod domain;
 mod framer;
 mod header;
 mod info;
+mod known_stacks;
 mod locations;
 mod lost_ids;
 mod names;

@@ -1,9 +1,9 @@
 //! What all domains of a trace share while it is read.
 
 use super::backtrace::Names;
-use super::children::Children;
 use super::codes::Codes;
 use super::damage::DamageList;
+use super::known_stacks::KnownStacks;
 use super::lost_ids::LostIds;
 use highwater_model::{Catalog, Heap, Nanos, Tag, TagId, Weight, WordSampling};
 
@@ -43,7 +43,7 @@ pub struct Trace {
     pub end: i64,
     /// How many bytes have arrived.
     pub bytes: u64,
-    children: Children,
+    stacks: KnownStacks,
     tags: [TagId; 3],
     /// By place: one more than the length that is there, and its weight.
     weights: Vec<(u64, Weight)>,
@@ -64,7 +64,7 @@ impl Trace {
             events: 0,
             end: start,
             bytes: 0,
-            children: Children::default(),
+            stacks: KnownStacks::default(),
             tags: HEAPS.map(|heap| catalog.intern_tag(Tag { heap, ..Tag::default() })),
             weights: vec![(0, Weight::ONE); KEPT_WEIGHTS],
             effort_spent: 0,
@@ -125,6 +125,6 @@ impl Trace {
     /// What backtraces need.
     pub fn names<'a>(&'a mut self, catalog: &'a mut Catalog) -> Names<'a> {
         let most_nodes = self.most_nodes();
-        Names { codes: &mut self.codes, children: &mut self.children, catalog, most_nodes }
+        Names { codes: &mut self.codes, stacks: &mut self.stacks, catalog, most_nodes }
     }
 }
