@@ -39,6 +39,10 @@ fn main() -> io::Result<()> {
     let mut long = Scene::new();
     long.many_allocations(400);
 
+    let in_pieces = |recording: &[u8]| [&[14], recording].concat();
+    seed("stream", "small-blocks", &in_pieces(&small_blocks))?;
+    seed("stream", "cut", &in_pieces(&cut))?;
+    seed("stream", "snapshot", &in_pieces(&complete.snapshot(false)?))?;
     for target in ["recording", "recording_resealed", "recording_resumed"] {
         seed(target, "nothing", &Scene::new().written(1, 1)?)?;
         seed(target, "small-blocks", &small_blocks)?;
