@@ -146,6 +146,14 @@ fn stacks_of_a_program_at_a_fixed_place_are_the_same() {
 }
 
 #[test]
+fn stacks_of_a_program_with_pages_missing_between_its_segments_are_the_same() {
+    let (place, ended) = stacks_of_c(&["-Wl,--section-start=.text=0x200000"], "stacks-apart");
+    let (recording, traces) = (Recording::read(&place), traces(&ended));
+    compare(&recording, &traces);
+    compare_names(&recording, &traces);
+}
+
+#[test]
 fn a_recursion_of_ten_thousand_is_stored_whole() {
     let (place, _) = stacks_of_c(&[], "stacks");
     let recording = Recording::read(&place);

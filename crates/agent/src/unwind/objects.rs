@@ -3,7 +3,7 @@
 
 use super::cfi::Tables;
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// A loaded module.
 #[derive(Clone, Copy, Debug)]
@@ -43,12 +43,26 @@ unsafe extern "C" {
 }
 
 static FIND_OBJECT: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+/// From where to where the program itself lies. Where pages are missing between its segments, the loader tells of each segment as if it
+/// were an object.
+static PROGRAM: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
-/// Asks the loader once whether it can find objects without a lock.
+/// Asks the loader once whether it can find objects without a lock, and where the program itself is.
 pub fn prepare() {
     // SAFETY: a lookup by name.
     let found = unsafe { dlsym(core::ptr::null_mut(), c"_dl_find_object".as_ptr()) };
     FIND_OBJECT.store(found, Ordering::Relaxed);
+    // SAFETY: the callback takes no data.
+    unsafe { dl_iterate_phdr(note_program, core::ptr::null_mut()) };
+}
+
+/// The loader's list begins with the program.
+unsafe extern "C" fn note_program(info: *const HeaderInfo, _: usize, _: *mut c_void) -> c_int {
+    // SAFETY: as the loader gives it.
+    let extent = Extent::of(unsafe { &*info });
+    PROGRAM[0].store(extent.start, Ordering::Relaxed);
+    PROGRAM[1].store(extent.end, Ordering::Relaxed);
+    1
 }
 
 /// The module that `pc` lies in.
@@ -65,7 +79,10 @@ pub fn find(pc: u64) -> Option<Object> {
             return None;
         }
         let link_map = found.link_map.as_ref()?;
-        let tables = Tables { start: found.map_start, end: found.map_end, header: found.eh_frame_header };
+        let [first, last] = PROGRAM.each_ref().map(|bound| bound.load(Ordering::Relaxed));
+        let is_program = found.map_start >= first && found.map_end <= last;
+        let (start, end) = if is_program { (first, last) } else { (found.map_start, found.map_end) };
+        let tables = Tables { start, end, header: found.eh_frame_header };
         Some(Object { tables, bias: link_map.bias, path: link_map.path })
     }
 }
@@ -113,25 +130,39 @@ fn find_in_list(pc: u64) -> Option<Object> {
 unsafe extern "C" fn look_at(info: *const HeaderInfo, _: usize, data: *mut c_void) -> c_int {
     // SAFETY: both as the loader and `find_in_list` give them.
     let (info, search) = unsafe { (&*info, &mut *data.cast::<Search>()) };
-    // SAFETY: the loader's own table.
-    let headers = unsafe { core::slice::from_raw_parts(info.headers, usize::from(info.header_count)) };
-    let (mut start, mut end, mut header) = (u64::MAX, 0, 0);
-    for segment in headers {
-        let address = info.bias.wrapping_add(segment.address);
-        match segment.kind {
-            LOAD => {
-                start = start.min(address & !4095);
-                end = end.max(address + segment.memory_bytes);
-            }
-            EH_FRAME => header = address,
-            _ => {}
-        }
-    }
+    let Extent { start, end, header } = Extent::of(info);
     if header == 0 || search.pc < start || search.pc >= end {
         return 0;
     }
     search.found = Some(Object { tables: Tables { start, end, header }, bias: info.bias, path: info.path });
     1
+}
+
+/// Where all segments of a module are, and its unwind tables; 0 if it has none.
+struct Extent {
+    start: u64,
+    end: u64,
+    header: u64,
+}
+
+impl Extent {
+    fn of(info: &HeaderInfo) -> Self {
+        // SAFETY: the loader's own table.
+        let headers = unsafe { core::slice::from_raw_parts(info.headers, usize::from(info.header_count)) };
+        let mut extent = Self { start: u64::MAX, end: 0, header: 0 };
+        for segment in headers {
+            let address = info.bias.wrapping_add(segment.address);
+            match segment.kind {
+                LOAD => {
+                    extent.start = extent.start.min(address & !4095);
+                    extent.end = extent.end.max(address + segment.memory_bytes);
+                }
+                EH_FRAME => extent.header = address,
+                _ => {}
+            }
+        }
+        extent
+    }
 }
 
 impl Object {
