@@ -42,6 +42,7 @@ pub use rows::{list_name, row, rows, threads, types};
 pub use source::source;
 pub use stack::{frame, stack};
 pub use streamed::DocumentWriter;
+pub use utc::rfc3339;
 
 use serde_json::Value;
 

@@ -116,7 +116,8 @@ fn comments(source: &Source) -> Vec<String> {
     if !source.program.is_empty() {
         comments.push(format!("program: {}", source.program));
     }
-    if source.pid != 0 {
+    // A unikernel has none, and says −1.
+    if source.pid as i64 > 0 {
         comments.push(format!("pid: {}", source.pid));
     }
     if !source.host.is_empty() {

@@ -1,11 +1,13 @@
 //! Names of files after who sent them.
 
+use highwater_formats::json::rfc3339;
+
 /// The longest part of a name.
 const LONGEST: usize = 48;
 
 /// `HOST-PROGRAM-TIME.ENDING`, with nothing in it that a file's name should not have.
 pub fn file_name(host: &str, program: &str, unix_ns: u64, ending: &str) -> String {
-    format!("{}-{}-{}.{ending}", harmless(host, "host"), harmless(program, "program"), date(unix_ns / 1_000_000_000))
+    format!("{}-{}-{}.{ending}", harmless(host, "host"), harmless(program, "program"), date(unix_ns))
 }
 
 /// What a sender calls itself, without what could do harm: it may call itself anything.
@@ -18,18 +20,10 @@ fn harmless(text: &str, otherwise: &str) -> String {
 }
 
 /// A time as `20260131T235959Z`.
-fn date(seconds: u64) -> String {
-    let (days, time) = (seconds / 86_400, seconds % 86_400);
-    // Days since the first of March of the year 0: leap days are then the last of their year.
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    format!("{year:04}{month:02}{day:02}T{:02}{:02}{:02}Z", time / 3600, time / 60 % 60, time % 60)
+fn date(unix_ns: u64) -> String {
+    const TO_SECONDS: usize = "2026-01-31T23:59:59".len();
+    let text = rfc3339(unix_ns);
+    format!("{}Z", text[..TO_SECONDS].replace(['-', ':'], ""))
 }
 
 #[cfg(test)]
@@ -46,14 +40,8 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
-        for (seconds, text) in [
-            (951_782_399, "20000228T235959Z"),
-            (951_782_400, "20000229T000000Z"),
-            (1_709_251_200, "20240301T000000Z"),
-            (1_767_225_599, "20251231T235959Z"),
-        ] {
-            assert_eq!(date(seconds), text);
-        }
+    fn times_sort_as_they_come() {
+        assert_eq!(date(951_782_399_999_999_999), "20000228T235959Z");
+        assert_eq!(date(1_767_225_599_000_000_000), "20251231T235959Z");
     }
 }

@@ -1,6 +1,7 @@
 //! `source`: whose memory a document is about.
 
-use super::{known_text, utc};
+use super::known_text;
+use super::utc::rfc3339;
 use highwater_model::{Source, SourceKind};
 use serde_json::{Value, json};
 
@@ -14,7 +15,7 @@ pub fn source(source: &Source) -> Value {
         "parent_pid": known_number(source.parent_pid),
         "command": (!source.command.is_empty()).then_some(&source.command),
         "host": known_text(&source.host),
-        "start": known_number(source.start_unix_ns).map(utc::rfc3339),
+        "start": known_number(source.start_unix_ns).map(rfc3339),
         "start_unix_ns": known_number(source.start_unix_ns),
         "duration_ns": source.duration.0,
         "sample_rate": source.sample_rate,

@@ -4,7 +4,7 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 const SECONDS_PER_DAY: u64 = 86_400;
 
 /// RFC 3339, in UTC, to the nanosecond.
-pub(super) fn rfc3339(unix_ns: u64) -> String {
+pub fn rfc3339(unix_ns: u64) -> String {
     let (seconds, nanos) = (unix_ns / NANOS_PER_SECOND, unix_ns % NANOS_PER_SECOND);
     let (year, month, day) = civil_date(seconds / SECONDS_PER_DAY);
     let second_of_day = seconds % SECONDS_PER_DAY;

@@ -166,6 +166,15 @@ fn the_header_says_what_when_and_how() {
 }
 
 #[test]
+fn what_has_no_process_id_says_none() {
+    let mut scene = parser();
+    scene.source.pid = -1i64 as u64;
+    let profile = Profile::of(&scene.snapshot());
+    let comments = profile.root().packed(13);
+    assert!(comments.into_iter().all(|comment| !profile.string(comment).starts_with("pid")));
+}
+
+#[test]
 fn live_blocks_are_labelled_and_the_rest_of_a_site_is_not() {
     let samples = Profile::of(&parser().snapshot()).samples();
     let shown: Vec<(String, &[u64], String)> = samples

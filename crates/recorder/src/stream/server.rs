@@ -109,17 +109,9 @@ impl Door {
         prepare(&connection);
         let _ = connection.set_nonblocking(false);
         let Some(token) = self.token.clone() else { return self.let_in(connection) };
-        let stranger = Stranger::new(&self.strangers);
-        if stranger.number > MOST_STRANGERS {
-            return;
-        }
-        let door = self.same_for_stranger();
-        let _ = spawn(c"stranger", move || {
-            let _stranger = stranger;
-            match token.is_sent_by(&mut connection) {
-                Ok(true) => door.let_in(connection),
-                _ => refuse(connection, "this stream needs a token, and the right one; --token gives it"),
-            }
+        self.talk_apart(move |door| match token.is_sent_by(&mut connection) {
+            Ok(true) => door.let_in(connection),
+            _ => refuse(connection, "this stream needs a token, and the right one; --token gives it"),
         });
     }
 
@@ -128,13 +120,7 @@ impl Door {
             let _ = self.to_owner.send(Client { connection, place });
             return;
         }
-        let stranger = Stranger::new(&self.strangers);
-        if stranger.number > MOST_STRANGERS {
-            return;
-        }
-        let door = self.same_for_stranger();
-        let _ = spawn(c"stranger", move || {
-            let _stranger = stranger;
+        self.talk_apart(move |door| {
             // Whoever was there may just have left: that shows with what is sent next.
             for _ in 0..WAIT_FOR_PLACE {
                 std::thread::sleep(A_WHILE);
@@ -152,6 +138,19 @@ impl Door {
                 }
             };
             refuse(connection, &words);
+        });
+    }
+
+    /// Talks to a stranger in a thread of its own; where there are too many already, not at all.
+    fn talk_apart(&self, talk: impl FnOnce(&Self) + Send + 'static) {
+        let stranger = Stranger::new(&self.strangers);
+        if stranger.number > MOST_STRANGERS {
+            return;
+        }
+        let door = self.same_for_stranger();
+        let _ = spawn(c"stranger", move || {
+            let _stranger = stranger;
+            talk(&door);
         });
     }
 
