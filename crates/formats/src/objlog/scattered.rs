@@ -1,0 +1,151 @@
+//! What is known of ids that come from no sequence: a table found by hash, and a limited memory of those that are settled.
+
+use super::entry::{Entry, Next, State};
+use rustc_hash::FxHashSet;
+
+/// Parts that grow one by one, so that growing never needs the whole table twice.
+const PARTS: usize = 64;
+/// How many settled ids are remembered before all are forgotten.
+const REMEMBERED: usize = 1 << 20;
+
+/// Open ids by hash: open addressing, between 58 and 87 percent full, 24 bytes a slot.
+#[derive(Debug, Default)]
+pub(super) struct Scattered {
+    parts: Vec<Part>,
+    settled: FxHashSet<u64>,
+    /// Settled ids that were forgotten: were they to come again, it would not be noticed.
+    pub forgotten: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Part {
+    slots: Vec<Slot>,
+    used: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    id: u64,
+    entry: Entry,
+}
+
+/// Spreads ids over all 64 bits.
+fn spread(id: u64) -> u64 {
+    let mixed = (id ^ id >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+}
+
+impl Scattered {
+    /// Looks an id up, and does with it what `change` says. How many more ids are open than before, and whether it was new.
+    pub fn apply(&mut self, id: u64, change: impl FnOnce(State) -> Next) -> (i32, bool) {
+        if self.parts.is_empty() {
+            self.parts = vec![Part::default(); PARTS];
+        }
+        let hash = spread(id);
+        let part = &mut self.parts[(hash >> 58) as usize];
+        let place = part.find(id, hash);
+        let state = match place {
+            Some(at) => State::Open(part.slots[at].entry),
+            None if self.settled.contains(&id) => State::Settled,
+            None => State::New,
+        };
+        let is_new = state == State::New;
+        match (change(state), place) {
+            (Next::Open(entry), Some(at)) => part.slots[at].entry = entry,
+            (Next::Open(entry), None) => {
+                part.insert(Slot { id, entry });
+                return (1, is_new);
+            }
+            (Next::Settled, place) => {
+                if self.settled.len() == REMEMBERED {
+                    self.forgotten += REMEMBERED as u64;
+                    self.settled.clear();
+                }
+                self.settled.insert(id);
+                if let Some(at) = place {
+                    part.remove(at);
+                    return (-1, is_new);
+                }
+            }
+            (Next::Same, _) => return (0, false),
+        }
+        (0, is_new)
+    }
+
+    /// The open ids and what is known of them.
+    pub fn for_each_open(&self, mut each: impl FnMut(u64, &Entry)) {
+        for slot in self.parts.iter().flat_map(|part| &part.slots) {
+            if !slot.entry.is_empty() {
+                each(slot.id, &slot.entry);
+            }
+        }
+    }
+}
+
+impl Part {
+    /// Where an id would be if nothing were in its way.
+    fn home(&self, hash: u64) -> usize {
+        // The upper bits chose the part.
+        ((u128::from(hash << 6) * self.slots.len() as u128) >> 64) as usize
+    }
+
+    fn find(&self, id: u64, hash: u64) -> Option<usize> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let mut at = self.home(hash);
+        while !self.slots[at].entry.is_empty() {
+            if self.slots[at].id == id {
+                return Some(at);
+            }
+            at = (at + 1) % self.slots.len();
+        }
+        None
+    }
+
+    fn insert(&mut self, slot: Slot) {
+        if (self.used + 1) * 8 > self.slots.len() * 7 {
+            let larger = (self.slots.len() * 3 / 2).max(8);
+            let old = std::mem::replace(&mut self.slots, vec![Slot::default(); larger]);
+            old.into_iter().filter(|slot| !slot.entry.is_empty()).for_each(|slot| self.put(slot));
+        }
+        self.put(slot);
+        self.used += 1;
+    }
+
+    fn put(&mut self, slot: Slot) {
+        let mut at = self.home(spread(slot.id));
+        while !self.slots[at].entry.is_empty() {
+            at = (at + 1) % self.slots.len();
+        }
+        self.slots[at] = slot;
+    }
+
+    /// Empties a slot, and moves those behind it that belong before.
+    fn remove(&mut self, mut hole: usize) {
+        let length = self.slots.len();
+        let mut at = hole;
+        loop {
+            at = (at + 1) % length;
+            let slot = self.slots[at];
+            if slot.entry.is_empty() {
+                break;
+            }
+            let home = self.home(spread(slot.id));
+            // It may stay where it is if its home lies behind the hole.
+            let from_home = (at + length - home) % length;
+            let from_hole = (at + length - hole) % length;
+            if from_home >= from_hole {
+                self.slots[hole] = slot;
+                hole = at;
+            }
+        }
+        self.slots[hole] = Slot::default();
+        self.used -= 1;
+        if self.used * 4 < length && length > 64 {
+            let smaller = self.used * 3 / 2;
+            let old = std::mem::replace(&mut self.slots, vec![Slot::default(); smaller]);
+            old.into_iter().filter(|slot| !slot.entry.is_empty()).for_each(|slot| self.put(slot));
+        }
+    }
+}
