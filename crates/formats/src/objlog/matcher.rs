@@ -12,6 +12,7 @@ use super::names::Names;
 use super::table::Table;
 use super::tally::Tally;
 use super::text_form::split_site;
+use highwater_model::Anomaly;
 use std::borrow::Cow;
 
 /// A type at a place: what a birth names.
@@ -355,6 +356,28 @@ impl Matcher {
         }
     }
 
+    /// The memory was measured, or an instant named.
+    pub fn boundary(&mut self, line: u64, bytes: Option<u64>, label: &str) {
+        self.memory.add(line, bytes, label.as_bytes());
+    }
+
+    /// A recording says that it is odd in this way, without saying which object.
+    pub fn note(&mut self, anomaly: Anomaly, count: u64) {
+        let odd = match anomaly {
+            Anomaly::UnmatchedFree => &mut self.contradictions.drop_without_allocate,
+            Anomaly::UnmatchedReallocation => &mut self.contradictions.resize_without_allocate,
+            Anomaly::DuplicateAllocation => &mut self.contradictions.duplicate_allocate,
+            Anomaly::SizeMismatch => &mut self.contradictions.size_mismatch,
+            Anomaly::TypeMismatch => &mut self.contradictions.type_mismatch,
+            Anomaly::ClampedSize => {
+                self.clamped_sizes += count;
+                return;
+            }
+            _ => return,
+        };
+        odd.count += count;
+    }
+
     /// True if a birth of this id would contradict nothing.
     pub(super) fn can_be_born(&mut self, id: u64) -> bool {
         let mut can = false;
@@ -445,7 +468,9 @@ impl Matcher {
     /// What the log says against itself, if nothing more comes.
     pub fn contradictions(&self) -> Contradictions {
         let mut found = self.contradictions.clone();
+        let known = found.size_mismatch.count;
         found.size_mismatch = self.size_mismatches.all();
+        found.size_mismatch.count += known;
         self.table.for_each_open(|id, entry| {
             if entry.has(DROPPED) {
                 found.drop_without_allocate.add(id);

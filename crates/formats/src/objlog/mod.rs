@@ -10,6 +10,8 @@
 //! births and drops to a [`Matcher`], which brings them together by id, in whatever order they come; [`rows`] is the ranking of what was never
 //! dropped, [`Survivors`] tells in which iteration it was born, and [`Trust`] whether to believe it.
 //!
+//! A log is a recording, too: a [`Translator`] makes events of it.
+//!
 //! A log of any size is read in memory that grows with what is not yet matched: some 33 bytes for each such object. Nothing in a log can
 //! stop the reader: what cannot be used is counted, with its line number.
 //!
@@ -43,6 +45,7 @@ mod survivors;
 mod table;
 mod tally;
 mod text_form;
+mod translator;
 mod trust;
 
 pub use contradictions::{Contradictions, OddIds};
@@ -56,4 +59,5 @@ pub use rows::{By, Row, rows};
 pub use sniff::looks_like_object_log;
 pub use survivors::{Amount, Pattern, Survivors, pattern, stretch_name};
 pub use tally::Tally;
+pub use translator::{Receive, Translator, address_of};
 pub use trust::{Explanation, Trust, Verdict};

@@ -12,6 +12,7 @@ use std::ops::ControlFlow;
 /// Bad lines that are remembered; those after them are counted.
 const REMEMBERED: usize = 1000;
 const SHOWN_BYTES: usize = 160;
+const A_DAY: Nanos = Nanos(86_400_000_000_000);
 
 /// How far a log is read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,6 +22,8 @@ pub enum Until {
     End,
     /// So many events.
     Events(u64),
+    /// So many births, drops and changes of size that counted.
+    Steps(u64),
     /// So many lines.
     Line(u64),
     /// Everything that happened up to this time, wherever it stands.
@@ -177,6 +180,8 @@ struct Sense {
     counts: LineCounts,
     until: Until,
     is_over: bool,
+    /// What the log's clock showed at the start.
+    origin: Option<Nanos>,
     /// The time of the last event that had one, and the earliest and latest of all.
     time: Option<Nanos>,
     span: Option<(Nanos, Nanos)>,
@@ -186,6 +191,12 @@ impl Reader {
     /// A reader that stops there.
     pub fn until(until: Until) -> Self {
         Self { sense: Sense { until, ..Sense::default() }, ..Self::default() }
+    }
+
+    /// As if a log had been read that said what `matcher` was told, in so many events, some of which were lost.
+    pub fn of_matcher(matcher: Matcher, events: u64, lost: u64) -> Self {
+        let counts = LineCounts { object_lines: events, malformed: lost, ..LineCounts::default() };
+        Self { sense: Sense { matcher, counts, ..Sense::default() }, ..Self::default() }
     }
 
     /// Reads once.
@@ -331,6 +342,7 @@ impl Sense {
         let text = String::from_utf8_lossy(text);
         let line = json_form::parse(&text)?;
         let (time, thread, stack) = (line.time()?, line.thread()?, line.stack()?);
+        let time = time.map(|time| self.since_start(time));
         let checked = self.json_what(number, &line, time);
         if let (Some(time), Ok(_)) = (time, &checked) {
             self.time = Some(time);
@@ -341,6 +353,12 @@ impl Sense {
             self.end_event(&Seen { time, thread, stack, what }, observer);
         }
         Ok(())
+    }
+
+    /// The time since the start. A clock that shows more than a day at the first event counts from somewhere else.
+    fn since_start(&mut self, time: Nanos) -> Nanos {
+        let origin = *self.origin.get_or_insert(if time > A_DAY { time } else { Nanos(0) });
+        Nanos(time.0.saturating_sub(origin.0))
     }
 
     /// What a line says, `None` if it is later than is wanted.
@@ -415,6 +433,7 @@ impl Sense {
     fn look_for_end(&mut self, what: &What<'_>) {
         self.is_over = match (&self.until, what) {
             (Until::Events(last), _) => self.counts.object_lines >= *last,
+            (Until::Steps(last), _) => self.matcher.steps() >= *last,
             (Until::Mark(name), What::Memory { label, .. } | What::Mark { label }) => *label == name.as_bytes(),
             _ => false,
         };
