@@ -100,7 +100,8 @@ pub fn convert<S: Sink>(
 pub fn judge_lines(counts: &LineCounts, path: &Path, strict: bool) -> Result<(), Failure> {
     let (path, bad) = (path.display(), counts.bad());
     if let (Some(first), true) = (bad.first(), strict) {
-        let line = format_args!("{path}: line {}: {}; nothing was done, as --strict was given", first.number, first.fault);
+        let line =
+            format_args!("{path}: line {}: {}; nothing was done, as --strict was given", first.number, first.fault);
         return Err(Failure::fault(line));
     }
     for line in bad.iter().take(NAMED_PROBLEMS) {

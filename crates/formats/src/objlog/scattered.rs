@@ -1,6 +1,6 @@
 //! What is known of ids that come from no sequence: a table found by hash, and a limited memory of those that are settled.
 
-use super::entry::{Entry, Next, State};
+use super::entry::{Entry, State};
 use rustc_hash::FxHashSet;
 
 /// Parts that grow one by one, so that growing never needs the whole table twice.
@@ -36,40 +36,52 @@ fn spread(id: u64) -> u64 {
 }
 
 impl Scattered {
-    /// Looks an id up, and does with it what `change` says. How many more ids are open than before, and whether it was new.
-    pub fn apply(&mut self, id: u64, change: impl FnOnce(State) -> Next) -> (i32, bool) {
+    fn part(&self, id: u64) -> Option<&Part> {
+        self.parts.get((spread(id) >> 58) as usize)
+    }
+
+    fn part_mut(&mut self, id: u64) -> &mut Part {
         if self.parts.is_empty() {
             self.parts = vec![Part::default(); PARTS];
         }
-        let hash = spread(id);
-        let part = &mut self.parts[(hash >> 58) as usize];
-        let place = part.find(id, hash);
-        let state = match place {
-            Some(at) => State::Open(part.slots[at].entry),
-            None if self.settled.contains(&id) => State::Settled,
-            None => State::New,
-        };
-        let is_new = state == State::New;
-        match (change(state), place) {
-            (Next::Open(entry), Some(at)) => part.slots[at].entry = entry,
-            (Next::Open(entry), None) => {
-                part.insert(Slot { id, entry });
-                return (1, is_new);
-            }
-            (Next::Settled, place) => {
-                if self.settled.len() == REMEMBERED {
-                    self.forgotten += REMEMBERED as u64;
-                    self.settled.clear();
-                }
-                self.settled.insert(id);
-                if let Some(at) = place {
-                    part.remove(at);
-                    return (-1, is_new);
-                }
-            }
-            (Next::Same, _) => return (0, false),
+        &mut self.parts[(spread(id) >> 58) as usize]
+    }
+
+    /// What is known of an open id.
+    pub fn find(&self, id: u64) -> Option<Entry> {
+        let part = self.part(id)?;
+        part.find(id).map(|at| part.slots[at].entry)
+    }
+
+    /// The state of an id that is not open, as far as it is remembered.
+    pub fn state_if_not_open(&self, id: u64) -> State {
+        if self.settled.contains(&id) { State::Settled } else { State::New }
+    }
+
+    /// Keeps an open id.
+    pub fn put(&mut self, id: u64, entry: Entry) {
+        let part = self.part_mut(id);
+        match part.find(id) {
+            Some(at) => part.slots[at].entry = entry,
+            None => part.insert(Slot { id, entry }),
         }
-        (0, is_new)
+    }
+
+    /// Forgets an open id.
+    pub fn remove(&mut self, id: u64) {
+        let part = self.part_mut(id);
+        if let Some(at) = part.find(id) {
+            part.remove(at);
+        }
+    }
+
+    /// Remembers that an id is settled.
+    pub fn remember(&mut self, id: u64) {
+        if self.settled.len() == REMEMBERED {
+            self.forgotten += REMEMBERED as u64;
+            self.settled.clear();
+        }
+        self.settled.insert(id);
     }
 
     /// The open ids and what is known of them.
@@ -89,11 +101,11 @@ impl Part {
         ((u128::from(hash << 6) * self.slots.len() as u128) >> 64) as usize
     }
 
-    fn find(&self, id: u64, hash: u64) -> Option<usize> {
+    fn find(&self, id: u64) -> Option<usize> {
         if self.slots.is_empty() {
             return None;
         }
-        let mut at = self.home(hash);
+        let mut at = self.home(spread(id));
         while !self.slots[at].entry.is_empty() {
             if self.slots[at].id == id {
                 return Some(at);

@@ -1,11 +1,11 @@
 //! What is known of every id: pages for those that come from one sequence, a hash table for others.
 //!
-//! Memory: an open object has sixteen bytes in a page. Pages of which less than half is open are made compact as soon as they are more than
-//! half of all ([`Table::tidy`]), so that a thousand leaks among a million objects take the room of a thousand. At most some 33 bytes for an open object, and a
-//! bit for an id of a page of which some ids are missing. Scattered ids take at most 42 bytes.
+//! Memory: an open object has sixteen bytes in a page. Pages of which less than half is open give up their arrays as soon as these are more than
+//! half of all ([`Table::tidy`]), and what is open in them moves to the hash table: so a thousand leaks among a million objects take the room of
+//! a thousand. At most 32 bytes for an open object in a page, 42 for one in the hash table, and a bit for an id of a page of which some ids are missing.
 
 use super::entry::{Entry, Next, State};
-use super::page::{IDS, Page};
+use super::page::{Entries, IDS, Page, open_in};
 use super::scattered::Scattered;
 
 /// Ids this far before the first one seen still belong to the sequence, in pages.
@@ -29,7 +29,7 @@ pub(super) struct Table {
     dense: Vec<u32>,
     /// How many are.
     dense_pages: usize,
-    spare: Vec<Box<[Entry; IDS]>>,
+    spare: Vec<Entries>,
     scattered: Scattered,
     ids: u64,
     open: i64,
@@ -49,23 +49,61 @@ impl Table {
     /// Looks an id up, and does with it what `change` says.
     #[inline]
     pub fn apply(&mut self, id: u64, change: impl FnOnce(State) -> Next) {
-        let Some(page) = self.page_of(id) else {
-            let (opened, is_new) = self.scattered.apply(id, change);
-            self.ids += u64::from(is_new);
-            self.open += i64::from(opened);
-            return;
-        };
+        let Some(page) = self.page_of(id) else { return self.apply_scattered(id, change) };
+        let (page, at) = (&mut self.pages[page], id as usize % IDS);
+        if !page.is_dense() {
+            return self.apply_moved(id, change);
+        }
         let mut is_new = false;
-        let opened = self.pages[page].apply(id as usize % IDS, |state| {
+        let opened = page.apply(at, |state| {
             let next = change(state);
             is_new = state == State::New && next != Next::Same;
             next
         });
+        let is_done = opened < 0 && page.is_done();
         self.ids += u64::from(is_new);
         self.open += i64::from(opened);
-        if opened < 0 && self.pages[page].is_done() {
-            self.release(page);
+        if is_done {
+            self.release(id);
         }
+    }
+
+    /// An id of no page.
+    #[inline(never)]
+    fn apply_scattered(&mut self, id: u64, change: impl FnOnce(State) -> Next) {
+        let before = self.scattered.find(id).map_or_else(|| self.scattered.state_if_not_open(id), State::Open);
+        let next = change(before);
+        self.ids += u64::from(before == State::New && next != Next::Same);
+        self.keep_scattered(id, before, next);
+        if next == Next::Settled {
+            self.scattered.remember(id);
+        }
+    }
+
+    /// An id of a page whose open ids moved to the hash table.
+    #[inline(never)]
+    fn apply_moved(&mut self, id: u64, change: impl FnOnce(State) -> Next) {
+        let Some(page) = self.page_of(id) else { return };
+        let at = id as usize % IDS;
+        let not_open = self.pages[page].state_if_not_open(at);
+        let before = self.scattered.find(id).map_or(not_open, State::Open);
+        let next = change(before);
+        self.ids += u64::from(before == State::New && next != Next::Same);
+        self.keep_scattered(id, before, next);
+        if next != Next::Same {
+            self.pages[page].note(at, before, next != Next::Settled);
+        }
+    }
+
+    fn keep_scattered(&mut self, id: u64, before: State, next: Next) {
+        match (before, next) {
+            (_, Next::Open(entry)) => self.scattered.put(id, entry),
+            (State::Open(_), Next::Settled) => self.scattered.remove(id),
+            _ => {}
+        }
+        let was_open = matches!(before, State::Open(_));
+        let is_open = matches!(next, Next::Open(_)) || next == Next::Same && was_open;
+        self.open += i64::from(is_open) - i64::from(was_open);
     }
 
     /// The page of an id that belongs to the sequence.
@@ -74,7 +112,7 @@ impl Table {
         let number = id / IDS as u64;
         let page = number.wrapping_sub(self.first_page.unwrap_or(number)) as usize;
         match self.pages.get(page) {
-            Some(page_there) if page_there.is_dense() => Some(page),
+            Some(there) if there.is_dense() => Some(page),
             _ => self.other_page_of(number),
         }
     }
@@ -91,8 +129,7 @@ impl Table {
         if page >= self.pages.len() {
             self.pages.resize_with(page + 1, Page::default);
         }
-        let is_filling = self.pages[page].is_untouched() || !self.pages[page].is_thin();
-        if is_filling && !self.pages[page].is_dense() {
+        if self.pages[page].is_untouched() && !self.pages[page].is_dense() {
             self.tidy();
             let spare = self.spare.pop().unwrap_or_else(|| Box::new([Entry::default(); IDS]));
             self.pages[page].spread(spare);
@@ -102,37 +139,47 @@ impl Table {
         Some(page)
     }
 
-    /// Makes thin pages compact if too much lies idle in them.
+    /// Empties thin pages if too much lies idle in them.
     fn tidy(&mut self) {
         if self.dense_pages * IDS <= self.open.max(0) as usize * 2 + SLACK * IDS {
             return;
         }
-        let old = self.dense.len().saturating_sub(NEW_PAGES);
-        let mut kept = Vec::with_capacity(self.dense.len());
-        for (at, &page) in self.dense.iter().enumerate() {
-            if at < old && self.pages[page as usize].is_thin() {
-                let spare = self.pages[page as usize].compact();
-                self.spare.extend(spare.filter(|_| self.spare.len() < SPARE));
-            } else if self.pages[page as usize].is_dense() {
-                kept.push(page);
+        let dense = std::mem::take(&mut self.dense);
+        let old = dense.len().saturating_sub(NEW_PAGES);
+        for (at, page) in dense.into_iter().enumerate() {
+            if at >= old || !self.pages[page as usize].is_thin() {
+                self.dense.push(page);
+            } else if let Some(entries) = self.pages[page as usize].take() {
+                let start = (self.first_page.unwrap_or(0) + u64::from(page)) * IDS as u64;
+                for (at, entry) in open_in(Some(&entries)) {
+                    self.scattered.put(start + at as u64, *entry);
+                }
+                self.spare(entries);
             }
         }
-        self.dense_pages = kept.len();
-        self.dense = kept;
+        self.dense_pages = self.dense.iter().filter(|page| self.pages[**page as usize].is_dense()).count();
     }
 
-    /// Gives the array of a page back of which nothing is open any more.
+    /// Takes the array of a page back of which nothing is open any more.
     #[cold]
-    fn release(&mut self, page: usize) {
-        let spare = self.pages[page].compact();
-        self.dense_pages -= usize::from(spare.is_some());
-        self.spare.extend(spare.filter(|_| self.spare.len() < SPARE));
+    fn release(&mut self, id: u64) {
+        let page = (id / IDS as u64).wrapping_sub(self.first_page.unwrap_or(0)) as usize;
+        if let Some(entries) = self.pages[page].take() {
+            self.dense_pages -= 1;
+            self.spare(entries);
+        }
     }
 
-    /// Every open id and what is known of it, those of the sequence in order.
+    fn spare(&mut self, entries: Entries) {
+        if self.spare.len() < SPARE {
+            self.spare.push(entries);
+        }
+    }
+
+    /// Every open id and what is known of it.
     pub fn for_each_open(&self, mut each: impl FnMut(u64, &Entry)) {
         for (number, page) in (self.first_page.unwrap_or(0)..).zip(&self.pages) {
-            page.for_each_open(|at, entry| each(number * IDS as u64 + at as u64, entry));
+            page.open().for_each(|(at, entry)| each(number * IDS as u64 + at as u64, entry));
         }
         self.scattered.for_each_open(each);
     }
@@ -181,8 +228,8 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_takes_sixteen_bytes() {
-        assert_eq!(size_of::<Entry>(), 16);
+    fn entries_and_pages_are_small() {
+        assert_eq!((size_of::<Entry>(), size_of::<Page>()), (16, 24));
         assert_eq!(Entry::new(1, 2, 3, BORN).and(DROPPED).owner(), 2);
     }
 

@@ -140,9 +140,7 @@ fn add_trust(value: &mut Value, findings: &Findings<'_>) {
     value["malformed_at_lines"] = counts.malformed.into();
     value["malformed_by_kind"] =
         Map::from_iter(counts.by_fault().map(|(fault, count)| (fault.key().to_owned(), count.into()))).into();
-    let bad = |line: &highwater_formats::objlog::BadLine| {
-        json!({"line": line.number, "fault": line.fault.key(), "why": line.fault.to_string(), "text": line.text})
-    };
+    let bad = |line: &highwater_formats::objlog::BadLine| json!({"line": line.number, "fault": line.fault.key(), "why": line.fault.to_string(), "text": line.text});
     value["malformed_lines"] = counts.bad().iter().map(bad).collect();
     value["last_line_truncated"] = counts.last_line_truncated.into();
     value["long_noise_lines"] = counts.long_noise.into();

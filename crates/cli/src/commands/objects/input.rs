@@ -45,10 +45,9 @@ pub fn read(path: &Path, at: &At) -> Result<Reader, Failure> {
         At::When(When::Mark(name)) if !reader.is_over() => {
             Err(Failure::in_file(path, format_args!("no MEMORY line or mark is called '{name}'{}", marks_of(&reader))))
         }
-        At::When(When::At(_)) if reader.span().is_none() => Err(Failure::in_file(
-            path,
-            "the log tells no times; an instant of it is a part (50%), line:N or mark:NAME",
-        )),
+        At::When(When::At(_)) if reader.span().is_none() => {
+            Err(Failure::in_file(path, "the log tells no times; an instant of it is a part (50%), line:N or mark:NAME"))
+        }
         _ => Ok(reader),
     }
 }

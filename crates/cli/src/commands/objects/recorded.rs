@@ -37,7 +37,14 @@ struct Retold<'a> {
 
 impl<'a> Retold<'a> {
     fn new(recording: &'a Recording) -> Self {
-        Self { catalog: recording.catalog(), matcher: Matcher::default(), sites: HashMap::new(), measured: None, events: 0, lost: 0 }
+        Self {
+            catalog: recording.catalog(),
+            matcher: Matcher::default(),
+            sites: HashMap::new(),
+            measured: None,
+            events: 0,
+            lost: 0,
+        }
     }
 
     fn type_of(&self, tag: TagId) -> &'a str {
@@ -66,7 +73,8 @@ impl<'a> Retold<'a> {
             return;
         }
         self.events += u64::from(step.op.is_event());
-        let is_its_name = matches!(step.op, Op::Mark { .. }) && self.measured.is_some_and(|(time, _)| time == step.time);
+        let is_its_name =
+            matches!(step.op, Op::Mark { .. }) && self.measured.is_some_and(|(time, _)| time == step.time);
         if !is_its_name {
             self.end_measure("");
         }

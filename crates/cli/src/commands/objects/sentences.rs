@@ -39,7 +39,10 @@ fn growth_clause(findings: &Findings<'_>) -> String {
         Explanation::NoGrowth => ", and the memory did not grow".to_owned(),
         Explanation::Explained { percent, .. } => format!(", and {percent}% of the memory's growth is explained"),
         Explanation::MostlyElsewhere { percent, unexplained } => {
-            format!(", but only {percent}% of the memory's growth is in these objects: {} lie elsewhere", bytes(unexplained))
+            format!(
+                ", but only {percent}% of the memory's growth is in these objects: {} lie elsewhere",
+                bytes(unexplained)
+            )
         }
         Explanation::Impossible { excess } => format!(
             "; but {never_dropped} were never dropped, {} more than the memory grew by, which is impossible: the method is at fault",
@@ -71,7 +74,9 @@ pub fn memory(findings: &Findings<'_>) -> String {
     let born = "of what was made meanwhile was never dropped";
     match findings.trust.explanation {
         Explanation::NotMeasured | Explanation::NoGrowth => format!("{grew}; {} {born}", bytes(never_dropped)),
-        Explanation::Explained { percent, unexplained: 0 } => format!("{grew}; {} {born}: {percent}%", bytes(never_dropped)),
+        Explanation::Explained { percent, unexplained: 0 } => {
+            format!("{grew}; {} {born}: {percent}%", bytes(never_dropped))
+        }
         Explanation::Explained { percent, unexplained } => {
             format!("{grew}; {} {born}: {percent}%, {} are not explained", bytes(never_dropped), bytes(unexplained))
         }

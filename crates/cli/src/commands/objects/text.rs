@@ -123,8 +123,7 @@ impl Objects {
         table = table.column(Align::Left, "type").column(Align::Left, "");
         let (first, rest) = types.split_at(self.table_rows().min(types.len()));
         for (name, stretches) in first {
-            let mut cells: Vec<Cell> =
-                shown.clone().map(|at| cell_of(stretches[at].objects)).collect();
+            let mut cells: Vec<Cell> = shown.clone().map(|at| cell_of(stretches[at].objects)).collect();
             let found = pattern(stretches);
             let style = if matches!(found, Some(Pattern::Constant { .. })) { Style::Red } else { Style::Dim };
             cells.push(name.as_str().into());
@@ -244,7 +243,8 @@ fn bad_lines(Findings { counts, .. }: &Findings<'_>, output: &Output) -> String 
     if counts.bad().is_empty() {
         return text + "None.\n";
     }
-    let mut table = Table::default().column(Align::Right, "line").column(Align::Left, "what").column(Align::Left, "text");
+    let mut table =
+        Table::default().column(Align::Right, "line").column(Align::Left, "what").column(Align::Left, "text");
     for line in counts.bad() {
         table.row(vec![count(line.number).into(), line.fault.to_string().into(), line.text.as_str().into()]);
     }
