@@ -1,8 +1,8 @@
 //! What is known of every id: pages for those that come from one sequence, a hash table for others.
 //!
-//! Memory: an open object has sixteen bytes in a page. Pages of which less than half is open give up their arrays as soon as these are more than
-//! half of all ([`Table::tidy`]), and what is open in them moves to the hash table: so a thousand leaks among a million objects take the room of
-//! a thousand. At most 32 bytes for an open object in a page, 42 for one in the hash table, and a bit for an id of a page of which some ids are missing.
+//! Memory: an open object has sixteen bytes in a page. Pages of which less than three eighths are open give up their arrays as soon as that much of all
+//! is idle ([`Table::tidy`]), and what is open in them moves to the hash table: so a thousand leaks among a million objects take the room of
+//! a thousand. At most 48 bytes for an open object in a page, and 16 as a rule, 40 for one in the hash table, and a bit for an id of a page of which some ids are missing.
 
 use super::entry::{Entry, Next, State};
 use super::page::{Entries, IDS, Page, open_in};
@@ -12,7 +12,7 @@ use super::scattered::Scattered;
 const PAGES_BEFORE: u64 = 1024;
 /// Ids may be this far ahead of how many were seen, in pages; beyond that, four times as far.
 const PAGES_AHEAD: u64 = 4096;
-/// The newest pages, which are being filled, are not made compact.
+/// The newest pages, which are being filled, are not emptied; nor is it looked for thin ones before there are so many more, and an eighth of all.
 const NEW_PAGES: usize = 32;
 /// Dense pages beyond what is open before it is worth looking for thin ones.
 const SLACK: usize = 128;
@@ -29,6 +29,8 @@ pub(super) struct Table {
     dense: Vec<u32>,
     /// How many are.
     dense_pages: usize,
+    /// How many became so since it was last looked for thin ones.
+    new_pages: usize,
     spare: Vec<Entries>,
     scattered: Scattered,
     ids: u64,
@@ -141,9 +143,12 @@ impl Table {
 
     /// Empties thin pages if too much lies idle in them.
     fn tidy(&mut self) {
-        if self.dense_pages * IDS <= self.open.max(0) as usize * 2 + SLACK * IDS {
+        self.new_pages += 1;
+        let idle = self.dense_pages * IDS > self.open.max(0) as usize / 3 * 8 + SLACK * IDS;
+        if !idle || self.new_pages < NEW_PAGES.max(self.dense_pages / 8) {
             return;
         }
+        self.new_pages = 0;
         let dense = std::mem::take(&mut self.dense);
         let old = dense.len().saturating_sub(NEW_PAGES);
         for (at, page) in dense.into_iter().enumerate() {

@@ -44,6 +44,8 @@ pub struct Translator<R> {
     threads: FxHashMap<String, ThreadId>,
     /// Drops whose births have not come yet.
     early: FxHashMap<u64, (Nanos, ThreadId)>,
+    /// When objects were born, in a log with times: nothing happens to one before that, whatever the log says.
+    births: FxHashMap<u64, Nanos>,
     memory: StringId,
     seen: u64,
     time: Option<Nanos>,
@@ -91,6 +93,7 @@ impl<R: Receive> Translator<R> {
             stacks: StackTexts::default(),
             threads: FxHashMap::default(),
             early: FxHashMap::default(),
+            births: FxHashMap::default(),
             memory,
             seen: 0,
             time: None,
@@ -186,9 +189,20 @@ impl<R: Receive> Translator<R> {
                     self.emit(later.max(time), dropper, EventKind::Deallocate { address, claimed_size: None });
                 }
             }
-            Meaning::Duplicate => self.duplicates += 1,
+            Meaning::Duplicate => {
+                self.duplicates += 1;
+                return;
+            }
             _ => self.emit(time, thread, EventKind::Allocate(place)),
         }
+        if self.time.is_some() && !matches!(meaning, Meaning::BirthBehind { dropped: true, .. }) {
+            self.births.insert(id, time);
+        }
+    }
+
+    /// Not before its birth.
+    fn in_its_life(&self, time: Nanos, id: u64) -> Nanos {
+        self.births.get(&id).map_or(time, |birth| time.max(*birth))
     }
 
     fn drop_object(&mut self, time: Nanos, thread: ThreadId, bytes: u64, meaning: Meaning, id: u64) {
@@ -197,6 +211,8 @@ impl<R: Receive> Translator<R> {
             Meaning::Nothing => drop(self.early.insert(id, (time, thread))),
             Meaning::Death { size_mismatch, type_mismatch } => {
                 self.type_mismatches += u64::from(type_mismatch);
+                let time = self.in_its_life(time, id);
+                self.births.remove(&id);
                 let claimed_size = size_mismatch.then_some(bytes);
                 self.emit(time, thread, EventKind::Deallocate { address, claimed_size });
             }
@@ -238,7 +254,7 @@ impl<R: Receive> Observer for Translator<R> {
             What::Resize { bytes, id, meaning: Meaning::Resized } => {
                 let new = Placement { address: address_of(id), size: bytes, ..Placement::default() };
                 let change = EventKind::Reallocate { old_address: new.address, claimed_old_size: None, new };
-                self.emit(time, thread, change);
+                self.emit(self.in_its_life(time, id), thread, change);
             }
             What::Resize { .. } => {}
             What::Memory { bytes, label } => {
