@@ -169,14 +169,19 @@ fn what_each_iteration_leaves_behind_is_told_by_type() {
     assert_eq!(ends, ["start", "one", "two", "three", "after"]);
     let types = iterations["types"].as_array().unwrap();
     let of = |name: &str| types.iter().find(|row| row["type"] == name).unwrap();
-    assert_eq!((&of("Leak")["pattern"], &of("Leak")["each"]), (&json!("constant"), &json!({"objects": 1, "bytes": 1000})));
+    assert_eq!(
+        (&of("Leak")["pattern"], &of("Leak")["each"]),
+        (&json!("constant"), &json!({"objects": 1, "bytes": 1000}))
+    );
     assert_eq!(of("Cache")["pattern"], "once");
     let memory = &found["trust"]["memory"];
     assert_eq!((&memory["growth_bytes"], &memory["never_dropped_bytes"]), (&json!(8700), &json!(8000)));
     assert_eq!((&memory["explanation"], &memory["explained_percent"]), (&json!("explained"), &json!(91)));
     let run = place.highwater("objects log");
     run.stdout_has(&["grows by 1 object, 1000 B every iteration", "made once", "perfect: every one dropped", "Fine"]);
-    run.stdout_has(&["Yes: every id was made once and dropped at most once, and 91% of the memory's growth is explained."]);
+    run.stdout_has(&[
+        "Yes: every id was made once and dropped at most once, and 91% of the memory's growth is explained.",
+    ]);
     // The same from a recording of it.
     place.highwater("import log -o log.hw").stdout_has(&["events"]);
     assert_eq!(place.json("objects log.hw")["iterations"]["types"], iterations["types"]);
@@ -233,7 +238,8 @@ fn times_threads_and_stacks_of_the_json_form_reach_the_recording() {
         assert_eq!(live(&format!("{command} log")), 48, "{command}");
     }
     let report = place.json("report log --at 2s");
-    let functions: Vec<&Value> = report["sites"][0]["stack"].as_array().unwrap().iter().map(|frame| &frame["function"]).collect();
+    let functions: Vec<&Value> =
+        report["sites"][0]["stack"].as_array().unwrap().iter().map(|frame| &frame["function"]).collect();
     assert_eq!(functions, ["make", "main"]);
     assert!(report["threads"].as_array().unwrap().iter().any(|thread| thread["name"] == "worker"));
     let anomalies = report["anomalies"].as_object().unwrap();

@@ -61,7 +61,8 @@ fn console(place: &Place, rounds: u64, options: &[&str], tidy: bool) -> Vec<u8> 
     // Variables of the cargo that runs this test are not meant for another one.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
-        if text.starts_with("CARGO") && text != "CARGO_HOME" || text.starts_with("RUST") && !text.starts_with("RUSTUP") {
+        if text.starts_with("CARGO") && text != "CARGO_HOME" || text.starts_with("RUST") && !text.starts_with("RUSTUP")
+        {
             build.env_remove(&name);
         }
     }
@@ -82,8 +83,13 @@ fn a_rust_module_in_node_tells_exactly_what_it_leaks() {
     // Eight proofs a round, two of which are forgotten; 1500 points of 32 bytes, a text of 12, and headers of 12 and 8.
     let proof = 1500 * 32 + 12 + 20;
     let proofs = of("leaky::Proof");
-    let wanted = |row: &Value| [row["allocations"].clone(), row["drops"].clone(), row["live_objects"].clone(), row["live_bytes"].clone()];
-    assert_eq!(wanted(proofs).map(|figure| figure.as_u64()), [8 * ROUNDS, 6 * ROUNDS, 2 * ROUNDS, 2 * ROUNDS * 48_032].map(Some));
+    let wanted = |row: &Value| {
+        [row["allocations"].clone(), row["drops"].clone(), row["live_objects"].clone(), row["live_bytes"].clone()]
+    };
+    assert_eq!(
+        wanted(proofs).map(|figure| figure.as_u64()),
+        [8 * ROUNDS, 6 * ROUNDS, 2 * ROUNDS, 2 * ROUNDS * 48_032].map(Some)
+    );
     assert_eq!(proof, 48_032);
     // A text a proof, with what it was given for growing.
     let texts = of("alloc::string::String");

@@ -31,7 +31,9 @@ fn expand(input: DeriveInput) -> Result<Tokens, Error> {
             let arms = arms.collect::<Result<Vec<_>, Error>>()?;
             quote!(match self { #(#arms,)* })
         }
-        Data::Union(_) => return Err(Error::new_spanned(name, "a union cannot be tracked: nobody knows which field it holds")),
+        Data::Union(_) => {
+            return Err(Error::new_spanned(name, "a union cannot be tracked: nobody knows which field it holds"));
+        }
     };
     let generics = with_bounds(input.generics);
     let (in_impl, in_type, clause) = generics.split_for_impl();

@@ -57,7 +57,8 @@ pub extern "C" fn start() {
 pub extern "C" fn prove(size: u32) -> u32 {
     let mut witness = Witness(Vec::new()).tracked();
     witness.0.extend(0..u64::from(size));
-    let proof = Proof { points: vec![[2; 32]; 1500], transcript: format!("proof of {}", witness.0.len()).into() }.tracked();
+    let proof =
+        Proof { points: vec![[2; 32]; 1500], transcript: format!("proof of {}", witness.0.len()).into() }.tracked();
     held(|held| {
         held.log.push(Tracked::new(format!("{} points, {}", proof.points.len(), proof.transcript)));
         held.proofs.push(Some(proof));

@@ -199,7 +199,8 @@ fn hash_table_size<T>(capacity: usize) -> usize {
     if capacity == 0 {
         return 0;
     }
-    let buckets = if capacity < 8 { (capacity + 1).next_power_of_two() } else { (capacity * 8 / 7).next_power_of_two() };
+    let buckets =
+        if capacity < 8 { (capacity + 1).next_power_of_two() } else { (capacity * 8 / 7).next_power_of_two() };
     let group = if cfg!(target_feature = "sse2") { 16 } else { 8 };
     let entries = buckets.saturating_mul(size_of::<T>()).next_multiple_of(group.max(align_of::<T>()));
     entries.saturating_add(buckets + group)

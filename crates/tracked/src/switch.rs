@@ -79,7 +79,10 @@ fn decide() -> bool {
     #[cfg(not(target_family = "wasm"))]
     if let Some(wanted) = std::env::var_os("HIGHWATER_OBJECTS").filter(|wanted| !wanted.is_empty()) {
         let opened = match wanted.to_str() {
-            Some("-" | "stderr") => Ok(crate::to_stderr()),
+            Some("-" | "stderr") => {
+                crate::to_stderr();
+                Ok(())
+            }
             _ => crate::to_file(&wanted),
         };
         match opened {
