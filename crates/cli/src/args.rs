@@ -36,6 +36,7 @@ const STYLES: Styles = Styles::styled()
   highwater diff app.hw@mark:loaded app.hw  what changed since a mark
   highwater import events.jsonl -o app.hw   a recording from any program's events
   highwater report trace.ctf                what an OCaml program's memtrace says
+  node app.mjs | highwater objects          which objects of a WASM module leak
 
 'highwater COMMAND --help' explains a command. What a file is, is found by its content."
 )]
@@ -74,11 +75,13 @@ pub enum Command {
     Leaks(commands::leaks::Leaks),
     /// What grew, shrank, came and went between two instants or two files
     Diff(commands::diff::Diff),
+    /// Objects by type, from a console's log: who was made, who was dropped, what leaks
+    Objects(commands::objects::Objects),
     /// Live memory over time as a chart, with the marks
     Timeline(commands::timeline::Timeline),
     /// Write an instant or the whole course in another tool's format: pprof, folded stacks, flame graph, JSON, memtrace
     Export(commands::export::Export),
-    /// Make a recording from JSON lines, one event a line, or from an OCaml memtrace
+    /// Make a recording from JSON lines, one event a line, from an OCaml memtrace or an object log
     Import(commands::import::Import),
     /// What a file is, from whom, how long, how big per event
     Info(commands::info::Info),
@@ -113,7 +116,7 @@ impl Reading {
 /// The file that a command reads.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// A recording or snapshot (.hw), an OCaml memtrace (.ctf) or a file of event lines; '-' reads standard input
+    /// A recording or snapshot (.hw), an OCaml memtrace (.ctf), a file of event lines or an object log; '-' reads standard input
     #[arg(value_name = "FILE")]
     pub path: PathBuf,
 }

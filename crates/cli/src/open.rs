@@ -3,10 +3,12 @@
 use crate::event_lines;
 use crate::failure::{Failure, reason};
 use crate::memtrace::{self, Trace};
+use crate::object_log;
 use crate::output::warn;
 use crate::print::bytes::counted;
 use highwater_formats::events::looks_like_events;
 use highwater_formats::memtrace::looks_like_memtrace;
+use highwater_formats::objlog::looks_like_object_log;
 use highwater_model::{Catalog, GaugeReading, Heap, NamedInstant, Snapshot, Source, Timeline, Totals, When};
 use highwater_store::{Damage, FileStats, OpenError, Recording, RecordingError, is_recording};
 use std::cell::RefCell;
@@ -15,8 +17,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How many bytes are looked at to find a file's kind.
-pub const SNIFFED: u64 = 4096;
+/// How many bytes are looked at to find a file's kind: an object log may begin with noise.
+pub const SNIFFED: u64 = 1 << 16;
 /// Problems of one kind that are named one by one; those after them are counted.
 pub const NAMED_PROBLEMS: usize = 10;
 
@@ -29,7 +31,7 @@ pub struct Opened {
     /// What it turned out to be.
     pub kind: Kind,
     content: Content,
-    /// Event lines that were skipped.
+    /// Lines of events or of an object log that were skipped.
     pub bad_lines: u64,
     size: u64,
     on_damage: OnDamage,
@@ -64,6 +66,8 @@ pub enum Kind {
     EventLines,
     /// An OCaml program's trace.
     Memtrace,
+    /// Lines about objects on a console.
+    ObjectLog,
 }
 
 impl Kind {
@@ -74,11 +78,12 @@ impl Kind {
             Self::Snapshot => "snapshot",
             Self::EventLines => "event_lines",
             Self::Memtrace => "memtrace",
+            Self::ObjectLog => "object_log",
         }
     }
 }
 
-/// Opens a recording, a snapshot, a trace or a file of event lines.
+/// Opens a recording, a snapshot, a trace, a file of event lines or an object log.
 pub fn open(path: &Path, on_damage: OnDamage) -> Result<Opened, Failure> {
     let mut input = open_input(path)?;
     let mut start = Vec::new();
@@ -99,8 +104,12 @@ pub fn open(path: &Path, on_damage: OnDamage) -> Result<Opened, Failure> {
         let (bad_lines, size) = (loaded.bad_lines, loaded.input_bytes);
         let recording = loaded.into_recording(path)?;
         Opened { bad_lines, size, ..Opened::new(path, Kind::EventLines, Content::Recording(Box::new(recording))) }
+    } else if looks_like_object_log(&start) {
+        let strict = on_damage == OnDamage::Fail;
+        let (recording, bad_lines, size) = object_log::load(start.as_slice().chain(input), path, strict)?;
+        Opened { bad_lines, size, ..Opened::new(path, Kind::ObjectLog, Content::Recording(Box::new(recording))) }
     } else {
-        let wanted = "neither a Highwater recording, a memtrace nor event lines; 'highwater import --help' tells what can be read";
+        let wanted = "neither a Highwater recording, a memtrace, event lines nor an object log; 'highwater import --help' tells what can be read";
         return Err(Failure::in_file(path, wanted));
     };
     opened.on_damage = on_damage;

@@ -55,6 +55,7 @@ fn main() -> io::Result<()> {
     }
     seed("event_lines", "every-kind", EVENT_LINES.as_bytes())?;
     seed("event_lines", "odd", ODD_LINES.as_bytes())?;
+    seed("object_log", "every-kind", OBJECT_LOG.as_bytes())?;
     traces()
 }
 
@@ -206,3 +207,20 @@ impl Scene {
         Ok(writer.finish(&self.catalog, &source)?.1)
     }
 }
+
+/// Every line of an object log, in both forms, and some that are none.
+const OBJECT_LOG: &str = r#"noise
+@ MEMORY 65536 start
+@ ALLOCATE 64 src/a b.rs:7 Map<K, V> 0
+@ RESIZE 128 Map<K, V> 0
+@ DROP 8 T 1
+@ ALLOCATE 8 a.rs:1 T 1
+@ DROP 128 Map<K, V> 0
+@ DROP 128 Map<K, V> 0
+@ ALLOCATE 9 a.rs:1 T 99999999999
+@ MARK one
+@ {"event":"ALLOCATE","bytes":5,"file":"a.js","line":3,"type":"N","id":"7","time":1.5,"thread":"w","stack":["f",{"function":"g"}]}
+@ {"event":"DROP","bytes":6,"type":"M","id":7,"time":0.5}
+@ {"event":"MEMORY","bytes":131072,"label":"end"}
+@ FREE 1 T 2
+@ ALLOCATE 5 a.rs:1 T 1"#;

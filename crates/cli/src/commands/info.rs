@@ -81,6 +81,7 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
             let version = stats.version;
             format!("memtrace trace, version {version}, {size}; 'highwater import' makes a recording of it")
         }
+        Kind::ObjectLog => format!("object log, {size}; 'highwater objects' looks through it"),
     };
     head.line("file", file);
     head.line("program", heading::program(source));
@@ -118,7 +119,7 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
         }
         _ => head.line("events", format!("{}, {:.2} bytes each", count(stats.events), bytes_per_event(stats))),
     }
-    if matches!(opened.kind, Kind::EventLines | Kind::Memtrace) {
+    if matches!(opened.kind, Kind::EventLines | Kind::Memtrace | Kind::ObjectLog) {
         return Ok(head);
     }
     let parts = format!(

@@ -11,6 +11,7 @@ pub mod info;
 pub mod leaks;
 pub mod listen;
 pub mod man;
+pub mod objects;
 pub mod ps;
 pub mod record;
 pub mod report;
