@@ -1,0 +1,20 @@
+//! Memory images: every byte of a program's memory in a file, mapped rather than loaded, and *lenses* that find the objects in it.
+#![deny(unsafe_code)]
+
+mod bitmap;
+mod damage;
+mod image;
+mod lens;
+mod module;
+pub mod motoko;
+mod path;
+mod sidecar;
+mod survey;
+
+pub use damage::{Damage, Damages};
+pub use image::Image;
+pub use lens::{Lens, Root, Stretch};
+pub use module::{Module, NotAModule};
+pub use path::{Path, PathStep};
+pub use sidecar::Sidecar;
+pub use survey::{KindFigures, Largest, Survey, survey};
