@@ -28,15 +28,18 @@ impl Bitmap {
         new
     }
 
-    /// The last bit that is set at or before one.
-    pub fn last_at_or_before(&self, bit: u64) -> Option<u64> {
+    /// The last bit that is set at or before `bit`, but not before `first`.
+    pub fn last_between(&self, first: u64, bit: u64) -> Option<u64> {
         let mut index = (bit / 64) as usize;
         let mut word = self.words.get(index)? & (u64::MAX >> (63 - bit % 64));
         while word == 0 {
-            index = index.checked_sub(1)?;
+            if index as u64 <= first / 64 {
+                return None;
+            }
+            index -= 1;
             word = self.words[index];
         }
-        Some(index as u64 * 64 + 63 - u64::from(word.leading_zeros()))
+        Some(index as u64 * 64 + 63 - u64::from(word.leading_zeros())).filter(|found| *found >= first)
     }
 
     /// The set bits, in order.
@@ -106,8 +109,8 @@ mod tests {
         }
         assert!(!bits.set(256) && !bits.get(1 << 40));
         assert_eq!(bits.ones().collect::<Vec<_>>(), [3, 64, 65, 199]);
-        assert_eq!((bits.last_at_or_before(198), bits.last_at_or_before(2)), (Some(65), None));
-        assert_eq!((bits.last_at_or_before(64), bits.last_at_or_before(63)), (Some(64), Some(3)));
+        assert_eq!((bits.last_between(0, 198), bits.last_between(0, 2)), (Some(65), None));
+        assert_eq!((bits.last_between(0, 64), bits.last_between(0, 63), bits.last_between(4, 63)), (Some(64), Some(3), None));
         let ranked = Ranked::new(bits);
         assert_eq!([3, 64, 65, 199, 4].map(|bit| ranked.rank(bit)), [Some(0), Some(1), Some(2), Some(3), None]);
         assert_eq!(ranked.ones(), 4);

@@ -2,6 +2,7 @@
 
 use crate::bitmap::Bitmap;
 use crate::damage::Damages;
+use std::fmt;
 use std::ops::Range;
 
 /// A stretch of a heap.
@@ -22,10 +23,28 @@ pub struct Stretch {
 pub struct Root {
     /// The object.
     pub object: u64,
-    /// What the program calls it: `tree`, `static[12]`.
-    pub name: String,
+    /// What it is called.
+    pub name: RootName,
     /// True for a variable of the program, false for what compiler and runtime keep.
     pub is_variable: bool,
+}
+
+/// What a root is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RootName {
+    /// As the program or its runtime does: `tree`, `static[12]`.
+    Named(String),
+    /// It has no name but its place outside of the heap.
+    At(u64),
+}
+
+impl fmt::Display for RootName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(name) => f.write_str(name),
+            Self::At(address) => write!(f, "*{address:#x}"),
+        }
+    }
 }
 
 /// Knowledge of a layout, applied to one image. An object is known by its address. All that is asked for an address that is no object's

@@ -3,6 +3,7 @@
 
 mod bitmap;
 mod damage;
+pub mod dlmalloc;
 mod image;
 mod lens;
 mod module;
@@ -13,7 +14,7 @@ mod survey;
 
 pub use damage::{Damage, Damages};
 pub use image::Image;
-pub use lens::{Lens, Root, Stretch};
+pub use lens::{Lens, Root, RootName, Stretch};
 pub use module::{Module, NotAModule};
 pub use path::{Path, PathStep};
 pub use sidecar::Sidecar;

@@ -196,7 +196,7 @@ impl<'a, L: Lens> Reached<'a, L> {
 
     fn path_from(&self, root: &Root, places: &[u32]) -> Path {
         let object = |place: u32| self.index.address(self.queue[place as usize]);
-        let mut path = Path::from_root(root.name.clone());
+        let mut path = Path::from_root(root.name.to_string());
         for pair in places.windows(2) {
             let (from, to) = (object(pair[0]), object(pair[1]));
             path.push(|| PathStep { object: to, text: self.step_between(from, to) });

@@ -5,7 +5,7 @@ use super::kind::Kind;
 use super::names::{Names, variables};
 use crate::damage::Damages;
 use crate::image::Image;
-use crate::lens::Root;
+use crate::lens::{Root, RootName};
 use crate::module::{Instruction, Module};
 use crate::sidecar::Sidecar;
 use std::ops::Range;
@@ -191,7 +191,7 @@ impl<'a> Motoko<'a, false> {
             let object = word.wrapping_add(1);
             let name = variables.iter().find(|variable| variable.place == object).map(|variable| variable.name.clone());
             let name = name.unwrap_or_else(|| format!("static[{index}]"));
-            roots.push(Root { object, name, is_variable: self.kind_of(object) == Kind::MutBox });
+            roots.push(Root { object, name: RootName::Named(name), is_variable: self.kind_of(object) == Kind::MutBox });
         }
         roots.extend(self.runtime_roots());
         roots
@@ -213,7 +213,7 @@ impl<'a> Motoko<'a, false> {
                 Some((Kind::Region, _)) => "region 0",
                 _ => continue,
             };
-            roots.push(Root { object, name: name.to_owned(), is_variable: false });
+            roots.push(Root { object, name: RootName::Named(name.to_owned()), is_variable: false });
         }
         roots
     }

@@ -5,7 +5,7 @@ use super::kind::Kind;
 use super::names::{Names, variables};
 use crate::damage::Damages;
 use crate::image::Image;
-use crate::lens::Root;
+use crate::lens::{Root, RootName};
 use crate::module::Module;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -151,14 +151,14 @@ impl<'a> Motoko<'a, true> {
         }
         for (number, array) in arrays.into_iter().enumerate() {
             let name = if number == 0 { "continuations".to_owned() } else { format!("continuations {}", number + 1) };
-            roots.push(Root { object: array, name, is_variable: false });
+            roots.push(Root { object: array, name: RootName::Named(name), is_variable: false });
         }
         for (offset, name) in VALUES {
             if let Some((_, object)) = self.referred_kind(METADATA + offset) {
                 others.push((object, name));
             }
         }
-        roots.extend(others.into_iter().map(|(object, name)| Root { object, name: name.to_owned(), is_variable: false }));
+        roots.extend(others.into_iter().map(|(object, name)| Root { object, name: RootName::Named(name.to_owned()), is_variable: false }));
         roots
     }
 
@@ -174,9 +174,9 @@ impl<'a> Motoko<'a, true> {
             let index = slot - first;
             let name = variables.iter().find(|variable| variable.place == index).map(|variable| variable.name.clone());
             let is_variable = self.kind_of(object) == Kind::MutBox;
-            roots.push(Root { object, name: name.unwrap_or_else(|| format!("static[{index}]")), is_variable });
+            roots.push(Root { object, name: RootName::Named(name.unwrap_or_else(|| format!("static[{index}]"))), is_variable });
         }
-        roots.push(Root { object: array, name: "static".to_owned(), is_variable: false });
+        roots.push(Root { object: array, name: RootName::Named("static".to_owned()), is_variable: false });
     }
 
     /// What a word of the runtime's own data refers to, if to an object.
