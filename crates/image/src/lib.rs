@@ -4,18 +4,23 @@
 mod bitmap;
 mod damage;
 pub mod dlmalloc;
+mod graph;
 mod image;
 mod lens;
 mod module;
 pub mod motoko;
 mod path;
+mod shapes;
 mod sidecar;
 mod survey;
 
 pub use damage::{Damage, Damages};
+pub use graph::{Graph, Node, ShapeFigures};
 pub use image::Image;
 pub use lens::{Lens, Root, RootName, Stretch};
 pub use module::{Module, NotAModule};
 pub use path::{Path, PathStep};
+pub use shapes::{ShapeId, Shapes};
 pub use sidecar::Sidecar;
+pub use bitmap::Bitmap;
 pub use survey::{KindFigures, Largest, Survey, survey};
