@@ -42,11 +42,6 @@ impl Chunk {
         let head = image.u32(at.wrapping_add(4));
         Self { size: u64::from(head & !7), in_use: head & 2 != 0, previous_in_use: head & 1 != 0 }
     }
-
-    /// How many bytes a program can use of it: the next one's first word is its own as long as it has it.
-    pub fn usable(self) -> u64 {
-        self.size.saturating_sub(4)
-    }
 }
 
 /// What lies at an address; `None` where no rule allows it to.

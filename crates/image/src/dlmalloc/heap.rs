@@ -47,16 +47,14 @@ pub struct Dlmalloc<'a> {
     pub(super) roots: Vec<Root>,
     /// For each page, the chunk in which it begins.
     pub(super) page_starts: Vec<u32>,
-    /// The heap, chunk by chunk, fits all rules.
-    pub(super) is_sound: bool,
 }
 
-/// How a walk ended.
+/// How a segment ended.
 enum End {
-    /// At the top, with all that belongs to it.
-    Top(u64),
-    /// At the end of the image, or with what is no chunk.
-    Lost(u64),
+    /// With the top, behind which there is nothing.
+    Top,
+    /// It was closed, or the image ends.
+    Closed(u64),
 }
 
 impl<'a> Dlmalloc<'a> {
@@ -72,7 +70,7 @@ impl<'a> Dlmalloc<'a> {
             Some(&place) => place,
             None => search(image, module)?,
         };
-        let mut heap = Self { image, base, end: base, alignment, roots: Vec::new(), page_starts: Vec::new(), is_sound: true };
+        let mut heap = Self { image, base, end: base, alignment, roots: Vec::new(), page_starts: Vec::new() };
         heap.measure();
         heap.roots = heap.find_roots();
         Some(heap)
@@ -93,6 +91,11 @@ impl<'a> Dlmalloc<'a> {
         self.alignment
     }
 
+    /// True when it begins where the module, or who took the image, says.
+    pub(crate) fn begins_where_said(&self, module: &Module, sidecar: &Sidecar) -> bool {
+        candidates(Some(module), sidecar).iter().any(|(base, _)| *base == self.base)
+    }
+
     /// Finds the end, and in which chunk each page begins.
     fn measure(&mut self) {
         let mut pages = Vec::new();
@@ -109,7 +112,6 @@ impl<'a> Dlmalloc<'a> {
             },
             &mut damage,
         );
-        self.is_sound = damage.is_empty();
         (self.end, self.page_starts) = (end, pages);
     }
 
@@ -118,8 +120,8 @@ impl<'a> Dlmalloc<'a> {
         let mut at = self.base;
         loop {
             match self.walk_segment(at, &mut visit, damage) {
-                End::Top(_) => return,
-                End::Lost(end) => {
+                End::Top => return,
+                End::Closed(end) => {
                     if end >= self.image.len().saturating_sub(HEADER) {
                         if end < self.image.len() {
                             put(&mut visit, end, self.image.len() - end, Kind::Foot);
@@ -139,7 +141,7 @@ impl<'a> Dlmalloc<'a> {
     fn walk_segment(&self, start: u64, visit: &mut impl FnMut(Stretch), damage: &mut Damages) -> End {
         let (mut at, mut previous_in_use) = (start, true);
         let mut held: Option<(u64, u64)> = None;
-        let mut release = |held: &mut Option<(u64, u64)>, kind: Kind, visit: &mut dyn FnMut(Stretch)| {
+        let release = |held: &mut Option<(u64, u64)>, kind: Kind, visit: &mut dyn FnMut(Stretch)| {
             if let Some((at, bytes)) = held.take() {
                 visit(Stretch { at, bytes, kind: kind as u8, is_object: kind == Kind::Chunk });
             }
@@ -161,13 +163,13 @@ impl<'a> Dlmalloc<'a> {
                     release(&mut held, Kind::Chunk, visit);
                     put(visit, at, chunk.size, Kind::Top);
                     put(visit, at + chunk.size, foot, Kind::Foot);
-                    return End::Top(at + chunk.size + foot);
+                    return End::Top;
                 }
                 Some(Next::Fence) => {
                     release(&mut held, Kind::SegmentRecord, visit);
                     let end = (at + 1).next_multiple_of(PAGE).min(self.image.len());
                     put(visit, at, end - at, Kind::Foot);
-                    return End::Lost(end);
+                    return End::Closed(end);
                 }
                 None => {
                     release(&mut held, Kind::Chunk, visit);
@@ -179,7 +181,7 @@ impl<'a> Dlmalloc<'a> {
             }
         }
         release(&mut held, Kind::Chunk, visit);
-        End::Lost(at)
+        End::Closed(at)
     }
 
     /// The next place behind damage from which chunks follow one another again, and whether what is before it counts as used.

@@ -53,18 +53,29 @@ pub struct Variable {
     pub place: u64,
 }
 
+/// The stable variables of a module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variables {
+    /// All of them.
+    pub list: Vec<Variable>,
+    /// The hashes of their names, sorted.
+    pub hashes: Vec<u32>,
+    /// Where those hashes are: the index among the static variables of a blob (64 bits), or the address of an array (32 bits).
+    pub hashes_at: Option<u64>,
+}
+
 /// The stable variables, by what `@get_actor_to_persist` does: it loads each and stores it into a field of a record, whose fields are
 /// sorted by the hash of their names. Empty where the code is not as expected.
-pub fn variables(module: &Module, is_wide: bool, header: u64) -> Vec<Variable> {
+pub fn variables(module: &Module, is_wide: bool, header: u64) -> Variables {
     let mut names = stable_names(&module.stable_types);
     names.sort_by_key(|name| label_hash(name));
-    let Some(code) = module.instructions_of("@get_actor_to_persist") else { return Vec::new() };
+    let Some(code) = module.instructions_of("@get_actor_to_persist") else { return Variables::default() };
     let getter = module.function_named("get_static_variable");
     let word = if is_wide { 8 } else { 4 };
     // References are one less than the address.
     let first_field = (header + if is_wide { 1 } else { 2 }) * word + 1;
     let (mut loaded, mut in_local) = (None, FxHashMap::default());
-    let mut found = Vec::new();
+    let (mut found, mut hashes_at) = (Vec::new(), None);
     for (at, &instruction) in code.iter().enumerate() {
         let next = code.get(at + 1);
         match instruction {
@@ -80,18 +91,29 @@ pub fn variables(module: &Module, is_wide: bool, header: u64) -> Vec<Variable> {
                 }
             }
             Instruction::Store { offset } => {
-                loaded = None;
-                let Some(Instruction::LocalGet(local)) = at.checked_sub(1).and_then(|before| code.get(before)) else { continue };
+                let stored = match code[..at] {
+                    [.., Instruction::LocalGet(local)] => local,
+                    [.., Instruction::Constant(index), Instruction::Call(_)] => {
+                        hashes_at = hashes_at.or((offset + word == first_field && is_wide).then_some(index as u64));
+                        continue;
+                    }
+                    [.., Instruction::Constant(reference)] => {
+                        let place = (reference as u64).wrapping_add(1);
+                        hashes_at = hashes_at.or((offset + word == first_field && !is_wide).then_some(place));
+                        continue;
+                    }
+                    _ => continue,
+                };
                 let field = offset.checked_sub(first_field).filter(|past| past.is_multiple_of(word)).map(|past| past / word);
                 let name = field.and_then(|field| names.get(usize::try_from(field).ok()?));
-                if let (Some(name), Some(&place)) = (name, in_local.get(local)) {
+                if let (Some(name), Some(&place)) = (name, in_local.get(&stored)) {
                     found.push(Variable { name: name.clone(), place });
                 }
             }
             _ => {}
         }
     }
-    found
+    Variables { list: found, hashes: names.iter().map(|name| label_hash(name)).collect(), hashes_at }
 }
 
 /// Names of stable variables: what follows `stable` or `stable var` in the actor's type.

@@ -2,7 +2,7 @@
 
 use super::heap::Motoko;
 use super::kind::Kind;
-use super::names::{Names, variables};
+use super::names::{Names, Variable, variables};
 use crate::damage::Damages;
 use crate::image::Image;
 use crate::lens::{Root, RootName};
@@ -84,8 +84,16 @@ impl<'a> Motoko<'a, false> {
         if base > image.len() {
             damage.note(image.len(), 0, format!("the image ends before its heap begins, at {base:#x}"));
         }
-        let static_roots = place.and_then(|place| place.static_roots).or_else(|| heap.search_static_roots());
-        heap.roots = heap.find_roots(static_roots, module);
+        let said = place.and_then(|place| place.static_roots).filter(|&array| heap.is_array_of_boxes(array));
+        // A module that says what is not so is another image's; where nothing else speaks for a heap, there is none.
+        let static_roots = match said {
+            Some(array) => Some(array),
+            None => Some(heap.search_static_roots()?),
+        };
+        heap.roots = {
+            let variables = heap.variables_of(module, damage);
+            heap.find_roots(static_roots, &variables)
+        };
         if heap.roots.is_empty() {
             damage.note(base, 0, "no roots are found; nothing counts as live");
         }
@@ -161,27 +169,40 @@ impl<'a> Motoko<'a, false> {
 
     /// Looks for the array of the program's variables in static data: a mutable array of boxes that lie there, too.
     fn search_static_roots(&self) -> Option<u64> {
-        let range = STACK..self.base;
-        let is_box = |word: u64| {
-            let object = word.wrapping_add(1);
-            word & 3 == 3 && range.contains(&object) && self.kind_of(object) == Kind::MutBox
-        };
-        let is_roots = |&at: &u64| {
-            let length = self.nth(at, self.header);
-            self.word(at) == 5
-                && (1..4096).contains(&length)
-                && (0..length).all(|index| is_box(self.nth(at, self.header + 1 + index)))
-        };
-        (range.start..range.end).step_by(4).filter(is_roots).max_by_key(|&at| self.nth(at, self.header))
+        let places = (STACK.min(self.base)..self.base).step_by(4);
+        places.filter(|&at| self.is_array_of_boxes(at)).max_by_key(|&at| self.nth(at, self.header))
     }
 
-    fn find_roots(&self, static_roots: Option<u64>, module: Option<&Module>) -> Vec<Root> {
+    fn is_array_of_boxes(&self, at: u64) -> bool {
+        let is_box = |word: u64| {
+            let object = word.wrapping_add(1);
+            word & 3 == 3 && object < self.base && self.kind_of(object) == Kind::MutBox
+        };
+        let length = self.nth(at, self.header);
+        self.word(at) == 5
+            && (1..4096).contains(&length)
+            && (0..length).all(|index| is_box(self.nth(at, self.header + 1 + index)))
+    }
+
+    /// The program's variables; none if the names of theirs that the module has are not those of the image.
+    fn variables_of(&self, module: Option<&Module>, damage: &mut Damages) -> Vec<Variable> {
+        let Some(module) = module else { return Vec::new() };
+        let variables = variables(module, false, self.header);
+        let Some(place) = variables.hashes_at else { return variables.list };
+        let known: Vec<u8> = variables.hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect();
+        if self.image.slice(place, known.len() as u64) == known {
+            return variables.list;
+        }
+        damage.note(place, 0, "the module is not this image's: other variables are");
+        Vec::new()
+    }
+
+    fn find_roots(&self, static_roots: Option<u64>, variables: &[Variable]) -> Vec<Root> {
         let mut roots = Vec::new();
         let Some(array) = static_roots.filter(|&array| array < self.base && self.kind_of(array) == Kind::MutableArray)
         else {
             return roots;
         };
-        let variables = module.map(|module| variables(module, false, self.header)).unwrap_or_default();
         let length = self.length(array).min((self.base - array) / 4);
         for index in 0..length {
             let word = self.nth(array, self.header + 1 + index);

@@ -2,7 +2,7 @@
 
 use super::heap::Motoko;
 use super::kind::Kind;
-use super::names::{Names, variables};
+use super::names::{Names, Variable, variables};
 use crate::damage::Damages;
 use crate::image::Image;
 use crate::lens::{Root, RootName};
@@ -123,7 +123,10 @@ impl<'a> Motoko<'a, true> {
             names: Names::of(module),
             has_moved: AtomicBool::new(false),
         };
-        heap.roots = heap.find_roots(module);
+        if module.is_some_and(|module| !module.is_wide) {
+            damage.note(METADATA, 0, "the module is not this image's: it has 32 bits, the heap 64;");
+        }
+        heap.roots = heap.find_roots(module, damage);
         if heap.roots.is_empty() {
             damage.note(STATIC_DATA.start, METADATA - STATIC_DATA.start, "no roots are found; nothing counts as live");
         }
@@ -131,7 +134,7 @@ impl<'a> Motoko<'a, true> {
     }
 
     /// What the runtime keeps alive: the array of static variables, whose elements are roots of their own, and a few others.
-    fn find_roots(&self, module: Option<&Module>) -> Vec<Root> {
+    fn find_roots(&self, module: Option<&Module>, damage: &mut Damages) -> Vec<Root> {
         let mut roots = Vec::new();
         let (mut arrays, mut others) = (Vec::new(), Vec::new());
         for range in self.image.data_in(STATIC_DATA) {
@@ -147,7 +150,8 @@ impl<'a> Motoko<'a, true> {
         let is_of_variables = |&array: &u64| self.slots(array).all(|slot| Self::is_reference(self.nth(array, slot)));
         let variables_at = arrays.iter().position(is_of_variables).map(|at| arrays.remove(at));
         if let Some(array) = variables_at {
-            self.add_static_variables(array, module, &mut roots);
+            let variables = self.variables_of(array, module, damage);
+            self.add_static_variables(array, &variables, &mut roots);
         }
         for (number, array) in arrays.into_iter().enumerate() {
             let name = if number == 0 { "continuations".to_owned() } else { format!("continuations {}", number + 1) };
@@ -162,8 +166,21 @@ impl<'a> Motoko<'a, true> {
         roots
     }
 
-    fn add_static_variables(&self, array: u64, module: Option<&Module>, roots: &mut Vec<Root>) {
-        let variables = module.map(|module| variables(module, true, 2)).unwrap_or_default();
+    /// The program's variables; none if the names of theirs that the module has are not those of the image.
+    fn variables_of(&self, array: u64, module: Option<&Module>, damage: &mut Damages) -> Vec<Variable> {
+        let Some(module) = module else { return Vec::new() };
+        let variables = variables(module, true, self.header);
+        let Some(place) = variables.hashes_at else { return variables.list };
+        let blob = self.current_place(self.nth(array, self.header + 1 + place).wrapping_add(1));
+        let known: Vec<u8> = variables.hashes.iter().flat_map(|hash| u64::from(*hash).to_le_bytes()).collect();
+        if place < self.length(array) && self.contents(blob) == known {
+            return variables.list;
+        }
+        damage.note(blob, 0, "the module is not this image's: other variables are");
+        Vec::new()
+    }
+
+    fn add_static_variables(&self, array: u64, variables: &[Variable], roots: &mut Vec<Root>) {
         let first = self.header + 1;
         for slot in self.slots(array) {
             let word = self.nth(array, slot);
