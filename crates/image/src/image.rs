@@ -113,7 +113,7 @@ fn data_ranges(file: &File, length: u64) -> Vec<Range<u64>> {
         let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
             Ok(start) => start,
             Err(rustix::io::Errno::NXIO) => break,
-            Err(_) => return vec![0..length],
+            Err(_) => return Vec::from_iter(Some(0..length)),
         };
         let end = rustix::fs::seek(file, SeekFrom::Hole(start)).unwrap_or(length).min(length);
         if end <= start {

@@ -18,6 +18,11 @@ impl Dlmalloc<'_> {
         u64::from(self.image.u32(chunk.wrapping_add(4)) & !7)
     }
 
+    /// The chunk in use within which an address lies, its header included.
+    pub fn chunk_of(&self, address: u64, found: &Bitmap) -> Option<u64> {
+        self.chunk_around(address, found).or_else(|| self.is_object(address, found).then_some(address))
+    }
+
     /// What a program wrote into a chunk.
     pub fn contents(&self, chunk: u64) -> &[u8] {
         self.image.slice(chunk.saturating_add(HEADER), self.chunk_size(chunk).saturating_sub(4))

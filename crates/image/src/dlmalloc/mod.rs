@@ -8,7 +8,9 @@
 //! Which chunks are in use is certain: the allocator itself relies on it. What refers to what is guessed.
 
 mod chunk;
+mod figures;
 mod heap;
 mod lens;
 
+pub use figures::{ChunkFigures, SizeClass};
 pub use heap::{Dlmalloc, Kind};

@@ -12,7 +12,7 @@ pub fn dominators(order: &mut Order) -> Vec<u32> {
     let edges = std::mem::take(&mut order.edges);
     let mut dominators = std::mem::take(&mut order.parent);
     let inner = order.inner as usize + 1;
-    let (edges, leaf_edges): (Vec<_>, Vec<_>) = split(edges, order.inner);
+    let (edges, leaf_edges): (Vec<_>, Vec<_>) = edges.into_iter().partition(|(to, _)| *to <= order.inner);
     let semi = semidominators(&dominators, inner, edges);
     let tree = nearest(&mut dominators, inner, &semi);
     drop(semi);
@@ -21,11 +21,6 @@ pub fn dominators(order: &mut Order) -> Vec<u32> {
         dominators[leaf as usize] = tree.common(&dominators, known, from);
     }
     dominators
-}
-
-/// Edges to objects that refer to others, and edges to those that do not.
-fn split(edges: Vec<(u32, u32)>, inner: u32) -> (Vec<(u32, u32)>, Vec<(u32, u32)>) {
-    edges.into_iter().partition(|(to, _)| *to <= inner)
 }
 
 /// For each inner number the lowest from which a way leads to it through higher ones only.

@@ -80,9 +80,8 @@ pub fn variables(module: &Module, is_wide: bool, header: u64) -> Variables {
         let next = code.get(at + 1);
         match instruction {
             Instruction::Constant(index) if is_wide => {
-                if matches!(next, Some(Instruction::Call(function)) if Some(*function) == getter) && loaded.is_none() {
-                    loaded = Some(index as u64);
-                }
+                let is_loaded = matches!(next, Some(Instruction::Call(function)) if Some(*function) == getter);
+                loaded = loaded.or(is_loaded.then_some(index as u64));
             }
             Instruction::Constant(reference) if loaded.is_none() => loaded = Some((reference as u64).wrapping_add(1)),
             Instruction::LocalSet(local) => {
