@@ -3,6 +3,7 @@
 use crate::damage::Damages;
 use crate::dlmalloc::Dlmalloc;
 use crate::image::Image;
+use crate::lens::Lens;
 use crate::module::Module;
 use crate::motoko::{Motoko, is_wide_heap};
 use crate::sidecar::Sidecar;
@@ -94,6 +95,15 @@ impl<'a> Heap<'a> {
             Self::Wide(_) => "motoko64",
             Self::Narrow(_) => "motoko32",
             Self::Dlmalloc(_) => "dlmalloc",
+        }
+    }
+
+    /// Names of what there may be in it.
+    pub fn kinds(&self) -> &'static [&'static str] {
+        match self {
+            Self::Wide(_) => <Motoko<'_, true> as Lens>::KINDS,
+            Self::Narrow(_) => <Motoko<'_, false> as Lens>::KINDS,
+            Self::Dlmalloc(_) => <Dlmalloc<'_> as Lens>::KINDS,
         }
     }
 

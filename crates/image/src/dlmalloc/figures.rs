@@ -48,12 +48,11 @@ impl Dlmalloc<'_> {
         let mut figures = ChunkFigures::default();
         let count = |stretch: crate::lens::Stretch| {
             let bits = u64::BITS - stretch.bytes.leading_zeros();
-            let class = || classes_entry(&mut classes, bits);
             if stretch.kind == Kind::Chunk as u8 {
-                let class = class();
+                let class = class_of(&mut classes, bits);
                 (class.used, class.used_bytes) = (class.used + 1, class.used_bytes + stretch.bytes);
             } else if stretch.kind == Kind::Free as u8 {
-                let class = class();
+                let class = class_of(&mut classes, bits);
                 (class.free, class.free_bytes) = (class.free + 1, class.free_bytes + stretch.bytes);
                 figures.free_bytes += stretch.bytes;
                 figures.largest_free = figures.largest_free.max(stretch.bytes);
@@ -67,7 +66,7 @@ impl Dlmalloc<'_> {
     }
 }
 
-fn classes_entry(classes: &mut BTreeMap<u32, SizeClass>, bits: u32) -> &mut SizeClass {
+fn class_of(classes: &mut BTreeMap<u32, SizeClass>, bits: u32) -> &mut SizeClass {
     let from = 1u64 << (bits.max(1) - 1);
     classes.entry(bits).or_insert(SizeClass { from, to: from * 2 - 1, ..SizeClass::default() })
 }
