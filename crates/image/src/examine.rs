@@ -39,12 +39,12 @@ impl Examination {
         with_lens!(heap, lens => Self::through(lens, top, waste_of(heap)))
     }
 
-    fn through<L: Lens>(lens: &L, top: usize, waste: fn(&[KindFigures]) -> Vec<Waste>) -> Self {
+    fn through<L: Lens>(lens: &L, top: usize, waste: fn(&Survey) -> Vec<Waste>) -> Self {
         let survey = survey(lens, top);
         let graph = Graph::of(lens, &survey);
         let is_there = |(_, figures): &(&str, KindFigures)| figures.count > 0;
         let kinds = L::KINDS.iter().copied().zip(survey.kinds.iter().copied()).filter(is_there).collect();
-        let waste = waste(&survey.kinds);
+        let waste = waste(&survey);
         Self { kinds, waste, survey, graph }
     }
 
@@ -59,10 +59,10 @@ impl Examination {
     }
 }
 
-fn waste_of(heap: &Heap<'_>) -> fn(&[KindFigures]) -> Vec<Waste> {
+fn waste_of(heap: &Heap<'_>) -> fn(&Survey) -> Vec<Waste> {
     match heap {
-        Heap::Wide(_) => |kinds| motoko_waste(kinds, 24),
-        Heap::Narrow(_) => |kinds| motoko_waste(kinds, 0),
+        Heap::Wide(_) => |survey| motoko_waste(&survey.kinds, 24),
+        Heap::Narrow(_) => |survey| motoko_waste(&survey.kinds, 0),
         Heap::Dlmalloc(_) => dlmalloc_waste,
     }
 }
@@ -99,11 +99,11 @@ fn motoko_waste(kinds: &[KindFigures], box_bytes: u64) -> Vec<Waste> {
     rows.into_iter().filter(|row| row.bytes > 0).collect()
 }
 
-fn dlmalloc_waste(kinds: &[KindFigures]) -> Vec<Waste> {
-    let of = |kind: dlmalloc::Kind| kinds[kind as usize];
+fn dlmalloc_waste(survey: &Survey) -> Vec<Waste> {
+    let of = |kind: dlmalloc::Kind| survey.kinds[kind as usize];
     let row = |what, explanation, count, bytes| Waste { what, explanation, count, bytes };
     let chunks = of(dlmalloc::Kind::Chunk);
-    let leaked = (chunks.count - chunks.live_count, chunks.bytes - chunks.live_bytes);
+    let leaked = survey.leaked;
     let (free, top, gap) = (of(dlmalloc::Kind::Free), of(dlmalloc::Kind::Top), of(dlmalloc::Kind::Gap));
     let rows = vec![
         row("leaked", "chunks in use that nothing seems to refer to", leaked.0, leaked.1),

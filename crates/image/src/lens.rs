@@ -55,6 +55,9 @@ pub trait Lens {
     /// Names of what there may be in a heap.
     const KINDS: &'static [&'static str];
 
+    /// True where it is certain what refers to what, so that what cannot be reached is garbage. Otherwise it is in use all the same: leaked.
+    const IS_COLLECTED: bool = true;
+
     /// The addresses between which objects lie.
     fn span(&self) -> Range<u64>;
 

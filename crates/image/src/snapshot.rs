@@ -3,7 +3,7 @@
 use crate::examine::Examination;
 use crate::find::{Heap, with_lens};
 use crate::graph::Graph;
-use crate::lens::Lens;
+use crate::lens::{Lens, RootName};
 use crate::shapes::ShapeId;
 use highwater_model::{
     AccountsState, AllocId, Block, Blocks, Catalog, Figures, FrameText, Nanos, Source, StackId, StringId, Tag, TagId,
@@ -21,6 +21,8 @@ const DEEPEST: usize = 64;
 const SEVERAL: &str = "(several roots)";
 /// What compiler and runtime keep.
 const RUNTIME: &str = "(constants and runtime)";
+/// What words outside of the heap keep, of which nobody knows the names.
+const OUTSIDE: &str = "(data and stack)";
 /// What nothing refers to, in a heap that nobody collects.
 const LEAKED: &str = "(nothing refers to it)";
 
@@ -38,15 +40,13 @@ pub struct ImageSnapshot {
 impl ImageSnapshot {
     /// A snapshot of a heap that was looked through.
     pub fn of(heap: &Heap<'_>, examination: &Examination, source: Source) -> Self {
-        with_lens!(heap, lens => Builder::new(lens, examination, !heap.is_collected()).build(source))
+        with_lens!(heap, lens => Builder::new(lens, examination).build(source))
     }
 }
 
 struct Builder<'a, L: Lens> {
     lens: &'a L,
     examination: &'a Examination,
-    /// True when what is not reachable is in use all the same.
-    with_leaks: bool,
     catalog: Catalog,
     tags: Vec<Option<TagId>>,
     /// Ways: the last frame's shape (none for roots) and how many frames.
@@ -58,11 +58,10 @@ struct Builder<'a, L: Lens> {
 }
 
 impl<'a, L: Lens> Builder<'a, L> {
-    fn new(lens: &'a L, examination: &'a Examination, with_leaks: bool) -> Self {
+    fn new(lens: &'a L, examination: &'a Examination) -> Self {
         Self {
             lens,
             examination,
-            with_leaks,
             catalog: Catalog::default(),
             tags: vec![None; examination.graph.shapes.len()],
             ways: FxHashMap::default(),
@@ -86,8 +85,10 @@ impl<'a, L: Lens> Builder<'a, L> {
                     if *is_box { root } else { self.child(root, node.shape, graph) }
                 }
                 (0, None) => {
-                    let several = self.root(SEVERAL);
-                    self.child(several, node.shape, graph)
+                    let unit = (node.object - self.lens.span().start) / L::UNIT;
+                    let is_leaked = self.examination.survey.unreferred.get(unit);
+                    let above = self.root(if is_leaked { LEAKED } else { SEVERAL });
+                    self.child(above, node.shape, graph)
                 }
                 (dominator, _) => self.child(stacks[dominator as usize], node.shape, graph),
             };
@@ -97,9 +98,6 @@ impl<'a, L: Lens> Builder<'a, L> {
                 self.add(node.object, stack, tag);
             }
         }
-        if self.with_leaks {
-            self.add_leaks();
-        }
         self.finish(source)
     }
 
@@ -108,7 +106,11 @@ impl<'a, L: Lens> Builder<'a, L> {
         let mut names = FxHashMap::default();
         for root in self.lens.roots() {
             let is_box = L::KINDS[usize::from(self.lens.kind(root.object))] == "MutBox";
-            let name = if root.is_variable { root.name.to_string() } else { RUNTIME.to_owned() };
+            let name = match &root.name {
+                RootName::At(_) => OUTSIDE.to_owned(),
+                RootName::Named(name) if root.is_variable => name.clone(),
+                RootName::Named(_) => RUNTIME.to_owned(),
+            };
             names.entry(root.object).or_insert((name, is_box && root.is_variable));
         }
         names
@@ -157,20 +159,6 @@ impl<'a, L: Lens> Builder<'a, L> {
     fn tag_named(&mut self, name: &str) -> TagId {
         let type_name = self.catalog.strings.intern(name);
         self.catalog.intern_tag(Tag { variable: StringId::EMPTY, type_name, ..Tag::default() })
-    }
-
-    /// Adds what is in use although nothing refers to it.
-    fn add_leaks(&mut self) {
-        let (lens, examination) = (self.lens, self.examination);
-        let stack = self.root(LEAKED);
-        let start = lens.span().start;
-        for unit in examination.survey.found.ones() {
-            if !examination.survey.live.bits().get(unit) {
-                let object = start + unit * L::UNIT;
-                let tag = self.tag_named(&lens.shape_name(object));
-                self.add(object, stack, tag);
-            }
-        }
     }
 
     fn add(&mut self, object: u64, stack: StackId, tag: TagId) {

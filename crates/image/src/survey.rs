@@ -2,7 +2,7 @@
 
 use crate::bitmap::{Bitmap, Ranked};
 use crate::damage::Damages;
-use crate::lens::{Lens, Root};
+use crate::lens::Lens;
 use crate::path::{Path, PathStep};
 
 /// Units of a heap that can be numbered: 32 GiB of words of eight bytes.
@@ -33,10 +33,14 @@ pub struct Survey {
     pub damage: Damages,
     /// Live objects that lie outside of the heap, in static data.
     pub static_objects: u64,
+    /// Objects that are in use although nothing refers to them: how many, and their bytes.
+    pub leaked: (u64, u64),
     /// The largest live objects, with the shortest ways to them.
     pub largest: Vec<Largest>,
     pub(crate) found: Bitmap,
     pub(crate) live: Ranked,
+    /// Those that nothing refers to, but that are in use.
+    pub(crate) unreferred: Bitmap,
 }
 
 /// One of the largest objects.
@@ -98,17 +102,23 @@ pub fn survey<L: Lens>(lens: &L, top: usize) -> Survey {
     lens.walk(visit, &mut damage);
     let mut reached = Reached::new(lens, &found, units, &mut damage);
     reached.follow(&mut |_| true);
+    let referred = reached.queue.len();
+    let unreferred = if L::IS_COLLECTED { Bitmap::default() } else { reached.add_unreferred(units) };
     let mut static_objects = 0;
+    let mut leaked = (0, 0);
     let mut largest = Top::new(top);
     for (place, &unit) in reached.queue.iter().enumerate() {
         let object = index.address(unit);
         let bytes = reached_bytes(lens, object, &mut kinds, &mut static_objects);
         largest.offer(bytes, place as u32);
+        if place >= referred {
+            leaked = (leaked.0 + 1, leaked.1 + bytes);
+        }
     }
     let name = |(bytes, place): (u64, u32)| Largest { object: index.address(reached.queue[place as usize]), bytes, path: reached.path(place) };
     let largest = largest.finish().into_iter().map(name).collect();
     let live = Ranked::new(std::mem::take(&mut reached.live));
-    Survey { kinds, walked_bytes, damage, static_objects, largest, found, live }
+    Survey { kinds, walked_bytes, damage, static_objects, leaked, largest, found, live, unreferred }
 }
 
 /// Adds a live object to its kind.
@@ -183,6 +193,19 @@ impl<'a, L: Lens> Reached<'a, L> {
         }
     }
 
+    /// Adds what was not reached; gives those.
+    fn add_unreferred(&mut self, units: u64) -> Bitmap {
+        let mut unreferred = Bitmap::new(units);
+        for unit in self.found.ones() {
+            if self.live.set(unit) {
+                unreferred.set(unit);
+                self.queue.push(unit as u32);
+                self.parents.push(NONE);
+            }
+        }
+        unreferred
+    }
+
     /// The shortest way to what is at a place of the queue.
     pub fn path(&self, place: u32) -> Path {
         let mut places = vec![place];
@@ -190,13 +213,9 @@ impl<'a, L: Lens> Reached<'a, L> {
             places.push(parent);
         }
         places.reverse();
-        let root = &self.lens.roots()[self.roots[places[0] as usize] as usize];
-        self.path_from(root, &places)
-    }
-
-    fn path_from(&self, root: &Root, places: &[u32]) -> Path {
+        let root = self.roots.get(places[0] as usize).and_then(|root| self.lens.roots().get(*root as usize));
         let object = |place: u32| self.index.address(self.queue[place as usize]);
-        let mut path = Path::from_root(root.name.to_string());
+        let mut path = Path::from_root(root.map_or_else(|| "(nothing refers to it)".to_owned(), |root| root.name.to_string()));
         for pair in places.windows(2) {
             let (from, to) = (object(pair[0]), object(pair[1]));
             path.push(|| PathStep { object: to, text: self.step_between(from, to) });

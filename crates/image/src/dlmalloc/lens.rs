@@ -62,7 +62,7 @@ impl Dlmalloc<'_> {
                 if let Some(chunk) = self.chunk_around(word, &found)
                     && seen.insert(chunk)
                 {
-                    roots.push(Root { object: chunk, name: RootName::At(at), is_variable: true });
+                    roots.push(Root { object: chunk, name: RootName::At(at), is_variable: false });
                 }
             }
         }
@@ -73,6 +73,7 @@ impl Dlmalloc<'_> {
 impl Lens for Dlmalloc<'_> {
     const UNIT: u64 = 8;
     const KINDS: &'static [&'static str] = &NAMES;
+    const IS_COLLECTED: bool = false;
 
     fn span(&self) -> Range<u64> {
         self.base..self.end

@@ -101,6 +101,35 @@ impl<L: Lens> Search<'_, L> {
                 self.explore(number);
             }
         }
+        if !L::IS_COLLECTED {
+            self.explore_unreferred();
+        }
+    }
+
+    /// Goes on with what nothing refers to: first what not even others of these do, then circles.
+    fn explore_unreferred(&mut self) {
+        let unmet: Vec<u64> = self.live.bits().ones().filter(|&unit| self.live.rank(unit).is_some_and(|rank| self.numbers[rank as usize] == 0)).collect();
+        let mut referred = Bitmap::new(unmet.last().map_or(0, |last| last + 1));
+        for &unit in &unmet {
+            let object = self.index.address(unit as u32);
+            let mut slot = 0;
+            while let Some((target, next)) = self.lens.next_reference(object, slot, self.found) {
+                slot = next;
+                if target != object {
+                    referred.set(self.index.unit(target));
+                }
+            }
+        }
+        for among_others in [false, true] {
+            for &unit in unmet.iter().filter(|unit| referred.get(**unit) == among_others) {
+                if let Some(rank) = self.live.rank(unit).map(|rank| rank as usize)
+                    && self.numbers[rank] == 0
+                {
+                    let number = self.number(self.index.address(unit as u32), rank, 0);
+                    self.explore(number);
+                }
+            }
+        }
     }
 
     #[inline]

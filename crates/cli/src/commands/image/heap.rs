@@ -205,7 +205,7 @@ fn chunk_members(chunks: &ChunkFigures, looked: &Looked<'_>) -> Value {
     });
     json!({
         "live": used.count, "live_bytes": used.bytes,
-        "leaked": used.count - used.live_count, "leaked_bytes": used.bytes - used.live_bytes,
+        "leaked": looked.examination.survey.leaked.0, "leaked_bytes": looked.examination.survey.leaked.1,
         "free_bytes": chunks.free_bytes, "largest_free": chunks.largest_free, "top_bytes": chunks.top_bytes,
         "fragmentation": chunks.fragmentation(), "histogram": classes.collect::<Value>(),
     })
@@ -240,6 +240,10 @@ fn head(file: &ImageFile, looked: &Looked<'_>) -> Heading {
     let (objects, live) = looked.examination.live();
     let part = share(live, walked);
     head.line("live", format!("{} in {} ({part} of the heap)", bytes(live), counted(objects, "object")));
+    let (count, leaked) = looked.examination.survey.leaked;
+    if count > 0 {
+        head.line("leaked", format!("{} in {}, to which nothing seems to refer", bytes(leaked), counted(count, "chunk")));
+    }
     if !looked.damage.is_empty() {
         head.line("damage", counted(looked.damage.count, "place"));
     }
@@ -247,7 +251,7 @@ fn head(file: &ImageFile, looked: &Looked<'_>) -> Heading {
 }
 
 fn kinds_table(looked: &Looked<'_>) -> Table {
-    let (live, dead) = if looked.heap.is_collected() { ("live", "garbage") } else { ("reachable", "not reachable") };
+    let (live, dead) = if looked.heap.is_collected() { ("live", "garbage") } else { ("in use", "not in use") };
     let mut table = Table::default()
         .column(Align::Right, "bytes")
         .column(Align::Right, "objects")
