@@ -1,5 +1,7 @@
 //! One bit for each unit of a heap, and how many are set before one.
 
+use crate::large::zeros;
+
 /// Bits, none of which is set at first. Memory that no bit was set in costs nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Bitmap {
@@ -9,7 +11,7 @@ pub struct Bitmap {
 impl Bitmap {
     /// Room for so many bits.
     pub fn new(bits: u64) -> Self {
-        Self { words: vec![0; bits.div_ceil(64) as usize] }
+        Self { words: zeros(bits.div_ceil(64) as usize) }
     }
 
     /// Whether a bit is set; false beyond the end.

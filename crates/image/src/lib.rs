@@ -11,6 +11,7 @@ mod find;
 mod graph;
 mod guess;
 mod image;
+mod large;
 mod lens;
 mod module;
 pub mod motoko;
