@@ -47,7 +47,9 @@ fuzz_target!(|bytes: &[u8]| {
     // SAFETY: the memory outlives the course.
     let shared = unsafe { Shared::of_ourselves(base, CAPACITY.bytes()) }.expect("the header is sound");
     let about = About { forked: head[5] & 2 != 0, sample_rate: (head[5] & 4 != 0).then_some(512), ..About::default() };
-    let mut course = Course::begin(shared, about, Outputs { file: Some(Path::new("/dev/null")), ..Outputs::default() }, None).expect("/dev/null can be written");
+    let mut course =
+        Course::begin(shared, about, Outputs { file: Some(Path::new("/dev/null")), ..Outputs::default() }, None)
+            .expect("/dev/null can be written");
     course.round(false);
     course.round(true);
     drop(course);

@@ -1,9 +1,7 @@
 //! Whatever an image is: every question has an answer, and memory stays in proportion to it.
 
 use crate::heap::within_bytes;
-use highwater_image::{
-    Damages, Examination, Heap, Image, ImageSnapshot, Module, Side, Sidecar, change, compare, view,
-};
+use highwater_image::{Damages, Examination, Heap, Image, ImageSnapshot, Module, Side, Sidecar, change, compare, view};
 use highwater_model::{Accounts, Source, laws};
 use std::io::Read;
 use std::sync::OnceLock;
@@ -95,7 +93,9 @@ fn examine(image: &Image, module: Option<&Module>) {
         assert!(figures.live_count <= figures.count && figures.live_bytes <= figures.bytes, "{kind}: {figures:?}");
     }
     assert!(damage.places.len() as u64 <= damage.count);
-    for place in ["cells", "cells.head.shape", "cells.tail.tail.head.who", "tree#node.account.owner", "static[20]", "0x500000"] {
+    for place in
+        ["cells", "cells.head.shape", "cells.tail.tail.head.who", "tree#node.account.owner", "static[20]", "0x500000"]
+    {
         let _ = view(&heap, &examination, place, 6);
         let _ = change(&heap, &examination, place, "7");
     }

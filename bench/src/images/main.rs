@@ -18,7 +18,9 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        ["make", shape, objects, file] => make::make(shape, objects.parse().expect("a number of objects"), Path::new(file)),
+        ["make", shape, objects, file] => {
+            make::make(shape, objects.parse().expect("a number of objects"), Path::new(file))
+        }
         ["empty", file] => make::empty(Path::new(file)),
         ["walk", file] => walk(file),
         ["report", file] => report(file),

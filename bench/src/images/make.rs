@@ -128,20 +128,30 @@ pub fn make(shape: &str, objects: u64, path: &Path) {
         let index = index as u64;
         let mut name = [b'.'; 16];
         name[..13].copy_from_slice(format!("owner-{index:07}").get(..13).expect("ASCII").as_bytes());
-        let words: Vec<u64> = name.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight"))).collect();
+        let words: Vec<u64> =
+            name.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight"))).collect();
         objects.put(entry.text, TEXT, &[16, words[0], words[1]]);
         objects.put(entry.balance, BOX, &[number(index * 10)]);
-        let account = [reference(roots.accounts), number(index), number(7), reference(entry.balance), reference(entry.text)];
+        let account =
+            [reference(roots.accounts), number(index), number(7), reference(entry.balance), reference(entry.text)];
         objects.put(entry.account, RECORD, &account);
         if is_tree {
             let below = children[index as usize];
             let child = |child: u32| if child == u32::MAX { roots.leaf } else { places[child as usize].variant };
             let (left, right) = (reference(child(below.0)), reference(child(below.1)));
-            objects.put(entry.node, RECORD, &[reference(roots.nodes), number(scrambled(index)), reference(entry.account), left, right]);
+            objects.put(
+                entry.node,
+                RECORD,
+                &[reference(roots.nodes), number(scrambled(index)), reference(entry.account), left, right],
+            );
             objects.put(entry.variant, VARIANT, &[NODE, reference(entry.node)]);
         } else {
             let next = index.checked_sub(1).map_or(0xffff_ffff_ffff_fffb, |next| reference(places[next as usize].node));
-            objects.put(entry.node, RECORD, &[reference(roots.nodes), number(index), reference(entry.account), next, 0]);
+            objects.put(
+                entry.node,
+                RECORD,
+                &[reference(roots.nodes), number(index), reference(entry.account), next, 0],
+            );
         }
     }
     objects.out.flush().expect("written");

@@ -22,7 +22,8 @@ fn unpacked(name: &str) -> Vec<u8> {
 }
 
 fn expected(name: &str) -> Value {
-    serde_json::from_slice(&std::fs::read(fixture(&format!("motoko/{name}.expected.json"))).expect("read")).expect("JSON")
+    serde_json::from_slice(&std::fs::read(fixture(&format!("motoko/{name}.expected.json"))).expect("read"))
+        .expect("JSON")
 }
 
 /// A place with three images of one program, its module, and sidecars that name it.
@@ -45,10 +46,13 @@ fn the_figures_of_every_motoko_image_are_in_the_document() {
         place.write("a.wasm", unpacked(&format!("motoko/{}.wasm.zst", name.split('-').next().expect("a name"))));
         let document = place.json("image heap a.img --module a.wasm");
         let expected = expected(name);
-        for (list, count, bytes) in [("all_by_kind", "count", "bytes"), ("reachable_by_kind", "live_count", "live_bytes")] {
+        for (list, count, bytes) in
+            [("all_by_kind", "count", "bytes"), ("reachable_by_kind", "live_count", "live_bytes")]
+        {
             let known = expected["derived"][list].as_object().expect("kinds");
             for (kind, figures) in known {
-                let found = document["kinds"].as_array().expect("kinds").iter().find(|entry| entry["kind"] == kind.as_str());
+                let found =
+                    document["kinds"].as_array().expect("kinds").iter().find(|entry| entry["kind"] == kind.as_str());
                 let found = found.unwrap_or_else(|| panic!("{name}: {kind}"));
                 assert_eq!((&found[count], &found[bytes]), (&figures["count"], &figures["bytes"]), "{name}: {kind}");
             }
@@ -66,22 +70,34 @@ fn the_figures_of_every_motoko_image_are_in_the_document() {
 fn three_images_of_a_leaking_program_name_the_leak() {
     let place = with_ledgers();
     let run = place.highwater("image diff ledger-1.img ledger-2.img ledger-3.img");
-    run.stdout_has(&["'tree' keeps more in each image: 20.2 KiB, 116.4 KiB, 477.4 KiB.", "each time", "tree#node.right"]);
+    run.stdout_has(&[
+        "'tree' keeps more in each image: 20.2 KiB, 116.4 KiB, 477.4 KiB.",
+        "each time",
+        "tree#node.right",
+    ]);
     let document = place.json("image diff ledger-1.img ledger-2.img ledger-3.img");
     assert_eq!((&document["roots"][0]["name"], &document["roots"][0]["keeps_growing"]), (&"tree".into(), &true.into()));
     let shapes = document["shapes"].as_array().expect("shapes");
     let accounts = shapes.iter().find(|shape| shape["shape"] == "{balance, id, owner, tier}").expect("accounts");
     assert_eq!(accounts["count"], serde_json::json!([100, 500, 2000]));
     let same = place.json("image diff ledger-1.img ledger-1.img");
-    assert_eq!((&same["came"]["count"], &same["went"]["count"], &same["shapes"]), (&0.into(), &0.into(), &Value::Array(Vec::new())));
+    assert_eq!(
+        (&same["came"]["count"], &same["went"]["count"], &same["shapes"]),
+        (&0.into(), &0.into(), &Value::Array(Vec::new()))
+    );
 }
 
 #[test]
 fn an_image_is_a_snapshot_for_every_other_command() {
     let place = with_ledgers();
-    place.highwater("report ledger-3.img --top 2").stdout_has(&["of ledger.wasm", "{account, key, left, right}", "← tree"]);
+    place.highwater("report ledger-3.img --top 2").stdout_has(&[
+        "of ledger.wasm",
+        "{account, key, left, right}",
+        "← tree",
+    ]);
     let types = place.json("report ledger-3.img --by type");
-    let accounts = types["types"].as_array().expect("types").iter().find(|entry| entry["type"] == "{balance, id, owner, tier}");
+    let accounts =
+        types["types"].as_array().expect("types").iter().find(|entry| entry["type"] == "{balance, id, owner, tier}");
     assert_eq!(accounts.expect("accounts")["live_objects"], 2000);
     place.highwater("diff ledger-1.img ledger-3.img").stdout_has(&["+457.2 KiB", "grew"]);
     place.highwater("info ledger-3.img").stdout_has(&["memory image, 9.2 MiB", "a memory image", "open(100)"]);
@@ -121,7 +137,9 @@ fn values_are_shown_as_the_language_writes_them() {
     show("sells").is_one_clear_line_about(&["begins with no root", "cells", "length"]);
     place.write("ropes.wasm", unpacked("motoko/ropes.wasm.zst"));
     place.write("ropes.img", unpacked("motoko/ropes-2.img.zst"));
-    place.highwater("image show ropes.img document --module ropes.wasm").stdout_has(&["\"<chunk 0 of the rope><chunk 1 of the rope>", "(2305 bytes)"]);
+    place
+        .highwater("image show ropes.img document --module ropes.wasm")
+        .stdout_has(&["\"<chunk 0 of the rope><chunk 1 of the rope>", "(2305 bytes)"]);
     place.highwater("image show ropes.img title --module ropes.wasm").stdout_has(&["\"The Rope Document\""]);
 }
 
@@ -132,14 +150,16 @@ fn a_value_is_changed_where_it_fits_and_nobody_else_sees_it() {
     let run = edit("totalBalance=7");
     assert_eq!((run.code, run.stdout.as_str()), (0, "new.img: totalBalance was 19990000, is 7\n"));
     place.highwater("image show new.img totalBalance").stdout_has(&["\n7\n"]);
-    let (old, new) = (std::fs::read(place.file("ledger-3.img")).expect("old"), std::fs::read(place.file("new.img")).expect("new"));
+    let (old, new) =
+        (std::fs::read(place.file("ledger-3.img")).expect("old"), std::fs::read(place.file("new.img")).expect("new"));
     assert_eq!(old.len(), new.len());
     let changed: Vec<usize> = (0..old.len()).filter(|at| old[*at] != new[*at]).collect();
     assert!(!changed.is_empty() && changed.iter().all(|at| (0x50_08f8..0x50_0900).contains(at)), "{changed:x?}");
     assert!(place.file("new.img.json").is_file(), "the sidecar goes with it");
     edit("tree#node.account.owner=\"owner-7\"").stdout_has(&["was \"owner-0\", is \"owner-7\""]);
     edit("tree#node.account.balance=-3").stdout_has(&["was 0, is -3"]);
-    edit("tree#node.account.owner=\"owner-77\"").is_one_clear_line_about(&["does not fit: it has 7 bytes, the new one 8"]);
+    edit("tree#node.account.owner=\"owner-77\"")
+        .is_one_clear_line_about(&["does not fit: it has 7 bytes, the new one 8"]);
     edit("totalBalance=99999999999999999999").is_one_clear_line_about(&["does not fit", "a box of its own"]);
     edit("totalBalance=many").is_one_clear_line_about(&["'many' is no whole number"]);
     edit("tree=7").is_one_clear_line_about(&["it has parts", "name one of them"]);
@@ -155,13 +175,17 @@ fn what_others_would_see_change_is_refused() {
     place.write("zoo.img", unpacked("motoko/zoo-1.img.zst"));
     let edit = |change: &str| place.run(["image", "edit", "zoo.img", change, "-o", "new.img", "--module", "zoo.wasm"]);
     // The blob is one constant for all cells.
-    edit("cells.head.raw=\\01\\02\\03\\04\\05\\06\\07").is_one_clear_line_about(&["it is shared", "references lead to it"]);
+    edit("cells.head.raw=\\01\\02\\03\\04\\05\\06\\07")
+        .is_one_clear_line_about(&["it is shared", "references lead to it"]);
     edit("cells.head.n8=300").is_one_clear_line_about(&["300 does not fit"]);
     edit("cells.head.n8=201").stdout_has(&["was 200 : Nat8, is 201"]);
     edit("cells.head.flag=false").stdout_has(&["was true, is false"]);
     edit("cells.head.letter='ü'").stdout_has(&["was 'é', is 'ü'"]);
-    edit("cells.head.big=340282366920938463463374607431768211457").stdout_has(&["is 340282366920938463463374607431768211457"]);
-    place.highwater("image show new.img cells.head.big --module zoo.wasm").stdout_has(&["\n340282366920938463463374607431768211457\n"]);
+    edit("cells.head.big=340282366920938463463374607431768211457")
+        .stdout_has(&["is 340282366920938463463374607431768211457"]);
+    place
+        .highwater("image show new.img cells.head.big --module zoo.wasm")
+        .stdout_has(&["\n340282366920938463463374607431768211457\n"]);
     edit("cells.head.nothing=7").is_one_clear_line_about(&["it is null"]);
 }
 
@@ -198,7 +222,8 @@ fn chunks_that_nothing_refers_to_are_leaked() {
     let place = Place::new();
     let mut bytes = unpacked("wasm/leaky_rs.mem3.gz");
     // The program's own list of its blocks is all that refers to them.
-    let document: Value = serde_json::from_slice(&std::fs::read(fixture("wasm/leaky_rs.expected.json")).expect("read")).expect("JSON");
+    let document: Value =
+        serde_json::from_slice(&std::fs::read(fixture("wasm/leaky_rs.expected.json")).expect("read")).expect("JSON");
     let victim = &document["dumps"][2]["live"][5];
     let (address, size) = (victim[0].as_u64().expect("an address") as u32, victim[1].as_u64().expect("a size") as u32);
     for word in bytes.chunks_exact_mut(4) {

@@ -78,7 +78,11 @@ pub fn survey<L: Lens>(lens: &L, top: usize) -> Survey {
     let mut damage = Damages::default();
     let mut units = (span.end - span.start) / L::UNIT;
     if units > MOST_UNITS {
-        damage.note(span.start + MOST_UNITS * L::UNIT, (units - MOST_UNITS) * L::UNIT, "heaps are read up to this address");
+        damage.note(
+            span.start + MOST_UNITS * L::UNIT,
+            (units - MOST_UNITS) * L::UNIT,
+            "heaps are read up to this address",
+        );
         units = MOST_UNITS;
     }
     let mut kinds = vec![KindFigures::default(); L::KINDS.len()];

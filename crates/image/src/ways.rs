@@ -47,7 +47,11 @@ pub fn referrers<L: Lens>(lens: &L, survey: &Survey, target: u64, keep: usize) -
         let mut slot = 0;
         while let Some((to, next)) = lens.next_reference(object, slot, &survey.found) {
             if to == target && !is_root_array(lens, object) {
-                note(&mut || Referrer { object: Some(object), what: lens.shape_name(object), step: lens.step(object, next - 1) });
+                note(&mut || Referrer {
+                    object: Some(object),
+                    what: lens.shape_name(object),
+                    step: lens.step(object, next - 1),
+                });
             }
             slot = next;
         }
@@ -143,7 +147,8 @@ impl<'a, L: Lens> Reached<'a, L> {
     /// The shortest way to what is at a place of the queue.
     pub fn path(&self, place: u32) -> Path {
         let mut places = vec![place];
-        while let Some(&parent) = self.parents.get(places[places.len() - 1] as usize).filter(|parent| **parent != NONE) {
+        while let Some(&parent) = self.parents.get(places[places.len() - 1] as usize).filter(|parent| **parent != NONE)
+        {
             places.push(parent);
         }
         places.reverse();

@@ -22,7 +22,9 @@ fn look(bytes: Vec<u8>, module: Option<&Module>) -> Option<Found> {
     let examination = Examination::of(&heap, 3);
     damage.append(examination.damage().clone());
     // Whatever is asked of it has an answer.
-    for place in ["tree", "tree#node.account", "0x500000", "0x500008", "static[20]", "nothing", "0x170000", "tree.x[3]?"] {
+    for place in
+        ["tree", "tree#node.account", "0x500000", "0x500008", "static[20]", "nothing", "0x170000", "tree.x[3]?"]
+    {
         let _ = view(&heap, &examination, place, 5);
         let _ = change(&heap, &examination, place, "7");
     }
@@ -83,7 +85,13 @@ fn a_flipped_header_costs_one_object() {
     assert_eq!(found.damage.places[0].offset, second as u64, "{:?}", found.damage);
     assert!(found.damage.places[0].length < 128);
     // Whoever refers to it is told of, too.
-    assert!(found.damage.places.iter().any(|damage| damage.what.contains("where no object is") || damage.what.contains("refers to no object")));
+    assert!(
+        found
+            .damage
+            .places
+            .iter()
+            .any(|damage| damage.what.contains("where no object is") || damage.what.contains("refers to no object"))
+    );
     assert!(found.live.0 + 2 >= whole(name).0);
     assert_eq!(found.stated, Some(found.walked));
 }
@@ -128,7 +136,9 @@ fn references_that_lead_outside_are_located() {
 #[test]
 fn metadata_that_claims_too_much_is_not_believed() {
     let name = "ledger-1";
-    for (offset, word) in [(0xa8 + 32, u64::MAX), (0xa8 + 24, 1 << 40), (0x1ca8, 0x9999_9999), (0x1cf0, u64::MAX), (0x80, 7)] {
+    for (offset, word) in
+        [(0xa8 + 32, u64::MAX), (0xa8 + 24, 1 << 40), (0x1ca8, 0x9999_9999), (0x1cf0, u64::MAX), (0x80, 7)]
+    {
         let mut bytes = image_bytes(name);
         put(&mut bytes, 0x48_0000 + offset, word);
         let found = look(bytes, Some(&module(name))).expect("a heap");

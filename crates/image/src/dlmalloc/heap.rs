@@ -118,6 +118,7 @@ impl<'a> Dlmalloc<'a> {
     /// Goes through all chunks in order.
     pub(super) fn walk_chunks(&self, mut visit: impl FnMut(Stretch), damage: &mut Damages) {
         let mut at = self.base;
+        let mut effort = effort(self.image);
         loop {
             match self.walk_segment(at, &mut visit, damage) {
                 End::Top => return,
@@ -129,7 +130,7 @@ impl<'a> Dlmalloc<'a> {
                         damage.note(self.image.len(), 0, "the image ends before the heap does");
                         return;
                     }
-                    let Some(next) = self.next_segment(end) else { return };
+                    let Some(next) = self.next_segment(end, &mut effort) else { return };
                     put(&mut visit, end, next - end, Kind::Foreign);
                     at = next;
                 }
@@ -200,12 +201,11 @@ impl<'a> Dlmalloc<'a> {
     }
 
     /// Where the allocator's next segment begins: at the next page that begins with a sound row of chunks.
-    fn next_segment(&self, from: u64) -> Option<u64> {
+    fn next_segment(&self, from: u64, effort: &mut u64) -> Option<u64> {
         let mut at = from.next_multiple_of(PAGE);
-        let mut effort = effort(self.image);
-        while at < self.image.len() {
+        while at < self.image.len() && *effort > 0 {
             let base = first_chunk(at, self.alignment);
-            if reaches_end(self.image, base, &mut effort) {
+            if reaches_end(self.image, base, effort) {
                 return Some(base);
             }
             at += PAGE;

@@ -110,7 +110,8 @@ impl Jumps {
 
     /// The nearest that dominates both.
     fn common(&self, dominators: &[u32], one: u32, other: u32) -> u32 {
-        let (mut low, mut high) = if self.depth[one as usize] < self.depth[other as usize] { (other, one) } else { (one, other) };
+        let (mut low, mut high) =
+            if self.depth[one as usize] < self.depth[other as usize] { (other, one) } else { (one, other) };
         let depth = self.depth[high as usize];
         while self.depth[low as usize] > depth {
             let far = self.jump[low as usize];

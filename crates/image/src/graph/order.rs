@@ -4,10 +4,10 @@
 //! number downwards those that refer to none. The latter are no node of any path, so the algorithm for dominators need not see them.
 
 use crate::bitmap::{Bitmap, Ranked};
+use crate::large::zeros;
 use crate::lens::Lens;
 use crate::path::{Path, PathStep, UNREFERRED};
 use crate::shapes::{ShapeId, Shapes};
-use crate::large::zeros;
 use crate::survey::{Largest, Survey, Units};
 use crate::ways::step_between;
 
@@ -140,7 +140,12 @@ impl<L: Lens> Search<'_, L> {
 
     /// Goes on with what nothing refers to: first what not even others of these do, then circles.
     fn explore_unreferred(&mut self) {
-        let unmet: Vec<u64> = self.live.bits().ones().filter(|&unit| self.live.rank(unit).is_some_and(|rank| self.numbers[rank as usize] == 0)).collect();
+        let unmet: Vec<u64> = self
+            .live
+            .bits()
+            .ones()
+            .filter(|&unit| self.live.rank(unit).is_some_and(|rank| self.numbers[rank as usize] == 0))
+            .collect();
         let mut referred = Bitmap::new(unmet.last().map_or(0, |last| last + 1));
         for &unit in &unmet {
             let object = self.index.address(unit as u32);

@@ -151,7 +151,8 @@ impl<const WIDE: bool> Lens for Motoko<'_, WIDE> {
         let kind = self.kind_of(object);
         let bytes = self.words(object, kind).unwrap_or(0) * Self::WORD;
         if WIDE && matches!(kind, Kind::Nat64 | Kind::Int64 | Kind::Float) {
-            let end = self.ranges.iter().find(|range| range.contains(&object)).map_or(0, |range| range.end);
+            let end =
+                self.ranges.get(self.ranges.partition_point(|range| range.end <= object)).map_or(0, |range| range.end);
             return bytes + self.padding(object.saturating_add(bytes), end);
         }
         bytes
