@@ -37,6 +37,7 @@ const STYLES: Styles = Styles::styled()
   highwater import events.jsonl -o app.hw   a recording from any program's events
   highwater report trace.ctf                what an OCaml program's memtrace says
   node app.mjs | highwater objects          which objects of a WASM module leak
+  highwater image heap ledger.img           what is on the heap of a WASM program
 
 'highwater COMMAND --help' explains a command. What a file is, is found by its content."
 )]
@@ -83,6 +84,8 @@ pub enum Command {
     Export(commands::export::Export),
     /// Make a recording from JSON lines, one event a line, from an OCaml memtrace or an object log
     Import(commands::import::Import),
+    /// Memory images: what is on a heap, one object, what changed, and changing it
+    Image(commands::image::Image),
     /// What a file is, from whom, how long, how big per event
     Info(commands::info::Info),
     /// Whether a file is whole and obeys the laws of memory
@@ -116,7 +119,7 @@ impl Reading {
 /// The file that a command reads.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// A recording or snapshot (.hw), an OCaml memtrace (.ctf), a file of event lines or an object log; '-' reads standard input
+    /// A recording or snapshot (.hw), an OCaml memtrace (.ctf), a memory image, a file of event lines or an object log; '-' reads standard input
     #[arg(value_name = "FILE")]
     pub path: PathBuf,
 }

@@ -2,6 +2,7 @@
 
 use crate::event_lines;
 use crate::failure::{Failure, reason};
+use crate::image_file;
 use crate::memtrace::{self, Trace};
 use crate::object_log;
 use crate::output::warn;
@@ -35,6 +36,8 @@ pub struct Opened {
     pub bad_lines: u64,
     size: u64,
     on_damage: OnDamage,
+    /// What was wrong before it became a recording.
+    own_damage: Vec<Damage>,
     known_damage: RefCell<Vec<Damage>>,
 }
 
@@ -68,6 +71,8 @@ pub enum Kind {
     Memtrace,
     /// Lines about objects on a console.
     ObjectLog,
+    /// Every byte of a memory.
+    Image,
 }
 
 impl Kind {
@@ -79,6 +84,7 @@ impl Kind {
             Self::EventLines => "event_lines",
             Self::Memtrace => "memtrace",
             Self::ObjectLog => "object_log",
+            Self::Image => "image",
         }
     }
 }
@@ -109,12 +115,26 @@ pub fn open(path: &Path, on_damage: OnDamage) -> Result<Opened, Failure> {
         let (recording, bad_lines, size) = object_log::load(start.as_slice().chain(input), path, strict)?;
         Opened { bad_lines, size, ..Opened::new(path, Kind::ObjectLog, Content::Recording(Box::new(recording))) }
     } else {
-        let wanted = "neither a Highwater recording, a memtrace, event lines nor an object log; 'highwater import --help' tells what can be read";
-        return Err(Failure::in_file(path, wanted));
+        open_image(path)?
     };
     opened.on_damage = on_damage;
     opened.judge_damage()?;
     Ok(opened)
+}
+
+/// Opens a memory image: it has no mark at its beginning, so all else was tried before.
+fn open_image(path: &Path) -> Result<Opened, Failure> {
+    let image = match regular_size(path) {
+        Some(_) => image_file::recording_of(path)?,
+        None => None,
+    };
+    let Some((recording, damage)) = image else {
+        let wanted = "neither a Highwater recording, a memtrace, event lines, an object log nor a memory image with a heap that is known; 'highwater import --help' tells what can be read";
+        return Err(Failure::in_file(path, wanted));
+    };
+    let size = regular_size(path).unwrap_or(0);
+    let opened = Opened::new(path, Kind::Image, Content::Recording(Box::new(recording)));
+    Ok(Opened { size, own_damage: damage, ..opened })
 }
 
 /// The size of a regular file; `None` for pipes and the like.
@@ -168,7 +188,16 @@ impl Opened {
             Content::Trace(trace) => trace.stats.file_bytes,
         };
         let known_damage = RefCell::default();
-        Self { path: path.to_owned(), kind, content, bad_lines: 0, size, on_damage: OnDamage::Warn, known_damage }
+        Self {
+            path: path.to_owned(),
+            kind,
+            content,
+            bad_lines: 0,
+            size,
+            on_damage: OnDamage::Warn,
+            own_damage: Vec::new(),
+            known_damage,
+        }
     }
 
     /// Facts about the file, as it lies there.
@@ -198,7 +227,7 @@ impl Opened {
     /// What could not be used, as far as was read until now.
     pub fn damage(&self) -> Vec<Damage> {
         match &self.content {
-            Content::Recording(recording) => recording.damage(),
+            Content::Recording(recording) => self.own_damage.iter().cloned().chain(recording.damage()).collect(),
             Content::Trace(trace) => trace.damage.clone(),
         }
     }
@@ -287,7 +316,9 @@ impl Opened {
     /// True when nothing can be told of what it holds.
     fn is_nothing_left(&self) -> bool {
         match self.kind {
-            Kind::Snapshot => self.recording().is_ok_and(|recording| recording.snapshot(&When::End).is_err()),
+            Kind::Snapshot | Kind::Image => {
+                self.recording().is_ok_and(|recording| recording.snapshot(&When::End).is_err())
+            }
             _ => self.stats().events == 0,
         }
     }
