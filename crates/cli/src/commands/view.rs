@@ -87,6 +87,8 @@ impl Opener for AnyFile {
             Kind::Recording | Kind::EventLines => FileKind::Recording,
             Kind::Snapshot => FileKind::Snapshot,
             Kind::Memtrace => FileKind::Trace,
+            Kind::ObjectLog => FileKind::Objects,
+            Kind::Image => FileKind::Image,
         };
         let (recording, damage) = opened.into_recording().map_err(line)?;
         Ok(OpenedFile { kind, recording, damage })
