@@ -1,4 +1,4 @@
-// Builds the page: dist/index.html, dist/app.js, dist/app.css. The same sources and locked dependencies give the same bytes.
+// Builds the page: dist/index.html, dist/assets/app.js, dist/assets/app.css. The same sources and locked dependencies give the same bytes.
 //
 //     node build.mjs [FOLDER]      into FOLDER instead of dist/
 import { build } from "esbuild";
@@ -11,7 +11,7 @@ await mkdir(folder, { recursive: true });
 await build({
   absWorkingDir: here,
   entryPoints: { app: "src/main.tsx" },
-  outdir: folder,
+  outdir: join(folder, "assets"),
   bundle: true,
   minify: true,
   format: "iife",
@@ -26,7 +26,7 @@ await build({
 await copyFile(join(here, "src/index.html"), join(folder, "index.html"));
 
 // A saved page has both files inside itself: neither may end the element that it is put in.
-for (const [name, end] of [["app.js", /<\/script|<!--/i], ["app.css", /<\/style/i]]) {
+for (const [name, end] of [["assets/app.js", /<\/script|<!--/i], ["assets/app.css", /<\/style/i]]) {
   const text = await readFile(join(folder, name), "utf8");
   if (end.test(text)) throw new Error(`${name} has ${end} in it, and cannot be put into a saved page`);
 }

@@ -33,6 +33,7 @@ const STYLES: Styles = Styles::styled()
   highwater report app.hw                   who holds the memory at the end
   highwater report app.hw --at peak         who held it when there was most
   highwater timeline app.hw                 the course of it as a chart
+  highwater view app.hw                     all of this in the browser
   highwater diff app.hw@mark:loaded app.hw  what changed since a mark
   highwater import events.jsonl -o app.hw   a recording from any program's events
   highwater report trace.ctf                what an OCaml program's memtrace says
@@ -76,6 +77,8 @@ pub enum Command {
     Diff(commands::diff::Diff),
     /// Live memory over time as a chart, with the marks
     Timeline(commands::timeline::Timeline),
+    /// Look at all this in the browser
+    View(commands::view::View),
     /// Write an instant or the whole course in another tool's format: pprof, folded stacks, flame graph, JSON, memtrace
     Export(commands::export::Export),
     /// Make a recording from JSON lines, one event a line, or from an OCaml memtrace

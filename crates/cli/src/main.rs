@@ -75,6 +75,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Leaks(leaks) => leaks.run(&mut output),
         Command::Diff(diff) => diff.run(&mut output),
         Command::Timeline(timeline) => timeline.run(&mut output),
+        Command::View(view) => view.run(&mut output),
         Command::Export(export) => export.run(&mut output),
         Command::Import(import) => import.run(&mut output),
         Command::Info(info) => info.run(&mut output),

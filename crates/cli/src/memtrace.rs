@@ -133,6 +133,16 @@ impl Trace {
         if let Some(recording) = self.recording.get() {
             return Ok(recording);
         }
+        let recording = self.converted()?;
+        Ok(self.recording.get_or_init(|| recording))
+    }
+
+    /// The recording alone.
+    pub fn into_recording(mut self) -> Result<Recording, Failure> {
+        self.recording.take().map_or_else(|| self.converted(), Ok)
+    }
+
+    fn converted(&self) -> Result<Recording, Failure> {
         let file = unnamed_file().map_err(|error| cannot_copy(&error))?;
         let make = |source: &Source| Writer::new(file, source);
         let converted = match &self.copy {
@@ -143,11 +153,10 @@ impl Trace {
             }
             None => convert(open_input(&self.path)?, &self.path, make, &cannot_copy)?,
         };
-        let recording = Recording::from_file(converted.sink).map_err(|error| match error {
+        Recording::from_file(converted.sink).map_err(|error| match error {
             OpenError::Io(error) => cannot_copy(&error),
             other => Failure::in_file(&self.path, other),
-        })?;
-        Ok(self.recording.get_or_init(|| recording))
+        })
     }
 }
 

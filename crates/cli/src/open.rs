@@ -194,6 +194,17 @@ impl Opened {
         }
     }
 
+    /// What it holds, for whoever keeps it, and what could not be used before it became a recording.
+    pub fn into_recording(self) -> Result<(Recording, Vec<Damage>), Failure> {
+        match self.content {
+            Content::Recording(recording) => Ok((*recording, Vec::new())),
+            Content::Trace(trace) => {
+                let damage = trace.damage.clone();
+                Ok((trace.into_recording()?, damage))
+            }
+        }
+    }
+
     /// What it holds, as a recording.
     pub fn recording(&self) -> Result<&Recording, Failure> {
         match &self.content {

@@ -506,6 +506,16 @@ impl NumberLedger {
         }
     }
 
+    /// What a block is that an operation is about to resize, and what it will be; `None` for any other operation. Of the latter the
+    /// owner is still the old one: the new one is the step's.
+    pub fn resizing(&self, step: &Step) -> Option<(Block, Block)> {
+        let Op::Reallocate { id, .. } = step.op else { return None };
+        let (slot, new) = self.resized(id, &step.op)?;
+        let old = self.accounts.block(slot);
+        let Placement { address, size, stack, tag, surplus, weight } = new;
+        Some((old, Block { address, size, stack, tag, surplus, weight, ..old }))
+    }
+
     /// Where a block lies that is resized, and what it becomes.
     #[inline]
     fn resized(&self, id: AllocId, op: &Op) -> Option<(Slot, Placement)> {

@@ -58,6 +58,7 @@ mod strings;
 mod timeline;
 mod weight;
 mod when;
+mod window;
 mod word_sampling;
 
 pub use accounts::{Accounts, AccountsState, Slot, ThreadAccount};
@@ -79,4 +80,5 @@ pub use strings::StringTable;
 pub use timeline::{GaugeReading, NamedInstant, Timeline, TimelinePoint};
 pub use weight::Weight;
 pub use when::{UnknownWhen, When, parse_duration};
+pub use window::Window;
 pub use word_sampling::WordSampling;

@@ -20,4 +20,5 @@ pub mod snapshot;
 pub mod snapshots;
 pub mod symbolize;
 pub mod timeline;
+pub mod view;
 pub mod watch;

@@ -11,7 +11,7 @@ use highwater_model::{
     Accounts, AccountsState, AllocId, Anomaly, Heap, Nanos, NumberLedger, Snapshot, Step, Totals, When,
 };
 use std::io;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 /// How far a recording is replayed.
@@ -329,11 +329,20 @@ impl Recording {
     }
 
     /// The same, with the states from which it goes on, until `visit` has seen enough.
-    pub fn walk(&self, mut visit: impl FnMut(Seen<'_>) -> ControlFlow<()>) -> io::Result<Accounts> {
-        let mut ledger = NumberLedger::default();
-        let mut first = 0;
-        while first < self.entries().len() {
-            let rest = &self.entries()[first..];
+    pub fn walk(&self, visit: impl FnMut(Seen<'_>) -> ControlFlow<()>) -> io::Result<Accounts> {
+        self.walk_entries(NumberLedger::default(), 0..self.entries().len(), visit)
+    }
+
+    /// A walk from a state through some of the entries.
+    pub(super) fn walk_entries(
+        &self,
+        mut ledger: NumberLedger,
+        entries: Range<usize>,
+        mut visit: impl FnMut(Seen<'_>) -> ControlFlow<()>,
+    ) -> io::Result<Accounts> {
+        let mut first = entries.start;
+        while first < entries.end {
+            let rest = &self.entries()[first..entries.end];
             let is_keyframe = |entry: &Entry| matches!(entry.content, Content::Keyframe(_));
             let end = first + rest.iter().position(is_keyframe).unwrap_or(rest.len());
             let mut flow = ControlFlow::Continue(());
@@ -344,7 +353,9 @@ impl Recording {
             if flow.is_break() {
                 break;
             }
-            if let Some(Content::Keyframe(summary)) = self.entries().get(end).map(|entry| entry.content) {
+            if end < entries.end
+                && let Content::Keyframe(summary) = self.entries()[end].content
+            {
                 let lost = self.begins_with(end)
                     || ledger.accounts().anomalies().get(Anomaly::LostToDamage) > 0
                     || ledger.accounts().events() < summary.events;
@@ -358,6 +369,25 @@ impl Recording {
             first = end + 1;
         }
         Ok(ledger.into_accounts())
+    }
+
+    /// The state before an entry.
+    pub(super) fn state_before(&self, entry: usize) -> io::Result<NumberLedger> {
+        for (at, _) in self.keyframes().rev().filter(|(at, _)| *at <= entry) {
+            if let Some(mut ledger) = self.keyframe(at)? {
+                self.replay(&mut ledger, &self.entries()[at + 1..entry.max(at + 1)], |_, _| ControlFlow::Continue(()))?;
+                return Ok(ledger);
+            }
+        }
+        let mut ledger = NumberLedger::default();
+        self.replay(&mut ledger, &self.entries()[..entry], |_, _| ControlFlow::Continue(()))?;
+        Ok(ledger)
+    }
+
+    /// The state after so many events.
+    pub fn snapshot_after(&self, event: u64) -> Result<Snapshot, RecordingError> {
+        let accounts = self.accounts_at_event(event)?;
+        Ok(self.snapshot_of(accounts.last_time(), accounts))
     }
 }
 

@@ -1,0 +1,54 @@
+//! The collector, for the viewer.
+
+use super::taken::TakenSnapshot;
+use crate::commands::ps::mode;
+use crate::failure::Failure;
+use highwater_collector::Client;
+use highwater_collector::protocol::{Detail, State};
+use highwater_model::Snapshot;
+use highwater_symbols::Symbolizer;
+use highwater_view::{Collector, LiveProcess};
+use std::path::PathBuf;
+
+/// Asks a collector, each time anew: it may come and go.
+pub struct LiveCollector {
+    socket: PathBuf,
+}
+
+impl LiveCollector {
+    /// The one that listens there.
+    pub fn new(socket: PathBuf) -> Self {
+        Self { socket }
+    }
+
+    fn client(&self) -> Result<Client, String> {
+        Client::connect(&self.socket).map_err(|error| error.to_string())
+    }
+}
+
+impl Collector for LiveCollector {
+    fn place(&self) -> String {
+        self.socket.display().to_string()
+    }
+
+    fn processes(&self) -> Result<Vec<LiveProcess>, String> {
+        let all = self.client()?.processes().map_err(|error| error.to_string())?;
+        let live = all.into_iter().filter(|process| process.state == State::Live);
+        Ok(live
+            .map(|process| LiveProcess {
+                pid: process.pid,
+                mode: mode(process.sample_bytes),
+                name: process.name,
+                since_unix_ns: process.since_unix_ns,
+                live_bytes: process.live_bytes,
+                live_blocks: process.live_blocks,
+            })
+            .collect())
+    }
+
+    fn snapshot(&self, pid: u32) -> Result<Snapshot, String> {
+        let taken = self.client()?.snapshot(pid, Detail::Blocks, None).map_err(|error| error.to_string())?;
+        let line = |failure: Failure| failure.line().unwrap_or("it cannot be read").to_owned();
+        Ok(TakenSnapshot::open(taken.file, None, &mut Symbolizer::new()).map_err(line)?.snapshot)
+    }
+}

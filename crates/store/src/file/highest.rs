@@ -1,0 +1,105 @@
+//! Where the most bytes were live within a window.
+
+use super::events::EventsSummary;
+use super::index::Content;
+use super::recording::Recording;
+use highwater_model::{Accounts, Nanos, NumberLedger, Step};
+use std::io;
+use std::ops::ControlFlow;
+
+/// An instant, by time and by the number of events that had happened: times may tie, that never does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Highest {
+    /// When; not before the window.
+    pub at: Nanos,
+    /// How many events had happened.
+    pub event: u64,
+    /// Bytes live then.
+    pub bytes: u64,
+}
+
+impl Highest {
+    fn see(&mut self, from: Nanos, accounts: &Accounts) {
+        let bytes = accounts.totals().figures.live_bytes();
+        if bytes > self.bytes {
+            *self = Self { at: accounts.last_time().max(from), event: accounts.events(), bytes };
+        }
+    }
+}
+
+impl Recording {
+    /// The first instant from one time to another, both included, at which the most bytes were live; the window begins with what was live
+    /// before it.
+    ///
+    /// Blocks of events tell the most bytes that were live within them, so only those are replayed that lie on the window's ends, and the
+    /// one that has the most.
+    pub fn highest_between(&self, from: Nanos, to: Nanos) -> io::Result<Highest> {
+        let whole = self.final_totals()?;
+        if (from..=to).contains(&whole.peak_at) && self.begins_at() < whole.peak_at {
+            return Ok(Highest { at: whole.peak_at, event: whole.peak_event, bytes: whole.figures.peak_bytes });
+        }
+        let mut highest = Highest::default();
+        let is_inside = |summary: &EventsSummary| summary.first_time >= from && summary.last_time <= to;
+        let mut most: Option<(usize, u64)> = None;
+        let mut on_the_ends = Vec::new();
+        for (at, entry) in self.entries().iter().enumerate() {
+            let Content::Events(summary) = &entry.content else { continue };
+            if summary.first_time > to {
+                break;
+            }
+            if is_inside(summary) {
+                if most.is_none_or(|(_, bytes)| summary.highest_bytes > bytes) {
+                    most = Some((at, summary.highest_bytes));
+                }
+            } else if summary.last_time >= from {
+                on_the_ends.push(at);
+            }
+        }
+        // Nothing happened: what was live before is all there is to know.
+        if on_the_ends.is_empty() && most.is_none() {
+            let before = self.entries().iter().take_while(|entry| !is_later(entry.content, to)).count();
+            highest.see(from, self.state_before(before)?.accounts());
+            return Ok(highest);
+        }
+        for at in on_the_ends {
+            self.highest_in_block(at, from, to, &mut highest)?;
+        }
+        if let Some((at, bytes)) = most
+            && bytes > highest.bytes
+        {
+            let mut inside = Highest::default();
+            self.highest_in_block(at, from, to, &mut inside)?;
+            // An earlier instant with as many bytes comes first.
+            if inside.bytes > highest.bytes || (inside.bytes == highest.bytes && inside.event < highest.event) {
+                highest = inside;
+            }
+        }
+        Ok(highest)
+    }
+
+    fn highest_in_block(&self, entry: usize, from: Nanos, to: Nanos, highest: &mut Highest) -> io::Result<()> {
+        let mut ledger = self.state_before(entry)?;
+        let see = |ledger: &NumberLedger, step: &Step| {
+            // What was live before the first step of the window counts as well: until then nothing else was.
+            if step.time >= from {
+                highest.see(from, ledger.accounts());
+            }
+            if step.time > to { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let mut is_cut = false;
+        let mut see = see;
+        self.replay(&mut ledger, &self.entries()[entry..=entry], |ledger, step| {
+            let flow = see(ledger, step);
+            is_cut = flow.is_break();
+            flow
+        })?;
+        if !is_cut && ledger.accounts().last_time() >= from {
+            highest.see(from, ledger.accounts());
+        }
+        Ok(())
+    }
+}
+
+fn is_later(content: Content, to: Nanos) -> bool {
+    matches!(content, Content::Events(summary) if summary.first_time > to)
+}

@@ -1,0 +1,86 @@
+//! Parts of a recording that can be read side by side, each from a state of its own.
+
+use super::events::EventsSummary;
+use super::events_decoder::EventsDecoder;
+use super::index::Content;
+use super::recording::Recording;
+use super::replay::Seen;
+use highwater_model::{Accounts, Nanos, NumberLedger, Step};
+use std::io;
+use std::ops::ControlFlow;
+
+/// A part of a recording's course. It begins with a state that is stored, or with nothing; see [`Recording::stretches`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    first: usize,
+    end: usize,
+    /// How many events it has.
+    pub events: u64,
+}
+
+impl Recording {
+    /// Parts that together hold all that happened from one time to another, both included, in order; perhaps more at both ends. They
+    /// are divided at keyframes, none has fewer than `least` events but the last.
+    pub fn stretches(&self, from: Nanos, to: Nanos, least: u64) -> Vec<Stretch> {
+        let first = self.keyframes().take_while(|(_, summary)| summary.time < from).last().map_or(0, |(at, _)| at);
+        let mut stretches = Vec::new();
+        let mut next = Stretch { first, end: first, events: 0 };
+        for (at, entry) in self.entries().iter().enumerate().skip(first) {
+            match entry.content {
+                Content::Events(summary) if summary.first_time > to => break,
+                Content::Events(summary) => {
+                    next.events += summary.events;
+                    next.end = at + 1;
+                }
+                Content::Keyframe(_) if next.events >= least.max(1) => {
+                    stretches.push(next);
+                    next = Stretch { first: at, end: at, events: 0 };
+                }
+                _ => {}
+            }
+        }
+        stretches.extend((next.events > 0).then_some(next));
+        stretches
+    }
+
+    /// As [`walk`](Self::walk), through one stretch. What was stored before its first step is shown first.
+    pub fn walk_stretch(
+        &self,
+        stretch: &Stretch,
+        mut visit: impl FnMut(Seen<'_>) -> ControlFlow<()>,
+    ) -> io::Result<Accounts> {
+        if stretch.first == 0 {
+            return self.walk_entries(NumberLedger::default(), 0..stretch.end, visit);
+        }
+        let ledger = self.state_before(stretch.first)?;
+        if visit(Seen::Stored(&ledger)).is_break() {
+            return Ok(ledger.into_accounts());
+        }
+        self.walk_entries(ledger, stretch.first + 1..stretch.end, visit)
+    }
+
+    /// The steps of a stretch alone, from the blocks that `wanted` picks: several times faster than a walk, for whoever need not know what
+    /// is live.
+    pub fn steps_of(
+        &self,
+        stretch: &Stretch,
+        wanted: impl Fn(&EventsSummary) -> bool,
+        mut visit: impl FnMut(&Step) -> ControlFlow<()>,
+    ) -> io::Result<()> {
+        let mut decoder = EventsDecoder::new()?;
+        let mut payload = Vec::new();
+        for entry in &self.entries()[stretch.first..stretch.end] {
+            let Content::Events(summary) = &entry.content else { continue };
+            if !wanted(summary) || !self.read_entry(entry, &mut payload)? {
+                continue;
+            }
+            let Some(steps) = decoder.open(&payload, self.known(), self.believed()) else { continue };
+            for step in steps {
+                if visit(&step).is_break() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}

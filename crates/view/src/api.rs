@@ -1,0 +1,165 @@
+//! The API: which path asks which question, and how its answer is sent.
+
+use crate::choice::Choice;
+use crate::http::exchange::Exchange;
+use crate::http::request::Request;
+use crate::http::server::Answer;
+use crate::page;
+use crate::problem::Problem;
+use crate::query;
+use crate::sources::{Collector, Sources};
+use crate::work::Work;
+use serde_json::{Value, json};
+use std::io;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Questions that are worked on at a time; others wait.
+const MOST_AT_WORK: usize = 4;
+/// What the paths of questions begin with.
+const PREFIX: &str = "/api/1/";
+
+/// Everything that questions are about.
+pub struct Api {
+    /// What is looked at.
+    pub sources: Sources,
+    /// Who knows live processes.
+    pub collector: Option<Box<dyn Collector>>,
+    at_work: Mutex<usize>,
+    done: Condvar,
+}
+
+/// How a question is answered.
+enum Manner {
+    /// At once.
+    Quickly(fn(&Api, &Request) -> Result<Value, Problem>),
+    /// At once, and only when it was posted: it does something.
+    Posted(fn(&Api, &Request) -> Result<Value, Problem>),
+    /// In lines, since it may take long.
+    InLines(fn(&Request, &Choice, &Work<'_>) -> Result<Value, Problem>),
+    /// The same about more than one source.
+    InLinesOfAll(fn(&Request, &Sources, &Work<'_>) -> Result<Value, Problem>),
+}
+
+fn manner(name: &str) -> Option<Manner> {
+    Some(match name {
+        "sources" => Manner::Quickly(|api, _| Ok(query::sources::answer(&api.sources))),
+        "timeline" => Manner::InLines(query::timeline::answer),
+        "rows" => Manner::InLines(query::rows::answer),
+        "tree" => Manner::InLines(query::tree::answer),
+        _ => return None,
+    })
+}
+
+impl Api {
+    /// Answers questions about these.
+    pub fn new(sources: Sources, collector: Option<Box<dyn Collector>>) -> Self {
+        Self { sources, collector, at_work: Mutex::new(0), done: Condvar::new() }
+    }
+
+    /// Asks a question as a request would, and waits for the answer.
+    pub fn ask(&self, request: &Request, work: &Work<'_>) -> Result<Value, Problem> {
+        let name = request.path.strip_prefix(PREFIX).unwrap_or_default();
+        match manner(name) {
+            Some(Manner::Quickly(answer) | Manner::Posted(answer)) => answer(self, request),
+            Some(Manner::InLines(answer)) => answer(request, &Choice::of(request, &self.sources)?, work),
+            Some(Manner::InLinesOfAll(answer)) => answer(request, &self.sources, work),
+            None => Err(Problem::Unknown(format!("there is no '{name}' in this API"))),
+        }
+    }
+
+    /// Waits until not too much is worked on. Fails if nobody waits for the answer meanwhile.
+    fn turn(&self, work: &Work<'_>) -> Result<Turn<'_>, Problem> {
+        let mut at_work = self.at_work.lock().unwrap_or_else(PoisonError::into_inner);
+        while *at_work >= MOST_AT_WORK {
+            let patience = Duration::from_millis(50);
+            let (woken, _) = self.done.wait_timeout(at_work, patience).unwrap_or_else(PoisonError::into_inner);
+            at_work = woken;
+            work.progress(0.0, "waiting for other questions")?;
+        }
+        *at_work += 1;
+        Ok(Turn(self))
+    }
+
+    fn send_lines(&self, request: &Request, exchange: &mut Exchange) -> io::Result<()> {
+        let exchange = Mutex::new(exchange);
+        let result = {
+            let mut asker = |progress: Option<(f64, &str)>| {
+                let mut exchange = exchange.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some((part, what)) = progress {
+                    let line = json!({ "progress": part, "what": what });
+                    if send_line(&mut exchange, &line).is_err() {
+                        return false;
+                    }
+                }
+                exchange.is_awaited()
+            };
+            let work = Work::asked_by(&mut asker);
+            self.turn(&work).and_then(|_turn| self.ask(request, &work))
+        };
+        let exchange = exchange.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match result {
+            Ok(result) => send_line(exchange, &json!({ "result": query::saturated(result) }))?,
+            Err(Problem::Cancelled) => return Err(io::ErrorKind::ConnectionAborted.into()),
+            Err(problem) if !exchange.is_begun() && !matches!(problem, Problem::Failed(_)) => {
+                return send_problem(exchange, &problem);
+            }
+            Err(problem) => send_line(exchange, &json!({ "error": { "what": problem.line() } }))?,
+        }
+        exchange.end()
+    }
+}
+
+/// A place among those who work.
+struct Turn<'a>(&'a Api);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.0.at_work.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.done.notify_one();
+    }
+}
+
+fn send_line(exchange: &mut Exchange, line: &Value) -> io::Result<()> {
+    if !exchange.is_begun() {
+        exchange.begin("application/x-ndjson")?;
+    }
+    exchange.chunk(format!("{line}\n").as_bytes())
+}
+
+fn send_problem(exchange: &mut Exchange, problem: &Problem) -> io::Result<()> {
+    let status = match problem {
+        Problem::Bad(_) => "400 Bad Request",
+        Problem::Unknown(_) => "404 Not Found",
+        Problem::Failed(_) | Problem::Cancelled => "500 Internal Server Error",
+    };
+    exchange.line(status, problem.line())
+}
+
+impl Answer for Api {
+    fn answer(&self, request: &Request, exchange: &mut Exchange) -> io::Result<()> {
+        let is_read = matches!(request.method.as_str(), "GET" | "HEAD");
+        let Some(name) = request.path.strip_prefix(PREFIX) else {
+            return match page::file(&request.path) {
+                Some(_) if !is_read => exchange.line("405 Method Not Allowed", "the page can only be read"),
+                Some((kind, bytes)) => exchange.whole("200 OK", kind, "", bytes),
+                None => exchange.line("404 Not Found", "there is nothing here"),
+            };
+        };
+        let manner = manner(name);
+        let is_allowed = match manner {
+            Some(Manner::Posted(_)) => request.method == "POST",
+            _ => is_read,
+        };
+        if manner.is_some() && !is_allowed {
+            return exchange.line("405 Method Not Allowed", "this question is asked in another way; see docs/api.md");
+        }
+        match manner {
+            Some(Manner::InLines(_) | Manner::InLinesOfAll(_)) => self.send_lines(request, exchange),
+            _ => match self.ask(request, &Work::quiet()) {
+                Ok(answer) => exchange.whole("200 OK", "application/json", "", answer.to_string().as_bytes()),
+                Err(problem) => send_problem(exchange, &problem),
+            },
+        }
+    }
+}

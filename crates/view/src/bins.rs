@@ -1,0 +1,159 @@
+//! Stretches of time of equal length, and what was live in each.
+
+use highwater_model::{Figures, Nanos, Window};
+
+/// The least, the greatest and the last of some figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The least.
+    pub low: u64,
+    /// The greatest.
+    pub high: u64,
+    /// The last.
+    pub last: u64,
+}
+
+impl Span {
+    /// One value.
+    pub fn of(value: u64) -> Self {
+        Self { low: value, high: value, last: value }
+    }
+
+    /// Goes on with another.
+    pub fn then(&mut self, next: Self) {
+        *self = Self { low: self.low.min(next.low), high: self.high.max(next.high), last: next.last };
+    }
+}
+
+/// What happened in a stretch of time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bin {
+    /// Bytes and blocks that were live after something happened; nothing where nothing did.
+    pub live: Option<(Span, Span)>,
+    /// Bytes allocated.
+    pub allocated_bytes: u64,
+    /// Blocks allocated, reallocations included.
+    pub allocations: u64,
+    /// Bytes freed.
+    pub freed_bytes: u64,
+}
+
+impl Bin {
+    /// So much is live now.
+    pub fn is_live(&mut self, bytes: u64, blocks: u64) {
+        self.then_live((Span::of(bytes), Span::of(blocks)));
+    }
+
+    fn then_live(&mut self, next: (Span, Span)) {
+        match &mut self.live {
+            Some((bytes, blocks)) => {
+                bytes.then(next.0);
+                blocks.then(next.1);
+            }
+            None => self.live = Some(next),
+        }
+    }
+
+    /// Figures went from one state to another.
+    pub fn see(&mut self, before: &Figures, after: &Figures) {
+        self.is_live(after.live_bytes(), after.live_blocks());
+        let came = |figures: &Figures| figures.allocations + figures.reallocations;
+        self.allocated_bytes += after.allocated_bytes.saturating_sub(before.allocated_bytes);
+        self.allocations += came(after).saturating_sub(came(before));
+        self.freed_bytes += after.freed_bytes.saturating_sub(before.freed_bytes);
+    }
+
+    /// Goes on with what happened then.
+    pub fn then(&mut self, next: &Self) {
+        if let Some(live) = next.live {
+            self.then_live(live);
+        }
+        self.allocated_bytes += next.allocated_bytes;
+        self.allocations += next.allocations;
+        self.freed_bytes += next.freed_bytes;
+    }
+}
+
+/// The bins of a window.
+#[derive(Clone, Debug)]
+pub struct Bins {
+    window: Window,
+    /// In order.
+    pub bins: Vec<Bin>,
+    /// Bytes and blocks that were live before the window, as far as was seen.
+    pub before: Option<(u64, u64)>,
+}
+
+impl Bins {
+    /// So many bins, or as many as there are nanoseconds.
+    pub fn new(window: Window, count: usize) -> Self {
+        let length = window.to.0 - window.from.0;
+        let count = u64::try_from(count.max(1)).unwrap_or(1).min(length.max(1)) as usize;
+        Self { window, bins: vec![Bin::default(); count], before: None }
+    }
+
+    /// The same; so much is live before the window.
+    pub fn beginning_with(self, bytes: u64, blocks: u64) -> Self {
+        Self { before: Some((bytes, blocks)), ..self }
+    }
+
+    /// The times between which bins lie, one more than there are bins.
+    pub fn edges(&self) -> Vec<u64> {
+        let (length, count) = (u128::from(self.window.to.0 - self.window.from.0), self.bins.len() as u128);
+        // Rounded up: an edge is the first instant of its bin.
+        (0..=count).map(|at| self.window.from.0 + (length * at).div_ceil(count) as u64).collect()
+    }
+
+    /// The bin of a time; `None` for one outside.
+    pub fn place(&self, time: Nanos) -> Option<usize> {
+        if !self.window.has(time) {
+            return None;
+        }
+        let length = u128::from(self.window.to.0 - self.window.from.0).max(1);
+        let at = u128::from(time.0 - self.window.from.0) * self.bins.len() as u128 / length;
+        Some((at as usize).min(self.bins.len() - 1))
+    }
+
+    /// Adds what happened after all that is here.
+    pub fn then(&mut self, next: &Self) {
+        self.bins.iter_mut().zip(&next.bins).for_each(|(own, next)| own.then(next));
+        self.before = self.before.or(next.before);
+    }
+
+    /// What was live in each: what happened in it, and what was live when it began.
+    pub fn live(&self) -> Vec<(Span, Span)> {
+        let (bytes, blocks) = self.before.unwrap_or_default();
+        let mut carried = (Span::of(bytes), Span::of(blocks));
+        let mut all = Vec::with_capacity(self.bins.len());
+        for bin in &self.bins {
+            let mut span = carried;
+            if let Some((bytes, blocks)) = bin.live {
+                span.0.then(bytes);
+                span.1.then(blocks);
+            }
+            all.push(span);
+            carried = (Span::of(span.0.last), Span::of(span.1.last));
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_time_of_a_window_has_its_bin_between_the_edges() {
+        for (from, to, count) in [(0, 0, 5), (7, 8, 10), (100, 1100, 7), (0, u64::MAX, 600), (5, 25, 20)] {
+            let bins = Bins::new(Window { from: Nanos(from), to: Nanos(to) }, count);
+            let edges = bins.edges();
+            assert_eq!(edges.len(), bins.bins.len() + 1);
+            for time in [from, to, from + (to - from) / 2, from + (to - from) / 3, to.saturating_sub(1).max(from)] {
+                let at = bins.place(Nanos(time)).unwrap();
+                assert!(edges[at] <= time, "{time} {at} {edges:?}");
+                assert!(time < edges[at + 1] || at + 1 == bins.bins.len(), "{time} {at} {edges:?}");
+            }
+            assert_eq!(bins.place(Nanos(to.wrapping_add(1))).is_none(), to != u64::MAX || from > 0);
+        }
+    }
+}

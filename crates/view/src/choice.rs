@@ -1,0 +1,151 @@
+//! What is chosen: a source, a window, an instant, a metric, filters.
+
+use crate::filter::Filter;
+use crate::http::request::Request;
+use crate::problem::Problem;
+use crate::sources::{Loaded, Moment, Sources};
+use highwater_model::{Nanos, When, Window};
+use std::sync::Arc;
+
+/// By which figure things are measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Metric {
+    /// What is live at the instant.
+    #[default]
+    Live,
+    /// What is live where the most bytes are within the window.
+    Peak,
+    /// What was allocated in the window.
+    Allocated,
+    /// What was allocated in the window and never freed.
+    Leaked,
+    /// What was freed in the window before its thread allocated anything else: a number of blocks.
+    Temporary,
+    /// What was freed in the window.
+    Freed,
+}
+
+impl Metric {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Live, Self::Peak, Self::Allocated, Self::Leaked, Self::Temporary, Self::Freed];
+
+    /// Its name.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Peak => "peak",
+            Self::Allocated => "allocated",
+            Self::Leaked => "leaked",
+            Self::Temporary => "temporary",
+            Self::Freed => "freed",
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, Problem> {
+        let known = Self::ALL.into_iter().find(|metric| metric.key() == text);
+        known.ok_or_else(|| {
+            Problem::Bad(format!("no metric is called '{text}'; there are: {}", Self::ALL.map(Self::key).join(", ")))
+        })
+    }
+}
+
+/// See the module's text.
+#[derive(Clone)]
+pub struct Choice {
+    /// The source.
+    pub loaded: Arc<Loaded>,
+    /// The window.
+    pub window: Window,
+    /// The instant.
+    pub at: Moment,
+    /// What to measure.
+    pub metric: Metric,
+    /// Which blocks are wanted.
+    pub filters: Vec<Filter>,
+    /// All that, as it was written: what answers are remembered by.
+    pub filter_texts: Vec<String>,
+}
+
+impl Choice {
+    /// Reads the parameters that questions share.
+    pub fn of(request: &Request, sources: &Sources) -> Result<Self, Problem> {
+        let source = match request.parameter("source") {
+            Some(text) => text.parse().map_err(|_| Problem::Bad(format!("source '{text}' is no number")))?,
+            None => 0,
+        };
+        let loaded = sources.get(source)?.loaded()?;
+        let whole = loaded.whole();
+        let time = |name: &str, missing: Nanos| match request.parameter(name) {
+            None | Some("") => Ok(missing),
+            Some(text) => moment_time(&loaded, text, name),
+        };
+        let window = Window {
+            from: time("from", whole.from)?.clamp(whole.from, whole.to),
+            to: time("to", whole.to)?.clamp(whole.from, whole.to),
+        };
+        if window.from > window.to {
+            return Err(Problem::bad("the window ends before it begins: 'from' must not be greater than 'to'"));
+        }
+        let filter_texts: Vec<String> =
+            request.parameters.iter().filter(|(name, _)| name == "filter").map(|(_, value)| value.clone()).collect();
+        let filters = filter_texts.iter().map(|text| Filter::parse(text)).collect::<Result<_, _>>()?;
+        let at = match request.parameter("at") {
+            None | Some("") => loaded.moment_at(window.to),
+            Some(text) => moment(&loaded, window, text)?,
+        };
+        let metric = request.parameter("metric").map_or(Ok(Metric::default()), Metric::parse)?;
+        Ok(Self { loaded, window, at, metric, filters, filter_texts })
+    }
+
+    /// The same with another metric.
+    pub fn measuring(&self, metric: Metric) -> Self {
+        Self { metric, ..self.clone() }
+    }
+}
+
+/// The instant that a text names, `peak` being that of the window.
+pub fn moment(loaded: &Loaded, window: Window, text: &str) -> Result<Moment, Problem> {
+    if let Ok(time) = text.parse() {
+        return Ok(loaded.moment_at(Nanos(time)));
+    }
+    let when: When = text.parse().map_err(Problem::bad)?;
+    let Some(recording) = loaded.recording() else { return Ok(Moment::End) };
+    Ok(match when {
+        When::Start => Moment::Start,
+        When::End => Moment::End,
+        When::Peak => Moment::Event(recording.highest_between(window.from, window.to)?.event),
+        When::At(time) => loaded.moment_at(time),
+        When::Percent(part) => {
+            let whole = loaded.whole();
+            let length = whole.to.0 - whole.from.0;
+            loaded.moment_at(Nanos(whole.from.0 + ((length as f64 * part / 100.0).round() as u64).min(length)))
+        }
+        When::Mark(name) => {
+            let mark = loaded.marks()?.iter().find(|mark| mark.name == name);
+            Moment::Event(mark.ok_or_else(|| Problem::Bad(format!("no mark is named '{name}'")))?.event)
+        }
+    })
+}
+
+/// The time that a text names, for the ends of windows.
+fn moment_time(loaded: &Loaded, text: &str, name: &str) -> Result<Nanos, Problem> {
+    if let Ok(time) = text.parse() {
+        return Ok(Nanos(time));
+    }
+    let when: When = text.parse().map_err(|problem| Problem::Bad(format!("{name}: {problem}")))?;
+    let whole = loaded.whole();
+    Ok(match when {
+        When::Start => whole.from,
+        When::End => whole.to,
+        When::Peak => loaded.totals()?.peak_at,
+        When::At(time) => time,
+        When::Percent(part) => {
+            let length = whole.to.0 - whole.from.0;
+            Nanos(whole.from.0 + ((length as f64 * part / 100.0).round() as u64).min(length))
+        }
+        When::Mark(mark) => {
+            let known = loaded.marks()?.iter().find(|known| known.name == mark);
+            known.ok_or_else(|| Problem::Bad(format!("no mark is named '{mark}'")))?.time
+        }
+    })
+}

@@ -1,0 +1,180 @@
+//! The language of filters: `size:1024..`, `!thread:7`, `inside:regex:^parse`.
+
+use crate::problem::Problem;
+use highwater_model::{Heap, Nanos};
+use regex::Regex;
+
+/// Numbers from one to another, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// The least.
+    pub least: u64,
+    /// The greatest.
+    pub most: u64,
+}
+
+impl Range {
+    /// True for a number inside.
+    pub fn has(&self, number: u64) -> bool {
+        (self.least..=self.most).contains(&number)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (least, most) = text.split_once("..")?;
+        let bound = |text: &str, missing| if text.is_empty() { Some(missing) } else { text.parse().ok() };
+        Some(Self { least: bound(least, 0)?, most: bound(most, u64::MAX)? })
+    }
+}
+
+/// How the name of a function is compared.
+#[derive(Clone, Debug)]
+pub enum Name {
+    /// The whole of it.
+    Equal(String),
+    /// A part of it.
+    Contains(String),
+    /// A pattern finds something in it.
+    Matches(Regex),
+}
+
+impl Name {
+    /// True for a name that is meant.
+    pub fn is_met_by(&self, name: &str) -> bool {
+        match self {
+            Self::Equal(text) => name == text,
+            Self::Contains(text) => name.contains(text.as_str()),
+            Self::Matches(pattern) => pattern.is_match(name),
+        }
+    }
+}
+
+/// What a filter asks of a block.
+#[derive(Clone, Debug)]
+pub enum Test {
+    /// Born then.
+    Allocated(Range),
+    /// Died then.
+    Freed(Range),
+    /// Died at all.
+    FreedEver,
+    /// Alive then.
+    LiveAt(Nanos),
+    /// So large.
+    Size(Range),
+    /// Lived so long, and is dead.
+    Lifetime(Range),
+    /// Belongs to this thread.
+    Thread(u64),
+    /// Is of this type.
+    Type(String),
+    /// Lies in this heap.
+    Heap(Heap),
+    /// Some frame of its stack lies in this module.
+    Module(String),
+    /// Some frame of its stack is such a function.
+    Inside(Name),
+    /// Has this stack.
+    Site(u32),
+}
+
+/// One filter.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    /// What it asks.
+    pub test: Test,
+    /// True where those are wanted that do not pass.
+    pub is_negated: bool,
+}
+
+impl Filter {
+    /// Reads one.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        let (rest, is_negated) = text.strip_prefix('!').map_or((text, false), |rest| (rest, true));
+        let malformed = |what: &str| Problem::Bad(format!("filter '{text}': {what}"));
+        let (name, value) = rest.split_once(':').ok_or_else(|| malformed("there is no ':' in it"))?;
+        let range = || Range::parse(value).ok_or_else(|| malformed("a range is FROM..TO, either end may be missing"));
+        let number = || value.parse().map_err(|_| malformed("a number is wanted"));
+        let mut is_negated = is_negated;
+        let test = match name {
+            "allocated" => Test::Allocated(range()?),
+            "freed" => match value {
+                "ever" => Test::FreedEver,
+                "never" => {
+                    is_negated = !is_negated;
+                    Test::FreedEver
+                }
+                _ => Test::Freed(range()?),
+            },
+            "live" => Test::LiveAt(Nanos(number()?)),
+            "size" => Test::Size(range()?),
+            "lifetime" => Test::Lifetime(range()?),
+            "thread" => Test::Thread(number()?),
+            "type" => Test::Type(value.to_owned()),
+            "heap" => Test::Heap(Heap::from_name(value).ok_or_else(|| {
+                malformed(&format!("there is no such heap; there are: {}", Heap::ALL.map(Heap::name).join(", ")))
+            })?),
+            "module" => Test::Module(value.to_owned()),
+            "inside" | "outside" => {
+                is_negated ^= name == "outside";
+                let (mode, wanted) = value
+                    .split_once(':')
+                    .ok_or_else(|| malformed("how to compare is missing: equal, contains or regex"))?;
+                Test::Inside(match mode {
+                    "equal" => Name::Equal(wanted.to_owned()),
+                    "contains" => Name::Contains(wanted.to_owned()),
+                    "regex" => Name::Matches(Regex::new(wanted).map_err(|_| malformed("not a regular expression"))?),
+                    _ => return Err(malformed("names are compared as equal, contains or regex")),
+                })
+            }
+            "site" => Test::Site(u32::try_from(number()?).map_err(|_| malformed("there is no such site"))?),
+            _ => return Err(malformed("there is no such filter")),
+        };
+        Ok(Self { test, is_negated })
+    }
+
+    /// True where a stack alone tells whether it is passed.
+    pub fn is_about_stacks(&self) -> bool {
+        matches!(self.test, Test::Module(_) | Test::Inside(_) | Test::Site(_))
+    }
+
+    /// True where it must be known when a block died.
+    pub fn is_about_deaths(&self) -> bool {
+        matches!(self.test, Test::Freed(_) | Test::FreedEver | Test::LiveAt(_) | Test::Lifetime(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_are_read_and_what_is_none_is_told_in_a_line() {
+        let negated = |text: &str| Filter::parse(text).unwrap().is_negated;
+        assert!(negated("freed:never") && !negated("!freed:never") && !negated("freed:ever"));
+        assert!(negated("outside:equal:main") && !negated("!outside:equal:main") && negated("!inside:equal:main"));
+        assert!(matches!(Filter::parse("size:10..").unwrap().test, Test::Size(Range { least: 10, most: u64::MAX })));
+        assert!(matches!(Filter::parse("type:a:b").unwrap().test, Test::Type(name) if name == "a:b"));
+        assert!(Filter::parse("inside:regex:a:b|c").unwrap().is_about_stacks());
+        assert!(Filter::parse("lifetime:..5").unwrap().is_about_deaths());
+        let bad = [
+            "",
+            "size",
+            "size:5",
+            "size:a..b",
+            "size:-1..",
+            "freed:sometimes",
+            "live:now",
+            "heap:none",
+            "inside:main",
+            "inside:like:main",
+            "inside:regex:(",
+            "site:4294967296",
+            "thread:x",
+            "colour:red",
+        ];
+        for text in bad {
+            let Err(Problem::Bad(line)) = Filter::parse(text) else { panic!("{text}") };
+            assert!(line.starts_with("filter '") && !line.contains('\n'), "{line}");
+        }
+    }
+}

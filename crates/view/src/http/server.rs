@@ -1,0 +1,226 @@
+//! Accepting connections, and reading requests from them.
+
+use super::access::{Access, Verdict};
+use super::exchange::Exchange;
+use super::request::{LONGEST_HEAD, Request, head_length};
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Connections at a time; those beyond are told to come back.
+const MOST_CONNECTIONS: usize = 128;
+/// How long a connection may be silent between two requests.
+const IDLE: Duration = Duration::from_secs(60);
+/// How long a request may take to arrive once it has begun.
+const ARRIVING: Duration = Duration::from_secs(10);
+/// How long a client may take to accept what is sent to it.
+const SENDING: Duration = Duration::from_secs(30);
+/// The longest body that is read, and thrown away: nothing that is asked needs one.
+const LONGEST_BODY: u64 = 64 << 10;
+
+/// Who answers requests.
+pub trait Answer: Send + Sync + 'static {
+    /// Answers one. An error says that the connection is gone.
+    fn answer(&self, request: &Request, exchange: &mut Exchange) -> io::Result<()>;
+}
+
+/// A server that listens on this machine only.
+pub struct Server {
+    listener: TcpListener,
+    access: Access,
+    port: u16,
+}
+
+/// Ends a server.
+#[derive(Clone, Debug)]
+pub struct Stop {
+    is_over: Arc<AtomicBool>,
+    port: u16,
+}
+
+impl Stop {
+    /// No more connections are accepted.
+    pub fn stop(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        // The one that waits for a connection gets one.
+        let _ = TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, self.port).into(), Duration::from_secs(1));
+    }
+}
+
+impl Server {
+    /// Listens on a port, any that is free if it is 0.
+    pub fn bind(port: u16) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+        let port = listener.local_addr()?.port();
+        Ok(Self { listener, access: Access::new(port)?, port })
+    }
+
+    /// The address to open: it has the token.
+    pub fn address(&self) -> String {
+        format!("http://127.0.0.1:{}/?token={}", self.port, self.access.token())
+    }
+
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The token that every request must bring.
+    pub fn token(&self) -> &str {
+        self.access.token()
+    }
+
+    /// Answers until it is stopped; `began` is given the means to.
+    pub fn run(&self, answer: Arc<dyn Answer>, began: impl FnOnce(Stop)) {
+        let is_over = Arc::new(AtomicBool::new(false));
+        began(Stop { is_over: Arc::clone(&is_over), port: self.port });
+        let open = Arc::new(AtomicUsize::new(0));
+        for stream in self.listener.incoming() {
+            if is_over.load(Ordering::Relaxed) {
+                return;
+            }
+            let Ok(stream) = stream else {
+                // Out of descriptors, most likely: others must close theirs first.
+                std::thread::sleep(Duration::from_millis(20));
+                continue;
+            };
+            let place = Place::take(&open);
+            let (answer, access) = (Arc::clone(&answer), self.access.clone());
+            let begun = std::thread::Builder::new().name("view".into()).spawn(move || {
+                let _ = converse(stream, &access, &*answer, place.is_within);
+                drop(place);
+            });
+            // Without a thread the connection closes by itself.
+            drop(begun);
+        }
+    }
+}
+
+/// A place among the connections.
+struct Place {
+    open: Arc<AtomicUsize>,
+    is_within: bool,
+}
+
+impl Place {
+    fn take(open: &Arc<AtomicUsize>) -> Self {
+        let is_within = open.fetch_add(1, Ordering::Relaxed) < MOST_CONNECTIONS;
+        Self { open: Arc::clone(open), is_within }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn converse(mut stream: TcpStream, access: &Access, answer: &dyn Answer, is_within: bool) -> io::Result<()> {
+    stream.set_write_timeout(Some(SENDING))?;
+    stream.set_nodelay(true)?;
+    if !is_within {
+        return Exchange::new(stream, false, false).line("503 Service Unavailable", "too many connections; try again");
+    }
+    let mut received = Vec::new();
+    loop {
+        let head = match next_head(&mut stream, &mut received)? {
+            Arrived::Head(head) => head,
+            Arrived::TooLong => {
+                let line = "the request's head is too long";
+                return Exchange::new(stream, false, false).line("431 Request Header Fields Too Large", line);
+            }
+            Arrived::Nothing => return Ok(()),
+        };
+        let request = match Request::parse(&head) {
+            Ok(request) => request,
+            Err(problem) => {
+                return Exchange::new(stream, false, false).line("400 Bad Request", &problem.to_string());
+            }
+        };
+        if request.body_length > LONGEST_BODY {
+            return Exchange::new(stream, false, false).line("413 Content Too Large", "nothing that long is read here");
+        }
+        skip_body(&mut stream, &mut received, request.body_length as usize)?;
+        let mut exchange = Exchange::new(stream.try_clone()?, request.keep_alive, request.method == "HEAD");
+        respond(&request, &mut exchange, access, answer)?;
+        if !request.keep_alive {
+            return Ok(());
+        }
+    }
+}
+
+fn respond(request: &Request, exchange: &mut Exchange, access: &Access, answer: &dyn Answer) -> io::Result<()> {
+    match access.judge(request) {
+        Verdict::Welcome => answer.answer(request, exchange),
+        Verdict::Introduced => {
+            let (cookie, token) = (access.cookie(), access.token());
+            // Whoever is led on without a fragment keeps his own.
+            let more = format!("Location: /\r\nSet-Cookie: {cookie}={token}; Path=/; SameSite=Strict; HttpOnly\r\n");
+            exchange.whole("303 See Other", "text/plain; charset=utf-8", &more, b"see /\n")
+        }
+        Verdict::Unknown => {
+            exchange.line("401 Unauthorized", "the token is missing; open the address that 'highwater view' printed")
+        }
+        Verdict::Forbidden => exchange.line("403 Forbidden", "this server answers only its own page on this machine"),
+    }
+}
+
+/// What came through a connection.
+enum Arrived {
+    Head(Vec<u8>),
+    TooLong,
+    Nothing,
+}
+
+/// Reads up to the end of a head; what came behind it stays in `received`.
+fn next_head(stream: &mut TcpStream, received: &mut Vec<u8>) -> io::Result<Arrived> {
+    let mut begun = (!received.is_empty()).then(Instant::now);
+    loop {
+        if let Some(length) = head_length(received) {
+            let rest = received.split_off(length);
+            return Ok(Arrived::Head(std::mem::replace(received, rest)));
+        }
+        if received.len() > LONGEST_HEAD {
+            return Ok(Arrived::TooLong);
+        }
+        let patience = match begun {
+            None => IDLE,
+            Some(begun) => ARRIVING.saturating_sub(begun.elapsed()),
+        };
+        if patience.is_zero() || !receive(stream, received, patience)? {
+            return Ok(Arrived::Nothing);
+        }
+        begun = begun.or_else(|| Some(Instant::now()));
+    }
+}
+
+/// Receives some bytes; false where none will come any more.
+fn receive(stream: &mut TcpStream, received: &mut Vec<u8>, patience: Duration) -> io::Result<bool> {
+    stream.set_read_timeout(Some(patience))?;
+    let mut buffer = [0; 4096];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => return Ok(false),
+            Ok(count) => {
+                received.extend_from_slice(&buffer[..count]);
+                return Ok(true);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return Ok(false),
+        }
+    }
+}
+
+fn skip_body(stream: &mut TcpStream, received: &mut Vec<u8>, length: usize) -> io::Result<()> {
+    let begun = Instant::now();
+    while received.len() < length {
+        let patience = ARRIVING.saturating_sub(begun.elapsed());
+        if patience.is_zero() || !receive(stream, received, patience)? {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    received.drain(..length);
+    Ok(())
+}

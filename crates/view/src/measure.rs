@@ -1,0 +1,265 @@
+//! Measuring a metric: so many bytes and blocks for each stack, tag and thread.
+//!
+//! Where figures are enough they come from two snapshots. Filters that ask for more than stacks need single blocks: those of a
+//! snapshot, or a pass through the window. What a block is, is then asked at the time that counts: when it is allocated, freed, or live.
+//! Only where its death is asked for, and it has to be waited for, a block that was resized counts once, as it was last.
+
+use crate::changes::{Changes, Owned, find};
+use crate::choice::{Choice, Metric};
+use crate::lives::{blocks_of, deaths, ended_since};
+use crate::problem::Problem;
+use crate::scan;
+use crate::sieve::{Life, Sieve};
+use crate::sources::{Between, Moment};
+use crate::work::Work;
+use highwater_model::{Figures, Nanos, Op, Snapshot, StackId, TagId, ThreadId};
+use highwater_store::Seen;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Bytes and blocks. Of temporary allocations only blocks are known, and both are their number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// What is measured.
+    pub value: u64,
+    /// Blocks.
+    pub blocks: u64,
+}
+
+impl Amount {
+    /// Adds another.
+    pub fn add(&mut self, other: Self) {
+        self.value = self.value.saturating_add(other.value);
+        self.blocks = self.blocks.saturating_add(other.blocks);
+    }
+
+    /// True for nothing.
+    pub fn is_nothing(&self) -> bool {
+        self.value == 0 && self.blocks == 0
+    }
+
+    fn of(owned: &Owned, metric: Metric) -> Self {
+        let blocks = owned.block.live_blocks();
+        Self { value: if metric == Metric::Temporary { blocks } else { owned.block.live_bytes() }, blocks }
+    }
+}
+
+/// Who owns what is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Owners {
+    /// The stack.
+    pub stack: StackId,
+    /// The tag.
+    pub tag: TagId,
+    /// The thread.
+    pub thread: ThreadId,
+}
+
+/// Where rows take their figures from.
+#[derive(Clone)]
+pub enum Figured {
+    /// An instant.
+    At(Arc<Snapshot>),
+    /// A window.
+    In(Arc<Between>),
+}
+
+impl Figured {
+    /// The snapshot whose figures are shown.
+    pub fn snapshot(&self) -> &Snapshot {
+        match self {
+            Self::At(snapshot) => snapshot,
+            Self::In(between) => &between.counters,
+        }
+    }
+}
+
+/// What was measured.
+pub enum Amounts {
+    /// By figures, of the stacks that pass.
+    Figures {
+        /// The figures.
+        figured: Figured,
+        /// Whether a stack is wanted; everything is where there is nothing.
+        sieve: Sieve,
+    },
+    /// By single blocks.
+    Blocks(FxHashMap<Owners, Amount>),
+}
+
+/// See the module's text.
+pub struct Measured {
+    /// What was measured.
+    pub metric: Metric,
+    /// At which instant, or the end of the window.
+    pub at: Nanos,
+    /// By whom it is owned.
+    pub amounts: Amounts,
+    /// The sum.
+    pub total: Amount,
+}
+
+/// What a metric says of figures.
+pub fn amount_of(metric: Metric, figures: &Figures) -> Amount {
+    match metric {
+        Metric::Live | Metric::Peak | Metric::Leaked => {
+            Amount { value: figures.live_bytes(), blocks: figures.live_blocks() }
+        }
+        Metric::Allocated => {
+            Amount { value: figures.allocated_bytes, blocks: figures.allocations + figures.reallocations }
+        }
+        Metric::Freed => Amount { value: figures.freed_bytes, blocks: figures.frees + figures.reallocated_away },
+        Metric::Temporary => Amount { value: figures.temporary_allocations, blocks: figures.temporary_allocations },
+    }
+}
+
+/// Measures what is chosen. `by_owner` says that threads, types or heaps are asked for, of which figures do not know the stacks.
+pub fn measure(choice: &Choice, by_owner: bool, work: &Work<'_>) -> Result<Arc<Measured>, Problem> {
+    let sieve = Sieve::new(&choice.filters, choice.loaded.catalog());
+    let by_figures = choice.metric != Metric::Leaked && !sieve.needs_blocks() && (sieve.is_open() || !by_owner);
+    let Choice { window, at, metric, filter_texts, .. } = choice;
+    let key = format!("{window:?} {at:?} {metric:?} {by_figures} {filter_texts:?}");
+    let make = || if by_figures { by_figures_of(choice, sieve) } else { by_blocks(choice, &sieve, work) };
+    choice.loaded.measured.get(&key, make, |measured| match &measured.amounts {
+        Amounts::Figures { .. } => 4096,
+        Amounts::Blocks(amounts) => amounts.capacity() * 40 + 4096,
+    })
+}
+
+/// The instant at which a metric of an instant is measured.
+fn instant(choice: &Choice) -> Result<Arc<Snapshot>, Problem> {
+    let moment = match (choice.metric, choice.loaded.recording()) {
+        (Metric::Peak, Some(recording)) => {
+            Moment::Event(recording.highest_between(choice.window.from, choice.window.to)?.event)
+        }
+        (Metric::Leaked, _) => Moment::End,
+        _ => choice.at,
+    };
+    choice.loaded.snapshot(moment)
+}
+
+fn by_figures_of(choice: &Choice, sieve: Sieve) -> Result<Measured, Problem> {
+    let metric = choice.metric;
+    let (figured, at) = match metric {
+        Metric::Live | Metric::Peak | Metric::Leaked => {
+            let snapshot = instant(choice)?;
+            (Figured::At(Arc::clone(&snapshot)), snapshot.at)
+        }
+        Metric::Allocated | Metric::Freed | Metric::Temporary => {
+            (Figured::In(choice.loaded.between(choice.window)?), choice.window.to)
+        }
+    };
+    let accounts = &figured.snapshot().accounts;
+    let mut total = Amount::default();
+    if sieve.is_open() {
+        total = amount_of(metric, &accounts.totals().figures);
+    } else {
+        let passing = (0..).map(StackId).zip(accounts.sites()).filter(|(stack, _)| sieve.passes_stack(*stack));
+        passing.for_each(|(_, figures)| total.add(amount_of(metric, figures)));
+    }
+    Ok(Measured { metric, at, total, amounts: Amounts::Figures { figured, sieve } })
+}
+
+type Tally = FxHashMap<Owners, Amount>;
+
+fn count(tally: &mut Tally, owned: &Owned, metric: Metric) {
+    let owners = Owners { stack: owned.block.stack, tag: owned.block.tag, thread: owned.thread };
+    tally.entry(owners).or_default().add(Amount::of(owned, metric));
+}
+
+fn by_blocks(choice: &Choice, sieve: &Sieve, work: &Work<'_>) -> Result<Measured, Problem> {
+    let metric = choice.metric;
+    let (amounts, at) = match metric {
+        Metric::Live | Metric::Peak | Metric::Leaked => {
+            let snapshot = instant(choice)?;
+            (of_instant(choice, &snapshot, sieve, work)?, snapshot.at)
+        }
+        Metric::Allocated | Metric::Freed | Metric::Temporary => (of_window(choice, sieve, work)?, choice.window.to),
+    };
+    let mut total = Amount::default();
+    amounts.values().for_each(|amount| total.add(*amount));
+    Ok(Measured { metric, at, amounts: Amounts::Blocks(amounts), total })
+}
+
+/// What is live at an instant, block by block.
+fn of_instant(choice: &Choice, snapshot: &Snapshot, sieve: &Sieve, work: &Work<'_>) -> Result<Tally, Problem> {
+    must_have_blocks(snapshot)?;
+    let is_meant =
+        |owned: &Owned| (choice.metric != Metric::Leaked || choice.window.has(owned.block.time)) && owned.passes(sieve);
+    let mut tally = Tally::default();
+    if !sieve.needs_deaths() {
+        blocks_of(snapshot).filter(is_meant).for_each(|owned| count(&mut tally, &owned, choice.metric));
+        return Ok(tally);
+    }
+    let candidates: Vec<Owned> = blocks_of(snapshot).filter(is_meant).collect();
+    let deaths = deaths(&choice.loaded, snapshot.at, &candidates, work)?;
+    for (owned, death) in candidates.iter().zip(deaths) {
+        if sieve.passes_death(&Life { birth: owned.block.time, death }) {
+            count(&mut tally, owned, choice.metric);
+        }
+    }
+    Ok(tally)
+}
+
+/// Fails where only figures are known.
+pub fn must_have_blocks(snapshot: &Snapshot) -> Result<(), Problem> {
+    if snapshot.source.aggregated && snapshot.accounts.totals().figures.live_blocks() > 0 {
+        return Err(Problem::failed(
+            "only figures are known here, not single blocks; remove the filters that ask for them",
+        ));
+    }
+    Ok(())
+}
+
+/// What happened in a window, block by block.
+fn of_window(choice: &Choice, sieve: &Sieve, work: &Work<'_>) -> Result<Tally, Problem> {
+    let Some(recording) = choice.loaded.recording() else {
+        return Err(Problem::failed("a snapshot knows one instant only, and not when its blocks came and went"));
+    };
+    let (window, metric) = (choice.window, choice.metric);
+    let tallies = match (metric, sieve.needs_deaths()) {
+        (Metric::Allocated, true) => {
+            ended_since(&choice.loaded, recording, window.from, sieve, work, Tally::default, |tally, owned, life| {
+                if window.has(life.birth) {
+                    count(tally, owned, metric);
+                }
+            })?
+        }
+        (_, needs_deaths) => scan::walk(
+            recording,
+            (window.from, window.to),
+            work,
+            Tally::default,
+            |tally, seen| {
+                let Seen::Step(ledger, step) = seen else { return };
+                if step.time < window.from {
+                    return;
+                }
+                if metric == Metric::Temporary || needs_deaths {
+                    let (Op::Free { id } | Op::Evict { id }) = step.op else { return };
+                    let Some(owned) = find(ledger, id) else { return };
+                    let threads = ledger.accounts().threads();
+                    let is_temporary = matches!(step.op, Op::Free { .. })
+                        && threads.get(owned.block.thread as usize).is_some_and(|thread| thread.last_allocation == id);
+                    let life = Life { birth: owned.block.time, death: Some(step.time) };
+                    let counts = metric != Metric::Temporary || is_temporary;
+                    if counts && owned.passes_with(sieve, &life) {
+                        count(tally, &owned, metric);
+                    }
+                    return;
+                }
+                let changes = Changes::of(ledger, step, sieve);
+                let counted = if metric == Metric::Allocated { changes.came } else { changes.went };
+                if let Some(owned) = counted {
+                    count(tally, &owned, metric);
+                }
+            },
+            |_, _| {},
+        )?,
+    };
+    let mut all = Tally::default();
+    for (owners, amount) in tallies.into_iter().flatten() {
+        all.entry(owners).or_default().add(amount);
+    }
+    Ok(all)
+}

@@ -1,0 +1,45 @@
+//! One file for each question of the API: what it is asked with, and what it answers.
+
+pub mod blocks;
+pub mod callers;
+pub mod compare;
+pub mod histograms;
+pub mod leaks;
+pub mod overview;
+pub mod rows;
+pub mod sources;
+pub mod timeline;
+pub mod tree;
+
+mod names;
+
+pub use names::saturated;
+
+use crate::http::request::Request;
+use crate::problem::Problem;
+
+/// A parameter that is a number, at most so large.
+fn number(request: &Request, name: &str, missing: u64, most: u64) -> Result<u64, Problem> {
+    match request.parameter(name) {
+        None | Some("") => Ok(missing),
+        Some(text) => match text.parse() {
+            Ok(number) if number <= most => Ok(number),
+            _ => Err(Problem::Bad(format!("{name}={text}: a number up to {most} is wanted"))),
+        },
+    }
+}
+
+/// The values of a parameter that may be there several times.
+fn all<'a>(request: &'a Request, name: &'a str) -> impl Iterator<Item = &'a str> {
+    request.parameters.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+}
+
+/// A parameter that is one of some words; the first of them if it is missing.
+fn word<T: Copy>(request: &Request, name: &str, words: &[(&str, T)]) -> Result<T, Problem> {
+    let given = request.parameter(name).filter(|text| !text.is_empty());
+    let known = words.iter().find(|(word, _)| given.is_none_or(|given| given == *word));
+    known.map(|(_, value)| *value).ok_or_else(|| {
+        let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        Problem::Bad(format!("{name}={}: there are {}", given.unwrap_or_default(), all.join(", ")))
+    })
+}

@@ -1,0 +1,59 @@
+//! What people call things.
+
+use highwater_model::groups::GroupKey;
+use highwater_model::{Catalog, FrameText, leading_plumbing};
+use serde_json::Value;
+
+/// The most frames of a stack that are looked at: the innermost.
+pub const MOST_FRAMES: usize = 2048;
+
+/// What nothing is known of.
+pub const UNKNOWN: &str = "[unknown]";
+
+/// A frame's name: its function, or where its code lies.
+pub fn label(frame: &FrameText<'_>) -> String {
+    match (frame.function, frame.address, frame.module) {
+        ("", 0, _) => UNKNOWN.to_owned(),
+        ("", address, "") => format!("{address:#x}"),
+        ("", address, module) => format!("{}!{address:#x}", module.rsplit('/').next().unwrap_or(module)),
+        (function, ..) => function.to_owned(),
+    }
+}
+
+/// The frame that a site is called after: the innermost that is the program's own.
+pub fn own_frame<'a>(frames: &[FrameText<'a>]) -> Option<FrameText<'a>> {
+    frames.get(leading_plumbing(frames)).copied()
+}
+
+/// What people call a row.
+pub fn key_text(catalog: &Catalog, key: &GroupKey) -> String {
+    match key {
+        GroupKey::Name(name) if name.is_empty() => UNKNOWN.to_owned(),
+        GroupKey::Name(name) => name.clone(),
+        GroupKey::Thread(thread) => match catalog.thread_name(*thread) {
+            "" => thread.0.to_string(),
+            name => format!("{name} ({})", thread.0),
+        },
+        GroupKey::Site(stack) => {
+            let frames: Vec<FrameText<'_>> = catalog.frame_texts(*stack).take(MOST_FRAMES).collect();
+            own_frame(&frames).map_or_else(|| UNKNOWN.to_owned(), |frame| label(&frame))
+        }
+    }
+}
+
+/// Numbers that no JavaScript number can hold become the greatest that one can.
+pub fn saturated(value: Value) -> Value {
+    const MOST: u64 = (1 << 53) - 1;
+    match value {
+        Value::Number(number) => match (number.as_u64(), number.as_i64()) {
+            (Some(large), _) if large > MOST => MOST.into(),
+            (None, Some(low)) if low < -(MOST as i64) => (-(MOST as i64)).into(),
+            _ => Value::Number(number),
+        },
+        Value::Array(list) => list.into_iter().map(saturated).collect(),
+        Value::Object(members) => {
+            Value::Object(members.into_iter().map(|(name, value)| (name, saturated(value))).collect())
+        }
+        other => other,
+    }
+}

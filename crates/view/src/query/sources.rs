@@ -1,0 +1,136 @@
+//! `sources`: what there is to look at.
+
+use super::names::saturated;
+use crate::problem::Problem;
+use crate::sources::{FileKind, Loaded, Moment, Source, Sources};
+use highwater_formats::json;
+use highwater_model::{Heap, Snapshot};
+use serde_json::{Map, Value, json};
+
+/// The answer. Looks at all files again.
+pub fn answer(sources: &Sources) -> Value {
+    sources.look_again();
+    let list: Vec<Value> = sources.all().iter().map(|source| about(source)).collect();
+    json!({ "schema": json::SCHEMA, "version": env!("CARGO_PKG_VERSION"), "sources": list })
+}
+
+/// All about one source.
+pub fn about(source: &Source) -> Value {
+    let (loaded, problem) = source.now();
+    let path = source.path.as_ref().map(|path| path.display().to_string());
+    let mut about = json!({ "id": source.id, "path": path, "name": path, "problem": problem });
+    if let Some(loaded) = loaded {
+        match facts(&loaded) {
+            Ok(facts) => about.as_object_mut().unwrap_or(&mut Map::new()).extend(facts),
+            Err(found) => about["problem"] = problem.unwrap_or_else(|| found.line().to_owned()).into(),
+        }
+    }
+    // Of what cannot be read nothing is known, but every name is there.
+    for name in [
+        "kind",
+        "name",
+        "program",
+        "pid",
+        "host",
+        "started",
+        "duration_ns",
+        "events",
+        "sampling",
+        "peak",
+        "live_at_end",
+        "anomalies",
+    ] {
+        if about.get(name).is_none() {
+            about[name] = Value::Null;
+        }
+    }
+    for name in ["threads", "heaps", "has", "damage"] {
+        if about.get(name).is_none() {
+            about[name] = json!([]);
+        }
+    }
+    saturated(about)
+}
+
+fn facts(loaded: &Loaded) -> Result<Map<String, Value>, Problem> {
+    let about = json::source(loaded.source());
+    let last = loaded.snapshot(Moment::End)?;
+    let totals = loaded.totals()?;
+    let has_course = loaded.recording().is_some();
+    let threads = last.accounts.threads().iter().map(|thread| {
+        let name = loaded.catalog().thread_name(thread.id);
+        json!({ "id": thread.id.0, "name": (!name.is_empty()).then_some(name) })
+    });
+    let peak = has_course.then(|| json!({ "at_ns": totals.peak_at.0, "bytes": totals.figures.peak_bytes }));
+    let damage = loaded
+        .damage()
+        .into_iter()
+        .map(|damage| json!({ "offset": damage.offset, "length": damage.length, "what": damage.what }));
+    let facts = json!({
+        "kind": loaded.kind.key(),
+        "name": name(loaded),
+        "program": about["program"],
+        "pid": about["pid"],
+        "host": about["host"],
+        "started": about["start"],
+        "begins_ns": loaded.whole().from.0,
+        "duration_ns": loaded.whole().to.0,
+        "events": last.accounts.events(),
+        "estimated": last.is_estimate(),
+        "sampling": sampling(&last),
+        "peak": peak,
+        "live_at_end": { "bytes": totals.figures.live_bytes(), "blocks": totals.figures.live_blocks() },
+        "threads": threads.collect::<Value>(),
+        "heaps": heaps(&last),
+        "has": has(loaded, &last)?,
+        "anomalies": json::anomalies(last.accounts.anomalies()),
+        "damage": damage.collect::<Value>(),
+    });
+    Ok(match facts {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    })
+}
+
+fn name(loaded: &Loaded) -> String {
+    let source = loaded.source();
+    let program = if source.program.is_empty() { "a program" } else { &source.program };
+    let short = program.rsplit('/').next().unwrap_or(program);
+    match (source.pid as i64, source.host.as_str()) {
+        (..=0, "") => short.to_owned(),
+        (..=0, host) => format!("{short} (on {host})"),
+        (pid, "") => format!("{short} (pid {pid})"),
+        (pid, host) => format!("{short} (pid {pid} on {host})"),
+    }
+}
+
+fn sampling(snapshot: &Snapshot) -> Option<String> {
+    let source = &snapshot.source;
+    if let Some(words) = source.word_sampling {
+        return Some(format!("one sample per {} bytes", words.bytes_per_sample().round()));
+    }
+    source.sample_rate.map(|rate| match (rate >> 20, rate >> 10) {
+        (1.., _) if rate.is_multiple_of(1 << 20) => format!("one sample per {} MiB", rate >> 20),
+        (_, 1..) if rate.is_multiple_of(1 << 10) => format!("one sample per {} KiB", rate >> 10),
+        _ => format!("one sample per {rate} bytes"),
+    })
+}
+
+fn heaps(snapshot: &Snapshot) -> Vec<&'static str> {
+    let figures = snapshot.figures_by_heap();
+    let ever = |heap: &Heap| figures.get(heap).is_some_and(|figures| !figures.is_empty());
+    Heap::ALL.into_iter().filter(ever).map(Heap::name).collect()
+}
+
+fn has(loaded: &Loaded, last: &Snapshot) -> Result<Vec<&'static str>, Problem> {
+    let mut has = Vec::new();
+    let mut add = |is_there: bool, what| has.extend(is_there.then_some(what));
+    add(loaded.recording().is_some(), "timeline");
+    add(!last.source.aggregated, "blocks");
+    add(last.catalog.tags().iter().any(|tag| tag.type_name.0 != 0), "types");
+    add(loaded.kind == FileKind::Objects, "trust");
+    add(loaded.kind == FileKind::Image, "image");
+    add(!loaded.marks()?.is_empty(), "marks");
+    add(!loaded.gauges()?.is_empty(), "gauges");
+    Ok(has)
+}

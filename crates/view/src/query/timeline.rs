@@ -1,0 +1,257 @@
+//! `timeline`: live bytes and blocks, rates, gauges and marks over a window.
+
+use super::number;
+use crate::bins::{Bins, Span};
+use crate::changes::{Changes, Owned};
+use crate::choice::Choice;
+use crate::http::request::Request;
+use crate::lives::ended_since;
+use crate::problem::Problem;
+use crate::scan;
+use crate::sieve::Sieve;
+use crate::work::Work;
+use highwater_model::{Accounts, Figures, GaugeReading, Nanos, Window};
+use highwater_store::{Recording, Seen};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The most bins.
+const MOST_POINTS: u64 = 10_000;
+/// Windows with at most so many events are gone through; longer ones are read off the course in short.
+const MOST_EVENTS: u64 = 4 << 20;
+
+/// The answer.
+pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Problem> {
+    let points = number(request, "points", 600, MOST_POINTS)?.max(1) as usize;
+    let loaded = &choice.loaded;
+    let Some(recording) = loaded.recording() else {
+        return Err(Problem::failed("a snapshot knows one instant only; it has no course to show"));
+    };
+    let window = choice.window;
+    let sieve = Sieve::new(&choice.filters, loaded.catalog());
+    let events =
+        recording.stretches(window.from, window.to, u64::MAX).iter().map(|stretch| stretch.events).sum::<u64>();
+    let bins = if sieve.needs_deaths() {
+        by_lives(choice, recording, &sieve, points, work)?
+    } else if !sieve.is_open() {
+        of_some(recording, window, &sieve, points, work)?
+    } else if events <= MOST_EVENTS {
+        of_all(recording, window, points, work)?
+    } else {
+        in_short(choice, recording, points, work)?
+    };
+    let live = bins.live();
+    let highest = recording.highest_between(window.from, window.to)?;
+    let peak = if sieve.is_open() {
+        json!({ "at_ns": highest.at.0, "bytes": highest.bytes })
+    } else {
+        let most = live.iter().enumerate().max_by_key(|(at, (bytes, _))| (bytes.high, std::cmp::Reverse(*at)));
+        most.map_or(Value::Null, |(at, (bytes, _))| json!({ "at_ns": bins.edges()[at], "bytes": bytes.high }))
+    };
+    let each = |figure: fn(&crate::bins::Bin) -> u64| bins.bins.iter().map(figure).collect::<Vec<u64>>();
+    Ok(json!({
+        "t": bins.edges(),
+        "live_bytes": spans(live.iter().map(|(bytes, _)| *bytes)),
+        "live_blocks": spans(live.iter().map(|(_, blocks)| *blocks)),
+        "allocated_bytes": each(|bin| bin.allocated_bytes),
+        "allocations": each(|bin| bin.allocations),
+        "freed_bytes": each(|bin| bin.freed_bytes),
+        "gauges": gauges(loaded.gauges()?, window),
+        "marks": loaded.marks()?.iter().filter(|mark| window.has(mark.time)).map(|mark| json!({ "t": mark.time.0, "name": mark.name })).collect::<Value>(),
+        "peak": peak,
+    }))
+}
+
+fn spans(all: impl Iterator<Item = Span> + Clone) -> Value {
+    let each = |figure: fn(Span) -> u64| all.clone().map(figure).collect::<Vec<u64>>();
+    json!({ "low": each(|span| span.low), "high": each(|span| span.high), "last": each(|span| span.last) })
+}
+
+/// The readings of each gauge.
+fn gauges(readings: &[GaugeReading], window: Window) -> Value {
+    let mut by_name: BTreeMap<&str, (Vec<u64>, Vec<u64>)> = BTreeMap::new();
+    for reading in readings.iter().filter(|reading| window.has(reading.time)) {
+        let (times, values) = by_name.entry(&reading.name).or_default();
+        times.push(reading.time.0);
+        values.push(reading.value);
+    }
+    let gauge = |(name, (times, values)): (&str, (Vec<u64>, Vec<u64>))| {
+        let lower = name.to_lowercase();
+        let is_bytes = ["rss", "bytes", "memory", "heap"].iter().any(|word| lower.contains(word));
+        json!({ "name": name, "unit": is_bytes.then_some("bytes"), "t": times, "value": values })
+    };
+    by_name.into_iter().map(gauge).collect()
+}
+
+/// What is live of everything, from the accounts.
+#[derive(Clone)]
+struct OfAll {
+    bins: Bins,
+    before: Figures,
+}
+
+impl OfAll {
+    fn see(&mut self, window: Window, accounts: &Accounts) {
+        let (time, figures) = (accounts.last_time(), &accounts.totals().figures);
+        if time < window.from || accounts.events() == 0 {
+            self.bins.before = Some((figures.live_bytes(), figures.live_blocks()));
+        } else if let Some(at) = self.bins.place(time) {
+            self.bins.bins[at].see(&self.before, figures);
+        }
+        self.before = *figures;
+    }
+}
+
+fn of_all(recording: &Recording, window: Window, points: usize, work: &Work<'_>) -> Result<Bins, Problem> {
+    let parts = scan::walk(
+        recording,
+        (window.from, window.to),
+        work,
+        || OfAll { bins: Bins::new(window, points), before: Figures::default() },
+        |own, seen| match seen {
+            Seen::Step(ledger, _) => own.see(window, ledger.accounts()),
+            Seen::Stored(ledger) => {
+                let figures = ledger.accounts().totals().figures;
+                own.before = figures;
+                if ledger.accounts().last_time() <= window.from {
+                    own.bins.before = Some((figures.live_bytes(), figures.live_blocks()));
+                }
+            }
+        },
+        |own, accounts| own.see(window, accounts),
+    )?;
+    Ok(joined(Bins::new(window, points), parts.into_iter().map(|part| part.bins)))
+}
+
+fn joined(mut all: Bins, parts: impl Iterator<Item = Bins>) -> Bins {
+    parts.for_each(|part| all.then(&part));
+    all
+}
+
+/// What is live of what passes a sieve.
+struct OfSome {
+    bins: Bins,
+    bytes: u64,
+    blocks: u64,
+}
+
+fn of_some(
+    recording: &Recording,
+    window: Window,
+    sieve: &Sieve,
+    points: usize,
+    work: &Work<'_>,
+) -> Result<Bins, Problem> {
+    let parts = scan::walk(
+        recording,
+        (window.from, window.to),
+        work,
+        || OfSome { bins: Bins::new(window, points).beginning_with(0, 0), bytes: 0, blocks: 0 },
+        |own, seen| match seen {
+            Seen::Stored(ledger) => {
+                let wanted = ledger.accounts().blocks().map(|block| Owned::of(ledger, block));
+                let wanted = wanted.filter(|owned| owned.passes(sieve));
+                (own.bytes, own.blocks) = wanted.fold((0, 0), |(bytes, blocks), owned| {
+                    (bytes + owned.block.live_bytes(), blocks + owned.block.live_blocks())
+                });
+                if ledger.accounts().last_time() <= window.from {
+                    own.bins.before = Some((own.bytes, own.blocks));
+                }
+            }
+            Seen::Step(ledger, step) => {
+                let Changes { went, came } = Changes::of(ledger, step, sieve);
+                if went.is_none() && came.is_none() {
+                    return;
+                }
+                let amount = |owned: Option<Owned>| {
+                    owned.map_or((0, 0), |owned| (owned.block.live_bytes(), owned.block.live_blocks()))
+                };
+                let (went, came) = (amount(went), amount(came));
+                own.bytes = own.bytes.saturating_sub(went.0) + came.0;
+                own.blocks = own.blocks.saturating_sub(went.1) + came.1;
+                match own.bins.place(step.time) {
+                    Some(at) => {
+                        let bin = &mut own.bins.bins[at];
+                        bin.is_live(own.bytes, own.blocks);
+                        bin.allocated_bytes += came.0;
+                        bin.allocations += came.1;
+                        bin.freed_bytes += went.0;
+                    }
+                    None => own.bins.before = Some((own.bytes, own.blocks)),
+                }
+            }
+        },
+        |_, _| {},
+    )?;
+    let mut parts = parts.into_iter();
+    let first = parts.next().map_or_else(|| Bins::new(window, points), |part| part.bins);
+    Ok(joined(first, parts.map(|part| part.bins)))
+}
+
+/// By whole lives, where deaths are asked for: what was live at the end of each bin.
+fn by_lives(
+    choice: &Choice,
+    recording: &Recording,
+    sieve: &Sieve,
+    points: usize,
+    work: &Work<'_>,
+) -> Result<Bins, Problem> {
+    let window = choice.window;
+    // What came and went in each bin, bytes and blocks; what was there before.
+    let empty = Bins::new(window, points);
+    type Flow = (Vec<[u64; 4]>, (u64, u64));
+    let begin = || -> Flow { (vec![[0; 4]; empty.bins.len()], (0, 0)) };
+    let parts =
+        ended_since(&choice.loaded, recording, window.from, sieve, work, begin, |(bins, before), owned, life| {
+            let (bytes, blocks) = (owned.block.live_bytes(), owned.block.live_blocks());
+            match empty.place(life.birth) {
+                Some(at) => {
+                    bins[at][0] += bytes;
+                    bins[at][1] += blocks;
+                }
+                None if life.birth < window.from => {
+                    before.0 += bytes;
+                    before.1 += blocks;
+                }
+                None => return,
+            }
+            if let Some(at) = life.death.and_then(|death| empty.place(death)) {
+                bins[at][2] += bytes;
+                bins[at][3] += blocks;
+            }
+        })?;
+    let mut bins = empty.clone();
+    let (mut bytes, mut blocks) = parts.iter().fold((0, 0), |sum, (_, before)| (sum.0 + before.0, sum.1 + before.1));
+    bins.before = Some((bytes, blocks));
+    for (at, bin) in bins.bins.iter_mut().enumerate() {
+        let sum = |figure: usize| parts.iter().map(|(bins, _)| bins[at][figure]).sum::<u64>();
+        bytes = (bytes + sum(0)).saturating_sub(sum(2));
+        blocks = (blocks + sum(1)).saturating_sub(sum(3));
+        bin.is_live(bytes, blocks);
+        (bin.allocated_bytes, bin.allocations, bin.freed_bytes) = (sum(0), sum(1), sum(2));
+    }
+    Ok(bins)
+}
+
+/// Read off the course in short: a slice that lies in several bins counts in its last one.
+fn in_short(choice: &Choice, recording: &Recording, points: usize, work: &Work<'_>) -> Result<Bins, Problem> {
+    let window = choice.window;
+    let course = choice.loaded.course(recording, work)?;
+    let mut bins = Bins::new(window, points);
+    for slice in &course.slices {
+        if slice.last < window.from {
+            bins.before = slice.bin.live.map(|(bytes, blocks)| (bytes.last, blocks.last));
+        } else if slice.first > window.to {
+            break;
+        } else {
+            let at = bins.place(slice.last.min(window.to)).unwrap_or(0);
+            bins.bins[at].then(&slice.bin);
+        }
+    }
+    if bins.before.is_none() && window.from > Nanos(0) {
+        let before = choice.loaded.snapshot(choice.loaded.moment_before(window.from))?;
+        let figures = &before.accounts.totals().figures;
+        bins.before = Some((figures.live_bytes(), figures.live_blocks()));
+    }
+    Ok(bins)
+}

@@ -1,0 +1,277 @@
+//! `tree`: a flame graph, as columns.
+
+use super::names::{MOST_FRAMES, UNKNOWN, label};
+use super::rows::sites;
+use super::{all, word};
+use crate::choice::Choice;
+use crate::http::request::Request;
+use crate::measure::{Amount, measure};
+use crate::problem::Problem;
+use crate::work::Work;
+use highwater_model::{Catalog, FrameText, StackId};
+use rustc_hash::FxHashMap;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+
+/// The most nodes: what lies deeper counts for the node above.
+const MOST_NODES: usize = 2_000_000;
+/// Nodes with less of the whole are left out, unless another share is asked for.
+const LEAST_SHARE: f64 = 0.0005;
+
+/// How a tree is made.
+#[derive(Clone, Debug, Default)]
+pub struct Shape<'a> {
+    /// Innermost frames first.
+    pub is_inverted: bool,
+    /// Functions that are passed over.
+    pub hidden: HashSet<&'a str>,
+    /// A function that calls itself, directly or not, is one node.
+    pub merges_recursion: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    parent: u32,
+    name: u32,
+    file: u32,
+    line: u32,
+    value: u64,
+    blocks: u64,
+    own: u64,
+    /// Of comparisons: what each side has.
+    sides: [u64; 2],
+}
+
+/// A tree that grows stack by stack. Node 0 is the root; a parent comes before its children.
+pub struct Tree {
+    nodes: Vec<Node>,
+    children: FxHashMap<(u32, u32, u32), u32>,
+    names: Vec<String>,
+    files: Vec<String>,
+    name_numbers: FxHashMap<String, u32>,
+    file_numbers: FxHashMap<String, u32>,
+}
+
+/// What a stack adds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Weighed {
+    /// What the width of a node is.
+    pub value: u64,
+    /// Blocks.
+    pub blocks: u64,
+    /// Of comparisons: what each side has.
+    pub sides: [u64; 2],
+}
+
+impl Tree {
+    /// A tree with nothing but its root.
+    pub fn new(root: &str) -> Self {
+        let node = Node { parent: 0, name: 0, file: 0, line: 0, value: 0, blocks: 0, own: 0, sides: [0; 2] };
+        Self {
+            nodes: vec![node],
+            children: FxHashMap::default(),
+            names: vec![root.to_owned()],
+            files: vec![String::new()],
+            name_numbers: FxHashMap::default(),
+            file_numbers: FxHashMap::from_iter([(String::new(), 0)]),
+        }
+    }
+
+    /// Adds a stack's frames, from the root on.
+    pub fn add(&mut self, frames: &[FrameText<'_>], weighed: Weighed, shape: &Shape<'_>) {
+        self.grow(0, weighed);
+        let mut path: Vec<u32> = vec![0];
+        let shown = frames.iter().filter(|frame| !shape.hidden.contains(frame.function));
+        for frame in shown {
+            let name = number(&mut self.names, &mut self.name_numbers, label(frame));
+            if shape.merges_recursion
+                && let Some(at) = path.iter().skip(1).position(|node| self.nodes[*node as usize].name == name)
+            {
+                path.truncate(at + 2);
+                continue;
+            }
+            let file = number(&mut self.files, &mut self.file_numbers, frame.file.to_owned());
+            let Some(node) = self.child(*path.last().unwrap_or(&0), name, file, frame.line) else { break };
+            path.push(node);
+        }
+        for node in path.iter().skip(1) {
+            self.grow(*node, weighed);
+        }
+        let last = *path.last().unwrap_or(&0) as usize;
+        self.nodes[last].own = self.nodes[last].own.saturating_add(weighed.value);
+    }
+
+    fn grow(&mut self, node: u32, weighed: Weighed) {
+        let node = &mut self.nodes[node as usize];
+        node.value = node.value.saturating_add(weighed.value);
+        node.blocks = node.blocks.saturating_add(weighed.blocks);
+        node.sides.iter_mut().zip(weighed.sides).for_each(|(sum, side)| *sum = sum.saturating_add(side));
+    }
+
+    fn child(&mut self, parent: u32, name: u32, file: u32, line: u32) -> Option<u32> {
+        let next = self.nodes.len() as u32;
+        if let Some(known) = self.children.get(&(parent, name, file)) {
+            return Some(*known);
+        }
+        if self.nodes.len() == MOST_NODES {
+            return None;
+        }
+        self.children.insert((parent, name, file), next);
+        self.nodes.push(Node { parent, name, file, line, value: 0, blocks: 0, own: 0, sides: [0; 2] });
+        Some(next)
+    }
+
+    /// The columns, nodes in depth-first order, the largest child first; `with_sides` for comparisons.
+    pub fn to_json(&self, least: f64, with_sides: bool) -> Value {
+        let total = self.nodes[0].value;
+        let bound = (total as f64 * least).ceil().max(1.0) as u64;
+        let mut children: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
+        let (mut left_out, mut left_value) = (0u64, 0u64);
+        let mut is_shown = vec![true; self.nodes.len()];
+        for at in 1..self.nodes.len() {
+            let node = &self.nodes[at];
+            let parent = node.parent as usize;
+            is_shown[at] = is_shown[parent] && node.value >= bound;
+            if is_shown[at] {
+                children[parent].push(at as u32);
+            } else {
+                left_out += 1;
+                if is_shown[parent] {
+                    left_value = left_value.saturating_add(node.value);
+                }
+            }
+        }
+        let mut columns = Columns::default();
+        let mut waiting: Vec<(u32, u32)> = vec![(0, 0)];
+        while let Some((at, depth)) = waiting.pop() {
+            let node = &self.nodes[at as usize];
+            columns.push(node, depth, self);
+            let below = &mut children[at as usize];
+            below.sort_by_key(|child| (self.nodes[*child as usize].value, std::cmp::Reverse(*child)));
+            waiting.extend(below.iter().map(|child| (*child, depth + 1)));
+        }
+        columns.into_json(total, left_out, left_value, with_sides)
+    }
+}
+
+fn number(list: &mut Vec<String>, numbers: &mut FxHashMap<String, u32>, text: String) -> u32 {
+    if let Some(known) = numbers.get(&text) {
+        return *known;
+    }
+    let next = list.len() as u32;
+    list.push(text.clone());
+    numbers.insert(text, next);
+    next
+}
+
+/// The shown nodes, with the names that they use.
+#[derive(Default)]
+struct Columns {
+    names: Vec<String>,
+    files: Vec<String>,
+    name_numbers: FxHashMap<String, u32>,
+    file_numbers: FxHashMap<String, u32>,
+    columns: [Vec<u64>; 7],
+    sides: [Vec<u64>; 2],
+}
+
+impl Columns {
+    fn push(&mut self, node: &Node, depth: u32, tree: &Tree) {
+        let name = number(&mut self.names, &mut self.name_numbers, tree.names[node.name as usize].clone());
+        let file = number(&mut self.files, &mut self.file_numbers, tree.files[node.file as usize].clone());
+        let values = [name.into(), file.into(), node.line.into(), depth.into(), node.value, node.own, node.blocks];
+        self.columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
+        self.sides.iter_mut().zip(node.sides).for_each(|(column, value)| column.push(value));
+    }
+
+    fn into_json(self, total: u64, left_out: u64, left_value: u64, with_sides: bool) -> Value {
+        let [names, files, lines, depths, values, own, blocks] = self.columns;
+        let mut tree = json!({
+            "names": self.names,
+            "files": self.files,
+            "node_name": names,
+            "node_file": files,
+            "node_line": lines,
+            "node_depth": depths,
+            "node_value": values,
+            "node_self": own,
+            "node_blocks": blocks,
+            "total": total,
+            "left_out": { "nodes": left_out, "value": left_value },
+        });
+        if with_sides {
+            let [before, after] = self.sides;
+            tree["node_before"] = before.into();
+            tree["node_after"] = after.into();
+        }
+        tree
+    }
+}
+
+/// The frames of a stack, innermost first; one that says that nothing is known where there is none.
+pub fn frames_of(catalog: &Catalog, stack: StackId) -> Vec<FrameText<'_>> {
+    let mut frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(MOST_FRAMES).collect();
+    if frames.is_empty() {
+        frames.push(FrameText { function: UNKNOWN, ..FrameText::default() });
+    }
+    frames
+}
+
+/// The answer.
+pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Problem> {
+    let shape = Shape {
+        is_inverted: word(request, "direction", &[("down", false), ("up", true)])?,
+        hidden: all(request, "hide").collect(),
+        merges_recursion: word(request, "merge_recursion", &[("0", false), ("1", true)])?,
+    };
+    let in_blocks = word(request, "measure", &[("bytes", false), ("blocks", true)])?;
+    let least = least_share(request)?;
+    let measured = measure(choice, false, work)?;
+    let catalog = choice.loaded.catalog();
+    let mut stacks: Vec<(StackId, Amount)> = sites(&measured).map(|(stack, amount, _)| (stack, amount)).collect();
+    // The largest first: what is told of a node besides its name is what its largest stack says.
+    stacks.sort_by_key(|(stack, amount)| (std::cmp::Reverse(amount.value), *stack));
+    let weighed = |amount: &Amount| Weighed {
+        value: if in_blocks { amount.blocks } else { amount.value },
+        blocks: amount.blocks,
+        sides: [0; 2],
+    };
+    if let Some(focus) = request.parameter("focus").filter(|name| !name.is_empty()) {
+        let (mut callers, mut callees) = (Tree::new(focus), Tree::new(focus));
+        for (stack, amount) in &stacks {
+            let frames = frames_of(catalog, *stack);
+            let is_focus = |frame: &FrameText<'_>| label(frame) == focus;
+            // Of a recursive function the outermost call has all that it led to.
+            let Some(at) = frames.iter().rposition(is_focus) else { continue };
+            callers.add(&frames[at + 1..], weighed(amount), &shape);
+            let inner: Vec<FrameText<'_>> = frames[..at].iter().rev().copied().collect();
+            callees.add(&inner, weighed(amount), &shape);
+        }
+        return Ok(json!({ "callers": callers.to_json(least, false), "callees": callees.to_json(least, false) }));
+    }
+    let mut tree = Tree::new("all");
+    for (count, (stack, amount)) in stacks.iter().enumerate() {
+        if count % 1024 == 0 {
+            work.progress(count as f64 / stacks.len() as f64, "drawing")?;
+        }
+        let mut frames = frames_of(catalog, *stack);
+        if !shape.is_inverted {
+            frames.reverse();
+        }
+        tree.add(&frames, weighed(amount), &shape);
+    }
+    let mut answer = tree.to_json(least, false);
+    answer["at_ns"] = measured.at.0.into();
+    Ok(answer)
+}
+
+/// The share of the whole below which nodes are left out.
+pub fn least_share(request: &Request) -> Result<f64, Problem> {
+    match request.parameter("least") {
+        None | Some("") => Ok(LEAST_SHARE),
+        Some(text) => match text.parse::<f64>() {
+            Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+            _ => Err(Problem::Bad(format!("least={text}: a share from 0 to 1 is wanted"))),
+        },
+    }
+}

@@ -1,0 +1,159 @@
+//! Filters, made ready for one catalog: what is asked of stacks and tags is answered once for each, not for each block.
+
+use crate::filter::{Filter, Test};
+use highwater_model::{Catalog, Nanos, StackId, TagId, ThreadId};
+
+/// All filters together.
+pub struct Sieve {
+    /// By stack, where anything is asked of them.
+    stacks: Option<Vec<bool>>,
+    /// By tag, likewise.
+    tags: Option<Vec<bool>>,
+    /// The rest, one by one.
+    rest: Vec<Filter>,
+    needs_blocks: bool,
+    needs_deaths: bool,
+}
+
+/// When a block lived.
+#[derive(Clone, Copy, Debug)]
+pub struct Life {
+    /// When it was born.
+    pub birth: Nanos,
+    /// When it died; `None` for never.
+    pub death: Option<Nanos>,
+}
+
+impl Sieve {
+    /// Makes filters ready.
+    pub fn new(filters: &[Filter], catalog: &Catalog) -> Self {
+        let mut sieve = Self {
+            stacks: None,
+            tags: None,
+            rest: Vec::new(),
+            needs_blocks: filters.iter().any(|filter| !filter.is_about_stacks()),
+            needs_deaths: filters.iter().any(Filter::is_about_deaths),
+        };
+        for filter in filters {
+            match &filter.test {
+                Test::Inside(name) => {
+                    let frames: Vec<bool> = functions_that(catalog, |function| name.is_met_by(function));
+                    sieve.pass_stacks(catalog, filter.is_negated, stacks_with(catalog, &frames));
+                }
+                Test::Module(name) => {
+                    let frames: Vec<bool> = catalog
+                        .stacks
+                        .frames()
+                        .iter()
+                        .map(|frame| {
+                            catalog.module_of(frame).is_some_and(|module| catalog.strings.get(module.path) == name)
+                        })
+                        .collect();
+                    sieve.pass_stacks(catalog, filter.is_negated, stacks_with(catalog, &frames));
+                }
+                Test::Site(site) => {
+                    let is_it = (0..catalog.stacks.nodes().len() as u32).map(|stack| stack == *site).collect();
+                    sieve.pass_stacks(catalog, filter.is_negated, is_it);
+                }
+                Test::Type(name) => {
+                    let is_it = catalog.tags().iter().map(|tag| catalog.strings.get(tag.type_name) == name);
+                    sieve.pass_tags(catalog, filter.is_negated, is_it.collect());
+                }
+                Test::Heap(heap) => {
+                    let is_it = catalog.tags().iter().map(|tag| tag.heap == *heap);
+                    sieve.pass_tags(catalog, filter.is_negated, is_it.collect());
+                }
+                _ => sieve.rest.push(filter.clone()),
+            }
+        }
+        sieve
+    }
+
+    fn pass_stacks(&mut self, catalog: &Catalog, is_negated: bool, is_it: Vec<bool>) {
+        let stacks = self.stacks.get_or_insert_with(|| vec![true; catalog.stacks.nodes().len()]);
+        stacks.iter_mut().zip(is_it).for_each(|(passes, is_it)| *passes &= is_it != is_negated);
+    }
+
+    fn pass_tags(&mut self, catalog: &Catalog, is_negated: bool, is_it: Vec<bool>) {
+        let tags = self.tags.get_or_insert_with(|| vec![true; catalog.tags().len()]);
+        tags.iter_mut().zip(is_it).for_each(|(passes, is_it)| *passes &= is_it != is_negated);
+    }
+
+    /// True when figures by stack are not enough to tell.
+    pub fn needs_blocks(&self) -> bool {
+        self.needs_blocks
+    }
+
+    /// True when it must be known when blocks died.
+    pub fn needs_deaths(&self) -> bool {
+        self.needs_deaths
+    }
+
+    /// True when it lets everything through.
+    pub fn is_open(&self) -> bool {
+        self.stacks.is_none() && self.tags.is_none() && self.rest.is_empty()
+    }
+
+    /// Whether a stack passes. One that the catalog lost does where nothing is asked of stacks.
+    pub fn passes_stack(&self, stack: StackId) -> bool {
+        self.stacks.as_ref().is_none_or(|stacks| stacks.get(stack.0 as usize).copied().unwrap_or(false))
+    }
+
+    /// Whether a tag passes.
+    pub fn passes_tag(&self, tag: TagId) -> bool {
+        self.tags.as_ref().is_none_or(|tags| tags.get(tag.0 as usize).copied().unwrap_or(false))
+    }
+
+    /// Whether blocks of these owners pass, whatever else they are.
+    pub fn passes_owners(&self, stack: StackId, tag: TagId, thread: ThreadId) -> bool {
+        let passes_thread = |filter: &Filter| match filter.test {
+            Test::Thread(id) => (id == thread.0) != filter.is_negated,
+            _ => true,
+        };
+        self.passes_stack(stack) && self.passes_tag(tag) && self.rest.iter().all(passes_thread)
+    }
+
+    /// Whether a block passes by what is known of it from its birth on.
+    pub fn passes_birth(&self, birth: Nanos, size: u64) -> bool {
+        self.rest.iter().all(|filter| match filter.test {
+            Test::Allocated(range) => range.has(birth.0) != filter.is_negated,
+            Test::Size(range) => range.has(size) != filter.is_negated,
+            _ => true,
+        })
+    }
+
+    /// Whether a block passes by its death.
+    pub fn passes_death(&self, life: &Life) -> bool {
+        let Life { birth, death } = *life;
+        self.rest.iter().all(|filter| {
+            let is_it = match filter.test {
+                Test::Freed(range) => death.is_some_and(|death| range.has(death.0)),
+                Test::FreedEver => death.is_some(),
+                Test::LiveAt(time) => birth <= time && death.is_none_or(|death| death > time),
+                Test::Lifetime(range) => death.is_some_and(|death| range.has(death.0.saturating_sub(birth.0))),
+                _ => return true,
+            };
+            is_it != filter.is_negated
+        })
+    }
+}
+
+/// For each frame, whether its function is meant; names are compared once each.
+fn functions_that(catalog: &Catalog, is_meant: impl Fn(&str) -> bool) -> Vec<bool> {
+    let mut known = rustc_hash::FxHashMap::default();
+    let frames = catalog.stacks.frames().iter();
+    frames
+        .map(|frame| *known.entry(frame.function).or_insert_with(|| is_meant(catalog.strings.get(frame.function))))
+        .collect()
+}
+
+/// For each stack, whether one of these frames is in it. A stack's caller has a smaller number.
+fn stacks_with(catalog: &Catalog, frames: &[bool]) -> Vec<bool> {
+    let table = &catalog.stacks;
+    let mut has: Vec<bool> = Vec::with_capacity(table.nodes().len());
+    for (at, node) in table.nodes().iter().enumerate() {
+        let own = || table.frame_ids(node.frame).any(|frame| frames.get(frame as usize).copied().unwrap_or(false));
+        has.push(at > 0 && (own() || has.get(node.parent.0 as usize).copied().unwrap_or(false)));
+    }
+    has
+}

@@ -1,0 +1,51 @@
+//! Files: whoever starts the viewer knows how to open them.
+
+use highwater_store::{Damage, Recording};
+use std::path::Path;
+
+/// What a file turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A recording, or events that became one.
+    Recording,
+    /// The state of one instant.
+    Snapshot,
+    /// An OCaml program's trace.
+    Trace,
+    /// An object log.
+    Objects,
+    /// A memory image.
+    Image,
+    /// A live process's snapshot.
+    Live,
+}
+
+impl FileKind {
+    /// Its name in JSON.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Recording => "recording",
+            Self::Snapshot => "snapshot",
+            Self::Trace => "trace",
+            Self::Objects => "objects",
+            Self::Image => "image",
+            Self::Live => "live",
+        }
+    }
+}
+
+/// An opened file.
+pub struct OpenedFile {
+    /// What it is.
+    pub kind: FileKind,
+    /// What it holds.
+    pub recording: Recording,
+    /// What could not be used of it before it became a recording.
+    pub damage: Vec<Damage>,
+}
+
+/// Opens files, whatever they are.
+pub trait Opener: Send + Sync {
+    /// Opens one; a line that says why not.
+    fn open(&self, path: &Path) -> Result<OpenedFile, String>;
+}

@@ -1,0 +1,238 @@
+//! A source that was read: its instants and windows, of which the last ones are kept.
+
+use super::file::FileKind;
+use super::moment::Moment;
+use crate::course::Course;
+use crate::measure::Measured;
+use crate::memo::Memo;
+use crate::problem::Problem;
+use crate::work::Work;
+use highwater_model::{Accounts, Catalog, GaugeReading, NamedInstant, Nanos, Snapshot, Source, Totals, When, Window};
+use highwater_store::{Damage, Recording};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Bytes of snapshots that are kept.
+const SNAPSHOT_BYTES: usize = 320 << 20;
+/// Bytes of what was counted of windows.
+const WINDOW_BYTES: usize = 64 << 20;
+
+/// What a source holds.
+pub enum Content {
+    /// A course in time.
+    Course(Box<Recording>),
+    /// One instant.
+    Instant(Arc<Snapshot>),
+}
+
+/// What happened in a window.
+pub struct Between {
+    /// The state before it.
+    pub before: Arc<Snapshot>,
+    /// The state at its end.
+    pub after: Arc<Snapshot>,
+    /// Counters of what happened in it.
+    pub counters: Snapshot,
+}
+
+/// See the module's text.
+pub struct Loaded {
+    /// What it is.
+    pub kind: FileKind,
+    /// What it holds.
+    pub content: Content,
+    /// What could not be used before it became a recording.
+    own_damage: Vec<Damage>,
+    snapshots: Memo<Moment, Snapshot>,
+    windows: Memo<Window, Between>,
+    /// What was measured, by all that was asked.
+    pub(crate) measured: Memo<String, Measured>,
+    course: Mutex<Option<Arc<Course>>>,
+    totals: OnceLock<Totals>,
+    marks: OnceLock<Vec<NamedInstant>>,
+    gauges: OnceLock<Vec<GaugeReading>>,
+}
+
+impl Loaded {
+    /// A recording or snapshot file.
+    pub fn of_recording(kind: FileKind, recording: Recording, own_damage: Vec<Damage>) -> Result<Self, Problem> {
+        if !recording.is_snapshot() {
+            return Ok(Self::new(kind, Content::Course(Box::new(recording)), own_damage));
+        }
+        let snapshot = recording.snapshot(&When::End)?;
+        let damage = own_damage.into_iter().chain(recording.damage()).collect();
+        Ok(Self::new(kind, Content::Instant(Arc::new(snapshot)), damage))
+    }
+
+    /// The state of one instant.
+    pub fn of_snapshot(kind: FileKind, snapshot: Snapshot) -> Self {
+        Self::new(kind, Content::Instant(Arc::new(snapshot)), Vec::new())
+    }
+
+    fn new(kind: FileKind, content: Content, own_damage: Vec<Damage>) -> Self {
+        Self {
+            kind,
+            content,
+            own_damage,
+            snapshots: Memo::new(SNAPSHOT_BYTES),
+            windows: Memo::new(WINDOW_BYTES),
+            measured: Memo::new(WINDOW_BYTES),
+            course: Mutex::default(),
+            totals: OnceLock::new(),
+            marks: OnceLock::new(),
+            gauges: OnceLock::new(),
+        }
+    }
+
+    /// The course in time, where there is one.
+    pub fn recording(&self) -> Option<&Recording> {
+        match &self.content {
+            Content::Course(recording) => Some(recording),
+            Content::Instant(_) => None,
+        }
+    }
+
+    /// Whose memory it is.
+    pub fn source(&self) -> &Source {
+        match &self.content {
+            Content::Course(recording) => recording.source(),
+            Content::Instant(snapshot) => &snapshot.source,
+        }
+    }
+
+    /// What the handles stand for.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        match &self.content {
+            Content::Course(recording) => recording.catalog(),
+            Content::Instant(snapshot) => &snapshot.catalog,
+        }
+    }
+
+    /// What could not be used, as far as was read until now.
+    pub fn damage(&self) -> Vec<Damage> {
+        let found = self.recording().map(Recording::damage).unwrap_or_default();
+        self.own_damage.iter().cloned().chain(found).collect()
+    }
+
+    /// All of its time.
+    pub fn whole(&self) -> Window {
+        match &self.content {
+            Content::Course(recording) => Window { from: recording.begins_at(), to: recording.source().duration },
+            Content::Instant(snapshot) => Window { from: Nanos(0), to: snapshot.at },
+        }
+    }
+
+    /// The state at an instant. Of one that is all there is, always that.
+    pub fn snapshot(&self, moment: Moment) -> Result<Arc<Snapshot>, Problem> {
+        let recording = match &self.content {
+            Content::Course(recording) => recording,
+            Content::Instant(snapshot) => return Ok(Arc::clone(snapshot)),
+        };
+        let make = || -> Result<Snapshot, Problem> {
+            Ok(match moment {
+                Moment::Start => recording.snapshot(&When::Start)?,
+                Moment::At(time) => recording.snapshot(&When::At(time))?,
+                Moment::Event(event) => recording.snapshot_after(event)?,
+                Moment::End => recording.snapshot(&When::End)?,
+            })
+        };
+        self.snapshots.get(&moment, make, size_of_snapshot)
+    }
+
+    /// The instant that a time means: the last one that is not later.
+    pub fn moment_at(&self, time: Nanos) -> Moment {
+        let whole = self.whole();
+        if time >= whole.to { Moment::End } else { Moment::At(time.max(whole.from)) }
+    }
+
+    /// The instant before a time.
+    pub fn moment_before(&self, time: Nanos) -> Moment {
+        if time <= self.whole().from { Moment::Start } else { self.moment_at(Nanos(time.0 - 1)) }
+    }
+
+    /// What happened in a window; of one instant, all that is known to have led to it.
+    pub fn between(&self, window: Window) -> Result<Arc<Between>, Problem> {
+        let make = || -> Result<Between, Problem> {
+            let (before, after) = std::thread::scope(|scope| {
+                let before = scope.spawn(|| self.state_before(window.from));
+                let after = self.snapshot(self.moment_at(window.to));
+                (before.join().unwrap_or_else(|_| Err(Problem::failed("a thread gave up"))), after)
+            });
+            let (before, after) = (before?, after?);
+            let counters = after.since(&before);
+            Ok(Between { before, after, counters })
+        };
+        self.windows.get(&window, make, |between| size_of_figures(&between.counters))
+    }
+
+    fn state_before(&self, from: Nanos) -> Result<Arc<Snapshot>, Problem> {
+        match &self.content {
+            Content::Course(_) => self.snapshot(self.moment_before(from)),
+            Content::Instant(snapshot) => {
+                Ok(Arc::new(Snapshot { accounts: Accounts::default(), ..Snapshot::clone(snapshot) }))
+            }
+        }
+    }
+
+    /// The totals at the end.
+    pub fn totals(&self) -> Result<Totals, Problem> {
+        if let Some(totals) = self.totals.get() {
+            return Ok(*totals);
+        }
+        let totals = match &self.content {
+            Content::Course(recording) => recording.final_totals()?,
+            Content::Instant(snapshot) => *snapshot.accounts.totals(),
+        };
+        Ok(*self.totals.get_or_init(|| totals))
+    }
+
+    /// The marks, in order.
+    pub fn marks(&self) -> Result<&[NamedInstant], Problem> {
+        kept(&self.marks, || Ok(self.recording().map(Recording::marks).transpose()?.unwrap_or_default()))
+    }
+
+    /// The gauges, in order.
+    pub fn gauges(&self) -> Result<&[GaugeReading], Problem> {
+        kept(&self.gauges, || Ok(self.recording().map(Recording::gauges).transpose()?.unwrap_or_default()))
+    }
+
+    /// Its course in short: made once, by whoever needs it first. Others wait.
+    pub fn course(&self, recording: &Recording, work: &Work<'_>) -> Result<Arc<Course>, Problem> {
+        loop {
+            match self.course.try_lock() {
+                Ok(mut course) => {
+                    if let Some(course) = &*course {
+                        return Ok(Arc::clone(course));
+                    }
+                    let made = Arc::new(Course::of(recording, work)?);
+                    return Ok(Arc::clone(course.insert(made)));
+                }
+                Err(std::sync::TryLockError::Poisoned(poisoned)) => drop(PoisonError::into_inner(poisoned)),
+                Err(std::sync::TryLockError::WouldBlock) => {
+                    work.progress(0.5, "reading the recording")?;
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+            }
+        }
+    }
+}
+
+fn kept<T>(cell: &OnceLock<Vec<T>>, make: impl FnOnce() -> Result<Vec<T>, Problem>) -> Result<&[T], Problem> {
+    if let Some(known) = cell.get() {
+        return Ok(known);
+    }
+    let made = make()?;
+    Ok(cell.get_or_init(|| made))
+}
+
+fn size_of_figures(snapshot: &Snapshot) -> usize {
+    let accounts = &snapshot.accounts;
+    let rows = accounts.sites().len() + accounts.tags().len() + accounts.threads().len();
+    rows * size_of::<highwater_model::Figures>() + 1024
+}
+
+fn size_of_snapshot(snapshot: &Snapshot) -> usize {
+    // A live block takes 48 bytes, and a place for its weight where they have any.
+    let accounts = &snapshot.accounts;
+    let weights = if accounts.totals().figures.is_estimate() { 16 } else { 0 };
+    size_of_figures(snapshot) + accounts.blocks().count() * (48 + weights)
+}

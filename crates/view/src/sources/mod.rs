@@ -1,0 +1,13 @@
+//! What is looked at: files, traces, live processes. Each kind becomes a [`Loaded`], and queries read only that.
+
+mod file;
+mod list;
+mod live;
+mod loaded;
+mod moment;
+
+pub use file::{FileKind, OpenedFile, Opener};
+pub use list::{Source, Sources};
+pub use live::{Collector, LiveProcess};
+pub use loaded::{Between, Loaded};
+pub use moment::Moment;

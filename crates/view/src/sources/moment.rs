@@ -1,0 +1,16 @@
+//! An instant of a recording, as far as it was found out which one is meant.
+
+use highwater_model::Nanos;
+
+/// An instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Moment {
+    /// Before the first event.
+    Start,
+    /// After everything that happened up to and including this time.
+    At(Nanos),
+    /// After so many events.
+    Event(u64),
+    /// After the last event.
+    End,
+}
