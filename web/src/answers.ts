@@ -13,6 +13,8 @@ export interface Source {
   pid?: number | null;
   host?: string | null;
   started?: string | null;
+  /** The first instant there is, and the last. */
+  begins_ns?: Nanos;
   duration_ns: Nanos;
   events: number;
   estimated: boolean;

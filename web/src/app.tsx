@@ -8,7 +8,7 @@ import { Help, helpShown } from "./help";
 import { clean } from "./names";
 import { saved } from "./saved";
 import { has, source, sources, sourcesProblem } from "./sources";
-import { instantOf, showRange, Timeline } from "./timeline";
+import { instantOf, showRange, Timeline, wholeRange } from "./timeline";
 import { dark, safe } from "./theme";
 import { BlocksView } from "./views/blocks";
 import { CompareView } from "./views/compare";
@@ -139,7 +139,7 @@ function WindowLine() {
   const file = source.value!;
   if (!has("timeline")) return file.duration_ns > 0 ? <span class="window-line">one instant: {format.duration(file.duration_ns)}</span> : null;
   const { from, to, at, b } = choice.value;
-  const start = from ?? 0;
+  const start = from ?? wholeRange().left;
   const end = to ?? file.duration_ns;
   const chosen = from !== null || to !== null;
   const a = instantOf(at, end);

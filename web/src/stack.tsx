@@ -8,6 +8,18 @@ export function functionOf(frame?: Frame | null): string {
   return clean(frame?.function ?? frame?.address ?? "?");
 }
 
+const LIBRARY = /^\/rustc\/|\/rustlib\/src\/rust\/|^\/rust\/deps\/|\/include\/c\+\+\//;
+
+/** A language's own library: rarely what somebody looks for. */
+export function isLibrary(frame: Frame): boolean {
+  return LIBRARY.test(frame.file ?? "");
+}
+
+/** The innermost frame of the program itself. */
+export function ownFrame(stack: Frame[]): Frame | undefined {
+  return stack.find((frame) => !isLibrary(frame) && (frame.file || frame.module || frame.function)) ?? stack[0];
+}
+
 /** What a row is called: its function and place, or its key. */
 export function RowName({ row }: { row: Pick<Row, "key" | "frame"> }) {
   const place = format.place(row.frame?.file, row.frame?.line);
@@ -32,7 +44,7 @@ export function Stack({ stack, site }: { stack: Frame[]; site?: number | null })
       {site !== null && site !== undefined && <p class="actions"><button type="button" onClick={() => addFilter(`site:${site}`)}>Only this site</button></p>}
       <ol>
         {stack.map((frame, index) => (
-          <li key={index} class={frame.inlined ? "inlined" : ""}>
+          <li key={index} class={isLibrary(frame) ? "library" : ""}>
             <button type="button" class="frame" title="Focus the flame graph on this function" onClick={() => frame.function && choose({ view: "flame", focus: frame.function })}>{functionOf(frame)}</button>
             <small title={clean(frame.file ?? frame.module ?? "")}>{clean(format.place(frame.file, frame.line) || format.shortPath(frame.module ?? ""))}</small>
           </li>

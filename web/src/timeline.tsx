@@ -25,10 +25,17 @@ export interface Range {
 }
 
 /** What the timeline shows: bounded by the recording, never narrower than a few nanoseconds. */
-export function visibleRange(duration: Nanos): Range {
-  const left = Math.min(choice.value.left ?? 0, duration);
-  const right = Math.min(choice.value.right ?? duration, duration);
-  return right - left >= Math.min(LEAST_SPAN, duration) ? { left, right } : { left: 0, right: duration };
+export function visibleRange(): Range {
+  const { left: begin, right: end } = wholeRange();
+  const left = Math.max(begin, Math.min(choice.value.left ?? begin, end));
+  const right = Math.min(choice.value.right ?? end, end);
+  return right - left >= Math.min(LEAST_SPAN, end - begin) ? { left, right } : { left: begin, right: end };
+}
+
+/** From the first instant of the recording to its last. */
+export function wholeRange(): Range {
+  const file = source.value;
+  return { left: Math.min(file?.begins_ns ?? 0, file?.duration_ns ?? 0), right: file?.duration_ns ?? 0 };
 }
 
 /** The instant of a handle, which may stand at the peak by name. */
@@ -38,22 +45,22 @@ export function instantOf(at: Nanos | "peak" | null, otherwise: Nanos): Nanos {
 }
 
 export function showRange(left: number, right: number, step: boolean): void {
-  const duration = source.value?.duration_ns ?? 0;
-  const span = Math.min(duration, Math.max(Math.min(LEAST_SPAN, duration), right - left));
-  const from = Math.round(Math.min(Math.max(0, left), duration - span));
+  const { left: begin, right: end } = wholeRange();
+  const span = Math.min(end - begin, Math.max(Math.min(LEAST_SPAN, end - begin), right - left));
+  const from = Math.round(Math.min(Math.max(begin, left), end - span));
   const to = Math.round(from + span);
-  choose(from <= 0 && to >= duration ? { left: null, right: null } : { left: from, right: to }, step);
+  choose(from <= begin && to >= end ? { left: null, right: null } : { left: from, right: to }, step);
 }
 
 export function zoom(factor: number, around: number | null, step: boolean): void {
-  const { left, right } = visibleRange(source.value?.duration_ns ?? 0);
+  const { left, right } = visibleRange();
   const centre = around ?? (left + right) / 2;
   showRange(centre - (centre - left) * factor, centre + (right - centre) * factor, step);
 }
 
 export function Timeline() {
   const file = source.value;
-  if (!file || !has("timeline") || file.duration_ns <= 0) return null;
+  if (!file || !has("timeline") || file.duration_ns <= (file.begins_ns ?? 0)) return null;
   return <Course key={file.id} />;
 }
 
@@ -61,7 +68,7 @@ function Course() {
   const file = source.value!;
   const frame = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
-  const range = visibleRange(file.duration_ns);
+  const range = visibleRange();
   const plotWidth = Math.max(1, width - AXIS - RIGHT);
   const points = saved ? 600 : Math.max(100, Math.round(plotWidth / 100) * 50);
   const whole = choice.value.left === null && choice.value.right === null;
@@ -96,7 +103,7 @@ function Plots({ course, width, range }: { course: Course | null; width: number;
   const kind = `${measure} ${shownGauges.map((each) => each.name).join("\0")}`;
 
   useEffect(() => {
-    const live = new uPlot(liveOptions(width, measure, shownGauges.map((each) => each.name)), [[0], [0], [0]], element.current!);
+    const live = new uPlot(liveOptions(width, measure, shownGauges.map((each) => each.name)), [[0], [0], [0], [0]], element.current!);
     const rate = new uPlot(rateOptions(width, measure), [[0], [0]], element.current!);
     plots.current = { live, rate, gauges: shownGauges.length };
     return () => {
@@ -118,7 +125,8 @@ function Plots({ course, width, range }: { course: Course | null; width: number;
     const t = course.t.slice(0, envelope.high.length + 1);
     const filled = (values: number[]) => (values.length < t.length ? [...values, values[values.length - 1] ?? 0] : values);
     const perSecond = (measure === "bytes" ? course.allocated_bytes : course.allocations).map((value, index) => value / Math.max(1e-9, (t[index + 1] - t[index]) / 1e9));
-    live.setData([t, filled(envelope.high), filled(envelope.low), ...shownGauges.map((gauge) => along(t, gauge.t, gauge.value))], false);
+    const high = filled(envelope.high);
+    live.setData([t, high, filled(envelope.low), high, ...shownGauges.map((gauge) => along(t, gauge.t, gauge.value))], false);
     rate.setData([t, filled(perSecond)], false);
     live.setScale("x", { min: range.left, max: range.right });
     rate.setScale("x", { min: range.left, max: range.right });
@@ -163,8 +171,9 @@ function liveOptions(width: number, measure: "bytes" | "blocks", gauges: string[
     ],
     series: [
       {},
-      { ...fresh, stroke: theme.live, width: 1.25, fill: theme.liveFill },
+      { ...fresh, width: 0, fill: theme.liveFill },
       { ...fresh, width: 0, fill: theme.liveLow },
+      { ...fresh, stroke: theme.live, width: 1.25 },
       ...gauges.map((_, index) => ({ ...fresh, stroke: theme.gauges[index], width: 1.25, dash: [5, 3] })),
     ],
   };
@@ -178,7 +187,7 @@ function rateOptions(width: number, measure: "bytes" | "blocks"): uPlot.Options 
     axes: [
       { show: false },
       { stroke: theme.faint, font: "11px system-ui, sans-serif", grid: { show: false }, ticks: { show: false }, size: AXIS, gap: 6,
-        splits: (plot) => [plot.scales.y.max ?? 0], values: (_plot, splits) => splits.map((each) => `${measure === "bytes" ? format.bytes(each) : format.shortCount(each)}/s`) },
+        splits: (plot) => [(plot.scales.y.max ?? 0) * 0.72], values: (plot) => [`${measure === "bytes" ? format.bytes(plot.scales.y.max ?? 0) : format.shortCount(plot.scales.y.max ?? 0)}/s`] },
     ],
     series: [{}, { points: { show: false }, paths: STEPS, stroke: theme.rate, width: 1, fill: theme.rateFill }],
   };
@@ -192,12 +201,12 @@ function Layer({ course, width, range }: { course: Course | null; width: number;
   const layer = useRef<HTMLDivElement>(null);
   const [hover, setHover] = useState<number | null>(null);
   const { from, to, at, b, measure } = choice.value;
-  const duration = file.duration_ns;
+  const { left: begin, right: duration } = wholeRange();
   const span = Math.max(1e-9, range.right - range.left);
   const x = (t: number) => ((t - range.left) / span) * width;
-  const clamp = (t: number) => Math.round(Math.min(duration, Math.max(0, t)));
+  const clamp = (t: number) => Math.round(Math.min(duration, Math.max(begin, t)));
   const timeAt = (clientX: number) => clamp(range.left + ((clientX - layer.current!.getBoundingClientRect().left) / width) * span);
-  const start = from ?? 0;
+  const start = from ?? begin;
   const end = to ?? duration;
   const instantA = instantOf(at, end);
   const instantB = b === null ? null : choice.value.other !== null && choice.value.other !== file.id ? null : instantOf(b, duration);
@@ -227,7 +236,7 @@ function Layer({ course, width, range }: { course: Course | null; width: number;
         const by = ((now.clientX - beganAt) / width) * (before.right - before.left);
         showRange(before.left - by, before.right - by, step);
       } else {
-        const by = Math.min(duration - before.end, Math.max(-before.start, Math.round(((now.clientX - beganAt) / width) * span)));
+        const by = Math.min(duration - before.end, Math.max(begin - before.start, Math.round(((now.clientX - beganAt) / width) * span)));
         choose({ from: before.start + by, to: before.end + by }, step);
       }
     };
@@ -246,7 +255,7 @@ function Layer({ course, width, range }: { course: Course | null; width: number;
   useEffect(() => {
     const wheel = (event: WheelEvent) => {
       event.preventDefault();
-      const now = visibleRange(duration);
+      const now = visibleRange();
       const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
       const amount = (sideways && event.deltaX ? event.deltaX : event.deltaY) * (event.deltaMode === 1 ? 16 : 1);
       if (sideways) {
@@ -268,7 +277,7 @@ function Layer({ course, width, range }: { course: Course | null; width: number;
     else if (event.key === "ArrowRight") showRange(range.left + by, range.right + by, false);
     else if (event.key === "ArrowUp" || event.key === "+" || event.key === "=") zoom(0.7, hover, false);
     else if (event.key === "ArrowDown" || event.key === "-") zoom(1 / 0.7, hover, false);
-    else if (event.key === "Home") showRange(0, span, true);
+    else if (event.key === "Home") showRange(begin, begin + span, true);
     else if (event.key === "End") showRange(duration - span, duration, true);
     else return;
     event.preventDefault();
@@ -279,7 +288,7 @@ function Layer({ course, width, range }: { course: Course | null; width: number;
     const by = Math.max(1, (span / width) * (event.shiftKey ? 20 : 2));
     if (event.key === "ArrowLeft") set(clamp(value - by));
     else if (event.key === "ArrowRight") set(clamp(value + by));
-    else if (event.key === "Home") set(0);
+    else if (event.key === "Home") set(begin);
     else if (event.key === "End") set(duration);
     else if ((event.key === "Delete" || event.key === "Backspace") && remove) remove();
     else return;
@@ -291,7 +300,7 @@ function Layer({ course, width, range }: { course: Course | null; width: number;
     const position = x(t);
     if (position < -1 || position > width + 1) return null;
     return (
-      <div class={`handle handle-${name}`} style={{ transform: `translateX(${position}px)` }} role="slider" tabIndex={0} aria-label={label} aria-valuemin={0} aria-valuemax={duration} aria-valuenow={t}
+      <div class={`handle handle-${name}`} style={{ transform: `translateX(${position}px)` }} role="slider" tabIndex={0} aria-label={label} aria-valuemin={begin} aria-valuemax={duration} aria-valuenow={t}
         aria-valuetext={format.duration(t)} title={`${label}: ${format.instant(t, span / width)}`} onPointerDown={grab(grip)} onKeyDown={nudge(t, set, remove)}>
         {(name === "a" || name === "b") && <span class="flag">{name.toUpperCase()}</span>}
       </div>
@@ -310,7 +319,7 @@ function Layer({ course, width, range }: { course: Course | null; width: number;
       {chosen && <div class="outside" style={{ left: `${high}px`, width: `${Math.max(0, width - high)}px` }} />}
       {chosen && <div class="window-bar" style={{ left: `${low}px`, width: `${Math.max(0, high - low)}px` }} title="The window: drag to move it" onPointerDown={grab("whole")} />}
       {marksOf(course, range, x, width).map((mark) => (
-        <div class="mark" key={mark.key} style={{ transform: `translateX(${mark.x}px)` }} title={mark.title}><span>{mark.text}</span></div>
+        <div class={`mark${mark.x > width - 90 ? " mark-left" : ""}`} key={mark.key} style={{ transform: `translateX(${mark.x}px)` }} title={mark.title}><span>{mark.text}</span></div>
       ))}
       {peak && x(peak.at_ns) >= 0 && x(peak.at_ns) <= width && (
         <button type="button" class={`peak${x(peak.at_ns) > width - 150 ? " peak-left" : ""}`} style={{ transform: `translateX(${x(peak.at_ns)}px)` }} title={`The peak of the recording, ${format.bytes(peak.bytes)} at ${format.duration(peak.at_ns)}: put A here`}

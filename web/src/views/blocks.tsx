@@ -8,7 +8,7 @@ import { clean } from "../names";
 import { usePages } from "../pages";
 import { about } from "../question";
 import { source } from "../sources";
-import { functionOf, Stack } from "../stack";
+import { functionOf, ownFrame, Stack } from "../stack";
 import { Table, type Column } from "../table";
 import { Told } from "../told";
 
@@ -87,7 +87,7 @@ const COLUMNS: Column<Block>[] = [
   { name: "thread", title: "Thread", width: "92px", cell: (block) => threadName(block.thread) },
   { name: "heap", title: "Heap", width: "70px", cell: (block) => clean(block.heap ?? "") },
   { name: "site", title: "Allocated by", width: "minmax(160px, 1fr)", cell: (block) => {
-    const frame = block.stack.find((each) => !each.inlined) ?? block.stack[0];
+    const frame = ownFrame(block.stack);
     return <span class="name" title={block.stack.map(functionOf).join("\n")}>{block.type && <b>{clean(block.type)} </b>}{frame ? functionOf(frame) : ""} {frame && <small>{clean(format.place(frame.file, frame.line))}</small>}</span>;
   } },
 ];
