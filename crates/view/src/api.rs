@@ -46,6 +46,16 @@ fn manner(name: &str) -> Option<Manner> {
         "sources" => Manner::Quickly(|api, _| Ok(query::sources::answer(&api.sources))),
         "timeline" => Manner::InLines(query::timeline::answer),
         "rows" => Manner::InLines(query::rows::answer),
+        "callers" => Manner::InLines(query::callers::answer),
+        "overview" => Manner::InLines(query::overview::answer),
+        "blocks" => Manner::InLines(query::blocks::answer),
+        "histograms" => Manner::InLines(query::histograms::answer),
+        "leaks" => Manner::InLines(query::leaks::answer),
+        "compare" => Manner::InLinesOfAll(query::compare::answer),
+        "live" => Manner::Quickly(|api, _| Ok(query::live::processes(api.collector.as_deref()))),
+        "live/snapshot" => {
+            Manner::Posted(|api, request| query::live::snapshot(request, api.collector.as_deref(), &api.sources))
+        }
         "tree" => Manner::InLines(query::tree::answer),
         _ => return None,
     })

@@ -1,1 +1,179 @@
-//! todo
+//! `blocks`: single allocations.
+
+use super::names::MOST_FRAMES;
+use super::{number, word};
+use crate::changes::Owned;
+use crate::choice::Choice;
+use crate::http::request::Request;
+use crate::lives::deaths;
+use crate::population::Population;
+use crate::problem::Problem;
+use crate::sieve::{Life, Sieve};
+use crate::work::Work;
+use highwater_formats::json;
+use highwater_model::{Catalog, Heap, Nanos};
+use serde_json::{Value, json};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The most blocks in one answer.
+const MOST_BLOCKS: u64 = 1000;
+/// How far into the list one can go: so many are held while it is made.
+const FARTHEST: u64 = 1_000_000;
+
+/// How blocks are sorted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Size,
+    Time,
+    Lifetime,
+    Address,
+}
+
+/// A block, ranked: greater ones come first.
+struct Ranked {
+    rank: (u64, u64),
+    owned: Owned,
+    life: Life,
+}
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank == other.rank
+    }
+}
+
+impl Eq for Ranked {}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.rank.cmp(&other.rank)
+    }
+}
+
+/// The first ones, and how many there are.
+struct First {
+    most: usize,
+    heap: BinaryHeap<Reverse<Ranked>>,
+    blocks: u64,
+    estimated_blocks: u64,
+    bytes: u64,
+}
+
+impl First {
+    fn new(most: usize) -> Self {
+        Self { most, heap: BinaryHeap::new(), blocks: 0, estimated_blocks: 0, bytes: 0 }
+    }
+
+    fn push(&mut self, ranked: Ranked) {
+        if self.heap.len() < self.most {
+            self.heap.push(Reverse(ranked));
+        } else if self.heap.peek().is_some_and(|Reverse(least)| ranked > *least) {
+            self.heap.pop();
+            self.heap.push(Reverse(ranked));
+        }
+    }
+
+    fn see(&mut self, ranked: Ranked) {
+        self.blocks += 1;
+        self.estimated_blocks = self.estimated_blocks.saturating_add(ranked.owned.block.live_blocks());
+        self.bytes = self.bytes.saturating_add(ranked.owned.block.live_bytes());
+        self.push(ranked);
+    }
+}
+
+/// The answer.
+pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Problem> {
+    let orders =
+        [("size", Order::Size), ("time", Order::Time), ("lifetime", Order::Lifetime), ("address", Order::Address)];
+    let order = word(request, "sort", &orders)?;
+    let is_ascending = word(request, "order", &[("desc", false), ("asc", true)])?;
+    let offset = number(request, "offset", 0, FARTHEST)?;
+    let limit = number(request, "limit", 100, MOST_BLOCKS)?;
+    let catalog = choice.loaded.catalog();
+    let sieve = Sieve::new(&choice.filters, catalog);
+    let population = Population::of(choice);
+    let rank = |owned: &Owned, life: &Life| {
+        let own = match order {
+            Order::Size => owned.block.size,
+            Order::Time => owned.block.time.0,
+            // What was never freed lives longest.
+            Order::Lifetime => life.death.map_or(u64::MAX, |death| death.0.saturating_sub(life.birth.0)),
+            Order::Address => true_address(catalog, owned),
+        };
+        // Of those that are alike, the older first.
+        (if is_ascending { u64::MAX - own } else { own }, u64::MAX - owned.block.id.0)
+    };
+    let most = (offset + limit) as usize;
+    let with_deaths = order == Order::Lifetime;
+    let parts = population.each(
+        choice,
+        &sieve,
+        with_deaths,
+        work,
+        || First::new(most),
+        |first, owned, life| {
+            first.see(Ranked { rank: rank(owned, life), owned: *owned, life: *life });
+        },
+    )?;
+    let mut first = First::new(most);
+    for part in parts {
+        first.blocks += part.blocks;
+        first.estimated_blocks = first.estimated_blocks.saturating_add(part.estimated_blocks);
+        first.bytes = first.bytes.saturating_add(part.bytes);
+        part.heap.into_iter().for_each(|Reverse(ranked)| first.push(ranked));
+    }
+    let mut shown: Vec<Ranked> = first.heap.into_iter().map(|Reverse(ranked)| ranked).collect();
+    shown.sort_by(|a, b| b.cmp(a));
+    let mut shown: Vec<Ranked> = shown.into_iter().skip(offset as usize).collect();
+    if let Population::LiveAt(moment) = population
+        && !with_deaths
+        && !sieve.needs_deaths()
+    {
+        let at = choice.loaded.snapshot(moment)?.at;
+        let blocks: Vec<Owned> = shown.iter().map(|ranked| ranked.owned).collect();
+        let deaths = deaths(&choice.loaded, at, &blocks, work)?;
+        shown.iter_mut().zip(deaths).for_each(|(ranked, death)| ranked.life.death = death);
+    }
+    let usable = choice.loaded.source().usable_sizes;
+    let blocks: Value =
+        shown.iter().map(|ranked| block_json(catalog, &ranked.owned, ranked.life.death, usable)).collect();
+    Ok(json!({
+        "count": first.blocks,
+        "bytes": first.bytes,
+        "estimated_blocks": first.estimated_blocks,
+        "blocks": blocks,
+    }))
+}
+
+fn true_address(catalog: &Catalog, owned: &Owned) -> u64 {
+    catalog.tag(owned.block.tag).heap.true_address(owned.block.address)
+}
+
+fn block_json(catalog: &Catalog, owned: &Owned, death: Option<Nanos>, usable: bool) -> Value {
+    let Owned { block, thread } = owned;
+    let tag = catalog.tag(block.tag);
+    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    json!({
+        "id": block.id.0,
+        "address": format!("{:#x}", true_address(catalog, owned)),
+        "size": block.size,
+        "usable": (usable && tag.heap == Heap::Malloc).then(|| block.usable_size()),
+        "allocated_ns": block.time.0,
+        "freed_ns": death.map(|death| death.0),
+        "lifetime_ns": death.map(|death| death.0.saturating_sub(block.time.0)),
+        "thread": thread.0,
+        "heap": tag.heap.name(),
+        "type": text(catalog.strings.get(tag.type_name)),
+        "variable": text(catalog.strings.get(tag.variable)),
+        "site": block.stack.0,
+        "weight": block.weight.value(),
+        "stack": catalog.frame_texts(block.stack).take(MOST_FRAMES).map(|frame| json::frame(&frame)).collect::<Value>(),
+    })
+}

@@ -1,1 +1,182 @@
-//! todo
+//! `compare`: two instants, of one source or of two.
+
+use super::names::{MOST_FRAMES, key_text, own_frame};
+use super::rows::{By, Row, rows_of, sites};
+use super::tree::{Shape, Tree, Weighed, frames_of, least_share};
+use super::{number, word};
+use crate::choice::{Choice, Metric, moment};
+use crate::filter::Filter;
+use crate::http::request::Request;
+use crate::measure::{Amount, Measured, measure};
+use crate::problem::Problem;
+use crate::sources::Sources;
+use crate::work::Work;
+use highwater_formats::json;
+use highwater_model::diff::text_of;
+use highwater_model::groups::GroupKey;
+use highwater_model::{Catalog, FrameText};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The most rows in one answer.
+const MOST_ROWS: u64 = 10_000;
+
+/// One side: a source at an instant.
+struct Side {
+    choice: Choice,
+    measured: Arc<Measured>,
+}
+
+impl Side {
+    fn of(request: &Request, name: &str, by: By, sources: &Sources, work: &Work<'_>) -> Result<Self, Problem> {
+        let text = request.parameter(name).ok_or_else(|| Problem::Bad(format!("{name}= is missing")))?;
+        let (id, instant) = text.split_once('@').unwrap_or((text, "end"));
+        let id = id.parse().map_err(|_| Problem::Bad(format!("{name}={text}: SOURCE@INSTANT is wanted")))?;
+        let loaded = sources.get(id)?.loaded()?;
+        let window = loaded.whole();
+        let at = moment(&loaded, window, instant)?;
+        let filter_texts: Vec<String> = super::all(request, "filter").map(str::to_owned).collect();
+        let filters = filter_texts.iter().map(|text| Filter::parse(text)).collect::<Result<_, _>>()?;
+        let choice = Choice { loaded, window, at, metric: Metric::Live, filters, filter_texts };
+        let measured = measure(&choice, by.is_owner(), work)?;
+        Ok(Self { choice, measured })
+    }
+
+    fn catalog(&self) -> &Catalog {
+        self.choice.loaded.catalog()
+    }
+
+    fn figures(&self) -> Value {
+        let Amount { value, blocks } = self.measured.total;
+        json!({ "at_ns": self.measured.at.0, "live_bytes": value, "live_blocks": blocks })
+    }
+}
+
+/// A row of both sides.
+#[derive(Default)]
+struct Pair {
+    before: Option<Row>,
+    after: Option<Row>,
+}
+
+impl Pair {
+    fn amounts(&self) -> (Amount, Amount) {
+        let amount = |row: &Option<Row>| row.as_ref().map_or_else(Amount::default, |row| row.own);
+        (amount(&self.before), amount(&self.after))
+    }
+
+    fn change(&self) -> i64 {
+        let (before, after) = self.amounts();
+        difference(before.value, after.value)
+    }
+}
+
+fn difference(before: u64, after: u64) -> i64 {
+    i64::try_from(i128::from(after) - i128::from(before)).unwrap_or(if after > before { i64::MAX } else { i64::MIN })
+}
+
+/// Rows that people would call the same are one.
+fn add(side: &mut Option<Row>, row: Row) {
+    match side {
+        Some(sum) => {
+            sum.own.add(row.own);
+            sum.total.add(row.total);
+        }
+        None => *side = Some(row),
+    }
+}
+
+/// The answer.
+pub fn answer(request: &Request, sources: &Sources, work: &Work<'_>) -> Result<Value, Problem> {
+    let by = word(request, "by", &By::WORDS)?;
+    let limit = number(request, "limit", 500, MOST_ROWS)? as usize;
+    let least = least_share(request)?;
+    let before = Side::of(request, "a", by, sources, work)?;
+    let after = Side::of(request, "b", by, sources, work)?;
+
+    let mut pairs: BTreeMap<String, Pair> = BTreeMap::new();
+    for row in rows_of(&before.measured, before.catalog(), by) {
+        add(&mut pairs.entry(text_of(before.catalog(), &row.key)).or_default().before, row);
+    }
+    for row in rows_of(&after.measured, after.catalog(), by) {
+        add(&mut pairs.entry(text_of(after.catalog(), &row.key)).or_default().after, row);
+    }
+    let mut changed: Vec<Pair> = pairs.into_values().filter(|pair| pair.amounts().0 != pair.amounts().1).collect();
+    let blocks_change = |pair: &Pair| difference(pair.amounts().0.blocks, pair.amounts().1.blocks).unsigned_abs();
+    changed.sort_by_key(|pair| std::cmp::Reverse((pair.change().unsigned_abs(), blocks_change(pair))));
+    let rows: Value = changed.iter().take(limit).map(|pair| pair_json(pair, &before, &after)).collect();
+    let (old, new) = (before.measured.total, after.measured.total);
+    Ok(json!({
+        "before": before.figures(),
+        "after": after.figures(),
+        "change": { "bytes": difference(old.value, new.value), "blocks": difference(old.blocks, new.blocks) },
+        "count": changed.len(),
+        "rows": rows,
+        "tree": tree(&before, &after).to_json(least, true),
+    }))
+}
+
+fn pair_json(pair: &Pair, before: &Side, after: &Side) -> Value {
+    let (old, new) = pair.amounts();
+    let what = match (old.blocks, new.blocks) {
+        (0, _) => "came",
+        (_, 0) => "went",
+        _ if new.value < old.value || (new.value == old.value && new.blocks < old.blocks) => "shrank",
+        _ => "grew",
+    };
+    let (row, catalog) = match (&pair.after, &pair.before) {
+        (Some(row), _) => (Some(row), after.catalog()),
+        (None, row) => (row.as_ref(), before.catalog()),
+    };
+    let id = |row: &Option<Row>| match row.as_ref().map(|row| &row.key) {
+        Some(GroupKey::Site(stack)) => Some(u64::from(stack.0)),
+        Some(GroupKey::Thread(thread)) => Some(thread.0),
+        _ => None,
+    };
+    let mut shown = json!({
+        "key": row.map(|row| key_text(catalog, &row.key)),
+        "id_a": id(&pair.before),
+        "id_b": id(&pair.after),
+        "before": old.value,
+        "after": new.value,
+        "change": pair.change(),
+        "blocks_before": old.blocks,
+        "blocks_after": new.blocks,
+        "what": what,
+    });
+    if let Some(GroupKey::Site(stack)) = row.map(|row| &row.key) {
+        let frames: Vec<FrameText<'_>> = catalog.frame_texts(*stack).take(MOST_FRAMES).collect();
+        shown["frame"] = own_frame(&frames).map_or(Value::Null, |frame| json::frame(&frame));
+        shown["stack"] = frames.iter().map(json::frame).collect();
+    }
+    shown
+}
+
+/// A flame graph of both: a node is as wide as the larger side of each of its stacks, and tells both.
+fn tree(before: &Side, after: &Side) -> Tree {
+    let mut stacks: BTreeMap<String, (Vec<FrameText<'_>>, [Amount; 2])> = BTreeMap::new();
+    for (at, side) in [before, after].into_iter().enumerate() {
+        for (stack, amount, _) in sites(&side.measured) {
+            let text = text_of(side.catalog(), &GroupKey::Site(stack));
+            let entry = stacks.entry(text).or_insert_with(|| {
+                let mut frames = frames_of(side.catalog(), stack);
+                frames.reverse();
+                (frames, [Amount::default(); 2])
+            });
+            entry.1[at].add(amount);
+        }
+    }
+    let mut tree = Tree::new("all");
+    let mut all: Vec<_> = stacks.into_values().collect();
+    all.sort_by_key(|(_, sides)| std::cmp::Reverse(sides[0].value.max(sides[1].value)));
+    for (frames, [old, new]) in all {
+        let weighed = Weighed {
+            value: old.value.max(new.value),
+            blocks: old.blocks.max(new.blocks),
+            sides: [old.value, new.value],
+        };
+        tree.add(&frames, weighed, &Shape::default());
+    }
+    tree
+}

@@ -5,6 +5,7 @@ pub mod callers;
 pub mod compare;
 pub mod histograms;
 pub mod leaks;
+pub mod live;
 pub mod overview;
 pub mod rows;
 pub mod sources;

@@ -1,1 +1,133 @@
-//! todo
+//! `overview`: key figures, four top lists, and what is odd, in plain words.
+
+use super::rows::{By, row_json, rows_of};
+use crate::choice::{Choice, Metric};
+use crate::http::request::Request;
+use crate::measure::{Amounts, Figured, measure};
+use crate::problem::Problem;
+use crate::work::Work;
+use highwater_model::Snapshot;
+use serde_json::{Map, Value, json};
+
+/// Rows of each list.
+const ROWS: usize = 8;
+
+/// The answer.
+pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Problem> {
+    let catalog = choice.loaded.catalog();
+    let mut top = Map::new();
+    let mut figures = Map::new();
+    let mut at = choice.window.to;
+    let has_course = choice.loaded.recording().is_some();
+    for (count, metric) in [Metric::Live, Metric::Peak, Metric::Allocated, Metric::Temporary].into_iter().enumerate() {
+        work.progress(count as f64 / 4.0, "adding up")?;
+        let measured = match measure(&choice.measuring(metric), false, work) {
+            Ok(measured) => measured,
+            // One instant does not know what came and went under a filter; the other lists stand.
+            Err(Problem::Failed(_)) if !has_course && metric != Metric::Live => {
+                top.insert(metric.key().to_owned(), json!([]));
+                continue;
+            }
+            Err(problem) => return Err(problem),
+        };
+        let mut rows = rows_of(&measured, catalog, By::Site);
+        rows.sort_by(|a, b| (b.own.value, b.own.blocks).cmp(&(a.own.value, a.own.blocks)).then(a.key.cmp(&b.key)));
+        let rows: Value = rows.iter().take(ROWS).map(|row| row_json(row, &measured, catalog, By::Site)).collect();
+        top.insert(metric.key().to_owned(), rows);
+        let mut put = |name: &str, value: u64| figures.insert(name.to_owned(), value.into());
+        match metric {
+            Metric::Live => {
+                at = measured.at;
+                put("live_bytes", measured.total.value);
+                put("live_blocks", measured.total.blocks);
+            }
+            Metric::Peak => {
+                put("peak_bytes", measured.total.value);
+                put("peak_blocks_then", measured.total.blocks);
+                put("peak_at_ns", measured.at.0);
+            }
+            Metric::Temporary => {
+                put("temporary_allocations", measured.total.value);
+            }
+            _ => {
+                put("allocated_bytes", measured.total.value);
+                put("allocated_blocks", measured.total.blocks);
+                if let Amounts::Figures { figured: Figured::In(between), sieve } = &measured.amounts
+                    && sieve.is_open()
+                {
+                    let counted = &between.counters.accounts.totals().figures;
+                    put("allocations", counted.allocations);
+                    put("reallocations", counted.reallocations);
+                    put("frees", counted.frees);
+                    put("freed_bytes", counted.freed_bytes);
+                    put("cross_thread_frees", counted.cross_thread_frees);
+                    put("events", between.counters.accounts.events());
+                    put("live_bytes_before", between.before.accounts.totals().figures.live_bytes());
+                }
+            }
+        }
+    }
+    let last = choice.loaded.snapshot(crate::sources::Moment::End)?;
+    Ok(json!({
+        "at_ns": at.0,
+        "window": { "from_ns": choice.window.from.0, "to_ns": choice.window.to.0 },
+        "figures": figures,
+        "top": top,
+        "anomalies": anomalies(&last),
+        "notes": notes(choice, &last, &figures),
+    }))
+}
+
+/// What is odd about the events, in words.
+fn anomalies(snapshot: &Snapshot) -> Vec<String> {
+    let odd = snapshot.accounts.anomalies().iter().filter(|(_, count)| *count > 0);
+    odd.map(|(anomaly, count)| format!("{} {}", grouped(count), anomaly.explanation())).collect()
+}
+
+/// What is worth knowing, in words.
+fn notes(choice: &Choice, last: &Snapshot, figures: &Map<String, Value>) -> Vec<String> {
+    let number = |name: &str| figures.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let mut notes = Vec::new();
+    if last.is_estimate() {
+        notes.push("All figures are estimates, made from samples.".to_owned());
+    }
+    let damaged = choice.loaded.damage().len();
+    if damaged > 0 {
+        notes.push(format!("{} of the file could not be read; everything else is used.", parts(damaged)));
+    }
+    let (temporary, allocated) = (number("temporary_allocations"), number("allocated_blocks"));
+    if allocated >= 1000 && temporary * 10 >= allocated * 3 {
+        let percent = temporary * 100 / allocated;
+        notes.push(format!(
+            "{percent} % of the allocations were temporary: freed before their thread allocated anything else."
+        ));
+    }
+    let (crossed, frees) = (number("cross_thread_frees"), number("frees"));
+    if frees >= 1000 && crossed * 4 >= frees {
+        notes.push(format!(
+            "{} % of the blocks were freed by another thread than the one that allocated them.",
+            crossed * 100 / frees
+        ));
+    }
+    if choice.loaded.recording().is_none() {
+        notes.push("One instant only: there is no course in time, and no peak is known.".to_owned());
+    }
+    notes
+}
+
+fn parts(count: usize) -> String {
+    if count == 1 { "One part".to_owned() } else { format!("{count} parts") }
+}
+
+/// A count with its thousands apart.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,72 @@
+//! The blocks that a question about single blocks is about.
+
+use crate::changes::Owned;
+use crate::choice::Choice;
+use crate::filter::{Filter, Test};
+use crate::lives::{blocks_of, deaths, ended_since};
+use crate::measure::must_have_blocks;
+use crate::problem::Problem;
+use crate::sieve::{Life, Sieve};
+use crate::sources::Moment;
+use crate::work::Work;
+use highwater_model::Nanos;
+
+/// Which blocks are looked at before the filters are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Population {
+    /// Those that are live at an instant.
+    LiveAt(Moment),
+    /// Those that were born from a time on.
+    BornSince(Nanos),
+}
+
+impl Population {
+    /// Those that filters speak of: live at an instant or born in a time; if none does, those that are live at the chosen instant.
+    pub fn of(choice: &Choice) -> Self {
+        let meant = |test: fn(&Filter) -> Option<u64>| choice.filters.iter().filter(|f| !f.is_negated).find_map(test);
+        if let Some(time) = meant(|filter| if let Test::LiveAt(time) = filter.test { Some(time.0) } else { None }) {
+            return Self::LiveAt(choice.loaded.moment_at(Nanos(time)));
+        }
+        match meant(|filter| if let Test::Allocated(range) = filter.test { Some(range.least) } else { None }) {
+            Some(since) if choice.loaded.recording().is_some() => Self::BornSince(Nanos(since)),
+            _ => Self::LiveAt(choice.at),
+        }
+    }
+
+    /// Shows every block that passes, each part of the work with a `T` of its own. Deaths are found out only where filters ask for them, or
+    /// `with_deaths`.
+    pub fn each<T: Send>(
+        self,
+        choice: &Choice,
+        sieve: &Sieve,
+        with_deaths: bool,
+        work: &Work<'_>,
+        begin: impl Fn() -> T + Sync,
+        see: impl Fn(&mut T, &Owned, &Life) + Sync,
+    ) -> Result<Vec<T>, Problem> {
+        let moment = match (self, choice.loaded.recording()) {
+            (Self::BornSince(since), Some(recording)) => {
+                return ended_since(&choice.loaded, recording, since, sieve, work, begin, see);
+            }
+            (Self::LiveAt(moment), _) => moment,
+            (Self::BornSince(_), None) => Moment::End,
+        };
+        let snapshot = choice.loaded.snapshot(moment)?;
+        must_have_blocks(&snapshot)?;
+        let mut own = begin();
+        if !with_deaths && !sieve.needs_deaths() {
+            for owned in blocks_of(&snapshot).filter(|owned| owned.passes(sieve)) {
+                see(&mut own, &owned, &Life { birth: owned.block.time, death: None });
+            }
+            return Ok(vec![own]);
+        }
+        let candidates: Vec<Owned> = blocks_of(&snapshot).filter(|owned| owned.passes(sieve)).collect();
+        for (owned, death) in candidates.iter().zip(deaths(&choice.loaded, snapshot.at, &candidates, work)?) {
+            let life = Life { birth: owned.block.time, death };
+            if sieve.passes_death(&life) {
+                see(&mut own, owned, &life);
+            }
+        }
+        Ok(vec![own])
+    }
+}

@@ -1,0 +1,40 @@
+//! `live`: the processes of the collector, and snapshots of them.
+
+use super::{number, sources};
+use crate::http::request::Request;
+use crate::problem::Problem;
+use crate::sources::{Collector, LiveProcess, Sources};
+use serde_json::{Value, json};
+
+/// The processes. A collector that is gone is told, not an error: it may come back.
+pub fn processes(collector: Option<&dyn Collector>) -> Value {
+    let Some(collector) = collector else {
+        return json!({ "collector": null, "processes": [], "problem": null });
+    };
+    let process = |process: LiveProcess| {
+        json!({
+            "pid": process.pid,
+            "name": process.name,
+            "since_unix_ns": process.since_unix_ns,
+            "live_bytes": process.live_bytes,
+            "live_blocks": process.live_blocks,
+            "mode": process.mode,
+        })
+    };
+    let (list, problem) = match collector.processes() {
+        Ok(list) => (list.into_iter().map(process).collect(), None),
+        Err(line) => (json!([]), Some(line)),
+    };
+    json!({ "collector": collector.place(), "processes": list, "problem": problem })
+}
+
+/// Takes a snapshot, which becomes a source.
+pub fn snapshot(request: &Request, collector: Option<&dyn Collector>, all: &Sources) -> Result<Value, Problem> {
+    let collector = collector.ok_or_else(|| Problem::failed("live processes are not looked at here"))?;
+    let pid = number(request, "pid", 0, u32::MAX.into())? as u32;
+    if pid == 0 {
+        return Err(Problem::bad("pid= is missing"));
+    }
+    let snapshot = collector.snapshot(pid).map_err(Problem::Failed)?;
+    Ok(json!({ "source": sources::about(&all.add_live(snapshot)) }))
+}
