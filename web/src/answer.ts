@@ -1,0 +1,74 @@
+// The answer to a question that may change at any time: the old one is shown, and marked as old, until the new one is there; a question that nobody
+// waits for any more is aborted.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ask, Failure, serverGone, type Progress } from "./api";
+import { revision } from "./sources";
+
+export interface Answer<T> {
+  data: T | null;
+  /** The question that `data` answers. */
+  question: string | null;
+  /** Asked, not yet answered: `data` is of the question before. */
+  waiting: boolean;
+  progress: Progress | null;
+  problem: string | null;
+}
+
+export interface Question {
+  path: string;
+  parameters: URLSearchParams;
+}
+
+const NOTHING: Answer<never> = { data: null, question: null, waiting: false, progress: null, problem: null };
+const REMEMBERED = 24;
+const remembered = new Map<string, unknown>();
+
+function remember(key: string, data: unknown): void {
+  remembered.delete(key);
+  remembered.set(key, data);
+  if (remembered.size > REMEMBERED) remembered.delete(remembered.keys().next().value as string);
+}
+
+/** `pause`: milliseconds of rest before it is asked, for questions that follow a drag. */
+export function useAnswer<T>(question: Question | null, pause = 0): Answer<T> {
+  const [answer, setAnswer] = useState<Answer<T>>(NOTHING);
+  const latest = useRef(answer);
+  latest.current = answer;
+  const text = question ? `${question.path}?${question.parameters}` : null;
+  // A file that grew answers otherwise; a server that is back is asked again.
+  const key = text === null ? null : `${text}#${revision.value}`;
+  const again = serverGone.value;
+  useEffect(() => {
+    if (key === null || question === null) {
+      setAnswer(NOTHING);
+      return;
+    }
+    if (remembered.has(key)) {
+      setAnswer({ ...NOTHING, data: remembered.get(key) as T, question: text });
+      return;
+    }
+    const abort = new AbortController();
+    setAnswer({ ...latest.current, waiting: true, progress: null });
+    const timer = window.setTimeout(async () => {
+      try {
+        const data = await ask<T>(question.path, question.parameters, abort.signal, (progress) => {
+          if (!abort.signal.aborted) setAnswer({ ...latest.current, waiting: true, progress });
+        });
+        if (abort.signal.aborted) return;
+        remember(key, data);
+        setAnswer({ ...NOTHING, data, question: text });
+      } catch (error) {
+        if (abort.signal.aborted) return;
+        const gone = error instanceof Failure && error.gone;
+        // With the server gone the page says so at the top, and what is on it stays.
+        setAnswer({ ...NOTHING, data: gone ? latest.current.data : null, question: gone ? latest.current.question : null,
+          problem: error instanceof Error ? error.message : String(error) });
+      }
+    }, pause);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [key, again]);
+  return answer;
+}

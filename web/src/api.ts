@@ -1,0 +1,91 @@
+// One question to the server: progress while it works, its answer, or one line that tells why there is none.
+import { saved, savedAnswer } from "./saved";
+import { signal } from "@preact/signals";
+
+export interface Progress {
+  part: number;
+  what: string;
+}
+
+/** `gone`: the server does not answer at all. */
+export class Failure extends Error {
+  constructor(message: string, readonly gone = false) {
+    super(message);
+  }
+}
+
+/** Whether the server answered last time. */
+export const serverGone = signal(false);
+
+export async function ask<T>(path: string, parameters: URLSearchParams, signal: AbortSignal, progress?: (progress: Progress) => void): Promise<T> {
+  if (saved) {
+    const answer = savedAnswer(path, parameters);
+    if (answer === undefined) throw new Failure("not in this saved page");
+    return answer as T;
+  }
+  const query = parameters.toString();
+  return send<T>("GET", `api/1/${path}${query ? `?${query}` : ""}`, signal, progress);
+}
+
+export async function post<T>(path: string, parameters: URLSearchParams): Promise<T> {
+  if (saved) throw new Failure("not in this saved page");
+  return send<T>("POST", `api/1/${path}?${parameters}`);
+}
+
+async function send<T>(method: string, address: string, signal?: AbortSignal, progress?: (progress: Progress) => void): Promise<T> {
+  let response: Response;
+  try {
+    response = await fetch(address, { method, signal, cache: "no-store", credentials: "same-origin" });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    serverGone.value = true;
+    throw new Failure("the server does not answer", true);
+  }
+  serverGone.value = false;
+  if (!response.ok) throw new Failure(oneLine(await response.text().catch(() => "")) || `the server answers ${response.status}`);
+  if (!(response.headers.get("content-type") ?? "").includes("ndjson")) return (await response.json()) as T;
+  try {
+    for await (const line of lines(response)) {
+      const message = JSON.parse(line) as { progress?: number; what?: string; result?: T; error?: { what: string } };
+      if (message.error) throw new Failure(message.error.what);
+      if ("result" in message) return message.result as T;
+      if (message.progress !== undefined) progress?.({ part: message.progress, what: message.what ?? "" });
+    }
+  } catch (error) {
+    if (signal?.aborted || error instanceof Failure) throw error;
+    serverGone.value = true;
+    throw new Failure("the server went away in the middle of an answer", true);
+  }
+  throw new Failure("the answer ends in the middle");
+}
+
+async function* lines(response: Response): AsyncGenerator<string> {
+  if (!response.body) return;
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  const parts: string[] = [];
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    let rest = value;
+    for (let end = rest.indexOf("\n"); end >= 0; end = rest.indexOf("\n")) {
+      parts.push(rest.slice(0, end));
+      const line = parts.join("");
+      parts.length = 0;
+      if (line.trim()) yield line;
+      rest = rest.slice(end + 1);
+    }
+    if (rest) parts.push(rest);
+  }
+  const line = parts.join("");
+  if (line.trim()) yield line;
+}
+
+function oneLine(text: string): string {
+  try {
+    const parsed = JSON.parse(text) as { error?: { what?: string } };
+    if (parsed.error?.what) return parsed.error.what;
+  } catch {
+    // Not JSON: the line itself.
+  }
+  return text.split("\n", 1)[0].slice(0, 300);
+}

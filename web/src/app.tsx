@@ -1,0 +1,157 @@
+// The page: what is looked at, its course over time, and one view of it.
+import type { ComponentChild } from "preact";
+import { serverGone } from "./api";
+import { choice, choose, fragmentOf, METRICS, type View } from "./choice";
+import { Filters } from "./filters";
+import * as format from "./format";
+import { Help, helpShown } from "./help";
+import { clean } from "./names";
+import { saved } from "./saved";
+import { has, source, sources, sourcesProblem } from "./sources";
+import { instantOf, showRange, Timeline, wholeRange } from "./timeline";
+import { dark, safe } from "./theme";
+import { BlocksView } from "./views/blocks";
+import { CompareView } from "./views/compare";
+import { FlameView } from "./views/flame";
+import { ImageView } from "./views/image";
+import { LeaksView } from "./views/leaks";
+import { LiveView } from "./views/live";
+import { OverviewView } from "./views/overview";
+import { TableView } from "./views/table";
+import { TypesView } from "./views/types";
+
+const TITLES: { [view in View]: string } = {
+  overview: "Overview", flame: "Flame graph", table: "Table", blocks: "Blocks", leaks: "Leaks", compare: "Compare", types: "Types", image: "Image", live: "Live",
+};
+
+const SHOWN: { [view in View]: () => ComponentChild } = {
+  overview: () => <OverviewView />, flame: () => <FlameView />, table: () => <TableView />, blocks: () => <BlocksView />, leaks: () => <LeaksView />, compare: () => <CompareView />,
+  types: () => <TypesView />, image: () => <ImageView />, live: () => <LiveView />,
+};
+
+/** The views that the chosen file has something for. */
+export function offeredViews(): View[] {
+  const file = source.value;
+  const views: View[] = [];
+  if (file) {
+    views.push("overview", "flame", "table");
+    if (has("blocks")) views.push("blocks");
+    if (has("timeline")) views.push("leaks");
+    if (has("timeline") || (sources.value?.length ?? 0) > 1) views.push("compare");
+    if (has("trust") || file.kind === "objects") views.push("types");
+    if (has("image") || file.kind === "image") views.push("image");
+  }
+  if (!saved) views.push("live");
+  return views;
+}
+
+export function App() {
+  const views = offeredViews();
+  const view = views.includes(choice.value.view) ? choice.value.view : views[0];
+  const known = sources.value !== null;
+  return (
+    <div class="app">
+      <Header />
+      <Problems />
+      {view !== "live" && <Timeline />}
+      <nav class="bar" aria-label="Views">
+        <div class="tabs" role="tablist">
+          {known && views.map((each, index) => (
+            <button type="button" role="tab" key={each} id={`tab-${each}`} aria-selected={each === view} title={`${TITLES[each]} (${index + 1})`} onClick={() => choose({ view: each })}>{TITLES[each]}</button>
+          ))}
+        </div>
+        {(view === "flame" || view === "table") && <Metrics />}
+      </nav>
+      {view !== "live" && view !== "types" && view !== "image" && source.value && <div class="bar choices"><Filters /><WindowLine /></div>}
+      <main class="view" aria-labelledby={`tab-${view}`}>
+        {known && source.value === null && view !== "live" ? <p class="nothing">{sources.value!.length ? "There is no such file any more: choose one above." : "Nothing is open yet."}</p> : known && view ? SHOWN[view]() : !sourcesProblem.value && !serverGone.value && <p class="nothing">Opening…</p>}
+      </main>
+      {helpShown.value && <Help />}
+    </div>
+  );
+}
+
+function Header() {
+  const file = source.value;
+  const list = sources.value ?? [];
+  return (
+    <header class="header">
+      <h1>Highwater</h1>
+      {list.length > 1
+        ? <select class="source" aria-label="File" value={choice.value.source} onChange={(event) => choose({ source: Number(event.currentTarget.value) })}>
+            {!file && <option value={choice.value.source}>—</option>}
+            {list.map((each) => <option value={each.id} key={each.id}>{clean(each.path || each.name)}{each.problem ? " (cannot be read)" : ""}</option>)}
+          </select>
+        : file && <strong class="source">{clean(file.path || file.name)}</strong>}
+      {file && <p class="facts">{factsOf()}</p>}
+      <span class="stretch" />
+      {saved && <span class="saved-note" title="This page is a file: it has the data of one choice inside">saved page{saved.saved ? `, ${saved.saved.slice(0, 10)}` : ""}</span>}
+      {!saved && file && <a class="button" href={`api/1/save?${new URLSearchParams({ view: fragmentOf(choice.value) })}`} download>Save page</a>}
+      <button type="button" aria-pressed={safe.value} title="Colours that everybody can tell apart (c)" onClick={() => choose({ palette: safe.value ? "" : "safe" })}>{safe.value ? "◑ safe colours" : "◑ colours"}</button>
+      <button type="button" aria-pressed={dark.value} title="Light or dark (d)" onClick={() => choose({ theme: dark.value ? "light" : "dark" })}>{dark.value ? "☀ light" : "☾ dark"}</button>
+      <button type="button" title="All keys (?)" aria-label="Help: all keys" onClick={() => (helpShown.value = true)}>?</button>
+    </header>
+  );
+}
+
+function factsOf(): string {
+  const file = source.value!;
+  const parts = [clean(file.name)];
+  if (file.duration_ns > 0 && has("timeline")) parts.push(format.duration(file.duration_ns));
+  if (file.events > 0) parts.push(`${format.count(file.events)} events`);
+  if (file.estimated) parts.push(`estimates${file.sampling ? `, ${file.sampling}` : ""}`);
+  return parts.join(" · ");
+}
+
+/** What went wrong, a line each. The page goes on with what it has. */
+function Problems() {
+  const file = source.value;
+  const lines: string[] = [];
+  if (serverGone.value) lines.push("The server does not answer any more; this page shows what it had and tries again. Start it anew with 'highwater view'.");
+  if (sourcesProblem.value) lines.push(sourcesProblem.value);
+  if (file?.problem) lines.push(clean(file.problem));
+  const damage = file?.damage ?? [];
+  if (damage.length) lines.push(`The file is damaged in ${damage.length === 1 ? "one place" : `${format.count(damage.length)} places`}: ${clean(damage[0].what)} at byte ${format.count(damage[0].offset)}${damage.length > 1 ? ", …" : ""}. What is undamaged is shown.`);
+  if (!lines.length) return null;
+  return <div class="problems" role="alert">{lines.map((line) => <p key={line}>{line}</p>)}</div>;
+}
+
+const METRIC_TITLES: { [metric: string]: string } = {
+  live: "live at A", peak: "at the peak of the window", allocated: "allocated in the window", leaked: "allocated in the window, never freed", temporary: "temporary in the window", freed: "freed in the window",
+};
+
+function Metrics() {
+  const { metric, measure } = choice.value;
+  return (
+    <div class="metrics">
+      <label>Metric <select id="metric" value={metric} onChange={(event) => choose({ metric: event.currentTarget.value as typeof metric })}>
+        {METRICS.map((each) => <option value={each} key={each}>{METRIC_TITLES[each]}</option>)}
+      </select></label>
+      <label>in <select id="measure" value={measure} onChange={(event) => choose({ measure: event.currentTarget.value as typeof measure })}>
+        <option value="bytes">bytes</option><option value="blocks">blocks</option>
+      </select></label>
+    </div>
+  );
+}
+
+/** The chosen window and instants as text, and buttons for those who do not drag. */
+function WindowLine() {
+  const file = source.value!;
+  if (!has("timeline")) return file.duration_ns > 0 ? <span class="window-line">one instant: {format.duration(file.duration_ns)}</span> : null;
+  const { from, to, at, b } = choice.value;
+  const start = from ?? wholeRange().left;
+  const end = to ?? file.duration_ns;
+  const chosen = from !== null || to !== null;
+  const a = instantOf(at, end);
+  return (
+    <span class="window-line">
+      <span>{chosen ? <>window <b>{format.duration(start)}</b> – <b>{format.duration(end)}</b> ({format.duration(end - start)})</> : "window: all"}</span>
+      {chosen && <button type="button" class="quiet" title="Zoom the timeline to the window (z)" onClick={() => showRange(start, end, true)}>zoom</button>}
+      {chosen && <button type="button" class="quiet" title="The whole recording again (x)" onClick={() => choose({ from: null, to: null })}>all</button>}
+      <span class="instant-a">A <b>{at === "peak" ? "peak, " : ""}{format.duration(a)}</b></span>
+      {b !== null ? <span class="instant-b">B <b>{b === "peak" ? "peak, " : ""}{format.duration(instantOf(b, file.duration_ns))}</b></span> : null}
+      <button type="button" class="quiet" title="Put A at the peak (p)" onClick={() => choose({ at: "peak" })}>A to peak</button>
+      <button type="button" class="quiet" title="Put B where A is, or take it away (b)" onClick={() => choose({ b: b === null ? a : null })}>{b === null ? "set B" : "no B"}</button>
+    </span>
+  );
+}

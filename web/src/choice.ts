@@ -1,0 +1,163 @@
+// Everything that somebody chose, and nothing else. It lives in the fragment of the page's address, so that the back button, bookmarks and
+// links work; the rest of the page is a function of it and of what the server answers.
+import { computed, signal } from "@preact/signals";
+import type { Measure, Metric, Nanos } from "./answers";
+import { savedChoice } from "./saved";
+
+export const VIEWS = ["overview", "flame", "table", "blocks", "leaks", "compare", "types", "image", "live"] as const;
+export type View = (typeof VIEWS)[number];
+export const METRICS: Metric[] = ["live", "peak", "allocated", "leaked", "temporary", "freed"];
+export const GROUPINGS = ["site", "function", "file", "module", "thread", "type", "heap"] as const;
+export type Grouping = (typeof GROUPINGS)[number];
+
+export interface Choice {
+  view: View;
+  source: number;
+  /** The window that everything below the timeline counts. Null: from the start, to the end. */
+  from: Nanos | null;
+  to: Nanos | null;
+  /** What the timeline shows. Null: all of it. */
+  left: Nanos | null;
+  right: Nanos | null;
+  /** Handle A: the instant at which things are live. */
+  at: Nanos | "peak" | null;
+  /** Handle B, and the file it is in if it is another one. */
+  b: Nanos | "peak" | null;
+  other: number | null;
+  metric: Metric;
+  measure: Measure;
+  filters: string[];
+  by: Grouping;
+  sort: string;
+  order: "asc" | "desc";
+  search: string;
+  direction: "down" | "up";
+  upright: boolean;
+  focus: string;
+  hide: string[];
+  merge: boolean;
+  /** The node of the flame graph that fills it: which child of the root, which child of that, … */
+  node: string;
+  /** A row, an object, a block that is looked at closely. */
+  pick: string;
+  theme: "" | "light" | "dark";
+  palette: "" | "safe";
+}
+
+export const DEFAULT: Choice = {
+  view: "overview", source: 0, from: null, to: null, left: null, right: null, at: null, b: null, other: null, metric: "live", measure: "bytes", filters: [],
+  by: "site", sort: "", order: "desc", search: "", direction: "down", upright: false, focus: "", hide: [], merge: false, node: "", pick: "",
+  theme: "", palette: "",
+};
+
+const LISTS: { [key in keyof Choice]?: string } = { filters: "filter", hide: "hide" };
+
+export function parseChoice(fragment: string): Choice {
+  const given = new URLSearchParams(fragment.replace(/^#/, ""));
+  const choice: Choice = structuredClone(DEFAULT);
+  const oneOf = <T extends string>(name: string, allowed: readonly T[], otherwise: T): T => {
+    const value = given.get(name) as T | null;
+    return value !== null && allowed.includes(value) ? value : otherwise;
+  };
+  const natural = (name: string): number | null => {
+    const value = given.get(name);
+    return value !== null && /^\d{1,16}$/.test(value) ? Number(value) : null;
+  };
+  choice.view = oneOf("view", VIEWS, DEFAULT.view);
+  choice.source = natural("source") ?? 0;
+  choice.from = natural("from");
+  choice.to = natural("to");
+  choice.left = natural("left");
+  choice.right = natural("right");
+  choice.at = given.get("at") === "peak" ? "peak" : natural("at");
+  choice.b = given.get("b") === "peak" ? "peak" : natural("b");
+  choice.other = natural("other");
+  choice.metric = oneOf("metric", METRICS, DEFAULT.metric);
+  choice.measure = oneOf("measure", ["bytes", "blocks"], DEFAULT.measure);
+  choice.by = oneOf("by", GROUPINGS, DEFAULT.by);
+  choice.sort = given.get("sort") ?? "";
+  choice.order = oneOf("order", ["asc", "desc"], DEFAULT.order);
+  choice.search = given.get("search") ?? "";
+  choice.direction = oneOf("direction", ["down", "up"], DEFAULT.direction);
+  choice.upright = given.get("upright") === "1";
+  choice.focus = given.get("focus") ?? "";
+  choice.merge = given.get("merge") === "1";
+  choice.node = given.get("node") ?? "";
+  choice.pick = given.get("pick") ?? "";
+  choice.theme = given.get("dark") === "1" ? "dark" : oneOf("theme", ["light", "dark"], "" as never);
+  choice.palette = oneOf("palette", ["safe"], "" as never);
+  choice.filters = given.getAll("filter");
+  choice.hide = given.getAll("hide");
+  return choice;
+}
+
+export function fragmentOf(choice: Choice): string {
+  const written = new URLSearchParams();
+  for (const name of Object.keys(DEFAULT) as (keyof Choice)[]) {
+    const value = choice[name];
+    const key = LISTS[name];
+    if (key) for (const each of value as string[]) written.append(key, each);
+    else if (value !== DEFAULT[name]) written.set(name, value === true ? "1" : String(value));
+  }
+  return written.toString();
+}
+
+export const choice = signal<Choice>(parseChoice(location.hash || savedChoice()));
+
+/** Things that follow from others: another file has other times, another view has other rows. */
+const FORGOTTEN: { [key in keyof Choice]?: (keyof Choice)[] } = {
+  source: ["from", "to", "left", "right", "at", "b", "filters", "focus", "hide", "node", "pick", "search"],
+  view: ["sort", "order", "pick", "search"],
+  by: ["sort", "order", "pick"],
+  metric: ["node", "pick"],
+  direction: ["node"],
+  focus: ["node"],
+};
+
+/** A choice that the back button undoes; one of a drag (`step` false) replaces the one before. */
+export function choose(changes: Partial<Choice>, step = true): void {
+  const next: Choice = { ...choice.value };
+  for (const name of Object.keys(changes) as (keyof Choice)[]) {
+    if (changes[name] === next[name]) continue;
+    for (const forgotten of FORGOTTEN[name] ?? []) (next as unknown as { [key: string]: unknown })[forgotten] = DEFAULT[forgotten];
+  }
+  Object.assign(next, changes);
+  const fragment = `#${fragmentOf(next)}`;
+  if (fragment === `#${fragmentOf(choice.value)}`) return;
+  choice.value = next;
+  remember(fragment, step);
+}
+
+// Browsers allow some hundred changes of the address in half a minute; a drag makes more. It is written down when it rests.
+let waiting: number | undefined;
+function remember(fragment: string, step: boolean): void {
+  clearTimeout(waiting);
+  waiting = undefined;
+  if (step) history.pushState(null, "", fragment);
+  else waiting = window.setTimeout(() => history.replaceState(null, "", fragment), 120);
+}
+
+export function followTheAddress(): void {
+  const read = () => {
+    clearTimeout(waiting);
+    choice.value = parseChoice(location.hash);
+  };
+  window.addEventListener("popstate", read);
+  window.addEventListener("hashchange", read);
+}
+
+export const filters = computed(() => choice.value.filters);
+
+export function addFilter(filter: string): void {
+  if (!choice.value.filters.includes(filter)) choose({ filters: [...choice.value.filters, filter] });
+}
+
+/** Replaces the filters of one kind: a second drag over a histogram means another range, not both. */
+export function setFilter(kind: string, filter: string | null): void {
+  const others = choice.value.filters.filter((each) => !each.startsWith(`${kind}:`));
+  choose({ filters: filter === null ? others : [...others, filter] });
+}
+
+export function removeFilter(filter: string): void {
+  choose({ filters: choice.value.filters.filter((each) => each !== filter) });
+}

@@ -1,0 +1,163 @@
+// The filters: each a chip that says what it means and can be taken away, and a `+` that makes another.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { addFilter, choice, choose, removeFilter } from "./choice";
+import * as format from "./format";
+import { clean } from "./names";
+import { source } from "./sources";
+
+export function Filters() {
+  const [adding, setAdding] = useState(false);
+  const { filters, focus, hide } = choice.value;
+  return (
+    <div class="filters" role="group" aria-label="Filters">
+      {filters.map((filter) => <Chip key={filter} text={describe(filter)} exact={filter} remove={() => removeFilter(filter)} negate={() => choose({ filters: filters.map((each) => (each === filter ? negated(filter) : each)) })} />)}
+      {focus && choice.value.view === "flame" && <Chip text={`focus on ${clean(focus)}`} exact={`focus=${focus}`} remove={() => choose({ focus: "" })} />}
+      {choice.value.view === "flame" && hide.map((name) => <Chip key={name} text={`hidden: ${clean(name)}`} exact={`hide=${name}`} remove={() => choose({ hide: hide.filter((each) => each !== name) })} />)}
+      <button type="button" class="add" id="add-filter" aria-haspopup="dialog" aria-expanded={adding} title="Add a filter (+)" onClick={() => setAdding(!adding)}>+ filter</button>
+      {adding && <NewFilter close={() => { setAdding(false); document.getElementById("add-filter")?.focus(); }} />}
+      {filters.length > 1 && <button type="button" class="quiet" onClick={() => choose({ filters: [] })}>clear all</button>}
+    </div>
+  );
+}
+
+function Chip({ text, exact, remove, negate }: { text: string; exact: string; remove: () => void; negate?: () => void }) {
+  return (
+    <span class="chip" title={clean(exact)}>
+      {negate ? <button type="button" class="chip-text" title="The opposite" onClick={negate}>{text}</button> : <span class="chip-text">{text}</span>}
+      <button type="button" class="chip-remove" aria-label={`Remove: ${text}`} onClick={remove}>×</button>
+    </span>
+  );
+}
+
+function negated(filter: string): string {
+  return filter.startsWith("!") ? filter.slice(1) : `!${filter}`;
+}
+
+/** A filter in words. */
+export function describe(filter: string): string {
+  if (filter.startsWith("!")) return `not ${describe(filter.slice(1))}`;
+  const colon = filter.indexOf(":");
+  const kind = filter.slice(0, colon);
+  const rest = filter.slice(colon + 1);
+  switch (kind) {
+    case "size": return `size ${range(rest, format.bytes)}`;
+    case "lifetime": return `lived ${range(rest, format.duration)}`;
+    case "allocated": return `allocated ${range(rest, format.duration)}`;
+    case "freed": return rest === "never" ? "never freed" : rest === "ever" ? "freed at some time" : `freed ${range(rest, format.duration)}`;
+    case "live": return `live at ${format.duration(Number(rest))}`;
+    case "thread": {
+      const name = source.value?.threads?.find((thread) => String(thread.id) === rest)?.name;
+      return `thread ${name ? clean(name) : rest}`;
+    }
+    case "inside": case "outside": {
+      const [mode, ...text] = rest.split(":");
+      const how = mode === "equal" ? "" : mode === "contains" ? "…" : "/";
+      return `${kind} ${how}${clean(text.join(":"))}${how}`;
+    }
+    case "site": return `site ${rest}`;
+    default: return `${kind} ${clean(rest)}`;
+  }
+}
+
+function range(text: string, shown: (value: number) => string): string {
+  const [low, high] = text.split("..");
+  if (low === high) return shown(Number(low));
+  if (!high) return `≥ ${shown(Number(low))}`;
+  if (!low) return `≤ ${shown(Number(high))}`;
+  return `${shown(Number(low))} – ${shown(Number(high))}`;
+}
+
+const KINDS = [
+  ["inside", "inside function"], ["outside", "not inside function"], ["size", "size"], ["lifetime", "lifetime"], ["allocated", "time allocated"], ["freed", "time freed"],
+  ["live", "live at"], ["thread", "thread"], ["type", "type"], ["heap", "heap"], ["module", "module"],
+] as const;
+
+function NewFilter({ close }: { close: () => void }) {
+  const [kind, setKind] = useState<string>("inside");
+  const [mode, setMode] = useState("contains");
+  const [text, setText] = useState("");
+  const [low, setLow] = useState("");
+  const [high, setHigh] = useState("");
+  const [when, setWhen] = useState("range");
+  const [problem, setProblem] = useState("");
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => form.current?.querySelector("select")?.focus(), []);
+  const file = source.value;
+
+  const made = (): string => {
+    if (kind === "inside" || kind === "outside") {
+      if (!text) throw new Error("a name is needed");
+      return `${kind}:${mode}:${text}`;
+    }
+    if (kind === "size") return `size:${parsed(low, format.parseBytes)}..${parsed(high, format.parseBytes)}`;
+    if (kind === "freed" && when !== "range") return `freed:${when}`;
+    if (kind === "lifetime" || kind === "allocated" || kind === "freed") return `${kind}:${parsed(low, format.parseDuration)}..${parsed(high, format.parseDuration)}`;
+    if (kind === "live") return `live:${parsed(low, format.parseDuration) || 0}`;
+    const value = text || (kind === "thread" ? String(file?.threads?.[0]?.id ?? "") : kind === "heap" ? file?.heaps?.[0] ?? "" : "");
+    if (!value) throw new Error("a value is needed");
+    return `${kind}:${value}`;
+  };
+  const submit = (event: Event) => {
+    event.preventDefault();
+    try {
+      const filter = made();
+      if (filter.endsWith(":..")) throw new Error("one end at least is needed");
+      addFilter(filter);
+      close();
+    } catch (error) {
+      setProblem(error instanceof Error ? error.message : String(error));
+    }
+  };
+  const field = (label: string, value: string, set: (value: string) => void, placeholder: string) => (
+    <input aria-label={label} value={value} placeholder={placeholder} size={10} onInput={(event) => set(event.currentTarget.value)} />
+  );
+  const isTime = kind === "lifetime" || kind === "allocated" || kind === "freed";
+  return (
+    <form class="popup new-filter" ref={form} aria-label="New filter" onSubmit={submit} onKeyDown={(event) => { if (event.key === "Escape") { event.stopPropagation(); close(); } }}>
+      <select aria-label="What" value={kind} onChange={(event) => { setKind(event.currentTarget.value); setText(""); setProblem(""); }}>
+        {KINDS.filter(([name]) => offered(name)).map(([name, title]) => <option value={name} key={name}>{title}</option>)}
+      </select>
+      {(kind === "inside" || kind === "outside") && (
+        <>
+          <select aria-label="How" value={mode} onChange={(event) => setMode(event.currentTarget.value)}>
+            <option value="contains">contains</option><option value="equal">is</option><option value="regex">matches</option>
+          </select>
+          <input aria-label="Function" value={text} placeholder={mode === "regex" ? "regular expression" : "function"} size={26} onInput={(event) => setText(event.currentTarget.value)} />
+        </>
+      )}
+      {kind === "freed" && (
+        <select aria-label="Freed" value={when} onChange={(event) => setWhen(event.currentTarget.value)}>
+          <option value="range">between</option><option value="never">never</option><option value="ever">at some time</option>
+        </select>
+      )}
+      {kind === "size" && <>{field("Least", low, setLow, "from 4 KiB")}{field("Most", high, setHigh, "to 1 MiB")}</>}
+      {isTime && (kind !== "freed" || when === "range") && <>{field("Least", low, setLow, "from 10ms")}{field("Most", high, setHigh, "to 2s")}</>}
+      {kind === "live" && field("Instant", low, setLow, "at 1.5s")}
+      {kind === "thread" && (
+        <select aria-label="Thread" value={text} onChange={(event) => setText(event.currentTarget.value)}>
+          {file?.threads?.map((thread) => <option value={String(thread.id)} key={thread.id}>{thread.name ? `${clean(thread.name)} (${thread.id})` : thread.id}</option>)}
+        </select>
+      )}
+      {kind === "heap" && (
+        <select aria-label="Heap" value={text} onChange={(event) => setText(event.currentTarget.value)}>{file?.heaps?.map((heap) => <option value={heap} key={heap}>{clean(heap)}</option>)}</select>
+      )}
+      {(kind === "type" || kind === "module") && <input aria-label="Name" value={text} placeholder={kind} size={26} onInput={(event) => setText(event.currentTarget.value)} />}
+      <button type="submit" class="primary">Add</button>
+      <button type="button" onClick={close}>Cancel</button>
+      {problem && <span class="problem" role="alert">{problem}</span>}
+    </form>
+  );
+
+  function offered(name: string): boolean {
+    if (name === "thread") return (file?.threads?.length ?? 0) > 0;
+    if (name === "heap") return (file?.heaps?.length ?? 0) > 0;
+    return true;
+  }
+}
+
+function parsed(text: string, parse: (text: string) => number | null): string {
+  if (!text.trim()) return "";
+  const value = parse(text);
+  if (value === null) throw new Error(`'${text}' cannot be read`);
+  return String(value);
+}

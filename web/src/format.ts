@@ -1,0 +1,105 @@
+// Numbers for people. The same forms as the command line prints: 11.5 MiB, 248.4ms, 120,762, 26.6%.
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+export function bytes(value: number): string {
+  let scaled = Math.abs(value);
+  let unit = 0;
+  while (scaled >= 1023.95 && unit < UNITS.length - 1) {
+    scaled /= 1024;
+    unit += 1;
+  }
+  const sign = value < 0 ? "−" : "";
+  return unit === 0 ? `${sign}${Math.round(scaled)} B` : `${sign}${scaled.toFixed(1)} ${UNITS[unit]}`;
+}
+
+export function count(value: number): string {
+  const text = Math.round(Math.abs(value)).toString().replace(/\B(?=(\d{3})+$)/g, ",");
+  return (value < 0 ? "−" : "") + text;
+}
+
+/** 1,234 stays; 12,345,678 becomes 12.3M: for axes and narrow places. */
+export function shortCount(value: number): string {
+  const size = Math.abs(value);
+  if (size < 10_000) return count(value);
+  if (size < 999_950) return `${(value / 1e3).toFixed(size < 99_950 ? 1 : 0)}k`;
+  if (size < 999_950_000) return `${(value / 1e6).toFixed(1)}M`;
+  return `${(value / 1e9).toFixed(1)}G`;
+}
+
+export function measured(value: number, measure: "bytes" | "blocks"): string {
+  return measure === "bytes" ? bytes(value) : count(value);
+}
+
+export function signed(text: string, value: number): string {
+  return value > 0 ? `+${text}` : text;
+}
+
+export function percent(share: number): string {
+  return `${(share * 100).toFixed(1)}%`;
+}
+
+/** A time with about `digits` significant digits: 248.4ms, 1.09s, 3m 05s. */
+export function duration(ns: number): string {
+  const size = Math.abs(ns);
+  const sign = ns < 0 ? "−" : "";
+  if (size === 0) return "0s";
+  if (size < 1e3) return `${sign}${Math.round(size)}ns`;
+  if (size < 1e6) return `${sign}${trimmed(size / 1e3, 1)}µs`;
+  if (size < 1e9) return `${sign}${trimmed(size / 1e6, 1)}ms`;
+  if (size < 60e9) return `${sign}${trimmed(size / 1e9, 2)}s`;
+  if (size < 3600e9) return `${sign}${Math.floor(size / 60e9)}m ${pad(Math.floor(size / 1e9) % 60)}s`;
+  return `${sign}${Math.floor(size / 3600e9)}h ${pad(Math.floor(size / 60e9) % 60)}m`;
+}
+
+/** An instant, as exact as steps of `resolution` need: neighbours on an axis zoomed to nanoseconds differ. */
+export function instant(ns: number, resolution: number): string {
+  if (ns >= 60e9) {
+    const minutes = Math.floor(ns / 60e9);
+    const digits = resolution >= 1e9 ? 0 : Math.min(9, Math.ceil(9 - Math.log10(resolution)));
+    const seconds = ((ns - minutes * 60e9) / 1e9).toFixed(digits).padStart(digits ? digits + 3 : 2, "0");
+    return resolution >= 60e9 ? `${minutes}m` : `${minutes}m ${seconds}s`;
+  }
+  const [unit, scale, exponent] = ns >= 1e9 ? ["s", 1e9, 9] as const : ns >= 1e6 ? ["ms", 1e6, 6] as const : ns >= 1e3 ? ["µs", 1e3, 3] as const : ["ns", 1, 0] as const;
+  if (ns === 0) return "0";
+  const digits = Math.max(0, Math.min(exponent, Math.ceil(exponent - Math.log10(Math.max(1, resolution)))));
+  return `${(ns / scale).toFixed(digits)}${unit}`;
+}
+
+function trimmed(value: number, digits: number): string {
+  return value.toFixed(digits);
+}
+
+function pad(value: number): string {
+  return value.toString().padStart(2, "0");
+}
+
+/** What somebody typed as a size: 4096, 4k, 4 KiB, 1.5MiB. Null if it is none. */
+export function parseBytes(text: string): number | null {
+  const match = /^\s*([\d.]+)\s*(b|k|kb|kib|m|mb|mib|g|gb|gib|t|tib)?\s*$/i.exec(text);
+  if (!match) return null;
+  const factor = { b: 0, k: 1, m: 2, g: 3, t: 4 }[(match[2] ?? "b")[0].toLowerCase()] ?? 0;
+  const value = Number(match[1]) * 1024 ** factor;
+  return Number.isFinite(value) ? Math.round(value) : null;
+}
+
+/** What somebody typed as a time: 250, 250ns, 1.5ms, 3s, 2m. Null if it is none. */
+export function parseDuration(text: string): number | null {
+  const match = /^\s*([\d.]+)\s*(ns|us|µs|ms|s|m|min|h)?\s*$/i.exec(text);
+  if (!match) return null;
+  const unit = (match[2] ?? "ns").toLowerCase();
+  const factor = ({ ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9, m: 60e9, min: 60e9, h: 3600e9 } as { [unit: string]: number })[unit];
+  const value = Number(match[1]) * factor;
+  return Number.isFinite(value) ? Math.round(value) : null;
+}
+
+/** The last two parts of a path: enough to know a file, short enough to fit. */
+export function shortPath(path: string): string {
+  const parts = path.split("/");
+  return parts.length <= 2 ? path : parts.slice(-2).join("/");
+}
+
+export function place(file?: string | null, line?: number | null): string {
+  if (!file) return "";
+  return line ? `${shortPath(file)}:${line}` : shortPath(file);
+}

@@ -1,0 +1,57 @@
+// Rows of a long answer, a page at a time: the first comes with the answer, others when somebody scrolls to them.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useAnswer, type Answer, type Question } from "./answer";
+import { ask } from "./api";
+import { saved } from "./saved";
+
+export const PAGE = 200;
+
+export interface Pages<T, Row> {
+  answer: Answer<T>;
+  count: number;
+  row: (index: number) => Row | undefined;
+  need: (first: number, last: number) => void;
+}
+
+export function usePages<T, Row>(question: Question | null, rowsOf: (answer: T) => Row[], countOf: (answer: T) => number, pause = 0): Pages<T, Row> {
+  const first = question && withPage(question, 0);
+  const answer = useAnswer<T>(first, pause);
+  const [, redraw] = useState(0);
+  const pages = useRef(new Map<number, Row[] | "asked">());
+  const abort = useRef(new AbortController());
+  useMemo(() => pages.current.clear(), [answer.data]);
+  useEffect(() => {
+    abort.current = new AbortController();
+    return () => abort.current.abort();
+  }, [answer.data]);
+  const firstRows = useMemo(() => (answer.data ? rowsOf(answer.data) : []), [answer.data]);
+  const all = answer.data ? countOf(answer.data) : 0;
+  const count = saved ? Math.min(all, firstRows.length) : all;
+  return {
+    answer, count,
+    row: (index) => {
+      if (index < firstRows.length) return firstRows[index];
+      const page = pages.current.get(Math.floor(index / PAGE));
+      return page === undefined || page === "asked" ? undefined : page[index % PAGE];
+    },
+    need: (from, to) => {
+      if (saved || !question || answer.waiting) return;
+      for (let page = Math.floor(from / PAGE); page * PAGE < Math.min(to, count); page += 1) {
+        if ((page + 1) * PAGE <= firstRows.length || page === 0 || pages.current.has(page)) continue;
+        const mine = pages.current;
+        mine.set(page, "asked");
+        const asked = withPage(question, page);
+        ask<T>(asked.path, asked.parameters, abort.current.signal)
+          .then((data) => { mine.set(page, rowsOf(data)); redraw((now) => now + 1); })
+          .catch(() => mine.delete(page));
+      }
+    },
+  };
+}
+
+function withPage(question: Question, page: number): Question {
+  const parameters = new URLSearchParams(question.parameters);
+  parameters.set("offset", String(page * PAGE));
+  parameters.set("limit", String(PAGE));
+  return { path: question.path, parameters };
+}

@@ -1,0 +1,23 @@
+// The questions that views ask, with the choice in them.
+import type { Question } from "./answer";
+import { choice } from "./choice";
+import { source } from "./sources";
+
+type Extra = { [name: string]: string | number | boolean | null | undefined | string[] };
+
+/** A question about the chosen window, instant and filters of the chosen file; null while there is no such file, or it cannot be read. */
+export function about(path: string, extra: Extra = {}): Question | null {
+  const file = source.value;
+  if (!file) return null;
+  const { from, to, at, filters } = choice.value;
+  return question(path, { source: file.id, from, to, at, filter: filters, ...extra });
+}
+
+export function question(path: string, extra: Extra): Question {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(extra)) {
+    if (Array.isArray(value)) for (const each of value) parameters.append(name, each);
+    else if (value !== null && value !== undefined && value !== "") parameters.set(name, value === true ? "1" : value === false ? "0" : String(value));
+  }
+  return { path, parameters };
+}

@@ -1,0 +1,121 @@
+// A table of any length: only the rows on the screen exist. Rows may still be on their way; `need` asks for those that are looked at.
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+
+export interface Column<Row> {
+  name: string;
+  title: string;
+  /** As in `grid-template-columns`. */
+  width: string;
+  numeric?: boolean;
+  sortable?: boolean;
+  hint?: string;
+  cell: (row: Row) => ComponentChildren;
+}
+
+interface Props<Row> {
+  label: string;
+  columns: Column<Row>[];
+  count: number;
+  row: (index: number) => Row | undefined;
+  need?: (first: number, last: number) => void;
+  sort?: string;
+  order?: "asc" | "desc";
+  onSort?: (name: string, order: "asc" | "desc") => void;
+  selected?: number;
+  onSelect?: (index: number, row: Row) => void;
+  rowHeight?: number;
+  empty?: string;
+  /** Another one starts at the top again. */
+  identity?: string;
+}
+
+/** No browser has elements higher than some ten million pixels. Longer tables scroll in proportion. */
+const HIGHEST = 8_000_000;
+
+export function Table<Row>(props: Props<Row>) {
+  const { columns, count, rowHeight = 24 } = props;
+  const body = useRef<HTMLDivElement>(null);
+  const [view, setView] = useState({ top: 0, height: 0 });
+  const [active, setActive] = useState(-1);
+  const selected = props.selected ?? active;
+
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(([entry]) => setView((now) => ({ ...now, height: entry.contentRect.height })));
+    observer.observe(body.current!);
+    return () => observer.disconnect();
+  }, []);
+  useLayoutEffect(() => {
+    body.current!.scrollTop = 0;
+    setView((now) => ({ ...now, top: 0 }));
+    setActive(-1);
+  }, [props.identity]);
+
+  const fullHeight = count * rowHeight;
+  const height = Math.min(fullHeight, HIGHEST);
+  const stretched = fullHeight > HIGHEST;
+  const visible = Math.ceil(view.height / rowHeight) + 1;
+  const exact = stretched ? (view.top / Math.max(1, height - view.height)) * Math.max(0, count - visible + 1) : view.top / rowHeight;
+  const first = Math.max(0, Math.min(Math.floor(exact), count - 1));
+  const last = Math.min(count, first + visible + 1);
+  const offset = stretched ? view.top - (exact - first) * rowHeight : first * rowHeight;
+  useEffect(() => {
+    if (last > first) props.need?.(first, last);
+  });
+
+  const template = columns.map((column) => column.width).join(" ");
+  const move = (index: number) => {
+    const wanted = Math.max(0, Math.min(count - 1, index));
+    const row = props.row(wanted);
+    setActive(wanted);
+    if (row !== undefined) props.onSelect?.(wanted, row);
+    const element = body.current!;
+    const top = stretched ? (wanted / Math.max(1, count - visible + 1)) * (height - view.height) : wanted * rowHeight;
+    if (stretched ? wanted < first || wanted >= last - 2 : top < element.scrollTop) element.scrollTop = top;
+    else if (!stretched && top + rowHeight > element.scrollTop + view.height) element.scrollTop = top + rowHeight - view.height;
+  };
+  const keys = (event: KeyboardEvent) => {
+    const page = Math.max(1, visible - 2);
+    const by = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page }[event.key];
+    if (by !== undefined) move(selected < 0 ? (by > 0 ? first : 0) : selected + by);
+    else if (event.key === "Home") move(0);
+    else if (event.key === "End") move(count - 1);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const indices = Array.from({ length: Math.max(0, last - first) }, (_, index) => first + index);
+  return (
+    <div class="table" role="grid" aria-label={props.label} aria-rowcount={count + 1}>
+      <div class="table-head" role="row" style={{ gridTemplateColumns: template }}>
+        {columns.map((column) => {
+          const sorted = props.sort === column.name;
+          const direction = sorted ? (props.order === "asc" ? "ascending" : "descending") : undefined;
+          return (
+            <div role="columnheader" key={column.name} class={column.numeric ? "numeric" : ""} aria-sort={direction} title={column.hint}>
+              {column.sortable && props.onSort
+                ? <button type="button" onClick={() => props.onSort!(column.name, sorted && props.order !== "asc" ? "asc" : "desc")}>{column.title}{sorted ? (props.order === "asc" ? " ▲" : " ▼") : ""}</button>
+                : column.title}
+            </div>
+          );
+        })}
+      </div>
+      <div class="table-body" ref={body} tabIndex={0} aria-label={`${props.label}: rows`} onKeyDown={keys} onScroll={(event) => setView({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight })}>
+        {count === 0 && <p class="nothing">{props.empty ?? "Nothing matches."}</p>}
+        <div style={{ height: `${height}px`, position: "relative" }}>
+          <div style={{ transform: `translateY(${offset}px)` }}>
+            {indices.map((index) => {
+              const row = props.row(index);
+              return (
+                <div role="row" key={index} aria-rowindex={index + 2} aria-selected={index === selected} class={`table-row${index === selected ? " selected" : ""}`} style={{ gridTemplateColumns: template, height: `${rowHeight}px` }}
+                  onClick={() => row !== undefined && move(index)}>
+                  {row === undefined ? <div role="gridcell" class="later">…</div> : columns.map((column) => <div role="gridcell" key={column.name} class={column.numeric ? "numeric" : ""}>{column.cell(row)}</div>)}
+                </div>
+              );
+            })}
+          </div>
+        </div>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,65 @@
+// Sites whose blocks stay: how their survivors grow, and how steadily.
+import type { Leaks, LeakSite } from "../answers";
+import { useAnswer } from "../answer";
+import { addFilter, choice, choose } from "../choice";
+import { Curve } from "../curve";
+import * as format from "../format";
+import { clean } from "../names";
+import { about } from "../question";
+import { source } from "../sources";
+import { FunctionActions, RowName, Stack } from "../stack";
+import { Search } from "../search";
+import { Table, type Column } from "../table";
+import { Told } from "../told";
+import { useMemo } from "preact/hooks";
+
+export function LeaksView() {
+  const { sort, order, search, pick } = choice.value;
+  const answer = useAnswer<Leaks>(about("leaks", { at: null, points: 40 }), 80);
+  const column = sort || "score";
+  const sites = useMemo(() => sorted(answer.data?.sites ?? [], column, order, search), [answer.data, column, order, search]);
+  const picked = pick === "" ? -1 : sites.findIndex((site) => String(site.id) === pick);
+  const site = sites[picked];
+  const end = choice.value.to ?? source.value?.duration_ns ?? 0;
+  return (
+    <div class={`leaks-view${answer.waiting ? " old" : ""}`}>
+      <div class="tools">
+        <small>What was allocated in the window and is still there at its end, ranked by how much and how steadily it grows.</small>
+        <span class="stretch" />
+        <Search hint="Search functions" />
+        <Told answer={answer} />
+      </div>
+      <div class="split">
+        <Table label="Leaks" columns={COLUMNS} count={sites.length} row={(index) => sites[index]} rowHeight={28} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
+          onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={`${answer.question} ${column} ${order}`} empty={answer.data ? "Nothing that was allocated in the window is still there." : ""} />
+        {site && (
+          <aside class="picked" aria-label="The chosen site">
+            <h2>{clean(site.frame?.function ?? site.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
+            <Curve values={site.curve} width={300} height={70} label="Survivors over time" />
+            <p>{format.bytes(site.live_bytes)} in {format.count(site.live_blocks)} blocks; {format.bytes(site.growth_per_s)} more each second{site.oldest_ns !== null ? `; the oldest has lived ${format.duration(Math.max(0, end - site.oldest_ns))}` : ""}.</p>
+            <p class="actions"><button type="button" onClick={() => { addFilter(`site:${site.id}`); choose({ view: "blocks" }); }}>Its blocks</button></p>
+            <FunctionActions name={site.frame?.function ?? site.key} />
+            <Stack stack={site.stack ?? []} site={site.id} />
+          </aside>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function sorted(sites: LeakSite[], column: string, order: "asc" | "desc", search: string): LeakSite[] {
+  const wanted = search.toLowerCase();
+  const found = wanted ? sites.filter((site) => site.key.toLowerCase().includes(wanted) || site.stack?.some((frame) => frame.function?.toLowerCase().includes(wanted))) : [...sites];
+  const value = (site: LeakSite) => ({ live: site.live_bytes, blocks: site.live_blocks, growth: site.growth_per_s, steadiness: site.steadiness, score: site.score } as { [column: string]: number })[column] ?? site.score;
+  return found.sort((a, b) => (order === "asc" ? 1 : -1) * (value(a) - value(b)));
+}
+
+const COLUMNS: Column<LeakSite>[] = [
+  { name: "curve", title: "Survivors over time", width: "136px", cell: (site) => <Curve values={site.curve} label={`From ${format.bytes(site.curve[0] ?? 0)} to ${format.bytes(site.curve[site.curve.length - 1] ?? 0)}`} /> },
+  { name: "live", title: "Still there", width: "92px", numeric: true, sortable: true, cell: (site) => format.bytes(site.live_bytes) },
+  { name: "blocks", title: "Blocks", width: "80px", numeric: true, sortable: true, cell: (site) => format.count(site.live_blocks) },
+  { name: "growth", title: "Growth", width: "100px", numeric: true, sortable: true, cell: (site) => `${format.bytes(site.growth_per_s)}/s` },
+  { name: "steadiness", title: "Steady", width: "72px", numeric: true, sortable: true, hint: "How straight the curve rises: 100% is a straight line", cell: (site) => format.percent(site.steadiness).replace(/\.\d/, "") },
+  { name: "score", title: "Rank", width: "92px", numeric: true, sortable: true, hint: "Growth times steadiness", cell: (site) => `${format.bytes(site.score)}/s` },
+  { name: "name", title: "Site", width: "minmax(180px, 1fr)", cell: (site) => <RowName row={site} /> },
+];

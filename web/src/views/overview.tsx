@@ -1,0 +1,92 @@
+// What was recorded, and where to look first.
+import type { ComponentChildren } from "preact";
+import type { Metric, Overview, Row } from "../answers";
+import { useAnswer } from "../answer";
+import { choice, choose } from "../choice";
+import * as format from "../format";
+import { clean } from "../names";
+import { about } from "../question";
+import { has, source } from "../sources";
+import { RowName } from "../stack";
+import { Told } from "../told";
+
+export function OverviewView() {
+  const answer = useAnswer<Overview>(about("overview"), 80);
+  const data = answer.data;
+  const file = source.value!;
+  return (
+    <div class={`overview${answer.waiting ? " old" : ""}`}>
+      <Told answer={answer} />
+      {data && <Figures data={data} />}
+      {data && (
+        <div class="tops">
+          <Top title={`Live at ${choice.value.at === "peak" ? "the peak" : format.duration(data.at_ns)}`} metric="live" rows={data.top.live} />
+          {has("timeline") && <Top title="At the peak of the window" metric="peak" rows={data.top.peak} />}
+          {has("timeline") && <Top title="Allocated in the window" metric="allocated" rows={data.top.allocated} />}
+          {has("timeline") && <Top title="Temporary in the window" metric="temporary" rows={data.top.temporary} hint="freed before its thread allocated anything else" />}
+        </div>
+      )}
+      {data && (
+        <section class="words" aria-label="Notes">
+          {data.anomalies.map((line) => <p key={line} class="anomaly">{clean(line)}</p>)}
+          {data.notes.map((line) => <p key={line}>{clean(line)}</p>)}
+          {data.anomalies.length === 0 && <p class="fine">Nothing odd about the events.</p>}
+          {file.started && <p>Started {clean(file.started.replace("T", " ").replace(/\.\d+Z$/, " UTC"))}{file.host ? ` on ${clean(file.host)}` : ""}{file.threads?.length ? `, ${format.count(file.threads.length)} threads` : ""}{file.sampling ? `; ${clean(file.sampling)}` : ""}.</p>}
+        </section>
+      )}
+    </div>
+  );
+}
+
+function Figures({ data }: { data: Overview }) {
+  const figures = data.figures;
+  const temporary = (figures.temporary_allocations ?? 0) / Math.max(1, (figures.allocations ?? 0) + (figures.reallocations ?? 0));
+  const range = intervalOf(data, "live_bytes");
+  return (
+    <dl class="figures">
+      <Figure name="live_bytes" title="live at A" value={figures.live_bytes} note={figures.live_blocks !== undefined ? `${format.count(figures.live_blocks)} blocks${range}` : ""} />
+      <Figure name="peak_bytes" title="peak in the window" value={figures.peak_bytes} note={figures.peak_at_ns !== undefined && figures.peak_at_ns !== null ? `at ${format.duration(figures.peak_at_ns)}` : ""} />
+      <Figure name="allocated_bytes" title="allocated" value={figures.allocated_bytes} note={`${format.count(figures.allocations ?? 0)} allocations`} />
+      <Figure name="freed_bytes" title="freed" value={figures.freed_bytes} note={`${format.count(figures.frees ?? 0)} frees`} />
+      <Figure name="reallocations" title="reallocations" value={figures.reallocations} counted />
+      <Figure name="temporary_allocations" title="temporary" value={figures.temporary_allocations} counted note={`${format.percent(temporary)} of allocations`} />
+    </dl>
+  );
+}
+
+function intervalOf(data: Overview, name: string): string {
+  const interval = data.figures.interval_95;
+  const range = Array.isArray(interval) ? interval : (interval as { [name: string]: [number, number] } | undefined)?.[name];
+  return Array.isArray(range) ? `, ${format.bytes(range[0])} – ${format.bytes(range[1])} at 95%` : "";
+}
+
+function Figure({ name, title, value, note, counted }: { name: string; title: string; value: number | null | undefined; note?: ComponentChildren; counted?: boolean }) {
+  if (value === undefined || value === null) return null;
+  return (
+    <div data-figure={name} data-value={value}>
+      <dt>{title}</dt>
+      <dd title={`${format.count(value)}${counted ? "" : " bytes"}`}><b>{counted ? format.count(value) : format.bytes(value)}</b>{note && <small>{note}</small>}</dd>
+    </div>
+  );
+}
+
+function Top({ title, metric, rows, hint }: { title: string; metric: Metric; rows: Row[]; hint?: string }) {
+  return (
+    <section class="top" aria-label={title}>
+      <h2 title={hint}>{title} <button type="button" class="quiet" onClick={() => choose({ view: "flame", metric })}>flame graph</button> <button type="button" class="quiet" onClick={() => choose({ view: "table", metric })}>table</button></h2>
+      <ul>
+        {rows.map((row, index) => (
+          <li key={index}>
+            <button type="button" onClick={() => choose({ view: "table", metric, by: "site", pick: row.id === null ? "" : String(row.id) })} title="Show it in the table">
+              <span class="numeric">{format.bytes(row.value)}</span>
+              <span class="numeric share">{format.percent(row.share)}</span>
+              <span class="share-bar"><i style={{ width: `${Math.min(100, row.share * 100)}%` }} /></span>
+              <RowName row={row} />
+            </button>
+          </li>
+        ))}
+        {rows.length === 0 && <li class="nothing">Nothing.</li>}
+      </ul>
+    </section>
+  );
+}

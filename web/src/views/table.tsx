@@ -1,0 +1,128 @@
+// Rows by site, function, file, …, and who calls whom.
+import { useMemo } from "preact/hooks";
+import type { Callers, Row, Rows } from "../answers";
+import { useAnswer } from "../answer";
+import { addFilter, choice, choose, GROUPINGS, type Grouping } from "../choice";
+import * as format from "../format";
+import { clean } from "../names";
+import { usePages } from "../pages";
+import { about } from "../question";
+import { saved } from "../saved";
+import { Search } from "../search";
+import { FunctionActions, functionOf, RowName, Stack } from "../stack";
+import { Table, type Column } from "../table";
+import { Told } from "../told";
+
+export function TableView() {
+  const { metric, measure, by, sort, order, search, pick } = choice.value;
+  const sorted = sort || (measure === "blocks" ? "blocks" : "value");
+  const pages = usePages<Rows, Row>(about("rows", { metric, by, sort: sorted, order, search: search || null }), (answer) => answer.rows, (answer) => answer.count, 80);
+  const local = useMemo(() => (saved && pages.answer.data ? searchedAndSorted(pages.answer.data.rows, search, sorted, order) : null), [pages.answer.data, search, sorted, order]);
+  const count = local ? local.length : pages.count;
+  const row = (index: number) => (local ? local[index] : pages.row(index));
+  const keyOfRow = (each: Row) => (each.id !== null && by === "site" ? String(each.id) : each.key);
+  const picked = pick === "" ? -1 : indexOf(pick, Math.min(count, 2000), row, keyOfRow);
+  const pickedRow = picked >= 0 ? row(picked) : undefined;
+  return (
+    <div class={`table-view${pages.answer.waiting ? " old" : ""}`}>
+      <div class="tools">
+        <label>By <select id="by" value={by} onChange={(event) => choose({ by: event.currentTarget.value as Grouping })}>{GROUPINGS.map((each) => <option value={each} key={each}>{each}</option>)}</select></label>
+        <Search hint={`Search ${by}s`} />
+        <span class="stretch" />
+        {pages.answer.data && <small>{format.count(count)} rows, {format.bytes(totalOf(pages.answer.data, metric))} in all</small>}
+        <Told answer={pages.answer} />
+      </div>
+      <div class="split">
+        <Table label="Rows" columns={columnsOf(by)} count={count} row={row} need={local ? undefined : pages.need} sort={sorted} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })}
+          selected={picked} onSelect={(_, each) => choose({ pick: keyOfRow(each) }, pick === "")} identity={pages.answer.question ?? ""} />
+        {pickedRow && <Picked row={pickedRow} by={by} />}
+      </div>
+    </div>
+  );
+}
+
+function totalOf(data: Rows, metric: string): number {
+  const { total } = data;
+  const value = total["value"] ?? ({ live: total.live_bytes, peak: total.peak_bytes, allocated: total.allocated_bytes, freed: total.freed_bytes } as { [metric: string]: number | undefined })[metric];
+  return value ?? data.rows.reduce((sum, row) => sum + row.value, 0);
+}
+
+function indexOf(pick: string, count: number, row: (index: number) => Row | undefined, key: (row: Row) => string): number {
+  for (let index = 0; index < count; index += 1) {
+    const each = row(index);
+    if (each && key(each) === pick) return index;
+  }
+  return -1;
+}
+
+function searchedAndSorted(rows: Row[], search: string, sort: string, order: "asc" | "desc"): Row[] {
+  const wanted = search.toLowerCase();
+  const found = wanted ? rows.filter((row) => row.key.toLowerCase().includes(wanted) || row.stack?.some((frame) => frame.function?.toLowerCase().includes(wanted))) : rows;
+  const sign = order === "asc" ? 1 : -1;
+  const value = (row: Row) => (sort === "blocks" ? row.blocks : sort === "self" ? row.self ?? 0 : row.value);
+  return [...found].sort((a, b) => (sort === "name" ? sign * a.key.localeCompare(b.key) : sign * (value(a) - value(b))));
+}
+
+function columnsOf(by: Grouping): Column<Row>[] {
+  const title = by[0].toUpperCase() + by.slice(1);
+  return [
+    { name: "share", title: "Share", width: "64px", numeric: true, cell: (row) => format.percent(row.share) },
+    { name: "bar", title: "", width: "80px", cell: (row) => <span class="share-bar"><i style={{ width: `${Math.min(100, row.share * 100)}%` }} /></span> },
+    { name: "value", title: by === "function" ? "Total" : "Bytes", width: "92px", numeric: true, sortable: true, cell: (row) => <span title={rangeOf(row)}>{format.bytes(row.total ?? row.value)}{rangeOf(row) && " ±"}</span> },
+    ...(by === "function" ? [{ name: "self", title: "Self", width: "92px", numeric: true, sortable: true, hint: "Allocated by the function itself", cell: (row: Row) => format.bytes(row.self ?? 0) }] : []),
+    { name: "blocks", title: "Blocks", width: "96px", numeric: true, sortable: true, cell: (row) => format.count(row.blocks) },
+    { name: "name", title, width: "minmax(200px, 1fr)", sortable: true, cell: (row) => (
+      <>
+        <RowName row={row} />
+        {by === "site" && row.stack && <small class="callers">{callersOf(row)}</small>}
+      </>
+    ) },
+  ];
+}
+
+function rangeOf(row: Row): string {
+  const interval = Array.isArray(row.interval_95) ? row.interval_95 : row.interval_95?.value ?? row.interval_95?.live_bytes;
+  return Array.isArray(interval) ? `${format.bytes(interval[0])} – ${format.bytes(interval[1])} with 95%` : "";
+}
+
+/** The three callers of the function that the row is named after. */
+function callersOf(row: Row): string {
+  const stack = row.stack ?? [];
+  const own = stack.findIndex((frame) => frame.function === row.frame?.function && frame.line === row.frame?.line);
+  return stack.slice(own + 1, own + 4).map((frame) => ` ← ${functionOf(frame)}`).join("");
+}
+
+function Picked({ row, by }: { row: Row; by: Grouping }) {
+  const filter = by === "thread" || by === "type" || by === "heap" || by === "module" ? `${by}:${by === "thread" && row.id !== null ? row.id : row.key}` : null;
+  return (
+    <aside class="picked" aria-label="The chosen row">
+      <h2>{clean(row.frame?.function ?? row.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
+      <p>{format.bytes(row.value)} in {format.count(row.blocks)} blocks, {format.percent(row.share)}</p>
+      {filter && <p class="actions"><button type="button" onClick={() => addFilter(filter)}>Only this {by}</button></p>}
+      {by === "function" && <FunctionDetails name={row.frame?.function ?? row.key} />}
+      {by === "site" && <><FunctionActions name={row.frame?.function ?? row.key} /><Stack stack={row.stack ?? []} site={row.id} /></>}
+    </aside>
+  );
+}
+
+function FunctionDetails({ name }: { name: string }) {
+  const answer = useAnswer<Callers>(saved ? null : about("callers", { metric: choice.value.metric, function: name }));
+  const data = answer.data;
+  const side = (title: string, list: { function: string; value: number }[]) => (
+    <>
+      <h3>{title}</h3>
+      <ul class="neighbours">
+        {list.map((each) => <li key={each.function}><span class="numeric">{format.bytes(each.value)}</span> <button type="button" class="frame" onClick={() => choose({ pick: each.function, search: "" })}>{clean(each.function)}</button></li>)}
+        {list.length === 0 && <li class="nothing">none</li>}
+      </ul>
+    </>
+  );
+  return (
+    <>
+      <p><FunctionActions name={name} /></p>
+      <Told answer={answer} />
+      {data && side("Callers", data.callers)}
+      {data && side("Callees", data.callees)}
+    </>
+  );
+}
