@@ -188,6 +188,20 @@ impl Accounts {
         }
     }
 
+    /// The figures alone, without the blocks.
+    pub fn figures_alone(&self) -> Self {
+        Self {
+            totals: self.totals,
+            anomalies: self.anomalies,
+            threads: self.threads.clone(),
+            sites: self.sites.clone(),
+            tags: self.tags.clone(),
+            thread_indices: self.thread_indices.clone(),
+            blocks: Blocks::default(),
+            ..*self
+        }
+    }
+
     /// The whole memory's figures.
     pub fn totals(&self) -> &Totals {
         &self.totals

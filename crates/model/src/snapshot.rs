@@ -102,6 +102,12 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// The same without its blocks: all that needs only figures takes a fraction of the memory. What is known is still said to be known.
+    pub fn figures_alone(&self) -> Self {
+        let (source, catalog) = (self.source.clone(), Arc::clone(&self.catalog));
+        Self { source, at: self.at, accounts: self.accounts.figures_alone(), catalog }
+    }
+
     /// True when the figures are estimates, made from samples (law 6).
     pub fn is_estimate(&self) -> bool {
         self.source.sample_rate.is_some() || self.accounts.totals().figures.is_estimate()

@@ -2,11 +2,12 @@
 
 use highwater_model::{
     Accounts, AddressLedger, Anomaly, Catalog, Event, EventKind, Frame, FrameText, Nanos, Op, Placement, Source,
-    StackId, Tag, ThreadId, When,
+    StackId, Tag, ThreadId, When, Window,
 };
-use highwater_store::{EventLog, OpenError, Recording, RecordingError, Sink, Spacing, Writer};
+use highwater_store::{EventLog, OpenError, Recording, RecordingError, Seen, Sink, Spacing, Writer};
 use proptest::prelude::*;
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 
 /// A history with all kinds of events and its catalog: the same for the same seed.
 fn history(seed: u64, length: usize) -> (Catalog, Vec<Event>) {
@@ -361,6 +362,48 @@ fn a_writer_that_failed_fails_again_with_the_same_words() {
     let first = writer.flush(&catalog).unwrap_err().to_string();
     let second = writer.append(&events, &catalog).unwrap_err().to_string();
     assert_eq!((first.as_str(), second.as_str()), ("no space left on device", "no space left on device"));
+}
+
+#[test]
+fn states_that_replays_leave_behind_lead_to_the_same_instants() {
+    let (catalog, events) = history(11, 3000);
+    let bytes = written(&catalog, &events, 800, 90);
+    let recording = Recording::from_bytes(bytes.clone()).unwrap();
+    recording.leave_waypoints(1 << 20, 150);
+    let end = events.last().unwrap().time.0;
+    // Not in order: some come by what others left, some leave what others come by.
+    for part in (0..200u64).map(|at| at * 73 % 200) {
+        let time = Nanos(end * part / 199);
+        let read = recording.snapshot(&When::At(time)).unwrap();
+        assert_same(&read.accounts, &accounts_at(&events, time), &format!("at {time:?}"));
+    }
+    let plain = Recording::from_bytes(bytes).unwrap();
+    for least in [1, 500] {
+        let steps = |recording: &Recording| {
+            let mut steps = 0;
+            for stretch in recording.stretches(Nanos(end / 3), Nanos(end), least) {
+                let last = recording.walk_stretch(&stretch, |seen| {
+                    steps += u64::from(matches!(seen, Seen::Step(..)));
+                    ControlFlow::Continue(())
+                });
+                assert!(last.unwrap().events() > 0);
+            }
+            steps
+        };
+        assert_eq!(steps(&recording), steps(&plain));
+    }
+    for (from, to) in [(0, end), (end / 3, end / 2), (end / 7, end / 7), (end / 2, end / 2 + 5000)] {
+        let (from, to) = (Nanos(from), Nanos(to));
+        let highest = recording.highest_between(from, to).unwrap();
+        assert_eq!(highest, plain.highest_between(from, to).unwrap());
+        let then = recording.snapshot_after(highest.event).unwrap();
+        assert_eq!(then.accounts.totals().figures.live_bytes(), highest.bytes);
+        let (before, after) = recording.snapshots_around(Window { from, to }).unwrap();
+        let between = after.since(&before);
+        let happened = events.iter().filter(|event| (from..=to).contains(&event.time));
+        let happened = happened.filter(|event| !matches!(event.kind, EventKind::Dropped { .. })).count() as u64;
+        assert_eq!(between.accounts.events(), happened);
+    }
 }
 
 proptest! {

@@ -121,29 +121,28 @@ pub fn measure(choice: &Choice, by_owner: bool, work: &Work<'_>) -> Result<Arc<M
     let key = format!("{window:?} {at:?} {metric:?} {by_figures} {filter_texts:?}");
     let make = || if by_figures { by_figures_of(choice, sieve) } else { by_blocks(choice, &sieve, work) };
     choice.loaded.measured.get(&key, make, |measured| match &measured.amounts {
-        Amounts::Figures { .. } => 4096,
+        Amounts::Figures { figured, .. } => figured.snapshot().accounts.sites().len() * 400 + 4096,
         Amounts::Blocks(amounts) => amounts.capacity() * 40 + 4096,
     })
 }
 
 /// The instant at which a metric of an instant is measured.
-fn instant(choice: &Choice) -> Result<Arc<Snapshot>, Problem> {
-    let moment = match (choice.metric, choice.loaded.recording()) {
+fn instant(choice: &Choice) -> Result<Moment, Problem> {
+    Ok(match (choice.metric, choice.loaded.recording()) {
         (Metric::Peak, Some(recording)) => {
             Moment::Event(recording.highest_between(choice.window.from, choice.window.to)?.event)
         }
         (Metric::Leaked, _) => Moment::End,
         _ => choice.at,
-    };
-    choice.loaded.snapshot(moment)
+    })
 }
 
 fn by_figures_of(choice: &Choice, sieve: Sieve) -> Result<Measured, Problem> {
     let metric = choice.metric;
     let (figured, at) = match metric {
         Metric::Live | Metric::Peak | Metric::Leaked => {
-            let snapshot = instant(choice)?;
-            (Figured::At(Arc::clone(&snapshot)), snapshot.at)
+            let standing = choice.loaded.standing(instant(choice)?)?;
+            (Figured::At(Arc::clone(&standing)), standing.at)
         }
         Metric::Allocated | Metric::Freed | Metric::Temporary => {
             (Figured::In(choice.loaded.between(choice.window)?), choice.window.to)
@@ -171,7 +170,7 @@ fn by_blocks(choice: &Choice, sieve: &Sieve, work: &Work<'_>) -> Result<Measured
     let metric = choice.metric;
     let (amounts, at) = match metric {
         Metric::Live | Metric::Peak | Metric::Leaked => {
-            let snapshot = instant(choice)?;
+            let snapshot = choice.loaded.snapshot(instant(choice)?)?;
             (of_instant(choice, &snapshot, sieve, work)?, snapshot.at)
         }
         Metric::Allocated | Metric::Freed | Metric::Temporary => (of_window(choice, sieve, work)?, choice.window.to),

@@ -28,6 +28,7 @@ mod snapshot_writer;
 mod source;
 mod stretches;
 mod varint;
+mod waypoints;
 mod window;
 mod writer;
 

@@ -10,12 +10,13 @@ use super::index::{self, Content, Entry};
 use super::keyframe::KeyframeSummary;
 use super::scan::{Damage, scan};
 use super::source;
+use super::waypoints::Waypoints;
 use highwater_model::{Catalog, Nanos, Source};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Facts about the file itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,6 +55,7 @@ pub struct Recording {
     catalog: Arc<Catalog>,
     /// By offset.
     damage: Mutex<BTreeMap<u64, Damage>>,
+    waypoints: RwLock<Waypoints>,
 }
 
 /// True if a file that begins with these bytes is a recording, perhaps a damaged one.
@@ -100,6 +102,7 @@ impl Recording {
             source: Source::default(),
             catalog: Arc::default(),
             damage: Mutex::new(header_damage.into_iter().map(|damage| (damage.offset, damage)).collect()),
+            waypoints: RwLock::default(),
         };
         recording.find_blocks()?;
         recording.read_catalog()?;
@@ -116,6 +119,7 @@ impl Recording {
             source: Source::default(),
             catalog: Arc::new(catalog),
             damage: Mutex::default(),
+            waypoints: RwLock::default(),
         };
         recording.source.duration = recording.end_of_events();
         recording
@@ -215,6 +219,20 @@ impl Recording {
         Ok(())
     }
 
+    /// Lets replays leave states behind in memory, about so many bytes of them, wherever none is within `spacing` events: for whoever looks at many
+    /// instants.
+    pub fn leave_waypoints(&self, most_bytes: usize, spacing: u64) {
+        self.waypoints_mut().allow(most_bytes, spacing);
+    }
+
+    pub(super) fn waypoints(&self) -> RwLockReadGuard<'_, Waypoints> {
+        self.waypoints.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn waypoints_mut(&self) -> RwLockWriteGuard<'_, Waypoints> {
+        self.waypoints.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whose memory it is.
     pub fn source(&self) -> &Source {
         &self.source
@@ -284,6 +302,11 @@ impl Recording {
             Content::Events(summary) => Some((entry, summary)),
             _ => None,
         })
+    }
+
+    /// What each block of events says of itself, in order.
+    pub fn summaries(&self) -> impl Iterator<Item = &EventsSummary> {
+        self.event_blocks().map(|(_, summary)| summary)
     }
 
     /// The keyframes with their place among the entries.

@@ -7,6 +7,7 @@ use super::index::{Content, Entry};
 use super::keyframe::{self, KeyframeSummary};
 use super::live_blocks;
 use super::recording::Recording;
+use super::waypoints::Waypoint;
 use highwater_model::{
     Accounts, AccountsState, AllocId, Anomaly, Heap, Nanos, NumberLedger, Snapshot, Step, Totals, When,
 };
@@ -101,13 +102,45 @@ impl Recording {
     /// The latest state stored at or before a place that `reached` accepts, with the entry to go on from.
     fn nearest_state(&self, reached: impl Fn(&KeyframeSummary) -> bool) -> io::Result<(NumberLedger, usize)> {
         for (at, summary) in self.keyframes().rev() {
-            if reached(summary)
-                && let Some(ledger) = self.keyframe(at)?
-            {
+            if !reached(summary) {
+                continue;
+            }
+            if let Some((entry, ledger)) = self.waypoint(usize::MAX, summary.events, &reached) {
+                return Ok((ledger, entry));
+            }
+            if let Some(ledger) = self.keyframe(at)? {
                 return Ok((ledger, at + 1));
             }
         }
-        Ok((NumberLedger::default(), 0))
+        Ok(self
+            .waypoint(usize::MAX, 0, &reached)
+            .map_or((NumberLedger::default(), 0), |(entry, ledger)| (ledger, entry)))
+    }
+
+    /// The latest state that a replay left after more than so many events, at or before an entry.
+    fn waypoint(
+        &self,
+        until: usize,
+        events: u64,
+        reached: impl Fn(&KeyframeSummary) -> bool,
+    ) -> Option<(usize, NumberLedger)> {
+        let is_reached = |kept: &Waypoint| reached(&KeyframeSummary { events: kept.events, time: kept.time, parts: 0 });
+        let found = self.waypoints().latest(until, is_reached);
+        let (entry, kept) = found.filter(|(_, kept)| kept.events > events)?;
+        Some((entry, NumberLedger::from_accounts(kept.accounts(self.believed())?)))
+    }
+
+    /// Leaves a state before an entry, where that is worth it. Where there is damage, states are only as good as what led to them.
+    fn leave_waypoint(&self, entry: &Entry, ledger: &NumberLedger) -> io::Result<()> {
+        let next = self.entries().partition_point(|known| known.offset <= entry.offset);
+        let events = ledger.accounts().events();
+        let stored = self.keyframes().rev().find(|(at, summary)| *at < next && summary.events <= events);
+        let nearest = stored.map_or(0, |(_, summary)| summary.events);
+        if self.waypoints().wants(next, events, nearest) && self.damage().is_empty() {
+            let waypoint = Waypoint::of(&ledger.accounts().to_state())?;
+            self.waypoints_mut().leave(next, waypoint);
+        }
+        Ok(())
     }
 
     /// Replays the event blocks among `entries`. `before` sees every step before it is applied, and may stop there.
@@ -123,6 +156,7 @@ impl Recording {
             if self.replay_block(entry, ledger, &mut decoder, &mut payload, &mut before)?.is_break() {
                 break;
             }
+            self.leave_waypoint(entry, ledger)?;
         }
         Ok(())
     }
@@ -371,14 +405,18 @@ impl Recording {
 
     /// The state before an entry.
     pub(super) fn state_before(&self, entry: usize) -> io::Result<NumberLedger> {
-        for (at, _) in self.keyframes().rev().filter(|(at, _)| *at <= entry) {
+        for (at, summary) in self.keyframes().rev().filter(|(at, _)| *at <= entry) {
+            if let Some((left, mut ledger)) = self.waypoint(entry, summary.events, |_| true) {
+                self.replay(&mut ledger, &self.entries()[left..entry.max(left)], |_, _| ControlFlow::Continue(()))?;
+                return Ok(ledger);
+            }
             if let Some(mut ledger) = self.keyframe(at)? {
                 self.replay(&mut ledger, &self.entries()[at + 1..entry.max(at + 1)], |_, _| ControlFlow::Continue(()))?;
                 return Ok(ledger);
             }
         }
-        let mut ledger = NumberLedger::default();
-        self.replay(&mut ledger, &self.entries()[..entry], |_, _| ControlFlow::Continue(()))?;
+        let (left, mut ledger) = self.waypoint(entry, 0, |_| true).unwrap_or_default();
+        self.replay(&mut ledger, &self.entries()[left..entry], |_, _| ControlFlow::Continue(()))?;
         Ok(ledger)
     }
 

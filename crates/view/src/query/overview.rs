@@ -67,7 +67,7 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
             }
         }
     }
-    let last = choice.loaded.snapshot(crate::sources::Moment::End)?;
+    let last = choice.loaded.standing(crate::sources::Moment::End)?;
     Ok(json!({
         "at_ns": at.0,
         "window": { "from_ns": choice.window.from.0, "to_ns": choice.window.to.0 },

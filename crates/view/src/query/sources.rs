@@ -54,7 +54,7 @@ pub fn about(source: &Source) -> Value {
 
 fn facts(loaded: &Loaded) -> Result<Map<String, Value>, Problem> {
     let about = json::source(loaded.source());
-    let last = loaded.snapshot(Moment::End)?;
+    let last = loaded.standing(Moment::End)?;
     let totals = loaded.totals()?;
     let has_course = loaded.recording().is_some();
     let threads = last.accounts.threads().iter().map(|thread| {

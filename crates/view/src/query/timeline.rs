@@ -4,21 +4,21 @@ use super::number;
 use crate::bins::{Bins, Span};
 use crate::changes::{Changes, Owned};
 use crate::choice::Choice;
+use crate::course::Course;
 use crate::http::request::Request;
 use crate::lives::ended_since;
 use crate::problem::Problem;
 use crate::scan;
 use crate::sieve::Sieve;
+use crate::sources::LONG;
 use crate::work::Work;
-use highwater_model::{Accounts, Figures, GaugeReading, Nanos, Window};
+use highwater_model::{Accounts, Figures, GaugeReading, Window};
 use highwater_store::{Recording, Seen};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// The most bins.
 const MOST_POINTS: u64 = 10_000;
-/// Windows with at most so many events are gone through; longer ones are read off the course in short.
-const MOST_EVENTS: u64 = 4 << 20;
 
 /// The answer.
 pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Problem> {
@@ -31,14 +31,18 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
     let sieve = Sieve::new(&choice.filters, loaded.catalog());
     let events =
         recording.stretches(window.from, window.to, u64::MAX).iter().map(|stretch| stretch.events).sum::<u64>();
+    let mut is_approximate = false;
     let bins = if sieve.needs_deaths() {
         by_lives(choice, recording, &sieve, points, work)?
     } else if !sieve.is_open() {
         of_some(recording, window, &sieve, points, work)?
-    } else if events <= MOST_EVENTS {
+    } else if events <= LONG {
         of_all(recording, window, points, work)?
+    } else if let Some(course) = loaded.known_course() {
+        in_short(choice, &course, points)?
     } else {
-        in_short(choice, recording, points, work)?
+        is_approximate = true;
+        by_summaries(choice, recording, points)?
     };
     let live = bins.live();
     let highest = recording.highest_between(window.from, window.to)?;
@@ -59,6 +63,7 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
         "gauges": gauges(loaded.gauges()?, window),
         "marks": loaded.marks()?.iter().filter(|mark| window.has(mark.time)).map(|mark| json!({ "t": mark.time.0, "name": mark.name })).collect::<Value>(),
         "peak": peak,
+        "approximate": is_approximate,
     }))
 }
 
@@ -234,9 +239,8 @@ fn by_lives(
 }
 
 /// Read off the course in short: a slice that lies in several bins counts in its last one.
-fn in_short(choice: &Choice, recording: &Recording, points: usize, work: &Work<'_>) -> Result<Bins, Problem> {
+fn in_short(choice: &Choice, course: &Course, points: usize) -> Result<Bins, Problem> {
     let window = choice.window;
-    let course = choice.loaded.course(recording, work)?;
     let mut bins = Bins::new(window, points);
     for slice in &course.slices {
         if slice.last < window.from {
@@ -248,10 +252,33 @@ fn in_short(choice: &Choice, recording: &Recording, points: usize, work: &Work<'
             bins.bins[at].then(&slice.bin);
         }
     }
-    if bins.before.is_none() && window.from > Nanos(0) {
-        let before = choice.loaded.snapshot(choice.loaded.moment_before(window.from))?;
-        let figures = &before.accounts.totals().figures;
-        bins.before = Some((figures.live_bytes(), figures.live_blocks()));
+    Ok(bins)
+}
+
+/// Read off what the blocks of events say of themselves, while the course in short is being made: how much was live is exact where a block ends, and at
+/// the most within it; how many bytes were allocated is reckoned from the mean size.
+fn by_summaries(choice: &Choice, recording: &Recording, points: usize) -> Result<Bins, Problem> {
+    let window = choice.window;
+    let figures = choice.loaded.totals()?.figures;
+    let mean_size = figures.allocated_bytes as f64 / (figures.allocations + figures.reallocations).max(1) as f64;
+    let mut bins = Bins::new(window, points);
+    let (mut live, mut next) = (0, recording.summaries().skip(1).map(|summary| summary.first_alloc));
+    for summary in recording.summaries() {
+        let allocations = next.next().unwrap_or(summary.first_alloc).saturating_sub(summary.first_alloc);
+        let before = std::mem::replace(&mut live, summary.live_bytes);
+        if summary.last_time < window.from {
+            bins.before = Some((summary.live_bytes, summary.live_blocks));
+        } else if summary.first_time > window.to {
+            break;
+        } else if let Some(at) = bins.place(summary.last_time.min(window.to)) {
+            let bin = &mut bins.bins[at];
+            bin.is_live(summary.highest_bytes, summary.live_blocks);
+            bin.is_live(summary.live_bytes, summary.live_blocks);
+            let allocated = (allocations as f64 * mean_size) as u64;
+            bin.allocations += allocations;
+            bin.allocated_bytes += allocated;
+            bin.freed_bytes += (before + allocated).saturating_sub(summary.live_bytes);
+        }
     }
     Ok(bins)
 }

@@ -97,7 +97,9 @@ impl Source {
         match opener.open(path).and_then(|opened| Loaded::of_file(opened).map_err(|problem| problem.line().to_owned()))
         {
             Ok(loaded) => {
-                (state.loaded, state.problem) = (Some(Arc::new(loaded)), None);
+                let loaded = Arc::new(loaded);
+                loaded.make_course();
+                (state.loaded, state.problem) = (Some(loaded), None);
             }
             Err(line) if state.loaded.is_some() => {
                 state.problem = Some(format!("{line}; what was read before is shown"));

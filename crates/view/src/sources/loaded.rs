@@ -13,9 +13,17 @@ use highwater_store::{Damage, Recording};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Bytes of snapshots that are kept.
-const SNAPSHOT_BYTES: usize = 320 << 20;
+const SNAPSHOT_BYTES: usize = 192 << 20;
+/// Bytes of states that replays leave behind, and how many events apart these are at the least.
+const WAYPOINT_BYTES: usize = 256 << 20;
+const WAYPOINT_EVENTS: u64 = 1 << 20;
+/// How many waypoints a recording may have, whatever their size.
+const MOST_WAYPOINTS: u64 = 32;
 /// Bytes of what was counted of windows.
 const WINDOW_BYTES: usize = 64 << 20;
+
+/// Recordings with more events are long: windows of so many are not gone through for a timeline.
+pub const LONG: u64 = 4 << 20;
 
 /// What a source holds.
 pub enum Content {
@@ -46,6 +54,8 @@ pub struct Loaded {
     /// What only its kind knows.
     pub special: Box<dyn Special>,
     snapshots: Memo<Moment, Snapshot>,
+    /// The same without blocks: much smaller, so many more are kept.
+    standings: Memo<Moment, Snapshot>,
     windows: Memo<Window, Between>,
     /// What was measured, by all that was asked.
     pub(crate) measured: Memo<String, Measured>,
@@ -60,6 +70,8 @@ impl Loaded {
     pub fn of_file(file: OpenedFile) -> Result<Self, Problem> {
         let OpenedFile { kind, recording, damage, special } = file;
         if !recording.is_snapshot() {
+            let spacing = (recording.stats().events / MOST_WAYPOINTS).max(WAYPOINT_EVENTS);
+            recording.leave_waypoints(WAYPOINT_BYTES, spacing);
             return Ok(Self::new(kind, Content::Course(Box::new(recording)), damage, special));
         }
         let snapshot = recording.snapshot(&When::End)?;
@@ -79,6 +91,7 @@ impl Loaded {
             own_damage,
             special,
             snapshots: Memo::new(SNAPSHOT_BYTES),
+            standings: Memo::new(WINDOW_BYTES),
             windows: Memo::new(WINDOW_BYTES),
             measured: Memo::new(WINDOW_BYTES),
             course: Mutex::default(),
@@ -143,6 +156,12 @@ impl Loaded {
         self.snapshots.get(&moment, make, size_of_snapshot)
     }
 
+    /// The figures at an instant, without blocks.
+    pub fn standing(&self, moment: Moment) -> Result<Arc<Snapshot>, Problem> {
+        let make = || Ok(self.snapshot(moment)?.figures_alone());
+        self.standings.get(&moment, make, size_of_figures)
+    }
+
     /// The instant that a time means: the last one that is not later.
     pub fn moment_at(&self, time: Nanos) -> Moment {
         let whole = self.whole();
@@ -159,19 +178,20 @@ impl Loaded {
         let make = || -> Result<Between, Problem> {
             let (before, after) = std::thread::scope(|scope| {
                 let before = scope.spawn(|| self.state_before(window.from));
-                let after = self.snapshot(self.moment_at(window.to));
+                let after = self.standing(self.moment_at(window.to));
                 (before.join().unwrap_or_else(|_| Err(Problem::failed("a thread gave up"))), after)
             });
             let (before, after) = (before?, after?);
             let counters = after.since(&before);
             Ok(Between { before, after, counters })
         };
-        self.windows.get(&window, make, |between| size_of_figures(&between.counters))
+        // The two states count as well: they may have left the other memo.
+        self.windows.get(&window, make, |between| 3 * size_of_figures(&between.counters))
     }
 
     fn state_before(&self, from: Nanos) -> Result<Arc<Snapshot>, Problem> {
         match &self.content {
-            Content::Course(_) => self.snapshot(self.moment_before(from)),
+            Content::Course(_) => self.standing(self.moment_before(from)),
             Content::Instant(snapshot) => {
                 Ok(Arc::new(Snapshot { accounts: Accounts::default(), ..Snapshot::clone(snapshot) }))
             }
@@ -198,6 +218,24 @@ impl Loaded {
     /// The gauges, in order.
     pub fn gauges(&self) -> Result<&[GaugeReading], Problem> {
         kept(&self.gauges, || Ok(self.recording().map(Recording::gauges).transpose()?.unwrap_or_default()))
+    }
+
+    /// Its course in short, if it was made already.
+    pub fn known_course(&self) -> Option<Arc<Course>> {
+        self.course.try_lock().ok().and_then(|course| course.clone())
+    }
+
+    /// Makes the course in short of a long recording, on a thread of its own: it will be asked for, and leaves waypoints.
+    pub fn make_course(self: &Arc<Self>) {
+        if self.recording().is_some_and(|recording| recording.stats().events > LONG) {
+            let own = Arc::clone(self);
+            // Without a thread it is made when it is asked for.
+            let _ = std::thread::Builder::new().name("course".into()).spawn(move || {
+                if let Some(recording) = own.recording() {
+                    let _ = own.course(recording, &Work::quiet());
+                }
+            });
+        }
     }
 
     /// Its course in short: made once, by whoever needs it first. Others wait.

@@ -10,6 +10,6 @@ mod special;
 pub use file::{FileKind, OpenedFile, Opener};
 pub use list::{Source, Sources};
 pub use live::{Collector, LiveProcess};
-pub use loaded::{Between, Loaded};
+pub use loaded::{Between, LONG, Loaded};
 pub use moment::Moment;
 pub use special::{Plain, Special};

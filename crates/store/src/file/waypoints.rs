@@ -1,0 +1,94 @@
+//! States that replays leave behind in memory, so that the next one that comes by has less to do.
+//!
+//! Keyframes of a file are as far apart as its size allows. Whoever looks at many instants of one recording may spend some memory instead: each replay
+//! then leaves a state, encoded like a keyframe, wherever none is near, until the memory is spent.
+
+use super::column::ColumnPacker;
+use super::handles::Handles;
+use super::keyframe;
+use super::live_blocks::{self, LiveEncoder, MOST_LIVE};
+use highwater_model::{Accounts, AccountsState, Nanos};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+/// All states that were left, by the place of the entry that follows them.
+#[derive(Debug, Default)]
+pub struct Waypoints {
+    most_bytes: usize,
+    bytes: usize,
+    /// No two states are nearer, in events.
+    spacing: u64,
+    kept: BTreeMap<usize, Arc<Waypoint>>,
+}
+
+/// A state.
+#[derive(Debug)]
+pub struct Waypoint {
+    /// Events before it.
+    pub events: u64,
+    /// The time of the last of them.
+    pub time: Nanos,
+    figures: Vec<u8>,
+    parts: Vec<Vec<u8>>,
+}
+
+impl Waypoint {
+    /// A state, encoded.
+    pub fn of(state: &AccountsState) -> io::Result<Self> {
+        let mut packer = ColumnPacker::new()?;
+        let (mut figures, mut parts) = (Vec::new(), Vec::new());
+        keyframe::encode_figures(state, &mut packer, &mut figures)?;
+        let mut encoder = LiveEncoder::with_room_for(state.blocks.len().min(MOST_LIVE));
+        let mut live = state.blocks.iter();
+        for first in (0..state.blocks.len()).step_by(MOST_LIVE) {
+            let count = MOST_LIVE.min(state.blocks.len() - first);
+            let mut part = Vec::new();
+            encoder.encode(live.by_ref().take(count), count, &mut packer, &mut part)?;
+            parts.push(part);
+        }
+        Ok(Self { events: state.events, time: state.last_time, figures, parts })
+    }
+
+    /// The state.
+    pub fn accounts(&self, believed: Handles) -> Option<Accounts> {
+        let (_, mut state) = keyframe::decode_figures(&self.figures, believed.stacks, believed.tags)?;
+        for part in &self.parts {
+            live_blocks::decode(part, &mut state)?;
+        }
+        Some(Accounts::from_state(state))
+    }
+
+    fn bytes(&self) -> usize {
+        self.figures.len() + self.parts.iter().map(Vec::len).sum::<usize>()
+    }
+}
+
+impl Waypoints {
+    /// Takes so many bytes, for a recording of so many events.
+    pub fn allow(&mut self, most_bytes: usize, spacing: u64) {
+        (self.most_bytes, self.spacing) = (most_bytes, spacing);
+    }
+
+    /// Whether a state before this entry, after so many events, is worth its memory; `nearest` is after how many events the nearest one before it is.
+    pub fn wants(&self, entry: usize, events: u64, nearest: u64) -> bool {
+        if self.bytes >= self.most_bytes || self.kept.contains_key(&entry) {
+            return false;
+        }
+        let before = self.kept.range(..entry).next_back().map_or(nearest, |(_, kept)| kept.events.max(nearest));
+        let after = self.kept.range(entry..).next().map_or(u64::MAX, |(_, kept)| kept.events);
+        events.saturating_sub(before) >= self.spacing && after.saturating_sub(events) >= self.spacing
+    }
+
+    /// Leaves a state before an entry.
+    pub fn leave(&mut self, entry: usize, waypoint: Waypoint) {
+        self.bytes += waypoint.bytes();
+        self.kept.insert(entry, Arc::new(waypoint));
+    }
+
+    /// The latest state that `reached` accepts, and that lies at or before an entry; with the entry that follows it.
+    pub fn latest(&self, until: usize, reached: impl Fn(&Waypoint) -> bool) -> Option<(usize, Arc<Waypoint>)> {
+        let mut kept = self.kept.range(..=until).rev();
+        kept.find(|(_, kept)| reached(kept)).map(|(at, kept)| (*at, Arc::clone(kept)))
+    }
+}
