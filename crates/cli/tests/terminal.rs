@@ -7,7 +7,7 @@ use std::fs::File;
 use std::process::{Command, Stdio};
 use support::{HIGHWATER, Place, Run, in_the_kitchen};
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 22] = [
     "image",
     "listen",
     "connect",
@@ -23,6 +23,7 @@ const COMMANDS: [&str; 20] = [
     "diff",
     "objects",
     "timeline",
+    "view",
     "export",
     "import",
     "info",

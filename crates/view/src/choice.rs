@@ -114,7 +114,7 @@ pub fn moment(loaded: &Loaded, window: Window, text: &str) -> Result<Moment, Pro
     Ok(match when {
         When::Start => Moment::Start,
         When::End => Moment::End,
-        When::Peak => Moment::Event(recording.highest_between(window.from, window.to)?.event),
+        When::Peak => Moment::Event(loaded.highest(recording, window)?.event),
         When::At(_) | When::Percent(_) => loaded.moment_at(time_of(loaded, &when)?),
         When::Mark(name) => {
             let mark = loaded.marks()?.iter().find(|mark| mark.name == name);

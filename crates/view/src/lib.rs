@@ -23,6 +23,7 @@ mod lives;
 mod measure;
 mod memo;
 mod page;
+mod placements;
 mod population;
 mod problem;
 mod query;

@@ -7,6 +7,7 @@
 use crate::changes::{Changes, Owned, find};
 use crate::choice::{Choice, Metric};
 use crate::lives::{blocks_of, deaths, ended_since};
+use crate::placements::by_placements;
 use crate::problem::Problem;
 use crate::scan;
 use crate::sieve::{Life, Sieve};
@@ -118,8 +119,9 @@ pub fn measure(choice: &Choice, by_owner: bool, work: &Work<'_>) -> Result<Arc<M
     let sieve = Sieve::new(&choice.filters, choice.loaded.catalog());
     let by_figures = choice.metric != Metric::Leaked && !sieve.needs_blocks() && (sieve.is_open() || !by_owner);
     let Choice { window, at, metric, filter_texts, .. } = choice;
-    let key = format!("{window:?} {at:?} {metric:?} {by_figures} {filter_texts:?}");
-    let make = || if by_figures { by_figures_of(choice, sieve) } else { by_blocks(choice, &sieve, work) };
+    // What is told of stacks alone may not know all owners.
+    let key = format!("{window:?} {at:?} {metric:?} {by_figures} {by_owner} {filter_texts:?}");
+    let make = || if by_figures { by_figures_of(choice, sieve) } else { by_blocks(choice, &sieve, by_owner, work) };
     choice.loaded.measured.get(&key, make, |measured| match &measured.amounts {
         Amounts::Figures { figured, .. } => figured.snapshot().accounts.sites().len() * 400 + 4096,
         Amounts::Blocks(amounts) => amounts.capacity() * 40 + 4096,
@@ -129,9 +131,7 @@ pub fn measure(choice: &Choice, by_owner: bool, work: &Work<'_>) -> Result<Arc<M
 /// The instant at which a metric of an instant is measured.
 fn instant(choice: &Choice) -> Result<Moment, Problem> {
     Ok(match (choice.metric, choice.loaded.recording()) {
-        (Metric::Peak, Some(recording)) => {
-            Moment::Event(recording.highest_between(choice.window.from, choice.window.to)?.event)
-        }
+        (Metric::Peak, Some(recording)) => Moment::Event(choice.loaded.highest(recording, choice.window)?.event),
         (Metric::Leaked, _) => Moment::End,
         _ => choice.at,
     })
@@ -159,21 +159,32 @@ fn by_figures_of(choice: &Choice, sieve: Sieve) -> Result<Measured, Problem> {
     Ok(Measured { metric, at, total, amounts: Amounts::Figures { figured, sieve } })
 }
 
-type Tally = FxHashMap<Owners, Amount>;
+/// What owners have.
+pub type Tally = FxHashMap<Owners, Amount>;
 
 fn count(tally: &mut Tally, owned: &Owned, metric: Metric) {
     let owners = Owners { stack: owned.block.stack, tag: owned.block.tag, thread: owned.thread };
     tally.entry(owners).or_default().add(Amount::of(owned, metric));
 }
 
-fn by_blocks(choice: &Choice, sieve: &Sieve, work: &Work<'_>) -> Result<Measured, Problem> {
+fn by_blocks(choice: &Choice, sieve: &Sieve, by_owner: bool, work: &Work<'_>) -> Result<Measured, Problem> {
     let metric = choice.metric;
     let (amounts, at) = match metric {
         Metric::Live | Metric::Peak | Metric::Leaked => {
             let snapshot = choice.loaded.snapshot(instant(choice)?)?;
             (of_instant(choice, &snapshot, sieve, work)?, snapshot.at)
         }
-        Metric::Allocated | Metric::Freed | Metric::Temporary => (of_window(choice, sieve, work)?, choice.window.to),
+        Metric::Allocated | Metric::Freed | Metric::Temporary => {
+            let quickly = match metric == Metric::Allocated && !by_owner {
+                true => by_placements(choice, sieve, work)?,
+                false => None,
+            };
+            let tally = match quickly {
+                Some(tally) => tally,
+                None => of_window(choice, sieve, work)?,
+            };
+            (tally, choice.window.to)
+        }
     };
     let mut total = Amount::default();
     amounts.values().for_each(|amount| total.add(*amount));

@@ -52,7 +52,7 @@ impl Recording {
                     most = Some((at, summary.highest_bytes));
                 }
             } else if summary.last_time >= from {
-                on_the_ends.push(at);
+                on_the_ends.push((at, summary.highest_bytes));
             }
         }
         // Nothing happened: what was live before is all there is to know.
@@ -61,8 +61,11 @@ impl Recording {
             highest.see(from, self.state_before(before)?.accounts());
             return Ok(highest);
         }
-        for at in on_the_ends {
-            self.highest_in_block(at, from, to, &mut highest)?;
+        for (at, bytes) in on_the_ends {
+            // What never had as many as another block, inside, need not be gone through.
+            if most.is_none_or(|(_, most)| bytes >= most) {
+                self.highest_in_block(at, from, to, &mut highest)?;
+            }
         }
         if let Some((at, bytes)) = most
             && bytes > highest.bytes

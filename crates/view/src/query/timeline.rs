@@ -45,7 +45,7 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
         by_summaries(choice, recording, points)?
     };
     let live = bins.live();
-    let highest = recording.highest_between(window.from, window.to)?;
+    let highest = loaded.highest(recording, window)?;
     let peak = if sieve.is_open() {
         json!({ "at_ns": highest.at.0, "bytes": highest.bytes })
     } else {

@@ -9,13 +9,13 @@ use crate::memo::Memo;
 use crate::problem::Problem;
 use crate::work::Work;
 use highwater_model::{Accounts, Catalog, GaugeReading, NamedInstant, Nanos, Snapshot, Source, Totals, When, Window};
-use highwater_store::{Damage, Recording};
+use highwater_store::{Damage, Highest, Recording};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Bytes of snapshots that are kept.
-const SNAPSHOT_BYTES: usize = 192 << 20;
+const SNAPSHOT_BYTES: usize = 128 << 20;
 /// Bytes of states that replays leave behind, and how many events apart these are at the least.
-const WAYPOINT_BYTES: usize = 256 << 20;
+const WAYPOINT_BYTES: usize = 224 << 20;
 const WAYPOINT_EVENTS: u64 = 1 << 20;
 /// How many waypoints a recording may have, whatever their size.
 const MOST_WAYPOINTS: u64 = 32;
@@ -57,6 +57,7 @@ pub struct Loaded {
     /// The same without blocks: much smaller, so many more are kept.
     standings: Memo<Moment, Snapshot>,
     windows: Memo<Window, Between>,
+    highest: Memo<Window, Highest>,
     /// What was measured, by all that was asked.
     pub(crate) measured: Memo<String, Measured>,
     course: Mutex<Option<Arc<Course>>>,
@@ -93,6 +94,7 @@ impl Loaded {
             snapshots: Memo::new(SNAPSHOT_BYTES),
             standings: Memo::new(WINDOW_BYTES),
             windows: Memo::new(WINDOW_BYTES),
+            highest: Memo::new(1 << 20),
             measured: Memo::new(WINDOW_BYTES),
             course: Mutex::default(),
             totals: OnceLock::new(),
@@ -196,6 +198,12 @@ impl Loaded {
                 Ok(Arc::new(Snapshot { accounts: Accounts::default(), ..Snapshot::clone(snapshot) }))
             }
         }
+    }
+
+    /// Where the most bytes were live in a window.
+    pub fn highest(&self, recording: &Recording, window: Window) -> Result<Highest, Problem> {
+        let make = || -> Result<Highest, Problem> { Ok(recording.highest_between(window.from, window.to)?) };
+        self.highest.get(&window, make, |_| 256).map(|highest| *highest)
     }
 
     /// The totals at the end.
