@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
   highwater report app.hw --at mark:loaded         when the program said so
   highwater report app.hw --by thread              which thread holds how much
   highwater report app.hw --metric temporary       what died at once
-  highwater report app.hw --from 2s --to 3s --metric allocated   what was allocated then
+  highwater report app.hw --from 2s --to 3s        what happened in that window
   highwater report app.hw --filter 'parse|lex'     only stacks through these
   highwater report app.hw --filter heap:mmap       only what it mapped itself
   highwater report app.hw --lifetimes              how long blocks live

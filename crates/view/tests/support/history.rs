@@ -45,7 +45,11 @@ pub fn history(seed: u64, length: usize) -> (Catalog, Vec<Event>) {
             2 | 3 => EventKind::Reallocate {
                 old_address: 0x7f00_0000_0000 + random(60) * 48,
                 claimed_old_size: None,
-                new: Placement { stack: if random(4) == 0 { StackId::UNKNOWN } else { place.stack }, ..place },
+                // Of half of the histories every step says who did it.
+                new: Placement {
+                    stack: if seed.is_multiple_of(2) && random(4) == 0 { StackId::UNKNOWN } else { place.stack },
+                    ..place
+                },
             },
             4..=11 => EventKind::Deallocate { address, claimed_size: None },
             _ => EventKind::Allocate(place),
