@@ -97,7 +97,6 @@ struct CallContext {
     /// Calls of its own that are not answered yet.
     waits_for: usize,
     cycles: u128,
-    instructions: u64,
 }
 
 #[derive(Debug)]
@@ -162,7 +161,6 @@ impl Canister {
             id: SELF.to_vec(),
             time_ns: world.time_ns,
             settings: Settings { cycles: CYCLES, ..Settings::default() },
-            instructions: limits.instructions,
             ..System::default()
         };
         let machine = Machine::new(module, limits, system, |linker, import| provide(linker, import, word))?;
@@ -289,7 +287,7 @@ impl Canister {
 
     fn open(&mut self, origin: Origin, cycles: u128) -> u64 {
         self.next_context += 1;
-        let context = CallContext { origin, is_answered: false, waits_for: 0, cycles, instructions: 0 };
+        let context = CallContext { origin, is_answered: false, waits_for: 0, cycles };
         self.contexts.insert(self.next_context, context);
         self.next_context
     }
@@ -406,8 +404,7 @@ impl Canister {
     }
 
     /// Runs a message that belongs to a call, and passes on its answer and the calls that it made.
-    fn execute_in(&mut self, context: u64, mut message: Message, code: &Code, keeps: bool) -> Result<(), Stop> {
-        message.instructions_before = self.contexts.get(&context).map_or(0, |context| context.instructions);
+    fn execute_in(&mut self, context: u64, message: Message, code: &Code, keeps: bool) -> Result<(), Stop> {
         let done = self.execute(message, code, keeps)?;
         if let Some(context) = self.contexts.get_mut(&context) {
             context.cycles = done.cycles_available;

@@ -22,8 +22,6 @@ pub struct Context<'a> {
     pub system: &'a mut System,
     /// The memory.
     pub memory: &'a mut [u8],
-    /// Instructions that are left.
-    pub instructions_left: u64,
 }
 
 /// What a function gives back.
@@ -205,10 +203,9 @@ fn run(function: &Function, mut caller: Caller<'_, Held<System>>, arguments: &[V
             _ => 0,
         };
     }
-    let instructions_left = caller.get_fuel().unwrap_or(0);
     let memory = caller.data().memory.ok_or_else(beyond)?;
     let (memory, held) = memory.data_and_store_mut(&mut caller);
-    let mut context = Context { system: &mut held.system, memory, instructions_left };
+    let mut context = Context { system: &mut held.system, memory };
     (function.work)(&mut context, &numbers[..arguments.len().min(8)])
 }
 

@@ -1,7 +1,7 @@
 //! The system API of the Internet Computer: the functions that canisters import from `ic0`, one file per group.
 //!
 //! What is given to a canister is always the same for the same calls: its time stands still during a message and moves only when it is told
-//! to, its instructions are counted by the engine, its randomness has a seed.
+//! to, its randomness has a seed.
 
 mod calls;
 mod canister;
@@ -118,8 +118,6 @@ pub struct Message {
     pub sent: Vec<Outgoing>,
     /// True if a message from outside is welcome.
     pub is_accepted: bool,
-    /// Instructions that earlier messages of the same call used.
-    pub instructions_before: u64,
 }
 
 /// What changes with messages, apart from memory, and is undone with them.
@@ -151,8 +149,8 @@ pub struct System {
     /// What it printed since it was last asked, and how many bytes that is.
     pub printed: Vec<String>,
     pub(crate) printed_bytes: usize,
-    /// Instructions for one message.
-    pub instructions: u64,
+    /// How often it asked how much it has done.
+    pub performance: u64,
 }
 
 /// Bytes of prints that are kept for one call.
