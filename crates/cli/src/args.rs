@@ -80,6 +80,8 @@ pub enum Command {
     Export(commands::export::Export),
     /// Make a recording from JSON lines, one event a line, or from an OCaml memtrace
     Import(commands::import::Import),
+    /// Whole memories: capture them, look inside, script over them
+    Image(commands::image::Image),
     /// What a file is, from whom, how long, how big per event
     Info(commands::info::Info),
     /// Whether a file is whole and obeys the laws of memory

@@ -77,6 +77,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Timeline(timeline) => timeline.run(&mut output),
         Command::Export(export) => export.run(&mut output),
         Command::Import(import) => import.run(&mut output),
+        Command::Image(image) => image.run(&mut output),
         Command::Info(info) => info.run(&mut output),
         Command::Check(check) => check.run(&mut output),
         Command::Completions(completions) => completions.run(&mut output),
