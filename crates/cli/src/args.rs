@@ -36,6 +36,7 @@ const STYLES: Styles = Styles::styled()
   highwater diff app.hw@mark:loaded app.hw  what changed since a mark
   highwater import events.jsonl -o app.hw   a recording from any program's events
   highwater report trace.ctf                what an OCaml program's memtrace says
+  highwater image heap ledger.img           what is on the heap of a WASM program
 
 'highwater COMMAND --help' explains a command. What a file is, is found by its content."
 )]
@@ -80,7 +81,7 @@ pub enum Command {
     Export(commands::export::Export),
     /// Make a recording from JSON lines, one event a line, or from an OCaml memtrace
     Import(commands::import::Import),
-    /// Whole memories: capture them, look inside, script over them
+    /// Memory images: capture whole memories, look inside, script over them, change them
     Image(commands::image::Image),
     /// What a file is, from whom, how long, how big per event
     Info(commands::info::Info),
@@ -115,7 +116,7 @@ impl Reading {
 /// The file that a command reads.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// A recording or snapshot (.hw), an OCaml memtrace (.ctf) or a file of event lines; '-' reads standard input
+    /// A recording or snapshot (.hw), an OCaml memtrace (.ctf), a memory image or a file of event lines; '-' reads standard input
     #[arg(value_name = "FILE")]
     pub path: PathBuf,
 }

@@ -1,7 +1,7 @@
 //! The `highwater` command: where is the memory, who put it there, and why is it still there?
 //!
 //! * [`args`] is the command line; each file in [`commands`] is one command: its arguments, its help, what it does.
-//! * [`open`] finds out what a file is and makes a recording of it, with [`event_lines`]; [`target`] writes files.
+//! * [`open`] finds out what a file is and makes a recording of it, with [`event_lines`] and [`image_file`]; [`target`] writes files.
 //! * [`program`] finds and starts what is to be recorded, with the library that [`preload_file`] unpacks; [`running`] is its life and its end.
 //! * [`receive`] takes streams in: what they are, the files they go into, how they fare.
 //! * [`live`] asks the collector of live processes.
@@ -13,6 +13,7 @@ mod args;
 mod commands;
 mod event_lines;
 mod failure;
+mod image_file;
 mod live;
 mod memtrace;
 mod open;
@@ -76,8 +77,8 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Diff(diff) => diff.run(&mut output),
         Command::Timeline(timeline) => timeline.run(&mut output),
         Command::Export(export) => export.run(&mut output),
-        Command::Import(import) => import.run(&mut output),
         Command::Image(image) => image.run(&mut output),
+        Command::Import(import) => import.run(&mut output),
         Command::Info(info) => info.run(&mut output),
         Command::Check(check) => check.run(&mut output),
         Command::Completions(completions) => completions.run(&mut output),

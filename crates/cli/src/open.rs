@@ -2,6 +2,7 @@
 
 use crate::event_lines;
 use crate::failure::{Failure, reason};
+use crate::image_file;
 use crate::memtrace::{self, Trace};
 use crate::output::warn;
 use crate::print::bytes::counted;
@@ -33,6 +34,8 @@ pub struct Opened {
     pub bad_lines: u64,
     size: u64,
     on_damage: OnDamage,
+    /// What was wrong before it became a recording.
+    own_damage: Vec<Damage>,
     known_damage: RefCell<Vec<Damage>>,
 }
 
@@ -64,6 +67,8 @@ pub enum Kind {
     EventLines,
     /// An OCaml program's trace.
     Memtrace,
+    /// Every byte of a memory.
+    Image,
 }
 
 impl Kind {
@@ -74,6 +79,7 @@ impl Kind {
             Self::Snapshot => "snapshot",
             Self::EventLines => "event_lines",
             Self::Memtrace => "memtrace",
+            Self::Image => "image",
         }
     }
 }
@@ -100,12 +106,26 @@ pub fn open(path: &Path, on_damage: OnDamage) -> Result<Opened, Failure> {
         let recording = loaded.into_recording(path)?;
         Opened { bad_lines, size, ..Opened::new(path, Kind::EventLines, Content::Recording(Box::new(recording))) }
     } else {
-        let wanted = "neither a Highwater recording, a memtrace nor event lines; 'highwater import --help' tells what can be read";
-        return Err(Failure::in_file(path, wanted));
+        open_image(path)?
     };
     opened.on_damage = on_damage;
     opened.judge_damage()?;
     Ok(opened)
+}
+
+/// Opens a memory image: it has no mark at its beginning, so all else was tried before.
+fn open_image(path: &Path) -> Result<Opened, Failure> {
+    let image = match regular_size(path) {
+        Some(_) => image_file::recording_of(path)?,
+        None => None,
+    };
+    let Some((recording, damage)) = image else {
+        let wanted = "neither a Highwater recording, a memtrace, event lines nor a memory image with a heap that is known; 'highwater import --help' tells what can be read";
+        return Err(Failure::in_file(path, wanted));
+    };
+    let size = regular_size(path).unwrap_or(0);
+    let opened = Opened::new(path, Kind::Image, Content::Recording(Box::new(recording)));
+    Ok(Opened { size, own_damage: damage, ..opened })
 }
 
 /// The size of a regular file; `None` for pipes and the like.
@@ -159,7 +179,7 @@ impl Opened {
             Content::Trace(trace) => trace.stats.file_bytes,
         };
         let known_damage = RefCell::default();
-        Self { path: path.to_owned(), kind, content, bad_lines: 0, size, on_damage: OnDamage::Warn, known_damage }
+        Self { path: path.to_owned(), kind, content, bad_lines: 0, size, on_damage: OnDamage::Warn, own_damage: Vec::new(), known_damage }
     }
 
     /// Facts about the file, as it lies there.
@@ -189,7 +209,7 @@ impl Opened {
     /// What could not be used, as far as was read until now.
     pub fn damage(&self) -> Vec<Damage> {
         match &self.content {
-            Content::Recording(recording) => recording.damage(),
+            Content::Recording(recording) => self.own_damage.iter().cloned().chain(recording.damage()).collect(),
             Content::Trace(trace) => trace.damage.clone(),
         }
     }
@@ -278,7 +298,7 @@ impl Opened {
     /// True when nothing can be told of what it holds.
     fn is_nothing_left(&self) -> bool {
         match self.kind {
-            Kind::Snapshot => self.recording().is_ok_and(|recording| recording.snapshot(&When::End).is_err()),
+            Kind::Snapshot | Kind::Image => self.recording().is_ok_and(|recording| recording.snapshot(&When::End).is_err()),
             _ => self.stats().events == 0,
         }
     }

@@ -8,7 +8,8 @@ use highwater_host::system::Response;
 use sha2::{Digest, Sha256};
 
 fn module(name: &str) -> Module {
-    let path = format!("{}/tests/fixtures/{name}.wasm.zst", env!("CARGO_MANIFEST_DIR"));
+    let folder = if name.contains('_') { "wasm" } else { "motoko" };
+    let path = format!("{}/../image/tests/fixtures/{folder}/{name}.wasm.zst", env!("CARGO_MANIFEST_DIR"));
     let bytes = zstd::decode_all(std::fs::File::open(path).unwrap()).unwrap();
     Module::new(name, &bytes).unwrap()
 }

@@ -81,6 +81,7 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
             let version = stats.version;
             format!("memtrace trace, version {version}, {size}; 'highwater import' makes a recording of it")
         }
+        Kind::Image => format!("memory image, {size}; 'highwater image heap' tells what is in it"),
     };
     head.line("file", file);
     head.line("program", heading::program(source));
@@ -89,6 +90,7 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
         head.line("started", start_in_words(start));
     }
     match opened.kind {
+        Kind::Image => {}
         Kind::Snapshot => head.line("taken", format!("{} after it began", source.duration)),
         _ => head.line("lasted", source.duration.to_string()),
     }
@@ -110,6 +112,10 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
         estimates(&mut head, opened)?;
     }
     match opened.kind {
+        Kind::Image => {
+            head.line("holds", holds(source, &opened.final_totals()?));
+            return Ok(head);
+        }
         Kind::Snapshot => {
             head.line("holds", holds(source, &opened.final_totals()?));
             let (state, catalog) = (bytes(stats.keyframe_bytes), bytes(stats.catalog_bytes));
