@@ -179,7 +179,16 @@ impl Opened {
             Content::Trace(trace) => trace.stats.file_bytes,
         };
         let known_damage = RefCell::default();
-        Self { path: path.to_owned(), kind, content, bad_lines: 0, size, on_damage: OnDamage::Warn, own_damage: Vec::new(), known_damage }
+        Self {
+            path: path.to_owned(),
+            kind,
+            content,
+            bad_lines: 0,
+            size,
+            on_damage: OnDamage::Warn,
+            own_damage: Vec::new(),
+            known_damage,
+        }
     }
 
     /// Facts about the file, as it lies there.
@@ -298,7 +307,9 @@ impl Opened {
     /// True when nothing can be told of what it holds.
     fn is_nothing_left(&self) -> bool {
         match self.kind {
-            Kind::Snapshot | Kind::Image => self.recording().is_ok_and(|recording| recording.snapshot(&When::End).is_err()),
+            Kind::Snapshot | Kind::Image => {
+                self.recording().is_ok_and(|recording| recording.snapshot(&When::End).is_err())
+            }
             _ => self.stats().events == 0,
         }
     }

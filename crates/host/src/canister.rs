@@ -193,7 +193,9 @@ impl Canister {
             let (kind, method) = name.split_once(' ')?;
             ["canister_update", "canister_query", "canister_composite_query"].contains(&kind).then(|| method.to_owned())
         });
-        methods.collect()
+        let mut methods: Vec<String> = methods.collect();
+        methods.sort();
+        methods
     }
 
     /// Calls a method from outside, and does everything that follows from it.

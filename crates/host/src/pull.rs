@@ -68,9 +68,10 @@ pub struct Pulled {
 
 /// The name of a file for a snapshot: module and time.
 pub fn default_name(description: &Description) -> String {
-    let module: String = description
-        .sidecar
-        .module_name
+    let name = &description.sidecar.module_name;
+    let module: String = name
+        .strip_suffix(".wasm")
+        .unwrap_or(name)
         .chars()
         .map(|character| if character.is_alphanumeric() || "-_.".contains(character) { character } else { '_' })
         .collect();

@@ -1,18 +1,14 @@
 //! The captured bytes are those of images that another engine made of the same modules after the same calls.
 
+mod support;
+
 use highwater_host::canister::{Canister, World};
 use highwater_host::engine::{Limits, Machine};
-use highwater_host::module::{Module, hexadecimal};
+use highwater_host::module::hexadecimal;
 use highwater_host::plain::Plain;
 use highwater_host::system::Response;
 use sha2::{Digest, Sha256};
-
-fn module(name: &str) -> Module {
-    let folder = if name.contains('_') { "wasm" } else { "motoko" };
-    let path = format!("{}/../image/tests/fixtures/{folder}/{name}.wasm.zst", env!("CARGO_MANIFEST_DIR"));
-    let bytes = zstd::decode_all(std::fs::File::open(path).unwrap()).unwrap();
-    Module::new(name, &bytes).unwrap()
-}
+use support::module;
 
 fn image_hash<S: Default>(machine: &Machine<S>) -> (u64, String) {
     let mut bytes = vec![0; machine.memory_bytes() as usize];

@@ -52,7 +52,7 @@ impl MemoryKind {
 /// A WASM module.
 #[derive(Debug)]
 pub struct Module {
-    /// Its name: the file's, without its ending.
+    /// Its file's name.
     pub name: String,
     /// The hash of its file, in hexadecimal digits.
     pub sha256: String,

@@ -59,7 +59,8 @@ impl Diff {
             None if self.reading.json => usize::MAX,
             None => 10,
         };
-        let comparison = compare(&sides, rows).map_err(|_| Failure::fault("the images have heaps of different kinds"))?;
+        let comparison =
+            compare(&sides, rows).map_err(|_| Failure::fault("the images have heaps of different kinds"))?;
         if self.reading.json {
             return self.print_json(&files, &looked, &comparison, output);
         }
@@ -161,7 +162,16 @@ fn roots_table(comparison: &Comparison, rows: usize) -> Table {
     let images = comparison.roots.first().map_or(2, |root| root.retained_bytes.len());
     let mut table = Table::default().column(Align::Right, "change");
     for at in 0..images {
-        table = table.column(Align::Right, if at == 0 { "before" } else if at + 1 == images { "after" } else { "then" });
+        table = table.column(
+            Align::Right,
+            if at == 0 {
+                "before"
+            } else if at + 1 == images {
+                "after"
+            } else {
+                "then"
+            },
+        );
     }
     table = table.column(Align::Left, "").column(Align::Left, "variable");
     for root in comparison.roots.iter().take(rows) {
@@ -204,7 +214,12 @@ fn new_table(comparison: &Comparison, heap: Option<&Heap<'_>>) -> Table {
         .column(Align::Left, "way to one of them");
     for new in &comparison.new {
         let path = new.path.as_ref().map_or("(nothing refers to it)".to_owned(), ToString::to_string);
-        table.row(vec![bytes(new.bytes).into(), count(new.count).into(), Cell::new(Style::Bold, &new.shape), path.into()]);
+        table.row(vec![
+            bytes(new.bytes).into(),
+            count(new.count).into(),
+            Cell::new(Style::Bold, &new.shape),
+            path.into(),
+        ]);
         if let Some((guess, lines)) = chunk_of(new, heap) {
             table.continuation(Cell::new(Style::Dim, &format!("{:#x}: {guess}", new.example)));
             for line in lines {

@@ -39,8 +39,9 @@ impl Edit {
         let (place, value) = (place.trim(), value.trim());
         let file = ImageFile::open(&self.input.path, self.input.module.as_deref())?;
         let looked = file.look_and_warn(0, OnDamage::Warn)?;
-        let change = change(&looked.heap, &looked.examination, place, value)
-            .map_err(|why| Failure::in_file(&self.input.path, format_args!("'{place}' cannot become {value}: {why}")))?;
+        let change = change(&looked.heap, &looked.examination, place, value).map_err(|why| {
+            Failure::in_file(&self.input.path, format_args!("'{place}' cannot become {value}: {why}"))
+        })?;
         if is_same_file(&self.input.path, &self.output) {
             return Err(Failure::in_file(&self.output, "is the image itself; write the changed one elsewhere"));
         }

@@ -196,7 +196,13 @@ fn chunks(looked: &Looked<'_>) -> Option<ChunkFigures> {
 }
 
 fn chunk_members(chunks: &ChunkFigures, looked: &Looked<'_>) -> Value {
-    let used = looked.examination.kinds.iter().find(|(kind, _)| *kind == "Chunk").map(|(_, figures)| *figures).unwrap_or_default();
+    let used = looked
+        .examination
+        .kinds
+        .iter()
+        .find(|(kind, _)| *kind == "Chunk")
+        .map(|(_, figures)| *figures)
+        .unwrap_or_default();
     let classes = chunks.histogram.iter().map(|class| {
         json!({
             "from": class.from, "to": class.to, "used": class.used, "used_bytes": class.used_bytes,
@@ -236,13 +242,19 @@ fn head(file: &ImageFile, looked: &Looked<'_>) -> Heading {
         Some(stated) => format!("it says {} itself", bytes(stated)),
         None => "up to where nothing follows".to_owned(),
     };
-    head.line("heap", format!("{}: {} from {:#x} on, {account}", looked.heap.name(), bytes(walked), looked.heap.base()));
+    head.line(
+        "heap",
+        format!("{}: {} from {:#x} on, {account}", looked.heap.name(), bytes(walked), looked.heap.base()),
+    );
     let (objects, live) = looked.examination.live();
     let part = share(live, walked);
     head.line("live", format!("{} in {} ({part} of the heap)", bytes(live), counted(objects, "object")));
     let (count, leaked) = looked.examination.survey.leaked;
     if count > 0 {
-        head.line("leaked", format!("{} in {}, to which nothing seems to refer", bytes(leaked), counted(count, "chunk")));
+        head.line(
+            "leaked",
+            format!("{} in {}, to which nothing seems to refer", bytes(leaked), counted(count, "chunk")),
+        );
     }
     if !looked.damage.is_empty() {
         head.line("damage", counted(looked.damage.count, "place"));

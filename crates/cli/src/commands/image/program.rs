@@ -43,7 +43,7 @@ impl Start {
     pub fn program(&self) -> Result<Program, Failure> {
         let path = &self.module;
         let bytes = std::fs::read(path).map_err(|error| Failure::in_file(path, reason(&error).to_lowercase()))?;
-        let name = path.file_stem().map_or_else(|| "module".into(), |stem| stem.to_string_lossy());
+        let name = path.file_name().map_or_else(|| "module".into(), |name| name.to_string_lossy());
         let module = Module::new(&name, &bytes).map_err(|problem| Failure::in_file(path, problem))?;
         let limits = Limits {
             instructions: self.instructions,

@@ -79,7 +79,8 @@ impl Show {
 fn head(view: &View) -> Heading {
     let mut head = Heading::default();
     head.line("object", format!("{} at {:#x}", view.shape, view.object));
-    let kept = view.retained_bytes.map_or("garbage: nothing leads to it".to_owned(), |kept| format!("keeps {}", bytes(kept)));
+    let kept =
+        view.retained_bytes.map_or("garbage: nothing leads to it".to_owned(), |kept| format!("keeps {}", bytes(kept)));
     head.line("bytes", format!("{} itself, {kept}", bytes(view.bytes)));
     if let Some(path) = &view.path {
         head.line("way", path.to_string());
