@@ -11,7 +11,7 @@ use highwater_host::server::{Log, Server};
 use highwater_host::sidecar::Sidecar;
 use highwater_host::transport::{SocketTransport, Transport, TransportError};
 use sha2::{Digest, Sha256};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -201,10 +201,7 @@ fn garbage_is_answered_in_a_line_and_others_are_not_disturbed() {
         let mut connection = UnixStream::connect(hosted.folder.join("socket")).unwrap();
         connection.write_all(bytes).unwrap();
         connection.shutdown(std::net::Shutdown::Write).unwrap();
-        let mut answer = Vec::new();
-        connection.read_to_end(&mut answer).unwrap();
-        let frame = Frame::read(&mut answer.as_slice()).unwrap();
-        let response = Response::from_frame(frame).unwrap();
+        let response = Response::from_frame(Frame::read(&mut connection).unwrap()).unwrap();
         assert!(matches!(&response, Response::Failed(failed) if !failed.line.contains('\n')), "{response:?}");
     }
     // Cut off in the middle: nobody is there to be answered.

@@ -12,13 +12,14 @@
 //! | `image.field(object, name)` | what a field holds: a number, a text …, or an object's address |
 //! | `image.retained(object)` | bytes that it keeps alive, itself included; 0 for garbage |
 //!
-//! Everything is done here, not in the interpreter, which does some hundred thousand steps in a second.
+//! Lists have `size()`, `[i]` and `vals()`. Everything is done here, not in the interpreter, which does some hundred thousand steps in a second.
 
+use crate::list::List;
 use crate::objects::{Held, Objects};
 use crate::show::text_of;
 use highwater_image::Image;
 use motoko::Dynamic;
-use motoko::ast::{Inst, Mut};
+use motoko::ast::Inst;
 use motoko::dynamic::Result;
 use motoko::shared::Share;
 use motoko::value::{Float, Text, Value, Value_};
@@ -72,23 +73,23 @@ impl Hash for ImageValue {
     }
 }
 
-fn refuse<T>(line: impl Into<String>) -> std::result::Result<T, Interruption> {
+pub fn refuse<T>(line: impl Into<String>) -> std::result::Result<T, Interruption> {
     Err(Interruption::Other(line.into()))
 }
 
-fn nat(number: u64) -> Value_ {
+pub fn nat(number: u64) -> Value_ {
     Value::Nat(BigUint::from(number)).share()
 }
 
-fn array(items: impl Iterator<Item = Value_>) -> Value_ {
-    Value::Array(Mut::Const, items.collect()).share()
+fn list(numbers: Vec<u64>) -> Value_ {
+    List(Rc::new(numbers)).into_value().share()
 }
 
 fn text(content: String) -> Value_ {
     Value::Text(Text::String(Box::new(content))).share()
 }
 
-fn offset(value: &Value) -> std::result::Result<u64, Interruption> {
+pub fn offset(value: &Value) -> std::result::Result<u64, Interruption> {
     let number = match value {
         Value::Nat(number) => number.to_u64(),
         Value::Int(number) => number.to_u64(),
@@ -176,7 +177,7 @@ impl ImageValue {
                 }
             }
         }
-        Ok(array(found.into_iter().map(nat)))
+        Ok(list(found))
     }
 
     fn pages(&self) -> Value_ {
@@ -190,7 +191,7 @@ impl ImageValue {
                 }
             }
         }
-        array(pages.into_iter().map(nat))
+        list(pages)
     }
 
     fn call(&self, name: &str, arguments: &[Value_]) -> Result {
@@ -206,7 +207,7 @@ impl ImageValue {
             ("find", [wanted]) => self.find(wanted),
             ("objects", [kind]) => {
                 let objects = self.objects()?.of_kind(&word(kind)?).map_err(Interruption::Other)?;
-                Ok(array(objects.iter().map(|&object| nat(object))))
+                Ok(list(objects.to_vec()))
             }
             ("count", [kind]) => {
                 let objects = self.objects()?.of_kind(&word(kind)?).map_err(Interruption::Other)?;

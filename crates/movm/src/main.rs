@@ -3,10 +3,11 @@
 //! The interpreter (crate `motoko`) panics on some programs, never ends on others, and takes as much memory as it likes. So it lives here, in a
 //! process of its own, under limits ([`limits`]); whatever ends it is said in one line, with the place in the script.
 //!
-//! * [`script`] parses and steps; [`image_value`] is what `image` can do; [`objects`] is the heap behind it; [`show`] prints values.
+//! * [`script`] parses and steps; [`image_value`] is what `image` can do; [`objects`] is the heap behind it, [`list`] what it gives many of; [`show`] prints values.
 
 mod image_value;
 mod limits;
+mod list;
 mod objects;
 mod options;
 mod script;

@@ -73,7 +73,7 @@ fn push(core: &Core, value: &Value_, depth: usize, text: &mut String) {
             Ok(inner) => push(core, &inner.fast_clone(), depth + 1, text),
             Err(_) => text.push_str("<gone>"),
         },
-        Value::Dynamic(_) => text.push_str("<image>"),
+        Value::Dynamic(ours) => *text += &format!("{:?}", ours.dynamic()),
         Value::Function(_) | Value::PrimFunction(_) => text.push_str("<function>"),
         _ => text.push_str("<value>"),
     }
