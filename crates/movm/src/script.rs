@@ -27,8 +27,16 @@ pub fn run(options: &Options) -> Result<String, String> {
     let Some(image) = image else { return Ok(format!("{program:#?}")) };
     let objects = Objects::new(image, sidecar(options), module(options)?);
     let mut core = Core::new(program);
+    if options.script.contains("import") {
+        // The library takes a while to be read.
+        let loaded = catch_unwind(AssertUnwindSafe(|| core.load_base()));
+        if !matches!(loaded, Ok(Ok(()))) {
+            return Err(format!("{}: the base library cannot be read", options.name));
+        }
+    }
     core.assign("image", ImageValue::new(image, objects).into_value());
-    let ended = catch_unwind(AssertUnwindSafe(|| step_through(&mut core, options.steps)));
+    let lines = options.script.lines().count();
+    let ended = catch_unwind(AssertUnwindSafe(|| step_through(&mut core, options.steps, lines)));
     let printed: Vec<String> = core.debug_print_out.iter().map(|line| text_of(&line.text)).collect();
     let value = match ended {
         Ok(Ok(value)) => value,
@@ -94,10 +102,13 @@ fn syntax_line(options: &Options, error: &SyntaxError) -> String {
 }
 
 /// Steps until the end; the value, or why there is none.
-fn step_through(core: &mut Core, steps: usize) -> Result<String, String> {
+fn step_through(core: &mut Core, steps: usize, lines: usize) -> Result<String, String> {
     let limits = Limits::none().step(steps);
     loop {
-        if let Source::Known(known) = ActiveBorrow::cont_source(core) {
+        // Places in the base library are not the script's.
+        if let Source::Known(known) = ActiveBorrow::cont_source(core)
+            && known.line <= lines
+        {
             note_place(known.line, known.col);
         }
         match core.step(&limits) {
