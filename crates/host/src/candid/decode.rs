@@ -5,6 +5,7 @@ use super::principal::principal_text;
 use super::types::{Simple, label_id};
 use super::{CandidError, DEEPEST, error};
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// Values that are shown at most: a few bytes can claim any number of values without content.
 const MOST_VALUES: usize = 1_000_000;
@@ -45,7 +46,7 @@ enum Entry {
 
 struct Reader<'a> {
     rest: &'a [u8],
-    types: Vec<Entry>,
+    types: Vec<Rc<Entry>>,
     names: HashMap<u32, &'a str>,
     values: usize,
 }
@@ -113,7 +114,7 @@ impl<'a> Reader<'a> {
                 }
                 code => return error(format!("the type {code} has no meaning")),
             };
-            self.types.push(entry);
+            self.types.push(Rc::new(entry));
         }
         Ok(())
     }
@@ -148,10 +149,10 @@ impl<'a> Reader<'a> {
         if let Some(simple) = Simple::coded(code) {
             return self.simple(simple, text);
         }
-        // Looked at, not borrowed: reading goes on meanwhile.
         let place = usize::try_from(code).ok().filter(|&place| place < self.types.len());
         let Some(place) = place else { return error(format!("the type {code} has no meaning")) };
-        match &self.types[place] {
+        let entry = Rc::clone(&self.types[place]);
+        match &*entry {
             &Entry::Opt(inner) => match self.byte()? {
                 0 => text.push_str("null"),
                 1 => {
@@ -165,9 +166,8 @@ impl<'a> Reader<'a> {
             },
             &Entry::Vec(inner) => self.vec(inner, depth, text)?,
             Entry::Record(fields) => {
-                let fields = fields.clone();
                 text.push_str("record {");
-                for (index, (id, code)) in fields.into_iter().enumerate() {
+                for (index, &(id, code)) in fields.iter().enumerate() {
                     text.push_str(if index > 0 { "; " } else { " " });
                     *text += &format!("{} = ", self.label(id));
                     self.value(code, depth + 1, text)?;
@@ -175,7 +175,6 @@ impl<'a> Reader<'a> {
                 text.push_str(" }");
             }
             Entry::Variant(cases) => {
-                let cases = cases.clone();
                 let index = self.length()?;
                 let Some(&(id, code)) = cases.get(index) else { return error("a variant has no such case") };
                 *text += &format!("variant {{ {}", self.label(id));
