@@ -1,8 +1,8 @@
 //! What is known of every id: pages for those that come from one sequence, a hash table for others.
 //!
-//! Memory: an open object has sixteen bytes in a page. Pages of which less than half is open give up their arrays as soon as more than half of all
+//! Memory: an open object has sixteen bytes in a page. Pages of which less than five eighths are open give up their arrays as soon as more than a third of all
 //! is idle ([`Table::tidy`]), and what is open in them moves to the hash table: so a thousand leaks among a million objects take the room of
-//! a thousand. At most 36 bytes for an open object in a page, and 16 as a rule, 40 for one in the hash table, and a bit for an id of a page of which some ids are missing.
+//! a thousand. At most 26 bytes for an open object in a page, and 16 as a rule, 34 for one in the hash table, and a bit for an id of a page of which some ids are missing.
 
 use super::entry::{Entry, Next, State};
 use super::page::{Entries, IDS, Page, open_in};
@@ -12,12 +12,12 @@ use super::scattered::Scattered;
 const PAGES_BEFORE: u64 = 1024;
 /// Ids may be this far ahead of how many were seen, in pages; beyond that, four times as far.
 const PAGES_AHEAD: u64 = 4096;
-/// The newest pages, which are being filled, are not emptied; nor is it looked for thin ones before there are so many more, and an eighth of all.
-const NEW_PAGES: usize = 32;
+/// The newest pages, which are being filled, are not emptied; nor is it looked for thin ones before there are so many more, and a sixteenth of all.
+const NEW_PAGES: usize = 16;
 /// Dense pages beyond what is open before it is worth looking for thin ones.
-const SLACK: usize = 128;
+const SLACK: usize = 48;
 /// Arrays kept for the next page.
-const SPARE: usize = 64;
+const SPARE: usize = 16;
 
 /// What is known of every id.
 #[derive(Debug, Default)]
@@ -129,6 +129,10 @@ impl Table {
         }
         let page = page as usize;
         if page >= self.pages.len() {
+            if page >= self.pages.capacity() {
+                // Not twice as many: a long log has more pages than open objects.
+                self.pages.reserve_exact(page + 1 + page / 8 - self.pages.len());
+            }
             self.pages.resize_with(page + 1, Page::default);
         }
         if self.pages[page].is_untouched() && !self.pages[page].is_dense() {
@@ -144,8 +148,8 @@ impl Table {
     /// Empties thin pages if too much lies idle in them.
     fn tidy(&mut self) {
         self.new_pages += 1;
-        let idle = self.dense_pages * IDS > self.open.max(0) as usize * 2 + SLACK * IDS;
-        if !idle || self.new_pages < NEW_PAGES.max(self.dense_pages / 8) {
+        let idle = self.dense_pages * IDS > self.open.max(0) as usize / 2 * 3 + SLACK * IDS;
+        if !idle || self.new_pages < NEW_PAGES.max(self.dense_pages / 16) {
             return;
         }
         self.new_pages = 0;
