@@ -16,10 +16,10 @@ use clap::{Args, Subcommand};
     subcommand_required = true,
     arg_required_else_help = true,
     after_help = "Examples:
-  highwater image heap ledger.img --module ledger.wasm    what is on the heap
-  highwater image show ledger.img tree --depth 3          a variable, as Motoko writes it
-  highwater image diff monday.img tuesday.img             what came and went
-  highwater image edit a.img totalBalance=7 -o b.img      another value in its place
+  highwater image heap a.img --module a.wasm          what is on the heap
+  highwater image show a.img tree --depth 3           a variable, as Motoko writes it
+  highwater image diff a.img b.img                    what came and went
+  highwater image edit a.img totalBalance=7 -o b.img  another value in its place
 
 Every other command takes images, too: highwater report ledger.img --by type"
 )]
