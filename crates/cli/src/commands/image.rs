@@ -17,7 +17,7 @@ use clap::{Args, Subcommand};
     arg_required_else_help = true,
     after_help = "Examples:
   highwater image heap a.img --module a.wasm          what is on the heap
-  highwater image show a.img tree --depth 3           a variable, as Motoko writes it
+  highwater image show a.img tree --depth 3           a variable
   highwater image diff a.img b.img                    what came and went
   highwater image edit a.img totalBalance=7 -o b.img  another value in its place
 
