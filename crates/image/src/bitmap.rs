@@ -1,5 +1,7 @@
 //! One bit for each unit of a heap, and how many are set before one.
 
+use crate::large::zeros;
+
 /// Bits, none of which is set at first. Memory that no bit was set in costs nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Bitmap {
@@ -9,7 +11,7 @@ pub struct Bitmap {
 impl Bitmap {
     /// Room for so many bits.
     pub fn new(bits: u64) -> Self {
-        Self { words: vec![0; bits.div_ceil(64) as usize] }
+        Self { words: zeros(bits.div_ceil(64) as usize) }
     }
 
     /// Whether a bit is set; false beyond the end.
@@ -110,7 +112,10 @@ mod tests {
         assert!(!bits.set(256) && !bits.get(1 << 40));
         assert_eq!(bits.ones().collect::<Vec<_>>(), [3, 64, 65, 199]);
         assert_eq!((bits.last_between(0, 198), bits.last_between(0, 2)), (Some(65), None));
-        assert_eq!((bits.last_between(0, 64), bits.last_between(0, 63), bits.last_between(4, 63)), (Some(64), Some(3), None));
+        assert_eq!(
+            (bits.last_between(0, 64), bits.last_between(0, 63), bits.last_between(4, 63)),
+            (Some(64), Some(3), None)
+        );
         let ranked = Ranked::new(bits);
         assert_eq!([3, 64, 65, 199, 4].map(|bit| ranked.rank(bit)), [Some(0), Some(1), Some(2), Some(3), None]);
         assert_eq!(ranked.ones(), 4);

@@ -40,7 +40,8 @@ pub fn guess(bytes: &[u8], heap: Range<u64>) -> Guess {
     let printable = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..);
     let length = bytes.iter().take_while(|byte| printable(byte)).count();
     if length >= SHORTEST_TEXT
-        && let Ok(text) = std::str::from_utf8(&bytes[..length]).or_else(|error| std::str::from_utf8(&bytes[..error.valid_up_to()]))
+        && let Ok(text) =
+            std::str::from_utf8(&bytes[..length]).or_else(|error| std::str::from_utf8(&bytes[..error.valid_up_to()]))
         && text.len() >= SHORTEST_TEXT
     {
         return Guess::Text(text.chars().take(SHOWN).collect(), text.len());
@@ -48,7 +49,8 @@ pub fn guess(bytes: &[u8], heap: Range<u64>) -> Guess {
     if bytes.iter().all(|byte| *byte == 0) {
         return Guess::Zeros;
     }
-    let words: Vec<u32> = bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect();
+    let words: Vec<u32> =
+        bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect();
     let addresses = words.iter().filter(|word| heap.contains(&u64::from(**word))).count();
     if addresses > 0 {
         return Guess::Addresses(addresses, words.len());

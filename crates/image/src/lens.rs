@@ -73,6 +73,22 @@ pub trait Lens {
     /// The first reference of an object at or behind a slot, and the slot behind it. It may lead anywhere.
     fn next_reference(&self, object: u64, slot: u32, found: &Bitmap) -> Option<(u64, u32)>;
 
+    /// Tells of all references of an object from a slot on, with the slot behind each, until one is enough.
+    #[inline]
+    fn scan(&self, object: u64, slot: u32, found: &Bitmap, mut enough: impl FnMut(u64, u32) -> bool) {
+        let mut slot = slot;
+        while let Some((target, next)) = self.next_reference(object, slot, found) {
+            if enough(target, next) {
+                return;
+            }
+            slot = next;
+        }
+    }
+
+    /// Says that an object will be looked at soon.
+    #[inline]
+    fn bring_near(&self, _: u64) {}
+
     /// What an object is.
     fn kind(&self, object: u64) -> u8;
 

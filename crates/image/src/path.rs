@@ -5,6 +5,9 @@ use std::fmt;
 /// Steps that are kept at either end; those in between are counted.
 const KEPT: usize = 6;
 
+/// Where there is no root.
+pub const UNREFERRED: &str = "(nothing refers to it)";
+
 /// A step: what is reached by it, and how it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathStep {
@@ -24,21 +27,14 @@ pub struct Path {
 }
 
 impl Path {
-    /// The way to a root itself.
-    pub fn from_root(root: String) -> Self {
-        Self { root, ..Self::default() }
-    }
-
-    /// Goes a step further.
-    pub fn push(&mut self, step: impl FnOnce() -> PathStep) {
-        if self.first.len() < KEPT {
-            return self.first.push(step());
-        }
-        if self.last.len() == KEPT {
-            self.last.remove(0);
-            self.left_out += 1;
-        }
-        self.last.push(step());
+    /// The way from a root through objects, the first of which is the root's own; steps are asked for where they are kept.
+    pub fn through<T: Copy>(root: String, objects: &[T], step: impl Fn(T, T) -> PathStep) -> Self {
+        let steps = objects.len().saturating_sub(1);
+        let part = |steps: std::ops::Range<usize>| steps.map(|at| step(objects[at], objects[at + 1])).collect();
+        let first = steps.min(KEPT);
+        let last = (steps - first).min(KEPT);
+        let left_out = (steps - first - last) as u64;
+        Self { root, first: part(0..first), last: part(steps - last..steps), left_out }
     }
 
     /// How many steps it has.
@@ -69,10 +65,11 @@ mod tests {
 
     #[test]
     fn the_middle_of_a_long_way_is_left_out() {
-        let mut path = Path::from_root("list".to_owned());
-        for number in 0..100 {
-            path.push(|| PathStep { object: number, text: format!(".{number}") });
-        }
+        let objects: Vec<u64> = (0..101).collect();
+        let step = |from: u64, to: u64| PathStep { object: to, text: format!(".{from}") };
+        let path = Path::through("list".to_owned(), &objects, step);
+        assert_eq!(Path::through("list".to_owned(), &objects[..8], step).to_string(), "list.0.1.2.3.4.5.6");
+        assert_eq!(Path::through("list".to_owned(), &objects[..1], step).to_string(), "list");
         assert_eq!(path.to_string(), "list.0.1.2.3.4.5 …(88 more)… .94.95.96.97.98.99");
         assert_eq!(path.length(), 100);
     }

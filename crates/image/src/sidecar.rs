@@ -75,7 +75,10 @@ mod tests {
             "heap_start": null, "globals": {"HP": 9, "x": "y", "27": -1}, "calls": ["open(100)", 3], "new": {}
         });
         let sidecar = Sidecar::from_json(&document);
-        assert_eq!((sidecar.module.as_deref(), sidecar.module_sha256.as_deref(), sidecar.heap_start), (Some("ledger.wasm"), None, None));
+        assert_eq!(
+            (sidecar.module.as_deref(), sidecar.module_sha256.as_deref(), sidecar.heap_start),
+            (Some("ledger.wasm"), None, None)
+        );
         assert_eq!((sidecar.globals["HP"], sidecar.global(27), sidecar.global(3)), (9, Some(u64::MAX), None));
         assert_eq!((sidecar.calls, sidecar.time_unix_ns), (vec!["open(100)".to_owned()], Some(5)));
         assert_eq!(Sidecar::from_json(&Value::Null), Sidecar::default());

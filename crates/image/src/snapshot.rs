@@ -138,7 +138,8 @@ impl<'a, L: Lens> Builder<'a, L> {
         if depth >= DEEPEST || self.ways.len() >= MOST_STACKS {
             return parent;
         }
-        let frame = self.catalog.intern_frame(&FrameText { function: graph.shapes.name(shape), ..FrameText::default() });
+        let frame =
+            self.catalog.intern_frame(&FrameText { function: graph.shapes.name(shape), ..FrameText::default() });
         let frame = self.catalog.stacks.intern_frame(frame);
         let stack = self.catalog.stacks.intern_child(parent, frame);
         self.ways.insert(stack, (Some(shape), depth + 1));

@@ -3,12 +3,9 @@
 use crate::bitmap::{Bitmap, Ranked};
 use crate::damage::Damages;
 use crate::lens::Lens;
-use crate::path::{Path, PathStep};
 
 /// Units of a heap that can be numbered: 32 GiB of words of eight bytes.
 const MOST_UNITS: u64 = u32::MAX as u64;
-/// The parent of a root.
-const NONE: u32 = u32::MAX;
 
 /// Figures of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +32,7 @@ pub struct Survey {
     pub static_objects: u64,
     /// Objects that are in use although nothing refers to them: how many, and their bytes.
     pub leaked: (u64, u64),
-    /// The largest live objects, with the shortest ways to them.
+    /// The largest live objects.
     pub largest: Vec<Largest>,
     pub(crate) found: Bitmap,
     pub(crate) live: Ranked,
@@ -44,14 +41,12 @@ pub struct Survey {
 }
 
 /// One of the largest objects.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Largest {
     /// Where it is.
     pub object: u64,
     /// Its own bytes.
     pub bytes: u64,
-    /// The way to it.
-    pub path: Path,
 }
 
 /// From addresses to units and back.
@@ -73,7 +68,7 @@ impl Units {
 
     #[inline]
     pub fn unit(self, address: u64) -> u64 {
-        (address - self.start) / self.unit
+        address.wrapping_sub(self.start) / self.unit
     }
 }
 
@@ -83,7 +78,11 @@ pub fn survey<L: Lens>(lens: &L, top: usize) -> Survey {
     let mut damage = Damages::default();
     let mut units = (span.end - span.start) / L::UNIT;
     if units > MOST_UNITS {
-        damage.note(span.start + MOST_UNITS * L::UNIT, (units - MOST_UNITS) * L::UNIT, "heaps are read up to this address");
+        damage.note(
+            span.start + MOST_UNITS * L::UNIT,
+            (units - MOST_UNITS) * L::UNIT,
+            "heaps are read up to this address",
+        );
         units = MOST_UNITS;
     }
     let mut kinds = vec![KindFigures::default(); L::KINDS.len()];
@@ -100,29 +99,64 @@ pub fn survey<L: Lens>(lens: &L, top: usize) -> Survey {
         }
     };
     lens.walk(visit, &mut damage);
-    let mut reached = Reached::new(lens, &found, units, &mut damage);
-    reached.follow(&mut |_| true);
-    let referred = reached.queue.len();
-    let unreferred = if L::IS_COLLECTED { Bitmap::default() } else { reached.add_unreferred(units) };
-    let mut static_objects = 0;
-    let mut leaked = (0, 0);
+    let mut live = mark(lens, &found, units, &mut damage);
+    let unreferred = if L::IS_COLLECTED { Bitmap::default() } else { add_unreferred(&found, &mut live, units) };
+    let (mut static_objects, mut leaked) = (0, (0, 0));
     let mut largest = Top::new(top);
-    for (place, &unit) in reached.queue.iter().enumerate() {
-        let object = index.address(unit);
-        let bytes = reached_bytes(lens, object, &mut kinds, &mut static_objects);
-        largest.offer(bytes, place as u32);
-        if place >= referred {
+    for unit in live.ones() {
+        let object = index.address(unit as u32);
+        let bytes = add_live(lens, object, &mut kinds, &mut static_objects);
+        largest.offer(bytes, unit as u32);
+        if !L::IS_COLLECTED && unreferred.get(unit) {
             leaked = (leaked.0 + 1, leaked.1 + bytes);
         }
     }
-    let name = |(bytes, place): (u64, u32)| Largest { object: index.address(reached.queue[place as usize]), bytes, path: reached.path(place) };
-    let largest = largest.finish().into_iter().map(name).collect();
-    let live = Ranked::new(std::mem::take(&mut reached.live));
-    Survey { kinds, walked_bytes, damage, static_objects, leaked, largest, found, live, unreferred }
+    let object = |(bytes, unit): (u64, u32)| Largest { object: index.address(unit), bytes };
+    let largest = largest.finish().into_iter().map(object).collect();
+    Survey { kinds, walked_bytes, damage, static_objects, leaked, largest, found, live: Ranked::new(live), unreferred }
+}
+
+/// Finds what can be reached from the roots. The order is of no importance, so it is the one in which neighbours are met soon after one another.
+fn mark<L: Lens>(lens: &L, found: &Bitmap, units: u64, damage: &mut Damages) -> Bitmap {
+    let index = Units::of(lens);
+    let mut live = Bitmap::new(units);
+    let mut waiting: Vec<u32> = Vec::new();
+    for root in lens.roots() {
+        if !lens.is_object(root.object, found) {
+            damage.note(root.object, 0, format!("the root '{}' refers to no object, but", root.name));
+        } else if live.set(index.unit(root.object)) {
+            waiting.push(index.unit(root.object) as u32);
+        }
+    }
+    while let Some(unit) = waiting.pop() {
+        let object = index.address(unit);
+        lens.scan(object, 0, found, |target, next| {
+            if !lens.is_object(target, found) {
+                let at = object + u64::from(next - 1) * L::UNIT;
+                damage.note(at, 0, format!("a reference to {target:#x}, where no object is,"));
+            } else if live.set(index.unit(target)) {
+                lens.bring_near(target);
+                waiting.push(index.unit(target) as u32);
+            }
+            false
+        });
+    }
+    live
+}
+
+/// Adds what was not reached to what is live; gives those.
+fn add_unreferred(found: &Bitmap, live: &mut Bitmap, units: u64) -> Bitmap {
+    let mut unreferred = Bitmap::new(units);
+    for unit in found.ones() {
+        if live.set(unit) {
+            unreferred.set(unit);
+        }
+    }
+    unreferred
 }
 
 /// Adds a live object to its kind.
-fn reached_bytes<L: Lens>(lens: &L, object: u64, kinds: &mut [KindFigures], outside: &mut u64) -> u64 {
+fn add_live<L: Lens>(lens: &L, object: u64, kinds: &mut [KindFigures], outside: &mut u64) -> u64 {
     if !lens.is_in_heap(object) {
         *outside += 1;
         return 0;
@@ -132,107 +166,6 @@ fn reached_bytes<L: Lens>(lens: &L, object: u64, kinds: &mut [KindFigures], outs
     figures.live_count += 1;
     figures.live_bytes += bytes;
     bytes
-}
-
-/// What can be reached from the roots, in the order of distance.
-pub(crate) struct Reached<'a, L: Lens> {
-    lens: &'a L,
-    found: &'a Bitmap,
-    live: Bitmap,
-    index: Units,
-    damage: &'a mut Damages,
-    /// Objects, nearest first.
-    pub queue: Vec<u32>,
-    /// Each one's predecessor in the queue.
-    parents: Vec<u32>,
-    /// Of those without a predecessor, which root they are.
-    roots: Vec<u32>,
-}
-
-impl<'a, L: Lens> Reached<'a, L> {
-    pub fn new(lens: &'a L, found: &'a Bitmap, units: u64, damage: &'a mut Damages) -> Self {
-        let live = Bitmap::new(units);
-        let index = Units::of(lens);
-        Self { lens, found, live, index, damage, queue: Vec::new(), parents: Vec::new(), roots: Vec::new() }
-    }
-
-    /// Goes on until all was reached, or `wanted` says for an object that it is enough.
-    pub fn follow(&mut self, go_on: &mut dyn FnMut(u64) -> bool) {
-        for (number, root) in self.lens.roots().iter().enumerate() {
-            if !self.lens.is_object(root.object, self.found) {
-                self.damage.note(root.object, 0, format!("the root '{}' refers to no object, but", root.name));
-            } else if self.live.set(self.index.unit(root.object)) {
-                self.queue.push(self.index.unit(root.object) as u32);
-                self.parents.push(NONE);
-                self.roots.push(number as u32);
-            }
-        }
-        let mut place = 0;
-        while let Some(&unit) = self.queue.get(place) {
-            let object = self.index.address(unit);
-            if !go_on(object) {
-                return;
-            }
-            self.reach_from(object, place as u32);
-            place += 1;
-        }
-    }
-
-    #[inline]
-    fn reach_from(&mut self, object: u64, place: u32) {
-        let mut slot = 0;
-        while let Some((target, next)) = self.lens.next_reference(object, slot, self.found) {
-            slot = next;
-            if !self.lens.is_object(target, self.found) {
-                let at = object + u64::from(next - 1) * L::UNIT;
-                self.damage.note(at, 0, format!("a reference to {target:#x}, where no object is,"));
-            } else if self.live.set(self.index.unit(target)) {
-                self.queue.push(self.index.unit(target) as u32);
-                self.parents.push(place);
-            }
-        }
-    }
-
-    /// Adds what was not reached; gives those.
-    fn add_unreferred(&mut self, units: u64) -> Bitmap {
-        let mut unreferred = Bitmap::new(units);
-        for unit in self.found.ones() {
-            if self.live.set(unit) {
-                unreferred.set(unit);
-                self.queue.push(unit as u32);
-                self.parents.push(NONE);
-            }
-        }
-        unreferred
-    }
-
-    /// The shortest way to what is at a place of the queue.
-    pub fn path(&self, place: u32) -> Path {
-        let mut places = vec![place];
-        while let Some(&parent) = self.parents.get(places[places.len() - 1] as usize).filter(|parent| **parent != NONE) {
-            places.push(parent);
-        }
-        places.reverse();
-        let root = self.roots.get(places[0] as usize).and_then(|root| self.lens.roots().get(*root as usize));
-        let object = |place: u32| self.index.address(self.queue[place as usize]);
-        let mut path = Path::from_root(root.map_or_else(|| "(nothing refers to it)".to_owned(), |root| root.name.to_string()));
-        for pair in places.windows(2) {
-            let (from, to) = (object(pair[0]), object(pair[1]));
-            path.push(|| PathStep { object: to, text: self.step_between(from, to) });
-        }
-        path
-    }
-
-    fn step_between(&self, from: u64, to: u64) -> String {
-        let mut slot = 0;
-        while let Some((target, next)) = self.lens.next_reference(from, slot, self.found) {
-            if target == to {
-                return self.lens.step(from, next - 1);
-            }
-            slot = next;
-        }
-        String::new()
-    }
 }
 
 /// The largest of what is offered.

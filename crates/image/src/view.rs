@@ -44,7 +44,8 @@ pub fn view(heap: &Heap<'_>, examination: &Examination, place: &str, depth: u32)
         Heap::Narrow(heap) => view_value(heap, examination, place, depth),
         Heap::Dlmalloc(heap) => {
             let address = place.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
-            let address = address.ok_or_else(|| format!("'{place}' is no address, and the chunks of this heap have no names"))?;
+            let address =
+                address.ok_or_else(|| format!("'{place}' is no address, and the chunks of this heap have no names"))?;
             let chunk = heap.chunk_of(address, &examination.survey.found);
             let chunk = chunk.ok_or_else(|| format!("no chunk in use is at {address:#x}"))?;
             let mut view = view_object(heap, examination, chunk);
@@ -116,7 +117,8 @@ fn change_value<const WIDE: bool>(
     if let Some(object) = heap.changed_object(&place) {
         let others = referrers(heap, &examination.survey, object, 2);
         if others.count > 1 {
-            let names: Vec<String> = others.first.iter().map(|referrer| format!("{}{}", referrer.what, referrer.step)).collect();
+            let names: Vec<String> =
+                others.first.iter().map(|referrer| format!("{}{}", referrer.what, referrer.step)).collect();
             return Err(format!("it is shared: {} references lead to it ({})", others.count, names.join(", ")));
         }
     }

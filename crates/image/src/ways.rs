@@ -1,10 +1,13 @@
 //! Ways through a heap: how one gets to an object, and who refers to it.
 
-use crate::damage::Damages;
+use crate::bitmap::Bitmap;
 use crate::lens::Lens;
-use crate::path::Path;
-use crate::survey::{Reached, Survey, Units};
+use crate::path::{Path, PathStep, UNREFERRED};
+use crate::survey::{Survey, Units};
 use rustc_hash::FxHashMap;
+
+/// The parent of a root.
+const NONE: u32 = u32::MAX;
 
 /// Who refers to an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +47,11 @@ pub fn referrers<L: Lens>(lens: &L, survey: &Survey, target: u64, keep: usize) -
         let mut slot = 0;
         while let Some((to, next)) = lens.next_reference(object, slot, &survey.found) {
             if to == target && !is_root_array(lens, object) {
-                note(&mut || Referrer { object: Some(object), what: lens.shape_name(object), step: lens.step(object, next - 1) });
+                note(&mut || Referrer {
+                    object: Some(object),
+                    what: lens.shape_name(object),
+                    step: lens.step(object, next - 1),
+                });
             }
             slot = next;
         }
@@ -71,8 +78,7 @@ pub fn first_paths<L: Lens>(
     group_of: impl Fn(u64) -> Option<usize>,
 ) -> FxHashMap<usize, Path> {
     let span = lens.span();
-    let mut damage = Damages::default();
-    let mut reached = Reached::new(lens, &survey.found, (span.end - span.start) / L::UNIT, &mut damage);
+    let mut reached = Reached::new(lens, &survey.found, (span.end - span.start) / L::UNIT);
     let mut places: FxHashMap<usize, u32> = FxHashMap::default();
     let mut place = 0;
     reached.follow(&mut |object| {
@@ -83,4 +89,87 @@ pub fn first_paths<L: Lens>(
         places.len() < groups
     });
     places.into_iter().map(|(group, place)| (group, reached.path(place))).collect()
+}
+
+/// What can be reached from the roots, in the order of distance.
+struct Reached<'a, L: Lens> {
+    lens: &'a L,
+    found: &'a Bitmap,
+    live: Bitmap,
+    index: Units,
+    /// Objects, nearest first.
+    pub queue: Vec<u32>,
+    /// Each one's predecessor in the queue.
+    parents: Vec<u32>,
+    /// Of those without a predecessor, which root they are.
+    roots: Vec<u32>,
+}
+
+impl<'a, L: Lens> Reached<'a, L> {
+    pub fn new(lens: &'a L, found: &'a Bitmap, units: u64) -> Self {
+        let live = Bitmap::new(units);
+        let index = Units::of(lens);
+        Self { lens, found, live, index, queue: Vec::new(), parents: Vec::new(), roots: Vec::new() }
+    }
+
+    /// Goes on until all was reached, or `wanted` says for an object that it is enough.
+    pub fn follow(&mut self, go_on: &mut dyn FnMut(u64) -> bool) {
+        for (number, root) in self.lens.roots().iter().enumerate() {
+            if self.lens.is_object(root.object, self.found) && self.live.set(self.index.unit(root.object)) {
+                self.queue.push(self.index.unit(root.object) as u32);
+                self.parents.push(NONE);
+                self.roots.push(number as u32);
+            }
+        }
+        let mut place = 0;
+        while let Some(&unit) = self.queue.get(place) {
+            let object = self.index.address(unit);
+            if !go_on(object) {
+                return;
+            }
+            self.reach_from(object, place as u32);
+            place += 1;
+        }
+    }
+
+    #[inline]
+    fn reach_from(&mut self, object: u64, place: u32) {
+        let mut slot = 0;
+        while let Some((target, next)) = self.lens.next_reference(object, slot, self.found) {
+            slot = next;
+            if self.lens.is_object(target, self.found) && self.live.set(self.index.unit(target)) {
+                self.queue.push(self.index.unit(target) as u32);
+                self.parents.push(place);
+            }
+        }
+    }
+
+    /// The shortest way to what is at a place of the queue.
+    pub fn path(&self, place: u32) -> Path {
+        let mut places = vec![place];
+        while let Some(&parent) = self.parents.get(places[places.len() - 1] as usize).filter(|parent| **parent != NONE)
+        {
+            places.push(parent);
+        }
+        places.reverse();
+        let root = self.roots.get(places[0] as usize).and_then(|root| self.lens.roots().get(*root as usize));
+        let object = |place: u32| self.index.address(self.queue[place as usize]);
+        let root = root.map_or_else(|| UNREFERRED.to_owned(), |root| root.name.to_string());
+        Path::through(root, &places, |from, to| {
+            let (from, to) = (object(from), object(to));
+            PathStep { object: to, text: step_between(self.lens, self.found, from, to) }
+        })
+    }
+}
+
+/// How one gets from an object to another that it refers to.
+pub(crate) fn step_between<L: Lens>(lens: &L, found: &Bitmap, from: u64, to: u64) -> String {
+    let mut slot = 0;
+    while let Some((target, next)) = lens.next_reference(from, slot, found) {
+        if target == to {
+            return lens.step(from, next - 1);
+        }
+        slot = next;
+    }
+    String::new()
 }

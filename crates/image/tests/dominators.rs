@@ -95,16 +95,22 @@ fn check(heap: &MadeUp) {
     let graph = Graph::of(heap, &survey);
     let all = heap.reachable_without(None);
     assert_eq!(graph.nodes().map(|node| node.object as usize / 64).collect::<BTreeSet<_>>(), all);
-    let kept_by: BTreeMap<usize, BTreeSet<usize>> =
-        all.iter().map(|&object| (object, all.difference(&heap.reachable_without(Some(object))).copied().collect())).collect();
+    let kept_by: BTreeMap<usize, BTreeSet<usize>> = all
+        .iter()
+        .map(|&object| (object, all.difference(&heap.reachable_without(Some(object))).copied().collect()))
+        .collect();
     let mut by_shape: BTreeMap<String, u64> = BTreeMap::new();
     for node in graph.nodes() {
         let object = node.object as usize / 64;
         let retained: u64 = kept_by[&object].iter().map(|&object| MadeUp::size(object)).sum();
         assert_eq!(node.retained_bytes, retained, "what {object} keeps");
         // The nearest of all that dominate it is dominated by all others that do.
-        let dominating: Vec<usize> = all.iter().copied().filter(|&other| other != object && kept_by[&other].contains(&object)).collect();
-        let nearest = dominating.iter().copied().max_by_key(|other| dominating.iter().filter(|above| kept_by[above].contains(other)).count());
+        let dominating: Vec<usize> =
+            all.iter().copied().filter(|&other| other != object && kept_by[&other].contains(&object)).collect();
+        let nearest = dominating
+            .iter()
+            .copied()
+            .max_by_key(|other| dominating.iter().filter(|above| kept_by[above].contains(other)).count());
         let found = (node.dominator != 0).then(|| graph.node(node.dominator).object as usize / 64);
         assert_eq!(found, nearest, "the dominator of {object}");
         let shape = |object: usize| object % 3;

@@ -51,6 +51,7 @@ fn main() -> io::Result<()> {
     }
     seed("event_lines", "every-kind", EVENT_LINES.as_bytes())?;
     seed("event_lines", "odd", ODD_LINES.as_bytes())?;
+    images()?;
     hosts()?;
     traces()
 }
@@ -86,6 +87,27 @@ fn hosts() -> io::Result<()> {
     )?;
     let module = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x05\x03\x01\0\x01\x06\x06\x01\x7f\x01\x41\x05\x0b\x07\x05\x01\x01f\0\0\x0a\x04\x01\x02\0\x0b";
     seed("wasm_module", "small", module)
+}
+
+/// Changes of real images, as `examine_image` takes them: a byte that chooses, then places and words.
+fn images() -> io::Result<()> {
+    let changes = |choice: u8, changes: &[(u32, u64)]| {
+        let mut bytes = vec![choice];
+        for (at, word) in changes {
+            bytes.extend(&at.to_le_bytes()[..3]);
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes
+    };
+    for target in ["image_motoko", "image_dlmalloc"] {
+        for choice in 0..8 {
+            seed(target, &format!("whole-{choice}"), &changes(choice, &[]))?;
+            let some = [(0x15, u64::MAX), (0x1_0000, 0x50_0007), (0x1_0100, 5), (0x1_0200, 0), (0x300, 1 << 40)];
+            seed(target, &format!("changed-{choice}"), &changes(choice, &some))?;
+        }
+        seed(target, "cut", &changes(2, &[(0x50_1000, 0)]))?;
+    }
+    Ok(())
 }
 
 /// Real traces as far as they fit into a seed, and the same with damage.

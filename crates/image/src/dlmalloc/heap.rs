@@ -64,7 +64,7 @@ impl<'a> Dlmalloc<'a> {
             return None;
         }
         let candidates = candidates(module, sidecar);
-        let sound = candidates.iter().find(|(base, _)| reaches_end(image, *base));
+        let sound = candidates.iter().find(|(base, _)| reaches_end(image, *base, &mut effort(image)));
         let begun = || candidates.iter().find(|(base, _)| chunks_in_a_row(image, *base, true) >= FEWEST_CHUNKS);
         let (base, alignment) = match sound.or_else(begun) {
             Some(&place) => place,
@@ -118,6 +118,7 @@ impl<'a> Dlmalloc<'a> {
     /// Goes through all chunks in order.
     pub(super) fn walk_chunks(&self, mut visit: impl FnMut(Stretch), damage: &mut Damages) {
         let mut at = self.base;
+        let mut effort = effort(self.image);
         loop {
             match self.walk_segment(at, &mut visit, damage) {
                 End::Top => return,
@@ -129,7 +130,7 @@ impl<'a> Dlmalloc<'a> {
                         damage.note(self.image.len(), 0, "the image ends before the heap does");
                         return;
                     }
-                    let Some(next) = self.next_segment(end) else { return };
+                    let Some(next) = self.next_segment(end, &mut effort) else { return };
                     put(&mut visit, end, next - end, Kind::Foreign);
                     at = next;
                 }
@@ -200,11 +201,11 @@ impl<'a> Dlmalloc<'a> {
     }
 
     /// Where the allocator's next segment begins: at the next page that begins with a sound row of chunks.
-    fn next_segment(&self, from: u64) -> Option<u64> {
+    fn next_segment(&self, from: u64, effort: &mut u64) -> Option<u64> {
         let mut at = from.next_multiple_of(PAGE);
-        while at < self.image.len() {
+        while at < self.image.len() && *effort > 0 {
             let base = first_chunk(at, self.alignment);
-            if reaches_end(self.image, base) {
+            if reaches_end(self.image, base, effort) {
                 return Some(base);
             }
             at += PAGE;
@@ -251,6 +252,7 @@ fn candidates(module: Option<&Module>, sidecar: &Sidecar) -> Vec<(u64, u64)> {
 /// Looks for a heap of which nobody says where it begins: the first place from which chunks follow one another to the top.
 fn search(image: &Image, module: Option<&Module>) -> Option<(u64, u64)> {
     let start = module.map_or(0, |module| module.data_end);
+    let mut effort = effort(image);
     for range in image.data_in(start..start.saturating_add(SEARCHED)) {
         for at in (range.start.next_multiple_of(8)..range.end).step_by(8) {
             let first = image.u32(at + 4);
@@ -258,7 +260,7 @@ fn search(image: &Image, module: Option<&Module>) -> Option<(u64, u64)> {
             if first & 1 == 0 || first < 16 || image.u32(at) != 0 {
                 continue;
             }
-            if chunks_in_a_row(image, at, true) >= FEWEST_CHUNKS && reaches_end(image, at) {
+            if chunks_in_a_row(image, at, true) >= FEWEST_CHUNKS && reaches_end(image, at, &mut effort) {
                 let alignment = if (at + HEADER).is_multiple_of(16) && all_aligned(image, at, 16) { 16 } else { 8 };
                 return Some((at, alignment));
             }
@@ -267,10 +269,17 @@ fn search(image: &Image, module: Option<&Module>) -> Option<(u64, u64)> {
     None
 }
 
-/// Follows chunks until one breaks the rules: what it was told by each, until it says that it is enough.
-fn follow(image: &Image, start: u64, previous_in_use: bool, mut tell: impl FnMut(u64, Next) -> bool) {
+/// How many chunks may be looked at in search of a heap: as often as all could be there. Bytes that were made for it could lead the search
+/// through the same chunks again and again.
+fn effort(image: &Image) -> u64 {
+    image.len() / 4 + 1024
+}
+
+/// Follows chunks until one breaks the rules, or no effort is left; tells of each, until it is said to be enough.
+fn follow(image: &Image, start: u64, previous_in_use: bool, effort: &mut u64, mut tell: impl FnMut(u64, Next) -> bool) {
     let (mut at, mut previous) = (start, previous_in_use);
-    while at + HEADER <= image.len() {
+    while at + HEADER <= image.len() && *effort > 0 {
+        *effort -= 1;
         let Some(next) = chunk::next(image, at, previous) else { return };
         if !tell(at, next) {
             return;
@@ -285,7 +294,7 @@ fn follow(image: &Image, start: u64, previous_in_use: bool, mut tell: impl FnMut
 
 fn chunks_in_a_row(image: &Image, start: u64, previous_in_use: bool) -> u64 {
     let mut count = 0;
-    follow(image, start, previous_in_use, |_, next| {
+    follow(image, start, previous_in_use, &mut FEWEST_CHUNKS.clone(), |_, next| {
         // What ends a segment is as good as many chunks.
         count += if matches!(next, Next::Top(..) | Next::Fence) { FEWEST_CHUNKS } else { 1 };
         count < FEWEST_CHUNKS
@@ -295,7 +304,7 @@ fn chunks_in_a_row(image: &Image, start: u64, previous_in_use: bool) -> u64 {
 
 fn all_aligned(image: &Image, start: u64, alignment: u64) -> bool {
     let mut all = true;
-    follow(image, start, true, |at, _| {
+    follow(image, start, true, &mut effort(image), |at, _| {
         all &= (at + HEADER).is_multiple_of(alignment);
         all
     });
@@ -303,9 +312,9 @@ fn all_aligned(image: &Image, start: u64, alignment: u64) -> bool {
 }
 
 /// True when chunks follow one another to the end of a segment.
-fn reaches_end(image: &Image, start: u64) -> bool {
+fn reaches_end(image: &Image, start: u64, effort: &mut u64) -> bool {
     let mut reached = false;
-    follow(image, start, true, |_, next| {
+    follow(image, start, true, effort, |_, next| {
         reached = matches!(next, Next::Top(..) | Next::Fence);
         true
     });

@@ -126,7 +126,11 @@ impl Lens for Dlmalloc<'_> {
 
     fn shape_name(&self, object: u64) -> String {
         let key = self.shape_key(object);
-        if key <= EXACT_SIZES { format!("chunk of {key} bytes") } else { format!("chunk of {}–{} bytes", key / 2, key - 1) }
+        if key <= EXACT_SIZES {
+            format!("chunk of {key} bytes")
+        } else {
+            format!("chunk of {}–{} bytes", key / 2, key - 1)
+        }
     }
 
     fn step(&self, _: u64, slot: u32) -> String {

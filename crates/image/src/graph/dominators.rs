@@ -4,6 +4,7 @@
 //! hostile graphs; jump pointers bound it, so that all of it takes O(edges · log objects).
 
 use super::order::Order;
+use crate::large::zeros;
 
 const NONE: u32 = u32::MAX;
 
@@ -26,13 +27,14 @@ pub fn dominators(order: &mut Order) -> Vec<u32> {
 /// For each inner number the lowest from which a way leads to it through higher ones only.
 fn semidominators(parent: &[u32], inner: usize, mut edges: Vec<(u32, u32)>) -> Vec<u32> {
     // As long as a number is not linked, its ancestor's place holds the first edge to it; edges become lists.
-    let mut ancestor = vec![NONE; inner];
+    let mut ancestor: Vec<u32> = zeros(inner);
+    ancestor.fill(NONE);
     for (at, edge) in edges.iter_mut().enumerate() {
         let head = &mut ancestor[edge.0 as usize];
         edge.0 = std::mem::replace(head, at as u32);
     }
-    let mut semi = vec![0; inner];
-    let mut forest = Forest { ancestor, lowest: vec![0; inner], stack: Vec::new() };
+    let mut semi: Vec<u32> = zeros(inner);
+    let mut forest = Forest { ancestor, lowest: zeros(inner), stack: Vec::new() };
     for number in (1..inner).rev() {
         let mut lowest = parent[number];
         let mut edge = forest.ancestor[number];
@@ -84,7 +86,7 @@ struct Jumps {
 
 /// Makes dominators of parents.
 fn nearest(parent: &mut [u32], inner: usize, semi: &[u32]) -> Jumps {
-    let mut tree = Jumps { depth: vec![0; inner], jump: vec![0; inner] };
+    let mut tree = Jumps { depth: zeros(inner), jump: zeros(inner) };
     for number in 1..inner {
         let mut above = parent[number];
         while above > semi[number] {
@@ -108,7 +110,8 @@ impl Jumps {
 
     /// The nearest that dominates both.
     fn common(&self, dominators: &[u32], one: u32, other: u32) -> u32 {
-        let (mut low, mut high) = if self.depth[one as usize] < self.depth[other as usize] { (other, one) } else { (one, other) };
+        let (mut low, mut high) =
+            if self.depth[one as usize] < self.depth[other as usize] { (other, one) } else { (one, other) };
         let depth = self.depth[high as usize];
         while self.depth[low as usize] > depth {
             let far = self.jump[low as usize];

@@ -5,6 +5,7 @@ mod order;
 mod retained;
 
 use crate::lens::Lens;
+use crate::path::Path;
 use crate::shapes::{ShapeId, Shapes};
 use crate::survey::{Survey, Units};
 use order::Order;
@@ -24,6 +25,8 @@ pub struct Graph {
     pub shapes: Shapes,
     /// Figures by shape.
     pub figures: Vec<ShapeFigures>,
+    /// Of the survey's largest objects, their numbers and ways to them.
+    pub largest: Vec<(u32, Path)>,
     index: Units,
     unit: u64,
 }
@@ -58,11 +61,11 @@ impl Graph {
     /// The graph of what a survey found to be live.
     pub fn of<L: Lens>(lens: &L, survey: &Survey) -> Self {
         let mut shapes = Shapes::default();
-        let mut order = Order::of(lens, &survey.found, &survey.live, &mut shapes);
+        let (mut order, largest) = Order::of(lens, survey, &mut shapes);
         let dominator = dominators::dominators(&mut order);
         let (retained, figures) = retained::retained(lens, &order, &dominator, shapes.len());
         let Order { place, shape, .. } = order;
-        Self { place, dominator, retained, shape, shapes, figures, index: Units::of(lens), unit: L::UNIT }
+        Self { place, dominator, retained, shape, shapes, figures, largest, index: Units::of(lens), unit: L::UNIT }
     }
 
     /// How many objects are live.

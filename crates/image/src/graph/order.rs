@@ -4,9 +4,12 @@
 //! number downwards those that refer to none. The latter are no node of any path, so the algorithm for dominators need not see them.
 
 use crate::bitmap::{Bitmap, Ranked};
+use crate::large::zeros;
 use crate::lens::Lens;
+use crate::path::{Path, PathStep, UNREFERRED};
 use crate::shapes::{ShapeId, Shapes};
-use crate::survey::Units;
+use crate::survey::{Largest, Survey, Units};
+use crate::ways::step_between;
 
 /// A size that is too large for its place: the object is asked.
 const LARGE: u16 = u16::MAX;
@@ -29,7 +32,8 @@ pub struct Order {
 
 impl Order {
     /// Searches through all that is live.
-    pub fn of<L: Lens>(lens: &L, found: &Bitmap, live: &Ranked, shapes: &mut Shapes) -> Self {
+    pub fn of<L: Lens>(lens: &L, survey: &Survey, shapes: &mut Shapes) -> (Self, Vec<(u32, Path)>) {
+        let (found, live) = (&survey.found, &survey.live);
         let count = live.ones() as usize + 1;
         let mut search = Search {
             lens,
@@ -37,20 +41,47 @@ impl Order {
             live,
             shapes,
             index: Units::of(lens),
-            numbers: vec![0; count - 1],
+            start: lens.span().start,
+            numbers: zeros(count - 1),
             slots: vec![0],
             next_leaf: count as u32 - 1,
             order: Self {
-                place: vec![0; count],
-                parent: vec![0; count],
+                place: zeros(count),
+                parent: zeros(count),
                 shape: vec![ShapeId(0); count],
-                size: vec![0; count],
+                size: zeros(count),
                 inner: 0,
                 edges: Vec::new(),
             },
         };
         search.run();
-        search.order
+        let number = |largest: &Largest| search.rank(largest.object).map_or(0, |rank| search.numbers[rank]);
+        let numbers: Vec<u32> = survey.largest.iter().map(number).collect();
+        let Search { order, numbers: by_rank, slots, .. } = search;
+        drop((by_rank, slots));
+        let path = |number: u32| (number, order.path_to(lens, found, number));
+        let largest = numbers.into_iter().map(path).collect();
+        (order, largest)
+    }
+
+    /// The way to an object, as the search went.
+    fn path_to<L: Lens>(&self, lens: &L, found: &Bitmap, number: u32) -> Path {
+        let index = Units::of(lens);
+        let mut numbers = Vec::new();
+        let mut at = number;
+        while at != 0 {
+            numbers.push(at);
+            at = self.parent[at as usize];
+        }
+        let object = |number: u32| index.address(self.place[number as usize]);
+        let first = numbers.last().map(|root| object(*root));
+        let root = lens.roots().iter().find(|root| Some(root.object) == first);
+        numbers.reverse();
+        let root = root.map_or_else(|| UNREFERRED.to_owned(), |root| root.name.to_string());
+        Path::through(root, &numbers, |from, to| {
+            let (from, to) = (object(from), object(to));
+            PathStep { object: to, text: step_between(lens, found, from, to) }
+        })
     }
 
     /// How many numbers there are, that of the roots included.
@@ -74,6 +105,7 @@ struct Search<'a, L: Lens> {
     live: &'a Ranked,
     shapes: &'a mut Shapes,
     index: Units,
+    start: u64,
     /// Numbers by rank among the live, 0 for what was not met yet.
     numbers: Vec<u32>,
     /// By inner number: where the search goes on in that object.
@@ -108,7 +140,12 @@ impl<L: Lens> Search<'_, L> {
 
     /// Goes on with what nothing refers to: first what not even others of these do, then circles.
     fn explore_unreferred(&mut self) {
-        let unmet: Vec<u64> = self.live.bits().ones().filter(|&unit| self.live.rank(unit).is_some_and(|rank| self.numbers[rank as usize] == 0)).collect();
+        let unmet: Vec<u64> = self
+            .live
+            .bits()
+            .ones()
+            .filter(|&unit| self.live.rank(unit).is_some_and(|rank| self.numbers[rank as usize] == 0))
+            .collect();
         let mut referred = Bitmap::new(unmet.last().map_or(0, |last| last + 1));
         for &unit in &unmet {
             let object = self.index.address(unit as u32);
@@ -134,10 +171,9 @@ impl<L: Lens> Search<'_, L> {
 
     #[inline]
     fn rank(&self, object: u64) -> Option<usize> {
-        if !self.lens.is_object(object, self.found) {
-            return None;
-        }
-        self.live.rank(self.index.unit(object)).map(|rank| rank as usize)
+        // Live is only what is an object, so nobody else must be asked.
+        let is_aligned = object.is_multiple_of(L::UNIT) && object >= self.start;
+        self.live.rank(self.index.unit(object)).filter(|_| is_aligned).map(|rank| rank as usize)
     }
 
     /// Gives an object its number.
@@ -172,15 +208,22 @@ impl<L: Lens> Search<'_, L> {
         loop {
             let object = self.index.address(self.order.place[at as usize]);
             let slot = self.slots[at as usize];
-            match self.lens.next_reference(object, slot, self.found) {
-                Some((target, next)) => {
+            let (lens, found) = (self.lens, self.found);
+            let mut deeper = None;
+            lens.scan(object, slot, found, |target, next| {
+                deeper = self.meet(target, at).map(|number| (number, next));
+                deeper.is_some()
+            });
+            match deeper {
+                Some((number, next)) => {
                     self.slots[at as usize] = next;
-                    if let Some(deeper) = self.meet(target, at) {
-                        at = deeper;
-                    }
+                    at = number;
                 }
                 None if at == start => return,
-                None => at = self.order.parent[at as usize],
+                None => {
+                    self.slots[at as usize] = u32::MAX;
+                    at = self.order.parent[at as usize];
+                }
             }
         }
     }

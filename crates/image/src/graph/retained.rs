@@ -2,17 +2,16 @@
 
 use super::ShapeFigures;
 use super::order::Order;
+use crate::large::zeros;
 use crate::lens::Lens;
 use crate::survey::Units;
-
-const NONE: u32 = u32::MAX;
 
 /// By number what each keeps, in units; by shape what all of it is and keeps.
 pub fn retained<L: Lens>(lens: &L, order: &Order, dominator: &[u32], shapes: usize) -> (Vec<u32>, Vec<ShapeFigures>) {
     let index = Units::of(lens);
     let count = order.len();
     let mut figures = vec![ShapeFigures::default(); shapes];
-    let mut retained: Vec<u32> = vec![0; count];
+    let mut retained: Vec<u32> = zeros(count);
     for number in 1..count {
         let size = order.size(lens, index, number as u32);
         retained[number] = size;
@@ -33,8 +32,9 @@ pub fn retained<L: Lens>(lens: &L, order: &Order, dominator: &[u32], shapes: usi
 /// Adds to each shape what its objects keep; those below another of the same shape are in that one's figure already.
 fn add_by_shape(order: &Order, dominator: &[u32], retained: &[u32], unit: u64, figures: &mut [ShapeFigures]) {
     let count = order.len();
-    let mut first = vec![NONE; order.inner as usize + 1];
-    let mut next = vec![NONE; count];
+    // Nothing dominates the roots, so 0 says that there is none.
+    let mut first: Vec<u32> = zeros(order.inner as usize + 1);
+    let mut next: Vec<u32> = zeros(count);
     for number in (1..count).rev() {
         next[number] = std::mem::replace(&mut first[dominator[number] as usize], number as u32);
     }
@@ -42,7 +42,7 @@ fn add_by_shape(order: &Order, dominator: &[u32], retained: &[u32], unit: u64, f
     let mut above = vec![0u32; figures.len()];
     let mut at = 0;
     loop {
-        let below = first.get(at as usize).copied().filter(|child| *child != NONE);
+        let below = first.get(at as usize).copied().filter(|child| *child != 0);
         if let Some(child) = below {
             // Each is taken once; what is left is the way to its siblings.
             first[at as usize] = next[child as usize];

@@ -130,7 +130,8 @@ impl Module {
                 let start = if flags == 1 { None } else { section.constant()? };
                 let length = section.number()?;
                 section.bytes(length)?;
-                let end = start.and_then(|start| u64::try_from(start).ok()).map_or(0, |start| start.saturating_add(length));
+                let end =
+                    start.and_then(|start| u64::try_from(start).ok()).map_or(0, |start| start.saturating_add(length));
                 self.data_end = self.data_end.max(end);
                 Some(())
             }),

@@ -30,7 +30,10 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
     /// The object that a change at a place would be made in, where others that refer to it would see it: not a mutable box or array, which are
     /// there to be changed.
     pub(crate) fn changed_object(&self, place: &Place) -> Option<u64> {
-        let holder = |held: Option<(u64, u64)>| held.map(|(object, _)| object).filter(|object| !matches!(self.kind_of(*object), Kind::MutBox | Kind::MutableArray));
+        let holder = |held: Option<(u64, u64)>| {
+            held.map(|(object, _)| object)
+                .filter(|object| !matches!(self.kind_of(*object), Kind::MutBox | Kind::MutableArray))
+        };
         match place.value {
             Value::Object(object) => Some(object),
             _ => holder(place.held),
@@ -61,12 +64,16 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
                 _ => Err(format!("it is a Bool, and '{text}' is none")),
             },
             Value::Int(_) => wide_int(integer(text)?).ok_or_else(|| no_room("the number needs a box of its own")),
-            Value::Fixed(fixed, _) if typed.is_none_or(|typed| typed == fixed) => fixed
-                .word(integer(text)?)
-                .ok_or_else(|| no_room(&format!("it is a {} that has no box", fixed.name()))),
-            Value::Fixed(fixed, _) => Err(format!("it is a {}, no {}", fixed.name(), typed.map_or("", FixedType::name))),
+            Value::Fixed(fixed, _) if typed.is_none_or(|typed| typed == fixed) => {
+                fixed.word(integer(text)?).ok_or_else(|| no_room(&format!("it is a {} that has no box", fixed.name())))
+            }
+            Value::Fixed(fixed, _) => {
+                Err(format!("it is a {}, no {}", fixed.name(), typed.map_or("", FixedType::name)))
+            }
             Value::Char(_) => character(text).map(wide_char).ok_or_else(|| format!("it is a Char, and {text} is none")),
-            Value::Untyped(_) => untyped_word(text, typed).ok_or_else(|| no_room("words of 32-bit heaps hold numbers of 31 bits")),
+            Value::Untyped(_) => {
+                untyped_word(text, typed).ok_or_else(|| no_room("words of 32-bit heaps hold numbers of 31 bits"))
+            }
             Value::Null => Err("it is null, and has no room for a value".to_owned()),
             Value::Object(_) | Value::Invalid(_) => Err("it is no value".to_owned()),
         }
@@ -113,7 +120,9 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
             return Err(format!("{text} does not fit: there is room for {room} limbs of {} bits", Self::LIMB_BITS));
         }
         // Numbers that need no box must not have one: the program compares words.
-        let fits_word = text.parse().is_ok_and(|number: i128| if WIDE { wide_int(number).is_some() } else { narrow_int(number).is_some() });
+        let fits_word = text
+            .parse()
+            .is_ok_and(|number: i128| if WIDE { wide_int(number).is_some() } else { narrow_int(number).is_some() });
         if fits_word {
             return Err(format!("{text} does not fit: a number this small has no box, and this one has"));
         }
@@ -122,7 +131,11 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         let padded = limbs.into_iter().chain(std::iter::repeat(0)).take(room as usize);
         let limbs = padded.flat_map(|limb| limb.to_le_bytes()[..Self::WORD as usize].to_vec()).collect();
         let at = self.number_at(object);
-        Ok(vec![Patch { at, bytes: used }, Patch { at: at + 8, bytes: sign }, Patch { at: self.limbs_at(object), bytes: limbs }])
+        Ok(vec![
+            Patch { at, bytes: used },
+            Patch { at: at + 8, bytes: sign },
+            Patch { at: self.limbs_at(object), bytes: limbs },
+        ])
     }
 }
 
@@ -152,7 +165,9 @@ fn untyped_word(text: &str, typed: Option<FixedType>) -> Option<u64> {
     }
     let number = integer(text).ok()?;
     let shift = match typed {
-        None | Some(FixedType::Nat32 | FixedType::Int32 | FixedType::Nat64 | FixedType::Int64) => return narrow_int(number).map(u64::from),
+        None | Some(FixedType::Nat32 | FixedType::Int32 | FixedType::Nat64 | FixedType::Int64) => {
+            return narrow_int(number).map(u64::from);
+        }
         Some(FixedType::Nat16 | FixedType::Int16) => 16,
         Some(FixedType::Nat8 | FixedType::Int8) => 24,
     };
@@ -169,6 +184,7 @@ fn unquoted(text: &str) -> String {
 fn blob_of(text: &str) -> Option<Vec<u8>> {
     let text = unquoted(text);
     let digits = text.split('\\').skip(1);
-    let bytes: Option<Vec<u8>> = digits.map(|byte| u8::from_str_radix(byte, 16).ok().filter(|_| byte.len() == 2)).collect();
+    let bytes: Option<Vec<u8>> =
+        digits.map(|byte| u8::from_str_radix(byte, 16).ok().filter(|_| byte.len() == 2)).collect();
     bytes.filter(|_| text.is_empty() || text.starts_with('\\'))
 }

@@ -154,14 +154,37 @@ mod tests {
     #[test]
     fn tags_are_as_the_runtime_has_them() {
         let wide = |tag| Kind::of_wide_tag(tag).map(Kind::name);
-        assert_eq!([1, 3, 5, 7, 9].map(wide), [Some("Object"), Some("Array_I"), Some("Array_M"), Some("Tuple"), Some("SharedFunction")]);
-        assert_eq!([11, 13, 15, 17, 19].map(wide), [Some("Nat64"), Some("Int64"), Some("Float"), Some("MutBox"), Some("Closure")]);
-        assert_eq!([21, 23, 25, 27, 29, 31].map(wide), [Some("Some"), Some("Variant"), Some("Blob"), Some("Text"), Some("Principal"), Some("ActorRef")]);
-        assert_eq!([33, 35, 37, 39, 41, 43, 45].map(wide), [Some("FwdPtr"), Some("BigInt"), Some("Concat"), Some("Region"), Some("OneWordFiller"), Some("FreeSpace"), Some("WeakRef")]);
+        assert_eq!(
+            [1, 3, 5, 7, 9].map(wide),
+            [Some("Object"), Some("Array_I"), Some("Array_M"), Some("Tuple"), Some("SharedFunction")]
+        );
+        assert_eq!(
+            [11, 13, 15, 17, 19].map(wide),
+            [Some("Nat64"), Some("Int64"), Some("Float"), Some("MutBox"), Some("Closure")]
+        );
+        assert_eq!(
+            [21, 23, 25, 27, 29, 31].map(wide),
+            [Some("Some"), Some("Variant"), Some("Blob"), Some("Text"), Some("Principal"), Some("ActorRef")]
+        );
+        assert_eq!(
+            [33, 35, 37, 39, 41, 43, 45].map(wide),
+            [
+                Some("FwdPtr"),
+                Some("BigInt"),
+                Some("Concat"),
+                Some("Region"),
+                Some("OneWordFiller"),
+                Some("FreeSpace"),
+                Some("WeakRef")
+            ]
+        );
         assert_eq!([0, 2, 40, 44].map(wide), [None; 4]);
         assert_eq!(wide(0x4000_0000_0049_2480), Some("Array_M"));
         let narrow = |tag| Kind::of_narrow_tag(tag, false).map(Kind::name);
-        assert_eq!([41, 43, 47, 49, 51, 52, 53].map(narrow), [Some("Nat32"), Some("Int32"), Some("Null"), Some("OneWordFiller"), Some("FreeSpace"), None, None]);
+        assert_eq!(
+            [41, 43, 47, 49, 51, 52, 53].map(narrow),
+            [Some("Nat32"), Some("Int32"), Some("Null"), Some("OneWordFiller"), Some("FreeSpace"), None, None]
+        );
         assert_eq!(Kind::of_narrow_tag(0x8000_0044, true).map(Kind::name), Some("Tuple"));
         assert_eq!((NAMES[Kind::Gap as usize], NAMES[Kind::Region as usize]), ("Gap", "Region"));
     }

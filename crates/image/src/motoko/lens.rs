@@ -123,6 +123,25 @@ impl<const WIDE: bool> Lens for Motoko<'_, WIDE> {
     }
 
     #[inline]
+    fn scan(&self, object: u64, slot: u32, _: &Bitmap, mut enough: impl FnMut(u64, u32) -> bool) {
+        let slots = self.slots(object);
+        let end = slots.end.min(u64::from(u32::MAX) - 1);
+        let mut slot = slots.start.max(slot.into());
+        while slot < end {
+            let word = self.nth(object, slot);
+            slot += 1;
+            if Self::is_reference(word) && enough(self.current_place(word.wrapping_add(1)), slot as u32) {
+                return;
+            }
+        }
+    }
+
+    #[inline]
+    fn bring_near(&self, object: u64) {
+        self.image.bring_near(object);
+    }
+
+    #[inline]
     fn kind(&self, object: u64) -> u8 {
         self.kind_of(object) as u8
     }
@@ -132,7 +151,8 @@ impl<const WIDE: bool> Lens for Motoko<'_, WIDE> {
         let kind = self.kind_of(object);
         let bytes = self.words(object, kind).unwrap_or(0) * Self::WORD;
         if WIDE && matches!(kind, Kind::Nat64 | Kind::Int64 | Kind::Float) {
-            let end = self.ranges.iter().find(|range| range.contains(&object)).map_or(0, |range| range.end);
+            let end =
+                self.ranges.get(self.ranges.partition_point(|range| range.end <= object)).map_or(0, |range| range.end);
             return bytes + self.padding(object.saturating_add(bytes), end);
         }
         bytes

@@ -23,7 +23,8 @@ impl Names {
     /// Those of a module; of none where there is none.
     pub fn of(module: Option<&Module>) -> Self {
         let mut names = Self::default();
-        let known = WELL_KNOWN.into_iter().chain(module.iter().flat_map(|module| module.labels.iter().map(String::as_str)));
+        let known =
+            WELL_KNOWN.into_iter().chain(module.iter().flat_map(|module| module.labels.iter().map(String::as_str)));
         for label in known {
             names.labels.insert(label_hash(label), label.to_owned());
         }
@@ -41,7 +42,6 @@ impl Names {
     pub fn function(&self, place: u64) -> Option<&str> {
         self.functions.get(&place).map(String::as_str)
     }
-
 }
 
 /// A variable of the program: where the compiled code finds it.
@@ -103,7 +103,8 @@ pub fn variables(module: &Module, is_wide: bool, header: u64) -> Variables {
                     }
                     _ => continue,
                 };
-                let field = offset.checked_sub(first_field).filter(|past| past.is_multiple_of(word)).map(|past| past / word);
+                let field =
+                    offset.checked_sub(first_field).filter(|past| past.is_multiple_of(word)).map(|past| past / word);
                 let name = field.and_then(|field| names.get(usize::try_from(field).ok()?));
                 if let (Some(name), Some(&place)) = (name, in_local.get(&stored)) {
                     found.push(Variable { name: name.clone(), place });

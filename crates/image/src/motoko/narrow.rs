@@ -17,6 +17,9 @@ const STACK: u64 = 2 << 20;
 const ALIGNMENT: u64 = 32;
 /// Without a module, fewer objects in a row than this make no heap.
 const FEWEST_OBJECTS: u64 = 64;
+/// Arrays that may be the variables', and variables that they may have: programs have fewer.
+const MOST_ARRAYS: usize = 64;
+const MOST_VARIABLES: u64 = 4096;
 /// How far behind the stack a heap is looked for.
 const SEARCHED: u64 = 16 << 20;
 
@@ -134,20 +137,22 @@ impl<'a> Motoko<'a, false> {
         at.min(limit)
     }
 
-    /// Looks for a heap: the first place behind the stack from which objects follow one another up to where nothing but zeros are.
+    /// Looks for a heap: the first place behind the stack, and behind an array of variables, from which objects follow one another.
     fn search(image: &'a Image, used: u64, module: Option<&Module>) -> Option<(u64, u64)> {
         if module.is_some() || used < STACK {
             return None;
         }
-        let candidates = |start: u64| (start..used.min(start + SEARCHED)).step_by(ALIGNMENT as usize);
+        let limit = used.min(STACK + SEARCHED);
         for header in [2, 1] {
+            let everything = Self::between(image, limit, header, image.len() & !3, Names::default());
+            let Some(roots) = everything.search_static_roots() else { continue };
             // Even a heap that is damaged further on begins with objects in a row.
-            for base in candidates(STACK) {
+            for base in (roots.next_multiple_of(ALIGNMENT)..limit).step_by(ALIGNMENT as usize) {
                 if image.u32(base) == 0 || (header == 2 && u64::from(image.u32(base + 4)) + 1 != base) {
                     continue;
                 }
                 let heap = Self::between(image, base, header, image.len() & !3, Names::default());
-                if heap.objects_in_a_row(base, used) >= FEWEST_OBJECTS && heap.search_static_roots().is_some() {
+                if heap.objects_in_a_row(base, used) && heap.is_array_of_boxes(roots) {
                     return Some((base, header));
                 }
             }
@@ -155,22 +160,23 @@ impl<'a> Motoko<'a, false> {
         None
     }
 
-    /// How many objects follow one another, all sound.
-    fn objects_in_a_row(&self, mut at: u64, used: u64) -> u64 {
+    /// True when so many objects follow one another that it can be no accident.
+    fn objects_in_a_row(&self, mut at: u64, used: u64) -> bool {
         let mut count = 0;
-        while at <= used && count < FEWEST_OBJECTS * 16 {
+        while at <= used && count < FEWEST_OBJECTS {
             let sound = self.header_at(at).and_then(|(kind, _)| self.words(at, kind)).filter(|words| *words < 1 << 24);
-            let Some(words) = sound else { return if count >= FEWEST_OBJECTS { count } else { 0 } };
+            let Some(words) = sound else { return false };
             at += words * 4;
             count += 1;
         }
-        count
+        count == FEWEST_OBJECTS
     }
 
     /// Looks for the array of the program's variables in static data: a mutable array of boxes that lie there, too.
     fn search_static_roots(&self) -> Option<u64> {
-        let places = (STACK.min(self.base)..self.base).step_by(4);
-        places.filter(|&at| self.is_array_of_boxes(at)).max_by_key(|&at| self.nth(at, self.header))
+        let mut places = (STACK.min(self.base)..self.base).step_by(4).filter(|&at| self.is_array_of_boxes(at));
+        // It may be that an array of one lies before it, but hardly any more: the longest of a few it is.
+        places.by_ref().take(MOST_ARRAYS).max_by_key(|&at| self.nth(at, self.header))
     }
 
     fn is_array_of_boxes(&self, at: u64) -> bool {
@@ -180,7 +186,7 @@ impl<'a> Motoko<'a, false> {
         };
         let length = self.nth(at, self.header);
         self.word(at) == 5
-            && (1..4096).contains(&length)
+            && (1..MOST_VARIABLES).contains(&length)
             && (0..length).all(|index| is_box(self.nth(at, self.header + 1 + index)))
     }
 

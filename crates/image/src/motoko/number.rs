@@ -32,7 +32,8 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
             return format!("(a number of some {} bits)", used * u64::from(Self::LIMB_BITS));
         }
         let is_negative = self.image.u32(self.number_at(object).wrapping_add(8)) == 1;
-        let limbs: Vec<u64> = (0..used).map(|limb| self.word(self.limbs_at(object).wrapping_add(limb * Self::WORD))).collect();
+        let limbs: Vec<u64> =
+            (0..used).map(|limb| self.word(self.limbs_at(object).wrapping_add(limb * Self::WORD))).collect();
         let digits = digits(&limbs, Self::LIMB_BITS);
         if is_negative { format!("-{digits}") } else { digits }
     }

@@ -37,7 +37,10 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
             if !self.is_object(address, found) {
                 return Err(format!("no object begins at {address:#x}; 'highwater image heap' lists the largest"));
             }
-            return Ok((self.unboxed(Place { value: Value::Object(self.current_place(address)), held: None }), &digits[end..]));
+            return Ok((
+                self.unboxed(Place { value: Value::Object(self.current_place(address)), held: None }),
+                &digits[end..],
+            ));
         }
         let named = self.roots.iter().filter_map(|root| {
             let rest = path.strip_prefix(&root.name.to_string())?;
@@ -45,7 +48,8 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         });
         // The longest name that fits: 'static[1]' is not an element of 'static'.
         let Some((root, rest)) = named.min_by_key(|(_, rest)| rest.len()) else {
-            let names: Vec<String> = self.roots.iter().filter(|root| root.is_variable).map(|root| root.name.to_string()).collect();
+            let names: Vec<String> =
+                self.roots.iter().filter(|root| root.is_variable).map(|root| root.name.to_string()).collect();
             return Err(format!("'{path}' begins with no root; there are: {}", names.join(", ")));
         };
         if !self.is_object(root.object, found) {
@@ -111,7 +115,8 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         let unnamed = name.strip_prefix('_').and_then(|name| name.strip_suffix('_')).and_then(|hash| hash.parse().ok());
         let hash = unnamed.unwrap_or_else(|| label_hash(name));
         let field = (0..self.fields(object).unwrap_or(0)).find(|&field| self.field_hash(object, field) == hash);
-        let field = field.ok_or_else(|| format!("has no field '{name}'; it has: {}", self.field_names(object).join(", ")))?;
+        let field =
+            field.ok_or_else(|| format!("has no field '{name}'; it has: {}", self.field_names(object).join(", ")))?;
         Ok(self.first_field() + field)
     }
 

@@ -33,7 +33,12 @@ const MOST_HALVES: usize = 1 << 20;
 enum Shown {
     Word(String),
     /// Several in brackets.
-    Group { open: String, items: Vec<(String, Shown)>, separator: &'static str, close: &'static str },
+    Group {
+        open: String,
+        items: Vec<(String, Shown)>,
+        separator: &'static str,
+        close: &'static str,
+    },
 }
 
 impl<const WIDE: bool> Motoko<'_, WIDE> {
@@ -53,7 +58,8 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
             Value::True => "true".to_owned(),
             Value::Int(number) => number.to_string(),
             Value::Fixed(fixed, number) => format!("{number} : {}", fixed.name()),
-            Value::Char(code) => char::from_u32(code).map_or_else(|| format!("(no character: {code:#x})"), |character| format!("{character:?}")),
+            Value::Char(code) => char::from_u32(code)
+                .map_or_else(|| format!("(no character: {code:#x})"), |character| format!("{character:?}")),
             // Without a tag, a whole number is the best guess.
             Value::Untyped(word) => (word as i32 >> 1).to_string(),
             Value::Invalid(word) => format!("(no value: {word:#x})"),
@@ -71,7 +77,9 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         match kind {
             Kind::Text | Kind::Concat => return word(self.quoted(object, limits.bytes)),
             Kind::Blob => return word(self.blob(object, limits.bytes)),
-            Kind::Principal | Kind::ActorRef => return word(format!("{} {}", kind.name(), self.blob(object, limits.bytes))),
+            Kind::Principal | Kind::ActorRef => {
+                return word(format!("{} {}", kind.name(), self.blob(object, limits.bytes)));
+            }
             Kind::BigInt => return word(self.big_number(object)),
             Kind::Nat64 => return word(format!("{} : Nat64", self.image.u64(self.number_at(object)))),
             Kind::Int64 => return word(format!("{} : Int64", self.image.u64(self.number_at(object)) as i64)),
@@ -81,7 +89,10 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
             Kind::Null => return word("null".to_owned()),
             Kind::Closure => {
                 let place = self.nth(object, self.header);
-                return word(format!("func {}", self.names.function(place).map_or_else(|| place.to_string(), str::to_owned)));
+                return word(format!(
+                    "func {}",
+                    self.names.function(place).map_or_else(|| place.to_string(), str::to_owned)
+                ));
             }
             Kind::Region => return word(format!("region {}", self.nth(object, self.header))),
             _ => {}
@@ -92,7 +103,9 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         }
         if depth == 0 {
             return word(match kind {
-                Kind::Variant if self.value(object, self.header + 1) == Value::False => format!("#{}", self.names.label(self.nth(object, self.header) as u32)),
+                Kind::Variant if self.value(object, self.header + 1) == Value::False => {
+                    format!("#{}", self.names.label(self.nth(object, self.header) as u32))
+                }
                 Kind::Variant => format!("#{} …", self.names.label(self.nth(object, self.header) as u32)),
                 Kind::Object => "{…}".to_owned(),
                 Kind::ImmutableArray | Kind::MutableArray => "[…]".to_owned(),
@@ -107,7 +120,9 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         match kind {
             Kind::Object => {
                 let count = self.fields(object).unwrap_or(0).min(256);
-                let mut fields: Vec<(String, u64)> = (0..count).map(|field| (self.names.label(self.field_hash(object, field)), self.first_field() + field)).collect();
+                let mut fields: Vec<(String, u64)> = (0..count)
+                    .map(|field| (self.names.label(self.field_hash(object, field)), self.first_field() + field))
+                    .collect();
                 fields.sort();
                 let is_box = |index: u64| matches!(self.value(object, index), Value::Object(inner) if self.kind_of(inner) == Kind::MutBox);
                 let items = fields.into_iter().map(|(name, index)| {
@@ -118,7 +133,9 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
             }
             Kind::ImmutableArray | Kind::MutableArray | Kind::Tuple | Kind::SharedFunction => {
                 let length = self.length(object);
-                let mut items: Vec<(String, Shown)> = (0..length.min(limits.elements)).map(|index| (String::new(), part(self.header + 1 + index))).collect();
+                let mut items: Vec<(String, Shown)> = (0..length.min(limits.elements))
+                    .map(|index| (String::new(), part(self.header + 1 + index)))
+                    .collect();
                 if length > limits.elements {
                     items.push((String::new(), Shown::Word(format!("… {} more", length - limits.elements))));
                 }
@@ -130,7 +147,12 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
                 };
                 Shown::Group { open: open.to_owned(), items, separator: ",", close }
             }
-            Kind::Some => Shown::Group { open: "?(".to_owned(), items: vec![(String::new(), part(self.header))], separator: "", close: ")" },
+            Kind::Some => Shown::Group {
+                open: "?(".to_owned(),
+                items: vec![(String::new(), part(self.header))],
+                separator: "",
+                close: ")",
+            },
             Kind::Variant => {
                 let label = format!("#{}", self.names.label(self.nth(object, self.header) as u32));
                 match self.value(object, self.header + 1) {
@@ -138,7 +160,9 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
                     Value::False => Shown::Word(label),
                     _ => match part(self.header + 1) {
                         Shown::Word(text) => Shown::Word(format!("{label}({text})")),
-                        Shown::Group { open, items, separator, close } => Shown::Group { open: format!("{label} {open}"), items, separator, close },
+                        Shown::Group { open, items, separator, close } => {
+                            Shown::Group { open: format!("{label} {open}"), items, separator, close }
+                        }
                     },
                 }
             }
@@ -149,7 +173,8 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
     fn blob(&self, object: u64, limit: u64) -> String {
         let bytes = self.contents(object);
         let shown: String = bytes.iter().take(limit as usize / 4).map(|byte| format!("\\{byte:02X}")).collect();
-        let more = if bytes.len() as u64 > limit / 4 { format!("…\" ({} bytes)", bytes.len()) } else { "\"".to_owned() };
+        let more =
+            if bytes.len() as u64 > limit / 4 { format!("…\" ({} bytes)", bytes.len()) } else { "\"".to_owned() };
         format!("\"{shown}{more}")
     }
 

@@ -175,6 +175,9 @@ mod tests {
             assert_eq!(Value::of_wide(wide_int(number).expect("it fits")), Value::Int(number as i64));
         }
         assert_eq!((wide_int(1 << 61), narrow_int(1 << 30), narrow_int(-(1 << 30))), (None, None, Some(1 << 31)));
-        assert_eq!([0, 1, WIDE_NULL, 0x50_0007].map(Value::of_wide), [Value::False, Value::True, Value::Null, Value::Object(0x50_0008)]);
+        assert_eq!(
+            [0, 1, WIDE_NULL, 0x50_0007].map(Value::of_wide),
+            [Value::False, Value::True, Value::Null, Value::Object(0x50_0008)]
+        );
     }
 }

@@ -17,6 +17,8 @@ const FINGERPRINT: &str = "MOTOKO ORTHOGONAL PERSISTENCE 64";
 const PARTITION: u64 = 64 << 20;
 const ENTRIES: u64 = 128;
 const ENTRY: u64 = 56;
+/// Arrays that the runtime's data refers to: there are two.
+const MOST_ARRAYS: usize = 16;
 /// More tables than any memory needs: each is for 8 GiB.
 const MOST_TABLES: u64 = 64;
 /// The runtime's own variables come before those of the program.
@@ -52,7 +54,8 @@ fn partitions(image: &Image, damage: &mut Damages) -> Vec<Partition> {
     for tables in 0..MOST_TABLES {
         for place in 0..ENTRIES {
             let entry = table + place * ENTRY;
-            let [is_free, is_temporary] = [8, 48].map(|at| image.slice(entry + at, 1).first().is_some_and(|&flag| flag != 0));
+            let [is_free, is_temporary] =
+                [8, 48].map(|at| image.slice(entry + at, 1).first().is_some_and(|&flag| flag != 0));
             let (fixed, dynamic) = (image.u64(entry + 24), image.u64(entry + 32));
             if is_free || is_temporary || dynamic == 0 {
                 continue;
@@ -146,6 +149,9 @@ impl<'a> Motoko<'a, true> {
                 }
             }
         }
+        arrays.sort_unstable();
+        arrays.dedup();
+        arrays.truncate(MOST_ARRAYS);
         // Slots of the table of continuations that are free hold numbers.
         let is_of_variables = |&array: &u64| self.slots(array).all(|slot| Self::is_reference(self.nth(array, slot)));
         let variables_at = arrays.iter().position(is_of_variables).map(|at| arrays.remove(at));
@@ -162,7 +168,11 @@ impl<'a> Motoko<'a, true> {
                 others.push((object, name));
             }
         }
-        roots.extend(others.into_iter().map(|(object, name)| Root { object, name: RootName::Named(name.to_owned()), is_variable: false }));
+        roots.extend(others.into_iter().map(|(object, name)| Root {
+            object,
+            name: RootName::Named(name.to_owned()),
+            is_variable: false,
+        }));
         roots
     }
 
@@ -191,7 +201,11 @@ impl<'a> Motoko<'a, true> {
             let index = slot - first;
             let name = variables.iter().find(|variable| variable.place == index).map(|variable| variable.name.clone());
             let is_variable = self.kind_of(object) == Kind::MutBox;
-            roots.push(Root { object, name: RootName::Named(name.unwrap_or_else(|| format!("static[{index}]"))), is_variable });
+            roots.push(Root {
+                object,
+                name: RootName::Named(name.unwrap_or_else(|| format!("static[{index}]"))),
+                is_variable,
+            });
         }
         roots.push(Root { object: array, name: RootName::Named("static".to_owned()), is_variable: false });
     }

@@ -47,9 +47,14 @@ pub fn json(name: &str) -> Value {
     serde_json::from_slice(&std::fs::read(fixture(name)).expect("read")).expect("JSON")
 }
 
+/// The bytes of a memory of a C or Rust program.
+pub fn memory_bytes(file: &str) -> Vec<u8> {
+    unpacked(&format!("wasm/{file}"))
+}
+
 /// A memory of a C or Rust program.
 pub fn memory(file: &str) -> Image {
-    Image::from_bytes(unpacked(&format!("wasm/{file}")))
+    Image::from_bytes(memory_bytes(file))
 }
 
 /// The module of a C or Rust program.

@@ -11,7 +11,7 @@ use crate::print::table::{Align, Cell, Table};
 use clap::Args;
 use highwater_formats::json as documents;
 use highwater_image::dlmalloc::ChunkFigures;
-use highwater_image::{ImageSnapshot, ShapeFigures, ShapeId};
+use highwater_image::{ImageSnapshot, Node, Path, ShapeFigures, ShapeId};
 use highwater_model::{Accounts, Nanos, Snapshot};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -113,7 +113,7 @@ impl Heap {
             })
         });
         members.insert("shapes".to_owned(), shapes.collect());
-        members.insert("largest".to_owned(), largest(looked));
+        members.insert("largest".to_owned(), largest_members(looked));
         let waste = looked.examination.waste.iter();
         let waste = waste.map(|waste| json!({"what": waste.what, "count": waste.count, "bytes": waste.bytes}));
         members.insert("waste".to_owned(), waste.collect());
@@ -159,28 +159,21 @@ fn figures(file: &ImageFile, looked: &Looked<'_>) -> Map<String, Value> {
     }
 }
 
-fn largest(looked: &Looked<'_>) -> Value {
-    let retained = retained_of(looked);
-    let entry = |(at, largest): (usize, &highwater_image::Largest)| {
-        json!({
-            "address": format!("{:#x}", largest.object), "bytes": largest.bytes, "retained_bytes": retained[at].0,
-            "shape": retained[at].1, "path": largest.path.to_string(),
-        })
-    };
-    looked.examination.survey.largest.iter().enumerate().map(entry).collect()
+/// The largest objects: their own bytes, how the graph has them, and ways to them.
+fn largest<'a>(looked: &'a Looked<'_>) -> impl Iterator<Item = (u64, Node, &'a Path)> {
+    let (survey, graph) = (&looked.examination.survey, &looked.examination.graph);
+    let known = graph.largest.iter().map(|(number, path)| (graph.node(*number), path));
+    survey.largest.iter().zip(known).map(|(largest, (node, path))| (largest.bytes, node, path))
 }
 
-/// Of the largest objects: what they keep, and their shapes.
-fn retained_of<'a>(looked: &'a Looked<'_>) -> Vec<(u64, &'a str)> {
-    let graph = &looked.examination.graph;
-    let wanted = &looked.examination.survey.largest;
-    let mut found = vec![(0, ""); wanted.len()];
-    for node in graph.nodes() {
-        if let Some(at) = wanted.iter().position(|largest| largest.object == node.object) {
-            found[at] = (node.retained_bytes, graph.shapes.name(node.shape));
-        }
-    }
-    found
+fn largest_members(looked: &Looked<'_>) -> Value {
+    let entry = |(bytes, node, path): (u64, Node, &Path)| {
+        json!({
+            "address": format!("{:#x}", node.object), "bytes": bytes, "retained_bytes": node.retained_bytes,
+            "shape": looked.examination.graph.shapes.name(node.shape), "path": path.to_string(),
+        })
+    };
+    largest(looked).map(entry).collect()
 }
 
 fn damage(looked: &Looked<'_>) -> Value {
@@ -327,13 +320,13 @@ fn largest_table(looked: &Looked<'_>) -> Table {
         .column(Align::Left, "address")
         .column(Align::Left, "object")
         .column(Align::Left, "way from a root");
-    for (largest, (retained, shape)) in looked.examination.survey.largest.iter().zip(retained_of(looked)) {
+    for (own, node, path) in largest(looked) {
         table.row(vec![
-            bytes(largest.bytes).into(),
-            bytes(retained).into(),
-            format!("{:#x}", largest.object).into(),
-            Cell::new(Style::Bold, shape),
-            largest.path.to_string().into(),
+            bytes(own).into(),
+            bytes(node.retained_bytes).into(),
+            format!("{:#x}", node.object).into(),
+            Cell::new(Style::Bold, looked.examination.graph.shapes.name(node.shape)),
+            path.to_string().into(),
         ]);
     }
     table
