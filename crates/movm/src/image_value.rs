@@ -28,6 +28,7 @@ use num_bigint::{BigInt, BigUint};
 use num_traits::ToPrimitive;
 use std::cell::OnceCell;
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 use std::rc::Rc;
 
 /// The longest text without an object that is read.
@@ -50,6 +51,7 @@ pub struct ImageValue(Rc<Inner>);
 
 struct Inner {
     image: &'static Image,
+    whole: Range<u64>,
     search: std::cell::Cell<Option<Search>>,
     objects: OnceCell<std::result::Result<Objects, String>>,
 }
@@ -109,7 +111,8 @@ impl ImageValue {
     /// An image, and how its objects are found when they are asked for.
     pub fn new(image: &'static Image, search: impl FnOnce() -> std::result::Result<Objects, String> + 'static) -> Self {
         let search: Search = Box::new(search);
-        Self(Rc::new(Inner { image, search: std::cell::Cell::new(Some(search)), objects: OnceCell::new() }))
+        let whole = 0..image.len();
+        Self(Rc::new(Inner { image, whole, search: std::cell::Cell::new(Some(search)), objects: OnceCell::new() }))
     }
 
     fn objects(&self) -> std::result::Result<&Objects, Interruption> {
@@ -161,9 +164,9 @@ impl ImageValue {
         let finder = memchr::memmem::Finder::new(&bytes);
         let mut found = Vec::new();
         // Holes are zeros: only what touches data is looked through, unless zeros are wanted.
-        let all = [0..self.0.image.len()];
+        let whole = std::slice::from_ref(&self.0.whole);
         let is_zero = bytes.iter().all(|&byte| byte == 0);
-        let ranges = if is_zero { &all[..] } else { self.0.image.data() };
+        let ranges = if is_zero { whole } else { self.0.image.data() };
         let mut behind = 0;
         for range in ranges {
             let margin = bytes.len() as u64 - 1;
