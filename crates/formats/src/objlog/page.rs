@@ -38,7 +38,7 @@ impl Page {
 
     /// True if so few are open that an array of all is a waste.
     pub fn is_thin(&self) -> bool {
-        usize::from(self.open) * 8 < IDS * 5
+        usize::from(self.open) * 2 < IDS
     }
 
     /// True if nothing is open and nothing will be: all ids are settled.

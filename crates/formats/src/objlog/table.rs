@@ -1,8 +1,8 @@
 //! What is known of every id: pages for those that come from one sequence, a hash table for others.
 //!
-//! Memory: an open object has sixteen bytes in a page. Pages of which less than five eighths are open give up their arrays as soon as more than a third of all
+//! Memory: an open object has sixteen bytes in a page. Pages of which less than half is open give up their arrays as soon as more than half of all
 //! is idle ([`Table::tidy`]), and what is open in them moves to the hash table: so a thousand leaks among a million objects take the room of
-//! a thousand. At most 26 bytes for an open object in a page, and 16 as a rule, 34 for one in the hash table, and a bit for an id of a page of which some ids are missing.
+//! a thousand. At most 34 bytes for an open object in a page, and 16 as a rule, 34 for one in the hash table, and a bit for an id of a page of which some ids are missing.
 
 use super::entry::{Entry, Next, State};
 use super::page::{Entries, IDS, Page, open_in};
@@ -148,7 +148,7 @@ impl Table {
     /// Empties thin pages if too much lies idle in them.
     fn tidy(&mut self) {
         self.new_pages += 1;
-        let idle = self.dense_pages * IDS > self.open.max(0) as usize / 2 * 3 + SLACK * IDS;
+        let idle = self.dense_pages * IDS > self.open.max(0) as usize * 2 + SLACK * IDS;
         if !idle || self.new_pages < NEW_PAGES.max(self.dense_pages / 16) {
             return;
         }
