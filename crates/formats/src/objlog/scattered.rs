@@ -47,6 +47,12 @@ impl Scattered {
         &mut self.parts[(spread(id) >> 58) as usize]
     }
 
+    /// Looks at where an id would be, so that it is near when it is asked for.
+    #[inline]
+    pub fn touch(&self, id: u64) -> u64 {
+        self.part(id).and_then(|part| part.slots.get(part.home(spread(id)))).map_or(0, |slot| slot.id)
+    }
+
     /// What is known of an open id.
     pub fn find(&self, id: u64) -> Option<Entry> {
         let part = self.part(id)?;
