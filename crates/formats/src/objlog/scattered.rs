@@ -90,6 +90,11 @@ impl Scattered {
         self.settled.insert(id);
     }
 
+    /// Forgets that an id is settled; false if that was not known.
+    pub fn forget_settled(&mut self, id: u64) -> bool {
+        self.settled.remove(&id)
+    }
+
     /// The open ids and what is known of them.
     pub fn for_each_open(&self, mut each: impl FnMut(u64, &Entry)) {
         for slot in self.parts.iter().flat_map(|part| &part.slots) {

@@ -33,6 +33,8 @@ pub(super) struct Table {
     new_pages: usize,
     spare: Vec<Entries>,
     scattered: Scattered,
+    /// The first page of which an id came when it was too far ahead: from there on, what a page begins with may be in the hash table.
+    first_ahead: Option<u64>,
     ids: u64,
     open: i64,
 }
@@ -134,6 +136,7 @@ impl Table {
         let first = *self.first_page.get_or_insert(number.saturating_sub(PAGES_BEFORE));
         let page = number.checked_sub(first)?;
         if page >= PAGES_AHEAD + self.ids / (IDS as u64 / 4) {
+            self.first_ahead = Some(self.first_ahead.map_or(page, |first| first.min(page)));
             return None;
         }
         let page = page as usize;
@@ -150,8 +153,27 @@ impl Table {
             self.pages[page].spread(spare);
             self.dense.push(page as u32);
             self.dense_pages += 1;
+            if self.first_ahead.is_some_and(|first| page as u64 >= first) {
+                self.take_over(page, first);
+            }
         }
         Some(page)
+    }
+
+    /// Takes over what is known of the ids of a new page from before there could be one.
+    #[cold]
+    fn take_over(&mut self, page: usize, first_page: u64) {
+        let start = (first_page + page as u64) * IDS as u64;
+        for at in 0..IDS {
+            let id = start.wrapping_add(at as u64);
+            let next = match self.scattered.find(id) {
+                Some(entry) => Next::Open(entry),
+                None if self.scattered.forget_settled(id) => Next::Settled,
+                None => continue,
+            };
+            self.scattered.remove(id);
+            self.pages[page].apply(at, |_| next);
+        }
     }
 
     /// Empties thin pages if too much lies idle in them.
@@ -243,6 +265,18 @@ mod tests {
         assert_eq!(survivors.len(), 3000 + 990);
         assert_eq!(table.ids(), 300_000);
         assert_eq!(toggle(&mut table, 150), State::Settled);
+    }
+
+    #[test]
+    fn an_id_far_ahead_is_still_known_when_its_page_comes() {
+        let mut table = Table::default();
+        let (open, settled) = (2_200_000, 2_200_001);
+        let seen = [0, open, settled, settled].map(|id| toggle(&mut table, id));
+        assert_eq!(seen.map(|state| state == State::New), [true, true, true, false]);
+        (1..100_000).for_each(|id| drop(toggle(&mut table, id)));
+        assert_eq!(toggle(&mut table, 2_200_002), State::New);
+        assert!(matches!(toggle(&mut table, open), State::Open(_)));
+        assert_eq!(toggle(&mut table, settled), State::Settled);
     }
 
     #[test]
