@@ -236,7 +236,7 @@ impl<S: Default + 'static> Machine<S> {
     pub fn commit(&mut self) -> Result<(), Stop> {
         let memory_bytes = self.memory_now();
         self.memory.commit(memory_bytes)?;
-        let globals = (0..self.about.globals.len()).map(|index| Some(bits(&self.global(index)?.get(&self.store))?));
+        let globals = (0..self.about.globals.len()).map(|index| bits(&self.global(index)?.get(&self.store)));
         let globals = globals.collect();
         let tables = (0..self.about.changing_tables as usize).map(|index| self.functions_in(index)).collect();
         self.kept = Kept { memory_bytes, globals, tables };

@@ -75,6 +75,8 @@ impl PagedMemory {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
         // SAFETY: within our mapping, which stays one: pages in place of pages. Nobody uses them meanwhile, as users of `bytes` promised.
         unsafe { rustix::mm::mmap_anonymous(self.base.add(begin).cast(), length, protection, flags)? };
+        // Large pages are filled several times as fast. SAFETY: advice only, for pages of ours.
+        let _ = unsafe { rustix::mm::madvise(self.base.add(begin).cast(), length, Advice::LinuxHugepage) };
         let filled = fill();
         // SAFETY: likewise.
         unsafe {
@@ -104,7 +106,7 @@ impl PagedMemory {
     /// What was written since the last commit is forgotten.
     fn discard(&mut self) -> io::Result<()> {
         // SAFETY: our mapping; its pages become what the object has, and nobody looks at them meanwhile, as users of `bytes` promised.
-        Ok(unsafe { rustix::mm::madvise(self.base.cast(), self.capacity, Advice::LinuxDontNeed)? })
+        unsafe { rustix::mm::madvise(self.base.cast(), self.capacity, Advice::LinuxDontNeed) }.map_err(Into::into)
     }
 
     /// The finished state's bytes from `offset` on.
@@ -243,7 +245,7 @@ mod tests {
         pages(&mut memory)[5000] = 7;
         memory.commit(1 << 20).unwrap();
         assert_eq!(pages(&mut memory)[5000], 7);
-        assert_eq!(memory.occupied(1 << 20).unwrap(), [4096..8192]);
+        assert_eq!(memory.occupied(1 << 20).unwrap().as_slice(), std::slice::from_ref(&(4096..8192)));
     }
 
     #[test]
@@ -266,7 +268,8 @@ mod tests {
         memory.commit(1 << 30).unwrap();
         let all = pages(&mut memory);
         memory.aside(0..64 << 20, || all[..64 << 20].fill(0)).unwrap();
-        assert_eq!((pages(&mut memory)[5000], memory.occupied(1 << 30).unwrap()), (7, vec![4096..8192]));
+        assert_eq!(pages(&mut memory)[5000], 7);
+        assert_eq!(memory.occupied(1 << 30).unwrap().as_slice(), std::slice::from_ref(&(4096..8192)));
         pages(&mut memory)[9000] = 1;
         memory.restore(1 << 30).unwrap();
         assert_eq!(pages(&mut memory)[9000], 0);

@@ -187,7 +187,7 @@ impl Gathered {
             b"name" => {
                 let reader = BinaryReader::new(content, section.offset + begin + length as usize);
                 // Names are for people: what cannot be read of them is left out.
-                for names in NameSectionReader::new(reader).into_iter().map_while(Result::ok) {
+                for names in NameSectionReader::new(reader).map_while(Result::ok) {
                     match names {
                         Name::Function(names) => self.heap_base_function = index_of("get_heap_base", names),
                         Name::Global(names) => {
