@@ -205,6 +205,24 @@ fn image_run_does_all_in_one_and_goes_on() {
 }
 
 #[test]
+fn a_program_goes_on_with_the_value_that_was_edited() {
+    let place = Place::new();
+    put_module(&place, "ledger");
+    let run = |line: &str| {
+        let mut command = place.command(line.split_whitespace());
+        let run = Run::of(command.env("XDG_STATE_HOME", place.path()).output().unwrap());
+        assert_eq!(run.code, 0, "{line}: {}", run.stderr);
+        run
+    };
+    let first = run("image run ledger.wasm --call open(100) --snapshot a.img");
+    assert!(first.stderr.contains("balance=49_500"), "{}", first.stderr);
+    run("image edit a.img totalBalance=7 -o b.img");
+    let edited = run("image run ledger.wasm --load b.img --call stat() --call open(1)");
+    assert!(edited.stderr.contains("accounts=100 gold=20 balance=7\n"), "{}", edited.stderr);
+    assert!(edited.stderr.contains("accounts=101 gold=21 balance=1_007\n"), "{}", edited.stderr);
+}
+
+#[test]
 fn a_plain_module_is_called_with_numbers() {
     let place = Place::new();
     put_module(&place, "leaky_c");

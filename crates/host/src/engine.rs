@@ -3,7 +3,7 @@
 //! A [`Machine`] alternates between running and resting. Everything that a message changed in memory, globals and tables is either kept
 //! ([`Machine::commit`]) or undone ([`Machine::restore`]) before the next one runs. Images are taken from what was kept.
 
-use crate::memory::{PAGE, PagedMemory};
+use crate::memory::PagedMemory;
 use crate::module::prepare::{MEMORY, OURS, function_export, global_export, table_export};
 use crate::module::{GlobalType, Module};
 use std::collections::HashMap;
@@ -149,7 +149,7 @@ impl<S: Default + 'static> Machine<S> {
             return Err(Stop::Failed(needs));
         }
         let mut memory = PagedMemory::new(capacity as usize)?;
-        let (store, instance) = instantiate(&module, &linker, &mut memory, &about, system)?;
+        let (store, instance) = instantiate(&module, &linker, &mut memory, &about, system, least)?;
         let mut machine = Self { store, instance, module, linker, about, memory, kept: Kept::default(), limits };
         machine.commit()?;
         Ok(machine)
@@ -236,7 +236,7 @@ impl<S: Default + 'static> Machine<S> {
     pub fn commit(&mut self) -> Result<(), Stop> {
         let memory_bytes = self.memory_now();
         self.memory.commit(memory_bytes)?;
-        let globals = (0..self.about.globals.len()).map(|index| Some(bits(&self.global(index)?.get(&self.store))?));
+        let globals = (0..self.about.globals.len()).map(|index| bits(&self.global(index)?.get(&self.store)));
         let globals = globals.collect();
         let tables = (0..self.about.changing_tables as usize).map(|index| self.functions_in(index)).collect();
         self.kept = Kept { memory_bytes, globals, tables };
@@ -245,7 +245,7 @@ impl<S: Default + 'static> Machine<S> {
 
     /// What was changed since the last commit is undone.
     pub fn restore(&mut self) -> Result<(), Stop> {
-        self.memory.discard()?;
+        self.memory.restore(self.kept.memory_bytes)?;
         // A memory of the engine cannot shrink, nor can a table.
         if self.memory_now() != self.kept.memory_bytes || self.has_grown_tables() {
             self.make_anew()?;
@@ -260,22 +260,10 @@ impl<S: Default + 'static> Machine<S> {
         let unused = Held { memory: None, limits: StoreLimits::default(), system: S::default() };
         // The old one goes before the memory is given out again.
         drop(std::mem::replace(&mut self.store, Store::new(self.module.engine(), unused)));
-        let made = instantiate(&self.module, &self.linker, &mut self.memory, &self.about, system);
+        let bytes = self.kept.memory_bytes;
+        let made = instantiate(&self.module, &self.linker, &mut self.memory, &self.about, system, bytes);
         (self.store, self.instance) = made?;
-        self.grow_to(self.kept.memory_bytes)?;
-        Ok(self.memory.discard()?)
-    }
-
-    fn grow_to(&mut self, bytes: u64) -> Result<(), Stop> {
-        let cannot = || Stop::Failed(format!("its memory cannot grow to {bytes} bytes"));
-        let memory = self.store.data().memory.ok_or_else(cannot)?;
-        while self.memory_now() < bytes {
-            let step = (bytes - self.memory_now()).min(GROWTH_STEP);
-            self.store.set_fuel(u64::MAX).map_err(|_| cannot())?;
-            memory.grow(&mut self.store, step.div_ceil(WASM_PAGE)).map_err(|_| cannot())?;
-            self.memory.discard()?;
-        }
-        if self.memory_now() == bytes { Ok(()) } else { Err(cannot()) }
+        Ok(self.memory.restore(bytes)?)
     }
 
     /// Continues from another memory, with its globals.
@@ -285,13 +273,13 @@ impl<S: Default + 'static> Machine<S> {
         globals: &[Option<u64>],
         read: impl FnOnce(&mut PagedMemory) -> io::Result<()>,
     ) -> Result<(), Stop> {
-        self.memory.discard()?;
-        self.grow_to(bytes)?;
-        for occupied in self.memory.occupied(self.kept.memory_bytes)? {
-            let zeros = vec![0; PAGE];
-            for page in occupied.step_by(PAGE) {
-                self.memory.write(page, &zeros)?;
-            }
+        // Nothing of what the module begins with stays.
+        self.memory.restore(0)?;
+        if let Some(given) = self.store.data().memory {
+            grow(&mut self.store, given, &mut self.memory, bytes)?;
+        }
+        if self.memory_now() != bytes {
+            return Err(Stop::Failed(format!("its memory cannot have {bytes} bytes")));
         }
         read(&mut self.memory)?;
         self.kept.memory_bytes = bytes;
@@ -417,6 +405,7 @@ fn instantiate<S>(
     memory: &mut PagedMemory,
     about: &Module,
     system: S,
+    bytes: u64,
 ) -> Result<(Store<Held<S>>, Instance), Stop> {
     let failed = |error: &dyn fmt::Display| Stop::Failed(one_line(error));
     let limits = StoreLimitsBuilder::new().memory_size(memory.capacity()).table_elements(MOST_ELEMENTS).build();
@@ -432,13 +421,29 @@ fn instantiate<S>(
     let (from, name, ty): (String, String, MemoryType) =
         wanted.unwrap_or_else(|| (OURS.into(), MEMORY.into(), MemoryType::new(0, None)));
     // SAFETY: whatever ran on it before is gone, the machine drops the store before the memory, and while the memory works the store rests.
-    let bytes = unsafe { memory.bytes() };
-    let given = Memory::new_static(&mut store, ty, bytes).map_err(|error| failed(&error))?;
+    let all = unsafe { memory.bytes() };
+    let given = Memory::new_static(&mut store, ty, all).map_err(|error| failed(&error))?;
     store.data_mut().memory = Some(given);
+    grow(&mut store, given, memory, bytes)?;
     linker.define(&from, &name, given).map_err(|error| failed(&error))?;
     let instance = linker.instantiate_and_start(&mut store, module);
     let instance = instance.map_err(|error| failed(&format_args!("{} cannot be started: {error}", about.name)))?;
     Ok((store, instance))
+}
+
+/// Lets a memory have so many bytes. The engine fills what is new with zeros, which are there already.
+fn grow<S>(store: &mut Store<Held<S>>, given: Memory, memory: &mut PagedMemory, bytes: u64) -> Result<(), Stop> {
+    let cannot = || Stop::Failed(format!("its memory cannot have {bytes} bytes"));
+    loop {
+        let now = given.data_size(&*store) as u64;
+        if now >= bytes {
+            return Ok(());
+        }
+        let step = (bytes - now).min(GROWTH_STEP);
+        store.set_fuel(u64::MAX).map_err(|_| cannot())?;
+        let grown = memory.aside(now..now + step, || given.grow(&mut *store, step.div_ceil(WASM_PAGE)))?;
+        grown.map_err(|_| cannot())?;
+    }
 }
 
 /// The bits of a number.

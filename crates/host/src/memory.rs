@@ -5,7 +5,7 @@
 //!                                        │
 //!                                        └─ pages written to: copies of the kernel's making, ours alone
 //!  commit:  the copies are written into the object (pages of zeros become holes), then dropped
-//!  discard: the copies are dropped, and the state before the message is there again
+//!  restore: the copies are dropped, and the state before the message is there again
 //! ```
 //!
 //! So a trap costs nothing but the pages it touched, and so does a message that ends well, however large the memory is. Which pages are copies
@@ -64,6 +64,27 @@ impl PagedMemory {
         unsafe { std::slice::from_raw_parts_mut(self.base, self.capacity) }
     }
 
+    /// Lets the engine fill a part with zeros, as it does when a memory grows, without any page of the object being touched: meanwhile other
+    /// pages lie there. What the object has in that part is there again afterwards.
+    pub fn aside<T>(&mut self, part: Range<u64>, fill: impl FnOnce() -> T) -> io::Result<T> {
+        let (begin, end) = (part.start as usize / PAGE * PAGE, (part.end as usize).next_multiple_of(PAGE));
+        if begin >= end || end > self.capacity {
+            return Ok(fill());
+        }
+        let (protection, length) = (ProtFlags::READ | ProtFlags::WRITE, end - begin);
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
+        // SAFETY: within our mapping, which stays one: pages in place of pages. Nobody uses them meanwhile, as users of `bytes` promised.
+        unsafe { rustix::mm::mmap_anonymous(self.base.add(begin).cast(), length, protection, flags)? };
+        // Large pages are filled several times as fast. SAFETY: advice only, for pages of ours.
+        let _ = unsafe { rustix::mm::madvise(self.base.add(begin).cast(), length, Advice::LinuxHugepage) };
+        let filled = fill();
+        // SAFETY: likewise.
+        unsafe {
+            rustix::mm::mmap(self.base.add(begin).cast(), length, protection, flags, &self.object, begin as u64)?
+        };
+        Ok(filled)
+    }
+
     /// What was written to the first `bytes` since the last commit is the finished state now.
     pub fn commit(&mut self, bytes: u64) -> io::Result<()> {
         let end = (bytes as usize).min(self.capacity);
@@ -75,10 +96,17 @@ impl PagedMemory {
         self.discard()
     }
 
+    /// What was written since the last commit is forgotten, and nothing lies behind the first `bytes`.
+    pub fn restore(&mut self, bytes: u64) -> io::Result<()> {
+        self.discard()?;
+        let end = (bytes as usize).next_multiple_of(PAGE).min(self.capacity);
+        self.punch(end, self.capacity - end)
+    }
+
     /// What was written since the last commit is forgotten.
-    pub fn discard(&mut self) -> io::Result<()> {
+    fn discard(&mut self) -> io::Result<()> {
         // SAFETY: our mapping; its pages become what the object has, and nobody looks at them meanwhile, as users of `bytes` promised.
-        Ok(unsafe { rustix::mm::madvise(self.base.cast(), self.capacity, Advice::LinuxDontNeed)? })
+        unsafe { rustix::mm::madvise(self.base.cast(), self.capacity, Advice::LinuxDontNeed) }.map_err(Into::into)
     }
 
     /// The finished state's bytes from `offset` on.
@@ -137,6 +165,15 @@ impl PagedMemory {
         Ok(())
     }
 
+    /// Makes a hole.
+    fn punch(&self, offset: usize, length: usize) -> io::Result<()> {
+        if length == 0 {
+            return Ok(());
+        }
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        Ok(rustix::fs::fallocate(&self.object, flags, offset as u64, length as u64)?)
+    }
+
     /// Writes pages into the object; those of zeros become holes.
     fn write_back(&mut self, pages: Range<usize>) -> io::Result<()> {
         let offset = pages.start;
@@ -152,8 +189,7 @@ impl PagedMemory {
             let at = at.min(content.len());
             let place = (offset + begin) as u64;
             if is_empty {
-                let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-                rustix::fs::fallocate(&self.object, flags, place, (at - begin) as u64)?;
+                self.punch(offset + begin, at - begin)?;
             } else {
                 self.object.write_all_at(&content[begin..at], place)?;
             }
@@ -195,7 +231,7 @@ mod tests {
         memory.commit(1 << 20).unwrap();
         pages(&mut memory)[5000] = 8;
         pages(&mut memory)[300_000] = 9;
-        memory.discard().unwrap();
+        memory.restore(1 << 20).unwrap();
         assert_eq!((pages(&mut memory)[5000], pages(&mut memory)[300_000]), (7, 0));
         let mut one = [0];
         memory.read(5000, &mut one).unwrap();
@@ -209,7 +245,7 @@ mod tests {
         pages(&mut memory)[5000] = 7;
         memory.commit(1 << 20).unwrap();
         assert_eq!(pages(&mut memory)[5000], 7);
-        assert_eq!(memory.occupied(1 << 20).unwrap(), [4096..8192]);
+        assert_eq!(memory.occupied(1 << 20).unwrap().as_slice(), std::slice::from_ref(&(4096..8192)));
     }
 
     #[test]
@@ -223,6 +259,20 @@ mod tests {
         pages(&mut memory)[..1 << 20].fill(0);
         memory.commit(64 << 30).unwrap();
         assert_eq!(memory.occupied(64 << 30).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_is_filled_aside_leaves_the_object_as_it_is() {
+        let mut memory = PagedMemory::new(1 << 30).unwrap();
+        pages(&mut memory)[5000] = 7;
+        memory.commit(1 << 30).unwrap();
+        let all = pages(&mut memory);
+        memory.aside(0..64 << 20, || all[..64 << 20].fill(0)).unwrap();
+        assert_eq!(pages(&mut memory)[5000], 7);
+        assert_eq!(memory.occupied(1 << 30).unwrap().as_slice(), std::slice::from_ref(&(4096..8192)));
+        pages(&mut memory)[9000] = 1;
+        memory.restore(1 << 30).unwrap();
+        assert_eq!(pages(&mut memory)[9000], 0);
     }
 
     #[test]

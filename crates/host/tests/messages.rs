@@ -197,3 +197,34 @@ fn a_program_goes_on_from_its_image_as_if_nothing_had_happened() {
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+/// A module with a memory of 4 GiB of which it uses two pages:
+/// `(module (memory (export "memory") 65536) (func (export "f") (i32.store (i32.const 0x7fff0000) (i32.const 7)) (i32.store (i32.const 8) (i32.const 9))))`
+const WIDE_MODULE: &[u8] = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x05\x05\x01\0\x80\x80\x04\
+    \x07\x0e\x02\x06memory\x02\0\x01f\0\0\
+    \x0a\x16\x01\x14\0\x41\x80\x80\xfc\xff\x07\x41\x07\x36\x02\0\x41\x08\x41\x09\x36\x02\0\x0b";
+
+#[test]
+fn an_image_of_four_gigabytes_with_two_pages_in_use_costs_two_pages() {
+    use std::os::unix::fs::MetadataExt;
+    let module = || highwater_host::module::Module::new("wide.wasm", WIDE_MODULE).unwrap();
+    let mut program = Program::start(module(), &Options::default()).unwrap();
+    assert_eq!(reply(&mut program, "f()"), "()");
+    let image = program.capture(None).unwrap();
+    assert_eq!((image.bytes(), image.occupied_bytes()), (4 << 30, 8192));
+    let path = std::env::temp_dir().join(format!("highwater-wide-{}.img", std::process::id()));
+    image.write(&std::fs::File::create(&path).unwrap()).unwrap();
+    let about = std::fs::metadata(&path).unwrap();
+    assert!(about.len() == 4 << 30 && about.blocks() < 1024, "{} blocks", about.blocks());
+    let beside = path.with_added_extension("json");
+    std::fs::write(&beside, program.sidecar(1, 0).to_text()).unwrap();
+    let mut loaded = Program::load(module(), &Options::default(), &path).unwrap();
+    assert_eq!(reply(&mut loaded, "f()"), "()");
+    assert_eq!(loaded.capture(None).unwrap().occupied_bytes(), 8192);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(peak < 1 << 20, "{peak} KiB of memory were taken");
+    std::fs::remove_file(path).unwrap();
+    std::fs::remove_file(beside).unwrap();
+}

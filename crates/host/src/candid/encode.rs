@@ -140,7 +140,7 @@ fn push_value(
             }
             push_value(bytes, inner, ty, interface, depth + 1)
         }
-        (_, Type::Simple(simple)) => push_simple(bytes, value, *simple).map_or_else(wrong, |pushed| pushed),
+        (_, Type::Simple(simple)) => push_simple(bytes, value, *simple).unwrap_or_else(wrong),
         (Value::Null, Type::Opt(_)) => {
             bytes.push(0);
             Ok(())

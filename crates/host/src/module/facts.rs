@@ -42,8 +42,8 @@ const HEAP_OF_ENHANCED: u64 = 5 << 20;
 pub struct Facts {
     pub memory: MemoryKind,
     pub memory_limits: (u64, Option<u64>),
-    /// The memory's type as it stands in the file, if the module has a memory of its own.
-    pub own_memory: Option<Vec<u8>>,
+    /// The memory's type, if the module has a memory of its own.
+    pub own_memory: Option<MemoryType>,
     pub globals: Vec<GlobalInfo>,
     pub tables: u32,
     pub changes_tables: bool,
@@ -59,7 +59,7 @@ pub struct Facts {
 #[derive(Default)]
 struct Gathered {
     memories: Vec<MemoryType>,
-    own_memory: Option<Vec<u8>>,
+    own_memory: Option<MemoryType>,
     globals: Vec<(GlobalType, bool, Option<u64>)>,
     exported_globals: Vec<(u32, String)>,
     global_names: Vec<(u32, String)>,
@@ -125,8 +125,7 @@ impl Gathered {
                 for memory in MemorySectionReader::new(reader)? {
                     self.memories.push(memory?);
                 }
-                let begin = number(section.content, 0).map_or(0, |(_, end)| end);
-                self.own_memory = (!self.memories.is_empty()).then(|| section.content[begin..].to_vec());
+                self.own_memory = self.memories.last().copied();
             }
             6 => {
                 for global in GlobalSectionReader::new(reader)? {
@@ -188,7 +187,7 @@ impl Gathered {
             b"name" => {
                 let reader = BinaryReader::new(content, section.offset + begin + length as usize);
                 // Names are for people: what cannot be read of them is left out.
-                for names in NameSectionReader::new(reader).into_iter().map_while(Result::ok) {
+                for names in NameSectionReader::new(reader).map_while(Result::ok) {
                     match names {
                         Name::Function(names) => self.heap_base_function = index_of("get_heap_base", names),
                         Name::Global(names) => {

@@ -44,7 +44,12 @@ pub fn prepare(sections: &[Section<'_>], facts: &Facts) -> Result<Vec<u8>, BadMo
         imports.begin(OURS);
         imports.name(MEMORY);
         imports.bytes.push(2);
-        imports.bytes.extend(memory);
+        // It begins with nothing: it is made to grow by us, in steps, because the engine touches all that it gives.
+        imports.bytes.push(u8::from(memory.maximum.is_some()) | u8::from(memory.memory64) << 2);
+        imports.bytes.push(0);
+        if let Some(maximum) = memory.maximum {
+            push_wide(&mut imports.bytes, maximum);
+        }
     }
     let mut exports = Entries::new();
     for index in 0..facts.globals.len() {
@@ -111,6 +116,14 @@ fn joined(content: &[u8], entries: &Entries) -> Result<Vec<u8>, BadModule> {
     joined.extend(&content[begin..]);
     joined.extend(&entries.bytes);
     Ok(joined)
+}
+
+fn push_wide(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
 }
 
 fn push_section(module: &mut Vec<u8>, id: u8, content: &[u8]) {
