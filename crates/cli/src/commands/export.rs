@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
   highwater export app.hw --to flamegraph --at peak -o peak.svg
   highwater export app.hw --to folded --metric allocated -o - | less
   highwater export app.hw --to json -o app.json
-  highwater export app.hw --to memtrace -o app.ctf   the whole course, for viewers of OCaml's traces
+  highwater export app.hw --to memtrace -o app.ctf   for viewers of OCaml's traces
 
 A file that could not be written completely is not left behind.")]
 pub struct Export {
