@@ -27,15 +27,15 @@ use clap::{Args, Subcommand};
     subcommand_required = true,
     arg_required_else_help = true,
     after_help = "Examples:
-  highwater image run app.wasm --call 'open(100)' --snapshot app.img   run, call, capture
-  highwater image host app.wasm                           run it for a while, to be asked by
-  highwater image call open '(100)'                       … calls,
-  highwater image create; highwater image pull -f app.img … snapshots and pulls
-  highwater image heap app.img --module app.wasm          what is on the heap
-  highwater image show app.img tree --depth 3             a variable, as Motoko writes it
-  highwater image diff monday.img tuesday.img             what came and went
-  highwater image edit a.img totalBalance=7 -o b.img      another value in its place
-  highwater image eval 'image.size()' -f app.img          a script over an image
+  highwater image run a.wasm --call 'open(100)' --snapshot a.img   run, call, capture
+  highwater image host a.wasm                         run it, to be asked meanwhile:
+  highwater image call open '(100)'                   a call
+  highwater image pull -f a.img                       a snapshot into a file
+  highwater image heap a.img --module a.wasm          what is on the heap
+  highwater image show a.img tree --depth 3           a variable
+  highwater image diff a.img b.img                    what came and went
+  highwater image edit a.img totalBalance=7 -o b.img  another value in its place
+  highwater image eval 'image.size()' -f a.img        a script over an image
 
 Every other command takes images, too: highwater report app.img --by type"
 )]

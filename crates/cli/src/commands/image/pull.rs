@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// The arguments of `highwater image pull`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  highwater image pull                   the last snapshot, named after module and time
+  highwater image pull                   the last snapshot, with a name
   highwater image pull -f ledger.img
   highwater image pull --id 3 -f third.img
 
