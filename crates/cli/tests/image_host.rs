@@ -56,6 +56,18 @@ impl Drop for Host {
 }
 
 #[test]
+fn the_help_of_every_subcommand_has_examples_that_fit() {
+    let place = Place::new();
+    for command in ["host", "call", "info", "create", "update", "pull", "run", "eval"] {
+        let run = place.highwater(&format!("image {command} --help"));
+        run.stdout_has(&["Examples:\n", &format!("  highwater image {command}")]);
+        for line in run.stdout.lines().filter(|line| line.starts_with("  highwater")) {
+            assert!(line.chars().count() <= 83, "{line}");
+        }
+    }
+}
+
+#[test]
 fn a_hosted_canister_is_called_captured_and_pulled() {
     let place = Place::new();
     let host = Host::start(&place, "ledger", &[]);

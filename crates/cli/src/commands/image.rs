@@ -27,8 +27,8 @@ use clap::{Args, Subcommand};
     subcommand_required = true,
     arg_required_else_help = true,
     after_help = "Examples:
-  highwater image run a.wasm --call 'open(100)' --snapshot a.img   run, call, capture
-  highwater image host a.wasm                         run it, to be asked meanwhile:
+  highwater image run a.wasm --call 'f(1)' --snapshot a.img   run, call, capture
+  highwater image host a.wasm                         run it, and answer:
   highwater image call open '(100)'                   a call
   highwater image pull -f a.img                       a snapshot into a file
   highwater image heap a.img --module a.wasm          what is on the heap

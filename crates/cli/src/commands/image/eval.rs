@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   highwater image eval 'image.size()' -f app.img
-  highwater image eval 'image.count(\"Object\")'        of the image that was pulled last
+  highwater image eval 'image.count(\"Object\")'   of the image pulled last
   highwater image eval 'image.find(\"owner-17\")'
   highwater image eval -s largest.mo -f app.img
   highwater image eval -p '1 + 2'                     how it is parsed

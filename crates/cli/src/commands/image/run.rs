@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
   highwater image run ledger.wasm --call 'open(100)' --snapshot ledger.img
   highwater image run ledger.wasm --call 'open(100)' --call '+5s' --call 'stat()'
   highwater image run ledger.wasm --load edited.img --call 'stat()'
-  highwater image run leaky.wasm --call 'step(400)' --snapshot l.img   a plain module
+  highwater image run plain.wasm --call 'step(4)' --snapshot p.img
 
 Calls are made in their order; '+5s' lets time pass, and '+5s METHOD(ARGS)' does both. A call that traps changes nothing, and ends \
 the run. The image is written with its .json, from which --load takes what is not in memory.")]
