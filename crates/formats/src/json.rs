@@ -30,7 +30,6 @@ mod rows;
 mod source;
 mod stack;
 mod streamed;
-mod utc;
 
 pub use comparison::{comparison, delta};
 pub use course::{course, timeline};
@@ -42,7 +41,6 @@ pub use rows::{list_name, row, rows, threads, types};
 pub use source::source;
 pub use stack::{frame, stack};
 pub use streamed::DocumentWriter;
-pub use utc::rfc3339;
 
 use serde_json::Value;
 

@@ -12,6 +12,7 @@ use crate::module::hexadecimal;
 use crate::protocol::Description;
 use crate::sidecar::Sidecar;
 use crate::transport::Transport;
+use highwater_model::rfc3339;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -80,19 +81,8 @@ pub fn default_name(description: &Description) -> String {
 
 /// `2026-11-15T12-30-05Z`, which sorts as time does and is a name everywhere.
 fn utc(unix_ns: u64) -> String {
-    let seconds = unix_ns / 1_000_000_000;
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Days since 1970 to a date, in eras of 400 years that begin in March.
-    let shifted = days + 719_468;
-    let (era, day) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day_of_year = day - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}-{minute:02}-{second:02}Z")
+    const TO_SECONDS: usize = "2026-11-15T12:30:05".len();
+    format!("{}Z", rfc3339(unix_ns)[..TO_SECONDS].replace(':', "-"))
 }
 
 /// Pulls a snapshot into a file. `progress` hears how many bytes of how many are there.
