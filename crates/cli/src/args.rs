@@ -87,7 +87,7 @@ pub enum Command {
     Export(commands::export::Export),
     /// Make a recording from JSON lines, one event a line, from an OCaml memtrace or an object log
     Import(commands::import::Import),
-    /// Memory images: what is on a heap, one object, what changed, and changing it
+    /// Memory images: capture whole memories, look inside, script over them, change them
     Image(commands::image::Image),
     /// What a file is, from whom, how long, how big per event
     Info(commands::info::Info),

@@ -33,7 +33,6 @@ mod rows;
 mod source;
 mod stack;
 mod streamed;
-mod utc;
 mod window;
 
 pub use comparison::{comparison, delta};
@@ -46,7 +45,6 @@ pub use rows::{list_name, row, rows, threads, types};
 pub use source::source;
 pub use stack::{frame, stack};
 pub use streamed::DocumentWriter;
-pub use utc::rfc3339;
 pub use window::WindowDocument;
 
 use serde_json::Value;

@@ -81,7 +81,7 @@
 //!
 //! # Objects
 //!
-//! [`Tracked`] values tell of their birth and their end: [`objects`]. That part, and only that, is there on WASM, too.
+//! [`Tracked`](struct@Tracked) values tell of their birth and their end: [`objects`]. That part, and only that, is there on WASM, too.
 #![deny(unsafe_code)]
 
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]

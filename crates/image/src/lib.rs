@@ -1,4 +1,25 @@
 //! Memory images: every byte of a program's memory in a file, mapped rather than loaded, and *lenses* that find the objects in it.
+//!
+//! * [`Image`] is the bytes. [`Module`] and [`Sidecar`] are what is known besides: names, and where things begin.
+//! * [`Heap::find`] finds the lens that fits, by content: a Motoko heap of 64 or 32 bits ([`motoko`]), or the heap that dlmalloc keeps in the memory of a
+//!   C or Rust module ([`dlmalloc`]).
+//! * [`Examination`] looks through a heap: a [`survey()`] walks every byte and marks what is live; the [`Graph`] says who keeps what.
+//! * [`view()`] shows one object, [`compare()`] what changed between images, [`change()`] what must be written to change a value.
+//! * [`ImageSnapshot`] makes a snapshot of it, for every view that there is.
+//!
+//! Whatever the bytes are, everything has an answer: what is wrong is located and counted as [`Damages`]. Memory is some 24 bytes for each live object, and two
+//! bits for each word of the heap. An image must not be shortened while it is open: the system would end the process.
+//!
+//! ```
+//! use highwater_image::{Damages, Examination, Heap, Image, Sidecar};
+//!
+//! let image = Image::from_bytes(vec![0; 1 << 20]);
+//! let mut damage = Damages::default();
+//! match Heap::find(&image, None, &Sidecar::default(), &mut damage) {
+//!     Ok(heap) => println!("{}: {} live objects", heap.name(), Examination::of(&heap, 10).live().0),
+//!     Err(no_heap) => println!("{no_heap}"),
+//! }
+//! ```
 #![deny(unsafe_code)]
 
 mod bitmap;

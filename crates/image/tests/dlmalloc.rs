@@ -3,7 +3,7 @@
 mod support;
 
 use highwater_image::dlmalloc::{Dlmalloc, Kind};
-use highwater_image::{Damages, Lens, Sidecar, survey};
+use highwater_image::{Damages, Image, Lens, Sidecar, survey};
 use std::collections::BTreeMap;
 use support::{json, memory, wasm_module};
 
@@ -52,4 +52,60 @@ fn exactly_the_live_blocks_of_all_dumps_are_found() {
         }
     }
     assert_eq!(dumps, 12);
+}
+
+/// A memory with a heap of two segments, between which a page is somebody else's.
+fn two_segments() -> Vec<u8> {
+    const PAGE: usize = 65536;
+    let mut bytes = vec![0; 5 * PAGE];
+    let mut put = |at: usize, word: u32| bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
+    // The first segment: chunks in use, a free one, the record of the segment, and fences to its end.
+    let first = PAGE;
+    let mut at = first;
+    for _ in 0..100 {
+        put(at + 4, 64 | 3);
+        at += 64;
+    }
+    put(at + 4, 128 | 1);
+    put(at + 128, 128);
+    at += 128;
+    put(at + 4, 64 | 2);
+    at += 64;
+    let record = 2 * PAGE - 40;
+    put(at + 4, (record - at) as u32 | 3);
+    at = record;
+    put(at + 4, 24 | 3);
+    at += 24;
+    for fence in (at..2 * PAGE - 4).step_by(4) {
+        put(fence + 4, 7);
+    }
+    // The second: behind the page of somebody else, with the top.
+    at = 3 * PAGE;
+    for _ in 0..10 {
+        put(at + 4, 48 | 3);
+        at += 48;
+    }
+    put(at + 4, (5 * PAGE - 40 - at) as u32 | 1);
+    put(5 * PAGE - 40 + 4, 40);
+    bytes
+}
+
+#[test]
+fn a_heap_of_several_segments_is_walked_to_its_end() {
+    let image = Image::from_bytes(two_segments());
+    let sidecar = Sidecar { heap_start: Some(65536), ..Sidecar::default() };
+    let heap = Dlmalloc::find(&image, None, &sidecar).expect("a heap");
+    let mut counts = [0; 7];
+    let (mut walked, mut damage) = (0, Damages::default());
+    heap.walk(
+        |stretch| {
+            counts[usize::from(stretch.kind)] += 1;
+            walked += stretch.bytes;
+        },
+        &mut damage,
+    );
+    assert!(damage.is_empty(), "{damage:?}");
+    // 102 and 10 chunks, one free, a top, a record of a segment, two ends, a stretch that is somebody else's.
+    assert_eq!(counts, [112, 1, 1, 1, 2, 1, 0]);
+    assert_eq!(heap.base() + walked, image.len());
 }

@@ -57,6 +57,7 @@ fn main() -> io::Result<()> {
     seed("event_lines", "odd", ODD_LINES.as_bytes())?;
     seed("object_log", "every-kind", OBJECT_LOG.as_bytes())?;
     images()?;
+    hosts()?;
     traces()
 }
 
@@ -79,6 +80,39 @@ fn images() -> io::Result<()> {
         seed(target, "cut", &changes(2, &[(0x50_1000, 0)]))?;
     }
     Ok(())
+}
+
+/// What hosts of images read: messages, Candid, modules.
+fn hosts() -> io::Result<()> {
+    use highwater_host::image::Chunk;
+    use highwater_host::protocol::{Request, Response, SnapshotInfo};
+    let mut messages = Vec::new();
+    for request in [
+        Request::Info,
+        Request::Call("open(100)".into()),
+        Request::Describe(Some(1)),
+        Request::Chunk { id: 1, offset: 4096 },
+    ] {
+        request.to_frame().write(&mut messages)?;
+    }
+    seed("image_protocol", "requests", &messages)?;
+    messages.clear();
+    let info = SnapshotInfo { id: 1, time_unix_ns: 2, bytes: 3, occupied_bytes: 4 };
+    for response in [Response::Snapshot(info), Response::Chunk(1, 0, Chunk { zeros: 9, bytes: vec![1, 2, 3] })] {
+        response.to_frame().write(&mut messages)?;
+    }
+    seed("image_protocol", "responses", &messages)?;
+    seed("image_protocol", "sidecar", br#"{"version":1,"module":{"name":"m","sha256":"0"},"snapshot":{"id":1,"time_unix_ns":2},
+        "memory":{"kind":"memory64","bytes":3},"heap_start":null,"globals":{"a":1},"calls":["f()"],"system":{"time_ns":1}}"#)?;
+    seed("candid_text", "values", br#"(1 : nat8, -5, 2.5e3, "a\u{e9}\n", vec { opt null; opt true }, record { 3; name = blob "\ff" }, variant { x = principal "aaaaa-aa" })"#)?;
+    seed("candid_text", "interface", b"type L = opt record { h : nat8; t : L }; service s : (nat) -> { f : (x : L, vec text) -> () query; g : F }|(opt record { h = 1 }, vec { \"a\" })")?;
+    seed(
+        "candid_text",
+        "reply",
+        b"\x03\x6e\x01\x6c\x02\x00\x7d\x01\x02\x6d\x7b\x02\x00\x71\x01\x05\x02\xca\xfe\x02hi",
+    )?;
+    let module = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x05\x03\x01\0\x01\x06\x06\x01\x7f\x01\x41\x05\x0b\x07\x05\x01\x01f\0\0\x0a\x04\x01\x02\0\x0b";
+    seed("wasm_module", "small", module)
 }
 
 /// Real traces as far as they fit into a seed, and the same with damage.

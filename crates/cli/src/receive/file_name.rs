@@ -1,6 +1,6 @@
 //! Names of files after who sent them.
 
-use highwater_formats::json::rfc3339;
+use highwater_model::rfc3339;
 
 /// The longest part of a name.
 const LONGEST: usize = 48;

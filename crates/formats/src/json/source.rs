@@ -1,8 +1,7 @@
 //! `source`: whose memory a document is about.
 
 use super::known_text;
-use super::utc::rfc3339;
-use highwater_model::{Source, SourceKind};
+use highwater_model::{Source, SourceKind, rfc3339};
 use serde_json::{Value, json};
 
 /// `source`. `start` is the instant as RFC 3339, `start_unix_ns` the same as a number.

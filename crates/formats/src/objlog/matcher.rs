@@ -61,6 +61,16 @@ pub struct Survivor {
     pub doubtful: bool,
 }
 
+/// A birth or a drop that was read and not yet taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BirthOrDrop {
+    pub bytes: u64,
+    /// Its site, or of a drop its type.
+    pub owner: u32,
+    pub id: u64,
+    pub is_drop: bool,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Site {
     type_name: u32,
@@ -184,6 +194,19 @@ impl Matcher {
             self.peak_at = self.steps;
         }
         self.peak_live = self.peak_live.max(self.live);
+    }
+
+    /// Takes births and drops, in this order. Together, they are faster than one by one.
+    pub(super) fn take(&mut self, steps: &[BirthOrDrop]) {
+        let touched = steps.iter().fold(0, |sum, step| sum ^ self.table.touch(step.id));
+        std::hint::black_box(touched);
+        for &BirthOrDrop { bytes, owner, id, is_drop } in steps {
+            if is_drop {
+                self.drop_object(bytes, owner, id);
+            } else {
+                self.allocate(bytes, SiteId(owner), id);
+            }
+        }
     }
 
     /// An object was born.

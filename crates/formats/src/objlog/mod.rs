@@ -12,7 +12,7 @@
 //!
 //! A log is a recording, too: a [`Translator`] makes events of it.
 //!
-//! A log of any size is read in memory that grows with what is not yet matched: at most 42 bytes for each such object, and 16 as a rule. Nothing in a log can
+//! A log of any size is read in memory that grows with what is not yet matched: 16 to 46 bytes for each such object. Nothing in a log can
 //! stop the reader: what cannot be used is counted, with its line number.
 //!
 //! ```

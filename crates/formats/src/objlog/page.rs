@@ -88,6 +88,12 @@ impl Page {
         change
     }
 
+    /// Looks at an id, so that what is known of it is near when it is asked for. `None` if that is elsewhere.
+    #[inline]
+    pub fn touch(&self, at: usize) -> Option<u64> {
+        self.entries.as_ref().map(|entries| entries[at].bytes)
+    }
+
     /// Gives it an array.
     pub fn spread(&mut self, mut spare: Entries) {
         spare.fill(Entry::default());

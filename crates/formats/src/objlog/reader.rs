@@ -3,7 +3,7 @@
 use super::fault::Fault;
 use super::json_form::{self, JsonLine, Thread, Verb};
 use super::lines::{Lines, RawLine};
-use super::matcher::{Matcher, Meaning, SiteId};
+use super::matcher::{BirthOrDrop, Matcher, Meaning, SiteId};
 use super::text_form::{self, TextLine};
 use highwater_model::Nanos;
 use std::io::{self, Read};
@@ -12,6 +12,8 @@ use std::ops::ControlFlow;
 /// Bad lines that are remembered; those after them are counted.
 const REMEMBERED: usize = 1000;
 const SHOWN_BYTES: usize = 160;
+/// Births and drops that are taken at once where nobody looks on.
+const AT_ONCE: usize = 16;
 const A_DAY: Nanos = Nanos(86_400_000_000_000);
 
 /// How far a log is read.
@@ -145,12 +147,17 @@ pub enum What<'a> {
 
 /// Looks on while a log is read.
 pub trait Observer {
+    /// False for one who looks away: births and drops can then be taken several at a time.
+    const LOOKS: bool = true;
+
     /// Sees an event.
     fn see(&mut self, seen: &Seen<'_>, matcher: &Matcher);
 }
 
 /// Looks away.
 impl Observer for () {
+    const LOOKS: bool = false;
+
     #[inline(always)]
     fn see(&mut self, _: &Seen<'_>, _: &Matcher) {}
 }
@@ -180,6 +187,9 @@ struct Sense {
     counts: LineCounts,
     until: Until,
     is_over: bool,
+    /// Births and drops that were read and not yet taken, and how many.
+    waiting: [BirthOrDrop; AT_ONCE],
+    waits: usize,
     /// What the log's clock showed at the start.
     origin: Option<Nanos>,
     /// The time of the last event that had one, and the earliest and latest of all.
@@ -205,7 +215,10 @@ impl Reader {
             return Ok(Progress::Over);
         }
         let sense = &mut self.sense;
-        let count = self.lines.read(input, |number, line| sense.line(number, line, observer))?;
+        let read = self.lines.read(input, |number, line| sense.line(number, line, observer));
+        // Whoever asks the matcher finds everything.
+        self.sense.take_waiting();
+        let count = read?;
         Ok(match (self.sense.is_over, count) {
             (true, _) => Progress::Over,
             (false, 0) => Progress::Dry,
@@ -218,6 +231,7 @@ impl Reader {
         let sense = &mut self.sense;
         if !sense.is_over {
             self.lines.finish(|number, line| sense.line(number, line, observer));
+            sense.take_waiting();
         }
     }
 
@@ -308,10 +322,23 @@ impl Sense {
     }
 
     #[inline]
-    fn object_line(&mut self, number: u64, line: &[u8], observer: &mut impl Observer) -> Result<(), Fault> {
-        let what = match text_form::parse(line)? {
+    fn object_line<O: Observer>(&mut self, number: u64, line: &[u8], observer: &mut O) -> Result<(), Fault> {
+        let parsed = text_form::parse(line)?;
+        if !matches!(parsed, TextLine::Allocate { .. } | TextLine::Drop { .. }) {
+            self.take_waiting();
+        }
+        let what = match parsed {
+            TextLine::Drop { bytes, type_name, id } if !O::LOOKS && self.until == Until::End => {
+                let owner = self.matcher.type_number(type_name);
+                self.wait(BirthOrDrop { bytes, owner, id, is_drop: true });
+                return Ok(());
+            }
             TextLine::Allocate { bytes, site, id } => {
                 let site = self.matcher.site(site)?;
+                if !O::LOOKS && self.until == Until::End {
+                    self.wait(BirthOrDrop { bytes, owner: site.0, id, is_drop: false });
+                    return Ok(());
+                }
                 if self.is_left_out() {
                     return Ok(());
                 }
@@ -334,6 +361,22 @@ impl Sense {
         };
         self.end_event(&Seen { time: None, thread: None, stack: None, what }, observer);
         Ok(())
+    }
+
+    /// Leaves a birth or a drop for later; all others are taken before anything else happens.
+    #[inline]
+    fn wait(&mut self, step: BirthOrDrop) {
+        self.counts.object_lines += 1;
+        self.waiting[self.waits] = step;
+        self.waits += 1;
+        if self.waits == AT_ONCE {
+            self.take_waiting();
+        }
+    }
+
+    fn take_waiting(&mut self) {
+        self.matcher.take(&self.waiting[..self.waits]);
+        self.waits = 0;
     }
 
     #[cold]

@@ -1,6 +1,6 @@
 //! Kinds of objects, and the tags that say so.
 
-/// What an object is. The order is that of [`NAMES`].
+/// What an object is. The order is that of [`Lens::KINDS`](crate::Lens::KINDS).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[allow(missing_docs)]

@@ -19,8 +19,8 @@ use std::path::PathBuf;
 /// The arguments of `highwater image diff`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  highwater image diff a.img b.img --module app.wasm     what came, went and grew
-  highwater image diff a.img b.img c.img                 and what grew each time: a leak
+  highwater image diff a.img b.img --module app.wasm  what came, went and grew
+  highwater image diff a.img b.img c.img              and what grew each time
   highwater image diff a.img b.img --json | jq '.roots'
 
 Images are of one program, oldest first. An object is the same in two of them if it is at the same \

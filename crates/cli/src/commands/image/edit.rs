@@ -15,8 +15,8 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   highwater image edit a.img totalBalance=7 -o b.img --module a.wasm
   highwater image edit a.img 'tree#node.account.balance=0' -o b.img
-  highwater image edit a.img 'title=\"The Rope Dokument\"' -o b.img     as many bytes as before
-  highwater image edit a.img 'static[23]=7' -o b.img                  without a module
+  highwater image edit a.img 'title=\"The Rope Dokument\"' -o b.img
+  highwater image edit a.img 'static[23]=7' -o b.img               without a module
 
 What does not fit into the place of the old value is refused, and what others would see change.")]
 pub struct Edit {

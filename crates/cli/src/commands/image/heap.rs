@@ -20,10 +20,10 @@ use std::sync::Arc;
 /// The arguments of `highwater image heap`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  highwater image heap ledger.img                        what the image itself knows
-  highwater image heap ledger.img --module ledger.wasm   with names of fields and variables
-  highwater image heap memory.img --module app.wasm      C and Rust: chunks of dlmalloc
-  highwater image heap a.img --top 0                     all shapes, not only the largest
+  highwater image heap a.img                         what the image itself knows
+  highwater image heap a.img --module a.wasm         with names
+  highwater image heap memory.img --module app.wasm  C and Rust: chunks of dlmalloc
+  highwater image heap a.img --top 0                 all shapes
   highwater image heap a.img --json | jq '.kinds'")]
 pub struct Heap {
     #[command(flatten)]

@@ -19,11 +19,11 @@ use serde_json::{Value, json};
 /// The arguments of `highwater image show`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  highwater image show a.img tree --module a.wasm            a variable
-  highwater image show a.img 'tree#node.account' --depth 4   a way through it
-  highwater image show a.img 'archive[0]'                    an element
-  highwater image show a.img 0x52a1c8                        an object by its address
-  highwater image show a.img 'static[23]'                    a variable without a name
+  highwater image show a.img tree --module a.wasm           a variable
+  highwater image show a.img 'tree#node.account' --depth 4  a way through it
+  highwater image show a.img 'archive[0]'                   an element
+  highwater image show a.img 0x52a1c8                       an object's address
+  highwater image show a.img 'static[23]'                   without a name
 
 A way begins with a variable and goes on with .field, [index], #variant and ?.")]
 pub struct Show {

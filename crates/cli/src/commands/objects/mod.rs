@@ -27,19 +27,19 @@ use std::path::{Path, PathBuf};
 /// The arguments of `highwater objects`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  highwater objects console.log                which types leak, and can it be believed
-  node app.mjs | highwater objects             the same of what a program writes now
-  highwater objects console.log --by place     the places that made what leaks
-  highwater objects console.log --at mark:warm what was live then
-  highwater objects console.log --follow       again and again while the log grows
-  highwater objects console.log --show-bad     every line that could not be used
-  highwater objects console.log --json | jq '.types[0]'
+  highwater objects console.log               which types leak, and how sure
+  node app.mjs | highwater objects            the same of what a program writes
+  highwater objects app.log --by place        the places that made what leaks
+  highwater objects app.log --at mark:warm    what was live then
+  highwater objects app.log --follow          while the log grows
+  highwater objects app.log --show-bad        lines that could not be used
+  highwater objects app.log --json | jq '.types[0]'
 
 A log has one line for each object, on a console full of other lines:
   @ ALLOCATE <bytes> <file>:<line> <type> <id>
   @ DROP <bytes> <type> <id>
   @ MEMORY <bytes> <label>
-docs/objlog.md has the whole format, docs/objects.md what writes it. A .hw recording will do, too.")]
+docs/objlog.md has the whole format. A .hw recording will do, too.")]
 pub struct Objects {
     /// The log, or a recording; standard input where none is given, or '-'
     #[arg(value_name = "FILE", default_value = "-", hide_default_value = true)]

@@ -133,7 +133,7 @@ impl Objects {
         let mut text = title("growth per iteration: objects made in each, and never dropped", output.paint);
         text += &table.render(output.paint, output.width);
         if !rest.is_empty() {
-            let _ = writeln!(text, "… {} more; '--top 0' shows all.", counted(rest.len() as u64, "type"));
+            let _ = writeln!(text, "… {}; '--top 0' shows all.", counted(rest.len() as u64, "more type"));
         }
         let step = findings.matcher.memory.iterations_per_boundary();
         let hidden = shown.start;

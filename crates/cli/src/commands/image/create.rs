@@ -1,0 +1,30 @@
+//! `highwater image create`: a new snapshot of a hosted program.
+
+use super::info::print_snapshot;
+use super::socket::Socket;
+use crate::failure::Failure;
+use crate::output::Output;
+use clap::Args;
+
+/// The arguments of `highwater image create`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater image create
+  highwater image create --json | jq .snapshot.id
+
+Snapshots are numbered. The last hundred are kept, and share the pages in which they are equal.")]
+pub struct Create {
+    #[command(flatten)]
+    socket: Socket,
+    /// Print one JSON document ("schema": 1) instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+impl Create {
+    /// Takes it, and prints which one it is.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let info = self.socket.connect()?.create().map_err(Failure::fault)?;
+        print_snapshot(output, &info, "image create", self.json)
+    }
+}

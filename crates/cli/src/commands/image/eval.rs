@@ -1,0 +1,152 @@
+//! `highwater image eval`: a Motoko script over an image, in a program of its own.
+
+use super::latest;
+use crate::failure::{Failure, reason};
+use crate::output::{Output, say};
+use crate::print::text::printable;
+use crate::size::parse_bytes;
+use clap::Args;
+use highwater_formats::json;
+use highwater_image::Sidecar;
+use serde_json::{Value, json};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The arguments of `highwater image eval`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater image eval 'image.size()' -f app.img
+  highwater image eval 'image.count(\"Object\")'   of the image pulled last
+  highwater image eval 'image.find(\"owner-17\")'
+  highwater image eval -s largest.mo -f app.img
+  highwater image eval -p '1 + 2'                     how it is parsed
+
+'image' has size(), [i], nat8(i), nat16(i), nat32(i), nat64(i), slice(i, n), text(i), find(text or blob), pages(), objects(kind), \
+count(kind), field(object, name) and retained(object). The script runs in highwater-movm, under limits of its own.")]
+pub struct Eval {
+    /// The script itself
+    #[arg(value_name = "SCRIPT", required_unless_present = "script", conflicts_with = "script")]
+    expression: Option<String>,
+    /// A file with the script
+    #[arg(short, long, value_name = "FILE.mo")]
+    script: Option<PathBuf>,
+    /// The image [default: the one that was pulled or captured last]
+    #[arg(short, long, value_name = "IMAGE")]
+    file: Option<PathBuf>,
+    /// The module that the image is of: names of fields [default: the one that its .json names, if it lies beside it]
+    #[arg(long, value_name = "MODULE.wasm")]
+    module: Option<PathBuf>,
+    /// Print how the script is parsed, and run nothing
+    #[arg(short, long)]
+    parse: bool,
+    /// Steps that the script may take
+    #[arg(long, value_name = "N", default_value_t = 50_000_000)]
+    steps: u64,
+    /// Seconds that it may take
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    seconds: u64,
+    /// Memory that it may take, besides the image [default: 1GiB]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    memory: Option<u64>,
+    /// Print one JSON document ("schema": 1) instead of text
+    #[arg(long, conflicts_with = "parse")]
+    json: bool,
+}
+
+/// The program that runs scripts, and what names another one.
+const PROGRAM: &str = "highwater-movm";
+const VARIABLE: &str = "HIGHWATER_MOVM";
+
+impl Eval {
+    /// Runs the script, and prints what it gives.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let program = find_program()?;
+        let mut command = Command::new(&program);
+        let image = if self.parse { None } else { Some(self.image()?) };
+        if let Some(image) = &image {
+            command.arg(image);
+            if let Some(module) = self.module.clone().or_else(|| module_beside(image)) {
+                command.arg("--module").arg(module);
+            }
+        }
+        match (&self.expression, &self.script) {
+            (Some(text), _) => command.arg("--expression").arg(text),
+            (None, Some(path)) => command.arg("--script").arg(path),
+            (None, None) => return Err(Failure::Usage("there is no script".into())),
+        };
+        command.args(self.parse.then_some("--parse")).args(self.json.then_some("--json"));
+        command.arg("--steps").arg(self.steps.to_string()).arg("--seconds").arg(self.seconds.to_string());
+        command.arg("--memory").arg(self.memory.unwrap_or(1 << 30).to_string());
+        let ended = command.stdin(Stdio::null()).output();
+        let ended =
+            ended.map_err(|error| Failure::in_file(&program, format_args!("cannot be started: {}", reason(&error))))?;
+        if ended.status.success() {
+            return self.print(output, image.as_deref(), &ended.stdout);
+        }
+        output.bytes(&ended.stdout)?;
+        let said = String::from_utf8_lossy(&ended.stderr);
+        let mut lines = said.lines().filter(|line| !line.trim().is_empty());
+        match (lines.next(), ended.status.signal()) {
+            (_, Some(signal)) => {
+                let script =
+                    self.script.as_deref().map_or_else(|| "expression".into(), |path| path.display().to_string());
+                Err(Failure::fault(format_args!(
+                    "{script}: the interpreter was ended by signal {signal}: too deep, or too much memory"
+                )))
+            }
+            (Some(line), None) => Err(Failure::fault(line)),
+            (None, None) => Err(Failure::fault(format_args!("{} ended without a word", program.display()))),
+        }
+    }
+
+    fn print(&self, output: &mut Output, image: Option<&Path>, printed: &[u8]) -> Result<(), Failure> {
+        if !self.json {
+            let text = String::from_utf8_lossy(printed);
+            return text.lines().try_for_each(|line| output.text(&format!("{}\n", printable(line))));
+        }
+        let mut document: Value = serde_json::from_slice(printed)
+            .map_err(|error| Failure::fault(format_args!("{PROGRAM} said something that is no JSON: {error}")))?;
+        document["schema"] = json::SCHEMA.into();
+        document["command"] = "image eval".into();
+        document["file"] = json!(image);
+        output.json(document)
+    }
+
+    fn image(&self) -> Result<PathBuf, Failure> {
+        if let Some(file) = &self.file {
+            return Ok(file.clone());
+        }
+        let Some(latest) = latest::recall() else {
+            return Err(Failure::fault("no image was pulled yet; name one with -f"));
+        };
+        if !latest.is_file() {
+            return Err(Failure::in_file(&latest, "is gone: it was pulled last; name another one with -f"));
+        }
+        say(&format!("the image that came last: {}", latest.display()));
+        Ok(latest)
+    }
+}
+
+/// The module that an image's sidecar names, if it lies beside the image.
+fn module_beside(image: &Path) -> Option<PathBuf> {
+    let name = Sidecar::beside(image).module?;
+    Some(image.with_file_name(Path::new(&name).file_name()?)).filter(|module| module.is_file())
+}
+
+fn find_program() -> Result<PathBuf, Failure> {
+    if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
+        let named = PathBuf::from(named);
+        return match named.is_file() {
+            true => Ok(named),
+            false => Err(Failure::in_file(&named, format_args!("is no program, and {VARIABLE} names it"))),
+        };
+    }
+    let beside = std::env::current_exe().ok().map(|command| command.with_file_name(PROGRAM));
+    beside.filter(|program| program.is_file()).ok_or_else(|| {
+        Failure::fault(format_args!(
+            "{PROGRAM} is not beside this program; build it with 'cargo build --release --manifest-path crates/movm/Cargo.toml \
+             --target-dir target', or name it in {VARIABLE}"
+        ))
+    })
+}

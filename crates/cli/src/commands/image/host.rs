@@ -1,0 +1,47 @@
+//! `highwater image host`: runs a module and answers.
+
+use super::program::Start;
+use super::socket::Socket;
+use crate::failure::{Failure, reason};
+use crate::output::say;
+use clap::Args;
+use highwater_host::server::{Log, Server};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// The arguments of `highwater image host`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater image host ledger.wasm
+  highwater image host ledger.wasm --socket /tmp/ledger.sock --quiet
+  highwater image host ledger.wasm --load edited.img   go on from an image
+
+Messages, replies, traps, self-calls and timers are as on the Internet Computer, but time stands still unless it is told to pass \
+('image call --after 5s'). The same calls always give the same memory.")]
+pub struct Host {
+    #[command(flatten)]
+    start: Start,
+    #[command(flatten)]
+    socket: Socket,
+    /// Say nothing about what happens
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl Host {
+    /// Hosts until told to stop.
+    pub fn run(&self) -> Result<(), Failure> {
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|error| Failure::fault(reason(&error)))?;
+        }
+        let program = self.start.program()?;
+        let name = program.module().name.clone();
+        let server = Server::bind(&self.socket.path()?, program).map_err(Failure::fault)?;
+        let log: Log = if self.quiet { Arc::new(|_| {}) } else { Arc::new(say) };
+        log(&format!("{name} is hosted at {}; Ctrl-C ends it", server.socket().display()));
+        server.serve(&stop, &log);
+        Ok(())
+    }
+}

@@ -1,0 +1,27 @@
+//! Which image was pulled last: a path in a file of this user's.
+
+use std::path::{Path, PathBuf};
+
+/// Where it is noted.
+fn note() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")))?;
+    Some(state.join("highwater/latest-image"))
+}
+
+/// Notes an image. Who has no home does without.
+pub fn remember(image: &Path) {
+    let Some(note) = note() else { return };
+    let Ok(image) = std::path::absolute(image) else { return };
+    if let Some(directory) = note.parent()
+        && std::fs::create_dir_all(directory).is_ok()
+    {
+        let _ = std::fs::write(&note, image.as_os_str().as_encoded_bytes());
+    }
+}
+
+/// The image that was pulled last, if there was one.
+pub fn recall() -> Option<PathBuf> {
+    let path = std::fs::read_to_string(note()?).ok()?;
+    Some(PathBuf::from(path.trim_end())).filter(|path| path.is_absolute())
+}

@@ -1,0 +1,75 @@
+//! The module that is run, and its world: what `image host` and `image run` share.
+
+use crate::failure::{Failure, reason};
+use crate::output::say;
+use crate::print::text::printable;
+use crate::size::parse_bytes;
+use clap::Args;
+use highwater_host::canister::World;
+use highwater_host::engine::Limits;
+use highwater_host::module::Module;
+use highwater_host::program::{Options, Program};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// The module, and what it begins with.
+#[derive(Debug, Args)]
+pub struct Start {
+    /// The WASM module: a canister, or a plain one
+    #[arg(value_name = "MODULE.wasm")]
+    module: PathBuf,
+    /// Go on from this image instead of beginning; its .json must lie beside it
+    #[arg(long, value_name = "IMAGE", conflicts_with = "init")]
+    load: Option<PathBuf>,
+    /// What a canister's init is given, in Candid's text
+    #[arg(long, value_name = "ARGS", default_value = "()")]
+    init: String,
+    /// The canister's time at the beginning, in nanoseconds since 1970 [default: 2021-05-06]
+    #[arg(long, value_name = "NS")]
+    time: Option<u64>,
+    /// The seed of all randomness
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    seed: u64,
+    /// Instructions for one message
+    #[arg(long, value_name = "N", default_value_t = Limits::default().instructions)]
+    instructions: u64,
+    /// The most memory [default: 16GiB]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    memory: Option<u64>,
+}
+
+impl Start {
+    /// Begins the program, or goes on with it.
+    pub fn program(&self) -> Result<Program, Failure> {
+        let path = &self.module;
+        let bytes = std::fs::read(path).map_err(|error| Failure::in_file(path, reason(&error).to_lowercase()))?;
+        let name = path.file_name().map_or_else(|| "module".into(), |name| name.to_string_lossy());
+        let module = Module::new(&name, &bytes).map_err(|problem| Failure::in_file(path, problem))?;
+        let limits = Limits {
+            instructions: self.instructions,
+            memory_bytes: self.memory.unwrap_or(Limits::default().memory_bytes),
+        };
+        let time_ns = self.time.unwrap_or(World::default().time_ns);
+        let options = Options { limits, world: World { time_ns, seed: self.seed }, argument: self.init.clone() };
+        let started = match &self.load {
+            Some(image) => return Program::load(module, &options, image).map_err(Failure::fault),
+            None => Program::start(module, &options),
+        };
+        started.map_err(|problem| Failure::in_file(path, format_args!("cannot begin: {problem}")))
+    }
+}
+
+/// Shows what a program printed, as it is, where it does not mix with results.
+pub fn show_printed(printed: &[String]) {
+    let mut errors = std::io::stderr().lock();
+    for line in printed {
+        let _ = writeln!(errors, "{}", printable(line));
+    }
+}
+
+/// Shows what went wrong beside a call.
+pub fn show_troubles(troubles: &[String]) {
+    for trouble in troubles {
+        say(&format!("warning: {trouble}"));
+    }
+}

@@ -1,0 +1,93 @@
+//! `highwater image run`: runs a module, calls it and captures its memory.
+
+use super::latest;
+use super::program::{Start, show_printed, show_troubles};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::print::bytes::bytes;
+use crate::target::{replace_file, write_file};
+use clap::Args;
+use highwater_formats::json;
+use highwater_host::call::Call;
+use highwater_host::sidecar::Sidecar;
+use highwater_host::snapshots::Snapshot;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// The arguments of `highwater image run`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater image run ledger.wasm --call 'open(100)' --snapshot ledger.img
+  highwater image run ledger.wasm --call 'open(100)' --call '+5s' --call 'stat()'
+  highwater image run ledger.wasm --load edited.img --call 'stat()'
+  highwater image run plain.wasm --call 'step(4)' --snapshot p.img
+
+Calls are made in their order; '+5s' lets time pass, and '+5s METHOD(ARGS)' does both. A call that traps changes nothing, and ends \
+the run. The image is written with its .json, from which --load takes what is not in memory.")]
+pub struct Run {
+    #[command(flatten)]
+    start: Start,
+    /// Call a method: METHOD(ARGS), as often as wanted
+    #[arg(long = "call", value_name = "CALL")]
+    calls: Vec<Call>,
+    /// Write the memory after the last call into this file
+    #[arg(long, value_name = "OUT.img")]
+    snapshot: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+    /// Print one JSON document ("schema": 1) instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+impl Run {
+    /// Runs, calls, captures.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        if let Some(path) = self.snapshot.as_ref().filter(|path| !self.force && path.exists()) {
+            return Err(Failure::in_file(path, "exists; --force replaces it"));
+        }
+        let mut program = self.start.program()?;
+        let mut calls = Vec::new();
+        for call in &self.calls {
+            let answer = program.call(call).map_err(|failed| {
+                show_printed(&failed.printed);
+                Failure::fault(failed.line)
+            })?;
+            show_printed(&answer.printed);
+            show_troubles(&answer.troubles);
+            if !self.json {
+                let reply = answer.reply.as_deref().unwrap_or("time passed");
+                output.text(&format!("{call} → {reply}\n"))?;
+                output.flush()?;
+            }
+            calls.push(json!({
+                "call": call.to_string(), "reply": answer.reply, "printed": answer.printed, "troubles": answer.troubles,
+            }));
+        }
+        let mut document =
+            json!({"schema": json::SCHEMA, "command": "image run", "calls": calls, "snapshot": Value::Null});
+        if let Some(path) = &self.snapshot {
+            let snapshot = Snapshot::take(&program, 1, None).map_err(|error| Failure::in_file(path, error))?;
+            write(path, &snapshot)?;
+            latest::remember(path);
+            let info = snapshot.info();
+            if !self.json {
+                let (size, used) = (bytes(info.bytes), bytes(info.occupied_bytes));
+                output.text(&format!("{}: {size}, {used} in use\n", path.display()))?;
+            }
+            document["snapshot"] = info.to_json();
+        }
+        if self.json { output.json(document) } else { Ok(()) }
+    }
+}
+
+/// Writes an image and what lies beside it.
+fn write(path: &Path, snapshot: &Snapshot) -> Result<(), Failure> {
+    let cannot = |error| Failure::writing(&path.display().to_string(), &error);
+    let beside = Sidecar::path(path);
+    replace_file(path, |unfinished| File::create(unfinished).and_then(|file| snapshot.image.write(&file)))
+        .map_err(cannot)?;
+    write_file(&beside, |out| out.write_all(snapshot.sidecar.to_text().as_bytes())).map_err(cannot)
+}

@@ -1,0 +1,36 @@
+//! Where a host listens.
+
+use crate::failure::{Failure, reason};
+use clap::Args;
+use highwater_host::client::Client;
+use highwater_host::transport::SocketTransport;
+use std::path::PathBuf;
+
+/// The socket's name, in the directory of the collector's.
+const NAME: &str = "highwater-image.sock";
+
+/// Where a host listens, for every command that asks it.
+#[derive(Debug, Args)]
+pub struct Socket {
+    /// Where the host listens [default: highwater-image.sock in this user's runtime directory]
+    #[arg(long = "socket", value_name = "PATH")]
+    named: Option<PathBuf>,
+}
+
+impl Socket {
+    /// The path. The usual one lies in a directory that nobody else can write.
+    pub fn path(&self) -> Result<PathBuf, Failure> {
+        match &self.named {
+            Some(named) => Ok(named.clone()),
+            None => match highwater_collector::default_socket() {
+                Ok(collector) => Ok(collector.with_file_name(NAME)),
+                Err(error) => Err(Failure::fault(reason(&error))),
+            },
+        }
+    }
+
+    /// A host's client.
+    pub fn connect(&self) -> Result<Client<SocketTransport>, Failure> {
+        SocketTransport::connect(&self.path()?).map(Client::new).map_err(Failure::fault)
+    }
+}

@@ -1,0 +1,29 @@
+//! `highwater image update`: a new snapshot in place of the last one.
+
+use super::info::print_snapshot;
+use super::socket::Socket;
+use crate::failure::Failure;
+use crate::output::Output;
+use clap::Args;
+
+/// The arguments of `highwater image update`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater image update
+
+The new snapshot has a number of its own: who is pulling the old one is told that it is gone.")]
+pub struct Update {
+    #[command(flatten)]
+    socket: Socket,
+    /// Print one JSON document ("schema": 1) instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+impl Update {
+    /// Takes it, and prints which one it is.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let info = self.socket.connect()?.update().map_err(Failure::fault)?;
+        print_snapshot(output, &info, "image update", self.json)
+    }
+}

@@ -1,0 +1,338 @@
+//! From words to values and types.
+
+use super::lexer::{Token, tokens};
+use super::number::Number;
+use super::principal::principal_bytes;
+use super::types::{Field, Simple, Type, label_id};
+use super::value::Value;
+use super::{CandidError, DEEPEST, error};
+
+/// Reads words one after the other.
+pub struct Parser {
+    tokens: Vec<(Token, usize)>,
+    at: usize,
+    depth: usize,
+}
+
+/// `(value, value, …)`
+pub fn arguments(text: &str) -> Result<Vec<Value>, CandidError> {
+    let mut parser = Parser::new(text)?;
+    if parser.is_at_end() {
+        return Ok(Vec::new());
+    }
+    parser.expect('(')?;
+    let mut values = Vec::new();
+    while !parser.takes(')') {
+        values.push(parser.value()?);
+        if !parser.takes(',') {
+            parser.expect(')')?;
+            break;
+        }
+    }
+    parser.end()?;
+    Ok(values)
+}
+
+impl Parser {
+    /// Begins with the first word.
+    pub fn new(text: &str) -> Result<Self, CandidError> {
+        Ok(Self { tokens: tokens(text)?, at: 0, depth: 0 })
+    }
+
+    /// Whether there is no word left.
+    pub fn is_at_end(&self) -> bool {
+        self.at == self.tokens.len()
+    }
+
+    /// Fails if there is a word left.
+    pub fn end(&self) -> Result<(), CandidError> {
+        if self.is_at_end() { Ok(()) } else { self.unexpected("nothing more") }
+    }
+
+    /// What comes next.
+    pub fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at).map(|(token, _)| token)
+    }
+
+    fn next(&mut self) -> Option<Token> {
+        let token = self.peek().cloned();
+        self.at += usize::from(token.is_some());
+        token
+    }
+
+    /// An error about what comes next.
+    pub fn unexpected<T>(&self, wanted: &str) -> Result<T, CandidError> {
+        match self.tokens.get(self.at) {
+            None => error(format!("it ends where {wanted} should come")),
+            Some((token, at)) => {
+                let token = match token {
+                    Token::Word(word) | Token::Number(word) => format!("'{word}'"),
+                    Token::Quoted(_) => "a text".to_owned(),
+                    Token::Sign(sign) => format!("'{sign}'"),
+                    Token::Arrow => "'->'".to_owned(),
+                };
+                error(format!("{token} at character {at} stands where {wanted} should come"))
+            }
+        }
+    }
+
+    /// Takes a sign, if it comes next.
+    pub fn takes(&mut self, sign: char) -> bool {
+        let is_next = self.peek() == Some(&Token::Sign(sign));
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    /// Takes an arrow, if it comes next.
+    pub fn takes_arrow(&mut self) -> bool {
+        let is_next = self.peek() == Some(&Token::Arrow);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    /// Takes a word, if it comes next.
+    pub fn takes_word(&mut self, word: &str) -> bool {
+        let is_next = matches!(self.peek(), Some(Token::Word(next)) if next == word);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    /// Takes a sign that must come.
+    pub fn expect(&mut self, sign: char) -> Result<(), CandidError> {
+        if self.takes(sign) { Ok(()) } else { self.unexpected(&format!("'{sign}'")) }
+    }
+
+    /// Takes a name that must come: a word or a text.
+    pub fn name(&mut self) -> Result<String, CandidError> {
+        match self.peek() {
+            Some(Token::Word(word)) => {
+                let word = word.clone();
+                self.at += 1;
+                Ok(word)
+            }
+            Some(Token::Quoted(bytes)) => {
+                let name = String::from_utf8(bytes.clone()).map_err(|_| CandidError("a name is not UTF-8".into()))?;
+                self.at += 1;
+                Ok(name)
+            }
+            _ => self.unexpected("a name"),
+        }
+    }
+
+    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, CandidError>) -> Result<T, CandidError> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return error("it is nested too deeply");
+        }
+        let read = read(self);
+        self.depth -= 1;
+        read
+    }
+
+    /// A value, with its type if one is written behind it.
+    pub fn value(&mut self) -> Result<Value, CandidError> {
+        let value = self.deeper(Self::bare_value)?;
+        if self.takes(':') { Ok(Value::Typed(Box::new(value), self.ty()?)) } else { Ok(value) }
+    }
+
+    fn bare_value(&mut self) -> Result<Value, CandidError> {
+        if self.takes('(') {
+            let value = self.value()?;
+            self.expect(')')?;
+            return Ok(value);
+        }
+        let wrong = |parser: &mut Self| {
+            parser.at -= 1;
+            parser.unexpected("a value")
+        };
+        match self.next() {
+            Some(Token::Quoted(bytes)) => String::from_utf8(bytes)
+                .map(Value::Text)
+                .map_err(|_| CandidError("a text is not UTF-8; write blob \"…\"".into())),
+            Some(Token::Number(text)) => number(&text),
+            Some(Token::Word(word)) => match word.as_str() {
+                "null" => Ok(Value::Null),
+                "true" => Ok(Value::Bool(true)),
+                "false" => Ok(Value::Bool(false)),
+                "opt" => Ok(Value::Opt(Box::new(self.deeper(Self::bare_value)?))),
+                "blob" => match self.next() {
+                    Some(Token::Quoted(bytes)) => Ok(Value::Blob(bytes)),
+                    _ => wrong(self),
+                },
+                "principal" => match self.next() {
+                    Some(Token::Quoted(bytes)) => {
+                        let text = String::from_utf8_lossy(&bytes).into_owned();
+                        Ok(Value::Principal(
+                            principal_bytes(&text).ok_or_else(|| CandidError(format!("'{text}' is no principal")))?,
+                        ))
+                    }
+                    _ => wrong(self),
+                },
+                "vec" => Ok(Value::Vec(self.listed(Self::value)?)),
+                "record" => self.record_value(),
+                "variant" => {
+                    let mut cases = self.listed(Self::case)?;
+                    match (cases.pop(), cases.is_empty()) {
+                        (Some((id, value)), true) => Ok(Value::Variant(id, Box::new(value))),
+                        _ => error("a variant has exactly one case"),
+                    }
+                }
+                _ => wrong(self),
+            },
+            Some(_) => wrong(self),
+            None => self.unexpected("a value"),
+        }
+    }
+
+    /// `{ item; item }`
+    fn listed<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T, CandidError>) -> Result<Vec<T>, CandidError> {
+        self.expect('{')?;
+        let mut items = Vec::new();
+        while !self.takes('}') {
+            items.push(item(self)?);
+            if !self.takes(';') {
+                self.expect('}')?;
+                break;
+            }
+        }
+        Ok(items)
+    }
+
+    /// A label with a sign behind it, if that is what comes next.
+    fn label(&mut self, sign: char) -> Option<u32> {
+        let id = match self.peek()? {
+            Token::Word(word) => label_id(word),
+            Token::Quoted(bytes) => label_id(std::str::from_utf8(bytes).ok()?),
+            Token::Number(text) => text.replace('_', "").parse().ok()?,
+            _ => return None,
+        };
+        if self.tokens.get(self.at + 1)?.0 != Token::Sign(sign) {
+            return None;
+        }
+        self.at += 2;
+        Some(id)
+    }
+
+    fn record_value(&mut self) -> Result<Value, CandidError> {
+        let mut next = 0u32;
+        let fields = self.listed(|parser| {
+            let id = parser.label('=').unwrap_or(next);
+            next = id.wrapping_add(1);
+            Ok((id, parser.value()?))
+        })?;
+        Ok(Value::Record(fields))
+    }
+
+    fn case(&mut self) -> Result<(u32, Value), CandidError> {
+        if let Some(id) = self.label('=') {
+            return Ok((id, self.value()?));
+        }
+        match self.peek() {
+            Some(Token::Number(text)) => {
+                let id = text.replace('_', "").parse();
+                self.at += 1;
+                id.map(|id| (id, Value::Null))
+                    .map_err(|_| CandidError("a case's number does not fit into 32 bits".into()))
+            }
+            _ => Ok((label_id(&self.name()?), Value::Null)),
+        }
+    }
+
+    /// A type.
+    pub fn ty(&mut self) -> Result<Type, CandidError> {
+        self.deeper(Self::bare_type)
+    }
+
+    fn bare_type(&mut self) -> Result<Type, CandidError> {
+        let word = self.name()?;
+        Ok(match word.as_str() {
+            "opt" => Type::Opt(Box::new(self.ty()?)),
+            "vec" => Type::Vec(Box::new(self.ty()?)),
+            "blob" => Type::Vec(Box::new(Type::Simple(Simple::Unsigned(1)))),
+            "record" => {
+                let mut next = 0u32;
+                let fields = self.listed(|parser| {
+                    let id = parser.label(':').unwrap_or(next);
+                    next = id.wrapping_add(1);
+                    Ok(Field { id, ty: parser.ty()? })
+                })?;
+                Type::Record(fields)
+            }
+            "variant" => {
+                let fields = self.listed(|parser| match parser.label(':') {
+                    Some(id) => Ok(Field { id, ty: parser.ty()? }),
+                    None => Ok(Field { id: label_id(&parser.name()?), ty: Type::Simple(Simple::Null) }),
+                })?;
+                Type::Variant(fields)
+            }
+            "func" => {
+                self.signature()?;
+                Type::Func
+            }
+            "service" => {
+                self.listed(|parser| {
+                    parser.name()?;
+                    parser.expect(':')?;
+                    parser.method().map(drop)
+                })?;
+                Type::Service
+            }
+            _ => Simple::named(&word).map_or(Type::Named(word), Type::Simple),
+        })
+    }
+
+    /// A method's type: a signature, or the name of one.
+    pub fn method(&mut self) -> Result<Method, CandidError> {
+        if self.peek() == Some(&Token::Sign('(')) {
+            self.signature().map(Method::Takes)
+        } else {
+            self.name().map(Method::Named)
+        }
+    }
+
+    /// `(types) -> (types) annotations`: what it takes.
+    fn signature(&mut self) -> Result<Vec<Type>, CandidError> {
+        let takes = self.types()?;
+        if !self.takes_arrow() {
+            return self.unexpected("'->'");
+        }
+        self.types()?;
+        while ["query", "oneway", "composite_query"].into_iter().any(|word| self.takes_word(word)) {}
+        Ok(takes)
+    }
+
+    /// `(type, name : type, …)`, or one type alone.
+    pub fn types(&mut self) -> Result<Vec<Type>, CandidError> {
+        if !self.takes('(') {
+            return Ok(vec![self.ty()?]);
+        }
+        let mut types = Vec::new();
+        while !self.takes(')') {
+            let _name = self.label(':');
+            types.push(self.ty()?);
+            if !self.takes(',') {
+                self.expect(')')?;
+                break;
+            }
+        }
+        Ok(types)
+    }
+}
+
+/// What an interface says of a method.
+#[derive(Clone, Debug)]
+pub enum Method {
+    /// What it takes.
+    Takes(Vec<Type>),
+    /// A name for a `func` type.
+    Named(String),
+}
+
+fn number(text: &str) -> Result<Value, CandidError> {
+    let plain = text.replace('_', "");
+    if let Some(number) = Number::parse(text) {
+        return Ok(Value::Whole(number));
+    }
+    let value = plain.parse::<f64>().ok().filter(|_| !plain.contains(['n', 'i', 'N', 'I']));
+    value.map(Value::Float).ok_or_else(|| CandidError(format!("'{text}' is no number")))
+}

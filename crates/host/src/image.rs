@@ -1,0 +1,147 @@
+//! An image in memory: only the pages that hold something. Pages that did not change since the image before are shared with it.
+
+use crate::memory::{PAGE, PagedMemory, is_zero};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+/// A run of zeros is hashed in pieces of this size.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// See the module's text.
+#[derive(Clone, Debug, Default)]
+pub struct Image {
+    bytes: u64,
+    pages: BTreeMap<u64, Arc<[u8]>>,
+}
+
+/// A part of an image: so many zeros, then these bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// How many zeros come first.
+    pub zeros: u64,
+    /// What follows them.
+    pub bytes: Vec<u8>,
+}
+
+impl Image {
+    /// The finished state of a memory.
+    pub fn capture(memory: &PagedMemory, bytes: u64, before: Option<&Self>) -> io::Result<Self> {
+        let mut pages = BTreeMap::new();
+        let mut buffer = vec![0; 1 << 20];
+        for occupied in memory.occupied(bytes)? {
+            let mut at = occupied.start;
+            while at < occupied.end {
+                let part = &mut buffer[..(occupied.end - at).min(1 << 20) as usize];
+                memory.read(at, part)?;
+                for (index, page) in part.chunks(PAGE).enumerate() {
+                    if !is_zero(page) {
+                        let number = at / PAGE as u64 + index as u64;
+                        let same = before.and_then(|before| before.pages.get(&number)).filter(|same| ***same == *page);
+                        pages.insert(number, same.cloned().unwrap_or_else(|| Arc::from(page)));
+                    }
+                }
+                at += part.len() as u64;
+            }
+        }
+        Ok(Self { bytes, pages })
+    }
+
+    /// How long it is.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// How much of it is not zero, in whole pages.
+    pub fn occupied_bytes(&self) -> u64 {
+        self.pages.values().map(|page| page.len() as u64).sum()
+    }
+
+    /// What comes at an offset: zeros up to the next page that holds something, then at most `most` bytes.
+    pub fn chunk(&self, offset: u64, most: usize) -> Chunk {
+        let first = offset / PAGE as u64;
+        let mut pages = self.pages.range(first..).peekable();
+        let begin = pages.peek().map_or(self.bytes, |(number, _)| (*number * PAGE as u64).max(offset));
+        let mut bytes = Vec::new();
+        let mut at = begin;
+        for (number, page) in pages {
+            let start = *number * PAGE as u64;
+            if start > at || bytes.len() >= most {
+                break;
+            }
+            let content = &page[(at - start) as usize..];
+            let content = &content[..content.len().min(most - bytes.len())];
+            bytes.extend(content);
+            at += content.len() as u64;
+        }
+        Chunk { zeros: begin.saturating_sub(offset), bytes }
+    }
+
+    /// The hash of all its bytes.
+    pub fn sha256(&self) -> String {
+        let mut hasher = Sha256::new();
+        let mut at = 0;
+        for (number, page) in &self.pages {
+            hash_zeros(&mut hasher, number * PAGE as u64 - at);
+            hasher.update(page);
+            at = number * PAGE as u64 + page.len() as u64;
+        }
+        hash_zeros(&mut hasher, self.bytes - at);
+        crate::module::hexadecimal(&hasher.finalize())
+    }
+
+    /// Writes it into an empty file, without the pages of zeros.
+    pub fn write(&self, file: &File) -> io::Result<()> {
+        file.set_len(self.bytes)?;
+        for (number, page) in &self.pages {
+            file.write_all_at(page, number * PAGE as u64)?;
+        }
+        Ok(())
+    }
+}
+
+/// Hashes so many zeros.
+pub fn hash_zeros(hasher: &mut Sha256, mut count: u64) {
+    while count > 0 {
+        let part = count.min(ZEROS.len() as u64);
+        hasher.update(&ZEROS[..part as usize]);
+        count -= part;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(bytes: u64, pages: &[u64]) -> Image {
+        let page = |number: u64| (number, Arc::from(vec![number as u8 + 1; PAGE]));
+        Image { bytes, pages: pages.iter().map(|&number| page(number)).collect() }
+    }
+
+    #[test]
+    fn chunks_one_after_the_other_are_the_image() {
+        let image = image(40 * PAGE as u64, &[0, 1, 2, 9, 30]);
+        for most in [1000, PAGE, 1 << 20] {
+            let (mut whole, mut at) = (Vec::new(), 0);
+            while at < image.bytes() {
+                let chunk = image.chunk(at, most);
+                assert!(chunk.bytes.len() <= most);
+                whole.resize(whole.len() + chunk.zeros as usize, 0);
+                whole.extend(&chunk.bytes);
+                at = whole.len() as u64;
+            }
+            assert_eq!(whole.len(), 40 * PAGE);
+            assert_eq!(image.sha256(), crate::module::hexadecimal(&Sha256::digest(&whole)));
+            assert_eq!((whole[9 * PAGE], whole[31 * PAGE], whole[10 * PAGE]), (10, 0, 0));
+        }
+    }
+
+    #[test]
+    fn an_image_of_zeros_is_one_chunk() {
+        assert_eq!(image(1 << 40, &[]).chunk(5, 10), Chunk { zeros: (1 << 40) - 5, bytes: vec![] });
+        assert_eq!(image(0, &[]).chunk(0, 10), Chunk { zeros: 0, bytes: vec![] });
+    }
+}

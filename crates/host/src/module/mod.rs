@@ -1,0 +1,110 @@
+//! A module as it is in its file: what Highwater needs to know about it before and while it runs.
+
+mod facts;
+pub(crate) mod prepare;
+mod sections;
+
+pub use facts::{GlobalInfo, GlobalType};
+
+use facts::Facts;
+use prepare::prepare;
+use sections::sections;
+use sha2::{Digest, Sha256};
+use std::fmt;
+
+/// What is wrong with a module, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadModule(pub String);
+
+impl fmt::Display for BadModule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadModule {}
+
+impl From<wasmparser::BinaryReaderError> for BadModule {
+    fn from(error: wasmparser::BinaryReaderError) -> Self {
+        Self(format!("not a sound WASM module: {} at byte {}", error.message(), error.offset()))
+    }
+}
+
+/// How wide the addresses of a memory are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryKind {
+    /// 32 bits: classical WASM.
+    Memory32,
+    /// 64 bits.
+    Memory64,
+}
+
+impl MemoryKind {
+    /// Its name in sidecars.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Memory32 => "memory32",
+            Self::Memory64 => "memory64",
+        }
+    }
+}
+
+/// A WASM module.
+#[derive(Debug)]
+pub struct Module {
+    /// Its file's name.
+    pub name: String,
+    /// The hash of its file, in hexadecimal digits.
+    pub sha256: String,
+    /// How it addresses its memory.
+    pub memory: MemoryKind,
+    /// The size its memory begins with and may grow to, in bytes.
+    pub memory_limits: (u64, Option<u64>),
+    /// Its globals, in order.
+    pub globals: Vec<GlobalInfo>,
+    /// How many tables it has; only counted if it ever changes one.
+    pub changing_tables: u32,
+    /// How many functions it has, with those that it imports.
+    pub functions: u32,
+    /// The function that begins it.
+    pub start: Option<u32>,
+    /// Where its heap begins, if it says so.
+    pub heap_start: Option<u64>,
+    /// Its interface in Candid, if it carries one.
+    pub interface: Option<String>,
+    /// The labels of records and variants that it knows.
+    pub labels: Vec<String>,
+    /// True for a canister: it speaks with the system of the Internet Computer.
+    pub is_canister: bool,
+    /// What the engine runs: see [`prepare`].
+    pub(crate) prepared: Vec<u8>,
+}
+
+impl Module {
+    /// Looks through a module.
+    pub fn new(name: &str, bytes: &[u8]) -> Result<Self, BadModule> {
+        let sections = sections(bytes)?;
+        let facts = Facts::of(&sections)?;
+        let prepared = prepare(&sections, &facts)?;
+        Ok(Self {
+            name: name.to_owned(),
+            sha256: hexadecimal(&Sha256::digest(bytes)),
+            memory: facts.memory,
+            memory_limits: facts.memory_limits,
+            globals: facts.globals,
+            changing_tables: if facts.changes_tables { facts.tables } else { 0 },
+            functions: facts.functions,
+            start: facts.start,
+            heap_start: facts.heap_start,
+            interface: facts.interface,
+            labels: facts.labels,
+            is_canister: facts.is_canister,
+            prepared,
+        })
+    }
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

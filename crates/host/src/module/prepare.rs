@@ -1,0 +1,133 @@
+//! A module made ready to be run by us. Its code stays as it is; what changes is who owns what:
+//!
+//! * Its memory is imported, so that it lies in pages of ours ([`crate::memory`]).
+//! * Its globals and, where it changes them, tables and functions are exported, so that they can be put back after a trap.
+//! * It does not begin by itself: its first function is called once, and not again when the module is made anew after a trap.
+
+use super::BadModule;
+use super::facts::Facts;
+use super::sections::{HEADER, Section, number, push_number};
+
+/// The module from which the memory is imported.
+pub const OURS: &str = "highwater";
+/// The name of the memory.
+pub const MEMORY: &str = "memory";
+
+/// The name under which a global is exported.
+pub fn global_export(index: usize) -> String {
+    format!("highwater:global:{index}")
+}
+
+/// The name under which a table is exported.
+pub fn table_export(index: usize) -> String {
+    format!("highwater:table:{index}")
+}
+
+/// The name under which a function is exported.
+pub fn function_export(index: usize) -> String {
+    format!("highwater:function:{index}")
+}
+
+const TYPES: u8 = 1;
+const IMPORTS: u8 = 2;
+const MEMORIES: u8 = 5;
+const EXPORTS: u8 = 7;
+const START: u8 = 8;
+/// The order of sections in a file.
+const ORDER: [u8; 13] = [TYPES, IMPORTS, 3, 4, MEMORIES, 13, 6, EXPORTS, START, 9, 12, 10, 11];
+
+/// See the module's text.
+pub fn prepare(sections: &[Section<'_>], facts: &Facts) -> Result<Vec<u8>, BadModule> {
+    let content = |id| sections.iter().find(|section| section.id == id).map_or(&[][..], |section| section.content);
+    let mut imports = Entries::new();
+    if let Some(memory) = &facts.own_memory {
+        imports.begin(OURS);
+        imports.name(MEMORY);
+        imports.bytes.push(2);
+        // It begins with nothing: it is made to grow by us, in steps, because the engine touches all that it gives.
+        imports.bytes.push(u8::from(memory.maximum.is_some()) | u8::from(memory.memory64) << 2);
+        imports.bytes.push(0);
+        if let Some(maximum) = memory.maximum {
+            push_wide(&mut imports.bytes, maximum);
+        }
+    }
+    let mut exports = Entries::new();
+    for index in 0..facts.globals.len() {
+        exports.add(&global_export(index), 3, index as u32);
+    }
+    for index in 0..facts.tables {
+        exports.add(&table_export(index as usize), 1, index);
+    }
+    let functions = if facts.changes_tables { (0..facts.functions).collect() } else { Vec::from_iter(facts.start) };
+    for index in functions {
+        exports.add(&function_export(index as usize), 0, index);
+    }
+    let mut module = HEADER.to_vec();
+    for id in ORDER {
+        match id {
+            IMPORTS => push_section(&mut module, id, &joined(content(id), &imports)?),
+            EXPORTS => push_section(&mut module, id, &joined(content(id), &exports)?),
+            MEMORIES if facts.own_memory.is_some() => {}
+            START => {}
+            _ => {
+                for section in sections.iter().filter(|section| section.id == id) {
+                    push_section(&mut module, id, section.content);
+                }
+            }
+        }
+    }
+    Ok(module)
+}
+
+/// Entries to be added to a section.
+struct Entries {
+    count: u32,
+    bytes: Vec<u8>,
+}
+
+impl Entries {
+    fn new() -> Self {
+        Self { count: 0, bytes: Vec::new() }
+    }
+
+    fn begin(&mut self, name: &str) {
+        self.count += 1;
+        self.name(name);
+    }
+
+    fn name(&mut self, name: &str) {
+        push_number(&mut self.bytes, name.len() as u32);
+        self.bytes.extend(name.as_bytes());
+    }
+
+    fn add(&mut self, name: &str, kind: u8, index: u32) {
+        self.begin(name);
+        self.bytes.push(kind);
+        push_number(&mut self.bytes, index);
+    }
+}
+
+/// A section's content with entries added.
+fn joined(content: &[u8], entries: &Entries) -> Result<Vec<u8>, BadModule> {
+    let (count, begin) = if content.is_empty() { (0, 0) } else { number(content, 0).unwrap_or((0, content.len())) };
+    let count = count.checked_add(entries.count).ok_or_else(|| BadModule("the module has too many entries".into()))?;
+    let mut joined = Vec::with_capacity(content.len() + entries.bytes.len() + 5);
+    push_number(&mut joined, count);
+    joined.extend(&content[begin..]);
+    joined.extend(&entries.bytes);
+    Ok(joined)
+}
+
+fn push_wide(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+fn push_section(module: &mut Vec<u8>, id: u8, content: &[u8]) {
+    module.push(id);
+    push_number(module, content.len() as u32);
+    module.extend(content);
+}

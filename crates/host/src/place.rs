@@ -1,0 +1,111 @@
+//! The place where a host listens: a socket, and a lock beside it that only one host has.
+
+use rustix::fs::FlockOperation;
+use std::fmt;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+/// Why a host cannot listen.
+#[derive(Debug)]
+pub enum BindError {
+    /// Another one listens there.
+    InUse {
+        /// Where.
+        path: PathBuf,
+        /// Its process, if it is known.
+        pid: Option<u32>,
+    },
+    /// Something else is there.
+    NotASocket(PathBuf),
+    /// The system does not let us.
+    System(PathBuf, io::Error),
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InUse { path, pid } => {
+                write!(f, "a host already listens at {}", path.display())?;
+                if let Some(pid) = pid {
+                    write!(f, " (process {pid})")?;
+                }
+                f.write_str("; choose another --socket")
+            }
+            Self::NotASocket(path) => write!(f, "{}: exists, and is not a socket", path.display()),
+            Self::System(path, error) => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for BindError {}
+
+/// A socket that is listened at; gone when dropped.
+#[derive(Debug)]
+pub struct Place {
+    /// The socket.
+    pub listener: UnixListener,
+    path: PathBuf,
+    lock: PathBuf,
+    _locked: File,
+}
+
+impl Place {
+    /// Begins to listen.
+    pub fn new(path: &Path) -> Result<Self, BindError> {
+        let system = |error| BindError::System(path.to_owned(), error);
+        let (lock, locked) = take_lock(path)?;
+        match std::fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(system(error)),
+            Ok(about) if !about.file_type().is_socket() => return Err(BindError::NotASocket(path.to_owned())),
+            // We have the lock: whoever listened there was killed.
+            Ok(_) => std::fs::remove_file(path).map_err(system)?,
+        }
+        let listener = UnixListener::bind(path).map_err(system)?;
+        std::fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(system)?;
+        listener.set_nonblocking(true).map_err(system)?;
+        Ok(Self { listener, path: path.to_owned(), lock, _locked: locked })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+        let _ = std::fs::remove_file(&self.lock);
+    }
+}
+
+fn take_lock(socket: &Path) -> Result<(PathBuf, File), BindError> {
+    let path = socket.with_added_extension("lock");
+    let system = |error| BindError::System(path.clone(), error);
+    loop {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32);
+        let mut file = options.open(&path).map_err(system)?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let mut text = String::new();
+                let _ = Read::by_ref(&mut file).take(20).read_to_string(&mut text);
+                return Err(BindError::InUse { path: socket.to_owned(), pid: text.trim().parse().ok() });
+            }
+            Err(error) => return Err(system(error.into())),
+        }
+        // Whoever had it before may have removed it meanwhile.
+        let ours = file.metadata().map_err(system)?;
+        if !std::fs::metadata(&path).is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
+            continue;
+        }
+        let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{}", std::process::id()));
+        return Ok((path, file));
+    }
+}

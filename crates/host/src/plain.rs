@@ -1,0 +1,153 @@
+//! A plain module: functions that are called with whole numbers. What it may import is a console; `wasi` functions do nothing, and any
+//! other traps when it is called.
+
+use crate::engine::{Held, Import, Limits, Machine, Stop, Trap};
+use crate::module::Module;
+use wasmi::{Caller, Linker, Val, ValType};
+
+/// What a plain module printed.
+#[derive(Debug, Default)]
+pub struct Console {
+    lines: Vec<String>,
+    bytes: usize,
+}
+
+/// Bytes of prints that are kept for one call.
+const MOST_PRINTED: usize = 16 << 20;
+
+impl Console {
+    fn print(&mut self, text: &[u8]) {
+        if self.bytes + text.len() <= MOST_PRINTED {
+            self.bytes += text.len();
+            self.lines.push(String::from_utf8_lossy(text).into_owned());
+        }
+    }
+
+    /// What was printed since the last time.
+    pub fn take(&mut self) -> Vec<String> {
+        self.bytes = 0;
+        std::mem::take(&mut self.lines)
+    }
+}
+
+/// See the module's text.
+pub struct Plain {
+    machine: Machine<Console>,
+}
+
+impl Plain {
+    /// Begins a module: its start function, then `_initialize`.
+    pub fn new(module: Module, limits: Limits) -> Result<Self, Stop> {
+        let mut plain = Self::idle(module, limits)?;
+        plain.machine.start()?;
+        if plain.machine.function_type("_initialize").is_some() {
+            plain.machine.call("_initialize", &[])?;
+        }
+        plain.machine.commit()?;
+        Ok(plain)
+    }
+
+    /// A module none of whose code has run.
+    pub fn idle(module: Module, limits: Limits) -> Result<Self, Stop> {
+        Ok(Self { machine: Machine::new(module, limits, Console::default(), provide)? })
+    }
+
+    /// The module that runs, and its memory.
+    pub fn machine(&self) -> &Machine<Console> {
+        &self.machine
+    }
+
+    /// The same, to continue from another memory.
+    pub fn machine_mut(&mut self) -> &mut Machine<Console> {
+        &mut self.machine
+    }
+
+    /// Calls a function. What it gives back; nothing is left of it if it traps.
+    pub fn call(&mut self, name: &str, numbers: &[i128]) -> Result<Vec<String>, Stop> {
+        let Some(ty) = self.machine.function_type(name) else {
+            let there = self.machine.function_names().join(", ");
+            return Err(Stop::Failed(format!("no function is called '{name}'; there are: {there}")));
+        };
+        if ty.params().len() != numbers.len() {
+            let (wanted, given) = (ty.params().len(), numbers.len());
+            return Err(Stop::Failed(format!("'{name}' takes {wanted} numbers, not {given}")));
+        }
+        let mut arguments = Vec::with_capacity(numbers.len());
+        for (&number, &ty) in numbers.iter().zip(ty.params()) {
+            arguments
+                .push(argument(number, ty).ok_or_else(|| Stop::Failed(format!("{number} does not fit '{name}'")))?);
+        }
+        let called = self.machine.call(name, &arguments);
+        match called {
+            Ok(results) => {
+                self.machine.commit()?;
+                Ok(results.iter().map(in_words).collect())
+            }
+            Err(stop) => {
+                self.machine.restore()?;
+                Err(stop)
+            }
+        }
+    }
+
+    /// What was printed since the last time.
+    pub fn take_printed(&mut self) -> Vec<String> {
+        self.machine.system().take()
+    }
+}
+
+fn argument(number: i128, ty: ValType) -> Option<Val> {
+    match ty {
+        ValType::I32 => {
+            i32::try_from(number).or_else(|_| u32::try_from(number).map(|number| number as i32)).ok().map(Val::I32)
+        }
+        ValType::I64 => {
+            i64::try_from(number).or_else(|_| u64::try_from(number).map(|number| number as i64)).ok().map(Val::I64)
+        }
+        ValType::F32 => Some(Val::F32((number as f32).into())),
+        ValType::F64 => Some(Val::F64((number as f64).into())),
+        _ => None,
+    }
+}
+
+fn in_words(value: &Val) -> String {
+    match value {
+        Val::I32(value) => value.to_string(),
+        Val::I64(value) => value.to_string(),
+        Val::F32(value) => f32::from(*value).to_string(),
+        Val::F64(value) => f64::from(*value).to_string(),
+        _ => "?".into(),
+    }
+}
+
+fn provide(linker: &mut Linker<Held<Console>>, import: Import) -> Result<(), Stop> {
+    let Import { module, name, ty } = import;
+    let is_log = ty.params() == [ValType::I32; 2] && ty.results().is_empty() && name == "console_log";
+    let is_wasi = module.starts_with("wasi_");
+    let full_name = format!("{module}.{name}");
+    let defined = linker.func_new(&module, &name, ty, move |mut caller, arguments, results| {
+        if is_log {
+            return log(&mut caller, arguments).map_err(wasmi::Error::host);
+        }
+        if is_wasi {
+            // Success, and nothing done: zero is also what the results begin with.
+            results.iter_mut().for_each(|result| *result = Val::default_for_ty(result.ty()));
+            return Ok(());
+        }
+        Err(wasmi::Error::host(Trap(format!("calls {full_name}, which this host does not have"))))
+    });
+    defined.map(|_| ()).map_err(|error| Stop::Failed(error.to_string()))
+}
+
+fn log(caller: &mut Caller<'_, Held<Console>>, arguments: &[Val]) -> Result<(), Trap> {
+    let beyond = || Trap("prints what lies beyond the end of memory".into());
+    let (Some(Val::I32(address)), Some(Val::I32(length))) = (arguments.first(), arguments.get(1)) else {
+        return Err(beyond());
+    };
+    let (address, length) = (*address as u32 as usize, *length as u32 as usize);
+    let memory = caller.data().memory.ok_or_else(beyond)?;
+    let (memory, held) = memory.data_and_store_mut(caller);
+    let text = memory.get(address..address.saturating_add(length)).ok_or_else(beyond)?;
+    held.system.print(text);
+    Ok(())
+}

@@ -1,0 +1,297 @@
+//! A program that runs: a canister or a plain module, spoken to in the same way.
+
+use crate::call::Call;
+use crate::candid::{Interface, decode, encode_arguments};
+use crate::canister::{Answered, Canister, World};
+use crate::engine::{Limits, Machine, Stop};
+use crate::image::Image;
+use crate::memory::{PAGE, PagedMemory, is_zero};
+use crate::module::Module;
+use crate::plain::Plain;
+use crate::sidecar::{Sidecar, SystemState};
+use crate::system::Response;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// How a program is begun.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What it may use.
+    pub limits: Limits,
+    /// A canister's world.
+    pub world: World,
+    /// What a canister's `canister_init` is given, in Candid's text.
+    pub argument: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { limits: Limits::default(), world: World::default(), argument: "()".into() }
+    }
+}
+
+/// What came of a call that ended well.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The reply, in words; none where only time passed.
+    pub reply: Option<String>,
+    /// What the program printed.
+    pub printed: Vec<String>,
+    /// What went wrong beside the call itself, each in a line.
+    pub troubles: Vec<String>,
+}
+
+/// Why a call did not end well: a line, and what the program printed all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// A line.
+    pub line: String,
+    /// What was printed before.
+    pub printed: Vec<String>,
+}
+
+/// See the module's text.
+pub struct Program {
+    kind: Kind,
+    calls: Vec<String>,
+}
+
+enum Kind {
+    Canister { canister: Box<Canister>, interface: Option<Interface> },
+    Plain(Box<Plain>),
+}
+
+/// What the interface is, if the module has one that can be read.
+fn interface_of(module: &Module) -> Option<Interface> {
+    Interface::parse(module.interface.as_deref()?).ok()
+}
+
+impl Program {
+    /// Begins a module.
+    pub fn start(module: Module, options: &Options) -> Result<Self, Stop> {
+        let kind = if module.is_canister {
+            let interface = interface_of(&module);
+            let argument = encode_arguments(&options.argument, None);
+            let argument = argument.map_err(|error| Stop::Failed(format!("the argument: {error}")))?;
+            let canister = Canister::new(module, options.limits, options.world, &argument)?;
+            Kind::Canister { canister: Box::new(canister), interface }
+        } else {
+            Kind::Plain(Box::new(Plain::new(module, options.limits)?))
+        };
+        Ok(Self { kind, calls: Vec::new() })
+    }
+
+    /// Goes on where an image was taken: nothing of the module's beginning is run again.
+    pub fn load(module: Module, options: &Options, image: &Path) -> Result<Self, Stop> {
+        let failed = |line: String| Stop::Failed(line);
+        let sidecar = Sidecar::read(image).map_err(failed)?;
+        let shown = image.display();
+        if sidecar.module_sha256 != module.sha256 {
+            let (wanted, given) = (&sidecar.module_name, &module.name);
+            return Err(failed(format!(
+                "{shown} is an image of another module ('{wanted}') than '{given}': their hashes differ"
+            )));
+        }
+        let cannot = |error: io::Error| Stop::Failed(format!("{shown}: {error}"));
+        let file = File::open(image).map_err(cannot)?;
+        let bytes = file.metadata().map_err(cannot)?.len();
+        if bytes != sidecar.memory_bytes || sidecar.memory_kind != module.memory.key() {
+            let said = sidecar.memory_bytes;
+            return Err(failed(format!(
+                "{shown} has {bytes} bytes, and its sidecar speaks of {said} ({})",
+                sidecar.memory_kind
+            )));
+        }
+        let mut globals = Vec::with_capacity(module.globals.len());
+        for global in &module.globals {
+            let bits = sidecar.globals.get(&global.name).copied();
+            if bits.is_none() && global.is_mutable {
+                return Err(failed(format!("the sidecar of {shown} lacks the global '{}'", global.name)));
+            }
+            globals.push(bits);
+        }
+        let read = |memory: &mut PagedMemory| read_sparse(&file, bytes, memory);
+        let kind = if module.is_canister {
+            let interface = interface_of(&module);
+            let mut canister = Box::new(Canister::idle(module, options.limits, options.world)?);
+            canister.machine_mut().load(bytes, &globals, read)?;
+            if let Some(state) = sidecar.system {
+                let system = canister.machine_mut().system();
+                system.time_ns = state.time_ns;
+                system.settings.timer_ns = state.timer_ns;
+                system.performance = state.performance;
+                if system.stable.grow(state.stable_pages).is_some() {
+                    system.stable.commit();
+                }
+            }
+            Kind::Canister { canister, interface }
+        } else {
+            let mut plain = Box::new(Plain::idle(module, options.limits)?);
+            plain.machine_mut().load(bytes, &globals, read)?;
+            Kind::Plain(plain)
+        };
+        Ok(Self { kind, calls: sidecar.calls })
+    }
+
+    /// The module.
+    pub fn module(&self) -> &Module {
+        match &self.kind {
+            Kind::Canister { canister, .. } => canister.machine().about(),
+            Kind::Plain(plain) => plain.machine().about(),
+        }
+    }
+
+    /// What was called so far.
+    pub fn calls(&self) -> &[String] {
+        &self.calls
+    }
+
+    /// Bytes of its memory.
+    pub fn memory_bytes(&self) -> u64 {
+        match &self.kind {
+            Kind::Canister { canister, .. } => canister.machine().memory_bytes(),
+            Kind::Plain(plain) => plain.machine().memory_bytes(),
+        }
+    }
+
+    /// Lets time pass and calls a method, as the call says.
+    pub fn call(&mut self, call: &Call) -> Result<Answer, Failed> {
+        let answer = match &mut self.kind {
+            Kind::Canister { canister, interface } => call_canister(canister, interface.as_ref(), call),
+            Kind::Plain(plain) => call_plain(plain, call),
+        };
+        self.calls.push(call.to_string());
+        answer
+    }
+
+    /// The memory as it is now.
+    pub fn capture(&self, before: Option<&Image>) -> io::Result<Image> {
+        match &self.kind {
+            Kind::Canister { canister, .. } => capture(canister.machine(), before),
+            Kind::Plain(plain) => capture(plain.machine(), before),
+        }
+    }
+
+    /// What is not in the memory.
+    pub fn sidecar(&self, id: u64, time_unix_ns: u64) -> Sidecar {
+        let module = self.module();
+        let (globals, system) = match &self.kind {
+            Kind::Canister { canister, .. } => {
+                let system = canister.machine().system_ref();
+                let state = SystemState {
+                    time_ns: system.time_ns,
+                    timer_ns: system.settings.timer_ns,
+                    performance: system.performance,
+                    stable_pages: system.stable.pages(),
+                };
+                (canister.machine().globals(), Some(state))
+            }
+            Kind::Plain(plain) => (plain.machine().globals(), None),
+        };
+        let named = module.globals.iter().zip(globals).filter_map(|(about, bits)| Some((about.name.clone(), (*bits)?)));
+        Sidecar {
+            module_name: module.name.clone(),
+            module_sha256: module.sha256.clone(),
+            snapshot_id: id,
+            time_unix_ns,
+            memory_kind: module.memory.key().to_owned(),
+            memory_bytes: self.memory_bytes(),
+            heap_start: module.heap_start,
+            globals: named.collect(),
+            calls: self.calls.clone(),
+            system,
+        }
+    }
+}
+
+fn capture<S: Default>(machine: &Machine<S>, before: Option<&Image>) -> io::Result<Image> {
+    Image::capture(machine.memory(), machine.memory_bytes(), before)
+}
+
+/// Copies a file into a memory of zeros, without its pages of zeros.
+fn read_sparse(file: &File, bytes: u64, memory: &mut PagedMemory) -> io::Result<()> {
+    let mut buffer = vec![0; 1 << 20];
+    let mut at = 0;
+    while at < bytes {
+        // Holes are skipped where the file system says where they are.
+        match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
+            Ok(next) => at = next / PAGE as u64 * PAGE as u64,
+            Err(rustix::io::Errno::NXIO) => break,
+            Err(_) => {}
+        }
+        let part = &mut buffer[..bytes.saturating_sub(at).min(1 << 20) as usize];
+        file.read_exact_at(part, at)?;
+        for (index, page) in part.chunks(PAGE).enumerate() {
+            if !is_zero(page) {
+                memory.write(at + (index * PAGE) as u64, page)?;
+            }
+        }
+        at += part.len() as u64;
+    }
+    Ok(())
+}
+
+fn call_canister(canister: &mut Canister, interface: Option<&Interface>, call: &Call) -> Result<Answer, Failed> {
+    let mut all = Answer::default();
+    let plain_failure = |line: String| Failed { line, printed: Vec::new() };
+    // Arguments are looked at before anything happens.
+    let method = match &call.method {
+        Some((name, text)) => {
+            let known = interface.map(|interface| (interface, name.as_str()));
+            let argument = encode_arguments(text, known).map_err(|error| plain_failure(format!("{name}: {error}")))?;
+            Some((name, argument))
+        }
+        None => None,
+    };
+    if call.after_ns > 0 {
+        let Answered { printed, troubles, .. } =
+            canister.pass(call.after_ns).map_err(|error| plain_failure(error.to_string()))?;
+        all.printed = printed;
+        all.troubles = troubles;
+    }
+    let Some((name, argument)) = method else { return Ok(all) };
+    let answered = canister.call(name, &argument).map_err(|error| plain_failure(error.to_string()))?;
+    all.printed.extend(answered.printed);
+    all.troubles.extend(answered.troubles);
+    match answered.response {
+        Some(Response::Reply(bytes)) => {
+            let names = &canister.machine().about().labels;
+            let unreadable = |_| format!("{} bytes: {}", bytes.len(), crate::module::hexadecimal(&bytes));
+            all.reply = Some(decode(&bytes, names).unwrap_or_else(unreadable));
+            Ok(all)
+        }
+        Some(Response::Reject { code, message }) => {
+            let line = format!("{name} was refused (code {code}): {}", one_line(&message));
+            Err(Failed { line, printed: all.printed })
+        }
+        None => Err(Failed { line: format!("{name} was not answered"), printed: all.printed }),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn call_plain(plain: &mut Plain, call: &Call) -> Result<Answer, Failed> {
+    let fail = |line: String, printed: Vec<String>| Failed { line, printed };
+    let Some((name, text)) = &call.method else {
+        return Err(fail("a plain module has no time that could pass".into(), Vec::new()));
+    };
+    let list = text.trim().strip_prefix('(').and_then(|text| text.strip_suffix(')'));
+    let numbers = list.and_then(|list| {
+        let items = list.split(',').map(str::trim).filter(|item| !item.is_empty());
+        items.map(|item| item.replace('_', "").parse::<i128>().ok()).collect::<Option<Vec<_>>>()
+    });
+    let Some(numbers) = numbers else {
+        return Err(fail(format!("{name}: {text} are no whole numbers; a plain module takes no others"), Vec::new()));
+    };
+    let called = plain.call(name, &numbers);
+    let printed = plain.take_printed();
+    match called {
+        Ok(results) => Ok(Answer { reply: Some(format!("({})", results.join(", "))), printed, troubles: Vec::new() }),
+        Err(Stop::Failed(line)) => Err(fail(line, printed)),
+        Err(stop) => Err(fail(format!("{name} {stop}"), printed)),
+    }
+}

@@ -1,0 +1,238 @@
+//! Pulls a snapshot into a file: in parts, so that it can go on after it was broken off; by number and hash, so that two snapshots never mix.
+//!
+//! ```text
+//!  x.img.part        what has arrived
+//!  x.img.part.json   of which snapshot (number, length, hash), and how much
+//!  x.img             when all of it has arrived and the hash is right
+//! ```
+
+use crate::client::{Client, ClientError};
+use crate::image::hash_zeros;
+use crate::module::hexadecimal;
+use crate::protocol::Description;
+use crate::sidecar::Sidecar;
+use crate::transport::Transport;
+use highwater_model::rfc3339;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// How many bytes may have to be fetched again after a break.
+const NOTED_EVERY: u64 = 16 << 20;
+/// Reading what has arrived already goes in pieces of this size.
+const PIECE: usize = 1 << 20;
+
+/// Why a snapshot could not be pulled.
+#[derive(Debug)]
+pub enum PullError {
+    /// The host could not be asked, or refused.
+    Client(ClientError),
+    /// It was replaced meanwhile.
+    Gone(String),
+    /// What arrived is not what was sent.
+    Damaged(String),
+    /// A file cannot be written.
+    File(PathBuf, io::Error),
+}
+
+impl fmt::Display for PullError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Client(error) => error.fmt(f),
+            Self::Gone(why) => write!(f, "{why}; nothing of it was kept, pull again"),
+            Self::Damaged(why) => write!(f, "{why}; nothing of it was kept, pull again"),
+            Self::File(path, error) => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for PullError {}
+
+impl From<ClientError> for PullError {
+    fn from(error: ClientError) -> Self {
+        Self::Client(error)
+    }
+}
+
+/// What was pulled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pulled {
+    /// How many bytes had arrived before.
+    pub resumed_at: u64,
+    /// How many bytes came over the wire now.
+    pub received: u64,
+}
+
+/// The name of a file for a snapshot: module and time.
+pub fn default_name(description: &Description) -> String {
+    let name = &description.sidecar.module_name;
+    let module: String = name
+        .strip_suffix(".wasm")
+        .unwrap_or(name)
+        .chars()
+        .map(|character| if character.is_alphanumeric() || "-_.".contains(character) { character } else { '_' })
+        .collect();
+    format!("{module}_{}.img", utc(description.info.time_unix_ns))
+}
+
+/// `2026-11-15T12-30-05Z`, which sorts as time does and is a name everywhere.
+fn utc(unix_ns: u64) -> String {
+    const TO_SECONDS: usize = "2026-11-15T12:30:05".len();
+    format!("{}Z", rfc3339(unix_ns)[..TO_SECONDS].replace(':', "-"))
+}
+
+/// Pulls a snapshot into a file. `progress` hears how many bytes of how many are there.
+pub fn pull<T: Transport>(
+    client: &mut Client<T>,
+    description: &Description,
+    target: &Path,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<Pulled, PullError> {
+    let mut partial = Partial::open(description, target)?;
+    let resumed_at = partial.received;
+    let total = description.info.bytes;
+    let mut hasher = partial.hash_what_is_there()?;
+    let (mut received, mut noted_at) = (0, resumed_at);
+    while partial.received < total {
+        let at = partial.received;
+        let chunk = match client.chunk(description.info.id, at) {
+            Ok(chunk) => chunk,
+            Err(ClientError::Failed(failed)) => {
+                partial.remove();
+                return Err(PullError::Gone(failed.line));
+            }
+            Err(error) => {
+                partial.note()?;
+                return Err(error.into());
+            }
+        };
+        let length = chunk.bytes.len() as u64;
+        let end = at
+            .checked_add(chunk.zeros)
+            .and_then(|begin| begin.checked_add(length))
+            .filter(|&end| end > at && end <= total);
+        let Some(end) = end else {
+            partial.remove();
+            return Err(PullError::Damaged("the host sent a part that does not fit".into()));
+        };
+        partial.write(at + chunk.zeros, &chunk.bytes)?;
+        hash_zeros(&mut hasher, chunk.zeros);
+        hasher.update(&chunk.bytes);
+        received += length;
+        partial.received = end;
+        if end - noted_at >= NOTED_EVERY {
+            partial.note()?;
+            noted_at = end;
+        }
+        progress(end, total);
+    }
+    if hexadecimal(&hasher.finalize()) != description.sha256 {
+        partial.remove();
+        return Err(PullError::Damaged("what arrived is not what was sent: the hashes differ".into()));
+    }
+    partial.finish(target, &description.sidecar)?;
+    Ok(Pulled { resumed_at, received })
+}
+
+/// What has arrived so far.
+struct Partial {
+    file: File,
+    path: PathBuf,
+    about_path: PathBuf,
+    about: Value,
+    received: u64,
+}
+
+impl Partial {
+    /// Goes on with what is there of the same snapshot, or begins anew.
+    fn open(description: &Description, target: &Path) -> Result<Self, PullError> {
+        let path = target.with_added_extension("part");
+        let about_path = target.with_added_extension("part.json");
+        let about = json!({
+            "version": 1,
+            "snapshot": description.info.id,
+            "bytes": description.info.bytes,
+            "sha256": description.sha256,
+        });
+        let cannot = |error| PullError::File(path.clone(), error);
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(cannot)?;
+        let there = file.metadata().map_err(cannot)?.len();
+        let noted = std::fs::read(&about_path).ok().and_then(|text| serde_json::from_slice::<Value>(&text).ok());
+        let received = noted.and_then(|mut noted| {
+            let received = noted.as_object_mut()?.remove("received")?.as_u64()?;
+            (noted == about && received <= there && received <= description.info.bytes).then_some(received)
+        });
+        let received = received.unwrap_or(0);
+        // What lies behind may be of another snapshot, or half written.
+        file.set_len(received).map_err(cannot)?;
+        let partial = Self { file, path, about_path, about, received };
+        partial.note()?;
+        Ok(partial)
+    }
+
+    fn error(&self) -> impl FnOnce(io::Error) -> PullError {
+        let path = self.path.clone();
+        move |error| PullError::File(path, error)
+    }
+
+    /// Notes how much has arrived.
+    fn note(&self) -> Result<(), PullError> {
+        self.file.set_len(self.received).map_err(self.error())?;
+        let mut about = self.about.clone();
+        about["received"] = self.received.into();
+        let unfinished = self.about_path.with_added_extension("new");
+        std::fs::write(&unfinished, format!("{about}\n"))
+            .and_then(|()| std::fs::rename(&unfinished, &self.about_path))
+            .map_err(|error| PullError::File(self.about_path.clone(), error))
+    }
+
+    fn hash_what_is_there(&self) -> Result<Sha256, PullError> {
+        let mut hasher = Sha256::new();
+        let mut buffer = vec![0; PIECE];
+        let mut at = 0;
+        while at < self.received {
+            let part = &mut buffer[..(self.received - at).min(PIECE as u64) as usize];
+            self.file.read_exact_at(part, at).map_err(self.error())?;
+            hasher.update(&part);
+            at += part.len() as u64;
+        }
+        Ok(hasher)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), PullError> {
+        self.file.write_all_at(bytes, offset).map_err(self.error())
+    }
+
+    /// It can never become whole.
+    fn remove(&self) {
+        let _ = std::fs::remove_file(&self.path);
+        let _ = std::fs::remove_file(&self.about_path);
+    }
+
+    fn finish(&self, target: &Path, sidecar: &Sidecar) -> Result<(), PullError> {
+        self.file.set_len(self.received).map_err(self.error())?;
+        let beside = Sidecar::path(target);
+        std::fs::write(&beside, sidecar.to_text()).map_err(|error| PullError::File(beside, error))?;
+        std::fs::rename(&self.path, target).map_err(|error| PullError::File(target.to_owned(), error))?;
+        let _ = std::fs::remove_file(&self.about_path);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_dates() {
+        assert_eq!(utc(0), "1970-01-01T00-00-00Z");
+        assert_eq!(utc(951_782_399_000_000_000), "2000-02-28T23-59-59Z");
+        assert_eq!(utc(951_782_400_000_000_000), "2000-02-29T00-00-00Z");
+        assert_eq!(utc(1_794_745_805_000_000_000), "2026-11-15T12-30-05Z");
+    }
+}

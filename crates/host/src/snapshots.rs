@@ -1,0 +1,94 @@
+//! The snapshots that a host keeps, numbered. A number is never given twice, so whoever asks by number can never mix two snapshots.
+
+use crate::image::Image;
+use crate::program::Program;
+use crate::protocol::{Description, SnapshotInfo};
+use crate::sidecar::Sidecar;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// How many are kept; the oldest go first.
+const MOST: usize = 100;
+
+/// A memory at one instant.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// Its bytes.
+    pub image: Image,
+    /// What lies beside them.
+    pub sidecar: Sidecar,
+    sha256: OnceLock<String>,
+}
+
+impl Snapshot {
+    /// A program as it is now.
+    pub fn take(program: &Program, id: u64, before: Option<&Image>) -> io::Result<Self> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+        let image = program.capture(before)?;
+        Ok(Self { image, sidecar: program.sidecar(id, now), sha256: OnceLock::new() })
+    }
+
+    /// In short.
+    pub fn info(&self) -> SnapshotInfo {
+        SnapshotInfo {
+            id: self.sidecar.snapshot_id,
+            time_unix_ns: self.sidecar.time_unix_ns,
+            bytes: self.image.bytes(),
+            occupied_bytes: self.image.occupied_bytes(),
+        }
+    }
+
+    /// For whoever wants all of it. The hash is made when it is first asked for.
+    pub fn describe(&self) -> Description {
+        let sha256 = self.sha256.get_or_init(|| self.image.sha256()).clone();
+        Description { info: self.info(), sha256, sidecar: self.sidecar.clone() }
+    }
+}
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub struct Snapshots {
+    last_id: u64,
+    kept: VecDeque<Arc<Snapshot>>,
+}
+
+impl Snapshots {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.kept.len()
+    }
+
+    /// The last one.
+    pub fn last(&self) -> Option<&Arc<Snapshot>> {
+        self.kept.back()
+    }
+
+    /// One by its number, or a line that says why it is not there.
+    pub fn find(&self, id: Option<u64>) -> Result<Arc<Snapshot>, String> {
+        let Some(last) = self.last() else {
+            return Err("there is no snapshot yet; 'highwater image create' makes one".into());
+        };
+        let Some(id) = id else { return Ok(Arc::clone(last)) };
+        let found = self.kept.iter().find(|snapshot| snapshot.sidecar.snapshot_id == id);
+        let last = last.sidecar.snapshot_id;
+        found.cloned().ok_or_else(|| format!("there is no snapshot {id} any more; the last one is {last}"))
+    }
+
+    /// Takes one, in place of the last if it is to be.
+    pub fn add(&mut self, program: &Program, replaces: bool) -> io::Result<SnapshotInfo> {
+        let before = self.last().map(Arc::clone);
+        let snapshot = Snapshot::take(program, self.last_id + 1, before.as_deref().map(|before| &before.image))?;
+        self.last_id += 1;
+        if replaces {
+            self.kept.pop_back();
+        }
+        while self.kept.len() >= MOST {
+            self.kept.pop_front();
+        }
+        let info = snapshot.info();
+        self.kept.push_back(Arc::new(snapshot));
+        Ok(info)
+    }
+}

@@ -1,0 +1,89 @@
+//! Calls that a canister makes: `call_*`. They go out when the message has ended well.
+
+use super::functions::{Context, Outcome};
+use super::messages::wide;
+use super::{Closure, Outgoing};
+use crate::engine::Trap;
+
+/// Calls that one message may make.
+const MOST_CALLS: usize = 500;
+/// The longest argument.
+const LONGEST_ARGUMENT: usize = 4 << 20;
+
+fn draft<'a>(context: &'a mut Context<'_>) -> Result<&'a mut Outgoing, Trap> {
+    context.system.message.draft.as_mut().ok_or_else(|| Trap("no call was begun".into()))
+}
+
+pub fn begin(context: &mut Context<'_>, numbers: &[u64]) -> Outcome {
+    drop_draft(context);
+    let callee = context.bytes(numbers[0], numbers[1])?.to_vec();
+    let method = String::from_utf8_lossy(context.bytes(numbers[2], numbers[3])?).into_owned();
+    context.system.message.draft = Some(Outgoing {
+        callee,
+        method,
+        argument: Vec::new(),
+        on_reply: Closure { function: numbers[4], environment: numbers[5] },
+        on_reject: Closure { function: numbers[6], environment: numbers[7] },
+        on_cleanup: None,
+        cycles: 0,
+    });
+    Ok(None)
+}
+
+/// A call that was begun and is not made: its cycles come back.
+fn drop_draft(context: &mut Context<'_>) {
+    if let Some(draft) = context.system.message.draft.take() {
+        context.system.settings.cycles += draft.cycles;
+    }
+}
+
+pub fn on_cleanup(context: &mut Context<'_>, numbers: &[u64]) -> Outcome {
+    let draft = draft(context)?;
+    if draft.on_cleanup.is_some() {
+        return Err(Trap("the call has a cleanup already".into()));
+    }
+    draft.on_cleanup = Some(Closure { function: numbers[0], environment: numbers[1] });
+    Ok(None)
+}
+
+pub fn append(context: &mut Context<'_>, numbers: &[u64]) -> Outcome {
+    let part = context.bytes(numbers[0], numbers[1])?.to_vec();
+    let argument = &mut draft(context)?.argument;
+    if argument.len() + part.len() > LONGEST_ARGUMENT {
+        return Err(Trap(format!("the argument of a call is longer than {LONGEST_ARGUMENT} bytes")));
+    }
+    argument.extend(part);
+    Ok(None)
+}
+
+fn attach(context: &mut Context<'_>, cycles: u128) -> Outcome {
+    draft(context)?;
+    let left = context.system.settings.cycles.checked_sub(cycles);
+    context.system.settings.cycles = left.ok_or_else(|| Trap("has not that many cycles".into()))?;
+    draft(context)?.cycles += cycles;
+    Ok(None)
+}
+
+pub fn add_cycles(context: &mut Context<'_>, numbers: &[u64]) -> Outcome {
+    attach(context, u128::from(numbers[0]))
+}
+
+pub fn add_cycles_wide(context: &mut Context<'_>, numbers: &[u64]) -> Outcome {
+    attach(context, wide(numbers[0], numbers[1]))
+}
+
+/// Every call is answered before its time is up.
+pub fn best_effort(context: &mut Context<'_>, _: &[u64]) -> Outcome {
+    draft(context).map(|_| None)
+}
+
+pub fn perform(context: &mut Context<'_>, _: &[u64]) -> Outcome {
+    draft(context)?;
+    if context.system.message.sent.len() >= MOST_CALLS {
+        drop_draft(context);
+        return Ok(Some(2));
+    }
+    let call = context.system.message.draft.take();
+    context.system.message.sent.extend(call);
+    Ok(Some(0))
+}

@@ -1,0 +1,143 @@
+//! A canister's stable memory: only what was written takes room, and what a message wrote can be undone.
+
+use std::collections::BTreeMap;
+
+/// A page, as canisters count them.
+const PAGE_BYTES: u64 = 64 << 10;
+/// The most pages: 500 GiB.
+const MOST_PAGES: u64 = 500 << 14;
+/// The unit in which room is taken.
+const PIECE: u64 = 4096;
+
+type Piece = Box<[u8; PIECE as usize]>;
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub struct StableMemory {
+    pages: u64,
+    pieces: BTreeMap<u64, Piece>,
+    /// The number of pages at the last commit, and the pieces that were changed since, as they were.
+    kept_pages: u64,
+    undo: BTreeMap<u64, Option<Piece>>,
+}
+
+impl StableMemory {
+    /// Its size, in pages of 64 KiB.
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// Grows it; its size before, or `None` if it cannot.
+    pub fn grow(&mut self, pages: u64) -> Option<u64> {
+        let before = self.pages;
+        self.pages = before.checked_add(pages).filter(|&pages| pages <= MOST_PAGES).unwrap_or(before);
+        (self.pages - before == pages).then_some(before)
+    }
+
+    fn holds(&self, offset: u64, length: usize) -> Option<()> {
+        let end = offset.checked_add(length as u64)?;
+        (end <= self.pages * PAGE_BYTES).then_some(())
+    }
+
+    /// Reads from it; `None` beyond its end.
+    pub fn read(&self, offset: u64, place: &mut [u8]) -> Option<()> {
+        self.holds(offset, place.len())?;
+        for (number, within, part) in parts(offset, place.len()) {
+            let target = &mut place[part];
+            match self.pieces.get(&number) {
+                Some(piece) => target.copy_from_slice(&piece[within..within + target.len()]),
+                None => target.fill(0),
+            }
+        }
+        Some(())
+    }
+
+    /// Writes to it; `None` beyond its end.
+    pub fn write(&mut self, offset: u64, bytes: &[u8]) -> Option<()> {
+        self.holds(offset, bytes.len())?;
+        for (number, within, part) in parts(offset, bytes.len()) {
+            let source = &bytes[part];
+            let before = self.pieces.get(&number).cloned();
+            self.undo.entry(number).or_insert(before);
+            let piece = self.pieces.entry(number).or_insert_with(|| Box::new([0; PIECE as usize]));
+            piece[within..within + source.len()].copy_from_slice(source);
+        }
+        Some(())
+    }
+
+    /// What was written stays.
+    pub fn commit(&mut self) {
+        self.undo.clear();
+        self.kept_pages = self.pages;
+    }
+
+    /// What was written since the last commit is undone.
+    pub fn restore(&mut self) {
+        self.pages = self.kept_pages;
+        for (number, piece) in std::mem::take(&mut self.undo) {
+            match piece {
+                Some(piece) => self.pieces.insert(number, piece),
+                None => self.pieces.remove(&number),
+            };
+        }
+    }
+}
+
+/// The pieces that a stretch touches: each one's number, where in it, which part of the stretch.
+fn parts(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let left = length.checked_sub(done).filter(|&left| left > 0)?;
+        let at = offset + done as u64;
+        let within = (at % PIECE) as usize;
+        let part = left.min(PIECE as usize - within);
+        let range = done..done + part;
+        done += part;
+        Some((at / PIECE, within, range))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_across_pieces_is_read_again() {
+        let mut stable = StableMemory::default();
+        assert_eq!(stable.grow(2), Some(0));
+        let bytes: Vec<u8> = (0..10_000u32).map(|number| number as u8).collect();
+        stable.write(4000, &bytes).unwrap();
+        let mut read = vec![1; 10_010];
+        stable.read(3995, &mut read).unwrap();
+        assert_eq!(read[..5], [0; 5]);
+        assert_eq!(read[5..10_005], bytes);
+    }
+
+    #[test]
+    fn a_message_that_failed_leaves_no_trace() {
+        let mut stable = StableMemory::default();
+        stable.grow(1);
+        stable.write(0, b"before").unwrap();
+        stable.commit();
+        stable.grow(3);
+        stable.write(3, b"after").unwrap();
+        stable.write(100_000, b"far").unwrap();
+        stable.restore();
+        assert_eq!(stable.pages(), 1);
+        let mut read = [0; 8];
+        stable.read(0, &mut read).unwrap();
+        assert_eq!(&read, b"before\0\0");
+        assert_eq!(stable.read(100_000, &mut read), None);
+    }
+
+    #[test]
+    fn nothing_lies_beyond_its_end() {
+        let mut stable = StableMemory::default();
+        assert_eq!(stable.write(0, &[1]), None);
+        stable.grow(1);
+        assert_eq!(stable.write(65_535, &[1]), Some(()));
+        assert_eq!(stable.write(65_536, &[1]), None);
+        assert_eq!(stable.write(u64::MAX, &[1]), None);
+        assert_eq!(stable.grow(u64::MAX), None);
+    }
+}

@@ -1,0 +1,73 @@
+//! How a client reaches what holds snapshots. A socket is one way; a canister on a network, asked for its own memory, could be another.
+
+use crate::frame::{Frame, FrameError};
+use crate::protocol::{Request, Response};
+use std::fmt;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+/// Carries a request there and its answer back.
+pub trait Transport {
+    /// Asks, and waits for the answer.
+    fn ask(&mut self, request: &Request) -> Result<Response, TransportError>;
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum TransportError {
+    /// Nobody is there.
+    Nobody(PathBuf),
+    /// It left, or was killed.
+    Lost,
+    /// Something else went wrong: what.
+    Other(String),
+}
+
+impl fmt::Display for TransportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nobody(path) => {
+                write!(f, "no host listens at {}; 'highwater image host MODULE.wasm' starts one", path.display())
+            }
+            Self::Lost => f.write_str("the host is gone: it ended, or was killed"),
+            Self::Other(line) => f.write_str(line),
+        }
+    }
+}
+
+impl std::error::Error for TransportError {}
+
+/// A host at a socket.
+#[derive(Debug)]
+pub struct SocketTransport {
+    connection: UnixStream,
+}
+
+impl SocketTransport {
+    /// Connects to a host.
+    pub fn connect(path: &Path) -> Result<Self, TransportError> {
+        match UnixStream::connect(path) {
+            Ok(connection) => Ok(Self { connection }),
+            Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused].contains(&error.kind()) => {
+                Err(TransportError::Nobody(path.to_owned()))
+            }
+            Err(error) => Err(TransportError::Other(format!("{}: {error}", path.display()))),
+        }
+    }
+}
+
+impl Transport for SocketTransport {
+    fn ask(&mut self, request: &Request) -> Result<Response, TransportError> {
+        request.to_frame().write(&mut self.connection).map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => TransportError::Lost,
+            _ => TransportError::Other(error.to_string()),
+        })?;
+        let frame = Frame::read(&mut self.connection).map_err(|error| match error {
+            FrameError::Ended | FrameError::Garbage("a frame is cut off") => TransportError::Lost,
+            FrameError::Broken(error) if error.kind() == io::ErrorKind::ConnectionReset => TransportError::Lost,
+            other => TransportError::Other(other.to_string()),
+        })?;
+        Response::from_frame(frame).map_err(TransportError::Other)
+    }
+}

@@ -1,0 +1,43 @@
+//! Modules for tests.
+#![allow(dead_code, missing_docs, reason = "each test file uses its part")]
+
+use highwater_host::call::Call;
+use highwater_host::module::Module;
+use highwater_host::program::{Answer, Failed, Options, Program};
+
+/// A module of this crate's fixtures, or of the images'.
+pub fn module(name: &str) -> Module {
+    let here = env!("CARGO_MANIFEST_DIR");
+    let folders = ["tests/fixtures", "../image/tests/fixtures/motoko", "../image/tests/fixtures/wasm"];
+    let mut paths = folders.iter().map(|folder| format!("{here}/{folder}/{name}.wasm.zst"));
+    let file = paths.find_map(|path| std::fs::File::open(path).ok()).expect("the fixture is there");
+    Module::new(&format!("{name}.wasm"), &zstd::decode_all(file).unwrap()).unwrap()
+}
+
+pub fn start(name: &str) -> Program {
+    Program::start(module(name), &Options::default()).unwrap()
+}
+
+pub fn call(program: &mut Program, text: &str) -> Result<Answer, Failed> {
+    program.call(&text.parse::<Call>().unwrap())
+}
+
+#[track_caller]
+pub fn reply(program: &mut Program, text: &str) -> String {
+    match call(program, text) {
+        Ok(answer) => answer.reply.unwrap_or_default(),
+        Err(failed) => panic!("{text}: {}", failed.line),
+    }
+}
+
+#[track_caller]
+pub fn refusal(program: &mut Program, text: &str) -> String {
+    match call(program, text) {
+        Ok(answer) => panic!("{text} was answered: {answer:?}"),
+        Err(failed) => failed.line,
+    }
+}
+
+pub fn hash(program: &Program) -> String {
+    program.capture(None).unwrap().sha256()
+}

@@ -1,0 +1,88 @@
+//! What a script may use, and where it was when it used too much.
+//!
+//! Steps are counted between steps. Time and memory can run out within one (a power of a large number), where nobody can interrupt the interpreter:
+//! then the process ends, after it has said where the script was.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+static LINE: AtomicUsize = AtomicUsize::new(0);
+static COLUMN: AtomicUsize = AtomicUsize::new(0);
+static NAME: OnceLock<String> = OnceLock::new();
+static USED: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Notes where the script is.
+pub fn note_place(line: usize, column: usize) {
+    LINE.store(line, Ordering::Relaxed);
+    COLUMN.store(column, Ordering::Relaxed);
+}
+
+/// The script's name and where it is: `script.mo:3:7`.
+pub fn place() -> String {
+    let name = NAME.get().map_or("script", String::as_str);
+    match (LINE.load(Ordering::Relaxed), COLUMN.load(Ordering::Relaxed)) {
+        (0, _) => name.to_owned(),
+        (line, column) => format!("{name}:{line}:{column}"),
+    }
+}
+
+/// From now on these limits hold. `mapped` bytes are the image's, which count as address space but are no memory of ours.
+pub fn enforce(name: &str, memory: usize, seconds: u64, mapped: u64) {
+    let _ = NAME.set(name.to_owned());
+    // Behind our own count, for what does not go through it.
+    let room = (memory as u64).saturating_mul(2).saturating_add(mapped).saturating_add(2 << 30);
+    let hard = getrlimit(Resource::As).maximum;
+    let current = Some(hard.map_or(room, |hard| room.min(hard)));
+    let _ = setrlimit(Resource::As, Rlimit { current, maximum: hard });
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: getrlimit(Resource::Core).maximum });
+    MOST.store(USED.load(Ordering::Relaxed).saturating_add(memory), Ordering::Relaxed);
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(seconds));
+        eprintln!("{}: did not end within {seconds} s", place());
+        std::process::exit(1);
+    });
+}
+
+/// The system's allocator, with a count.
+pub struct Bounded;
+
+impl Bounded {
+    fn take(bytes: usize) {
+        let used = USED.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let most = MOST.load(Ordering::Relaxed);
+        if used > most {
+            // Printing needs some, too, and only the first one prints.
+            MOST.store(usize::MAX, Ordering::Relaxed);
+            if most != usize::MAX {
+                eprintln!("{}: needs more memory than it may have", place());
+                std::process::exit(1);
+            }
+        }
+    }
+}
+
+// SAFETY: everything is left to the system's allocator; only sizes are counted.
+unsafe impl GlobalAlloc for Bounded {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Self::take(layout.size());
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        USED.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        Self::take(size);
+        USED.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}

@@ -1,0 +1,67 @@
+//! What `highwater image eval` says on the command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const USAGE: &str = "usage: highwater-movm IMAGE (--expression TEXT | --script FILE) [--module FILE] [--parse] [--json] \
+[--steps N] [--seconds N] [--memory BYTES]; 'highwater image eval' starts it";
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub struct Options {
+    /// The image; only parsing needs none.
+    pub image: Option<PathBuf>,
+    /// Its module.
+    pub module: Option<PathBuf>,
+    /// What the script is called in messages.
+    pub name: String,
+    /// The script.
+    pub script: String,
+    /// Print the parse, and run nothing.
+    pub parse: bool,
+    /// Print a JSON document.
+    pub json: bool,
+    /// Steps of the interpreter.
+    pub steps: usize,
+    /// Seconds.
+    pub seconds: u64,
+    /// Bytes of memory.
+    pub memory: usize,
+}
+
+impl Options {
+    /// From the command line; a line if it is wrong.
+    pub fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Self, String> {
+        let mut options = Self { steps: 50_000_000, seconds: 60, memory: 1 << 30, ..Self::default() };
+        let mut has_script = false;
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().ok_or_else(|| USAGE.to_owned());
+            let number = |value: OsString| {
+                value.to_str().and_then(|text| text.parse::<u64>().ok()).ok_or_else(|| USAGE.to_owned())
+            };
+            match argument.to_str() {
+                Some("--expression") => {
+                    options.script = value()?.into_string().map_err(|_| "the expression is not UTF-8".to_owned())?;
+                    options.name = "expression".into();
+                    has_script = true;
+                }
+                Some("--script") => {
+                    let path = PathBuf::from(value()?);
+                    options.script =
+                        std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+                    options.name = path.display().to_string();
+                    has_script = true;
+                }
+                Some("--module") => options.module = Some(value()?.into()),
+                Some("--steps") => options.steps = number(value()?)? as usize,
+                Some("--seconds") => options.seconds = number(value()?)?,
+                Some("--memory") => options.memory = number(value()?)? as usize,
+                Some("--parse") => options.parse = true,
+                Some("--json") => options.json = true,
+                Some(other) if other.starts_with("--") => return Err(USAGE.to_owned()),
+                _ => options.image = Some(argument.into()),
+            }
+        }
+        if has_script && (options.parse || options.image.is_some()) { Ok(options) } else { Err(USAGE.to_owned()) }
+    }
+}
