@@ -1,5 +1,6 @@
 // The page: what is looked at, its course over time, and one view of it.
 import type { ComponentChild } from "preact";
+import { open } from "./answer";
 import { serverGone } from "./api";
 import { choice, choose, fragmentOf, METRICS, type View } from "./choice";
 import { Filters } from "./filters";
@@ -50,7 +51,7 @@ export function App() {
   const view = views.includes(choice.value.view) ? choice.value.view : views[0];
   const known = sources.value !== null;
   return (
-    <div class="app">
+    <div class="app" aria-busy={sources.value === null || open.value > 0}>
       <Header />
       <Problems />
       {view !== "live" && <Timeline />}
