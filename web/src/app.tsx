@@ -110,7 +110,7 @@ function Problems() {
   const lines: string[] = [];
   if (serverGone.value) lines.push("The server does not answer any more; this page shows what it had and tries again. Start it anew with 'highwater view'.");
   if (sourcesProblem.value) lines.push(sourcesProblem.value);
-  if (file?.problem) lines.push(clean(file.problem));
+  if (file?.problem) lines.push(clean(file.problem.includes(file.path) ? file.problem : `${file.path}: ${file.problem}`));
   const damage = file?.damage ?? [];
   if (damage.length) lines.push(`The file is damaged in ${damage.length === 1 ? "one place" : `${format.count(damage.length)} places`}: ${clean(damage[0].what)} at byte ${format.count(damage[0].offset)}${damage.length > 1 ? ", …" : ""}. What is undamaged is shown.`);
   if (!lines.length) return null;

@@ -11,7 +11,7 @@ const sum = async (opened) => /rows, (.+) in all/.exec(await opened.locator(".to
 
 async function add(opened, kind, fill) {
   await opened.locator("#add-filter").click();
-  await opened.getByLabel("What").selectOption(kind);
+  await opened.getByLabel("What", { exact: true }).selectOption(kind);
   await fill(opened);
   await opened.getByRole("button", { name: "Add", exact: true }).click();
   await settled(opened);
@@ -21,16 +21,16 @@ test("each filter is made in words, shown as a chip, and counted", async () => {
   const opened = await page(view, "view=table&at=peak");
   const thread = whole.threads.find((each) => each.name === "worker 0");
   const cases = [
-    ["inside", async () => opened.getByLabel("Function").fill("Index::add"), "inside:contains:Index::add", "inside …Index::add…"],
-    ["inside", async () => { await opened.getByLabel("How").selectOption("equal"); await opened.getByLabel("Function").fill("service::handle"); }, "inside:equal:service::handle", "inside service::handle"],
-    ["outside", async () => { await opened.getByLabel("How").selectOption("regex"); await opened.getByLabel("Function").fill("^service::(fetch|tokenise)"); }, "outside:regex:^service::(fetch|tokenise)", "outside /^service::(fetch|tokenise)/"],
-    ["size", async () => { await opened.getByLabel("Least").fill("100"); await opened.getByLabel("Most").fill("4 KiB"); }, "size:100..4096", "size 100 B – 4.0 KiB"],
-    ["lifetime", async () => opened.getByLabel("Most").fill("20ms"), "lifetime:..20000000", "lived ≤ 20.0ms"],
-    ["allocated", async () => { await opened.getByLabel("Least").fill("1ms"); await opened.getByLabel("Most").fill("50ms"); }, "allocated:1000000..50000000", "allocated 1.0ms – 50.0ms"],
+    ["inside", async () => opened.getByLabel("Function", { exact: true }).fill("Index::add"), "inside:contains:Index::add", "inside …Index::add…"],
+    ["inside", async () => { await opened.getByLabel("How", { exact: true }).selectOption("equal"); await opened.getByLabel("Function", { exact: true }).fill("service::handle"); }, "inside:equal:service::handle", "inside service::handle"],
+    ["outside", async () => { await opened.getByLabel("How", { exact: true }).selectOption("regex"); await opened.getByLabel("Function", { exact: true }).fill("^service::(fetch|tokenise)"); }, "outside:regex:^service::(fetch|tokenise)", "outside /^service::(fetch|tokenise)/"],
+    ["size", async () => { await opened.getByLabel("Least", { exact: true }).fill("100"); await opened.getByLabel("Most", { exact: true }).fill("4 KiB"); }, "size:100..4096", "size 100 B – 4.0 KiB"],
+    ["lifetime", async () => opened.getByLabel("Most", { exact: true }).fill("20ms"), "lifetime:..20000000", "lived ≤ 20.0ms"],
+    ["allocated", async () => { await opened.getByLabel("Least", { exact: true }).fill("1ms"); await opened.getByLabel("Most", { exact: true }).fill("50ms"); }, "allocated:1000000..50000000", "allocated 1.0ms – 50.0ms"],
     ["freed", async () => opened.getByLabel("Freed").selectOption("never"), "freed:never", "never freed"],
     ["live", async () => opened.getByLabel("Instant").fill("30ms"), "live:30000000", "live at 30.0ms"],
-    ["thread", async () => opened.getByLabel("Thread").selectOption(String(thread.id)), `thread:${thread.id}`, "thread worker 0"],
-    ["heap", async () => opened.getByLabel("Heap").selectOption("malloc"), "heap:malloc", "heap malloc"],
+    ["thread", async () => opened.getByLabel("Thread", { exact: true }).selectOption(String(thread.id)), `thread:${thread.id}`, "thread worker 0"],
+    ["heap", async () => opened.getByLabel("Heap", { exact: true }).selectOption("malloc"), "heap:malloc", "heap malloc"],
   ];
   for (const [kind, fill, filter, words] of cases) {
     await add(opened, kind, fill);

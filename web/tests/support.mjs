@@ -61,6 +61,9 @@ export async function page(view, fragment = "", context = {}) {
   opened.on("console", (message) => {
     if (message.type() === "error" && /Content Security Policy/.test(message.text())) wrong.push(message.text());
   });
+  if (process.env.DIST && view.origin) {
+    await opened.route(`${view.origin}/assets/*`, (route) => route.fulfill({ path: join(process.env.DIST, new URL(route.request().url()).pathname) }));
+  }
   await opened.goto(`${view.address}${fragment ? `#${fragment}` : ""}`);
   await settled(opened);
   return Object.assign(opened, { done: async () => { await own.close(); assert.deepEqual(wrong, []); }, wrong });
@@ -68,10 +71,13 @@ export async function page(view, fragment = "", context = {}) {
 
 /** Until every question of the page is answered. */
 export async function settled(page) {
-  // What was just done shows in the page's state after a frame or two, and in questions after a short rest.
-  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(resolve, 20)))));
-  await page.waitForFunction(() => document.querySelector(".app")?.getAttribute("aria-busy") === "false", null, { timeout: 30_000 });
-  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(resolve)));
+  // What was just done shows in the page's state after a frame or two, and in questions after a short rest: quiet counts if it lasts.
+  for (let quiet = 0; quiet < 2;) {
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(resolve, 30)))));
+    const busy = await page.evaluate(() => document.querySelector(".app")?.getAttribute("aria-busy") !== "false");
+    quiet = busy ? 0 : quiet + 1;
+    if (busy) await page.waitForFunction(() => document.querySelector(".app")?.getAttribute("aria-busy") === "false", null, { timeout: 30_000 });
+  }
 }
 
 export async function go(page, fragment) {

@@ -13,9 +13,9 @@ import { FunctionActions } from "../stack";
 import { Told } from "../told";
 
 export function FlameView() {
-  const { metric, measure, direction, upright, focus, hide, merge, node, search } = choice.value;
+  const { metric, measure, direction, upright, focus, hide, merge, library, node, search } = choice.value;
   const answer = useAnswer<Tree | FocusedTree>(about("tree", {
-    metric, direction, measure: saved ? null : measure, focus: focus || null, hide, merge_recursion: merge || null,
+    metric, direction, measure: saved ? null : measure, focus: focus || null, hide, merge_recursion: merge || null, library: library || null,
   }), 80);
   const data = answer.data;
   const parts = useMemo<Part[]>(() => {
@@ -25,7 +25,7 @@ export function FlameView() {
   }, [data, upright]);
   const whole = parts[parts.length - 1]?.tree;
   const left = whole?.left_out;
-  const notInPage = saved && (focus || hide.length > 0 || merge);
+  const notInPage = saved && (focus || hide.length > 0 || merge || library);
   return (
     <div class={`flame-view${answer.waiting ? " old" : ""}`}>
       <div class="tools">
@@ -34,13 +34,14 @@ export function FlameView() {
         </select>
         <label><input type="checkbox" checked={upright} disabled={focus !== ""} onChange={(event) => choose({ upright: event.currentTarget.checked })} /> flames upwards</label>
         <label><input type="checkbox" checked={merge} onChange={(event) => choose({ merge: event.currentTarget.checked })} /> merge recursion</label>
+        <label title="Frames of the language's own library, and of what runs before main"><input type="checkbox" checked={library} onChange={(event) => choose({ library: event.currentTarget.checked })} /> library frames</label>
         {node && <button type="button" onClick={() => choose({ node: "" })} title="Esc">Zoom out</button>}
         <Search hint="Search functions" />
         <span class="stretch" />
         {left && left.nodes > 0 && <small title="Too narrow to be seen">{format.count(left.nodes)} narrow nodes left out</small>}
         <Told answer={answer} />
       </div>
-      {notInPage && <p class="nothing">Focus, hiding and merging are not in this saved page.</p>}
+      {notInPage && <p class="nothing">Focus, hiding, merging and library frames are not in this saved page.</p>}
       {whole && whole.node_depth.length > 0 && whole.total > 0
         ? <FlameGraph parts={parts} blocks={measure === "blocks"} zoomed={node} onZoom={(path) => choose({ node: path })} search={search} label="Flame graph: arrows walk, Enter zooms, Escape zooms out"
             tip={(each) => <Tip node={each} />} details={(each, matched) => <Details node={each} matched={matched} whole={whole} />} onKey={keys} />
