@@ -2,6 +2,8 @@
 
 mod examine;
 mod examine_stream;
+mod examine_log;
+mod examine_image;
 mod examine_trace;
 mod go_on;
 mod heap;
@@ -9,6 +11,8 @@ mod reseal;
 
 pub use examine::{examine_lines, examine_recording};
 pub use examine_stream::examine_stream;
+pub use examine_log::examine_log;
+pub use examine_image::{examine_dlmalloc, examine_motoko};
 pub use examine_trace::examine_trace;
 pub use go_on::go_on_with_recording;
 pub use reseal::reseal;

@@ -37,6 +37,8 @@ const STYLES: Styles = Styles::styled()
   highwater diff app.hw@mark:loaded app.hw  what changed since a mark
   highwater import events.jsonl -o app.hw   a recording from any program's events
   highwater report trace.ctf                what an OCaml program's memtrace says
+  node app.mjs | highwater objects          which objects of a WASM module leak
+  highwater image heap ledger.img           what is on the heap of a WASM program
 
 'highwater COMMAND --help' explains a command. What a file is, is found by its content."
 )]
@@ -75,14 +77,18 @@ pub enum Command {
     Leaks(commands::leaks::Leaks),
     /// What grew, shrank, came and went between two instants or two files
     Diff(commands::diff::Diff),
+    /// Objects by type, from a console's log: who was made, who was dropped, what leaks
+    Objects(commands::objects::Objects),
     /// Live memory over time as a chart, with the marks
     Timeline(commands::timeline::Timeline),
     /// Look at all this in the browser
     View(commands::view::View),
     /// Write an instant or the whole course in another tool's format: pprof, folded stacks, flame graph, JSON, memtrace
     Export(commands::export::Export),
-    /// Make a recording from JSON lines, one event a line, or from an OCaml memtrace
+    /// Make a recording from JSON lines, one event a line, from an OCaml memtrace or an object log
     Import(commands::import::Import),
+    /// Memory images: what is on a heap, one object, what changed, and changing it
+    Image(commands::image::Image),
     /// What a file is, from whom, how long, how big per event
     Info(commands::info::Info),
     /// Whether a file is whole and obeys the laws of memory
@@ -116,7 +122,7 @@ impl Reading {
 /// The file that a command reads.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// A recording or snapshot (.hw), an OCaml memtrace (.ctf) or a file of event lines; '-' reads standard input
+    /// A recording or snapshot (.hw), an OCaml memtrace (.ctf), a memory image, a file of event lines or an object log; '-' reads standard input
     #[arg(value_name = "FILE")]
     pub path: PathBuf,
 }

@@ -1,7 +1,7 @@
 //! The `highwater` command: where is the memory, who put it there, and why is it still there?
 //!
 //! * [`args`] is the command line; each file in [`commands`] is one command: its arguments, its help, what it does.
-//! * [`open`] finds out what a file is and makes a recording of it, with [`event_lines`]; [`target`] writes files.
+//! * [`open`] finds out what a file is and makes a recording of it, with [`event_lines`], [`mod@memtrace`], [`object_log`] and [`image_file`]; [`target`] writes files.
 //! * [`program`] finds and starts what is to be recorded, with the library that [`preload_file`] unpacks; [`running`] is its life and its end.
 //! * [`receive`] takes streams in: what they are, the files they go into, how they fare.
 //! * [`live`] asks the collector of live processes.
@@ -13,8 +13,10 @@ mod args;
 mod commands;
 mod event_lines;
 mod failure;
+mod image_file;
 mod live;
 mod memtrace;
+mod object_log;
 mod open;
 mod output;
 mod preload_file;
@@ -74,9 +76,11 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Report(report) => report.run(&mut output),
         Command::Leaks(leaks) => leaks.run(&mut output),
         Command::Diff(diff) => diff.run(&mut output),
+        Command::Objects(objects) => objects.run(&mut output),
         Command::Timeline(timeline) => timeline.run(&mut output),
         Command::View(view) => view.run(&mut output),
         Command::Export(export) => export.run(&mut output),
+        Command::Image(image) => image.run(&mut output),
         Command::Import(import) => import.run(&mut output),
         Command::Info(info) => info.run(&mut output),
         Command::Check(check) => check.run(&mut output),

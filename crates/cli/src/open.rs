@@ -2,11 +2,14 @@
 
 use crate::event_lines;
 use crate::failure::{Failure, reason};
+use crate::image_file;
 use crate::memtrace::{self, Trace};
+use crate::object_log;
 use crate::output::warn;
 use crate::print::bytes::counted;
 use highwater_formats::events::looks_like_events;
 use highwater_formats::memtrace::looks_like_memtrace;
+use highwater_formats::objlog::looks_like_object_log;
 use highwater_model::{Catalog, GaugeReading, Heap, NamedInstant, Snapshot, Source, Timeline, Totals, When};
 use highwater_store::{Damage, FileStats, OpenError, Recording, RecordingError, is_recording};
 use std::cell::RefCell;
@@ -15,8 +18,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How many bytes are looked at to find a file's kind.
-pub const SNIFFED: u64 = 4096;
+/// How many bytes are looked at to find a file's kind: an object log may begin with noise.
+pub const SNIFFED: u64 = 1 << 16;
 /// Problems of one kind that are named one by one; those after them are counted.
 pub const NAMED_PROBLEMS: usize = 10;
 
@@ -29,10 +32,12 @@ pub struct Opened {
     /// What it turned out to be.
     pub kind: Kind,
     content: Content,
-    /// Event lines that were skipped.
+    /// Lines of events or of an object log that were skipped.
     pub bad_lines: u64,
     size: u64,
     on_damage: OnDamage,
+    /// What was wrong before it became a recording.
+    own_damage: Vec<Damage>,
     known_damage: RefCell<Vec<Damage>>,
 }
 
@@ -64,6 +69,10 @@ pub enum Kind {
     EventLines,
     /// An OCaml program's trace.
     Memtrace,
+    /// Lines about objects on a console.
+    ObjectLog,
+    /// Every byte of a memory.
+    Image,
 }
 
 impl Kind {
@@ -74,11 +83,13 @@ impl Kind {
             Self::Snapshot => "snapshot",
             Self::EventLines => "event_lines",
             Self::Memtrace => "memtrace",
+            Self::ObjectLog => "object_log",
+            Self::Image => "image",
         }
     }
 }
 
-/// Opens a recording, a snapshot, a trace or a file of event lines.
+/// Opens a recording, a snapshot, a trace, a file of event lines or an object log.
 pub fn open(path: &Path, on_damage: OnDamage) -> Result<Opened, Failure> {
     let mut input = open_input(path)?;
     let mut start = Vec::new();
@@ -99,13 +110,31 @@ pub fn open(path: &Path, on_damage: OnDamage) -> Result<Opened, Failure> {
         let (bad_lines, size) = (loaded.bad_lines, loaded.input_bytes);
         let recording = loaded.into_recording(path)?;
         Opened { bad_lines, size, ..Opened::new(path, Kind::EventLines, Content::Recording(Box::new(recording))) }
+    } else if looks_like_object_log(&start) {
+        let strict = on_damage == OnDamage::Fail;
+        let (recording, bad_lines, size) = object_log::load(start.as_slice().chain(input), path, strict)?;
+        Opened { bad_lines, size, ..Opened::new(path, Kind::ObjectLog, Content::Recording(Box::new(recording))) }
     } else {
-        let wanted = "neither a Highwater recording, a memtrace nor event lines; 'highwater import --help' tells what can be read";
-        return Err(Failure::in_file(path, wanted));
+        open_image(path)?
     };
     opened.on_damage = on_damage;
     opened.judge_damage()?;
     Ok(opened)
+}
+
+/// Opens a memory image: it has no mark at its beginning, so all else was tried before.
+fn open_image(path: &Path) -> Result<Opened, Failure> {
+    let image = match regular_size(path) {
+        Some(_) => image_file::recording_of(path)?,
+        None => None,
+    };
+    let Some((recording, damage)) = image else {
+        let wanted = "neither a Highwater recording, a memtrace, event lines, an object log nor a memory image with a heap that is known; 'highwater import --help' tells what can be read";
+        return Err(Failure::in_file(path, wanted));
+    };
+    let size = regular_size(path).unwrap_or(0);
+    let opened = Opened::new(path, Kind::Image, Content::Recording(Box::new(recording)));
+    Ok(Opened { size, own_damage: damage, ..opened })
 }
 
 /// The size of a regular file; `None` for pipes and the like.
@@ -159,7 +188,16 @@ impl Opened {
             Content::Trace(trace) => trace.stats.file_bytes,
         };
         let known_damage = RefCell::default();
-        Self { path: path.to_owned(), kind, content, bad_lines: 0, size, on_damage: OnDamage::Warn, known_damage }
+        Self {
+            path: path.to_owned(),
+            kind,
+            content,
+            bad_lines: 0,
+            size,
+            on_damage: OnDamage::Warn,
+            own_damage: Vec::new(),
+            known_damage,
+        }
     }
 
     /// Facts about the file, as it lies there.
@@ -189,7 +227,7 @@ impl Opened {
     /// What could not be used, as far as was read until now.
     pub fn damage(&self) -> Vec<Damage> {
         match &self.content {
-            Content::Recording(recording) => recording.damage(),
+            Content::Recording(recording) => self.own_damage.iter().cloned().chain(recording.damage()).collect(),
             Content::Trace(trace) => trace.damage.clone(),
         }
     }
@@ -197,7 +235,7 @@ impl Opened {
     /// What it holds, for whoever keeps it, and what could not be used before it became a recording.
     pub fn into_recording(self) -> Result<(Recording, Vec<Damage>), Failure> {
         match self.content {
-            Content::Recording(recording) => Ok((*recording, Vec::new())),
+            Content::Recording(recording) => Ok((*recording, self.own_damage)),
             Content::Trace(trace) => {
                 let damage = trace.damage.clone();
                 Ok((trace.into_recording()?, damage))
@@ -289,7 +327,9 @@ impl Opened {
     /// True when nothing can be told of what it holds.
     fn is_nothing_left(&self) -> bool {
         match self.kind {
-            Kind::Snapshot => self.recording().is_ok_and(|recording| recording.snapshot(&When::End).is_err()),
+            Kind::Snapshot | Kind::Image => {
+                self.recording().is_ok_and(|recording| recording.snapshot(&When::End).is_err())
+            }
             _ => self.stats().events == 0,
         }
     }

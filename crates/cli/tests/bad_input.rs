@@ -18,8 +18,8 @@ fn a_missing_empty_foreign_file_or_a_directory_is_one_clear_line() {
     let cases = [
         ("missing", "No such file"),
         ("empty", "empty"),
-        ("foreign", "neither a Highwater recording, a memtrace nor event lines"),
-        ("prose", "neither a Highwater recording, a memtrace nor event lines"),
+        ("foreign", "neither a Highwater recording, a memtrace, event lines, an object log nor a memory image"),
+        ("prose", "neither a Highwater recording, a memtrace, event lines, an object log nor a memory image"),
         ("directory", "is a directory"),
     ];
     for (file, problem) in cases {

@@ -7,7 +7,8 @@ use std::fs::File;
 use std::process::{Command, Stdio};
 use support::{HIGHWATER, Place, Run, in_the_kitchen};
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
+    "image",
     "listen",
     "connect",
     "run",
@@ -20,6 +21,7 @@ const COMMANDS: [&str; 19] = [
     "report",
     "leaks",
     "diff",
+    "objects",
     "timeline",
     "export",
     "import",

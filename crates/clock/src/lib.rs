@@ -40,6 +40,19 @@ pub fn now_ns() -> u64 {
     }
 }
 
+/// The same, but perhaps read before earlier instructions of this thread are done. It is never read after something that depends on
+/// it: for stamps of what no other thread can have caused, at half the cost.
+#[inline]
+pub fn now_ns_unfenced() -> u64 {
+    match CLOCK.get_or_init(Clock::start) {
+        Clock::Counter { start, scale } => {
+            let ticks = counter::read_unfenced().saturating_sub(*start);
+            ((u128::from(ticks) * u128::from(*scale)) >> 32) as u64
+        }
+        Clock::System { start } => start.elapsed().as_nanos() as u64,
+    }
+}
+
 /// The processor's time-stamp counter, for stamps that another process makes and this one understands.
 #[derive(Clone, Copy, Debug)]
 pub struct Counter {
@@ -130,6 +143,12 @@ mod counter {
             _rdtsc()
         }
     }
+
+    #[inline]
+    pub fn read_unfenced() -> u64 {
+        // SAFETY: the instruction is part of every x86-64 processor and touches no memory.
+        unsafe { _rdtsc() }
+    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -139,6 +158,10 @@ mod counter {
     }
 
     pub fn read() -> u64 {
+        0
+    }
+
+    pub fn read_unfenced() -> u64 {
         0
     }
 }

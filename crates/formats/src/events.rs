@@ -12,12 +12,12 @@
 //! free of nothing, a time that runs backwards) is not judged here but counted by the ledger, as for every source.
 
 mod fault;
-mod fields;
+pub(crate) mod fields;
 mod lines;
 mod reader;
-mod scan;
+pub(crate) mod scan;
 mod sniff;
-mod stack_texts;
+pub(crate) mod stack_texts;
 mod writer;
 
 pub use fault::{BadLine, Expected, Fault, ReadError};

@@ -8,6 +8,7 @@
 //! | [`json`] | | ✓ | the documents behind `--json`, names stable under `"schema": 1` |
 //! | [`events`] | ✓ | ✓ | JSON lines with which any program in any language can feed Highwater |
 //! | [`memtrace`] | ✓ | ✓ | sampled allocation traces of OCaml programs and MirageOS unikernels |
+//! | [`objlog`] | ✓ | | lines about objects on a console: what WASM modules can say of their memory |
 //!
 //! A writer takes a [`Snapshot`](highwater_model::Snapshot) and never asks where it came from; a reader gives
 //! [`Event`](highwater_model::Event)s and never asks who will look at them. Every writer's output depends on its input
@@ -46,6 +47,8 @@ pub mod folded;
 #[cfg(feature = "views")]
 pub mod json;
 pub mod memtrace;
+#[cfg(feature = "views")]
+pub mod objlog;
 #[cfg(feature = "views")]
 pub mod pprof;
 #[cfg(feature = "views")]

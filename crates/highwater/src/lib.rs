@@ -78,18 +78,26 @@
 //! With the same allocator a program can be *live*: [`live`] keeps a table of everything that it holds, and `highwater snapshot --pid N` shows
 //! it at any time, exactly as of one instant, without stopping the program. [`snapshot()`] keeps one under a name, [`global_stats`] and
 //! [`thread_stats`] tell what was allocated and freed.
+//!
+//! # Objects
+//!
+//! [`Tracked`] values tell of their birth and their end: [`objects`]. That part, and only that, is there on WASM, too.
 #![deny(unsafe_code)]
 
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
 mod alloc;
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
 mod c_library;
+#[cfg(not(target_family = "wasm"))]
 pub mod event_store;
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
 mod live;
+#[cfg(not(target_family = "wasm"))]
 mod name;
+pub mod objects;
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
 mod recording;
+#[cfg(not(target_family = "wasm"))]
 pub mod snapshot;
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
 pub mod stream;
@@ -101,5 +109,9 @@ pub use live::{Live, Stats, global_stats, live, snapshot, thread_stats};
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
 pub use recording::{mark, record_to, stop_recording};
 
+pub use highwater_derive::Tracked;
+#[cfg(not(target_family = "wasm"))]
 pub use highwater_model::{FrameText, StackId};
+#[cfg(not(target_family = "wasm"))]
 pub use name::Name;
+pub use objects::{DeepSize, Tag, Track, Tracked};

@@ -142,7 +142,8 @@ impl Catalog {
         self.stacks.resolve(frame, &frames)
     }
 
-    fn intern_frame(&mut self, text: &FrameText<'_>) -> Frame {
+    /// The frame of a text; what it names is interned.
+    pub fn intern_frame(&mut self, text: &FrameText<'_>) -> Frame {
         Frame {
             address: text.address,
             function: self.strings.intern(text.function),

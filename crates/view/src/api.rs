@@ -1,14 +1,16 @@
 //! The API: which path asks which question, and how its answer is sent.
 
-use crate::choice::Choice;
+use crate::choice::{self, Choice};
 use crate::http::exchange::Exchange;
-use crate::http::request::Request;
+use crate::http::request::{Request, parameters_of};
 use crate::http::server::Answer;
 use crate::page;
 use crate::problem::Problem;
 use crate::query;
+use crate::save;
 use crate::sources::{Collector, Sources};
 use crate::work::Work;
+use highwater_model::{Nanos, When};
 use serde_json::{Value, json};
 use std::io;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -91,6 +93,39 @@ impl Api {
         Ok(Turn(self))
     }
 
+    /// Fails with a line if a source cannot be read.
+    pub fn must_be_readable(&self) -> Result<(), String> {
+        for source in self.sources.all() {
+            source.loaded().map_err(|problem| problem.line().to_owned())?;
+        }
+        Ok(())
+    }
+
+    /// The time that an instant of a source means.
+    pub fn time_of(&self, source: usize, when: &When) -> Result<Nanos, Problem> {
+        choice::time_of(&*self.sources.get(source)?.loaded()?, when)
+    }
+
+    /// A page in one file, with the answers of what is chosen: of one source, or of all.
+    pub fn saved_page(&self, choice: &str, source: Option<usize>, work: &Work<'_>) -> Result<String, Problem> {
+        save::page(self, &save::Wanted { choice, source }, work)
+    }
+
+    fn send_saved(&self, request: &Request, exchange: &mut Exchange) -> io::Result<()> {
+        let choice = request.parameter("view").unwrap_or_default().trim_start_matches('#');
+        let chosen = parameters_of(choice).unwrap_or_default();
+        let source = chosen.iter().find(|(name, _)| name == "source").and_then(|(_, value)| value.parse().ok());
+        let source = source.unwrap_or(0);
+        let name = save::file_name(self, source);
+        match self.saved_page(choice, Some(source), &Work::quiet()) {
+            Ok(page) => {
+                let more = format!("Content-Disposition: attachment; filename=\"{name}\"\r\n");
+                exchange.whole("200 OK", "text/html; charset=utf-8", &more, page.as_bytes())
+            }
+            Err(problem) => send_problem(exchange, &problem),
+        }
+    }
+
     fn send_lines(&self, request: &Request, exchange: &mut Exchange) -> io::Result<()> {
         let exchange = Mutex::new(exchange);
         let result = {
@@ -156,6 +191,9 @@ impl Answer for Api {
                 None => exchange.line("404 Not Found", "there is nothing here"),
             };
         };
+        if name == "save" && is_read {
+            return self.send_saved(request, exchange);
+        }
         let manner = manner(name);
         let is_allowed = match manner {
             Some(Manner::Posted(_)) => request.method == "POST",

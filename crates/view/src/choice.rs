@@ -133,18 +133,23 @@ fn moment_time(loaded: &Loaded, text: &str, name: &str) -> Result<Nanos, Problem
         return Ok(Nanos(time));
     }
     let when: When = text.parse().map_err(|problem| Problem::Bad(format!("{name}: {problem}")))?;
+    time_of(loaded, &when)
+}
+
+/// The time that an instant means.
+pub fn time_of(loaded: &Loaded, when: &When) -> Result<Nanos, Problem> {
     let whole = loaded.whole();
     Ok(match when {
         When::Start => whole.from,
         When::End => whole.to,
         When::Peak => loaded.totals()?.peak_at,
-        When::At(time) => time,
+        When::At(time) => *time,
         When::Percent(part) => {
             let length = whole.to.0 - whole.from.0;
             Nanos(whole.from.0 + ((length as f64 * part / 100.0).round() as u64).min(length))
         }
         When::Mark(mark) => {
-            let known = loaded.marks()?.iter().find(|known| known.name == mark);
+            let known = loaded.marks()?.iter().find(|known| known.name == *mark);
             known.ok_or_else(|| Problem::Bad(format!("no mark is named '{mark}'")))?.time
         }
     })

@@ -26,6 +26,7 @@ mod page;
 mod population;
 mod problem;
 mod query;
+mod save;
 mod scan;
 mod sieve;
 mod sources;

@@ -55,7 +55,30 @@ fn main() -> io::Result<()> {
     }
     seed("event_lines", "every-kind", EVENT_LINES.as_bytes())?;
     seed("event_lines", "odd", ODD_LINES.as_bytes())?;
+    seed("object_log", "every-kind", OBJECT_LOG.as_bytes())?;
+    images()?;
     traces()
+}
+
+/// Changes of real images, as `examine_image` takes them: a byte that chooses, then places and words.
+fn images() -> io::Result<()> {
+    let changes = |choice: u8, changes: &[(u32, u64)]| {
+        let mut bytes = vec![choice];
+        for (at, word) in changes {
+            bytes.extend(&at.to_le_bytes()[..3]);
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes
+    };
+    for target in ["image_motoko", "image_dlmalloc"] {
+        for choice in 0..8 {
+            seed(target, &format!("whole-{choice}"), &changes(choice, &[]))?;
+            let some = [(0x15, u64::MAX), (0x1_0000, 0x50_0007), (0x1_0100, 5), (0x1_0200, 0), (0x300, 1 << 40)];
+            seed(target, &format!("changed-{choice}"), &changes(choice, &some))?;
+        }
+        seed(target, "cut", &changes(2, &[(0x50_1000, 0)]))?;
+    }
+    Ok(())
 }
 
 /// Real traces as far as they fit into a seed, and the same with damage.
@@ -206,3 +229,20 @@ impl Scene {
         Ok(writer.finish(&self.catalog, &source)?.1)
     }
 }
+
+/// Every line of an object log, in both forms, and some that are none.
+const OBJECT_LOG: &str = r#"noise
+@ MEMORY 65536 start
+@ ALLOCATE 64 src/a b.rs:7 Map<K, V> 0
+@ RESIZE 128 Map<K, V> 0
+@ DROP 8 T 1
+@ ALLOCATE 8 a.rs:1 T 1
+@ DROP 128 Map<K, V> 0
+@ DROP 128 Map<K, V> 0
+@ ALLOCATE 9 a.rs:1 T 99999999999
+@ MARK one
+@ {"event":"ALLOCATE","bytes":5,"file":"a.js","line":3,"type":"N","id":"7","time":1.5,"thread":"w","stack":["f",{"function":"g"}]}
+@ {"event":"DROP","bytes":6,"type":"M","id":7,"time":0.5}
+@ {"event":"MEMORY","bytes":131072,"label":"end"}
+@ FREE 1 T 2
+@ ALLOCATE 5 a.rs:1 T 1"#;

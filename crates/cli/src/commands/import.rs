@@ -1,14 +1,16 @@
-//! `highwater import`: a recording from JSON lines or a trace.
+//! `highwater import`: a recording from JSON lines, a trace or an object log.
 
 use crate::event_lines;
 use crate::failure::Failure;
 use crate::memtrace;
+use crate::object_log;
 use crate::open::{SNIFFED, cannot_read, open_input, regular_size, warn_of_damage};
 use crate::output::Output;
 use crate::print::bytes::{bytes, counted};
 use crate::target::replace_file;
 use clap::Args;
 use highwater_formats::memtrace::looks_like_memtrace;
+use highwater_formats::objlog::looks_like_object_log;
 use highwater_model::Source;
 use highwater_store::{Writer, Written};
 use std::io::{self, Read};
@@ -21,12 +23,13 @@ use std::path::PathBuf;
   my-tracer | highwater import - -o app.hw
   highwater import events.jsonl -o app.hw --strict   stop at a bad line
   highwater import trace.ctf -o app.hw               an OCaml program's memtrace
+  highwater import console.log -o app.hw             objects of a WASM module
 
 A line is one event, such as
   {\"event\":\"allocate\",\"address\":\"0x7f00\",\"size\":64,\"time_ns\":120}
-docs/events.md has all of them. A bad line is reported by its number and skipped.")]
+docs/events.md has all of them, docs/objlog.md the lines about objects. A bad line is reported by its number and skipped.")]
 pub struct Import {
-    /// The file of event lines, or a memtrace; '-' reads standard input
+    /// The file of event lines, a memtrace or an object log; '-' reads standard input
     #[arg(value_name = "IN")]
     input: PathBuf,
     /// The recording to write
@@ -51,9 +54,13 @@ impl Import {
         let mut start = Vec::new();
         let read = input.by_ref().take(SNIFFED).read_to_end(&mut start);
         read.map_err(|error| cannot_read(&self.input, &error))?;
-        let is_trace = looks_like_memtrace(&start);
+        let (is_trace, is_object_log) = (looks_like_memtrace(&start), looks_like_object_log(&start));
         let input = start.as_slice().chain(input);
-        let (written, skipped) = if is_trace { self.import_trace(input)? } else { self.import_lines(input)? };
+        let (written, skipped) = match (is_trace, is_object_log) {
+            (true, _) => self.import_trace(input)?,
+            (false, true) => self.import_object_log(input)?,
+            (false, false) => self.import_lines(input)?,
+        };
         let per_event = written.bytes as f64 / written.events.max(1) as f64;
         output.text(&format!(
             "{target}: {}, {}, {per_event:.2} bytes per event{skipped}\n",
@@ -65,11 +72,17 @@ impl Import {
     fn import_lines(&self, input: impl Read) -> Result<(Written, String), Failure> {
         let loaded = event_lines::load(input, &self.input, regular_size(&self.input), self.strict)?;
         let written = replace_file(&self.output, |path| loaded.save(path, &self.output))?;
-        let skipped = match loaded.bad_lines {
-            0 => String::new(),
-            bad => format!(", {} skipped", counted(bad, "bad line")),
-        };
-        Ok((written, skipped))
+        Ok((written, skipped(loaded.bad_lines)))
+    }
+
+    fn import_object_log(&self, input: impl Read) -> Result<(Written, String), Failure> {
+        let target = self.output.display().to_string();
+        let cannot_write = |error: &io::Error| Failure::writing(&target, error);
+        let converted = replace_file(&self.output, |path| {
+            let make = |source: &Source| Writer::create(path, source);
+            object_log::convert(input, &self.input, self.strict, make, &cannot_write)
+        })?;
+        Ok((converted.written, skipped(converted.bad_lines)))
     }
 
     fn import_trace(&self, input: impl Read) -> Result<(Written, String), Failure> {
@@ -91,5 +104,12 @@ impl Import {
             parts => format!(", {}", counted(parts as u64, "damaged part")),
         };
         Ok((converted.written, damaged))
+    }
+}
+
+fn skipped(bad_lines: u64) -> String {
+    match bad_lines {
+        0 => String::new(),
+        bad => format!(", {} skipped", counted(bad, "bad line")),
     }
 }

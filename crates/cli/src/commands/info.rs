@@ -81,6 +81,8 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
             let version = stats.version;
             format!("memtrace trace, version {version}, {size}; 'highwater import' makes a recording of it")
         }
+        Kind::ObjectLog => format!("object log, {size}; 'highwater objects' looks through it"),
+        Kind::Image => format!("memory image, {size}; 'highwater image heap' tells what is in it"),
     };
     head.line("file", file);
     head.line("program", heading::program(source));
@@ -89,6 +91,7 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
         head.line("started", start_in_words(start));
     }
     match opened.kind {
+        Kind::Image => {}
         Kind::Snapshot => head.line("taken", format!("{} after it began", source.duration)),
         _ => head.line("lasted", source.duration.to_string()),
     }
@@ -110,6 +113,10 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
         estimates(&mut head, opened)?;
     }
     match opened.kind {
+        Kind::Image => {
+            head.line("holds", holds(source, &opened.final_totals()?));
+            return Ok(head);
+        }
         Kind::Snapshot => {
             head.line("holds", holds(source, &opened.final_totals()?));
             let (state, catalog) = (bytes(stats.keyframe_bytes), bytes(stats.catalog_bytes));
@@ -118,7 +125,7 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
         }
         _ => head.line("events", format!("{}, {:.2} bytes each", count(stats.events), bytes_per_event(stats))),
     }
-    if matches!(opened.kind, Kind::EventLines | Kind::Memtrace) {
+    if matches!(opened.kind, Kind::EventLines | Kind::Memtrace | Kind::ObjectLog) {
         return Ok(head);
     }
     let parts = format!(

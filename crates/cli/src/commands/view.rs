@@ -5,7 +5,10 @@ use crate::live::{LiveCollector, Socket};
 use crate::open::{self, Kind, OnDamage};
 use crate::output::Output;
 use clap::Args;
-use highwater_view::{Api, FileKind, OpenedFile, Opener, Server, Sources};
+use crate::print::bytes::bytes;
+use crate::target::replace_file;
+use highwater_model::When;
+use highwater_view::{Api, FileKind, OpenedFile, Opener, Problem, Server, Sources, Work};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::{Path, PathBuf};
@@ -19,6 +22,8 @@ use std::sync::Arc;
   highwater view before.hw after.hw       two of them, to compare
   highwater view --live                   the processes that 'highwater run' started
   highwater view app.hw --no-open         only print the address, for another browser
+  highwater view app.hw --save app.html   one file, to be sent to somebody
+  highwater view app.hw --from 50% --filter size:4096.. --save big.html
 
 The page and what it shows stay on this machine: nobody else can connect, and the address has a token without which \
 nothing is answered.")]
@@ -26,6 +31,21 @@ pub struct View {
     /// Recordings and snapshots (.hw), OCaml memtraces (.ctf), files of event lines
     #[arg(value_name = "FILE", required_unless_present = "live")]
     paths: Vec<PathBuf>,
+    /// Write the page with what is chosen into one file, which opens without Highwater, instead of serving it
+    #[arg(long, value_name = "PAGE.html", conflicts_with_all = ["live", "port", "no_open"])]
+    save: Option<PathBuf>,
+    /// The window begins at this instant: a time (12.5s, 300ms), a part (80%), peak or mark:NAME
+    #[arg(long, value_name = "WHEN")]
+    from: Option<When>,
+    /// The window ends at this instant
+    #[arg(long, value_name = "WHEN")]
+    to: Option<When>,
+    /// The instant that is shown [default: the end of the window]
+    #[arg(long, value_name = "WHEN")]
+    at: Option<When>,
+    /// Only such blocks, as the page's address has it: size:1024.., inside:contains:parse; may be repeated
+    #[arg(long, value_name = "FILTER")]
+    filter: Vec<String>,
     /// The port to listen on [default: any that is free]
     #[arg(long, value_name = "N")]
     port: Option<u16>,
@@ -43,6 +63,9 @@ impl View {
     /// Serves until it is interrupted.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let sources = Sources::new(&self.paths, Box::new(AnyFile));
+        if let Some(target) = &self.save {
+            return self.save(&Api::new(sources, None), target, output);
+        }
         let collector = LiveCollector::new(self.socket.path()?);
         let api = Arc::new(Api::new(sources, Some(Box::new(collector))));
         let server = Server::bind(self.port.unwrap_or(0)).map_err(|error| {
@@ -51,10 +74,13 @@ impl View {
         })?;
         let signals = Signals::new([SIGINT, SIGTERM]);
         let mut signals = signals.map_err(|error| Failure::fault(format_args!("cannot wait for signals: {error}")))?;
-        output.text(&format!("{}\n", server.address()))?;
+        let choice = self.choice(&api)?;
+        let fragment = if choice.is_empty() { String::new() } else { format!("#{choice}") };
+        let address = format!("{}{fragment}", server.address());
+        output.text(&format!("{address}\n"))?;
         output.flush()?;
         if !self.no_open {
-            open_browser(&server.address());
+            open_browser(&address);
         }
         server.run(api, |stop| {
             std::thread::spawn(move || {
@@ -65,6 +91,43 @@ impl View {
         });
         Ok(())
     }
+}
+
+impl View {
+    /// What is chosen, as the page's address has it: instants are those of the first file.
+    fn choice(&self, api: &Api) -> Result<String, Failure> {
+        let mut parts = Vec::new();
+        for (name, when) in [("from", &self.from), ("to", &self.to), ("at", &self.at)] {
+            let Some(when) = when else { continue };
+            let time = api.time_of(0, when).map_err(|problem| Failure::Usage(format!("--{name}: {}", problem.line())))?;
+            parts.push(format!("{name}={}", time.0));
+        }
+        parts.extend(self.filter.iter().map(|filter| format!("filter={}", encoded(filter))));
+        Ok(parts.join("&"))
+    }
+
+    fn save(&self, api: &Api, target: &Path, output: &mut Output) -> Result<(), Failure> {
+        api.must_be_readable().map_err(Failure::fault)?;
+        let page = api.saved_page(&self.choice(api)?, None, &Work::quiet()).map_err(|problem| match problem {
+            Problem::Bad(line) => Failure::Usage(line),
+            other => Failure::fault(other.line()),
+        })?;
+        let cannot_write = |error: &std::io::Error| Failure::writing(&target.display().to_string(), error);
+        replace_file(target, |path| std::fs::write(path, &page)).map_err(|error| cannot_write(&error))?;
+        output.text(&format!("{}: {}\n", target.display(), bytes(page.len() as u64)))
+    }
+}
+
+/// A text as it stands in an address.
+fn encoded(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b':' => encoded.push(byte as char),
+            other => encoded.push_str(&format!("%{other:02X}")),
+        }
+    }
+    encoded
 }
 
 /// Opens the browser, if there is one: the address was printed in any case.
@@ -87,6 +150,8 @@ impl Opener for AnyFile {
             Kind::Recording | Kind::EventLines => FileKind::Recording,
             Kind::Snapshot => FileKind::Snapshot,
             Kind::Memtrace => FileKind::Trace,
+            Kind::ObjectLog => FileKind::Objects,
+            Kind::Image => FileKind::Image,
         };
         let (recording, damage) = opened.into_recording().map_err(line)?;
         Ok(OpenedFile { kind, recording, damage })

@@ -8,13 +8,13 @@ use std::borrow::Cow;
 
 /// The members of a JSON object. `null` says the same as leaving a field out; of a name given twice the last counts.
 #[derive(Debug)]
-pub(super) struct Fields<'a>(Vec<(Cow<'a, str>, Json<'a>)>);
+pub(crate) struct Fields<'a>(Vec<(Cow<'a, str>, Json<'a>)>);
 
 /// The only field whose value may be nested, and which is read later, if at all.
 const NESTED: &str = "stack";
 
 impl<'a> Fields<'a> {
-    pub(super) fn parse(text: &'a str) -> Result<Self, NotJson> {
+    pub(crate) fn parse(text: &'a str) -> Result<Self, NotJson> {
         let members = scan::object(text)?;
         for (name, value) in &members {
             if let (Json::List(text) | Json::Object(text), true) = (value, name != NESTED)
@@ -30,7 +30,7 @@ impl<'a> Fields<'a> {
         self.0.iter().rfind(|(known, _)| known == name).map(|(_, value)| value).filter(|value| **value != Json::Null)
     }
 
-    pub(super) fn number(&self, name: &'static str) -> Result<Option<u64>, Fault> {
+    pub(crate) fn number(&self, name: &'static str) -> Result<Option<u64>, Fault> {
         match self.get(name) {
             None => Ok(None),
             Some(Json::Number(text)) => whole_number(name, text).map(Some),
@@ -38,12 +38,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn required_number(&self, name: &'static str) -> Result<u64, Fault> {
+    pub(crate) fn required_number(&self, name: &'static str) -> Result<u64, Fault> {
         self.number(name)?.ok_or(Fault::Missing(name))
     }
 
     /// A number, or a text in hex.
-    pub(super) fn address(&self, name: &'static str) -> Result<Option<u64>, Fault> {
+    pub(crate) fn address(&self, name: &'static str) -> Result<Option<u64>, Fault> {
         match self.get(name) {
             None => Ok(None),
             Some(Json::Number(text)) => whole_number(name, text).map(Some),
@@ -52,12 +52,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn required_address(&self, name: &'static str) -> Result<u64, Fault> {
+    pub(crate) fn required_address(&self, name: &'static str) -> Result<u64, Fault> {
         self.address(name)?.ok_or(Fault::Missing(name))
     }
 
     /// A text, empty where it is not there.
-    pub(super) fn text(&self, name: &'static str) -> Result<&str, Fault> {
+    pub(crate) fn text(&self, name: &'static str) -> Result<&str, Fault> {
         match self.get(name) {
             None => Ok(""),
             Some(Json::Text(text)) => Ok(text),
@@ -65,13 +65,13 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn required_text(&self, name: &'static str) -> Result<&str, Fault> {
+    pub(crate) fn required_text(&self, name: &'static str) -> Result<&str, Fault> {
         self.get(name).ok_or(Fault::Missing(name))?;
         self.text(name)
     }
 
     /// The allocator's heap where it is not there.
-    pub(super) fn heap(&self) -> Result<Heap, Fault> {
+    pub(crate) fn heap(&self) -> Result<Heap, Fault> {
         match self.text("heap")? {
             "" => Ok(Heap::Malloc),
             name => Heap::from_name(name).ok_or(Fault::Not("heap", Expected::Heap)),
@@ -79,7 +79,7 @@ impl<'a> Fields<'a> {
     }
 
     /// One where it is not there.
-    pub(super) fn weight(&self) -> Result<Weight, Fault> {
+    pub(crate) fn weight(&self) -> Result<Weight, Fault> {
         let weight = match self.fraction("weight") {
             None => Weight::ONE,
             Some(value) => value
@@ -96,7 +96,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A number that may have a point; `None` inside where it is something else.
-    pub(super) fn fraction(&self, name: &'static str) -> Option<Option<f64>> {
+    pub(crate) fn fraction(&self, name: &'static str) -> Option<Option<f64>> {
         match self.get(name)? {
             Json::Number(text) => Some(text.parse().ok()),
             _ => Some(None),
@@ -104,7 +104,7 @@ impl<'a> Fields<'a> {
     }
 
     /// False where it is not there.
-    pub(super) fn truth(&self, name: &'static str) -> Result<bool, Fault> {
+    pub(crate) fn truth(&self, name: &'static str) -> Result<bool, Fault> {
         match self.get(name) {
             None => Ok(false),
             Some(Json::Truth(truth)) => Ok(*truth),
@@ -113,7 +113,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The text of the stack's list, unread.
-    pub(super) fn stack_text(&self) -> Result<Option<&'a str>, Fault> {
+    pub(crate) fn stack_text(&self) -> Result<Option<&'a str>, Fault> {
         match self.get(NESTED) {
             None => Ok(None),
             Some(Json::List(text)) => Ok(Some(text)),

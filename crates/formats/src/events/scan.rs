@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 /// A JSON value, nested ones as their text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Json<'a> {
+pub(crate) enum Json<'a> {
     Null,
     Truth(bool),
     Number(&'a str),
@@ -21,10 +21,10 @@ pub(super) enum Json<'a> {
 
 /// The text is not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NotJson;
+pub(crate) struct NotJson;
 
 /// The members of an object that is the whole of `text`.
-pub(super) fn object(text: &str) -> Result<Vec<(Cow<'_, str>, Json<'_>)>, NotJson> {
+pub(crate) fn object(text: &str) -> Result<Vec<(Cow<'_, str>, Json<'_>)>, NotJson> {
     let mut scan = Scan { text, at: 0 };
     let mut members = Vec::with_capacity(8);
     scan.sequence(b'{', b'}', |scan| {
@@ -39,7 +39,7 @@ pub(super) fn object(text: &str) -> Result<Vec<(Cow<'_, str>, Json<'_>)>, NotJso
 }
 
 /// The elements of a list that is the whole of `text`.
-pub(super) fn list(text: &str) -> Result<Vec<Json<'_>>, NotJson> {
+pub(crate) fn list(text: &str) -> Result<Vec<Json<'_>>, NotJson> {
     let mut scan = Scan { text, at: 0 };
     let mut elements = Vec::new();
     scan.sequence(b'[', b']', |scan| {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 /// The stacks read so far, by their text. A program allocates in few places compared with how often it does.
 #[derive(Debug, Default)]
-pub(super) struct StackTexts {
+pub(crate) struct StackTexts {
     known: HashMap<Box<str>, StackId>,
     held_bytes: usize,
 }
@@ -18,7 +18,7 @@ const MAX_HELD_BYTES: usize = 64 << 20;
 
 /// A stack that could not be read.
 #[derive(Debug)]
-pub(super) enum BadStack {
+pub(crate) enum BadStack {
     NotJson,
     Fault(Fault),
 }
@@ -30,7 +30,7 @@ impl From<NotJson> for BadStack {
 }
 
 impl StackTexts {
-    pub(super) fn stack(&mut self, text: &str, catalog: &mut Catalog) -> Result<StackId, BadStack> {
+    pub(crate) fn stack(&mut self, text: &str, catalog: &mut Catalog) -> Result<StackId, BadStack> {
         if let Some(&stack) = self.known.get(text) {
             return Ok(stack);
         }

@@ -170,9 +170,19 @@ impl EventLog {
     }
 
     /// Records an event as happening now, in nanoseconds since the log was made.
-    pub fn record_now(&self, mut event: Event) {
+    pub fn record_now(&self, event: Event) {
         // Before the lock is taken, since the two then overlap; a cut in between sees to it that the stamp is not older.
-        let now = self.now();
+        self.record_then(event, self.now());
+    }
+
+    /// The same for what no other thread can have caused, such as the birth of a block, or its end on the thread that made it: the clock is
+    /// read without waiting for what other threads did, which takes half the time.
+    pub fn record_now_unfenced(&self, event: Event) {
+        self.record_then(event, Nanos(highwater_clock::now_ns_unfenced().wrapping_sub(self.epoch)));
+    }
+
+    #[inline(always)]
+    fn record_then(&self, mut event: Event, now: Nanos) {
         self.with_shard(|shard| {
             let mut state = shard.lock();
             event.time = state.stamp(now);

@@ -83,7 +83,7 @@ impl Request {
             keep_alive: version == "HTTP/1.1",
             ..Self::default()
         };
-        request.read_parameters(query)?;
+        request.parameters = parameters_of(query)?;
         for line in lines.take_while(|line| !line.is_empty()) {
             request.read_field(line)?;
         }
@@ -91,16 +91,9 @@ impl Request {
         Ok(request)
     }
 
-    fn read_parameters(&mut self, query: &str) -> Result<(), BadRequest> {
-        for part in query.split('&').filter(|part| !part.is_empty()) {
-            if self.parameters.len() == MOST_PARAMETERS {
-                return Err(BadRequest::TooMuch);
-            }
-            let (name, value) = part.split_once('=').unwrap_or((part, ""));
-            let decode = |text| decoded(text, true).ok_or(BadRequest::Malformed);
-            self.parameters.push((decode(name)?, decode(value)?));
-        }
-        Ok(())
+    /// A question of the API, as if it had been sent.
+    pub fn question(name: &str, parameters: Vec<(String, String)>) -> Self {
+        Self { method: "GET".to_owned(), path: format!("/api/1/{name}"), parameters, ..Self::default() }
     }
 
     fn read_field(&mut self, line: &str) -> Result<(), BadRequest> {
@@ -167,6 +160,20 @@ impl Request {
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
+}
+
+/// The parameters of a query, decoded, in order.
+pub fn parameters_of(query: &str) -> Result<Vec<(String, String)>, BadRequest> {
+    let mut parameters = Vec::new();
+    for part in query.split('&').filter(|part| !part.is_empty()) {
+        if parameters.len() == MOST_PARAMETERS {
+            return Err(BadRequest::TooMuch);
+        }
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        let decode = |text| decoded(text, true).ok_or(BadRequest::Malformed);
+        parameters.push((decode(name)?, decode(value)?));
+    }
+    Ok(parameters)
 }
 
 /// Takes `%xx` apart, and `+` where it is a space.

@@ -1,8 +1,8 @@
 //! `compare`: two instants, of one source or of two.
 
 use super::names::{MOST_FRAMES, key_text, own_frame};
-use super::rows::{By, Row, rows_of, sites};
-use super::tree::{Shape, Tree, Weighed, frames_of, least_share};
+use super::rows::{By, Row, is_found, rows_of, sites};
+use super::tree::{Shape, Tree, Weighed, frames_of, least_share, with_library};
 use super::{number, word};
 use crate::choice::{Choice, Metric, moment};
 use crate::filter::Filter;
@@ -92,19 +92,26 @@ pub fn answer(request: &Request, sources: &Sources, work: &Work<'_>) -> Result<V
     let by = word(request, "by", &By::WORDS)?;
     let limit = number(request, "limit", 500, MOST_ROWS)? as usize;
     let least = least_share(request)?;
+    let is_ascending = word(request, "order", &[("desc", false), ("asc", true)])?;
+    let search = request.parameter("search").unwrap_or_default().to_lowercase();
+    let shape = Shape { with_library: with_library(request)?, ..Shape::default() };
     let before = Side::of(request, "a", by, sources, work)?;
     let after = Side::of(request, "b", by, sources, work)?;
 
     let mut pairs: BTreeMap<String, Pair> = BTreeMap::new();
-    for row in rows_of(&before.measured, before.catalog(), by) {
+    let wanted = |side: &Side, row: &Row| search.is_empty() || is_found(side.catalog(), row, &search);
+    for row in rows_of(&before.measured, before.catalog(), by).into_iter().filter(|row| wanted(&before, row)) {
         add(&mut pairs.entry(text_of(before.catalog(), &row.key)).or_default().before, row);
     }
-    for row in rows_of(&after.measured, after.catalog(), by) {
+    for row in rows_of(&after.measured, after.catalog(), by).into_iter().filter(|row| wanted(&after, row)) {
         add(&mut pairs.entry(text_of(after.catalog(), &row.key)).or_default().after, row);
     }
     let mut changed: Vec<Pair> = pairs.into_values().filter(|pair| pair.amounts().0 != pair.amounts().1).collect();
     let blocks_change = |pair: &Pair| difference(pair.amounts().0.blocks, pair.amounts().1.blocks).unsigned_abs();
     changed.sort_by_key(|pair| std::cmp::Reverse((pair.change().unsigned_abs(), blocks_change(pair))));
+    if is_ascending {
+        changed.reverse();
+    }
     let rows: Value = changed.iter().take(limit).map(|pair| pair_json(pair, &before, &after)).collect();
     let (old, new) = (before.measured.total, after.measured.total);
     Ok(json!({
@@ -113,7 +120,7 @@ pub fn answer(request: &Request, sources: &Sources, work: &Work<'_>) -> Result<V
         "change": { "bytes": difference(old.value, new.value), "blocks": difference(old.blocks, new.blocks) },
         "count": changed.len(),
         "rows": rows,
-        "tree": tree(&before, &after).to_json(least, true),
+        "tree": tree(&before, &after, &shape).to_json(least, true),
     }))
 }
 
@@ -154,7 +161,7 @@ fn pair_json(pair: &Pair, before: &Side, after: &Side) -> Value {
 }
 
 /// A flame graph of both: a node is as wide as the larger side of each of its stacks, and tells both.
-fn tree(before: &Side, after: &Side) -> Tree {
+fn tree(before: &Side, after: &Side, shape: &Shape<'_>) -> Tree {
     let mut stacks: BTreeMap<String, (Vec<FrameText<'_>>, [Amount; 2])> = BTreeMap::new();
     for (at, side) in [before, after].into_iter().enumerate() {
         for (stack, amount, _) in sites(&side.measured) {
@@ -176,7 +183,7 @@ fn tree(before: &Side, after: &Side) -> Tree {
             blocks: old.blocks.max(new.blocks),
             sides: [old.value, new.value],
         };
-        tree.add(&frames, weighed, &Shape::default());
+        tree.add(&frames, weighed, shape);
     }
     tree
 }

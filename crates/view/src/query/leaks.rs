@@ -4,7 +4,8 @@
 //! What was built once and kept rises early and stays flat; of what is replaced all the time only the youngest survives, and the curve rises at the end.
 
 use super::names::{MOST_FRAMES, key_text, own_frame};
-use super::number;
+use super::rows::is_found_in;
+use super::{number, word};
 use crate::choice::Choice;
 use crate::http::request::Request;
 use crate::lives::blocks_of;
@@ -37,6 +38,8 @@ struct Survivors {
 pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Problem> {
     let points = number(request, "points", 40, MOST_POINTS)?.max(2) as usize;
     let limit = number(request, "limit", SITES, MOST_SITES)? as usize;
+    let is_ascending = word(request, "order", &[("desc", false), ("asc", true)])?;
+    let search = request.parameter("search").unwrap_or_default().to_lowercase();
     let window = choice.window;
     let loaded = &choice.loaded;
     let catalog = loaded.catalog();
@@ -81,6 +84,12 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
         })
         .collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| (b.4.bytes, a.3).cmp(&(a.4.bytes, b.3))));
+    if !search.is_empty() {
+        ranked.retain(|(_, _, _, stack, _)| is_found_in(catalog, &GroupKey::Site(*stack), &search));
+    }
+    if is_ascending {
+        ranked.reverse();
+    }
     let count = ranked.len();
     let site = |(score, growth, steadiness, stack, survivors): &(f64, f64, f64, StackId, Survivors)| {
         let frames: Vec<FrameText<'_>> = catalog.frame_texts(*stack).take(MOST_FRAMES).collect();

@@ -289,9 +289,15 @@ pub fn total_json(measured: &Measured) -> Value {
     total.into()
 }
 
-fn is_found(catalog: &Catalog, row: &Row, search: &str) -> bool {
+/// Whether a text, in lower case, is in what a row is called or in any of its frames.
+pub fn is_found(catalog: &Catalog, row: &Row, search: &str) -> bool {
+    is_found_in(catalog, &row.key, search)
+}
+
+/// The same of a row's key.
+pub fn is_found_in(catalog: &Catalog, key: &GroupKey, search: &str) -> bool {
     let has = |text: &str| text.to_lowercase().contains(search);
-    match &row.key {
+    match key {
         GroupKey::Site(stack) => catalog
             .frame_texts(*stack)
             .take(MOST_FRAMES)

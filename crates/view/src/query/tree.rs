@@ -8,7 +8,7 @@ use crate::http::request::Request;
 use crate::measure::{Amount, measure};
 use crate::problem::Problem;
 use crate::work::Work;
-use highwater_model::{Catalog, FrameText, StackId};
+use highwater_model::{Catalog, FrameText, StackId, is_background};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -27,6 +27,14 @@ pub struct Shape<'a> {
     pub hidden: HashSet<&'a str>,
     /// A function that calls itself, directly or not, is one node.
     pub merges_recursion: bool,
+    /// Frames of the language's library and what runs before `main` are shown, too.
+    pub with_library: bool,
+}
+
+impl Shape<'_> {
+    fn shows(&self, frame: &FrameText<'_>) -> bool {
+        !self.hidden.contains(frame.function) && (self.with_library || !is_background(frame))
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -81,7 +89,7 @@ impl Tree {
     pub fn add(&mut self, frames: &[FrameText<'_>], weighed: Weighed, shape: &Shape<'_>) {
         self.grow(0, weighed);
         let mut path: Vec<u32> = vec![0];
-        let shown = frames.iter().filter(|frame| !shape.hidden.contains(frame.function));
+        let shown = frames.iter().filter(|frame| shape.shows(frame));
         for frame in shown {
             let name = number(&mut self.names, &mut self.name_numbers, label(frame));
             if shape.merges_recursion
@@ -223,6 +231,7 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
         is_inverted: word(request, "direction", &[("down", false), ("up", true)])?,
         hidden: all(request, "hide").collect(),
         merges_recursion: word(request, "merge_recursion", &[("0", false), ("1", true)])?,
+        with_library: with_library(request)?,
     };
     let in_blocks = word(request, "measure", &[("bytes", false), ("blocks", true)])?;
     let least = least_share(request)?;
@@ -263,6 +272,11 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
     let mut answer = tree.to_json(least, false);
     answer["at_ns"] = measured.at.0.into();
     Ok(answer)
+}
+
+/// Whether frames of libraries are asked for.
+pub fn with_library(request: &Request) -> Result<bool, Problem> {
+    word(request, "library", &[("0", false), ("1", true)])
 }
 
 /// The share of the whole below which nodes are left out.

@@ -1,0 +1,246 @@
+//! `highwater image diff`: what changed between images.
+
+use super::heap::snapshot_of;
+use crate::args::Reading;
+use crate::failure::Failure;
+use crate::image_file::{ImageFile, Looked};
+use crate::output::Output;
+use crate::print::bytes::{bytes, count, counted, signed_bytes, signed_count};
+use crate::print::colour::Style;
+use crate::print::heading::Heading;
+use crate::print::hex::hex_lines;
+use crate::print::table::{Align, Cell, Table};
+use clap::Args;
+use highwater_formats::json as documents;
+use highwater_image::{Comparison, Heap, NewObjects, Side, compare, guess};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// The arguments of `highwater image diff`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater image diff a.img b.img --module app.wasm     what came, went and grew
+  highwater image diff a.img b.img c.img                 and what grew each time: a leak
+  highwater image diff a.img b.img --json | jq '.roots'
+
+Images are of one program, oldest first. An object is the same in two of them if it is at the same \
+address and has the same shape.")]
+pub struct Diff {
+    /// Images of one program, oldest first
+    #[arg(value_name = "FILE", num_args = 2.., required = true)]
+    paths: Vec<PathBuf>,
+    /// The WASM module that ran: it has the names [default: the one that FILE.json names, if it lies beside FILE]
+    #[arg(long, value_name = "M.wasm")]
+    module: Option<PathBuf>,
+    /// How many rows of each kind; 0 for all [default: 10, with --json all]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+/// Bytes of a new chunk that are shown.
+const SHOWN_BYTES: usize = 32;
+
+impl Diff {
+    /// Prints what changed.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let open = |path: &PathBuf| ImageFile::open(path, self.module.as_deref());
+        let files: Vec<ImageFile> = self.paths.iter().map(open).collect::<Result<_, _>>()?;
+        let mut looked: Vec<Looked<'_>> = Vec::new();
+        for file in &files {
+            looked.push(file.look_and_warn(0, self.reading.on_damage())?);
+        }
+        let sides: Vec<Side<'_, '_>> =
+            looked.iter().map(|looked| Side { heap: &looked.heap, examination: &looked.examination }).collect();
+        let rows = match self.top {
+            Some(0) => usize::MAX,
+            Some(top) => top,
+            None if self.reading.json => usize::MAX,
+            None => 10,
+        };
+        let comparison =
+            compare(&sides, rows).map_err(|_| Failure::fault("the images have heaps of different kinds"))?;
+        if self.reading.json {
+            return self.print_json(&files, &looked, &comparison, output);
+        }
+        let (paint, width) = (output.paint, output.width);
+        output.text(&head(&files, &looked, &comparison).render(paint, width))?;
+        let heap = looked.last().map(|looked| &looked.heap);
+        let sections = [
+            ("what variables keep", (!comparison.roots.is_empty()).then(|| roots_table(&comparison, rows))),
+            ("by shape", (!comparison.shapes.is_empty()).then(|| shapes_table(&comparison, rows))),
+            ("new objects", (!comparison.new.is_empty()).then(|| new_table(&comparison, heap))),
+        ];
+        for (title, table) in sections {
+            if let Some(table) = table {
+                output.text(&format!("\n{}\n{}", paint.paint(Style::Dim, title), table.render(paint, width)))?;
+            }
+        }
+        if let Some(leak) = leak(&comparison, files.len()) {
+            output.text(&format!("\n{leak}\n"))?;
+        }
+        Ok(())
+    }
+
+    fn print_json(
+        &self,
+        files: &[ImageFile],
+        looked: &[Looked<'_>],
+        comparison: &Comparison,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let (Some(last_file), Some(last)) = (files.last(), looked.last()) else { return Ok(()) };
+        let mut members = documents::head("image diff", &snapshot_of(last_file, last));
+        let images = files.iter().zip(looked).map(|(file, looked)| {
+            let (objects, bytes) = looked.examination.live();
+            json!({"file": file.path().display().to_string(), "live_objects": objects, "live_bytes": bytes})
+        });
+        members.insert("images".to_owned(), images.collect());
+        let roots = comparison.roots.iter().map(|root| {
+            json!({
+                "name": root.name, "retained_bytes": root.retained_bytes, "change_bytes": root.bytes() as i64,
+                "keeps_growing": root.keeps_growing,
+            })
+        });
+        members.insert("roots".to_owned(), roots.collect());
+        let shapes = comparison.shapes.iter().map(|shape| {
+            let counts: Vec<u64> = shape.figures.iter().map(|figures| figures.count).collect();
+            let sizes: Vec<u64> = shape.figures.iter().map(|figures| figures.bytes).collect();
+            let kept: Vec<u64> = shape.figures.iter().map(|figures| figures.retained_bytes).collect();
+            json!({
+                "shape": shape.name, "count": counts, "bytes": sizes, "retained_bytes": kept,
+                "change_count": shape.count() as i64, "change_bytes": shape.bytes() as i64,
+                "keeps_growing": shape.keeps_growing,
+            })
+        });
+        members.insert("shapes".to_owned(), shapes.collect());
+        for (name, (count, bytes)) in [("came", comparison.came), ("went", comparison.went)] {
+            members.insert(name.to_owned(), json!({"count": count, "bytes": bytes}));
+        }
+        let new = comparison.new.iter().map(|new| {
+            json!({
+                "shape": new.shape, "count": new.count, "bytes": new.bytes, "example": format!("{:#x}", new.example),
+                "path": new.path.as_ref().map(ToString::to_string), "guess": chunk_of(new, Some(&last.heap)).map(|(guess, _)| guess),
+            })
+        });
+        members.insert("new".to_owned(), new.collect::<Value>());
+        output.json(members.into())
+    }
+}
+
+fn head(files: &[ImageFile], looked: &[Looked<'_>], comparison: &Comparison) -> Heading {
+    let mut head = Heading::default();
+    for (at, (file, looked)) in files.iter().zip(looked).enumerate() {
+        let label = match at {
+            0 => "before",
+            at if at + 1 == files.len() => "after",
+            _ => "then",
+        };
+        let (objects, live) = looked.examination.live();
+        head.line(label, format!("{} in {}: {}", bytes(live), counted(objects, "object"), file.path().display()));
+    }
+    let part = |(objects, size): (u64, u64)| format!("{} in {}", bytes(size), counted(objects, "object"));
+    head.line("came", part(comparison.came));
+    head.line("went", part(comparison.went));
+    head
+}
+
+fn style(change: i128) -> Style {
+    match change {
+        0 => Style::Plain,
+        1.. => Style::Red,
+        _ => Style::Green,
+    }
+}
+
+fn grew(keeps_growing: bool, images: usize) -> Cell {
+    if keeps_growing && images > 2 { Cell::new(Style::Red, "each time") } else { Cell::default() }
+}
+
+fn roots_table(comparison: &Comparison, rows: usize) -> Table {
+    let images = comparison.roots.first().map_or(2, |root| root.retained_bytes.len());
+    let mut table = Table::default().column(Align::Right, "change");
+    for at in 0..images {
+        table = table.column(
+            Align::Right,
+            if at == 0 {
+                "before"
+            } else if at + 1 == images {
+                "after"
+            } else {
+                "then"
+            },
+        );
+    }
+    table = table.column(Align::Left, "").column(Align::Left, "variable");
+    for root in comparison.roots.iter().take(rows) {
+        let mut cells = vec![Cell::new(style(root.bytes()), &signed_bytes(root.bytes()))];
+        cells.extend(root.retained_bytes.iter().map(|kept| Cell::from(bytes(*kept))));
+        cells.extend([grew(root.keeps_growing, images), Cell::new(Style::Bold, &root.name)]);
+        table.row(cells);
+    }
+    table
+}
+
+fn shapes_table(comparison: &Comparison, rows: usize) -> Table {
+    let images = comparison.shapes.first().map_or(2, |shape| shape.figures.len());
+    let mut table = Table::default()
+        .column(Align::Right, "change")
+        .column(Align::Right, "before")
+        .column(Align::Right, "after")
+        .column(Align::Right, "objects")
+        .column(Align::Left, "")
+        .column(Align::Left, "shape");
+    for shape in comparison.shapes.iter().take(rows) {
+        let of = |figures: Option<&highwater_image::ShapeFigures>| bytes(figures.map_or(0, |figures| figures.bytes));
+        table.row(vec![
+            Cell::new(style(shape.bytes()), &signed_bytes(shape.bytes())),
+            of(shape.figures.first()).into(),
+            of(shape.figures.last()).into(),
+            signed_count(shape.count()).into(),
+            grew(shape.keeps_growing, images),
+            Cell::new(Style::Bold, &shape.name),
+        ]);
+    }
+    table
+}
+
+fn new_table(comparison: &Comparison, heap: Option<&Heap<'_>>) -> Table {
+    let mut table = Table::default()
+        .column(Align::Right, "bytes")
+        .column(Align::Right, "objects")
+        .column(Align::Left, "shape")
+        .column(Align::Left, "way to one of them");
+    for new in &comparison.new {
+        let path = new.path.as_ref().map_or("(nothing refers to it)".to_owned(), ToString::to_string);
+        table.row(vec![
+            bytes(new.bytes).into(),
+            count(new.count).into(),
+            Cell::new(Style::Bold, &new.shape),
+            path.into(),
+        ]);
+        if let Some((guess, lines)) = chunk_of(new, heap) {
+            table.continuation(Cell::new(Style::Dim, &format!("{:#x}: {guess}", new.example)));
+            for line in lines {
+                table.continuation(Cell::new(Style::Dim, &line));
+            }
+        }
+    }
+    table
+}
+
+/// What the example of new chunks seems to hold, and its first bytes.
+fn chunk_of(new: &NewObjects, heap: Option<&Heap<'_>>) -> Option<(String, Vec<String>)> {
+    let Some(Heap::Dlmalloc(heap)) = heap else { return None };
+    let contents = heap.contents(new.example);
+    let guess = guess(contents, heap.base()..heap.end()).to_string();
+    Some((guess, hex_lines(&contents[..contents.len().min(SHOWN_BYTES)])))
+}
+
+/// The variable that keeps more in each image, in a sentence.
+fn leak(comparison: &Comparison, images: usize) -> Option<String> {
+    let root = comparison.roots.iter().find(|root| root.keeps_growing && images > 2)?;
+    let kept: Vec<String> = root.retained_bytes.iter().map(|kept| bytes(*kept)).collect();
+    Some(format!("'{}' keeps more in each image: {}.", root.name, kept.join(", ")))
+}

@@ -1,0 +1,124 @@
+//! `highwater image show`: one object.
+
+use super::heap::{ImageInput, snapshot_of};
+use crate::args::Reading;
+use crate::failure::Failure;
+use crate::image_file::ImageFile;
+use crate::output::Output;
+use crate::print::bytes::{bytes, counted};
+use crate::print::colour::Style;
+use crate::print::heading::Heading;
+use crate::print::hex::{hex, hex_lines};
+use crate::print::table::{Align, Cell, Table};
+use crate::print::text::printable;
+use clap::Args;
+use highwater_formats::json as documents;
+use highwater_image::{Referrer, View, view};
+use serde_json::{Value, json};
+
+/// The arguments of `highwater image show`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater image show a.img tree --module a.wasm            a variable
+  highwater image show a.img 'tree#node.account' --depth 4   a way through it
+  highwater image show a.img 'archive[0]'                    an element
+  highwater image show a.img 0x52a1c8                        an object by its address
+  highwater image show a.img 'static[23]'                    a variable without a name
+
+A way begins with a variable and goes on with .field, [index], #variant and ?.")]
+pub struct Show {
+    #[command(flatten)]
+    input: ImageInput,
+    /// What: an address, or a way from a variable
+    #[arg(value_name = "ADDRESS|PATH")]
+    place: String,
+    /// How many levels of objects within objects
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    depth: u32,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+/// Bytes of a chunk that are shown.
+const SHOWN_BYTES: usize = 256;
+
+impl Show {
+    /// Prints the object.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let file = ImageFile::open(&self.input.path, self.input.module.as_deref())?;
+        let looked = file.look_and_warn(0, self.reading.on_damage())?;
+        let view = view(&looked.heap, &looked.examination, &self.place, self.depth)
+            .map_err(|problem| Failure::in_file(&self.input.path, problem))?;
+        if self.reading.json {
+            let mut members = documents::head("image show", &snapshot_of(&file, &looked));
+            members.insert("place".to_owned(), self.place.as_str().into());
+            members.insert("object".to_owned(), document(&view));
+            return output.json(members.into());
+        }
+        let (paint, width) = (output.paint, output.width);
+        output.text(&head(&view).render(paint, width))?;
+        match &view.value {
+            Some(value) => {
+                let lines: Vec<String> = value.lines().map(printable).collect();
+                output.text(&format!("\n{}\n", lines.join("\n")))?;
+            }
+            None => {
+                let shown = &view.contents[..view.contents.len().min(SHOWN_BYTES)];
+                output.text(&format!("\n{}\n", hex_lines(shown).join("\n")))?;
+            }
+        }
+        if view.referrers.count > 0 {
+            let title = format!("{} to it", counted(view.referrers.count, "reference"));
+            let title = paint.paint(Style::Dim, &title);
+            output.text(&format!("\n{title}\n{}", referrers(&view).render(paint, width)))?;
+        }
+        Ok(())
+    }
+}
+
+fn head(view: &View) -> Heading {
+    let mut head = Heading::default();
+    head.line("object", format!("{} at {:#x}", view.shape, view.object));
+    let kept =
+        view.retained_bytes.map_or("garbage: nothing leads to it".to_owned(), |kept| format!("keeps {}", bytes(kept)));
+    head.line("bytes", format!("{} itself, {kept}", bytes(view.bytes)));
+    if let Some(path) = &view.path {
+        head.line("way", path.to_string());
+    }
+    if let Some(guess) = &view.guess {
+        head.line("seems", guess.to_string());
+    }
+    head
+}
+
+fn referrers(view: &View) -> Table {
+    let mut table = Table::default().column(Align::Left, "").column(Align::Left, "").column(Align::Left, "");
+    for referrer in &view.referrers.first {
+        let address = referrer.object.map_or("root".to_owned(), |object| format!("{object:#x}"));
+        table.row(vec![
+            Cell::new(Style::Dim, &address),
+            Cell::new(Style::Bold, &referrer.what),
+            referrer.step.as_str().into(),
+        ]);
+    }
+    let unnamed = view.referrers.count - view.referrers.first.len() as u64;
+    if unnamed > 0 {
+        table.row(vec![Cell::new(Style::Dim, &format!("… {unnamed} more"))]);
+    }
+    table
+}
+
+fn document(view: &View) -> Value {
+    let referrer = |referrer: &Referrer| {
+        json!({
+            "address": referrer.object.map(|object| format!("{object:#x}")), "what": referrer.what, "step": referrer.step,
+        })
+    };
+    json!({
+        "address": format!("{:#x}", view.object), "kind": view.kind, "shape": view.shape, "bytes": view.bytes,
+        "retained_bytes": view.retained_bytes, "path": view.path.as_ref().map(ToString::to_string),
+        "value": view.value, "guess": view.guess.as_ref().map(ToString::to_string),
+        "contents": view.guess.as_ref().map(|_| hex(&view.contents)),
+        "references": view.referrers.count, "referrers": view.referrers.first.iter().map(referrer).collect::<Value>(),
+    })
+}

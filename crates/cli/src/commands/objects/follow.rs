@@ -1,0 +1,123 @@
+//! A log that grows: looked at again and again.
+
+use super::findings::Findings;
+use super::{At, Objects};
+use crate::failure::{Failure, reason};
+use crate::open::{cannot_read, regular_size};
+use crate::output::{Output, warn};
+use crate::print::screen::Screen;
+use highwater_formats::objlog::{Progress, Reader};
+use highwater_model::When;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::fs::File;
+use std::io::Stdin;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often the picture is renewed.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// How long is waited for more at a time.
+const NAP: Duration = Duration::from_millis(50);
+
+/// Where the log comes from.
+enum Growing {
+    /// A file: its end is not the end.
+    File(File),
+    /// A pipe or the like: its end is the end.
+    Pipe(File),
+    /// Standard input.
+    Standard(Stdin),
+}
+
+impl Growing {
+    fn open(path: &Path) -> Result<Self, Failure> {
+        if path == Path::new("-") {
+            return Ok(Self::Standard(std::io::stdin()));
+        }
+        let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
+        Ok(if regular_size(path).is_some() { Self::File(file) } else { Self::Pipe(file) })
+    }
+
+    /// Waits a little until there is something to read. False if there is not.
+    fn wait(&self) -> bool {
+        let fd: BorrowedFd<'_> = match self {
+            Self::File(_) => return true,
+            Self::Pipe(file) => file.as_fd(),
+            Self::Standard(stdin) => stdin.as_fd(),
+        };
+        let nap = Timespec { tv_sec: 0, tv_nsec: NAP.as_nanos() as i64 };
+        // A signal ends the wait as well.
+        poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&nap)).is_ok_and(|ready| ready > 0)
+    }
+
+    fn read(&mut self, reader: &mut Reader) -> std::io::Result<Progress> {
+        match self {
+            Self::File(file) | Self::Pipe(file) => reader.read(file, &mut ()),
+            Self::Standard(stdin) => reader.read(stdin, &mut ()),
+        }
+    }
+}
+
+impl Objects {
+    /// Shows what was found until now, again and again.
+    pub(super) fn follow(&self, output: &mut Output) -> Result<(), Failure> {
+        if self.at != At::When(When::End) {
+            return Err(Failure::Usage("--follow is about the end; --at cannot be given with it".to_owned()));
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|error| Failure::fault(reason(&error)))?;
+        }
+        let mut screen = Screen::new();
+        let followed = self.watch_it_grow(&stop, &mut screen, output);
+        let left = screen.leave(output);
+        followed.and(left)
+    }
+
+    fn watch_it_grow(&self, stop: &AtomicBool, screen: &mut Screen, output: &mut Output) -> Result<(), Failure> {
+        let mut growing = Growing::open(&self.path)?;
+        let mut reader = Reader::default();
+        let mut shown = None;
+        let mut next_look = Instant::now() + NAP;
+        while !stop.load(Ordering::Relaxed) {
+            let progress = match growing.wait() {
+                true => growing.read(&mut reader).map_err(|error| cannot_read(&self.path, &error))?,
+                false => Progress::More,
+            };
+            if progress == Progress::Dry {
+                if !matches!(growing, Growing::File(_)) {
+                    break;
+                }
+                if regular_size(&self.path).is_some_and(|size| size < reader.bytes()) {
+                    warn(&format!("{}: the log was cut; it is read from its start", self.path.display()));
+                    growing = Growing::open(&self.path)?;
+                    reader = Reader::default();
+                }
+                std::thread::sleep(NAP);
+            }
+            if Instant::now() >= next_look {
+                if shown != Some(reader.bytes()) {
+                    self.show(&reader, screen, output)?;
+                    shown = Some(reader.bytes());
+                }
+                next_look = Instant::now() + INTERVAL;
+            }
+        }
+        reader.finish(&mut ());
+        self.show(&reader, screen, output)
+    }
+
+    fn show(&self, reader: &Reader, screen: &mut Screen, output: &mut Output) -> Result<(), Failure> {
+        let findings = Findings::of(reader);
+        if self.reading.json {
+            output.text(&format!("{}\n", self.document(&findings)))?;
+            return output.flush();
+        }
+        let text = self.text(&findings, output);
+        screen.show(text, output)
+    }
+}

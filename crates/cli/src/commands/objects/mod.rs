@@ -1,0 +1,128 @@
+//! `highwater objects`: who was made, who was dropped, what leaks, and whether to believe it.
+//!
+//! * [`input`] reads a log, or a recording as if it were one, up to an instant; [`follow`] one that grows.
+//! * [`findings`] is what was found; [`text`] and [`document`] show it, [`sentences`] are the judgements in words.
+
+mod at;
+mod document;
+mod findings;
+mod follow;
+mod input;
+mod recorded;
+mod sentences;
+mod text;
+
+use crate::args::Reading;
+use crate::failure::Failure;
+use crate::object_log::judge_lines;
+use crate::output::Output;
+use at::At;
+use clap::{Args, ValueEnum};
+use findings::Findings;
+use highwater_formats::objlog;
+use std::path::PathBuf;
+
+/// The arguments of `highwater objects`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater objects console.log                which types leak, and can it be believed
+  node app.mjs | highwater objects             the same of what a program writes now
+  highwater objects console.log --by place     the places that made what leaks
+  highwater objects console.log --at mark:warm what was live then
+  highwater objects console.log --follow       again and again while the log grows
+  highwater objects console.log --show-bad     every line that could not be used
+  highwater objects console.log --json | jq '.types[0]'
+
+A log has one line for each object, on a console full of other lines:
+  @ ALLOCATE <bytes> <file>:<line> <type> <id>
+  @ DROP <bytes> <type> <id>
+  @ MEMORY <bytes> <label>
+docs/objlog.md has the whole format, docs/objects.md what writes it. A .hw recording will do, too.")]
+pub struct Objects {
+    /// The log, or a recording; standard input where none is given, or '-'
+    #[arg(value_name = "FILE", default_value = "-", hide_default_value = true)]
+    path: PathBuf,
+    /// What the rows are
+    #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
+    by: By,
+    /// The instant: start, peak, end, a part (80%), line:N, mark:NAME, and a time (12.5s) where the log has times
+    #[arg(long, value_name = "WHEN", default_value = "end")]
+    at: At,
+    /// How many rows; 0 for all [default: 10, with --json all]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// Go on while the log grows, until Ctrl-C or the end of the pipe
+    #[arg(long)]
+    follow: bool,
+    /// Show the lines that could not be used, with their numbers
+    #[arg(long)]
+    show_bad: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+/// What the rows are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum By {
+    /// Types
+    #[default]
+    Type,
+    /// Places that made them: file:line
+    Place,
+    /// Types, each at each place
+    Both,
+}
+
+impl By {
+    fn rows(self) -> objlog::By {
+        match self {
+            Self::Type => objlog::By::Type,
+            Self::Place => objlog::By::Place,
+            Self::Both => objlog::By::Both,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Type => "type",
+            Self::Place => "place",
+            Self::Both => "both",
+        }
+    }
+}
+
+const DEFAULT_ROWS: usize = 10;
+
+impl Objects {
+    /// Prints what was found.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        if self.follow {
+            return self.follow(output);
+        }
+        let reader = input::read(&self.path, &self.at)?;
+        if self.reading.strict {
+            judge_lines(reader.counts(), &self.path, true)?;
+        }
+        self.print(&Findings::of(&reader), output)
+    }
+
+    fn print(&self, findings: &Findings<'_>, output: &mut Output) -> Result<(), Failure> {
+        if self.reading.json {
+            return output.json(self.document(findings));
+        }
+        let text = self.text(findings, output);
+        output.text(&text)
+    }
+
+    fn table_rows(&self) -> usize {
+        limit(self.top.unwrap_or(DEFAULT_ROWS))
+    }
+
+    fn json_rows(&self) -> usize {
+        limit(self.top.unwrap_or(0))
+    }
+}
+
+fn limit(top: usize) -> usize {
+    if top == 0 { usize::MAX } else { top }
+}

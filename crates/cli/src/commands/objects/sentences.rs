@@ -1,0 +1,111 @@
+//! Judgements in words.
+
+use super::findings::Findings;
+use crate::print::bytes::{bytes, count, counted};
+use highwater_formats::objlog::{Amount, Explanation, Pattern, Verdict};
+
+/// Can it be trusted? One sentence.
+pub fn verdict(findings: &Findings<'_>) -> String {
+    let Findings { matcher, counts, trust, .. } = findings;
+    let (odd, malformed) = (trust.contradictions.count(), counts.malformed);
+    let ids = matcher.ids();
+    let doubts = match (odd, malformed) {
+        (0, 0) => "every id was made once and dropped at most once".to_owned(),
+        (0, lines) => format!("{} could not be used", counted(lines, "line")),
+        (odd, 0) => format!("{} among {}", contradictions(odd), counted(ids, "id")),
+        (odd, lines) => format!(
+            "{} among {}, and {} could not be used",
+            contradictions(odd),
+            counted(ids, "id"),
+            counted(lines, "line")
+        ),
+    };
+    let growth = growth_clause(findings);
+    match trust.verdict {
+        Verdict::Nothing => {
+            let lines = counted(counts.lines, "line");
+            format!("Nothing to trust: not one object in {lines}; this is no object log.")
+        }
+        Verdict::Yes => format!("Yes: {doubts}{growth}."),
+        Verdict::Mostly => format!("Mostly: {doubts}{growth}."),
+        Verdict::No => format!("No: {doubts}{growth}."),
+    }
+}
+
+fn growth_clause(findings: &Findings<'_>) -> String {
+    let never_dropped = bytes(findings.trust.never_dropped_during_growth);
+    match findings.trust.explanation {
+        Explanation::NotMeasured => String::new(),
+        Explanation::NoGrowth => ", and the memory did not grow".to_owned(),
+        Explanation::Explained { percent, .. } => format!(", and {percent}% of the memory's growth is explained"),
+        Explanation::MostlyElsewhere { percent, unexplained } => {
+            format!(
+                ", but only {percent}% of the memory's growth is in these objects: {} lie elsewhere",
+                bytes(unexplained)
+            )
+        }
+        Explanation::Impossible { excess } => format!(
+            "; but {never_dropped} were never dropped, {} more than the memory grew by, which is impossible: the method is at fault",
+            bytes(excess)
+        ),
+    }
+}
+
+fn contradictions(odd: u64) -> String {
+    counted(odd, "contradiction")
+}
+
+/// What the memory says.
+pub fn memory(findings: &Findings<'_>) -> String {
+    let readings = findings.matcher.memory.readings;
+    let Some(growth) = findings.growth else {
+        return match readings {
+            0 => "not measured: no MEMORY lines to compare with".to_owned(),
+            _ => "measured once: two MEMORY lines are needed to compare with".to_owned(),
+        };
+    };
+    let (first, last) = (bytes(growth.first_bytes), bytes(growth.last_bytes));
+    let grew = match growth.bytes() {
+        1.. => format!("grew by {}, from {first} to {last}", bytes(growth.bytes() as u64)),
+        0 => format!("did not grow: {first}"),
+        _ => format!("shrank by {}, from {first} to {last}", bytes(growth.bytes().unsigned_abs() as u64)),
+    };
+    let never_dropped = findings.trust.never_dropped_during_growth;
+    let born = "of what was made meanwhile was never dropped";
+    match findings.trust.explanation {
+        Explanation::NotMeasured | Explanation::NoGrowth => format!("{grew}; {} {born}", bytes(never_dropped)),
+        Explanation::Explained { percent, unexplained: 0 } => {
+            format!("{grew}; {} {born}: {percent}%", bytes(never_dropped))
+        }
+        Explanation::Explained { percent, unexplained } => {
+            format!("{grew}; {} {born}: {percent}%, {} are not explained", bytes(never_dropped), bytes(unexplained))
+        }
+        Explanation::MostlyElsewhere { percent, unexplained } => format!(
+            "{grew}; {} {born}: {percent}%, {} are not explained; most of the growth is in types that are not tracked",
+            bytes(never_dropped),
+            bytes(unexplained)
+        ),
+        Explanation::Impossible { excess } => format!(
+            "{grew}; {} {born}: {} too much. Sizes count something twice, drops are missing, or the objects lie in \
+             memory that was free at the first MEMORY line",
+            bytes(never_dropped),
+            bytes(excess)
+        ),
+    }
+}
+
+/// How a type grows, in a few words.
+pub fn growth(pattern: Option<&Pattern>) -> String {
+    let amount = |amount: &Amount| format!("{}, {}", counted(amount.objects, "object"), bytes(amount.bytes));
+    match pattern {
+        None => String::new(),
+        Some(Pattern::Constant { each, exact: true }) => format!("grows by {} every iteration", amount(each)),
+        Some(Pattern::Constant { each, exact: false }) => format!("grows by about {} every iteration", amount(each)),
+        Some(Pattern::Uneven { least, most }) => {
+            format!("grows every iteration, by {} to {}", count(least.objects), amount(most))
+        }
+        Some(Pattern::Sometimes { iterations, of }) => format!("grows in {iterations} of {of} iterations"),
+        Some(Pattern::Once) => "made once".to_owned(),
+        Some(Pattern::Latest) => "of the latest iteration: perhaps still in use".to_owned(),
+    }
+}

@@ -1,0 +1,483 @@
+//! Births and drops, brought together by id.
+//!
+//! Order in the file is not order in time: a drop may come before its birth, and a change of size after both. So nothing is judged before
+//! it must be: a drop without birth when the log ends, a size that does not fit when no line has said that the object grew.
+
+use super::contradictions::{Contradictions, Mismatch, SizeMismatches};
+use super::entry::flags::{BORN, DOUBTFUL, DROPPED, RESIZED};
+use super::entry::{Entry, MOST_OWNERS, Next, State};
+use super::fault::Fault;
+use super::memory::Memory;
+use super::names::Names;
+use super::table::Table;
+use super::tally::Tally;
+use super::text_form::split_site;
+use highwater_model::Anomaly;
+use std::borrow::Cow;
+
+/// A type at a place: what a birth names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SiteId(pub(super) u32);
+
+/// What a line was found to mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// An object was born.
+    Birth,
+    /// An object was born whose drop came before, or whose last size did.
+    BirthBehind {
+        /// How large it is, or was at its drop.
+        bytes: u64,
+        /// True if it is gone.
+        dropped: bool,
+    },
+    /// An object was dropped that was born with another size, and not resized as far as is known, or with another type.
+    Death {
+        /// The sizes do not agree.
+        size_mismatch: bool,
+        /// The types do not agree.
+        type_mismatch: bool,
+    },
+    /// An object has another size.
+    Resized,
+    /// It cannot be told yet, or no more than was known.
+    Nothing,
+    /// It contradicts what was said before.
+    Duplicate,
+}
+
+/// An object that was never dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Survivor {
+    /// Its id.
+    pub id: u64,
+    /// How large it is.
+    pub bytes: u64,
+    /// Its type and place.
+    pub site: SiteId,
+    /// In which iteration it was born.
+    pub iteration: u64,
+    /// Its id is one of those of which the log contradicts itself.
+    pub doubtful: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Site {
+    type_name: u32,
+    place: u32,
+}
+
+/// Brings births and drops together. See the module's text.
+#[derive(Debug)]
+pub struct Matcher {
+    site_texts: Names,
+    sites: Vec<Site>,
+    types: Names,
+    places: Names,
+    tallies: Vec<Tally>,
+    table: Table,
+    contradictions: Contradictions,
+    size_mismatches: SizeMismatches,
+    /// What the log says of the memory as a whole.
+    pub memory: Memory,
+    /// Drops that stood before their births.
+    pub drops_before_their_allocate: u64,
+    /// Sizes that were cut so that all of them together fit in 64 bits.
+    pub clamped_sizes: u64,
+    ever_bytes: u64,
+    live: u64,
+    live_bytes: u64,
+    /// The most objects that were live at a time, in the order of the log.
+    pub peak_live: u64,
+    /// The most bytes.
+    pub peak_bytes: u64,
+    /// After how many births, drops and changes of size.
+    pub peak_at: u64,
+    steps: u64,
+}
+
+impl Default for Matcher {
+    fn default() -> Self {
+        Self {
+            site_texts: Names::default(),
+            sites: vec![Site::default()],
+            types: Names::default(),
+            places: Names::default(),
+            tallies: vec![Tally::default()],
+            table: Table::default(),
+            contradictions: Contradictions::default(),
+            size_mismatches: SizeMismatches::default(),
+            memory: Memory::default(),
+            drops_before_their_allocate: 0,
+            clamped_sizes: 0,
+            ever_bytes: 0,
+            live: 0,
+            live_bytes: 0,
+            peak_live: 0,
+            peak_bytes: 0,
+            peak_at: 0,
+            steps: 0,
+        }
+    }
+}
+
+// Entries have room for 24 bits.
+const _: () = assert!(super::names::MOST_NAMES <= MOST_OWNERS);
+
+impl Matcher {
+    /// The site that a text `file:line type` stands for.
+    #[inline]
+    pub(super) fn site(&mut self, text: &[u8]) -> Result<SiteId, Fault> {
+        match self.site_texts.find(text) {
+            Some(number) => Ok(SiteId(number)),
+            None => self.new_site(text),
+        }
+    }
+
+    #[cold]
+    fn new_site(&mut self, text: &[u8]) -> Result<SiteId, Fault> {
+        let (place, type_name) = split_site(text)?;
+        Ok(self.site_of(place, type_name))
+    }
+
+    /// The site of a type at a place.
+    pub fn site_of(&mut self, place: &[u8], type_name: &[u8]) -> SiteId {
+        let number = self.site_texts.intern(&[place, b" ", type_name].concat());
+        let site = Site { type_name: self.types.intern(type_name), place: self.places.intern(place) };
+        if number as usize == self.sites.len() {
+            self.sites.push(site);
+            self.tallies.push(Tally::default());
+        }
+        SiteId(number)
+    }
+
+    /// The number of a type.
+    #[inline]
+    pub(super) fn type_number(&mut self, name: &[u8]) -> u32 {
+        match self.types.find(name) {
+            Some(number) => number,
+            None => self.types.intern(name),
+        }
+    }
+
+    /// A size that keeps the sum of all sizes within 64 bits.
+    #[inline]
+    fn admit(&mut self, bytes: u64) -> u64 {
+        match self.ever_bytes.checked_add(bytes) {
+            Some(sum) => {
+                self.ever_bytes = sum;
+                bytes
+            }
+            None => {
+                self.clamped_sizes += 1;
+                let left = u64::MAX - self.ever_bytes;
+                self.ever_bytes = u64::MAX;
+                left
+            }
+        }
+    }
+
+    #[inline]
+    fn rise(&mut self) {
+        if self.live_bytes > self.peak_bytes {
+            self.peak_bytes = self.live_bytes;
+            self.peak_at = self.steps;
+        }
+        self.peak_live = self.peak_live.max(self.live);
+    }
+
+    /// An object was born.
+    pub fn allocate(&mut self, bytes: u64, site: SiteId, id: u64) -> Meaning {
+        let iteration = self.memory.iteration().min(u64::from(u32::MAX)) as u32;
+        let mut state = State::New;
+        self.table.apply(id, |found| {
+            state = found;
+            match found {
+                State::New => Next::Open(Entry::new(bytes, site.0, iteration, BORN)),
+                State::Open(entry) if entry.has(BORN) => Next::Open(entry.and(DOUBTFUL)),
+                State::Open(entry) if entry.has(DROPPED) => Next::Settled,
+                // Its size came before it.
+                State::Open(entry) => Next::Open(Entry::new(entry.bytes, site.0, iteration, BORN | RESIZED)),
+                State::Settled => Next::Same,
+            }
+        });
+        let known = match state {
+            State::New => None,
+            State::Open(entry) if !entry.has(BORN) => Some(entry),
+            _ => {
+                self.contradictions.duplicate_allocate.add(id);
+                return Meaning::Duplicate;
+            }
+        };
+        self.steps += 1;
+        let admitted = self.admit(bytes);
+        if admitted != bytes {
+            self.reduce(id, admitted);
+        }
+        let tally = &mut self.tallies[site.0 as usize];
+        tally.allocated += 1;
+        tally.allocated_bytes += admitted;
+        self.live += 1;
+        self.live_bytes += admitted;
+        self.rise();
+        match known {
+            None => Meaning::Birth,
+            Some(entry) => self.born_behind(id, admitted, site, entry),
+        }
+    }
+
+    /// What else is known of an object that was just born.
+    #[cold]
+    fn born_behind(&mut self, id: u64, bytes: u64, site: SiteId, entry: Entry) -> Meaning {
+        if !entry.has(DROPPED) {
+            let now = self.resize_to(site, bytes, entry.bytes);
+            if now != entry.bytes {
+                self.reduce(id, now);
+            }
+            return Meaning::BirthBehind { bytes: now, dropped: false };
+        }
+        self.drops_before_their_allocate += 1;
+        if self.sites[site.0 as usize].type_name != entry.owner() {
+            self.contradictions.type_mismatch.add(id);
+        }
+        let bytes = self.die(id, site, bytes, entry.bytes, entry.has(RESIZED)).0;
+        Meaning::BirthBehind { bytes, dropped: true }
+    }
+
+    /// Makes an open object smaller than the log says, since sizes would not add up.
+    #[cold]
+    fn reduce(&mut self, id: u64, bytes: u64) {
+        self.table.apply(id, |state| match state {
+            State::Open(entry) => Next::Open(entry.of_size(bytes)),
+            _ => Next::Same,
+        });
+    }
+
+    /// Counts that an object of a site has another size. How large it is then.
+    fn resize_to(&mut self, site: SiteId, from: u64, to: u64) -> u64 {
+        let to = from.min(to) + self.admit(to.saturating_sub(from));
+        let tally = &mut self.tallies[site.0 as usize];
+        tally.resizes += 1;
+        tally.resize(from, to);
+        self.live_bytes = self.live_bytes - from + to;
+        self.rise();
+        to
+    }
+
+    /// Counts the end of an object. How large it was, and whether its sizes disagree.
+    fn die(&mut self, id: u64, site: SiteId, known: u64, claimed: u64, resized: bool) -> (u64, bool) {
+        let mut bytes = known;
+        let disagree = known != claimed;
+        if disagree && resized {
+            bytes = self.resize_to(site, known, claimed);
+        } else if disagree {
+            self.size_mismatches.add(id, Mismatch { site: site.0, at_birth: known, at_drop: claimed });
+        }
+        let tally = &mut self.tallies[site.0 as usize];
+        tally.dropped += 1;
+        tally.dropped_bytes += bytes;
+        self.live -= 1;
+        self.live_bytes -= bytes;
+        (bytes, disagree && !resized)
+    }
+
+    /// An object was dropped.
+    pub(super) fn drop_object(&mut self, bytes: u64, type_number: u32, id: u64) -> Meaning {
+        let mut state = State::New;
+        self.table.apply(id, |found| {
+            state = found;
+            match found {
+                State::New => Next::Open(Entry::new(bytes, type_number, 0, DROPPED)),
+                State::Open(entry) if entry.has(BORN) => Next::Settled,
+                State::Open(entry) if entry.has(DROPPED) => Next::Same,
+                State::Open(_) => Next::Open(Entry::new(bytes, type_number, 0, DROPPED | RESIZED)),
+                State::Settled => Next::Same,
+            }
+        });
+        match state {
+            State::Open(entry) if entry.has(BORN) => {
+                self.steps += 1;
+                let site = SiteId(entry.owner());
+                let (_, size_mismatch) = self.die(id, site, entry.bytes, bytes, entry.has(RESIZED));
+                let type_mismatch = self.sites[site.0 as usize].type_name != type_number;
+                if type_mismatch {
+                    self.contradictions.type_mismatch.add(id);
+                }
+                Meaning::Death { size_mismatch, type_mismatch }
+            }
+            State::New => Meaning::Nothing,
+            State::Open(entry) if !entry.has(DROPPED) => Meaning::Nothing,
+            _ => {
+                self.contradictions.duplicate_drop.add(id);
+                Meaning::Duplicate
+            }
+        }
+    }
+
+    /// An object was dropped.
+    pub fn drop_named(&mut self, bytes: u64, type_name: &[u8], id: u64) -> Meaning {
+        let type_number = self.type_number(type_name);
+        self.drop_object(bytes, type_number, id)
+    }
+
+    /// An object has another size.
+    pub fn resize(&mut self, bytes: u64, id: u64) -> Meaning {
+        let mut state = State::New;
+        self.table.apply(id, |found| {
+            state = found;
+            match found {
+                State::New => Next::Open(Entry::new(bytes, 0, 0, RESIZED)),
+                State::Open(entry) if entry.has(DROPPED) => Next::Open(entry.and(RESIZED)),
+                State::Open(entry) => Next::Open(entry.and(RESIZED).of_size(bytes)),
+                State::Settled => Next::Same,
+            }
+        });
+        match state {
+            State::Open(entry) if entry.has(BORN) => {
+                self.steps += 1;
+                let now = self.resize_to(SiteId(entry.owner()), entry.bytes, bytes);
+                if now != bytes {
+                    self.reduce(id, now);
+                }
+                Meaning::Resized
+            }
+            State::Settled => {
+                // It grew before it was dropped, and we hear of it now.
+                if let Some(Mismatch { site, at_birth, at_drop }) = self.size_mismatches.resolve(id) {
+                    let now = at_birth.min(at_drop) + self.admit(at_drop.saturating_sub(at_birth));
+                    let tally = &mut self.tallies[site as usize];
+                    tally.resizes += 1;
+                    tally.resize(at_birth, now);
+                    tally.dropped_bytes = tally.dropped_bytes - at_birth + now;
+                }
+                Meaning::Nothing
+            }
+            _ => Meaning::Nothing,
+        }
+    }
+
+    /// The memory was measured, or an instant named.
+    pub fn boundary(&mut self, line: u64, bytes: Option<u64>, label: &str) {
+        self.memory.add(line, bytes, label.as_bytes());
+    }
+
+    /// A recording says that it is odd in this way, without saying which object.
+    pub fn note(&mut self, anomaly: Anomaly, count: u64) {
+        let odd = match anomaly {
+            Anomaly::UnmatchedFree => &mut self.contradictions.drop_without_allocate,
+            Anomaly::UnmatchedReallocation => &mut self.contradictions.resize_without_allocate,
+            Anomaly::DuplicateAllocation => &mut self.contradictions.duplicate_allocate,
+            Anomaly::SizeMismatch => &mut self.contradictions.size_mismatch,
+            Anomaly::TypeMismatch => &mut self.contradictions.type_mismatch,
+            Anomaly::ClampedSize => {
+                self.clamped_sizes += count;
+                return;
+            }
+            _ => return,
+        };
+        odd.count += count;
+    }
+
+    /// True if a birth of this id would contradict nothing.
+    pub(super) fn can_be_born(&mut self, id: u64) -> bool {
+        let mut can = false;
+        self.table.apply(id, |state| {
+            can = !matches!(state, State::Open(entry) if entry.has(BORN)) && state != State::Settled;
+            Next::Same
+        });
+        can
+    }
+
+    /// True if an object with this id and size is there to be dropped.
+    pub(super) fn can_be_dropped(&mut self, bytes: u64, id: u64) -> bool {
+        let mut can = false;
+        self.table.apply(id, |state| {
+            can = matches!(state, State::Open(entry) if entry.has(BORN) && entry.bytes == bytes);
+            Next::Same
+        });
+        can
+    }
+
+    /// How many ids were seen.
+    pub fn ids(&self) -> u64 {
+        self.table.ids()
+    }
+
+    /// Ids that can come a second time without being noticed; see `docs/objlog.md`.
+    pub fn forgotten_ids(&self) -> u64 {
+        self.table.forgotten()
+    }
+
+    /// Names that are not UTF-8.
+    pub fn invalid_names(&self) -> u64 {
+        self.types.invalid + self.places.invalid
+    }
+
+    /// Births and drops whose names could not be told apart any more, as there were too many.
+    pub fn refused_names(&self) -> u64 {
+        self.types.refused + self.places.refused + self.site_texts.refused
+    }
+
+    /// Births, drops and changes of size that counted.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Objects live, and bytes.
+    pub fn live(&self) -> (u64, u64) {
+        (self.live, self.live_bytes)
+    }
+
+    /// The type of a site.
+    pub fn type_of(&self, site: SiteId) -> Cow<'_, str> {
+        self.types.text(self.sites[site.0 as usize].type_name)
+    }
+
+    /// The place of a site, `file:line`.
+    pub fn place_of(&self, site: SiteId) -> Cow<'_, str> {
+        self.places.text(self.sites[site.0 as usize].place)
+    }
+
+    /// Every site at which an object was born, with what happened to them.
+    pub fn sites(&self) -> impl Iterator<Item = (SiteId, &Tally)> {
+        (0..).map(SiteId).zip(&self.tallies).filter(|(_, tally)| tally.allocated > 0)
+    }
+
+    /// Everything together.
+    pub fn total(&self) -> Tally {
+        let mut total = Tally::default();
+        self.tallies.iter().for_each(|tally| total += *tally);
+        total
+    }
+
+    /// What is live now; takes time in proportion.
+    pub fn for_each_survivor(&self, mut each: impl FnMut(Survivor)) {
+        self.table.for_each_open(|id, entry| {
+            if entry.has(BORN) {
+                each(Survivor {
+                    id,
+                    bytes: entry.bytes,
+                    site: SiteId(entry.owner()),
+                    iteration: entry.iteration.into(),
+                    doubtful: entry.has(DOUBTFUL),
+                });
+            }
+        });
+    }
+
+    /// What the log says against itself, if nothing more comes.
+    pub fn contradictions(&self) -> Contradictions {
+        let mut found = self.contradictions.clone();
+        let known = found.size_mismatch.count;
+        found.size_mismatch = self.size_mismatches.all();
+        found.size_mismatch.count += known;
+        self.table.for_each_open(|id, entry| {
+            if entry.has(DROPPED) {
+                found.drop_without_allocate.add(id);
+            } else if !entry.has(BORN) {
+                found.resize_without_allocate.add(id);
+            }
+        });
+        found
+    }
+}

@@ -1,0 +1,441 @@
+//! From bytes to what they mean.
+
+use super::fault::Fault;
+use super::json_form::{self, JsonLine, Thread, Verb};
+use super::lines::{Lines, RawLine};
+use super::matcher::{Matcher, Meaning, SiteId};
+use super::text_form::{self, TextLine};
+use highwater_model::Nanos;
+use std::io::{self, Read};
+use std::ops::ControlFlow;
+
+/// Bad lines that are remembered; those after them are counted.
+const REMEMBERED: usize = 1000;
+const SHOWN_BYTES: usize = 160;
+const A_DAY: Nanos = Nanos(86_400_000_000_000);
+
+/// How far a log is read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Until {
+    /// To its end.
+    #[default]
+    End,
+    /// So many events.
+    Events(u64),
+    /// So many births, drops and changes of size that counted.
+    Steps(u64),
+    /// So many lines.
+    Line(u64),
+    /// Everything that happened up to this time, wherever it stands.
+    Time(Nanos),
+    /// To the first mark or `MEMORY` line of this name.
+    Mark(String),
+}
+
+/// A line that begins with `@` and could not be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadLine {
+    /// Its number, from 1.
+    pub number: u64,
+    /// What is wrong with it.
+    pub fault: Fault,
+    /// How it begins.
+    pub text: String,
+}
+
+/// How many lines of which kind.
+#[derive(Clone, Debug, Default)]
+pub struct LineCounts {
+    /// All.
+    pub lines: u64,
+    /// Those that say something about an object or the memory.
+    pub object_lines: u64,
+    /// Those that do not begin with `@`.
+    pub noise_lines: u64,
+    /// Those that begin with `@` and could not be used.
+    pub malformed: u64,
+    /// Those of noise that are longer than is looked at.
+    pub long_noise: u64,
+    /// The last line was cut.
+    pub last_line_truncated: bool,
+    by_fault: [u64; Fault::ALL.len()],
+    bad: Vec<BadLine>,
+}
+
+impl LineCounts {
+    /// The lines that could not be used, as far as they are remembered.
+    pub fn bad(&self) -> &[BadLine] {
+        &self.bad
+    }
+
+    /// How many there are of each kind, those that do not occur left out.
+    pub fn by_fault(&self) -> impl Iterator<Item = (Fault, u64)> {
+        Fault::ALL.into_iter().zip(self.by_fault).filter(|(_, count)| *count > 0)
+    }
+
+    #[cold]
+    fn add_bad(&mut self, number: u64, fault: Fault, line: &[u8]) {
+        self.malformed += 1;
+        self.by_fault[fault as usize] += 1;
+        if self.bad.len() < REMEMBERED {
+            let text = String::from_utf8_lossy(&line[..line.len().min(SHOWN_BYTES)]).into_owned();
+            self.bad.push(BadLine { number, fault, text });
+        }
+    }
+}
+
+/// An event of the log with what it was found to mean.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen<'a> {
+    /// When it happened, where the log says so.
+    pub time: Option<Nanos>,
+    /// Who did it, where the log says so.
+    pub thread: Option<Thread<'a>>,
+    /// The call stack as a JSON list, innermost first, where the log has one.
+    pub stack: Option<&'a str>,
+    /// What happened.
+    pub what: What<'a>,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum What<'a> {
+    /// A birth.
+    Allocate {
+        /// Its size.
+        bytes: u64,
+        /// What, and where.
+        site: SiteId,
+        /// Which one.
+        id: u64,
+        /// Whether that can be.
+        meaning: Meaning,
+    },
+    /// A drop.
+    Drop {
+        /// Its size.
+        bytes: u64,
+        /// Which one.
+        id: u64,
+        /// Whether that can be.
+        meaning: Meaning,
+    },
+    /// A change of size.
+    Resize {
+        /// Its size now.
+        bytes: u64,
+        /// Which one.
+        id: u64,
+        /// Whether that can be.
+        meaning: Meaning,
+    },
+    /// What the memory is as a whole.
+    Memory {
+        /// How large.
+        bytes: u64,
+        /// What this instant is called; often nothing.
+        label: &'a [u8],
+    },
+    /// The program named this instant.
+    Mark {
+        /// Its name.
+        label: &'a [u8],
+    },
+}
+
+/// Looks on while a log is read.
+pub trait Observer {
+    /// Sees an event.
+    fn see(&mut self, seen: &Seen<'_>, matcher: &Matcher);
+}
+
+/// Looks away.
+impl Observer for () {
+    #[inline(always)]
+    fn see(&mut self, _: &Seen<'_>, _: &Matcher) {}
+}
+
+/// How reading goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// There may be more.
+    More,
+    /// Nothing more has come: the end, unless the log still grows.
+    Dry,
+    /// What was wanted has been read.
+    Over,
+}
+
+/// Reads a log, as much of it at a time as arrives.
+#[derive(Debug, Default)]
+pub struct Reader {
+    lines: Lines,
+    sense: Sense,
+}
+
+/// Everything but the lines.
+#[derive(Debug, Default)]
+struct Sense {
+    matcher: Matcher,
+    counts: LineCounts,
+    until: Until,
+    is_over: bool,
+    /// What the log's clock showed at the start.
+    origin: Option<Nanos>,
+    /// The time of the last event that had one, and the earliest and latest of all.
+    time: Option<Nanos>,
+    span: Option<(Nanos, Nanos)>,
+}
+
+impl Reader {
+    /// A reader that stops there.
+    pub fn until(until: Until) -> Self {
+        Self { sense: Sense { until, ..Sense::default() }, ..Self::default() }
+    }
+
+    /// As if a log had been read that said what `matcher` was told, in so many events, some of which were lost.
+    pub fn of_matcher(matcher: Matcher, events: u64, lost: u64) -> Self {
+        let counts = LineCounts { object_lines: events, malformed: lost, ..LineCounts::default() };
+        Self { sense: Sense { matcher, counts, ..Sense::default() }, ..Self::default() }
+    }
+
+    /// Reads once.
+    pub fn read(&mut self, input: &mut impl Read, observer: &mut impl Observer) -> io::Result<Progress> {
+        if self.sense.is_over {
+            return Ok(Progress::Over);
+        }
+        let sense = &mut self.sense;
+        let count = self.lines.read(input, |number, line| sense.line(number, line, observer))?;
+        Ok(match (self.sense.is_over, count) {
+            (true, _) => Progress::Over,
+            (false, 0) => Progress::Dry,
+            (false, _) => Progress::More,
+        })
+    }
+
+    /// Takes what is left as the last line, which was not ended.
+    pub fn finish(&mut self, observer: &mut impl Observer) {
+        let sense = &mut self.sense;
+        if !sense.is_over {
+            self.lines.finish(|number, line| sense.line(number, line, observer));
+        }
+    }
+
+    /// Reads everything.
+    pub fn read_all(&mut self, mut input: impl Read, observer: &mut impl Observer) -> io::Result<()> {
+        while self.read(&mut input, observer)? == Progress::More {}
+        self.finish(observer);
+        Ok(())
+    }
+
+    /// What became of the objects.
+    pub fn matcher(&self) -> &Matcher {
+        &self.sense.matcher
+    }
+
+    /// What became of the lines.
+    pub fn counts(&self) -> &LineCounts {
+        &self.sense.counts
+    }
+
+    /// How many bytes were read.
+    pub fn bytes(&self) -> u64 {
+        self.lines.bytes()
+    }
+
+    /// The earliest and the latest time that the log tells; `None` where it tells none.
+    pub fn span(&self) -> Option<(Nanos, Nanos)> {
+        self.sense.span
+    }
+
+    /// True if what was to be read up to was met.
+    pub fn is_over(&self) -> bool {
+        self.sense.is_over
+    }
+}
+
+impl Sense {
+    #[inline]
+    fn line(&mut self, number: u64, line: RawLine<'_>, observer: &mut impl Observer) -> ControlFlow<()> {
+        if let Until::Line(last) = self.until
+            && number > last
+        {
+            self.is_over = true;
+            return ControlFlow::Break(());
+        }
+        self.counts.lines = number;
+        match line {
+            RawLine::Whole(line) if line.first() == Some(&b'@') => {
+                if let Err(fault) = self.object_line(number, line, observer) {
+                    self.counts.add_bad(number, fault, line);
+                }
+            }
+            RawLine::Whole(_) => self.counts.noise_lines += 1,
+            other => self.unusual_line(number, other, observer),
+        }
+        if self.is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    #[cold]
+    fn unusual_line(&mut self, number: u64, line: RawLine<'_>, observer: &mut impl Observer) {
+        match line {
+            RawLine::TooLong(b'@') => self.counts.add_bad(number, Fault::TooLong, b"@"),
+            RawLine::TooLong(_) => {
+                self.counts.noise_lines += 1;
+                self.counts.long_noise += 1;
+            }
+            RawLine::Unended(line) | RawLine::Whole(line) if line.first() == Some(&b'@') => {
+                let done = match self.fits(line) {
+                    true => self.object_line(number, line, observer),
+                    false => Err(Fault::Cut),
+                };
+                if let Err(fault) = done {
+                    self.counts.last_line_truncated = true;
+                    self.counts.add_bad(number, fault, line);
+                }
+            }
+            RawLine::Unended(_) | RawLine::Whole(_) => self.counts.noise_lines += 1,
+        }
+    }
+
+    /// Whether a line without an end says what can be: its id may lack digits.
+    fn fits(&mut self, line: &[u8]) -> bool {
+        match text_form::parse(line) {
+            Ok(TextLine::Allocate { id, .. }) => self.matcher.can_be_born(id),
+            Ok(TextLine::Drop { bytes, id, .. }) => self.matcher.can_be_dropped(bytes, id),
+            _ => true,
+        }
+    }
+
+    #[inline]
+    fn object_line(&mut self, number: u64, line: &[u8], observer: &mut impl Observer) -> Result<(), Fault> {
+        let what = match text_form::parse(line)? {
+            TextLine::Allocate { bytes, site, id } => {
+                let site = self.matcher.site(site)?;
+                if self.is_left_out() {
+                    return Ok(());
+                }
+                What::Allocate { bytes, site, id, meaning: self.matcher.allocate(bytes, site, id) }
+            }
+            TextLine::Json(text) => return self.json_line(number, text, observer),
+            _ if self.is_left_out() => return Ok(()),
+            TextLine::Drop { bytes, type_name, id } => {
+                What::Drop { bytes, id, meaning: self.matcher.drop_named(bytes, type_name, id) }
+            }
+            TextLine::Resize { bytes, id } => What::Resize { bytes, id, meaning: self.matcher.resize(bytes, id) },
+            TextLine::Memory { bytes, label } => {
+                self.matcher.memory.add(number, Some(bytes), label);
+                What::Memory { bytes, label }
+            }
+            TextLine::Mark { label } => {
+                self.matcher.memory.add(number, None, label);
+                What::Mark { label }
+            }
+        };
+        self.end_event(&Seen { time: None, thread: None, stack: None, what }, observer);
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn json_line(&mut self, number: u64, text: &[u8], observer: &mut impl Observer) -> Result<(), Fault> {
+        let text = String::from_utf8_lossy(text);
+        let line = json_form::parse(&text)?;
+        let (time, thread, stack) = (line.time()?, line.thread()?, line.stack()?);
+        let time = time.map(|time| self.since_start(time));
+        let checked = self.json_what(number, &line, time);
+        if let (Some(time), Ok(_)) = (time, &checked) {
+            self.time = Some(time);
+            let (first, last) = self.span.unwrap_or((time, time));
+            self.span = Some((first.min(time), last.max(time)));
+        }
+        if let Some(what) = checked? {
+            self.end_event(&Seen { time, thread, stack, what }, observer);
+        }
+        Ok(())
+    }
+
+    /// The time since the start. A clock that shows more than a day at the first event counts from somewhere else.
+    fn since_start(&mut self, time: Nanos) -> Nanos {
+        let origin = *self.origin.get_or_insert(if time > A_DAY { time } else { Nanos(0) });
+        Nanos(time.0.saturating_sub(origin.0))
+    }
+
+    /// What a line says, `None` if it is later than is wanted.
+    fn json_what<'a>(
+        &mut self,
+        number: u64,
+        line: &'a JsonLine<'_>,
+        time: Option<Nanos>,
+    ) -> Result<Option<What<'a>>, Fault> {
+        let is_late = |sense: &Self| matches!(sense.until, Until::Time(last) if time.or(sense.time) > Some(last));
+        Ok(Some(match line.verb {
+            Verb::Allocate => {
+                let (bytes, id, place) = (line.bytes()?, line.id()?, line.place()?);
+                let site = self.matcher.site_of(place.as_bytes(), line.type_name()?.as_bytes());
+                if is_late(self) {
+                    return Ok(None);
+                }
+                What::Allocate { bytes, site, id, meaning: self.matcher.allocate(bytes, site, id) }
+            }
+            Verb::Drop => {
+                let (bytes, id, type_name) = (line.bytes()?, line.id()?, line.type_name()?);
+                if is_late(self) {
+                    return Ok(None);
+                }
+                What::Drop { bytes, id, meaning: self.matcher.drop_named(bytes, type_name.as_bytes(), id) }
+            }
+            Verb::Resize => {
+                let (bytes, id) = (line.bytes()?, line.id()?);
+                if is_late(self) {
+                    return Ok(None);
+                }
+                What::Resize { bytes, id, meaning: self.matcher.resize(bytes, id) }
+            }
+            Verb::Memory => {
+                let (bytes, label) = (line.bytes()?, line.label()?.as_bytes());
+                if is_late(self) {
+                    return Ok(None);
+                }
+                self.matcher.memory.add(number, Some(bytes), label);
+                What::Memory { bytes, label }
+            }
+            Verb::Mark => {
+                let label = line.label()?.as_bytes();
+                if label.is_empty() {
+                    return Err(Fault::Label);
+                }
+                if is_late(self) {
+                    return Ok(None);
+                }
+                self.matcher.memory.add(number, None, label);
+                What::Mark { label }
+            }
+        }))
+    }
+
+    /// True if a line without a time comes after what is wanted.
+    #[inline]
+    fn is_left_out(&self) -> bool {
+        matches!(self.until, Until::Time(last) if self.time > Some(last))
+    }
+
+    #[inline]
+    fn end_event(&mut self, seen: &Seen<'_>, observer: &mut impl Observer) {
+        self.counts.object_lines += 1;
+        observer.see(seen, &self.matcher);
+        if self.until != Until::End {
+            self.look_for_end(&seen.what);
+        }
+    }
+
+    #[cold]
+    fn look_for_end(&mut self, what: &What<'_>) {
+        self.is_over = match (&self.until, what) {
+            (Until::Events(last), _) => self.counts.object_lines >= *last,
+            (Until::Steps(last), _) => self.matcher.steps() >= *last,
+            (Until::Mark(name), What::Memory { label, .. } | What::Mark { label }) => *label == name.as_bytes(),
+            _ => false,
+        };
+    }
+}

@@ -1,0 +1,168 @@
+//! What is known of ids that come from no sequence: a table found by hash, and a limited memory of those that are settled.
+
+use super::entry::{Entry, State};
+use rustc_hash::FxHashSet;
+
+/// Parts that grow one by one, so that growing never needs the whole table twice.
+const PARTS: usize = 64;
+/// How many settled ids are remembered before all are forgotten.
+const REMEMBERED: usize = 1 << 20;
+
+/// Open ids by hash: open addressing, between 60 and 75 percent full, 24 bytes a slot.
+#[derive(Debug, Default)]
+pub(super) struct Scattered {
+    parts: Vec<Part>,
+    settled: FxHashSet<u64>,
+    /// Settled ids that were forgotten: were they to come again, it would not be noticed.
+    pub forgotten: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Part {
+    slots: Vec<Slot>,
+    used: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    id: u64,
+    entry: Entry,
+}
+
+/// Spreads ids over all 64 bits.
+fn spread(id: u64) -> u64 {
+    let mixed = (id ^ id >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+}
+
+impl Scattered {
+    fn part(&self, id: u64) -> Option<&Part> {
+        self.parts.get((spread(id) >> 58) as usize)
+    }
+
+    fn part_mut(&mut self, id: u64) -> &mut Part {
+        if self.parts.is_empty() {
+            self.parts = vec![Part::default(); PARTS];
+        }
+        &mut self.parts[(spread(id) >> 58) as usize]
+    }
+
+    /// What is known of an open id.
+    pub fn find(&self, id: u64) -> Option<Entry> {
+        let part = self.part(id)?;
+        part.find(id).map(|at| part.slots[at].entry)
+    }
+
+    /// The state of an id that is not open, as far as it is remembered.
+    pub fn state_if_not_open(&self, id: u64) -> State {
+        if self.settled.contains(&id) { State::Settled } else { State::New }
+    }
+
+    /// Keeps an open id.
+    pub fn put(&mut self, id: u64, entry: Entry) {
+        let part = self.part_mut(id);
+        match part.find(id) {
+            Some(at) => part.slots[at].entry = entry,
+            None => part.insert(Slot { id, entry }),
+        }
+    }
+
+    /// Forgets an open id.
+    pub fn remove(&mut self, id: u64) {
+        let part = self.part_mut(id);
+        if let Some(at) = part.find(id) {
+            part.remove(at);
+        }
+    }
+
+    /// Remembers that an id is settled.
+    pub fn remember(&mut self, id: u64) {
+        if self.settled.len() == REMEMBERED {
+            self.forgotten += REMEMBERED as u64;
+            self.settled.clear();
+        }
+        self.settled.insert(id);
+    }
+
+    /// The open ids and what is known of them.
+    pub fn for_each_open(&self, mut each: impl FnMut(u64, &Entry)) {
+        for slot in self.parts.iter().flat_map(|part| &part.slots) {
+            if !slot.entry.is_empty() {
+                each(slot.id, &slot.entry);
+            }
+        }
+    }
+}
+
+impl Part {
+    /// Where an id would be if nothing were in its way.
+    fn home(&self, hash: u64) -> usize {
+        // The upper bits chose the part.
+        ((u128::from(hash << 6) * self.slots.len() as u128) >> 64) as usize
+    }
+
+    /// The slot behind one; behind the last one is the first.
+    fn behind(&self, at: usize) -> usize {
+        if at + 1 == self.slots.len() { 0 } else { at + 1 }
+    }
+
+    fn find(&self, id: u64) -> Option<usize> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let mut at = self.home(spread(id));
+        while !self.slots[at].entry.is_empty() {
+            if self.slots[at].id == id {
+                return Some(at);
+            }
+            at = self.behind(at);
+        }
+        None
+    }
+
+    fn insert(&mut self, slot: Slot) {
+        if (self.used + 1) * 4 > self.slots.len() * 3 {
+            let larger = (self.slots.len() * 5 / 4).max(8);
+            let old = std::mem::replace(&mut self.slots, vec![Slot::default(); larger]);
+            old.into_iter().filter(|slot| !slot.entry.is_empty()).for_each(|slot| self.put(slot));
+        }
+        self.put(slot);
+        self.used += 1;
+    }
+
+    fn put(&mut self, slot: Slot) {
+        let mut at = self.home(spread(slot.id));
+        while !self.slots[at].entry.is_empty() {
+            at = self.behind(at);
+        }
+        self.slots[at] = slot;
+    }
+
+    /// Empties a slot, and moves those behind it that belong before.
+    fn remove(&mut self, mut hole: usize) {
+        let length = self.slots.len();
+        let mut at = hole;
+        loop {
+            at = self.behind(at);
+            let slot = self.slots[at];
+            if slot.entry.is_empty() {
+                break;
+            }
+            let home = self.home(spread(slot.id));
+            // It may stay where it is if its home lies behind the hole.
+            let distance = |from: usize| if at >= from { at - from } else { at + length - from };
+            let (from_home, from_hole) = (distance(home), distance(hole));
+            if from_home >= from_hole {
+                self.slots[hole] = slot;
+                hole = at;
+            }
+        }
+        self.slots[hole] = Slot::default();
+        self.used -= 1;
+        if self.used * 4 < length && length > 64 {
+            let smaller = self.used * 5 / 3 + 1;
+            let old = std::mem::replace(&mut self.slots, vec![Slot::default(); smaller]);
+            old.into_iter().filter(|slot| !slot.entry.is_empty()).for_each(|slot| self.put(slot));
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What was never dropped, looked through once for all questions about it.
+
+use super::matcher::{Matcher, SiteId};
+use super::memory::Boundary;
+use rustc_hash::FxHashMap;
+use std::ops::AddAssign;
+
+/// Objects and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// How many.
+    pub objects: u64,
+    /// How large.
+    pub bytes: u64,
+}
+
+impl AddAssign for Amount {
+    fn add_assign(&mut self, other: Self) {
+        self.objects += other.objects;
+        self.bytes += other.bytes;
+    }
+}
+
+/// What was never dropped.
+#[derive(Clone, Debug, Default)]
+pub struct Survivors {
+    /// Those of which the log contradicts itself, by site.
+    doubtful: FxHashMap<SiteId, Amount>,
+    /// By site and the stretch between two remembered boundaries in which they were born.
+    by_stretch: FxHashMap<(SiteId, u32), Amount>,
+    /// Those born between the first and the last `MEMORY` line.
+    pub born_during_growth: Amount,
+}
+
+impl Survivors {
+    /// Looks through everything that is live.
+    pub fn of(matcher: &Matcher) -> Self {
+        let mut found = Self::default();
+        let growth = matcher.memory.growth();
+        let has_iterations = !matcher.memory.boundaries().is_empty();
+        let step = matcher.memory.iterations_per_boundary();
+        matcher.for_each_survivor(|object| {
+            let amount = Amount { objects: 1, bytes: object.bytes };
+            if object.doubtful {
+                *found.doubtful.entry(object.site).or_default() += amount;
+            }
+            if has_iterations {
+                let stretch = object.iteration.div_ceil(step) as u32;
+                *found.by_stretch.entry((object.site, stretch)).or_default() += amount;
+            }
+            if growth.is_some_and(|growth| growth.covers(object.iteration)) {
+                found.born_during_growth += amount;
+            }
+        });
+        found
+    }
+
+    /// Those of a site of which the log contradicts itself.
+    pub fn doubtful(&self, site: SiteId) -> Amount {
+        self.doubtful.get(&site).copied().unwrap_or_default()
+    }
+
+    /// What survived of each stretch between boundaries, by type: one more than there are boundaries.
+    pub fn by_type(&self, matcher: &Matcher) -> Vec<(String, Vec<Amount>)> {
+        let stretches = matcher.memory.boundaries().len() + 1;
+        let mut types: FxHashMap<String, Vec<Amount>> = FxHashMap::default();
+        for ((site, stretch), amount) in &self.by_stretch {
+            let row =
+                types.entry(matcher.type_of(*site).into_owned()).or_insert_with(|| vec![Amount::default(); stretches]);
+            if let Some(cell) = row.get_mut(*stretch as usize) {
+                *cell += *amount;
+            }
+        }
+        let mut types: Vec<_> = types.into_iter().collect();
+        let sum = |amounts: &[Amount]| amounts.iter().map(|amount| amount.bytes).sum::<u64>();
+        types.sort_by(|a, b| sum(&b.1).cmp(&sum(&a.1)).then_with(|| a.0.cmp(&b.0)));
+        types
+    }
+}
+
+/// The growth of a type over the iterations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// The same in every iteration, more or less: the signature of a leak.
+    Constant {
+        /// What each leaves behind; the mean if they differ.
+        each: Amount,
+        /// True if all leave exactly that.
+        exact: bool,
+    },
+    /// Something in every iteration, but not the same.
+    Uneven {
+        /// What the one leaves behind that leaves least.
+        least: Amount,
+        /// And most.
+        most: Amount,
+    },
+    /// Something in some iterations.
+    Sometimes {
+        /// In how many.
+        iterations: usize,
+        /// Of how many.
+        of: usize,
+    },
+    /// Nothing but before the first iteration, or in it: made once.
+    Once,
+    /// Nothing but in the last iteration, or behind it: perhaps still in use.
+    Latest,
+}
+
+/// Judges what survived each stretch. The first one holds what is made once, the last one what is still under way: where there are enough,
+/// both are left out. `None` if there are fewer than two to judge by.
+pub fn pattern(stretches: &[Amount]) -> Option<Pattern> {
+    let complete = stretches.len().checked_sub(1)?;
+    let judged = if complete >= 3 { 1..complete } else { 0..complete };
+    if judged.len() < 2 {
+        return None;
+    }
+    let rounds = &stretches[judged.clone()];
+    let with = rounds.iter().filter(|amount| amount.objects > 0).count();
+    if with == 0 {
+        let is_early = stretches[..judged.start].iter().any(|amount| amount.objects > 0);
+        return Some(if is_early { Pattern::Once } else { Pattern::Latest });
+    }
+    if with < rounds.len() {
+        return Some(match rounds {
+            [first, rest @ ..] if first.objects > 0 && with == 1 && rest.len() > 1 => Pattern::Once,
+            [rest @ .., last] if last.objects > 0 && with == 1 && rest.len() > 1 => Pattern::Latest,
+            _ => Pattern::Sometimes { iterations: with, of: rounds.len() },
+        });
+    }
+    let by_bytes = |amount: &&Amount| (amount.bytes, amount.objects);
+    let (least, most) = (*rounds.iter().min_by_key(by_bytes)?, *rounds.iter().max_by_key(by_bytes)?);
+    let count = rounds.len() as u64;
+    let mean = |figure: fn(&Amount) -> u64| {
+        let sum: u128 = rounds.iter().map(|amount| u128::from(figure(amount))).sum();
+        ((sum + u128::from(count) / 2) / u128::from(count)) as u64
+    };
+    let each = Amount { objects: mean(|amount| amount.objects), bytes: mean(|amount| amount.bytes) };
+    let spread = |figure: fn(&Amount) -> u64| {
+        let figures = || rounds.iter().map(figure);
+        figures().max().unwrap_or(0) - figures().min().unwrap_or(0)
+    };
+    // A leak in one of three calls leaves one more or less behind, now and then.
+    let is_even = spread(|amount| amount.objects) <= (each.objects / 5).max(1);
+    Some(if is_even {
+        Pattern::Constant { each, exact: rounds.iter().all(|amount| *amount == each) }
+    } else {
+        Pattern::Uneven { least, most }
+    })
+}
+
+/// What a stretch is called: by the boundary that ends it.
+pub fn stretch_name(boundaries: &[Boundary], stretch: usize) -> String {
+    match boundaries.get(stretch) {
+        None => "after".to_owned(),
+        Some(boundary) if boundary.label.is_empty() => (boundary.number + 1).to_string(),
+        Some(boundary) => boundary.label.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn amounts(objects: &[u64]) -> Vec<Amount> {
+        objects.iter().map(|&objects| Amount { objects, bytes: objects * 10 }).collect()
+    }
+
+    fn judged(objects: &[u64]) -> Option<Pattern> {
+        pattern(&amounts(objects))
+    }
+
+    #[test]
+    fn constant_growth_is_told_from_what_happens_once() {
+        let each = Amount { objects: 5, bytes: 50 };
+        assert_eq!(judged(&[9, 5, 5, 5, 0]), Some(Pattern::Constant { each, exact: true }));
+        assert!(matches!(judged(&[0, 100, 101, 99, 0]), Some(Pattern::Constant { exact: false, .. })));
+        assert_eq!(judged(&[50, 0, 0, 0, 0]), Some(Pattern::Once));
+        assert_eq!(judged(&[0, 50, 0, 0, 0]), Some(Pattern::Once));
+        assert_eq!(judged(&[0, 0, 0, 50, 0]), Some(Pattern::Latest));
+        assert_eq!(judged(&[0, 0, 0, 0, 7]), Some(Pattern::Latest));
+        assert_eq!(judged(&[0, 3, 0, 4, 0, 0]), Some(Pattern::Sometimes { iterations: 2, of: 4 }));
+        assert!(matches!(judged(&[0, 3, 30, 60, 0]), Some(Pattern::Uneven { .. })));
+    }
+
+    #[test]
+    fn one_iteration_tells_nothing() {
+        assert_eq!(judged(&[5, 5]), None);
+        assert_eq!(judged(&[]), None);
+        assert!(judged(&[5, 5, 5]).is_some());
+    }
+}

@@ -1,0 +1,264 @@
+//! What is known of every id: pages for those that come from one sequence, a hash table for others.
+//!
+//! Memory: an open object has sixteen bytes in a page. Pages of which less than half is open give up their arrays as soon as more than half of all
+//! is idle ([`Table::tidy`]), and what is open in them moves to the hash table: so a thousand leaks among a million objects take the room of
+//! a thousand. At most 36 bytes for an open object in a page, and 16 as a rule, 40 for one in the hash table, and a bit for an id of a page of which some ids are missing.
+
+use super::entry::{Entry, Next, State};
+use super::page::{Entries, IDS, Page, open_in};
+use super::scattered::Scattered;
+
+/// Ids this far before the first one seen still belong to the sequence, in pages.
+const PAGES_BEFORE: u64 = 1024;
+/// Ids may be this far ahead of how many were seen, in pages; beyond that, four times as far.
+const PAGES_AHEAD: u64 = 4096;
+/// The newest pages, which are being filled, are not emptied; nor is it looked for thin ones before there are so many more, and an eighth of all.
+const NEW_PAGES: usize = 32;
+/// Dense pages beyond what is open before it is worth looking for thin ones.
+const SLACK: usize = 128;
+/// Arrays kept for the next page.
+const SPARE: usize = 64;
+
+/// What is known of every id.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    /// The pages from `first_page` on.
+    pages: Vec<Page>,
+    first_page: Option<u64>,
+    /// Those of them that became dense, in that order; some may not be so any more.
+    dense: Vec<u32>,
+    /// How many are.
+    dense_pages: usize,
+    /// How many became so since it was last looked for thin ones.
+    new_pages: usize,
+    spare: Vec<Entries>,
+    scattered: Scattered,
+    ids: u64,
+    open: i64,
+}
+
+impl Table {
+    /// How many ids were ever seen.
+    pub fn ids(&self) -> u64 {
+        self.ids
+    }
+
+    /// Settled ids of no sequence that were forgotten: were they to come again, it would not be noticed.
+    pub fn forgotten(&self) -> u64 {
+        self.scattered.forgotten
+    }
+
+    /// Looks an id up, and does with it what `change` says.
+    #[inline]
+    pub fn apply(&mut self, id: u64, change: impl FnOnce(State) -> Next) {
+        let Some(page) = self.page_of(id) else { return self.apply_scattered(id, change) };
+        let (page, at) = (&mut self.pages[page], id as usize % IDS);
+        if !page.is_dense() {
+            return self.apply_moved(id, change);
+        }
+        let mut is_new = false;
+        let opened = page.apply(at, |state| {
+            let next = change(state);
+            is_new = state == State::New && next != Next::Same;
+            next
+        });
+        let is_done = opened < 0 && page.is_done();
+        self.ids += u64::from(is_new);
+        self.open += i64::from(opened);
+        if is_done {
+            self.release(id);
+        }
+    }
+
+    /// An id of no page.
+    #[inline(never)]
+    fn apply_scattered(&mut self, id: u64, change: impl FnOnce(State) -> Next) {
+        let before = self.scattered.find(id).map_or_else(|| self.scattered.state_if_not_open(id), State::Open);
+        let next = change(before);
+        self.ids += u64::from(before == State::New && next != Next::Same);
+        self.keep_scattered(id, before, next);
+        if next == Next::Settled {
+            self.scattered.remember(id);
+        }
+    }
+
+    /// An id of a page whose open ids moved to the hash table.
+    #[inline(never)]
+    fn apply_moved(&mut self, id: u64, change: impl FnOnce(State) -> Next) {
+        let Some(page) = self.page_of(id) else { return };
+        let at = id as usize % IDS;
+        let not_open = self.pages[page].state_if_not_open(at);
+        let before = self.scattered.find(id).map_or(not_open, State::Open);
+        let next = change(before);
+        self.ids += u64::from(before == State::New && next != Next::Same);
+        self.keep_scattered(id, before, next);
+        if next != Next::Same {
+            self.pages[page].note(at, before, next != Next::Settled);
+        }
+    }
+
+    fn keep_scattered(&mut self, id: u64, before: State, next: Next) {
+        match (before, next) {
+            (_, Next::Open(entry)) => self.scattered.put(id, entry),
+            (State::Open(_), Next::Settled) => self.scattered.remove(id),
+            _ => {}
+        }
+        let was_open = matches!(before, State::Open(_));
+        let is_open = matches!(next, Next::Open(_)) || next == Next::Same && was_open;
+        self.open += i64::from(is_open) - i64::from(was_open);
+    }
+
+    /// The page of an id that belongs to the sequence.
+    #[inline]
+    fn page_of(&mut self, id: u64) -> Option<usize> {
+        let number = id / IDS as u64;
+        let page = number.wrapping_sub(self.first_page.unwrap_or(number)) as usize;
+        match self.pages.get(page) {
+            Some(there) if there.is_dense() => Some(page),
+            _ => self.other_page_of(number),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn other_page_of(&mut self, number: u64) -> Option<usize> {
+        let first = *self.first_page.get_or_insert(number.saturating_sub(PAGES_BEFORE));
+        let page = number.checked_sub(first)?;
+        if page >= PAGES_AHEAD + self.ids / (IDS as u64 / 4) {
+            return None;
+        }
+        let page = page as usize;
+        if page >= self.pages.len() {
+            self.pages.resize_with(page + 1, Page::default);
+        }
+        if self.pages[page].is_untouched() && !self.pages[page].is_dense() {
+            self.tidy();
+            let spare = self.spare.pop().unwrap_or_else(|| Box::new([Entry::default(); IDS]));
+            self.pages[page].spread(spare);
+            self.dense.push(page as u32);
+            self.dense_pages += 1;
+        }
+        Some(page)
+    }
+
+    /// Empties thin pages if too much lies idle in them.
+    fn tidy(&mut self) {
+        self.new_pages += 1;
+        let idle = self.dense_pages * IDS > self.open.max(0) as usize * 2 + SLACK * IDS;
+        if !idle || self.new_pages < NEW_PAGES.max(self.dense_pages / 8) {
+            return;
+        }
+        self.new_pages = 0;
+        let dense = std::mem::take(&mut self.dense);
+        let old = dense.len().saturating_sub(NEW_PAGES);
+        for (at, page) in dense.into_iter().enumerate() {
+            if at >= old || !self.pages[page as usize].is_thin() {
+                self.dense.push(page);
+            } else if let Some(entries) = self.pages[page as usize].take() {
+                let start = (self.first_page.unwrap_or(0) + u64::from(page)) * IDS as u64;
+                for (at, entry) in open_in(Some(&entries)) {
+                    self.scattered.put(start + at as u64, *entry);
+                }
+                self.spare(entries);
+            }
+        }
+        self.dense_pages = self.dense.iter().filter(|page| self.pages[**page as usize].is_dense()).count();
+    }
+
+    /// Takes the array of a page back of which nothing is open any more.
+    #[cold]
+    fn release(&mut self, id: u64) {
+        let page = (id / IDS as u64).wrapping_sub(self.first_page.unwrap_or(0)) as usize;
+        if let Some(entries) = self.pages[page].take() {
+            self.dense_pages -= 1;
+            self.spare(entries);
+        }
+    }
+
+    fn spare(&mut self, entries: Entries) {
+        if self.spare.len() < SPARE {
+            self.spare.push(entries);
+        }
+    }
+
+    /// Every open id and what is known of it.
+    pub fn for_each_open(&self, mut each: impl FnMut(u64, &Entry)) {
+        for (number, page) in (self.first_page.unwrap_or(0)..).zip(&self.pages) {
+            page.open().for_each(|(at, entry)| each(number * IDS as u64 + at as u64, entry));
+        }
+        self.scattered.for_each_open(each);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::entry::flags::{BORN, DROPPED};
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn toggle(table: &mut Table, id: u64) -> State {
+        let mut seen = State::New;
+        table.apply(id, |state| {
+            seen = state;
+            match state {
+                State::New => Next::Open(Entry::new(id, 7, 1, BORN)),
+                State::Open(_) => Next::Settled,
+                State::Settled => Next::Same,
+            }
+        });
+        seen
+    }
+
+    fn open_ids(table: &Table) -> BTreeMap<u64, Entry> {
+        let mut open = BTreeMap::new();
+        table.for_each_open(|id, entry| assert_eq!(open.insert(id, *entry), None));
+        open
+    }
+
+    #[test]
+    fn a_long_sequence_with_few_survivors_takes_little() {
+        let mut table = Table::default();
+        for id in 0..300_000 {
+            assert_eq!(toggle(&mut table, id), State::New);
+            if id >= 1000 && id % 100 != 0 {
+                assert_eq!(toggle(&mut table, id - 1000), State::Open(Entry::new(id - 1000, 7, 1, BORN)));
+            }
+        }
+        assert!(table.dense_pages <= SLACK + NEW_PAGES + 20, "{}", table.dense_pages);
+        let survivors = open_ids(&table);
+        assert_eq!(survivors.len(), 3000 + 990);
+        assert_eq!(table.ids(), 300_000);
+        assert_eq!(toggle(&mut table, 150), State::Settled);
+    }
+
+    #[test]
+    fn entries_and_pages_are_small() {
+        assert_eq!((size_of::<Entry>(), size_of::<Page>()), (16, 24));
+        assert_eq!(Entry::new(1, 2, 3, BORN).and(DROPPED).owner(), 2);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn ids_of_any_kind_are_remembered(
+            bases in prop::collection::vec(prop_oneof![Just(0u64), 0..100_000u64, any::<u64>()], 1..8),
+            steps in prop::collection::vec((0usize..8, 0..3000u64, prop_oneof![Just(1u64), Just(64), Just(100_000)]), 1..3000),
+        ) {
+            let (mut table, mut model) = (Table::default(), BTreeMap::new());
+            for (base, offset, stride) in steps {
+                let id = bases[base % bases.len()].wrapping_add(offset.wrapping_mul(stride));
+                let times = model.entry(id).and_modify(|times| *times += 1).or_insert(1);
+                let expected = match *times {
+                    1 => State::New,
+                    2 => State::Open(Entry::new(id, 7, 1, BORN)),
+                    _ => State::Settled,
+                };
+                prop_assert_eq!(toggle(&mut table, id), expected);
+            }
+            let open: Vec<u64> = model.iter().filter(|(_, times)| **times == 1).map(|(id, _)| *id).collect();
+            prop_assert_eq!(open_ids(&table).into_keys().collect::<Vec<_>>(), open);
+            prop_assert_eq!(table.ids(), model.len() as u64);
+        }
+    }
+}

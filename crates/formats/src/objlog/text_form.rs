@@ -1,0 +1,250 @@
+//! One line in the text form, taken apart without looking at more of it than is needed.
+//!
+//! ```text
+//! @ ALLOCATE <bytes> <file>:<line> <type> <id>
+//! @ DROP <bytes> <type> <id>
+//! @ RESIZE <bytes> <type> <id>
+//! @ MEMORY <bytes> [<label>]
+//! @ MARK <label>
+//! ```
+//!
+//! Types and files may contain spaces: the size is the first field after the verb, the id the last, and the place ends at the first
+//! `:digits `. Place and type stay together here (*site*): most were seen before, and are known by their text.
+
+use super::fault::Fault;
+
+/// What a line that begins with `@` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TextLine<'a> {
+    Allocate {
+        bytes: u64,
+        /// `file:line type`; not looked into.
+        site: &'a [u8],
+        id: u64,
+    },
+    Drop {
+        bytes: u64,
+        type_name: &'a [u8],
+        id: u64,
+    },
+    Resize {
+        bytes: u64,
+        id: u64,
+    },
+    Memory {
+        bytes: u64,
+        label: &'a [u8],
+    },
+    Mark {
+        label: &'a [u8],
+    },
+    /// The JSON form, from its brace on.
+    Json(&'a [u8]),
+}
+
+/// Takes a line apart that begins with `@`.
+#[inline]
+pub(super) fn parse(line: &[u8]) -> Result<TextLine<'_>, Fault> {
+    if let Some(rest) = line.strip_prefix(b"@ ALLOCATE ") {
+        let (bytes, rest) = size(rest)?;
+        let (site, id) = text_and_id(rest, Fault::Place)?;
+        return Ok(TextLine::Allocate { bytes, site, id });
+    }
+    if let Some(rest) = line.strip_prefix(b"@ DROP ") {
+        let (bytes, rest) = size(rest)?;
+        let (type_name, id) = text_and_id(rest, Fault::Type)?;
+        return Ok(TextLine::Drop { bytes, type_name, id });
+    }
+    parse_rare(line)
+}
+
+#[cold]
+fn parse_rare(line: &[u8]) -> Result<TextLine<'_>, Fault> {
+    let rest = line.strip_prefix(b"@ ").ok_or(Fault::NoVerb)?.trim_ascii_end();
+    if rest.is_empty() {
+        return Err(Fault::NoVerb);
+    }
+    if rest.starts_with(b"{") {
+        return Ok(TextLine::Json(rest));
+    }
+    let (verb, rest) = split_at_space(rest);
+    match verb {
+        b"ALLOCATE" | b"DROP" => Err(Fault::Size),
+        b"RESIZE" => {
+            let (bytes, rest) = size(rest)?;
+            let (_, id) = text_and_id(rest, Fault::Type)?;
+            Ok(TextLine::Resize { bytes, id })
+        }
+        b"MEMORY" => {
+            let (bytes, label) = split_at_space(rest);
+            Ok(TextLine::Memory { bytes: number(bytes).ok_or(Fault::Size)?, label: label.trim_ascii() })
+        }
+        b"MARK" if rest.trim_ascii().is_empty() => Err(Fault::Label),
+        b"MARK" => Ok(TextLine::Mark { label: rest.trim_ascii() }),
+        _ => Err(Fault::UnknownVerb),
+    }
+}
+
+fn split_at_space(text: &[u8]) -> (&[u8], &[u8]) {
+    match text.iter().position(|&byte| byte == b' ') {
+        Some(at) => (&text[..at], &text[at + 1..]),
+        None => (text, &[]),
+    }
+}
+
+/// The number that a text is as a whole.
+pub(super) fn number(digits: &[u8]) -> Option<u64> {
+    let add = |value: u64, &byte: &u8| match byte {
+        b'0'..=b'9' => value.checked_mul(10)?.checked_add(u64::from(byte - b'0')),
+        _ => None,
+    };
+    digits.iter().try_fold(0, add).filter(|_| !digits.is_empty())
+}
+
+/// The size at the front, and what follows the space behind it.
+#[inline]
+fn size(text: &[u8]) -> Result<(u64, &[u8]), Fault> {
+    let mut value = 0u64;
+    for (at, &byte) in text.iter().enumerate() {
+        match byte {
+            // Nineteen digits always fit.
+            b'0'..=b'9' if at < 19 => value = value * 10 + u64::from(byte - b'0'),
+            b' ' if at > 0 => return Ok((value, &text[at + 1..])),
+            b'0'..=b'9' => return long_size(text),
+            _ => return Err(Fault::Size),
+        }
+    }
+    // Nothing follows: what is missing first is told by what comes next in the line.
+    if text.is_empty() { Err(Fault::Size) } else { Ok((value, &[])) }
+}
+
+#[cold]
+fn long_size(text: &[u8]) -> Result<(u64, &[u8]), Fault> {
+    let (digits, rest) = split_at_space(text);
+    number(digits).map(|value| (value, rest)).ok_or(Fault::Size)
+}
+
+/// The id at the end, and what stands before it; `missing` if nothing does.
+#[inline]
+fn text_and_id(text: &[u8], missing: Fault) -> Result<(&[u8], u64), Fault> {
+    let text = match text.last() {
+        Some(b'0'..=b'9') => text,
+        _ => text.trim_ascii_end(),
+    };
+    let (mut value, mut scale) = (0u64, 1u64);
+    for (at, &byte) in text.iter().enumerate().rev() {
+        match byte {
+            b'0'..=b'9' if text.len() - at <= 19 => {
+                value += u64::from(byte - b'0') * scale;
+                scale = scale.wrapping_mul(10);
+            }
+            b' ' if at + 1 < text.len() => {
+                return if at == 0 { Err(missing) } else { Ok((&text[..at], value)) };
+            }
+            b'0'..=b'9' => return text_and_long_id(text, missing),
+            _ => break,
+        }
+    }
+    Err(if text.is_empty() { missing } else { Fault::Id })
+}
+
+#[cold]
+fn text_and_long_id(text: &[u8], missing: Fault) -> Result<(&[u8], u64), Fault> {
+    let space = text.iter().rposition(|&byte| byte == b' ').ok_or(Fault::Id)?;
+    let id = number(&text[space + 1..]).ok_or(Fault::Id)?;
+    if space == 0 { Err(missing) } else { Ok((&text[..space], id)) }
+}
+
+/// Divides `file:line type`: the place ends at the first `:digits `.
+pub(super) fn split_site(site: &[u8]) -> Result<(&[u8], &[u8]), Fault> {
+    let mut from = 0;
+    while let Some(colon) = site[from..].iter().position(|&byte| byte == b':') {
+        let digits = from + colon + 1;
+        let count = site[digits..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let end = digits + count;
+        if count > 0 && (end == site.len() || site[end] == b' ') {
+            let type_name = site.get(end + 1..).unwrap_or_default();
+            return if type_name.trim_ascii().is_empty() { Err(Fault::Type) } else { Ok((&site[..end], type_name)) };
+        }
+        from = digits;
+    }
+    Err(Fault::Place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allocate(line: &str) -> Result<(u64, &str, &str, u64), Fault> {
+        match parse(line.as_bytes())? {
+            TextLine::Allocate { bytes, site, id } => {
+                let (place, type_name) = split_site(site)?;
+                let text = |bytes| std::str::from_utf8(bytes).expect("the line is UTF-8");
+                Ok((bytes, text(place), text(type_name), id))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn names_may_have_spaces_and_colons() {
+        assert_eq!(allocate("@ ALLOCATE 64 src/a.rs:7 T 0"), Ok((64, "src/a.rs:7", "T", 0)));
+        assert_eq!(
+            allocate("@ ALLOCATE 48 src/cache dir/index.rs:9 HashMap<String, Vec<u8>> 12"),
+            Ok((48, "src/cache dir/index.rs:9", "HashMap<String, Vec<u8>>", 12))
+        );
+        assert_eq!(
+            allocate("@ ALLOCATE 0 C:\\a:b.rs:10 app::Session<'static, dyn Fn() -> u8> 3"),
+            Ok((0, "C:\\a:b.rs:10", "app::Session<'static, dyn Fn() -> u8>", 3))
+        );
+        assert_eq!(allocate("@ ALLOCATE 1 a.rs:1 [u8; 32] 18446744073709551615").map(|line| line.3), Ok(u64::MAX));
+        assert_eq!(
+            allocate("@ ALLOCATE 18446744073709551615 a.rs:1 T 007\r").map(|line| (line.0, line.3)),
+            Ok((u64::MAX, 7))
+        );
+    }
+
+    #[test]
+    fn everything_else_is_told_apart() {
+        assert_eq!(parse(b"@ DROP 8 a b 9"), Ok(TextLine::Drop { bytes: 8, type_name: b"a b", id: 9 }));
+        assert_eq!(parse(b"@ RESIZE 80 a b 9"), Ok(TextLine::Resize { bytes: 80, id: 9 }));
+        assert_eq!(parse(b"@ MEMORY 65536"), Ok(TextLine::Memory { bytes: 65536, label: b"" }));
+        assert_eq!(parse(b"@ MEMORY 65536 after load\r"), Ok(TextLine::Memory { bytes: 65536, label: b"after load" }));
+        assert_eq!(parse(b"@ MARK one"), Ok(TextLine::Mark { label: b"one" }));
+        assert_eq!(parse(b"@ {}"), Ok(TextLine::Json(b"{}")));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let cases = [
+            ("@", Fault::NoVerb),
+            ("@ ", Fault::NoVerb),
+            ("@ALLOCATE 8 src/a.rs:1 T 900000003", Fault::NoVerb),
+            ("@ ALLOCATE", Fault::Size),
+            ("@ ALLOCATE twelve src/a.rs:1 T 5", Fault::Size),
+            ("@ ALLOCATE -5 src/a.rs:1 T 900000001", Fault::Size),
+            ("@ ALLOCATE 99999999999999999999999 src/a.rs:1 T 900000002", Fault::Size),
+            ("@ ALLOCATE 18446744073709551616 src/a.rs:1 T 2", Fault::Size),
+            ("@ ALLOCATE 12", Fault::Place),
+            ("@ ALLOCATE 12 7", Fault::Id),
+            ("@ ALLOCATE 12 src/a.rs T 7", Fault::Place),
+            ("@ ALLOCATE 12 src/a.rs:9 7", Fault::Type),
+            ("@ ALLOCATE 640 src/tail.rs:9 TailType", Fault::Id),
+            ("@ DROP 12 T", Fault::Id),
+            ("@ DROP 12", Fault::Type),
+            ("@ DROP 8 T id9", Fault::Id),
+            ("@ DROP 8 T 18446744073709551616", Fault::Id),
+            ("@ FREE 12 T 7", Fault::UnknownVerb),
+            ("@ MEMORY", Fault::Size),
+            ("@ MEMORY many", Fault::Size),
+            ("@ MARK ", Fault::Label),
+        ];
+        for (line, fault) in cases {
+            let found = match parse(line.as_bytes()) {
+                Ok(TextLine::Allocate { site, .. }) => split_site(site).err(),
+                other => other.err(),
+            };
+            assert_eq!(found, Some(fault), "{line}");
+        }
+    }
+}

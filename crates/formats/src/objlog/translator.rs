@@ -1,0 +1,267 @@
+//! A log as the history of a memory: objects become blocks, their ids addresses.
+//!
+//! Order in the file is not order in time. A drop that stands before its birth is held back until that comes; what has times is put in their order,
+//! as far as [`HELD_BACK`] events reach.
+
+use super::json_form::Thread;
+use super::matcher::{Matcher, Meaning, SiteId};
+use super::reader::{Observer, Reader, Seen, What};
+use crate::events::stack_texts::StackTexts;
+use highwater_model::{
+    Anomaly, Catalog, Event, EventKind, FrameText, Nanos, Placement, Source, SourceKind, StackId, StringId, Tag, TagId,
+    ThreadId,
+};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Events with times that wait for earlier ones.
+const HELD_BACK: usize = 1 << 16;
+/// What an event takes in a log that tells no times.
+const STEP: u64 = 1000;
+/// Threads with names are numbered from here.
+const NAMED_THREADS: u64 = 1 << 32;
+
+/// The address under which an object is recorded.
+pub fn address_of(id: u64) -> u64 {
+    id.rotate_left(4)
+}
+
+/// Takes the history that a log tells.
+pub trait Receive {
+    /// Takes an event.
+    fn receive(&mut self, event: Event, catalog: &Catalog);
+    /// Is told of oddities that are no events.
+    fn note(&mut self, anomaly: Anomaly, count: u64, catalog: &Catalog);
+}
+
+/// Turns what a log says into events.
+pub struct Translator<R> {
+    receiver: R,
+    catalog: Catalog,
+    sites: FxHashMap<SiteId, (StackId, TagId)>,
+    stacks: StackTexts,
+    threads: FxHashMap<String, ThreadId>,
+    /// Drops whose births have not come yet.
+    early: FxHashMap<u64, (Nanos, ThreadId)>,
+    /// When objects were born, in a log with times: nothing happens to one before that, whatever the log says.
+    births: FxHashMap<u64, Nanos>,
+    memory: StringId,
+    seen: u64,
+    time: Option<Nanos>,
+    waiting: BinaryHeap<Reverse<Waiting>>,
+    duplicates: u64,
+    type_mismatches: u64,
+}
+
+/// An event that waits, ordered by its time and then as it came.
+struct Waiting {
+    time: Nanos,
+    number: u64,
+    event: Event,
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Waiting {}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.time, self.number).cmp(&(other.time, other.number))
+    }
+}
+
+impl<R: Receive> Translator<R> {
+    /// Gives events to a receiver.
+    pub fn new(receiver: R) -> Self {
+        let mut catalog = Catalog::default();
+        let memory = catalog.strings.intern("memory");
+        Self {
+            receiver,
+            catalog,
+            sites: FxHashMap::default(),
+            stacks: StackTexts::default(),
+            threads: FxHashMap::default(),
+            early: FxHashMap::default(),
+            births: FxHashMap::default(),
+            memory,
+            seen: 0,
+            time: None,
+            waiting: BinaryHeap::new(),
+            duplicates: 0,
+            type_mismatches: 0,
+        }
+    }
+
+    /// What the history of a log is called.
+    pub fn source(program: &str) -> Source {
+        Source { kind: SourceKind::Objlog, program: program.to_owned(), ..Source::default() }
+    }
+
+    /// Everything that is known when a log has been read: what waits, drops without births, and what else was odd. Gives back the receiver
+    /// and the catalog.
+    pub fn finish(mut self, reader: &Reader) -> (R, Catalog) {
+        self.release(0);
+        let odd = reader.matcher().contradictions();
+        let notes = [
+            (Anomaly::UnmatchedFree, odd.drop_without_allocate.count + odd.duplicate_drop.count),
+            (Anomaly::UnmatchedReallocation, odd.resize_without_allocate.count),
+            (Anomaly::DuplicateAllocation, self.duplicates),
+            (Anomaly::TypeMismatch, self.type_mismatches),
+            (Anomaly::LostToDamage, reader.counts().malformed),
+        ];
+        for (anomaly, count) in notes.into_iter().filter(|(_, count)| *count > 0) {
+            self.receiver.note(anomaly, count, &self.catalog);
+        }
+        (self.receiver, self.catalog)
+    }
+
+    fn emit(&mut self, time: Nanos, thread: ThreadId, kind: EventKind) {
+        let event = Event { time, thread, kind };
+        if self.time.is_none() {
+            return self.receiver.receive(event, &self.catalog);
+        }
+        self.waiting.push(Reverse(Waiting { time, number: self.seen, event }));
+        self.seen += 1;
+        self.release(HELD_BACK);
+    }
+
+    fn release(&mut self, keep: usize) {
+        while self.waiting.len() > keep
+            && let Some(Reverse(next)) = self.waiting.pop()
+        {
+            self.receiver.receive(next.event, &self.catalog);
+        }
+    }
+
+    fn thread(&mut self, thread: Option<&Thread<'_>>) -> ThreadId {
+        match thread {
+            None => ThreadId(0),
+            Some(Thread::Number(number)) => ThreadId(*number),
+            Some(Thread::Name(name)) => {
+                if let Some(known) = self.threads.get(name.as_ref()) {
+                    return *known;
+                }
+                let id = ThreadId(NAMED_THREADS + self.threads.len() as u64);
+                self.catalog.name_thread(id, name);
+                self.threads.insert(name.clone().into_owned(), id);
+                id
+            }
+        }
+    }
+
+    fn site(&mut self, site: SiteId, matcher: &Matcher) -> (StackId, TagId) {
+        if let Some(known) = self.sites.get(&site) {
+            return *known;
+        }
+        let place = matcher.place_of(site);
+        let (file, line) = place.rsplit_once(':').unwrap_or((&place, ""));
+        let frame = FrameText { file, line: line.parse().unwrap_or(0), ..FrameText::default() };
+        let stack = self.catalog.intern_stack(&[frame]);
+        let type_name = self.catalog.strings.intern(&matcher.type_of(site));
+        let tag = self.catalog.intern_tag(Tag { type_name, ..Tag::default() });
+        self.sites.insert(site, (stack, tag));
+        (stack, tag)
+    }
+
+    fn birth(&mut self, time: Nanos, thread: ThreadId, place: Placement, meaning: Meaning, id: u64) {
+        match meaning {
+            Meaning::BirthBehind { bytes, dropped } => {
+                self.emit(time, thread, EventKind::Allocate(place));
+                if bytes != place.size {
+                    let new = Placement { size: bytes, ..place };
+                    let change = EventKind::Reallocate { old_address: place.address, claimed_old_size: None, new };
+                    self.emit(time, thread, change);
+                }
+                if dropped {
+                    let (later, dropper) = self.early.remove(&id).unwrap_or((time, thread));
+                    let address = place.address;
+                    self.emit(later.max(time), dropper, EventKind::Deallocate { address, claimed_size: None });
+                }
+            }
+            Meaning::Duplicate => {
+                self.duplicates += 1;
+                return;
+            }
+            _ => self.emit(time, thread, EventKind::Allocate(place)),
+        }
+        if self.time.is_some() && !matches!(meaning, Meaning::BirthBehind { dropped: true, .. }) {
+            self.births.insert(id, time);
+        }
+    }
+
+    /// Not before its birth.
+    fn in_its_life(&self, time: Nanos, id: u64) -> Nanos {
+        self.births.get(&id).map_or(time, |birth| time.max(*birth))
+    }
+
+    fn drop_object(&mut self, time: Nanos, thread: ThreadId, bytes: u64, meaning: Meaning, id: u64) {
+        let address = address_of(id);
+        match meaning {
+            Meaning::Nothing => drop(self.early.insert(id, (time, thread))),
+            Meaning::Death { size_mismatch, type_mismatch } => {
+                self.type_mismatches += u64::from(type_mismatch);
+                let time = self.in_its_life(time, id);
+                self.births.remove(&id);
+                let claimed_size = size_mismatch.then_some(bytes);
+                self.emit(time, thread, EventKind::Deallocate { address, claimed_size });
+            }
+            _ => {}
+        }
+    }
+
+    fn instant(&mut self, time: Nanos, thread: ThreadId, label: &[u8]) {
+        if !label.is_empty() {
+            let name = self.catalog.strings.intern(&String::from_utf8_lossy(label));
+            self.emit(time, thread, EventKind::Mark { name });
+        }
+    }
+}
+
+impl<R: Receive> Observer for Translator<R> {
+    fn see(&mut self, seen: &Seen<'_>, matcher: &Matcher) {
+        let time = match (seen.time, self.time) {
+            (Some(time), _) => {
+                self.time = Some(time);
+                time
+            }
+            (None, Some(time)) => time,
+            (None, None) => {
+                self.seen += 1;
+                Nanos((self.seen - 1).saturating_mul(STEP))
+            }
+        };
+        let thread = self.thread(seen.thread.as_ref());
+        match seen.what {
+            What::Allocate { bytes, site, id, meaning } => {
+                let (place, tag) = self.site(site, matcher);
+                let told = seen.stack.and_then(|text| self.stacks.stack(text, &mut self.catalog).ok());
+                let stack = told.filter(|stack| *stack != StackId::UNKNOWN).unwrap_or(place);
+                let place = Placement { address: address_of(id), size: bytes, stack, tag, ..Placement::default() };
+                self.birth(time, thread, place, meaning, id);
+            }
+            What::Drop { bytes, id, meaning } => self.drop_object(time, thread, bytes, meaning, id),
+            What::Resize { bytes, id, meaning: Meaning::Resized } => {
+                let new = Placement { address: address_of(id), size: bytes, ..Placement::default() };
+                let change = EventKind::Reallocate { old_address: new.address, claimed_old_size: None, new };
+                self.emit(self.in_its_life(time, id), thread, change);
+            }
+            What::Resize { .. } => {}
+            What::Memory { bytes, label } => {
+                self.emit(time, thread, EventKind::Gauge { name: self.memory, value: bytes });
+                self.instant(time, thread, label);
+            }
+            What::Mark { label } => self.instant(time, thread, label),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The event store as a sink: objects become blocks, without a letter of text.
+
+use crate::event_store::EventStore;
+use highwater_model::{Event, EventKind, FrameText, Nanos, Placement, StackId, Tag, TagId, ThreadId};
+use highwater_store::EventLog;
+use highwater_tracked::{ObjectEvent, Sink};
+use std::cell::Cell;
+use std::panic::Location;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Records objects in a store, from now on: types, places, sizes and threads, at some 25 ns an event.
+///
+/// An object's id is its address, times 16. What was recorded is to be saved by the program ([`EventStore::save`]); `highwater objects` and all
+/// others read that.
+///
+/// ```
+/// use highwater::event_store::EventStore;
+/// use highwater::{Tracked, objects};
+/// use std::sync::Arc;
+///
+/// let store = Arc::new(EventStore::new());
+/// objects::to_store(Arc::clone(&store));
+/// let kept = Tracked::new(vec![1u8; 100]);
+/// drop(Tracked::new(vec![2u8; 100]));
+/// objects::off();
+/// assert_eq!(store.len(), 3);
+/// # drop(kept);
+/// ```
+pub fn to_store(store: Arc<EventStore>) {
+    highwater_tracked::to_sink(Arc::new(StoreSink(store)));
+}
+
+struct StoreSink(Arc<EventStore>);
+
+/// What a place and a type are in the catalog of a log.
+#[derive(Clone, Copy)]
+struct Known {
+    log: u64,
+    place: usize,
+    type_name: usize,
+    stack: StackId,
+    tag: TagId,
+}
+
+const NOTHING: Known = Known { log: 0, place: 0, type_name: 0, stack: StackId::UNKNOWN, tag: TagId::NONE };
+/// Sites that a thread remembers, each at the one place where it may be.
+const REMEMBERED: usize = 64;
+
+thread_local! {
+    static SITES: [Cell<Known>; REMEMBERED] = const { [const { Cell::new(NOTHING) }; REMEMBERED] };
+    static THREAD: Cell<u64> = const { Cell::new(0) };
+}
+
+fn thread() -> ThreadId {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let number = THREAD.try_with(|known| {
+        if known.get() == 0 {
+            known.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        known.get()
+    });
+    ThreadId(number.unwrap_or(0))
+}
+
+/// The site of a type at a place, remembered by where their texts lie.
+fn site(log: &EventLog, place: &'static Location<'static>, type_name: &'static str) -> (StackId, TagId) {
+    let (at, text) = (std::ptr::from_ref(place) as usize, type_name.as_ptr() as usize);
+    let slot = (at >> 3 ^ text >> 3) % REMEMBERED;
+    SITES.with(|sites| {
+        let known = sites[slot].get();
+        if (known.log, known.place, known.type_name) == (log.id(), at, text) {
+            return (known.stack, known.tag);
+        }
+        let (stack, tag) = intern(log, place, type_name);
+        sites[slot].set(Known { log: log.id(), place: at, type_name: text, stack, tag });
+        (stack, tag)
+    })
+}
+
+#[cold]
+fn intern(log: &EventLog, place: &'static Location<'static>, type_name: &str) -> (StackId, TagId) {
+    log.change_catalog(|catalog| {
+        let frame = FrameText { file: place.file(), line: place.line(), ..FrameText::default() };
+        let stack = catalog.intern_stack(&[frame]);
+        let type_name = catalog.strings.intern(type_name);
+        (stack, catalog.intern_tag(Tag { type_name, ..Tag::default() }))
+    })
+}
+
+fn address_of(id: u64) -> u64 {
+    id.rotate_left(4)
+}
+
+impl StoreSink {
+    #[inline]
+    fn now(&self, kind: EventKind) {
+        self.0.log.record_now(Event { time: Nanos(0), thread: thread(), kind });
+    }
+
+    /// For what nobody else need have been heard of before.
+    #[inline]
+    fn soon(&self, kind: EventKind) {
+        self.0.log.record_now_unfenced(Event { time: Nanos(0), thread: thread(), kind });
+    }
+
+    fn instant(&self, label: &str) {
+        if !label.is_empty() {
+            let name = self.0.log.change_catalog(|catalog| catalog.strings.intern(label));
+            self.now(EventKind::Mark { name });
+        }
+    }
+}
+
+impl Sink for StoreSink {
+    fn record(&self, event: &ObjectEvent<'_>) {
+        let resized = |id, bytes: usize| {
+            let new = Placement { address: address_of(id), size: bytes as u64, ..Placement::default() };
+            EventKind::Reallocate { old_address: new.address, claimed_old_size: None, new }
+        };
+        match *event {
+            ObjectEvent::Allocate { id, bytes, type_name, place } => {
+                if EventLog::is_quiet() {
+                    return self.0.log.drop_event();
+                }
+                let (stack, tag) = site(&self.0.log, place, type_name);
+                let (address, size) = (address_of(id), bytes as u64);
+                self.soon(EventKind::Allocate(Placement { address, size, stack, tag, ..Placement::default() }));
+            }
+            ObjectEvent::Drop { id, bytes, told, same_thread, .. } => {
+                if told.is_some() {
+                    self.now(resized(id, bytes));
+                }
+                let kind = EventKind::Deallocate { address: address_of(id), claimed_size: None };
+                if same_thread { self.soon(kind) } else { self.now(kind) }
+            }
+            ObjectEvent::Resize { id, bytes, .. } => self.now(resized(id, bytes)),
+            ObjectEvent::Memory { bytes, label } => {
+                let name = self.0.log.change_catalog(|catalog| catalog.strings.intern("memory"));
+                self.now(EventKind::Gauge { name, value: bytes });
+                self.instant(label);
+            }
+            ObjectEvent::Mark { label } => self.instant(label),
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! A dlmalloc heap: where it begins, its segments, its chunks.
+
+use super::chunk::{self, HEADER, Next, PAGE};
+use crate::damage::Damages;
+use crate::image::Image;
+use crate::lens::{Root, Stretch};
+use crate::module::Module;
+use crate::sidecar::Sidecar;
+use std::ops::Range;
+
+/// What there is in such a heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum Kind {
+    Chunk,
+    Free,
+    Top,
+    /// A chunk in which the allocator remembers a segment.
+    SegmentRecord,
+    /// What stands at the end of a segment.
+    Foot,
+    /// Memory between segments that is somebody else's.
+    Foreign,
+    Gap,
+}
+
+/// Their names.
+pub const NAMES: [&str; 7] = ["Chunk", "Free", "Top", "SegmentRecord", "Foot", "Foreign", "Gap"];
+
+/// Chunks in a row that are sound make a heap, where it is not known where one begins.
+const FEWEST_CHUNKS: u64 = 4;
+/// After damage, so many sound ones in a row are believed.
+const SOUND_AGAIN: u64 = 3;
+/// How far a heap is looked for where nobody says where it begins.
+const SEARCHED: u64 = 64 << 20;
+
+/// The heap that dlmalloc keeps in a linear memory of 32 bits.
+pub struct Dlmalloc<'a> {
+    pub(super) image: &'a Image,
+    /// Where it begins.
+    pub(super) base: u64,
+    /// Where it ends.
+    pub(super) end: u64,
+    /// What a program is given lies at multiples of this.
+    pub(super) alignment: u64,
+    pub(super) roots: Vec<Root>,
+    /// For each page, the chunk in which it begins.
+    pub(super) page_starts: Vec<u32>,
+}
+
+/// How a segment ended.
+enum End {
+    /// With the top, behind which there is nothing.
+    Top,
+    /// It was closed, or the image ends.
+    Closed(u64),
+}
+
+impl<'a> Dlmalloc<'a> {
+    /// The heap of an image; `None` where none is found.
+    pub fn find(image: &'a Image, module: Option<&Module>, sidecar: &Sidecar) -> Option<Self> {
+        if image.len() > 1 << 32 || module.is_some_and(|module| module.is_wide) {
+            return None;
+        }
+        let candidates = candidates(module, sidecar);
+        let sound = candidates.iter().find(|(base, _)| reaches_end(image, *base, &mut effort(image)));
+        let begun = || candidates.iter().find(|(base, _)| chunks_in_a_row(image, *base, true) >= FEWEST_CHUNKS);
+        let (base, alignment) = match sound.or_else(begun) {
+            Some(&place) => place,
+            None => search(image, module)?,
+        };
+        let mut heap = Self { image, base, end: base, alignment, roots: Vec::new(), page_starts: Vec::new() };
+        heap.measure();
+        heap.roots = heap.find_roots();
+        Some(heap)
+    }
+
+    /// Where it begins.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Where it ends.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// What a program is given lies at multiples of this: 8 with Rust's port, 16 with the C library's.
+    pub fn alignment(&self) -> u64 {
+        self.alignment
+    }
+
+    /// True when it begins where the module, or who took the image, says.
+    pub(crate) fn begins_where_said(&self, module: &Module, sidecar: &Sidecar) -> bool {
+        candidates(Some(module), sidecar).iter().any(|(base, _)| *base == self.base)
+    }
+
+    /// Finds the end, and in which chunk each page begins.
+    fn measure(&mut self) {
+        let mut pages = Vec::new();
+        let mut end = self.base;
+        let mut damage = Damages::default();
+        let base = self.base;
+        self.walk_chunks(
+            |stretch| {
+                end = stretch.at + stretch.bytes;
+                // A chunk that covers the first byte of a page is where the search within that page ends.
+                while (pages.len() as u64) * PAGE + base < end {
+                    pages.push(((stretch.at - base) / 8) as u32);
+                }
+            },
+            &mut damage,
+        );
+        (self.end, self.page_starts) = (end, pages);
+    }
+
+    /// Goes through all chunks in order.
+    pub(super) fn walk_chunks(&self, mut visit: impl FnMut(Stretch), damage: &mut Damages) {
+        let mut at = self.base;
+        let mut effort = effort(self.image);
+        loop {
+            match self.walk_segment(at, &mut visit, damage) {
+                End::Top => return,
+                End::Closed(end) => {
+                    if end >= self.image.len().saturating_sub(HEADER) {
+                        if end < self.image.len() {
+                            put(&mut visit, end, self.image.len() - end, Kind::Foot);
+                        }
+                        damage.note(self.image.len(), 0, "the image ends before the heap does");
+                        return;
+                    }
+                    let Some(next) = self.next_segment(end, &mut effort) else { return };
+                    put(&mut visit, end, next - end, Kind::Foreign);
+                    at = next;
+                }
+            }
+        }
+    }
+
+    /// Goes through a segment, with all that is wrong in it.
+    fn walk_segment(&self, start: u64, visit: &mut impl FnMut(Stretch), damage: &mut Damages) -> End {
+        let (mut at, mut previous_in_use) = (start, true);
+        let mut held: Option<(u64, u64)> = None;
+        let release = |held: &mut Option<(u64, u64)>, kind: Kind, visit: &mut dyn FnMut(Stretch)| {
+            if let Some((at, bytes)) = held.take() {
+                visit(Stretch { at, bytes, kind: kind as u8, is_object: kind == Kind::Chunk });
+            }
+        };
+        while at + HEADER <= self.image.len() {
+            match chunk::next(self.image, at, previous_in_use) {
+                Some(Next::Used(chunk)) => {
+                    release(&mut held, Kind::Chunk, visit);
+                    // Whether it is the program's or tells of the segment is seen by what follows.
+                    held = Some((at, chunk.size));
+                    (at, previous_in_use) = (at + chunk.size, true);
+                }
+                Some(Next::Free(chunk)) => {
+                    release(&mut held, Kind::Chunk, visit);
+                    put(visit, at, chunk.size, Kind::Free);
+                    (at, previous_in_use) = (at + chunk.size, false);
+                }
+                Some(Next::Top(chunk, foot)) => {
+                    release(&mut held, Kind::Chunk, visit);
+                    put(visit, at, chunk.size, Kind::Top);
+                    put(visit, at + chunk.size, foot, Kind::Foot);
+                    return End::Top;
+                }
+                Some(Next::Fence) => {
+                    release(&mut held, Kind::SegmentRecord, visit);
+                    let end = (at + 1).next_multiple_of(PAGE).min(self.image.len());
+                    put(visit, at, end - at, Kind::Foot);
+                    return End::Closed(end);
+                }
+                None => {
+                    release(&mut held, Kind::Chunk, visit);
+                    let (next, in_use) = self.sound_again(at);
+                    damage.note(at, next - at, "no chunk begins here");
+                    put(visit, at, next - at, Kind::Gap);
+                    (at, previous_in_use) = (next, in_use);
+                }
+            }
+        }
+        release(&mut held, Kind::Chunk, visit);
+        End::Closed(at)
+    }
+
+    /// The next place behind damage from which chunks follow one another again, and whether what is before it counts as used.
+    fn sound_again(&self, damaged: u64) -> (u64, bool) {
+        let mut at = damaged + 8;
+        while at + HEADER <= self.image.len() {
+            let is_aligned = (at + HEADER).is_multiple_of(self.alignment);
+            for previous in [true, false] {
+                if is_aligned && chunks_in_a_row(self.image, at, previous) >= SOUND_AGAIN {
+                    return (at, previous);
+                }
+            }
+            at += 8;
+        }
+        (self.image.len(), true)
+    }
+
+    /// Where the allocator's next segment begins: at the next page that begins with a sound row of chunks.
+    fn next_segment(&self, from: u64, effort: &mut u64) -> Option<u64> {
+        let mut at = from.next_multiple_of(PAGE);
+        while at < self.image.len() && *effort > 0 {
+            let base = first_chunk(at, self.alignment);
+            if reaches_end(self.image, base, effort) {
+                return Some(base);
+            }
+            at += PAGE;
+        }
+        None
+    }
+
+    /// All memory outside of the heap, where references may be found.
+    pub(super) fn outside(&self) -> [Range<u64>; 2] {
+        [0..self.base, self.end..self.image.len()]
+    }
+}
+
+fn put(visit: &mut impl FnMut(Stretch), at: u64, bytes: u64, kind: Kind) {
+    visit(Stretch { at, bytes, kind: kind as u8, is_object: false });
+}
+
+/// The first chunk of a segment that begins at an address.
+fn first_chunk(base: u64, alignment: u64) -> u64 {
+    (base + HEADER).next_multiple_of(alignment) - HEADER
+}
+
+/// Where a heap may begin, by what module and sidecar say, and how it is aligned then.
+fn candidates(module: Option<&Module>, sidecar: &Sidecar) -> Vec<(u64, u64)> {
+    let mut places = Vec::new();
+    let mut both = |base: Option<u64>| {
+        for alignment in [16, 8] {
+            places.extend(base.map(|base| (first_chunk(base, alignment), alignment)));
+        }
+    };
+    let address = |value: Option<i64>| value.map(|value| u64::from(value as u32));
+    both(sidecar.heap_start);
+    if let Some(module) = module {
+        both(address(module.exported_global("__heap_base")));
+        // Rust's port begins with the first page that it asks for.
+        places.push((module.initial_pages * PAGE, 8));
+        let mut both = |base: Option<u64>| places.extend(base.map(|base| (first_chunk(base, 16), 16)));
+        both(address(module.global(0)));
+        both(Some(module.data_end.next_multiple_of(16)));
+    }
+    places
+}
+
+/// Looks for a heap of which nobody says where it begins: the first place from which chunks follow one another to the top.
+fn search(image: &Image, module: Option<&Module>) -> Option<(u64, u64)> {
+    let start = module.map_or(0, |module| module.data_end);
+    let mut effort = effort(image);
+    for range in image.data_in(start..start.saturating_add(SEARCHED)) {
+        for at in (range.start.next_multiple_of(8)..range.end).step_by(8) {
+            let first = image.u32(at + 4);
+            // The first chunk has none before it, and is in use, or the top.
+            if first & 1 == 0 || first < 16 || image.u32(at) != 0 {
+                continue;
+            }
+            if chunks_in_a_row(image, at, true) >= FEWEST_CHUNKS && reaches_end(image, at, &mut effort) {
+                let alignment = if (at + HEADER).is_multiple_of(16) && all_aligned(image, at, 16) { 16 } else { 8 };
+                return Some((at, alignment));
+            }
+        }
+    }
+    None
+}
+
+/// How many chunks may be looked at in search of a heap: as often as all could be there. Bytes that were made for it could lead the search
+/// through the same chunks again and again.
+fn effort(image: &Image) -> u64 {
+    image.len() / 4 + 1024
+}
+
+/// Follows chunks until one breaks the rules, or no effort is left; tells of each, until it is said to be enough.
+fn follow(image: &Image, start: u64, previous_in_use: bool, effort: &mut u64, mut tell: impl FnMut(u64, Next) -> bool) {
+    let (mut at, mut previous) = (start, previous_in_use);
+    while at + HEADER <= image.len() && *effort > 0 {
+        *effort -= 1;
+        let Some(next) = chunk::next(image, at, previous) else { return };
+        if !tell(at, next) {
+            return;
+        }
+        (at, previous) = match next {
+            Next::Used(chunk) => (at + chunk.size, true),
+            Next::Free(chunk) => (at + chunk.size, false),
+            Next::Top(..) | Next::Fence => return,
+        };
+    }
+}
+
+fn chunks_in_a_row(image: &Image, start: u64, previous_in_use: bool) -> u64 {
+    let mut count = 0;
+    follow(image, start, previous_in_use, &mut FEWEST_CHUNKS.clone(), |_, next| {
+        // What ends a segment is as good as many chunks.
+        count += if matches!(next, Next::Top(..) | Next::Fence) { FEWEST_CHUNKS } else { 1 };
+        count < FEWEST_CHUNKS
+    });
+    count
+}
+
+fn all_aligned(image: &Image, start: u64, alignment: u64) -> bool {
+    let mut all = true;
+    follow(image, start, true, &mut effort(image), |at, _| {
+        all &= (at + HEADER).is_multiple_of(alignment);
+        all
+    });
+    all
+}
+
+/// True when chunks follow one another to the end of a segment.
+fn reaches_end(image: &Image, start: u64, effort: &mut u64) -> bool {
+    let mut reached = false;
+    follow(image, start, true, effort, |_, next| {
+        reached = matches!(next, Next::Top(..) | Next::Fence);
+        true
+    });
+    reached
+}

@@ -1,0 +1,102 @@
+//! The graph of live objects: who keeps what.
+
+mod dominators;
+mod order;
+mod retained;
+
+use crate::lens::Lens;
+use crate::path::Path;
+use crate::shapes::{ShapeId, Shapes};
+use crate::survey::{Survey, Units};
+use order::Order;
+
+/// The live objects, each with its dominator and all that it keeps. Twelve bytes for each.
+///
+/// Objects have numbers: 0 stands for all roots together; a dominator that is no root has a lower number than what it dominates, unless that refers to
+/// nothing. See [`survey`](crate::survey()) for what is live.
+pub struct Graph {
+    /// By number: where it is, in units.
+    place: Vec<u32>,
+    dominator: Vec<u32>,
+    /// By number: what it keeps, itself included, in units.
+    retained: Vec<u32>,
+    shape: Vec<ShapeId>,
+    /// All shapes.
+    pub shapes: Shapes,
+    /// Figures by shape.
+    pub figures: Vec<ShapeFigures>,
+    /// Of the survey's largest objects, their numbers and ways to them.
+    pub largest: Vec<(u32, Path)>,
+    index: Units,
+    unit: u64,
+}
+
+/// Figures of a shape.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShapeFigures {
+    /// How many live objects have it.
+    pub count: u64,
+    /// Their own bytes.
+    pub bytes: u64,
+    /// What would go if all of them went.
+    pub retained_bytes: u64,
+}
+
+/// A live object, as the graph has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its number.
+    pub number: u32,
+    /// Where it is.
+    pub object: u64,
+    /// The number of its dominator.
+    pub dominator: u32,
+    /// What it keeps, itself included.
+    pub retained_bytes: u64,
+    /// Its shape.
+    pub shape: ShapeId,
+}
+
+impl Graph {
+    /// The graph of what a survey found to be live.
+    pub fn of<L: Lens>(lens: &L, survey: &Survey) -> Self {
+        let mut shapes = Shapes::default();
+        let (mut order, largest) = Order::of(lens, survey, &mut shapes);
+        let dominator = dominators::dominators(&mut order);
+        let (retained, figures) = retained::retained(lens, &order, &dominator, shapes.len());
+        let Order { place, shape, .. } = order;
+        Self { place, dominator, retained, shape, shapes, figures, largest, index: Units::of(lens), unit: L::UNIT }
+    }
+
+    /// How many objects are live.
+    pub fn len(&self) -> usize {
+        self.place.len() - 1
+    }
+
+    /// True when none is.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All objects, by number: of two that refer to others, a dominator comes first.
+    pub fn nodes(&self) -> impl Iterator<Item = Node> + '_ {
+        (1..self.place.len() as u32).map(|number| self.node(number))
+    }
+
+    /// The object with a number.
+    pub fn node(&self, number: u32) -> Node {
+        let at = number as usize;
+        Node {
+            number,
+            object: self.index.address(self.place[at]),
+            dominator: self.dominator[at],
+            retained_bytes: u64::from(self.retained[at]) * self.unit,
+            shape: self.shape[at],
+        }
+    }
+
+    /// The live object at an address.
+    pub fn find(&self, object: u64) -> Option<Node> {
+        self.nodes().find(|node| node.object == object)
+    }
+}

@@ -1,0 +1,250 @@
+//! The live objects in the order in which a depth-first search meets them.
+//!
+//! Numbers: 0 stands for all roots together, `1..=inner` are objects that refer to others, in the order in which they are met; from the last
+//! number downwards those that refer to none. The latter are no node of any path, so the algorithm for dominators need not see them.
+
+use crate::bitmap::{Bitmap, Ranked};
+use crate::large::zeros;
+use crate::lens::Lens;
+use crate::path::{Path, PathStep, UNREFERRED};
+use crate::shapes::{ShapeId, Shapes};
+use crate::survey::{Largest, Survey, Units};
+use crate::ways::step_between;
+
+/// A size that is too large for its place: the object is asked.
+const LARGE: u16 = u16::MAX;
+
+/// See the module's text. Twelve bytes for each object, and eight for each edge that is in no tree.
+pub struct Order {
+    /// By number: where the object lies, in units.
+    pub place: Vec<u32>,
+    /// By number: the object by which it was met first.
+    pub parent: Vec<u32>,
+    /// By number: its shape.
+    pub shape: Vec<ShapeId>,
+    /// By number: its own size in units.
+    size: Vec<u16>,
+    /// How many refer to others.
+    pub inner: u32,
+    /// Edges besides those of the tree: to which, from which. Those to what a root refers to are left out, and repeated ones.
+    pub edges: Vec<(u32, u32)>,
+}
+
+impl Order {
+    /// Searches through all that is live.
+    pub fn of<L: Lens>(lens: &L, survey: &Survey, shapes: &mut Shapes) -> (Self, Vec<(u32, Path)>) {
+        let (found, live) = (&survey.found, &survey.live);
+        let count = live.ones() as usize + 1;
+        let mut search = Search {
+            lens,
+            found,
+            live,
+            shapes,
+            index: Units::of(lens),
+            start: lens.span().start,
+            numbers: zeros(count - 1),
+            slots: vec![0],
+            next_leaf: count as u32 - 1,
+            order: Self {
+                place: zeros(count),
+                parent: zeros(count),
+                shape: vec![ShapeId(0); count],
+                size: zeros(count),
+                inner: 0,
+                edges: Vec::new(),
+            },
+        };
+        search.run();
+        let number = |largest: &Largest| search.rank(largest.object).map_or(0, |rank| search.numbers[rank]);
+        let numbers: Vec<u32> = survey.largest.iter().map(number).collect();
+        let Search { order, numbers: by_rank, slots, .. } = search;
+        drop((by_rank, slots));
+        let path = |number: u32| (number, order.path_to(lens, found, number));
+        let largest = numbers.into_iter().map(path).collect();
+        (order, largest)
+    }
+
+    /// The way to an object, as the search went.
+    fn path_to<L: Lens>(&self, lens: &L, found: &Bitmap, number: u32) -> Path {
+        let index = Units::of(lens);
+        let mut numbers = Vec::new();
+        let mut at = number;
+        while at != 0 {
+            numbers.push(at);
+            at = self.parent[at as usize];
+        }
+        let object = |number: u32| index.address(self.place[number as usize]);
+        let first = numbers.last().map(|root| object(*root));
+        let root = lens.roots().iter().find(|root| Some(root.object) == first);
+        numbers.reverse();
+        let root = root.map_or_else(|| UNREFERRED.to_owned(), |root| root.name.to_string());
+        Path::through(root, &numbers, |from, to| {
+            let (from, to) = (object(from), object(to));
+            PathStep { object: to, text: step_between(lens, found, from, to) }
+        })
+    }
+
+    /// How many numbers there are, that of the roots included.
+    pub fn len(&self) -> usize {
+        self.place.len()
+    }
+
+    /// An object's own size in units; 0 outside of the heap.
+    #[inline]
+    pub fn size<L: Lens>(&self, lens: &L, index: Units, number: u32) -> u32 {
+        match self.size[number as usize] {
+            LARGE => (lens.bytes(index.address(self.place[number as usize])) / L::UNIT) as u32,
+            small => small.into(),
+        }
+    }
+}
+
+struct Search<'a, L: Lens> {
+    lens: &'a L,
+    found: &'a Bitmap,
+    live: &'a Ranked,
+    shapes: &'a mut Shapes,
+    index: Units,
+    start: u64,
+    /// Numbers by rank among the live, 0 for what was not met yet.
+    numbers: Vec<u32>,
+    /// By inner number: where the search goes on in that object.
+    slots: Vec<u32>,
+    next_leaf: u32,
+    order: Order,
+}
+
+impl<L: Lens> Search<'_, L> {
+    fn run(&mut self) {
+        // What roots refer to is known to have no other dominator than them, so all edges to it can be left out. So roots are met first.
+        let roots: Vec<u64> = self.lens.roots().iter().map(|root| root.object).collect();
+        for &root in &roots {
+            if let Some(rank) = self.rank(root)
+                && self.numbers[rank] == 0
+            {
+                self.numbers[rank] = u32::MAX;
+            }
+        }
+        for root in roots {
+            if let Some(rank) = self.rank(root)
+                && self.numbers[rank] == u32::MAX
+            {
+                let number = self.number(root, rank, 0);
+                self.explore(number);
+            }
+        }
+        if !L::IS_COLLECTED {
+            self.explore_unreferred();
+        }
+    }
+
+    /// Goes on with what nothing refers to: first what not even others of these do, then circles.
+    fn explore_unreferred(&mut self) {
+        let unmet: Vec<u64> = self
+            .live
+            .bits()
+            .ones()
+            .filter(|&unit| self.live.rank(unit).is_some_and(|rank| self.numbers[rank as usize] == 0))
+            .collect();
+        let mut referred = Bitmap::new(unmet.last().map_or(0, |last| last + 1));
+        for &unit in &unmet {
+            let object = self.index.address(unit as u32);
+            let mut slot = 0;
+            while let Some((target, next)) = self.lens.next_reference(object, slot, self.found) {
+                slot = next;
+                if target != object {
+                    referred.set(self.index.unit(target));
+                }
+            }
+        }
+        for among_others in [false, true] {
+            for &unit in unmet.iter().filter(|unit| referred.get(**unit) == among_others) {
+                if let Some(rank) = self.live.rank(unit).map(|rank| rank as usize)
+                    && self.numbers[rank] == 0
+                {
+                    let number = self.number(self.index.address(unit as u32), rank, 0);
+                    self.explore(number);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn rank(&self, object: u64) -> Option<usize> {
+        // Live is only what is an object, so nobody else must be asked.
+        let is_aligned = object.is_multiple_of(L::UNIT) && object >= self.start;
+        self.live.rank(self.index.unit(object)).filter(|_| is_aligned).map(|rank| rank as usize)
+    }
+
+    /// Gives an object its number.
+    #[inline]
+    fn number(&mut self, object: u64, rank: usize, parent: u32) -> u32 {
+        let is_inner = self.lens.next_reference(object, 0, self.found).is_some();
+        let number = if is_inner {
+            self.order.inner += 1;
+            self.slots.push(0);
+            self.order.inner
+        } else {
+            self.next_leaf -= 1;
+            self.next_leaf + 1
+        };
+        self.numbers[rank] = number;
+        let at = number as usize;
+        self.order.place[at] = self.index.unit(object) as u32;
+        self.order.parent[at] = parent;
+        self.order.shape[at] = self.shapes.of(self.lens, object);
+        if self.lens.is_in_heap(object) {
+            self.order.size[at] = (self.lens.bytes(object) / L::UNIT).min(LARGE.into()) as u16;
+        }
+        number
+    }
+
+    /// Goes down from an object, without recursion: the way back is in the parents.
+    fn explore(&mut self, start: u32) {
+        if start > self.order.inner {
+            return;
+        }
+        let mut at = start;
+        loop {
+            let object = self.index.address(self.order.place[at as usize]);
+            let slot = self.slots[at as usize];
+            let (lens, found) = (self.lens, self.found);
+            let mut deeper = None;
+            lens.scan(object, slot, found, |target, next| {
+                deeper = self.meet(target, at).map(|number| (number, next));
+                deeper.is_some()
+            });
+            match deeper {
+                Some((number, next)) => {
+                    self.slots[at as usize] = next;
+                    at = number;
+                }
+                None if at == start => return,
+                None => {
+                    self.slots[at as usize] = u32::MAX;
+                    at = self.order.parent[at as usize];
+                }
+            }
+        }
+    }
+
+    /// Takes note of an edge; gives the target if the search must go down there.
+    #[inline]
+    fn meet(&mut self, target: u64, from: u32) -> Option<u32> {
+        let rank = self.rank(target)?;
+        let number = self.numbers[rank];
+        if number == 0 {
+            let number = self.number(target, rank, from);
+            return (number <= self.order.inner).then_some(number);
+        }
+        // A root that has yet to be met, or one whose parent all roots are.
+        if number != u32::MAX {
+            let parent = self.order.parent[number as usize];
+            let edge = (number, from);
+            if parent != 0 && parent != from && number != from && self.order.edges.last() != Some(&edge) {
+                self.order.edges.push(edge);
+            }
+        }
+        None
+    }
+}

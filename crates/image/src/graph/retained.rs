@@ -1,0 +1,64 @@
+//! What goes when an object goes, and when all objects of a shape go.
+
+use super::ShapeFigures;
+use super::order::Order;
+use crate::large::zeros;
+use crate::lens::Lens;
+use crate::survey::Units;
+
+/// By number what each keeps, in units; by shape what all of it is and keeps.
+pub fn retained<L: Lens>(lens: &L, order: &Order, dominator: &[u32], shapes: usize) -> (Vec<u32>, Vec<ShapeFigures>) {
+    let index = Units::of(lens);
+    let count = order.len();
+    let mut figures = vec![ShapeFigures::default(); shapes];
+    let mut retained: Vec<u32> = zeros(count);
+    for number in 1..count {
+        let size = order.size(lens, index, number as u32);
+        retained[number] = size;
+        let of_shape = &mut figures[usize::from(order.shape[number].0)];
+        of_shape.count += 1;
+        of_shape.bytes += u64::from(size) * L::UNIT;
+    }
+    // Those that refer to nothing have the highest numbers; of all others, dominators have lower ones than what they dominate.
+    for number in (1..count).rev() {
+        let kept = retained[number];
+        let above = &mut retained[dominator[number] as usize];
+        *above = above.saturating_add(kept);
+    }
+    add_by_shape(order, dominator, &retained, L::UNIT, &mut figures);
+    (retained, figures)
+}
+
+/// Adds to each shape what its objects keep; those below another of the same shape are in that one's figure already.
+fn add_by_shape(order: &Order, dominator: &[u32], retained: &[u32], unit: u64, figures: &mut [ShapeFigures]) {
+    let count = order.len();
+    // Nothing dominates the roots, so 0 says that there is none.
+    let mut first: Vec<u32> = zeros(order.inner as usize + 1);
+    let mut next: Vec<u32> = zeros(count);
+    for number in (1..count).rev() {
+        next[number] = std::mem::replace(&mut first[dominator[number] as usize], number as u32);
+    }
+    // How many of a shape are above where the search is.
+    let mut above = vec![0u32; figures.len()];
+    let mut at = 0;
+    loop {
+        let below = first.get(at as usize).copied().filter(|child| *child != 0);
+        if let Some(child) = below {
+            // Each is taken once; what is left is the way to its siblings.
+            first[at as usize] = next[child as usize];
+            let shape = usize::from(order.shape[child as usize].0);
+            if above[shape] == 0 {
+                figures[shape].retained_bytes += u64::from(retained[child as usize]) * unit;
+            }
+            if child <= order.inner {
+                above[shape] += 1;
+                at = child;
+            }
+        } else if at == 0 {
+            return;
+        } else {
+            above[usize::from(order.shape[at as usize].0)] -= 1;
+            at = dominator[at as usize];
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The bytes of a memory: a file, mapped, of which only the pages that are looked at are read.
+
+use memmap2::Mmap;
+use rustix::fs::SeekFrom;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+/// Every byte of a program's memory, by address. What lies beyond its end reads as nothing, never as a panic.
+pub struct Image {
+    bytes: Bytes,
+    /// Where there is data, in order; all else are holes, which read as zeros.
+    data: Vec<Range<u64>>,
+}
+
+enum Bytes {
+    Mapped(Mmap),
+    Owned(Vec<u8>),
+}
+
+impl Image {
+    /// Maps a regular file.
+    #[allow(unsafe_code)]
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let about = file.metadata()?;
+        if !about.is_file() {
+            return Err(io::Error::other("not a regular file"));
+        }
+        if about.len() == 0 {
+            return Ok(Self::from_bytes(Vec::new()));
+        }
+        let data = data_ranges(&file, about.len());
+        // SAFETY: the bytes must not change while they are borrowed. Images are written once and replaced, not written into; should one
+        // be overwritten all the same, the lenses meet other bytes, each of which they check when they use it; should it be
+        // shortened, the process gets a SIGBUS. The crate's documentation says so.
+        let map = unsafe { Mmap::map(&file)? };
+        Ok(Self { bytes: Bytes::Mapped(map), data })
+    }
+
+    /// An image that is in memory already.
+    pub fn from_bytes(bytes: Vec<u8>) -> Self {
+        let whole = 0..bytes.len() as u64;
+        Self { bytes: Bytes::Owned(bytes), data: Vec::from_iter(Some(whole).filter(|whole| !whole.is_empty())) }
+    }
+
+    /// All of it.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Mapped(map) => map,
+            Bytes::Owned(bytes) => bytes,
+        }
+    }
+
+    /// Its length.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.bytes().len() as u64
+    }
+
+    /// True when there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where the file has data, in order: what lies between is holes, and reads as zeros without taking any memory.
+    pub fn data(&self) -> &[Range<u64>] {
+        &self.data
+    }
+
+    /// How many of its bytes are no holes.
+    pub fn data_bytes(&self) -> u64 {
+        self.data.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// The parts of a range that have data.
+    pub fn data_in(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
+        let cut = move |data: &Range<u64>| data.start.max(range.start)..data.end.min(range.end);
+        self.data.iter().map(cut).filter(|range| range.start < range.end)
+    }
+
+    /// Bytes at an address; fewer where the image ends.
+    pub fn slice(&self, at: u64, length: u64) -> &[u8] {
+        let end = at.saturating_add(length).min(self.len());
+        self.bytes().get(at.min(end) as usize..end as usize).unwrap_or_default()
+    }
+
+    /// Eight bytes at an address, 0 beyond the end.
+    #[inline]
+    pub fn u64(&self, at: u64) -> u64 {
+        self.array(at).map_or(0, u64::from_le_bytes)
+    }
+
+    /// Four bytes at an address, 0 beyond the end.
+    #[inline]
+    pub fn u32(&self, at: u64) -> u32 {
+        self.array(at).map_or(0, u32::from_le_bytes)
+    }
+
+    /// Says that an address will be read soon.
+    #[inline]
+    #[allow(unsafe_code)]
+    pub fn bring_near(&self, at: u64) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let address = self.bytes().as_ptr().wrapping_add(at as usize);
+            // SAFETY: the instruction is a hint: it reads nothing that the program sees, and faults at no address.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = at;
+    }
+
+    #[inline]
+    fn array<const N: usize>(&self, at: u64) -> Option<[u8; N]> {
+        self.bytes().get(at as usize..)?.first_chunk().copied()
+    }
+}
+
+/// Where a file has data. A file system that does not know says that all of it is.
+fn data_ranges(file: &File, length: u64) -> Vec<Range<u64>> {
+    let mut ranges = Vec::new();
+    let mut at = 0;
+    while at < length {
+        let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
+            Ok(start) => start,
+            Err(rustix::io::Errno::NXIO) => break,
+            Err(_) => return Vec::from_iter(Some(0..length)),
+        };
+        let end = rustix::fs::seek(file, SeekFrom::Hole(start)).unwrap_or(length).min(length);
+        if end <= start {
+            break;
+        }
+        ranges.push(start..end);
+        at = end;
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn holes_are_known_and_what_is_beyond_the_end_is_nothing() {
+        let path = std::env::temp_dir().join(format!("highwater-image-holes-{}", std::process::id()));
+        let file = File::create(&path).expect("a file");
+        file.set_len(1 << 30).expect("a long file");
+        file.write_all_at(&[7; 16], 512 << 20).expect("written");
+        let image = Image::open(&path).expect("an image");
+        std::fs::remove_file(&path).expect("removed");
+        assert_eq!((image.len(), image.u64(512 << 20)), (1 << 30, 0x0707_0707_0707_0707));
+        assert!(image.data_bytes() < 1 << 20, "{:?}", image.data());
+        assert_eq!((image.u64(u64::MAX - 3), image.u32((1 << 30) - 2)), (0, 0));
+        assert_eq!(image.slice((1 << 30) - 2, 9).len(), 2);
+        assert!(image.slice(u64::MAX, 9).is_empty());
+    }
+}

@@ -1,0 +1,224 @@
+//! The objects of a Motoko heap: headers, sizes, references.
+
+use super::kind::Kind;
+use super::names::Names;
+use super::value::{Value, WIDE_NULL};
+use crate::image::Image;
+use crate::lens::Root;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A Motoko heap in an image: of 64 bits (`WIDE`, enhanced orthogonal persistence) or of 32 (classical).
+pub struct Motoko<'a, const WIDE: bool> {
+    pub(super) image: &'a Image,
+    /// Words of a header: tag, and the object's place unless the collector needs none.
+    pub(super) header: u64,
+    /// Where objects lie densely, in order.
+    pub(super) ranges: Vec<Range<u64>>,
+    /// All addresses at which objects may lie, static ones included.
+    pub(super) span: Range<u64>,
+    /// Where the dynamic heap begins.
+    pub(super) base: u64,
+    /// How many bytes the heap has by its own account, from `base` on.
+    pub(super) stated_bytes: Option<u64>,
+    pub(super) roots: Vec<Root>,
+    pub(super) names: Names,
+    /// True when an object may lie elsewhere than references say.
+    pub(super) has_moved: AtomicBool,
+}
+
+/// The words of an object that hold values, from one to before another.
+type Slots = Range<u64>;
+
+impl<const WIDE: bool> Motoko<'_, WIDE> {
+    /// Bytes of a word.
+    pub const WORD: u64 = if WIDE { 8 } else { 4 };
+
+    #[inline]
+    pub(super) fn word(&self, at: u64) -> u64 {
+        if WIDE { self.image.u64(at) } else { u64::from(self.image.u32(at)) }
+    }
+
+    /// The word of an object with a number.
+    #[inline]
+    pub(super) fn nth(&self, object: u64, index: u64) -> u64 {
+        self.word(object.wrapping_add(index.wrapping_mul(Self::WORD)))
+    }
+
+    /// Where the heap begins.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// How many bytes the heap has by its own account, from its [`base`](Self::base) on.
+    pub fn stated_bytes(&self) -> Option<u64> {
+        self.stated_bytes
+    }
+
+    /// Labels and functions, where the module told.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    #[inline]
+    fn tag_kind(&self, tag: u64) -> Option<Kind> {
+        if WIDE { Kind::of_wide_tag(tag) } else { Kind::of_narrow_tag(tag, self.header == 2) }
+    }
+
+    /// What the object at an address is, and whether it lies there still; `None` where none is.
+    #[inline]
+    pub(super) fn header_at(&self, at: u64) -> Option<(Kind, bool)> {
+        let kind = self.tag_kind(self.word(at))?;
+        if self.header == 1 || kind.is_free() {
+            return Some((kind, false));
+        }
+        let forward = self.nth(at, 1).wrapping_add(1) & Self::mask();
+        if forward == at {
+            return Some((kind, false));
+        }
+        let moved = forward.is_multiple_of(Self::WORD)
+            && self.span.contains(&forward)
+            && self.nth(forward, 1).wrapping_add(1) & Self::mask() == forward;
+        moved.then_some((kind, true))
+    }
+
+    #[inline]
+    fn mask() -> u64 {
+        if WIDE { u64::MAX } else { u64::from(u32::MAX) }
+    }
+
+    /// What an object is; a gap where its tag says nothing.
+    #[inline]
+    pub fn kind_of(&self, object: u64) -> Kind {
+        self.tag_kind(self.word(object)).unwrap_or(Kind::Gap)
+    }
+
+    /// Its length in words; `None` where that cannot be.
+    #[inline]
+    pub(super) fn words(&self, at: u64, kind: Kind) -> Option<u64> {
+        let header = self.header;
+        let body = |index| self.nth(at, index);
+        // Sixteen bits for sizes is far more than memory has, and additions cannot overflow.
+        let bounded = |count: u64| (count < 1 << 40).then_some(count);
+        let words = match kind {
+            Kind::Object if WIDE => header + 1 + self.fields(at)?,
+            Kind::Object => header + 2 + bounded(body(header))?,
+            Kind::ImmutableArray | Kind::MutableArray | Kind::Tuple | Kind::SharedFunction => {
+                header + 1 + bounded(body(header))?
+            }
+            Kind::Nat64 | Kind::Int64 | Kind::Float => header + 8 / Self::WORD,
+            Kind::MutBox | Kind::Some | Kind::WeakRef => header + 1,
+            Kind::Closure => header + 2 + bounded(body(header + 1))?,
+            Kind::Variant => header + 2,
+            Kind::Blob | Kind::Text | Kind::Principal | Kind::ActorRef => {
+                header + 1 + bounded(body(header))?.div_ceil(Self::WORD)
+            }
+            Kind::FwdPtr => 2,
+            Kind::BigInt => {
+                let limbs = self.image.u32(at.wrapping_add(header * Self::WORD + 4));
+                header + if WIDE { 3 } else { 4 } + u64::from(limbs)
+            }
+            Kind::Concat => header + 3,
+            Kind::Region => header + if WIDE { 3 } else { 4 },
+            Kind::Nat32 | Kind::Int32 | Kind::Float32 => header + 1,
+            Kind::Null => header,
+            Kind::OneWordFiller => 1,
+            Kind::FreeSpace => 2 + bounded(body(1))?,
+            Kind::Forwarded | Kind::MarkStack | Kind::Unused | Kind::Gap => return None,
+        };
+        Some(words)
+    }
+
+    /// How many fields a record has.
+    #[inline]
+    pub(super) fn fields(&self, record: u64) -> Option<u64> {
+        if WIDE {
+            let Value::Object(hashes) = Value::of_wide(self.nth(record, self.header)) else { return None };
+            let hashes = self.current_place(hashes);
+            let count = self.nth(hashes, self.header) / 8;
+            (self.kind_of(hashes) == Kind::Blob && count < 1 << 32).then_some(count)
+        } else {
+            let count = self.nth(record, self.header);
+            (count < 1 << 30).then_some(count)
+        }
+    }
+
+    /// The hash of a record's field.
+    pub(super) fn field_hash(&self, record: u64, field: u64) -> u32 {
+        if WIDE {
+            let hashes = self.current_place(self.nth(record, self.header).wrapping_add(1));
+            self.nth(hashes, self.header + 1 + field) as u32
+        } else {
+            let hashes = self.nth(record, self.header + 1).wrapping_add(1);
+            self.image.u32(hashes.wrapping_add(field.wrapping_mul(4)))
+        }
+    }
+
+    /// The word of a record's first field.
+    pub(super) fn first_field(&self) -> u64 {
+        self.header + if WIDE { 1 } else { 2 }
+    }
+
+    /// Where an object lies that was referred to at an address.
+    #[inline]
+    pub fn current_place(&self, object: u64) -> u64 {
+        if self.header == 1 || !self.has_moved.load(Ordering::Relaxed) {
+            return object;
+        }
+        let forward = self.nth(object, 1).wrapping_add(1) & Self::mask();
+        let is_sound = forward.is_multiple_of(Self::WORD) && self.span.contains(&forward);
+        if is_sound { forward } else { object }
+    }
+
+    /// The words of an object that hold values.
+    #[inline]
+    pub(super) fn slots(&self, object: u64) -> Slots {
+        let header = self.header;
+        match self.kind_of(object) {
+            // The names of the fields are an object, too.
+            Kind::Object if WIDE => header..header + 1 + self.fields(object).unwrap_or(0),
+            Kind::Object => header + 2..header + 2 + self.fields(object).unwrap_or(0),
+            Kind::ImmutableArray | Kind::MutableArray | Kind::Tuple | Kind::SharedFunction => {
+                header + 1..(header + 1).saturating_add(self.length(object))
+            }
+            Kind::MutBox | Kind::Some => header..header + 1,
+            Kind::Closure => header + 2..(header + 2).saturating_add(self.nth(object, header + 1)),
+            Kind::Variant => header + 1..header + 2,
+            Kind::Concat => header + 1..header + 3,
+            Kind::Region if WIDE => header + 2..header + 3,
+            Kind::Region => header + 3..header + 4,
+            _ => 0..0,
+        }
+    }
+
+    /// The number of elements of an array, or of bytes of a blob or text.
+    #[inline]
+    pub fn length(&self, object: u64) -> u64 {
+        self.nth(object, self.header)
+    }
+
+    /// What the word of an object with a number means.
+    pub fn value(&self, object: u64, index: u64) -> Value {
+        self.value_of(self.nth(object, index))
+    }
+
+    /// What a word means.
+    pub fn value_of(&self, word: u64) -> Value {
+        let value = if WIDE { Value::of_wide(word) } else { Value::of_narrow(word as u32) };
+        match value {
+            Value::Object(object) => Value::Object(self.current_place(object)),
+            other => other,
+        }
+    }
+
+    /// True for a word that refers to an object.
+    #[inline]
+    pub(super) fn is_reference(word: u64) -> bool {
+        word & 1 == 1 && word != 1 && !(WIDE && word == WIDE_NULL)
+    }
+
+    /// The bytes of a blob, a text that is in one piece, a principal.
+    pub fn contents(&self, object: u64) -> &[u8] {
+        self.image.slice(object.saturating_add((self.header + 1) * Self::WORD), self.length(object))
+    }
+}

@@ -1,0 +1,232 @@
+//! A Motoko heap, as a lens sees it.
+
+use super::heap::Motoko;
+use super::kind::{Kind, NAMES};
+use super::value::Value;
+use crate::bitmap::Bitmap;
+use crate::damage::Damages;
+use crate::lens::{Lens, Root, Stretch};
+use std::ops::Range;
+
+/// A shape's key has its kind in the highest byte, and what tells it from others of the kind below.
+const KIND_SHIFT: u32 = 56;
+/// Fields of a record, or elements of a tuple, that are named in full.
+const NAMED_FIELDS: u64 = 64;
+
+/// The class of a length: how many bits it has.
+fn length_class(length: u64) -> u64 {
+    u64::from(u64::BITS - length.leading_zeros())
+}
+
+/// The lengths of a class, in words: `16–31`.
+fn lengths_of(class: u64) -> String {
+    match class {
+        0 | 1 => class.to_string(),
+        _ => format!("{}–{}", 1u64 << (class - 1), (1u64 << (class - 1)) * 2 - 1),
+    }
+}
+
+impl<const WIDE: bool> Motoko<'_, WIDE> {
+    /// What the first element of an array is, in a word.
+    fn element(&self, array: u64) -> &'static str {
+        match self.length(array) {
+            0 => "nothing",
+            _ => match self.value(array, self.header + 1) {
+                Value::Object(object) => self.kind_of(object).name(),
+                Value::Null => "null",
+                Value::True | Value::False => "Bool",
+                Value::Int(_) => "Int",
+                Value::Fixed(fixed, _) => fixed.name(),
+                Value::Char(_) => "Char",
+                Value::Untyped(_) | Value::Invalid(_) => "scalar",
+            },
+        }
+    }
+
+    /// A number that is the same where [`element`](Self::element) is.
+    fn element_key(&self, array: u64) -> u64 {
+        match self.length(array) {
+            0 => 0,
+            _ => match self.value(array, self.header + 1) {
+                Value::Object(object) => 32 + self.kind_of(object) as u64,
+                Value::Null => 1,
+                Value::True | Value::False => 2,
+                Value::Int(_) => 3,
+                Value::Fixed(fixed, _) => 4 + fixed as u64,
+                Value::Char(_) => 20,
+                Value::Untyped(_) | Value::Invalid(_) => 21,
+            },
+        }
+    }
+
+    /// The names of a record's fields, sorted by name.
+    pub fn field_names(&self, record: u64) -> Vec<String> {
+        let count = self.fields(record).unwrap_or(0).min(NAMED_FIELDS);
+        let mut names: Vec<String> = (0..count).map(|field| self.names.label(self.field_hash(record, field))).collect();
+        names.sort();
+        names
+    }
+
+    fn length_of_kind(&self, object: u64, kind: Kind) -> u64 {
+        match kind {
+            Kind::BigInt => u64::from(self.image.u32(object.wrapping_add(self.header * Self::WORD + 4))),
+            _ => self.length(object),
+        }
+    }
+}
+
+impl<const WIDE: bool> Lens for Motoko<'_, WIDE> {
+    const UNIT: u64 = if WIDE { 8 } else { 4 };
+    const KINDS: &'static [&'static str] = &NAMES;
+
+    fn span(&self) -> Range<u64> {
+        self.span.clone()
+    }
+
+    fn walk(&self, visit: impl FnMut(Stretch), damage: &mut Damages) {
+        self.walk_ranges(visit, damage);
+    }
+
+    #[inline]
+    fn is_object(&self, address: u64, found: &Bitmap) -> bool {
+        if !address.is_multiple_of(Self::WORD) || address < self.span.start {
+            return false;
+        }
+        if found.get((address - self.span.start) / Self::WORD) {
+            return true;
+        }
+        // Static objects lie among other data: only references tell where.
+        !WIDE && address < self.base && {
+            let kind = self.kind_of(address);
+            let words = self.words(address, kind).unwrap_or(u64::MAX);
+            !kind.is_free() && words <= (self.base - address) / Self::WORD
+        }
+    }
+
+    fn roots(&self) -> &[Root] {
+        &self.roots
+    }
+
+    #[inline]
+    fn next_reference(&self, object: u64, slot: u32, _: &Bitmap) -> Option<(u64, u32)> {
+        let slots = self.slots(object);
+        let mut slot = slots.start.max(slot.into());
+        let end = slots.end.min(u64::from(u32::MAX) - 1);
+        while slot < end {
+            let word = self.nth(object, slot);
+            slot += 1;
+            if Self::is_reference(word) {
+                return Some((self.current_place(word.wrapping_add(1)), slot as u32));
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn scan(&self, object: u64, slot: u32, _: &Bitmap, mut enough: impl FnMut(u64, u32) -> bool) {
+        let slots = self.slots(object);
+        let end = slots.end.min(u64::from(u32::MAX) - 1);
+        let mut slot = slots.start.max(slot.into());
+        while slot < end {
+            let word = self.nth(object, slot);
+            slot += 1;
+            if Self::is_reference(word) && enough(self.current_place(word.wrapping_add(1)), slot as u32) {
+                return;
+            }
+        }
+    }
+
+    #[inline]
+    fn bring_near(&self, object: u64) {
+        self.image.bring_near(object);
+    }
+
+    #[inline]
+    fn kind(&self, object: u64) -> u8 {
+        self.kind_of(object) as u8
+    }
+
+    #[inline]
+    fn bytes(&self, object: u64) -> u64 {
+        let kind = self.kind_of(object);
+        let bytes = self.words(object, kind).unwrap_or(0) * Self::WORD;
+        if WIDE && matches!(kind, Kind::Nat64 | Kind::Int64 | Kind::Float) {
+            let end =
+                self.ranges.get(self.ranges.partition_point(|range| range.end <= object)).map_or(0, |range| range.end);
+            return bytes + self.padding(object.saturating_add(bytes), end);
+        }
+        bytes
+    }
+
+    #[inline]
+    fn is_in_heap(&self, object: u64) -> bool {
+        object >= self.base
+    }
+
+    #[inline]
+    fn shape_key(&self, object: u64) -> u64 {
+        let kind = self.kind_of(object);
+        let detail = match kind {
+            Kind::Object if WIDE => self.nth(object, self.header),
+            Kind::Object => self.nth(object, self.header + 1) << 20 | self.nth(object, self.header) & 0xf_ffff,
+            Kind::ImmutableArray | Kind::MutableArray => {
+                length_class(self.length(object)) << 8 | self.element_key(object)
+            }
+            Kind::Tuple => self.length(object),
+            Kind::Closure | Kind::Variant => self.nth(object, self.header),
+            Kind::Blob | Kind::Text | Kind::Principal | Kind::BigInt => length_class(self.length_of_kind(object, kind)),
+            _ => 0,
+        };
+        (kind as u64) << KIND_SHIFT | detail & ((1 << KIND_SHIFT) - 1)
+    }
+
+    fn shape_name(&self, object: u64) -> String {
+        let kind = self.kind_of(object);
+        let class = || lengths_of(length_class(self.length_of_kind(object, kind)));
+        match kind {
+            Kind::Object => {
+                let more = if self.fields(object).unwrap_or(0) > NAMED_FIELDS { ", …" } else { "" };
+                format!("{{{}{more}}}", self.field_names(object).join(", "))
+            }
+            Kind::ImmutableArray => format!("[{}] of {}", self.element(object), class()),
+            Kind::MutableArray => format!("[var {}] of {}", self.element(object), class()),
+            Kind::Tuple => format!("tuple of {}", self.length(object)),
+            Kind::SharedFunction => "shared func".to_owned(),
+            Kind::Closure => {
+                let place = self.nth(object, self.header);
+                match self.names.function(place) {
+                    Some(name) => format!("func {name}"),
+                    None => format!("func {place}"),
+                }
+            }
+            Kind::Variant => format!("#{}", self.names.label(self.nth(object, self.header) as u32)),
+            Kind::Blob | Kind::Text | Kind::Principal => format!("{} of {} bytes", kind.name(), class()),
+            Kind::BigInt => format!("Int of {} limbs", class()),
+            Kind::MutBox => "var".to_owned(),
+            Kind::Some => "?".to_owned(),
+            Kind::Concat => "rope".to_owned(),
+            other => other.name().to_owned(),
+        }
+    }
+
+    fn step(&self, object: u64, slot: u32) -> String {
+        let slot = u64::from(slot);
+        let header = self.header;
+        match self.kind_of(object) {
+            Kind::Object if WIDE && slot == header => ".(field names)".to_owned(),
+            Kind::Object => {
+                format!(".{}", self.names.label(self.field_hash(object, slot.saturating_sub(self.first_field()))))
+            }
+            Kind::ImmutableArray | Kind::MutableArray => format!("[{}]", slot.saturating_sub(header + 1)),
+            Kind::Tuple | Kind::SharedFunction => format!(".{}", slot.saturating_sub(header + 1)),
+            Kind::Closure => format!(".(captured {})", slot.saturating_sub(header + 2)),
+            Kind::Variant => format!("#{}", self.names.label(self.nth(object, header) as u32)),
+            Kind::Concat if slot == header + 1 => ".(first half)".to_owned(),
+            Kind::Concat => ".(second half)".to_owned(),
+            Kind::Some => "?".to_owned(),
+            Kind::Region => ".(blocks)".to_owned(),
+            // A variable's box is not seen in the language.
+            _ => String::new(),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Names that only the module knows: labels of fields and variants, functions, variables.
+
+use crate::module::{Instruction, Module};
+use rustc_hash::FxHashMap;
+
+/// What the module told; empty without one.
+#[derive(Debug, Default)]
+pub struct Names {
+    labels: FxHashMap<u32, String>,
+    functions: FxHashMap<u64, String>,
+}
+
+/// The hash by which the compiler sorts and finds labels.
+pub fn label_hash(label: &str) -> u32 {
+    label.bytes().fold(0u32, |hash, byte| hash.wrapping_mul(223).wrapping_add(byte.into())) & 0x7fff_ffff
+}
+
+/// Labels of the language's own, which need no module: an option's, a list's, those of results.
+const WELL_KNOWN: [&str; 12] =
+    ["ok", "err", "some", "none", "head", "tail", "left", "right", "leaf", "node", "key", "value"];
+
+impl Names {
+    /// Those of a module; of none where there is none.
+    pub fn of(module: Option<&Module>) -> Self {
+        let mut names = Self::default();
+        let known =
+            WELL_KNOWN.into_iter().chain(module.iter().flat_map(|module| module.labels.iter().map(String::as_str)));
+        for label in known {
+            names.labels.insert(label_hash(label), label.to_owned());
+        }
+        let functions = module.into_iter().flat_map(Module::functions_in_table);
+        names.functions.extend(functions.map(|(place, name)| (place, name.to_owned())));
+        names
+    }
+
+    /// The label with a hash; `_123_` where it is not known.
+    pub fn label(&self, hash: u32) -> String {
+        self.labels.get(&hash).cloned().unwrap_or_else(|| format!("_{hash}_"))
+    }
+
+    /// The name of the function at a place of the table, where it is known.
+    pub fn function(&self, place: u64) -> Option<&str> {
+        self.functions.get(&place).map(String::as_str)
+    }
+}
+
+/// A variable of the program: where the compiled code finds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: String,
+    /// Its index among the static variables (64 bits), or the address of its box (32 bits).
+    pub place: u64,
+}
+
+/// The stable variables of a module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variables {
+    /// All of them.
+    pub list: Vec<Variable>,
+    /// The hashes of their names, sorted.
+    pub hashes: Vec<u32>,
+    /// Where those hashes are: the index among the static variables of a blob (64 bits), or the address of an array (32 bits).
+    pub hashes_at: Option<u64>,
+}
+
+/// The stable variables, by what `@get_actor_to_persist` does: it loads each and stores it into a field of a record, whose fields are
+/// sorted by the hash of their names. Empty where the code is not as expected.
+pub fn variables(module: &Module, is_wide: bool, header: u64) -> Variables {
+    let mut names = stable_names(&module.stable_types);
+    names.sort_by_key(|name| label_hash(name));
+    let Some(code) = module.instructions_of("@get_actor_to_persist") else { return Variables::default() };
+    let getter = module.function_named("get_static_variable");
+    let word = if is_wide { 8 } else { 4 };
+    // References are one less than the address.
+    let first_field = (header + if is_wide { 1 } else { 2 }) * word + 1;
+    let (mut loaded, mut in_local) = (None, FxHashMap::default());
+    let (mut found, mut hashes_at) = (Vec::new(), None);
+    for (at, &instruction) in code.iter().enumerate() {
+        let next = code.get(at + 1);
+        match instruction {
+            Instruction::Constant(index) if is_wide => {
+                let is_loaded = matches!(next, Some(Instruction::Call(function)) if Some(*function) == getter);
+                loaded = loaded.or(is_loaded.then_some(index as u64));
+            }
+            Instruction::Constant(reference) if loaded.is_none() => loaded = Some((reference as u64).wrapping_add(1)),
+            Instruction::LocalSet(local) => {
+                if let Some(place) = loaded.take() {
+                    in_local.insert(local, place);
+                }
+            }
+            Instruction::Store { offset } => {
+                let stored = match code[..at] {
+                    [.., Instruction::LocalGet(local)] => local,
+                    [.., Instruction::Constant(index), Instruction::Call(_)] => {
+                        hashes_at = hashes_at.or((offset + word == first_field && is_wide).then_some(index as u64));
+                        continue;
+                    }
+                    [.., Instruction::Constant(reference)] => {
+                        let place = (reference as u64).wrapping_add(1);
+                        hashes_at = hashes_at.or((offset + word == first_field && !is_wide).then_some(place));
+                        continue;
+                    }
+                    _ => continue,
+                };
+                let field =
+                    offset.checked_sub(first_field).filter(|past| past.is_multiple_of(word)).map(|past| past / word);
+                let name = field.and_then(|field| names.get(usize::try_from(field).ok()?));
+                if let (Some(name), Some(&place)) = (name, in_local.get(&stored)) {
+                    found.push(Variable { name: name.clone(), place });
+                }
+            }
+            _ => {}
+        }
+    }
+    Variables { list: found, hashes: names.iter().map(|name| label_hash(name)).collect(), hashes_at }
+}
+
+/// Names of stable variables: what follows `stable` or `stable var` in the actor's type.
+fn stable_names(types: &str) -> Vec<String> {
+    let declared = |line: &str| {
+        let rest = line.trim_start().strip_prefix("stable ")?;
+        let rest = rest.strip_prefix("var ").unwrap_or(rest);
+        let name = rest.split([' ', ':']).next()?;
+        (!name.is_empty()).then(|| name.to_owned())
+    };
+    types.lines().filter_map(declared).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_hashed_as_the_compiler_does() {
+        assert_eq!(label_hash("node"), 0x490a_0a02);
+        assert_eq!(label_hash("id"), 23515);
+        let names = Names::of(None);
+        assert_eq!((names.label(label_hash("head")), names.label(7)), ("head".to_owned(), "_7_".to_owned()));
+    }
+
+    #[test]
+    fn stable_variables_are_read_from_their_types() {
+        let types = "type T = {stable : Nat};\nactor {\n  stable var tree :\n    {#leaf};\n  stable limit : Nat\n};";
+        assert_eq!(stable_names(types), ["tree", "limit"]);
+    }
+}

@@ -1,0 +1,145 @@
+//! Places in a heap, as a program would write them: `tree#node.account.balance`, `archive[0]`, `0x500800.owner`.
+
+use super::heap::Motoko;
+use super::kind::Kind;
+use super::names::label_hash;
+use super::value::Value;
+use crate::bitmap::Bitmap;
+use crate::lens::Lens;
+
+/// A place that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// What is there.
+    pub value: Value,
+    /// The object that holds it, and the address of the word; none where an object was named itself.
+    pub held: Option<(u64, u64)>,
+}
+
+/// Boxes, options and variants that are passed through in search of a field.
+const MOST_WRAPPERS: u32 = 64;
+
+impl<const WIDE: bool> Motoko<'_, WIDE> {
+    /// Finds a place; the error says how far it went.
+    pub fn find_place(&self, path: &str, found: &Bitmap) -> Result<Place, String> {
+        let (mut place, mut rest) = self.find_root(path, found)?;
+        while !rest.is_empty() {
+            let before = &path[..path.len() - rest.len()];
+            (place, rest) = self.step_into(place, rest, found).map_err(|problem| format!("'{before}' {problem}"))?;
+        }
+        Ok(place)
+    }
+
+    fn find_root<'p>(&self, path: &'p str, found: &Bitmap) -> Result<(Place, &'p str), String> {
+        if let Some(digits) = path.strip_prefix("0x") {
+            let end = digits.find(|character: char| !character.is_ascii_hexdigit()).unwrap_or(digits.len());
+            let address = u64::from_str_radix(&digits[..end], 16).map_err(|_| format!("'{path}' is no address"))?;
+            if !self.is_object(address, found) {
+                return Err(format!("no object begins at {address:#x}; 'highwater image heap' lists the largest"));
+            }
+            return Ok((
+                self.unboxed(Place { value: Value::Object(self.current_place(address)), held: None }),
+                &digits[end..],
+            ));
+        }
+        let named = self.roots.iter().filter_map(|root| {
+            let rest = path.strip_prefix(&root.name.to_string())?;
+            (rest.is_empty() || rest.starts_with(['.', '#', '?', '['])).then_some((root, rest))
+        });
+        // The longest name that fits: 'static[1]' is not an element of 'static'.
+        let Some((root, rest)) = named.min_by_key(|(_, rest)| rest.len()) else {
+            let names: Vec<String> =
+                self.roots.iter().filter(|root| root.is_variable).map(|root| root.name.to_string()).collect();
+            return Err(format!("'{path}' begins with no root; there are: {}", names.join(", ")));
+        };
+        if !self.is_object(root.object, found) {
+            return Err(format!("the root '{}' refers to no object", root.name));
+        }
+        Ok((self.unboxed(Place { value: Value::Object(root.object), held: None }), rest))
+    }
+
+    /// What a mutable variable or field holds, in place of its box.
+    fn unboxed(&self, place: Place) -> Place {
+        match place.value {
+            Value::Object(object) if self.kind_of(object) == Kind::MutBox => self.held(object, self.header),
+            _ => place,
+        }
+    }
+
+    fn held(&self, object: u64, index: u64) -> Place {
+        Place { value: self.value(object, index), held: Some((object, object + index * Self::WORD)) }
+    }
+
+    fn step_into<'p>(&self, place: Place, rest: &'p str, found: &Bitmap) -> Result<(Place, &'p str), String> {
+        let Value::Object(mut object) = place.value else { return Err("is no object with parts".to_owned()) };
+        let first = rest.chars().next().unwrap_or_default();
+        if first == '.' {
+            // A field is looked for behind boxes, options and variants.
+            for _ in 0..MOST_WRAPPERS {
+                let inner = match self.kind_of(object) {
+                    Kind::Variant => self.value(object, self.header + 1),
+                    Kind::Some | Kind::MutBox => self.value(object, self.header),
+                    _ => break,
+                };
+                let Value::Object(inner) = inner else { break };
+                object = inner;
+            }
+        }
+        if !self.is_object(object, found) {
+            return Err(format!("leads to {object:#x}, where no object is"));
+        }
+        let step_end = rest[1..].find(['.', '#', '?', '[']).map_or(rest.len(), |at| at + 1);
+        let (step, after) = rest.split_at(step_end);
+        let index = match first {
+            '.' => self.field_index(object, &step[1..])?,
+            '[' => {
+                let number = step[1..].strip_suffix(']').and_then(|number| number.parse::<u64>().ok());
+                self.element_index(object, number.ok_or_else(|| format!("has no element '{step}'"))?)?
+            }
+            '#' => self.variant_index(object, &step[1..])?,
+            _ if self.kind_of(object) == Kind::Some => self.header,
+            // An option that is no option of options is what it holds.
+            _ => return Ok((place, after)),
+        };
+        Ok((self.unboxed(self.held(object, index)), after))
+    }
+
+    fn field_index(&self, object: u64, name: &str) -> Result<u64, String> {
+        let kind = self.kind_of(object);
+        if let (Kind::Tuple | Kind::SharedFunction, Ok(number)) = (kind, name.parse::<u64>()) {
+            return self.element_index(object, number);
+        }
+        if kind != Kind::Object {
+            return Err(format!("is no record, but: {}", kind.name()));
+        }
+        let unnamed = name.strip_prefix('_').and_then(|name| name.strip_suffix('_')).and_then(|hash| hash.parse().ok());
+        let hash = unnamed.unwrap_or_else(|| label_hash(name));
+        let field = (0..self.fields(object).unwrap_or(0)).find(|&field| self.field_hash(object, field) == hash);
+        let field =
+            field.ok_or_else(|| format!("has no field '{name}'; it has: {}", self.field_names(object).join(", ")))?;
+        Ok(self.first_field() + field)
+    }
+
+    fn element_index(&self, object: u64, number: u64) -> Result<u64, String> {
+        let kind = self.kind_of(object);
+        if !matches!(kind, Kind::ImmutableArray | Kind::MutableArray | Kind::Tuple | Kind::SharedFunction) {
+            return Err(format!("is no array, but: {}", kind.name()));
+        }
+        let length = self.length(object);
+        if number >= length {
+            return Err(format!("has {length} elements, no number {number}"));
+        }
+        Ok(self.header + 1 + number)
+    }
+
+    fn variant_index(&self, object: u64, label: &str) -> Result<u64, String> {
+        if self.kind_of(object) != Kind::Variant {
+            return Err(format!("is no variant, but: {}", self.kind_of(object).name()));
+        }
+        let hash = self.nth(object, self.header) as u32;
+        if label_hash(label) != hash {
+            return Err(format!("is #{}, not #{label}", self.names.label(hash)));
+        }
+        Ok(self.header + 1)
+    }
+}

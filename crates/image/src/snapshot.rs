@@ -1,0 +1,200 @@
+//! An image as a snapshot: live objects become blocks, their shapes types, and the way of dominators to them stacks.
+
+use crate::examine::Examination;
+use crate::find::{Heap, with_lens};
+use crate::graph::Graph;
+use crate::lens::{Lens, RootName};
+use crate::shapes::ShapeId;
+use highwater_model::{
+    AccountsState, AllocId, Block, Blocks, Catalog, Figures, FrameText, Nanos, Source, StackId, StringId, Tag, TagId,
+    ThreadAccount, ThreadId, Totals, Weight,
+};
+use rustc_hash::FxHashMap;
+
+/// Beyond so many objects only figures are kept.
+const MOST_BLOCKS: usize = 4 << 20;
+/// Ways that are told apart; what lies on others hangs on the last frame that is.
+const MOST_STACKS: usize = 1 << 20;
+/// Frames of a way at most.
+const DEEPEST: usize = 64;
+/// What no single root keeps.
+const SEVERAL: &str = "(several roots)";
+/// What compiler and runtime keep.
+const RUNTIME: &str = "(constants and runtime)";
+/// What words outside of the heap keep, of which nobody knows the names.
+const OUTSIDE: &str = "(data and stack)";
+/// What nothing refers to, in a heap that nobody collects.
+const LEAKED: &str = "(nothing refers to it)";
+
+/// What a `.hw` file of a snapshot holds.
+#[derive(Debug)]
+pub struct ImageSnapshot {
+    /// Whose memory.
+    pub source: Source,
+    /// Names.
+    pub catalog: Catalog,
+    /// Figures and blocks.
+    pub accounts: AccountsState,
+}
+
+impl ImageSnapshot {
+    /// A snapshot of a heap that was looked through.
+    pub fn of(heap: &Heap<'_>, examination: &Examination, source: Source) -> Self {
+        with_lens!(heap, lens => Builder::new(lens, examination).build(source))
+    }
+}
+
+struct Builder<'a, L: Lens> {
+    lens: &'a L,
+    examination: &'a Examination,
+    catalog: Catalog,
+    tags: Vec<Option<TagId>>,
+    /// Ways: the last frame's shape (none for roots) and how many frames.
+    ways: FxHashMap<StackId, (Option<ShapeId>, usize)>,
+    children: FxHashMap<(StackId, ShapeId), StackId>,
+    parents: FxHashMap<StackId, StackId>,
+    state: AccountsState,
+    keep_blocks: bool,
+}
+
+impl<'a, L: Lens> Builder<'a, L> {
+    fn new(lens: &'a L, examination: &'a Examination) -> Self {
+        Self {
+            lens,
+            examination,
+            catalog: Catalog::default(),
+            tags: vec![None; examination.graph.shapes.len()],
+            ways: FxHashMap::default(),
+            children: FxHashMap::default(),
+            parents: FxHashMap::default(),
+            state: AccountsState::default(),
+            keep_blocks: examination.graph.len() <= MOST_BLOCKS,
+        }
+    }
+
+    fn build(mut self, source: Source) -> ImageSnapshot {
+        self.state.blocks = Blocks::default();
+        let graph = &self.examination.graph;
+        let names = self.root_names();
+        let mut stacks = vec![StackId::UNKNOWN; graph.len() + 1];
+        for node in graph.nodes() {
+            let stack = match (node.dominator, names.get(&node.object)) {
+                (0, Some((name, is_box))) => {
+                    let root = self.root(name);
+                    // A variable's box is the variable.
+                    if *is_box { root } else { self.child(root, node.shape, graph) }
+                }
+                (0, None) => {
+                    let unit = (node.object - self.lens.span().start) / L::UNIT;
+                    let is_leaked = self.examination.survey.unreferred.get(unit);
+                    let above = self.root(if is_leaked { LEAKED } else { SEVERAL });
+                    self.child(above, node.shape, graph)
+                }
+                (dominator, _) => self.child(stacks[dominator as usize], node.shape, graph),
+            };
+            stacks[node.number as usize] = stack;
+            if self.lens.is_in_heap(node.object) {
+                let tag = self.tag_of(node.shape, graph.shapes.name(node.shape));
+                self.add(node.object, stack, tag);
+            }
+        }
+        self.finish(source)
+    }
+
+    /// Names of roots by object, and whether it is a variable's box.
+    fn root_names(&self) -> FxHashMap<u64, (String, bool)> {
+        let mut names = FxHashMap::default();
+        for root in self.lens.roots() {
+            let is_box = L::KINDS[usize::from(self.lens.kind(root.object))] == "MutBox";
+            let name = match &root.name {
+                RootName::At(_) => OUTSIDE.to_owned(),
+                RootName::Named(name) if root.is_variable => name.clone(),
+                RootName::Named(_) => RUNTIME.to_owned(),
+            };
+            names.entry(root.object).or_insert((name, is_box && root.is_variable));
+        }
+        names
+    }
+
+    fn root(&mut self, name: &str) -> StackId {
+        let stack = self.catalog.intern_stack(&[FrameText { function: name, ..FrameText::default() }]);
+        self.ways.entry(stack).or_insert((None, 1));
+        stack
+    }
+
+    /// The way that goes on with a shape. A shape that is on it already ends it there: a list is one frame, however long it is.
+    fn child(&mut self, parent: StackId, shape: ShapeId, graph: &Graph) -> StackId {
+        let mut at = parent;
+        while let Some((Some(above), _)) = self.ways.get(&at) {
+            if *above == shape {
+                return at;
+            }
+            at = self.parents.get(&at).copied().unwrap_or_default();
+        }
+        if let Some(&known) = self.children.get(&(parent, shape)) {
+            return known;
+        }
+        let depth = self.ways.get(&parent).map_or(0, |(_, depth)| *depth);
+        if depth >= DEEPEST || self.ways.len() >= MOST_STACKS {
+            return parent;
+        }
+        let frame =
+            self.catalog.intern_frame(&FrameText { function: graph.shapes.name(shape), ..FrameText::default() });
+        let frame = self.catalog.stacks.intern_frame(frame);
+        let stack = self.catalog.stacks.intern_child(parent, frame);
+        self.ways.insert(stack, (Some(shape), depth + 1));
+        self.parents.insert(stack, parent);
+        self.children.insert((parent, shape), stack);
+        stack
+    }
+
+    fn tag_of(&mut self, shape: ShapeId, name: &str) -> TagId {
+        if let Some(tag) = self.tags[usize::from(shape.0)] {
+            return tag;
+        }
+        let tag = self.tag_named(name);
+        self.tags[usize::from(shape.0)] = Some(tag);
+        tag
+    }
+
+    fn tag_named(&mut self, name: &str) -> TagId {
+        let type_name = self.catalog.strings.intern(name);
+        self.catalog.intern_tag(Tag { variable: StringId::EMPTY, type_name, ..Tag::default() })
+    }
+
+    fn add(&mut self, object: u64, stack: StackId, tag: TagId) {
+        let size = self.lens.bytes(object);
+        let one = Figures { allocations: 1, allocated_bytes: size, peak_bytes: size, ..Figures::default() };
+        row(&mut self.state.sites, stack.0).add(&one);
+        row(&mut self.state.tags, tag.0).add(&one);
+        self.state.totals.figures.add(&one);
+        let id = AllocId(self.state.next_id);
+        self.state.next_id += 1;
+        if self.keep_blocks {
+            let weight = Weight::default();
+            let block = Block { id, address: object, size, time: Nanos(0), thread: 0, stack, tag, surplus: 0, weight };
+            self.state.blocks.push(block);
+        }
+    }
+
+    fn finish(mut self, source: Source) -> ImageSnapshot {
+        let figures = self.state.totals.figures;
+        self.state.totals = Totals { peak_bytes_inside_reallocation: figures.peak_bytes, ..self.state.totals };
+        self.state.totals.peak_blocks = figures.allocations;
+        self.state.events = figures.allocations;
+        if figures.allocations > 0 {
+            self.state.threads = vec![ThreadAccount { id: ThreadId(0), figures, last_allocation: AllocId(u64::MAX) }];
+            self.catalog.name_thread(ThreadId(0), "image");
+        }
+        let source = Source { snapshot: true, aggregated: !self.keep_blocks, ..source };
+        ImageSnapshot { source, catalog: self.catalog, accounts: self.state }
+    }
+}
+
+fn row(rows: &mut Vec<Figures>, index: u32) -> &mut Figures {
+    let index = index as usize;
+    if index >= rows.len() {
+        rows.resize(index + 1, Figures::default());
+    }
+    &mut rows[index]
+}

@@ -1,0 +1,175 @@
+//! Ways through a heap: how one gets to an object, and who refers to it.
+
+use crate::bitmap::Bitmap;
+use crate::lens::Lens;
+use crate::path::{Path, PathStep, UNREFERRED};
+use crate::survey::{Survey, Units};
+use rustc_hash::FxHashMap;
+
+/// The parent of a root.
+const NONE: u32 = u32::MAX;
+
+/// Who refers to an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Referrers {
+    /// How many references there are.
+    pub count: u64,
+    /// The first ones.
+    pub first: Vec<Referrer>,
+}
+
+/// A reference to an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Referrer {
+    /// The object that refers to it; none for a root.
+    pub object: Option<u64>,
+    /// What that is: its shape, or the root's name.
+    pub what: String,
+    /// How it refers: `.owner`, `[3]`.
+    pub step: String,
+}
+
+/// All live references to an object; so many are kept.
+pub fn referrers<L: Lens>(lens: &L, survey: &Survey, target: u64, keep: usize) -> Referrers {
+    let mut found = Referrers::default();
+    let mut note = |referrer: &mut dyn FnMut() -> Referrer| {
+        found.count += 1;
+        if found.first.len() < keep {
+            found.first.push(referrer());
+        }
+    };
+    for root in lens.roots().iter().filter(|root| root.object == target) {
+        note(&mut || Referrer { object: None, what: root.name.to_string(), step: String::new() });
+    }
+    let index = Units::of(lens);
+    for unit in survey.live.bits().ones() {
+        let object = index.address(unit as u32);
+        let mut slot = 0;
+        while let Some((to, next)) = lens.next_reference(object, slot, &survey.found) {
+            if to == target && !is_root_array(lens, object) {
+                note(&mut || Referrer {
+                    object: Some(object),
+                    what: lens.shape_name(object),
+                    step: lens.step(object, next - 1),
+                });
+            }
+            slot = next;
+        }
+    }
+    found
+}
+
+/// True for the array whose elements are roots of their own.
+fn is_root_array<L: Lens>(lens: &L, object: u64) -> bool {
+    lens.roots().iter().any(|root| root.object == object && root.name.to_string() == "static")
+}
+
+/// The shortest way to an object.
+pub fn path_to<L: Lens>(lens: &L, survey: &Survey, target: u64) -> Option<Path> {
+    let wanted = |object: u64| (object == target).then_some(0);
+    first_paths(lens, survey, 1, wanted).remove(&0)
+}
+
+/// The shortest ways to the first object of each of several groups; the search ends when all groups have one.
+pub fn first_paths<L: Lens>(
+    lens: &L,
+    survey: &Survey,
+    groups: usize,
+    group_of: impl Fn(u64) -> Option<usize>,
+) -> FxHashMap<usize, Path> {
+    let span = lens.span();
+    let mut reached = Reached::new(lens, &survey.found, (span.end - span.start) / L::UNIT);
+    let mut places: FxHashMap<usize, u32> = FxHashMap::default();
+    let mut place = 0;
+    reached.follow(&mut |object| {
+        if let Some(group) = group_of(object) {
+            places.entry(group).or_insert(place);
+        }
+        place += 1;
+        places.len() < groups
+    });
+    places.into_iter().map(|(group, place)| (group, reached.path(place))).collect()
+}
+
+/// What can be reached from the roots, in the order of distance.
+struct Reached<'a, L: Lens> {
+    lens: &'a L,
+    found: &'a Bitmap,
+    live: Bitmap,
+    index: Units,
+    /// Objects, nearest first.
+    pub queue: Vec<u32>,
+    /// Each one's predecessor in the queue.
+    parents: Vec<u32>,
+    /// Of those without a predecessor, which root they are.
+    roots: Vec<u32>,
+}
+
+impl<'a, L: Lens> Reached<'a, L> {
+    pub fn new(lens: &'a L, found: &'a Bitmap, units: u64) -> Self {
+        let live = Bitmap::new(units);
+        let index = Units::of(lens);
+        Self { lens, found, live, index, queue: Vec::new(), parents: Vec::new(), roots: Vec::new() }
+    }
+
+    /// Goes on until all was reached, or `wanted` says for an object that it is enough.
+    pub fn follow(&mut self, go_on: &mut dyn FnMut(u64) -> bool) {
+        for (number, root) in self.lens.roots().iter().enumerate() {
+            if self.lens.is_object(root.object, self.found) && self.live.set(self.index.unit(root.object)) {
+                self.queue.push(self.index.unit(root.object) as u32);
+                self.parents.push(NONE);
+                self.roots.push(number as u32);
+            }
+        }
+        let mut place = 0;
+        while let Some(&unit) = self.queue.get(place) {
+            let object = self.index.address(unit);
+            if !go_on(object) {
+                return;
+            }
+            self.reach_from(object, place as u32);
+            place += 1;
+        }
+    }
+
+    #[inline]
+    fn reach_from(&mut self, object: u64, place: u32) {
+        let mut slot = 0;
+        while let Some((target, next)) = self.lens.next_reference(object, slot, self.found) {
+            slot = next;
+            if self.lens.is_object(target, self.found) && self.live.set(self.index.unit(target)) {
+                self.queue.push(self.index.unit(target) as u32);
+                self.parents.push(place);
+            }
+        }
+    }
+
+    /// The shortest way to what is at a place of the queue.
+    pub fn path(&self, place: u32) -> Path {
+        let mut places = vec![place];
+        while let Some(&parent) = self.parents.get(places[places.len() - 1] as usize).filter(|parent| **parent != NONE)
+        {
+            places.push(parent);
+        }
+        places.reverse();
+        let root = self.roots.get(places[0] as usize).and_then(|root| self.lens.roots().get(*root as usize));
+        let object = |place: u32| self.index.address(self.queue[place as usize]);
+        let root = root.map_or_else(|| UNREFERRED.to_owned(), |root| root.name.to_string());
+        Path::through(root, &places, |from, to| {
+            let (from, to) = (object(from), object(to));
+            PathStep { object: to, text: step_between(self.lens, self.found, from, to) }
+        })
+    }
+}
+
+/// How one gets from an object to another that it refers to.
+pub(crate) fn step_between<L: Lens>(lens: &L, found: &Bitmap, from: u64, to: u64) -> String {
+    let mut slot = 0;
+    while let Some((target, next)) = lens.next_reference(from, slot, found) {
+        if target == to {
+            return lens.step(from, next - 1);
+        }
+        slot = next;
+    }
+    String::new()
+}

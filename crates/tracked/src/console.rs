@@ -1,0 +1,30 @@
+//! The console of a WASM module's host.
+
+use crate::event::ObjectEvent;
+use crate::line::Line;
+use crate::sink::Sink;
+
+/// Lines to the host, which shows them on its console.
+pub(crate) struct Console;
+
+#[allow(unsafe_code, reason = "an import is not safe to call by itself")]
+mod import {
+    #[link(wasm_import_module = "highwater")]
+    unsafe extern "C" {
+        /// Shows a line of UTF-8, without its end, on the console.
+        fn console(text: *const u8, length: usize);
+    }
+
+    pub fn show(line: &str) {
+        // SAFETY: the host reads that many bytes from there, which are borrowed until it returns, and writes nothing.
+        unsafe { console(line.as_ptr(), line.len()) }
+    }
+}
+
+impl Sink for Console {
+    fn record(&self, event: &ObjectEvent<'_>) {
+        let lines = Line::of(event);
+        let text = std::str::from_utf8(lines.bytes()).unwrap_or_default();
+        text.lines().for_each(import::show);
+    }
+}

@@ -1,0 +1,108 @@
+//! An event as a line of an object log, made without touching the heap.
+
+use crate::event::ObjectEvent;
+use std::fmt::{self, Write};
+
+/// Longer names are cut: a line must fit.
+const ROOM: usize = 1024;
+
+/// A line, or two: a drop of an object that has grown says so before.
+pub(crate) struct Line {
+    text: [u8; ROOM],
+    length: usize,
+}
+
+impl Line {
+    /// The lines of an event, each with its end.
+    pub fn of(event: &ObjectEvent<'_>) -> Self {
+        let mut line = Self { text: [0; ROOM], length: 0 };
+        // A writer that cuts never fails.
+        let _ = match *event {
+            ObjectEvent::Allocate { id, bytes, type_name, place } => {
+                let (file, type_name) = (Name(place.file(), 320), Name(type_name, 320));
+                writeln!(line, "@ ALLOCATE {bytes} {file}:{} {type_name} {id}", place.line())
+            }
+            ObjectEvent::Drop { id, bytes, told, type_name, .. } => {
+                let type_name = Name(type_name, 320);
+                if told.is_some() {
+                    let _ = writeln!(line, "@ RESIZE {bytes} {type_name} {id}");
+                }
+                writeln!(line, "@ DROP {bytes} {type_name} {id}")
+            }
+            ObjectEvent::Resize { id, bytes, type_name } => {
+                writeln!(line, "@ RESIZE {bytes} {} {id}", Name(type_name, 320))
+            }
+            ObjectEvent::Memory { bytes, label: "" } => writeln!(line, "@ MEMORY {bytes}"),
+            ObjectEvent::Memory { bytes, label } => writeln!(line, "@ MEMORY {bytes} {}", Name(label, 640)),
+            ObjectEvent::Mark { label } => writeln!(line, "@ MARK {}", Name(label, 640)),
+        };
+        line
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.text[..self.length]
+    }
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = &mut self.text[self.length..];
+        let count = text.len().min(room.len());
+        room[..count].copy_from_slice(&text.as_bytes()[..count]);
+        self.length += count;
+        Ok(())
+    }
+}
+
+/// A name in a line: without line ends, and not longer than so many bytes.
+struct Name<'a>(&'a str, usize);
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(mut text, most) = *self;
+        if text.len() > most {
+            let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+            text = &text[..end];
+        }
+        for (number, part) in text.split(['\n', '\r']).enumerate() {
+            if number > 0 {
+                f.write_char(' ')?;
+            }
+            f.write_str(part)?;
+        }
+        if text.len() < self.0.len() { f.write_str("…") } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::Location;
+
+    fn text(event: &ObjectEvent<'_>) -> String {
+        String::from_utf8(Line::of(event).bytes().to_vec()).expect("lines are UTF-8")
+    }
+
+    #[test]
+    fn every_event_has_its_line() {
+        let place = Location::caller();
+        let here = format!("{}:{}", place.file(), place.line());
+        let birth = ObjectEvent::Allocate { id: 0, bytes: 24, type_name: "Map<K, V>", place };
+        assert_eq!(text(&birth), format!("@ ALLOCATE 24 {here} Map<K, V> 0\n"));
+        let drop = |told| ObjectEvent::Drop { id: 7, bytes: 80, told, type_name: "T", same_thread: true };
+        assert_eq!(text(&drop(None)), "@ DROP 80 T 7\n");
+        assert_eq!(text(&drop(Some(24))), "@ RESIZE 80 T 7\n@ DROP 80 T 7\n");
+        assert_eq!(text(&ObjectEvent::Memory { bytes: 9, label: "" }), "@ MEMORY 9\n");
+        assert_eq!(text(&ObjectEvent::Memory { bytes: 9, label: "a\nb" }), "@ MEMORY 9 a b\n");
+        assert_eq!(text(&ObjectEvent::Mark { label: "one" }), "@ MARK one\n");
+    }
+
+    #[test]
+    fn a_name_that_does_not_fit_is_cut_but_the_line_is_whole() {
+        let long: &'static str = String::leak("ü".repeat(5000));
+        let line = text(&ObjectEvent::Drop { id: 123, bytes: 8, told: Some(1), type_name: long, same_thread: true });
+        assert_eq!(line.lines().count(), 2);
+        assert!(line.lines().all(|line| line.ends_with("ü… 123")), "{line}");
+        assert!(line.ends_with('\n'));
+    }
+}

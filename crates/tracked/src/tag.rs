@@ -1,0 +1,134 @@
+//! A field that tells of the birth and the end of whatever it is in.
+
+use crate::deep_size::DeepSize;
+use crate::life::Life;
+use crate::switch;
+use std::any::type_name;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+use std::panic::Location;
+
+/// A field that tells of the birth and the end of the value that it is in, for types whose name is used in too many places to make them
+/// [`Tracked`](crate::Tracked).
+///
+/// ```
+/// use highwater_tracked::Tag;
+///
+/// struct Session {
+///     user: String,
+///     tag: Tag<Session>,
+/// }
+///
+/// impl Session {
+///     #[track_caller] // the place that opens the session, not this one
+///     fn open(user: &str) -> Self {
+///         Self { user: user.to_owned(), tag: Tag::new() }
+///     }
+/// }
+/// # assert_eq!(Session::open("Ada").user, "Ada");
+/// ```
+///
+/// A field does not see the others. So the size is that of the type itself, unless [`owns`](Self::owns) tells what it has on the heap.
+/// Tags are all equal, so that what can be compared stays so. A clone of one is another object, born where it is cloned: in a derived
+/// `Clone`, that is where the derive stands.
+pub struct Tag<T> {
+    life: Life,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Tag<T> {
+    /// Tells of the birth of a `T`, here.
+    #[inline]
+    #[track_caller]
+    pub fn new() -> Self {
+        let life = match switch::is_on() {
+            true => Life::begin(size_of::<T>(), type_name::<T>(), Location::caller()),
+            false => Life::UNHEARD,
+        };
+        Self { life, of: PhantomData }
+    }
+
+    /// Its id, if somebody heard of its birth.
+    pub fn id(&self) -> Option<u64> {
+        self.life.id()
+    }
+
+    /// Tells how much the value owns on the heap.
+    pub fn owns(&mut self, heap_bytes: usize) {
+        if self.life.is_heard() {
+            self.life.update(size_of::<T>().saturating_add(heap_bytes), type_name::<T>());
+        }
+    }
+}
+
+impl<T> Drop for Tag<T> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.life.is_heard() {
+            self.life.end(self.life.told(), type_name::<T>());
+        }
+    }
+}
+
+impl<T> Default for Tag<T> {
+    #[track_caller]
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Clone for Tag<T> {
+    /// Another object, born here.
+    #[track_caller]
+    fn clone(&self) -> Self {
+        let mut clone = Self::new();
+        if clone.life.is_heard() && self.life.is_heard() {
+            clone.life.update(self.life.told(), type_name::<T>());
+        }
+        clone
+    }
+
+    /// The same object as before, with another value.
+    fn clone_from(&mut self, _: &Self) {}
+}
+
+impl<T> DeepSize for Tag<T> {
+    fn heap_size(&self) -> usize {
+        0
+    }
+}
+
+impl<T> fmt::Debug for Tag<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.id() {
+            Some(id) => write!(f, "Tag({id})"),
+            None => f.write_str("Tag"),
+        }
+    }
+}
+
+impl<T> PartialEq for Tag<T> {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl<T> Eq for Tag<T> {}
+
+impl<T> PartialOrd for Tag<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> Ord for Tag<T> {
+    fn cmp(&self, _: &Self) -> Ordering {
+        Ordering::Equal
+    }
+}
+
+impl<T> Hash for Tag<T> {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}

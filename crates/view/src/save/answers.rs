@@ -1,0 +1,119 @@
+//! Which answers a saved page holds, and under which keys.
+
+use super::Wanted;
+use crate::api::Api;
+use crate::choice::Metric;
+use crate::http::request::{Request, parameters_of};
+use crate::problem::Problem;
+use crate::query;
+use crate::sources::FileKind;
+use crate::work::Work;
+use highwater_formats::json::rfc3339;
+use serde_json::{Map, Value, json};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Rows of each table: each has its whole stack, and a page shall stay small enough to be sent.
+const ROWS: &str = "200";
+/// Blocks.
+const BLOCKS: &str = "200";
+
+/// A question: its name, and what it is asked with besides the choice. Those in `key` tell it from others.
+struct Question {
+    name: &'static str,
+    key: Vec<(&'static str, String)>,
+    more: Vec<(&'static str, &'static str)>,
+}
+
+impl Question {
+    fn new(name: &'static str, source: usize) -> Self {
+        Self { name, key: vec![("source", source.to_string())], more: Vec::new() }
+    }
+
+    fn keyed(mut self, name: &'static str, value: &str) -> Self {
+        self.key.push((name, value.to_owned()));
+        self.key.sort_unstable();
+        self
+    }
+
+    fn with(mut self, name: &'static str, value: &'static str) -> Self {
+        self.more.push((name, value));
+        self
+    }
+
+    fn key(&self) -> String {
+        let parts: Vec<String> = self.key.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        format!("{}?{}", self.name, parts.join("&"))
+    }
+}
+
+/// The data of a saved page.
+pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Problem> {
+    let chosen = parameters_of(wanted.choice).map_err(|problem| Problem::bad(problem.to_string()))?;
+    let shared: Vec<(String, String)> =
+        chosen.into_iter().filter(|(name, _)| ["from", "to", "at", "filter"].contains(&name.as_str())).collect();
+    let mut answers = Map::new();
+    answers.insert("sources".to_owned(), query::sources::answer(&api.sources));
+    let ids: Vec<usize> = match wanted.source {
+        Some(id) => vec![api.sources.get(id)?.id],
+        None => api.sources.all().iter().map(|source| source.id).collect(),
+    };
+    let mut questions: Vec<Question> = Vec::new();
+    for id in &ids {
+        match api.sources.get(*id)?.loaded() {
+            Ok(loaded) => questions.extend(of_source(*id, loaded.kind)),
+            // The list says what is wrong with it.
+            Err(_) => continue,
+        }
+    }
+    if let [first, second, ..] = ids[..] {
+        let compare = Question { name: "compare", key: Vec::new(), more: Vec::new() };
+        let compare = compare.keyed("a", &format!("{first}@end")).keyed("b", &format!("{second}@end"));
+        questions.push(compare.keyed("by", "site"));
+    }
+    for (at, question) in questions.iter().enumerate() {
+        work.progress(at as f64 / questions.len() as f64, "collecting answers")?;
+        let mut parameters = shared.clone();
+        parameters.extend(question.key.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        parameters.extend(question.more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        match api.ask(&Request::question(question.name, parameters), work) {
+            Ok(answer) => drop(answers.insert(question.key(), query::saturated(answer))),
+            Err(Problem::Failed(_)) => {}
+            Err(problem) => return Err(problem),
+        }
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+    Ok(json!({
+        "schema": 1,
+        "version": env!("CARGO_PKG_VERSION"),
+        "saved": rfc3339(now),
+        "choice": wanted.choice,
+        "answers": answers,
+    }))
+}
+
+fn of_source(id: usize, kind: FileKind) -> Vec<Question> {
+    let mut questions = vec![
+        Question::new("overview", id),
+        Question::new("timeline", id).with("points", "600"),
+        Question::new("leaks", id),
+        Question::new("histograms", id),
+        Question::new("blocks", id).with("limit", BLOCKS),
+    ];
+    for metric in Metric::ALL.map(Metric::key) {
+        for direction in ["down", "up"] {
+            questions.push(Question::new("tree", id).keyed("direction", direction).keyed("metric", metric));
+        }
+        for by in ["site", "function"] {
+            questions.push(Question::new("rows", id).keyed("by", by).keyed("metric", metric).with("limit", ROWS));
+        }
+    }
+    match kind {
+        FileKind::Objects => questions.push(Question::new("types", id)),
+        FileKind::Image => {
+            questions.push(Question::new("image/heap", id));
+            questions.push(Question::new("image/treemap", id));
+        }
+        _ => {}
+    }
+    questions
+}

@@ -1,0 +1,74 @@
+//! Saved pages: the page in one file, with the answers of what was chosen.
+//!
+//! A saved page opens without us and asks nobody. Everything from a recording is inside one JSON text whose `<` are escaped, so nothing in it can end
+//! that text or begin another element; its policy lets only the page's own script run, by its hash.
+
+mod answers;
+mod hash;
+
+use crate::api::Api;
+use crate::page;
+use crate::problem::Problem;
+use crate::work::Work;
+use hash::sha256_base64;
+use serde_json::Value;
+
+/// What is inlined of the page, and where.
+const STYLE: &str = r#"<link rel="stylesheet" href="assets/app.css">"#;
+const DATA: &str = "<!-- highwater-data -->";
+const SCRIPT: &str = r#"<script src="assets/app.js"></script>"#;
+const FIRST_META: &str = r#"<meta charset="utf-8">"#;
+
+/// What is chosen, as a page's address has it behind `#`, without the sign.
+pub struct Wanted<'a> {
+    /// `source=0&from=…&filter=…`.
+    pub choice: &'a str,
+    /// The source that is saved; all where there is none.
+    pub source: Option<usize>,
+}
+
+/// The whole page, with answers.
+pub fn page(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<String, Problem> {
+    let text = |name: &str| -> Result<&'static str, Problem> {
+        let file = page::file(name).map(|(_, bytes)| bytes);
+        file.and_then(|bytes| std::str::from_utf8(bytes).ok())
+            .ok_or_else(|| Problem::Failed(format!("this program was built without the page's {name}")))
+    };
+    let (frame, style, script) = (text("/")?, text("/assets/app.css")?, text("/assets/app.js")?);
+    if style.contains("</style") || script.contains("</script") {
+        return Err(Problem::failed("the page's own files cannot be put into one"));
+    }
+    let data = answers::all(api, wanted, work)?;
+    let policy = format!(
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; style-src-attr 'unsafe-inline'; \
+         img-src data: blob:; base-uri 'none'; form-action 'none'",
+        sha256_base64(script.as_bytes()),
+        sha256_base64(style.as_bytes()),
+    );
+    let mut whole = frame.to_owned();
+    for (place, content) in [
+        (SCRIPT, format!("<script>{script}</script>")),
+        (DATA, format!(r#"<script type="application/json" id="highwater-data">{}</script>"#, in_html(&data))),
+        (STYLE, format!("<style>{style}</style>")),
+        (FIRST_META, format!("{FIRST_META}\n<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">")),
+    ] {
+        // What was put in already may have the text of a place in it: only the frame is searched, from its end on.
+        let at = frame.rfind(place).ok_or_else(|| Problem::Failed(format!("the page has no {place}")))?;
+        whole.replace_range(at..at + place.len(), &content);
+    }
+    Ok(whole)
+}
+
+/// JSON that no reader of HTML takes for anything else.
+pub fn in_html(value: &Value) -> String {
+    value.to_string().replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+}
+
+/// A file's name for a saved page.
+pub fn file_name(api: &Api, source: usize) -> String {
+    let path = api.sources.get(source).ok().and_then(|source| source.path.clone());
+    let stem = path.as_ref().and_then(|path| path.file_stem()).map(|stem| stem.to_string_lossy().into_owned());
+    let harmless = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let name: String = stem.unwrap_or_else(|| "highwater".to_owned()).chars().take(100).map(harmless).collect();
+    format!("{name}.html")
+}
