@@ -14,6 +14,9 @@
 //! | `types[]` | `type, allocations, allocated_bytes, drops, dropped_bytes, live_objects, live_bytes` |
 //! | `heaps[]` | `name` and figures |
 //!
+//! Of a window of time there is `window` with `from_ns` and `to_ns`; its `totals` and rows count what happened in it, and `live_blocks` and `live_bytes` are
+//! those at its end.
+//!
 //! *Figures* are `allocations, frees, reallocations, reallocated_away, allocated_bytes, freed_bytes, live_blocks,
 //! live_bytes, peak_bytes, cross_thread_frees, temporary_allocations` (`totals` has no `reallocated_away`). What is not
 //! known is `null`. `promotions` are there where there are any; those that came to a heap are among its `reallocations`, too. Where figures
@@ -31,6 +34,7 @@ mod source;
 mod stack;
 mod streamed;
 mod utc;
+mod window;
 
 pub use comparison::{comparison, delta};
 pub use course::{course, timeline};
@@ -43,6 +47,7 @@ pub use source::source;
 pub use stack::{frame, stack};
 pub use streamed::DocumentWriter;
 pub use utc::rfc3339;
+pub use window::WindowDocument;
 
 use serde_json::Value;
 

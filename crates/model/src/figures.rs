@@ -108,9 +108,9 @@ impl Figures {
         (self.allocations + self.reallocations).saturating_sub(self.frees + self.reallocated_away)
     }
 
-    /// Nothing ever happened here.
+    /// Nothing ever happened here. In a window, something may have gone without anything having come.
     pub fn is_empty(&self) -> bool {
-        self.allocations == 0 && self.reallocations == 0
+        self.allocations == 0 && self.reallocations == 0 && self.frees == 0 && self.reallocated_away == 0
     }
 
     /// Adds another's figures. The sum's peak is the sum of the peaks: an upper bound, since they need not coincide.

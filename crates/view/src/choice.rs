@@ -5,6 +5,7 @@ use crate::http::request::Request;
 use crate::problem::Problem;
 use crate::sources::{Loaded, Moment, Sources};
 use highwater_model::{Nanos, When, Window};
+use highwater_store::RecordingError;
 use std::sync::Arc;
 
 /// By which figure things are measured.
@@ -114,12 +115,7 @@ pub fn moment(loaded: &Loaded, window: Window, text: &str) -> Result<Moment, Pro
         When::Start => Moment::Start,
         When::End => Moment::End,
         When::Peak => Moment::Event(recording.highest_between(window.from, window.to)?.event),
-        When::At(time) => loaded.moment_at(time),
-        When::Percent(part) => {
-            let whole = loaded.whole();
-            let length = whole.to.0 - whole.from.0;
-            loaded.moment_at(Nanos(whole.from.0 + ((length as f64 * part / 100.0).round() as u64).min(length)))
-        }
+        When::At(_) | When::Percent(_) => loaded.moment_at(time_of(loaded, &when)?),
         When::Mark(name) => {
             let mark = loaded.marks()?.iter().find(|mark| mark.name == name);
             Moment::Event(mark.ok_or_else(|| Problem::Bad(format!("no mark is named '{name}'")))?.event)
@@ -138,19 +134,11 @@ fn moment_time(loaded: &Loaded, text: &str, name: &str) -> Result<Nanos, Problem
 
 /// The time that an instant means.
 pub fn time_of(loaded: &Loaded, when: &When) -> Result<Nanos, Problem> {
-    let whole = loaded.whole();
-    Ok(match when {
-        When::Start => whole.from,
-        When::End => whole.to,
-        When::Peak => loaded.totals()?.peak_at,
-        When::At(time) => *time,
-        When::Percent(part) => {
-            let length = whole.to.0 - whole.from.0;
-            Nanos(whole.from.0 + ((length as f64 * part / 100.0).round() as u64).min(length))
-        }
-        When::Mark(mark) => {
-            let known = loaded.marks()?.iter().find(|known| known.name == *mark);
-            known.ok_or_else(|| Problem::Bad(format!("no mark is named '{mark}'")))?.time
-        }
-    })
+    match loaded.recording() {
+        Some(recording) => recording.time_of(when).map_err(|error| match error {
+            RecordingError::Io(error) => error.into(),
+            other => Problem::bad(other),
+        }),
+        None => Ok(loaded.whole().to),
+    }
 }

@@ -16,6 +16,7 @@ pub mod objects;
 pub mod ps;
 pub mod record;
 pub mod report;
+mod report_window;
 pub mod run;
 pub mod set;
 pub mod snapshot;

@@ -1,5 +1,6 @@
 //! `highwater report`: who holds the memory at an instant.
 
+use super::report_window::Between;
 use crate::args::{By, Input, Instant, RankBy, Reading, Selection};
 use crate::failure::Failure;
 use crate::open;
@@ -23,6 +24,7 @@ use serde_json::{Map, Value, json};
   highwater report app.hw --at mark:loaded         when the program said so
   highwater report app.hw --by thread              which thread holds how much
   highwater report app.hw --metric temporary       what died at once
+  highwater report app.hw --from 2s --to 3s --metric allocated   what was allocated then
   highwater report app.hw --filter 'parse|lex'     only stacks through these
   highwater report app.hw --filter heap:mmap       only what it mapped itself
   highwater report app.hw --lifetimes              how long blocks live
@@ -32,6 +34,8 @@ pub struct Report {
     input: Input,
     #[command(flatten)]
     instant: Instant,
+    #[command(flatten)]
+    between: Between,
     #[command(flatten)]
     view: View,
     /// Tell how long the blocks lived that are gone. Reads the recording from its start
@@ -79,6 +83,9 @@ impl Report {
     /// Prints the report.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let opened = open::open(&self.input.path, self.reading.on_damage())?;
+        if self.between.is_wanted() {
+            return self.between.report(&opened, &self.view, &self.reading, output);
+        }
         let heap = self.view.selection.heap();
         let when = &self.instant.when;
         let snapshot = &opened.snapshot_of(when, heap)?;

@@ -4,9 +4,9 @@ use crate::failure::{Failure, reason};
 use crate::live::{LiveCollector, Socket};
 use crate::open::{self, Kind, OnDamage};
 use crate::output::Output;
-use clap::Args;
 use crate::print::bytes::bytes;
 use crate::target::replace_file;
+use clap::Args;
 use highwater_model::When;
 use highwater_view::{Api, FileKind, OpenedFile, Opener, Problem, Server, Sources, Work};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -99,7 +99,8 @@ impl View {
         let mut parts = Vec::new();
         for (name, when) in [("from", &self.from), ("to", &self.to), ("at", &self.at)] {
             let Some(when) = when else { continue };
-            let time = api.time_of(0, when).map_err(|problem| Failure::Usage(format!("--{name}: {}", problem.line())))?;
+            let time =
+                api.time_of(0, when).map_err(|problem| Failure::Usage(format!("--{name}: {}", problem.line())))?;
             parts.push(format!("{name}={}", time.0));
         }
         parts.extend(self.filter.iter().map(|filter| format!("filter={}", encoded(filter))));

@@ -28,6 +28,7 @@ mod snapshot_writer;
 mod source;
 mod stretches;
 mod varint;
+mod window;
 mod writer;
 
 pub use block_writer::Sink;

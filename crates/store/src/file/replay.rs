@@ -228,10 +228,8 @@ impl Recording {
                 return Err(RecordingError::TimeBefore { asked: *time, begins_at: self.begins_at() });
             }
             When::At(time) => (*time, accounts(Until::Time(*time))?),
-            When::Percent(part) => {
-                let start = self.begins_at().0;
-                let length = duration.0 - start;
-                let time = Nanos(start + ((length as f64 * part / 100.0).round() as u64).min(length));
+            When::Percent(_) => {
+                let time = self.time_of(when)?;
                 (time, accounts(Until::Time(time))?)
             }
             When::Mark(name) => {

@@ -13,9 +13,9 @@ use serde_json::{Map, Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Rows of each table: each has its whole stack, and a page shall stay small enough to be sent.
-const ROWS: &str = "200";
+const ROWS: &str = "100";
 /// Blocks.
-const BLOCKS: &str = "200";
+const BLOCKS: &str = "100";
 
 /// A question: its name, and what it is asked with besides the choice. Those in `key` tell it from others.
 struct Question {
@@ -95,7 +95,7 @@ fn of_source(id: usize, kind: FileKind) -> Vec<Question> {
     let mut questions = vec![
         Question::new("overview", id),
         Question::new("timeline", id).with("points", "600"),
-        Question::new("leaks", id),
+        Question::new("leaks", id).with("limit", ROWS),
         Question::new("histograms", id),
         Question::new("blocks", id).with("limit", BLOCKS),
     ];

@@ -1,0 +1,70 @@
+//! What happened in a window of time.
+
+use super::{figures, known_text, rows::row as plain_row};
+use highwater_model::groups::{self, GroupBy, GroupKey, Metric, Row};
+use highwater_model::{Figures, Nanos, Snapshot, Window};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// What happened in a window: counters are those of the window, what is live is that of its end.
+pub struct WindowDocument<'a> {
+    /// The window.
+    pub window: Window,
+    /// The state at its end.
+    pub after: &'a Snapshot,
+    /// What happened in it: [`Snapshot::since`].
+    pub counters: &'a Snapshot,
+    /// The most bytes that were live in it, and when.
+    pub highest: (u64, Nanos),
+    /// What rows are.
+    pub by: GroupBy,
+    live: BTreeMap<GroupKey, Figures>,
+}
+
+impl<'a> WindowDocument<'a> {
+    /// All about a window.
+    pub fn new(
+        window: Window,
+        after: &'a Snapshot,
+        counters: &'a Snapshot,
+        highest: (u64, Nanos),
+        by: GroupBy,
+    ) -> Self {
+        let live = groups::rows(after, by, Metric::Live, None);
+        let live = live.into_iter().map(|row| (row.key, row.figures)).collect();
+        Self { window, after, counters, highest, by, live }
+    }
+
+    /// `window` and `totals`.
+    pub fn members(&self) -> Map<String, Value> {
+        let mut totals = figures(self.counters, &self.counters.accounts.totals().figures);
+        set_live(&mut totals, &self.after.accounts.totals().figures);
+        totals.insert("peak_bytes".to_owned(), self.highest.0.into());
+        totals.insert("peak_at_ns".to_owned(), self.highest.1.0.into());
+        totals.insert("events".to_owned(), self.counters.accounts.events().into());
+        super::members(json!({
+            "window": { "from_ns": self.window.from.0, "to_ns": self.window.to.0 },
+            "totals": totals,
+        }))
+    }
+
+    /// One row.
+    pub fn row(&self, row: &Row) -> Value {
+        let counted = match &row.key {
+            GroupKey::Name(name) if self.by == GroupBy::Type => {
+                let mut members = figures(self.counters, &row.figures);
+                members.insert("type".to_owned(), known_text(name));
+                members.into()
+            }
+            _ => plain_row(self.counters, self.by, row),
+        };
+        let mut members = super::members(counted);
+        set_live(&mut members, self.live.get(&row.key).unwrap_or(&Figures::default()));
+        members.into()
+    }
+}
+
+fn set_live(members: &mut Map<String, Value>, live: &Figures) {
+    members.insert("live_bytes".to_owned(), live.live_bytes().into());
+    members.insert("live_blocks".to_owned(), live.live_blocks().into());
+}

@@ -1,0 +1,43 @@
+//! Windows of a recording.
+
+use super::errors::RecordingError;
+use super::recording::Recording;
+use highwater_model::{Nanos, Snapshot, When, Window};
+
+impl Recording {
+    /// The time that an instant means.
+    pub fn time_of(&self, when: &When) -> Result<Nanos, RecordingError> {
+        let (start, duration) = (self.begins_at(), self.source().duration);
+        Ok(match when {
+            When::Start => start,
+            When::End => duration,
+            When::At(time) => *time,
+            When::Peak => self.final_totals()?.peak_at,
+            When::Percent(part) => {
+                let length = duration.0 - start.0;
+                Nanos(start.0 + ((length as f64 * part / 100.0).round() as u64).min(length))
+            }
+            When::Mark(name) => {
+                let marks = self.marks()?;
+                match marks.iter().find(|mark| mark.name == *name) {
+                    Some(mark) => mark.time,
+                    None => {
+                        let mut known: Vec<String> = marks.into_iter().map(|mark| mark.name).collect();
+                        known.dedup();
+                        return Err(RecordingError::UnknownMark { name: name.clone(), known });
+                    }
+                }
+            }
+        })
+    }
+
+    /// The state before a time.
+    pub fn snapshot_before(&self, time: Nanos) -> Result<Snapshot, RecordingError> {
+        if time <= self.begins_at() { self.snapshot(&When::Start) } else { self.snapshot(&When::At(Nanos(time.0 - 1))) }
+    }
+
+    /// The states before a window and at its end: what happened in it is [`Snapshot::since`].
+    pub fn snapshots_around(&self, window: Window) -> Result<(Snapshot, Snapshot), RecordingError> {
+        Ok((self.snapshot_before(window.from)?, self.snapshot(&When::At(window.to))?))
+    }
+}
