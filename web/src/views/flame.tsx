@@ -62,12 +62,12 @@ function keys(key: string, node: Node): boolean {
 
 /** One line about a node: value, share, function, place. */
 export function lineOf({ tree, layout, node }: Node): string {
-  const { measure } = choice.value;
+  const { measure, metric } = choice.value;
   const value = measure === "blocks" ? tree.node_blocks[node] : tree.node_value[node];
-  const parts = [format.measured(value, measure), `${format.percent(layout.width[node] / Math.max(1, layout.total))}`];
-  if (measure === "bytes") parts.push(`${format.count(tree.node_blocks[node])} blocks`);
+  const parts = [format.valued(value, metric, measure), `${format.percent(layout.width[node] / Math.max(1, layout.total))}`];
+  if (measure === "bytes" && metric !== "temporary") parts.push(`${format.count(tree.node_blocks[node])} blocks`);
   const self = tree.node_self[node];
-  if (self > 0 && self < value) parts.push(`${format.measured(self, measure)} of its own`);
+  if (self > 0 && self < value) parts.push(`${format.valued(self, metric, measure)} of its own`);
   return parts.join(" · ");
 }
 
@@ -83,9 +83,9 @@ function Tip({ node }: { node: Node }) {
 }
 
 function Details({ node, matched, whole }: { node: Node | null; matched: number | null; whole: Tree }) {
-  const { measure } = choice.value;
+  const { measure, metric } = choice.value;
   const found = matched === null ? null : <b class="found">found: {format.percent(matched)}</b>;
-  if (!node) return <>{found}<span>{format.measured(measure === "blocks" ? whole.node_blocks[0] : whole.node_value[0], measure)} in all. Click to zoom; arrows, Enter and Escape do the same.</span></>;
+  if (!node) return <>{found}<span>{format.valued(measure === "blocks" ? whole.node_blocks[0] : whole.node_value[0], metric, measure)} in all. Click to zoom; arrows, Enter and Escape do the same.</span></>;
   const file = node.tree.files[node.tree.node_file[node.node]];
   return (
     <>

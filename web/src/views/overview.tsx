@@ -18,6 +18,7 @@ export function OverviewView() {
     <div class={`overview${answer.waiting ? " old" : ""}`}>
       <Told answer={answer} />
       {data && <Figures data={data} />}
+      {data && data.anomalies.length > 0 && <section class="words" aria-label="Anomalies">{data.anomalies.map((line) => <p key={line} class="anomaly">{clean(line)}</p>)}</section>}
       {data && (
         <div class="tops">
           <Top title={`Live at ${choice.value.at === "peak" ? "the peak" : format.duration(data.at_ns)}`} metric="live" rows={data.top.live} />
@@ -28,7 +29,6 @@ export function OverviewView() {
       )}
       {data && (
         <section class="words" aria-label="Notes">
-          {data.anomalies.map((line) => <p key={line} class="anomaly">{clean(line)}</p>)}
           {data.notes.map((line) => <p key={line}>{clean(line)}</p>)}
           {data.anomalies.length === 0 && <p class="fine">Nothing odd about the events.</p>}
           {file.started && <p>Started {clean(file.started.replace("T", " ").replace(/\.\d+Z$/, " UTC"))}{file.host ? ` on ${clean(file.host)}` : ""}{file.threads?.length ? `, ${format.count(file.threads.length)} threads` : ""}{file.sampling ? `; ${clean(file.sampling)}` : ""}.</p>}
@@ -78,7 +78,7 @@ function Top({ title, metric, rows, hint }: { title: string; metric: Metric; row
         {rows.map((row, index) => (
           <li key={index}>
             <button type="button" onClick={() => choose({ view: "table", metric, by: "site", pick: row.id === null ? "" : String(row.id) })} title="Show it in the table">
-              <span class="numeric">{format.bytes(row.value)}</span>
+              <span class="numeric">{format.valued(row.value, metric)}</span>
               <span class="numeric share">{format.percent(row.share)}</span>
               <span class="share-bar"><i style={{ width: `${Math.min(100, row.share * 100)}%` }} /></span>
               <RowName row={row} />
