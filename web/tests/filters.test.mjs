@@ -27,8 +27,8 @@ test("each filter is made in words, shown as a chip, and counted", async () => {
     ["size", async () => { await opened.getByLabel("Least", { exact: true }).fill("100"); await opened.getByLabel("Most", { exact: true }).fill("4 KiB"); }, "size:100..4096", "size 100 B – 4.0 KiB"],
     ["lifetime", async () => opened.getByLabel("Most", { exact: true }).fill("20ms"), "lifetime:..20000000", "lived ≤ 20.0ms"],
     ["allocated", async () => { await opened.getByLabel("Least", { exact: true }).fill("1ms"); await opened.getByLabel("Most", { exact: true }).fill("50ms"); }, "allocated:1000000..50000000", "allocated 1.0ms – 50.0ms"],
-    ["freed", async () => opened.getByLabel("Freed").selectOption("never"), "freed:never", "never freed"],
-    ["live", async () => opened.getByLabel("Instant").fill("30ms"), "live:30000000", "live at 30.0ms"],
+    ["freed", async () => opened.getByLabel("Freed", { exact: true }).selectOption("never"), "freed:never", "never freed"],
+    ["live", async () => opened.getByLabel("Instant", { exact: true }).fill("30ms"), "live:30000000", "live at 30.0ms"],
     ["thread", async () => opened.getByLabel("Thread", { exact: true }).selectOption(String(thread.id)), `thread:${thread.id}`, "thread worker 0"],
     ["heap", async () => opened.getByLabel("Heap", { exact: true }).selectOption("malloc"), "heap:malloc", "heap malloc"],
   ];
