@@ -5,6 +5,7 @@
 //! * [`program`] finds and starts what is to be recorded, with the library that [`preload_file`] unpacks; [`running`] is its life and its end.
 //! * [`receive`] takes streams in: what they are, the files they go into, how they fare.
 //! * [`live`] asks the collector of live processes.
+//! * [`viewed`] answers the viewer what only some kinds of files know.
 //! * [`mod@print`] is what people see. Everything else, all arithmetic included, lives in the crates this one calls.
 //! * [`failure`] is every way to end early, with its exit code: 1 for bad input, 2 for wrong usage, 0 for a closed pipe.
 #![forbid(unsafe_code)]
@@ -26,6 +27,7 @@ mod receive;
 mod running;
 mod size;
 mod target;
+mod viewed;
 
 use args::{Command, CommandLine};
 use clap::Parser;

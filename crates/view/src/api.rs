@@ -54,6 +54,11 @@ fn manner(name: &str) -> Option<Manner> {
         "histograms" => Manner::InLines(query::histograms::answer),
         "leaks" => Manner::InLines(query::leaks::answer),
         "compare" => Manner::InLinesOfAll(query::compare::answer),
+        "types" => Manner::InLines(query::special::types),
+        "image/heap" => Manner::InLines(query::special::heap),
+        "image/treemap" => Manner::InLines(query::special::treemap),
+        "image/object" => Manner::InLines(query::special::object),
+        "image/compare" => Manner::InLinesOfAll(query::special::compare),
         "live" => Manner::Quickly(|api, _| Ok(query::live::processes(api.collector.as_deref()))),
         "live/snapshot" => {
             Manner::Posted(|api, request| query::live::snapshot(request, api.collector.as_deref(), &api.sources))

@@ -35,5 +35,5 @@ mod work;
 pub use api::Api;
 pub use http::server::{Server, Stop};
 pub use problem::Problem;
-pub use sources::{Collector, FileKind, LiveProcess, OpenedFile, Opener, Sources};
+pub use sources::{Collector, FileKind, LiveProcess, OpenedFile, Opener, Plain, Sources, Special};
 pub use work::Work;

@@ -1,9 +1,9 @@
 //! `highwater image`: memory images, and what is in them. One file per subcommand.
 
-mod diff;
+pub mod diff;
 mod edit;
-mod heap;
-mod show;
+pub mod heap;
+pub mod show;
 
 use crate::failure::Failure;
 use crate::output::Output;

@@ -6,9 +6,10 @@ use crate::open::{self, Kind, OnDamage};
 use crate::output::Output;
 use crate::print::bytes::bytes;
 use crate::target::replace_file;
+use crate::viewed::{ObjectLog, ViewedImage};
 use clap::Args;
 use highwater_model::When;
-use highwater_view::{Api, FileKind, OpenedFile, Opener, Problem, Server, Sources, Work};
+use highwater_view::{Api, FileKind, OpenedFile, Opener, Plain, Problem, Server, Sources, Special, Work};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ use std::sync::Arc;
 The page and what it shows stay on this machine: nobody else can connect, and the address has a token without which \
 nothing is answered.")]
 pub struct View {
-    /// Recordings and snapshots (.hw), OCaml memtraces (.ctf), files of event lines
+    /// Recordings and snapshots (.hw), OCaml memtraces (.ctf), files of event lines, object logs, memory images
     #[arg(value_name = "FILE", required_unless_present = "live")]
     paths: Vec<PathBuf>,
     /// Write the page with what is chosen into one file, which opens without Highwater, instead of serving it
@@ -154,7 +155,12 @@ impl Opener for AnyFile {
             Kind::ObjectLog => FileKind::Objects,
             Kind::Image => FileKind::Image,
         };
+        let special: Box<dyn Special> = match kind {
+            FileKind::Objects => Box::new(ObjectLog(path.to_owned())),
+            FileKind::Image => Box::new(ViewedImage(path.to_owned())),
+            _ => Box::new(Plain),
+        };
         let (recording, damage) = opened.into_recording().map_err(line)?;
-        Ok(OpenedFile { kind, recording, damage })
+        Ok(OpenedFile { kind, recording, damage, special })
     }
 }

@@ -9,6 +9,7 @@ pub mod live;
 pub mod overview;
 pub mod rows;
 pub mod sources;
+pub mod special;
 pub mod timeline;
 pub mod tree;
 

@@ -1,5 +1,6 @@
 //! Files: whoever starts the viewer knows how to open them.
 
+use super::special::Special;
 use highwater_store::{Damage, Recording};
 use std::path::Path;
 
@@ -42,6 +43,8 @@ pub struct OpenedFile {
     pub recording: Recording,
     /// What could not be used of it before it became a recording.
     pub damage: Vec<Damage>,
+    /// What only its kind knows.
+    pub special: Box<dyn Special>,
 }
 
 /// Opens files, whatever they are.

@@ -1,6 +1,6 @@
 //! The list of sources.
 
-use super::file::{FileKind, OpenedFile, Opener};
+use super::file::{FileKind, Opener};
 use super::loaded::Loaded;
 use crate::problem::{Problem, reason};
 use highwater_model::Snapshot;
@@ -94,7 +94,8 @@ impl Source {
             }
             _ => {}
         }
-        match opener.open(path).and_then(|opened| into_loaded(opened).map_err(|problem| problem.line().to_owned())) {
+        match opener.open(path).and_then(|opened| Loaded::of_file(opened).map_err(|problem| problem.line().to_owned()))
+        {
             Ok(loaded) => {
                 (state.loaded, state.problem) = (Some(Arc::new(loaded)), None);
             }
@@ -105,10 +106,6 @@ impl Source {
         }
         state.stamp = stamp.ok();
     }
-}
-
-fn into_loaded(opened: OpenedFile) -> Result<Loaded, Problem> {
-    Loaded::of_recording(opened.kind, opened.recording, opened.damage)
 }
 
 impl Sources {

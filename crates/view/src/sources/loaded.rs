@@ -1,7 +1,8 @@
 //! A source that was read: its instants and windows, of which the last ones are kept.
 
-use super::file::FileKind;
+use super::file::{FileKind, OpenedFile};
 use super::moment::Moment;
+use super::special::{Plain, Special};
 use crate::course::Course;
 use crate::measure::Measured;
 use crate::memo::Memo;
@@ -42,6 +43,8 @@ pub struct Loaded {
     pub content: Content,
     /// What could not be used before it became a recording.
     own_damage: Vec<Damage>,
+    /// What only its kind knows.
+    pub special: Box<dyn Special>,
     snapshots: Memo<Moment, Snapshot>,
     windows: Memo<Window, Between>,
     /// What was measured, by all that was asked.
@@ -54,25 +57,27 @@ pub struct Loaded {
 
 impl Loaded {
     /// A recording or snapshot file.
-    pub fn of_recording(kind: FileKind, recording: Recording, own_damage: Vec<Damage>) -> Result<Self, Problem> {
+    pub fn of_file(file: OpenedFile) -> Result<Self, Problem> {
+        let OpenedFile { kind, recording, damage, special } = file;
         if !recording.is_snapshot() {
-            return Ok(Self::new(kind, Content::Course(Box::new(recording)), own_damage));
+            return Ok(Self::new(kind, Content::Course(Box::new(recording)), damage, special));
         }
         let snapshot = recording.snapshot(&When::End)?;
-        let damage = own_damage.into_iter().chain(recording.damage()).collect();
-        Ok(Self::new(kind, Content::Instant(Arc::new(snapshot)), damage))
+        let damage = damage.into_iter().chain(recording.damage()).collect();
+        Ok(Self::new(kind, Content::Instant(Arc::new(snapshot)), damage, special))
     }
 
     /// The state of one instant.
     pub fn of_snapshot(kind: FileKind, snapshot: Snapshot) -> Self {
-        Self::new(kind, Content::Instant(Arc::new(snapshot)), Vec::new())
+        Self::new(kind, Content::Instant(Arc::new(snapshot)), Vec::new(), Box::new(Plain))
     }
 
-    fn new(kind: FileKind, content: Content, own_damage: Vec<Damage>) -> Self {
+    fn new(kind: FileKind, content: Content, own_damage: Vec<Damage>, special: Box<dyn Special>) -> Self {
         Self {
             kind,
             content,
             own_damage,
+            special,
             snapshots: Memo::new(SNAPSHOT_BYTES),
             windows: Memo::new(WINDOW_BYTES),
             measured: Memo::new(WINDOW_BYTES),

@@ -5,9 +5,11 @@ mod list;
 mod live;
 mod loaded;
 mod moment;
+mod special;
 
 pub use file::{FileKind, OpenedFile, Opener};
 pub use list::{Source, Sources};
 pub use live::{Collector, LiveProcess};
 pub use loaded::{Between, Loaded};
 pub use moment::Moment;
+pub use special::{Plain, Special};

@@ -62,7 +62,7 @@ impl Diff {
         let comparison =
             compare(&sides, rows).map_err(|_| Failure::fault("the images have heaps of different kinds"))?;
         if self.reading.json {
-            return self.print_json(&files, &looked, &comparison, output);
+            return output.json(document(&files, &looked, &comparison));
         }
         let (paint, width) = (output.paint, output.width);
         output.text(&head(&files, &looked, &comparison).render(paint, width))?;
@@ -82,51 +82,46 @@ impl Diff {
         }
         Ok(())
     }
+}
 
-    fn print_json(
-        &self,
-        files: &[ImageFile],
-        looked: &[Looked<'_>],
-        comparison: &Comparison,
-        output: &mut Output,
-    ) -> Result<(), Failure> {
-        let (Some(last_file), Some(last)) = (files.last(), looked.last()) else { return Ok(()) };
-        let mut members = documents::head("image diff", &snapshot_of(last_file, last));
-        let images = files.iter().zip(looked).map(|(file, looked)| {
-            let (objects, bytes) = looked.examination.live();
-            json!({"file": file.path().display().to_string(), "live_objects": objects, "live_bytes": bytes})
-        });
-        members.insert("images".to_owned(), images.collect());
-        let roots = comparison.roots.iter().map(|root| {
-            json!({
-                "name": root.name, "retained_bytes": root.retained_bytes, "change_bytes": root.bytes() as i64,
-                "keeps_growing": root.keeps_growing,
-            })
-        });
-        members.insert("roots".to_owned(), roots.collect());
-        let shapes = comparison.shapes.iter().map(|shape| {
-            let counts: Vec<u64> = shape.figures.iter().map(|figures| figures.count).collect();
-            let sizes: Vec<u64> = shape.figures.iter().map(|figures| figures.bytes).collect();
-            let kept: Vec<u64> = shape.figures.iter().map(|figures| figures.retained_bytes).collect();
-            json!({
-                "shape": shape.name, "count": counts, "bytes": sizes, "retained_bytes": kept,
-                "change_count": shape.count() as i64, "change_bytes": shape.bytes() as i64,
-                "keeps_growing": shape.keeps_growing,
-            })
-        });
-        members.insert("shapes".to_owned(), shapes.collect());
-        for (name, (count, bytes)) in [("came", comparison.came), ("went", comparison.went)] {
-            members.insert(name.to_owned(), json!({"count": count, "bytes": bytes}));
-        }
-        let new = comparison.new.iter().map(|new| {
+/// Everything that is told of images compared.
+pub fn document(files: &[ImageFile], looked: &[Looked<'_>], comparison: &Comparison) -> Value {
+    let (Some(last_file), Some(last)) = (files.last(), looked.last()) else { return Value::Null };
+    let mut members = documents::head("image diff", &snapshot_of(last_file, last));
+    let images = files.iter().zip(looked).map(|(file, looked)| {
+        let (objects, bytes) = looked.examination.live();
+        json!({"file": file.path().display().to_string(), "live_objects": objects, "live_bytes": bytes})
+    });
+    members.insert("images".to_owned(), images.collect());
+    let roots = comparison.roots.iter().map(|root| {
+        json!({
+            "name": root.name, "retained_bytes": root.retained_bytes, "change_bytes": root.bytes() as i64,
+            "keeps_growing": root.keeps_growing,
+        })
+    });
+    members.insert("roots".to_owned(), roots.collect());
+    let shapes = comparison.shapes.iter().map(|shape| {
+        let counts: Vec<u64> = shape.figures.iter().map(|figures| figures.count).collect();
+        let sizes: Vec<u64> = shape.figures.iter().map(|figures| figures.bytes).collect();
+        let kept: Vec<u64> = shape.figures.iter().map(|figures| figures.retained_bytes).collect();
+        json!({
+            "shape": shape.name, "count": counts, "bytes": sizes, "retained_bytes": kept,
+            "change_count": shape.count() as i64, "change_bytes": shape.bytes() as i64,
+            "keeps_growing": shape.keeps_growing,
+        })
+    });
+    members.insert("shapes".to_owned(), shapes.collect());
+    for (name, (count, bytes)) in [("came", comparison.came), ("went", comparison.went)] {
+        members.insert(name.to_owned(), json!({"count": count, "bytes": bytes}));
+    }
+    let new = comparison.new.iter().map(|new| {
             json!({
                 "shape": new.shape, "count": new.count, "bytes": new.bytes, "example": format!("{:#x}", new.example),
                 "path": new.path.as_ref().map(ToString::to_string), "guess": chunk_of(new, Some(&last.heap)).map(|(guess, _)| guess),
             })
         });
-        members.insert("new".to_owned(), new.collect::<Value>());
-        output.json(members.into())
-    }
+    members.insert("new".to_owned(), new.collect::<Value>());
+    members.into()
 }
 
 fn head(files: &[ImageFile], looked: &[Looked<'_>], comparison: &Comparison) -> Heading {

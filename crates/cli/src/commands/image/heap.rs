@@ -47,7 +47,7 @@ pub struct ImageInput {
 }
 
 /// The single objects that are listed, unless somebody asks for more.
-const DEFAULT_TOP: usize = 10;
+pub const DEFAULT_TOP: usize = 10;
 
 /// A shape with its name.
 struct Shape<'a> {
@@ -94,36 +94,41 @@ impl Heap {
     }
 
     fn print_json(&self, file: &ImageFile, looked: &Looked<'_>, output: &mut Output) -> Result<(), Failure> {
-        let snapshot = snapshot_of(file, looked);
-        let mut members = documents::head("image heap", &snapshot);
-        members.insert("totals".to_owned(), documents::totals(&snapshot));
-        members.extend(figures(file, looked));
-        let kinds = looked.examination.kinds.iter().map(|(kind, figures)| {
-            json!({
-                "kind": kind, "count": figures.count, "bytes": figures.bytes,
-                "live_count": figures.live_count, "live_bytes": figures.live_bytes,
-            })
-        });
-        members.insert("kinds".to_owned(), kinds.collect());
         let limit = self.top.filter(|top| *top > 0).unwrap_or(usize::MAX);
-        let shapes = shapes(looked).into_iter().take(limit).map(|shape| {
-            json!({
-                "shape": shape.name, "kind": shape.kind, "count": shape.figures.count, "bytes": shape.figures.bytes,
-                "retained_bytes": shape.figures.retained_bytes,
-            })
-        });
-        members.insert("shapes".to_owned(), shapes.collect());
-        members.insert("largest".to_owned(), largest_members(looked));
-        let waste = looked.examination.waste.iter();
-        let waste = waste.map(|waste| json!({"what": waste.what, "count": waste.count, "bytes": waste.bytes}));
-        members.insert("waste".to_owned(), waste.collect());
-        members.insert("damage".to_owned(), damage(looked));
-        members.insert("damage_count".to_owned(), looked.damage.count.into());
-        if let Some(chunks) = chunks(looked) {
-            members.insert("chunks".to_owned(), chunk_members(&chunks, looked));
-        }
-        output.json(members.into())
+        output.json(document(file, looked, limit))
     }
+}
+
+/// Everything that is told of a heap, with so many shapes.
+pub fn document(file: &ImageFile, looked: &Looked<'_>, limit: usize) -> Value {
+    let snapshot = snapshot_of(file, looked);
+    let mut members = documents::head("image heap", &snapshot);
+    members.insert("totals".to_owned(), documents::totals(&snapshot));
+    members.extend(figures(file, looked));
+    let kinds = looked.examination.kinds.iter().map(|(kind, figures)| {
+        json!({
+            "kind": kind, "count": figures.count, "bytes": figures.bytes,
+            "live_count": figures.live_count, "live_bytes": figures.live_bytes,
+        })
+    });
+    members.insert("kinds".to_owned(), kinds.collect());
+    let shapes = shapes(looked).into_iter().take(limit).map(|shape| {
+        json!({
+            "shape": shape.name, "kind": shape.kind, "count": shape.figures.count, "bytes": shape.figures.bytes,
+            "retained_bytes": shape.figures.retained_bytes,
+        })
+    });
+    members.insert("shapes".to_owned(), shapes.collect());
+    members.insert("largest".to_owned(), largest_members(looked));
+    let waste = looked.examination.waste.iter();
+    let waste = waste.map(|waste| json!({"what": waste.what, "count": waste.count, "bytes": waste.bytes}));
+    members.insert("waste".to_owned(), waste.collect());
+    members.insert("damage".to_owned(), damage(looked));
+    members.insert("damage_count".to_owned(), looked.damage.count.into());
+    if let Some(chunks) = chunks(looked) {
+        members.insert("chunks".to_owned(), chunk_members(&chunks, looked));
+    }
+    members.into()
 }
 
 /// The image as a snapshot, for what all documents have.

@@ -3,7 +3,7 @@
 use super::heap::{ImageInput, snapshot_of};
 use crate::args::Reading;
 use crate::failure::Failure;
-use crate::image_file::ImageFile;
+use crate::image_file::{ImageFile, Looked};
 use crate::output::Output;
 use crate::print::bytes::{bytes, counted};
 use crate::print::colour::Style;
@@ -50,10 +50,7 @@ impl Show {
         let view = view(&looked.heap, &looked.examination, &self.place, self.depth)
             .map_err(|problem| Failure::in_file(&self.input.path, problem))?;
         if self.reading.json {
-            let mut members = documents::head("image show", &snapshot_of(&file, &looked));
-            members.insert("place".to_owned(), self.place.as_str().into());
-            members.insert("object".to_owned(), document(&view));
-            return output.json(members.into());
+            return output.json(document_of(&file, &looked, &self.place, &view));
         }
         let (paint, width) = (output.paint, output.width);
         output.text(&head(&view).render(paint, width))?;
@@ -106,6 +103,14 @@ fn referrers(view: &View) -> Table {
         table.row(vec![Cell::new(Style::Dim, &format!("… {unnamed} more"))]);
     }
     table
+}
+
+/// Everything that is told of one object.
+pub fn document_of(file: &ImageFile, looked: &Looked<'_>, place: &str, view: &View) -> Value {
+    let mut members = documents::head("image show", &snapshot_of(file, looked));
+    members.insert("place".to_owned(), place.into());
+    members.insert("object".to_owned(), document(view));
+    members.into()
 }
 
 fn document(view: &View) -> Value {

@@ -20,7 +20,9 @@ use at::At;
 use clap::{Args, ValueEnum};
 use findings::Findings;
 use highwater_formats::objlog;
-use std::path::PathBuf;
+use highwater_model::When;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
 
 /// The arguments of `highwater objects`.
 #[derive(Debug, Args)]
@@ -94,6 +96,14 @@ impl By {
 const DEFAULT_ROWS: usize = 10;
 
 impl Objects {
+    /// Everything about the types of a log.
+    pub fn document_of(path: &Path) -> Result<Value, Failure> {
+        let reading = Reading { json: true, strict: false };
+        let (by, at) = (By::Type, At::When(When::End));
+        let objects = Self { path: path.to_owned(), by, at, top: None, follow: false, show_bad: false, reading };
+        Ok(objects.document(&Findings::of(&input::read(path, &objects.at)?)))
+    }
+
     /// Prints what was found.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         if self.follow {
