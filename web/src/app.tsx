@@ -99,7 +99,7 @@ function factsOf(): string {
   const file = source.value!;
   const parts = [clean(file.name)];
   if (file.duration_ns > 0 && has("timeline")) parts.push(format.duration(file.duration_ns));
-  if (file.events > 0) parts.push(`${format.count(file.events)} events`);
+  if (file.events > 0 && has("timeline")) parts.push(`${format.count(file.events)} events`);
   if (file.estimated) parts.push(`estimates${file.sampling ? `, ${file.sampling}` : ""}`);
   return parts.join(" · ");
 }
