@@ -4,8 +4,9 @@
 import { build } from "esbuild";
 import { copyFile, mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 
-const here = import.meta.dirname;
+const here = fileURLToPath(new URL(".", import.meta.url));
 const folder = process.argv[2] ?? join(here, "dist");
 await mkdir(folder, { recursive: true });
 await build({

@@ -1,5 +1,6 @@
 // The answer to a question that may change at any time: the old one is shown, and marked as old, until the new one is there; a question that nobody
 // waits for any more is aborted.
+import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, Failure, serverGone, type Progress } from "./api";
 import { revision } from "./sources";
@@ -20,6 +21,9 @@ export interface Question {
 }
 
 const NOTHING: Answer<never> = { data: null, question: null, waiting: false, progress: null, problem: null };
+/** How many questions are open: the page says that it is busy. */
+export const open = signal(0);
+
 const REMEMBERED = 24;
 const remembered = new Map<string, unknown>();
 
@@ -49,6 +53,12 @@ export function useAnswer<T>(question: Question | null, pause = 0): Answer<T> {
     }
     const abort = new AbortController();
     setAnswer({ ...latest.current, waiting: true, progress: null });
+    open.value += 1;
+    let isOpen = true;
+    const close = () => {
+      if (isOpen) open.value -= 1;
+      isOpen = false;
+    };
     const timer = window.setTimeout(async () => {
       try {
         const data = await ask<T>(question.path, question.parameters, abort.signal, (progress) => {
@@ -63,11 +73,14 @@ export function useAnswer<T>(question: Question | null, pause = 0): Answer<T> {
         // With the server gone the page says so at the top, and what is on it stays.
         setAnswer({ ...NOTHING, data: gone ? latest.current.data : null, question: gone ? latest.current.question : null,
           problem: error instanceof Error ? error.message : String(error) });
+      } finally {
+        close();
       }
     }, pause);
     return () => {
       clearTimeout(timer);
       abort.abort();
+      close();
     };
   }, [key, again]);
   return answer;

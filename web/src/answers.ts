@@ -59,6 +59,7 @@ export interface Row extends Interval {
   share: number;
   self?: number;
   total?: number;
+  total_blocks?: number;
   frame?: Frame | null;
   stack?: Frame[];
 }

@@ -1,5 +1,6 @@
 // The page: what is looked at, its course over time, and one view of it.
 import type { ComponentChild } from "preact";
+import { open } from "./answer";
 import { serverGone } from "./api";
 import { choice, choose, fragmentOf, METRICS, type View } from "./choice";
 import { Filters } from "./filters";
@@ -50,7 +51,7 @@ export function App() {
   const view = views.includes(choice.value.view) ? choice.value.view : views[0];
   const known = sources.value !== null;
   return (
-    <div class="app">
+    <div class="app" aria-busy={sources.value === null || open.value > 0}>
       <Header />
       <Problems />
       {view !== "live" && <Timeline />}
@@ -98,7 +99,7 @@ function factsOf(): string {
   const file = source.value!;
   const parts = [clean(file.name)];
   if (file.duration_ns > 0 && has("timeline")) parts.push(format.duration(file.duration_ns));
-  if (file.events > 0) parts.push(`${format.count(file.events)} events`);
+  if (file.events > 0 && has("timeline")) parts.push(`${format.count(file.events)} events`);
   if (file.estimated) parts.push(`estimates${file.sampling ? `, ${file.sampling}` : ""}`);
   return parts.join(" · ");
 }
@@ -109,7 +110,7 @@ function Problems() {
   const lines: string[] = [];
   if (serverGone.value) lines.push("The server does not answer any more; this page shows what it had and tries again. Start it anew with 'highwater view'.");
   if (sourcesProblem.value) lines.push(sourcesProblem.value);
-  if (file?.problem) lines.push(clean(file.problem));
+  if (file?.problem) lines.push(clean(file.problem.includes(file.path) ? file.problem : `${file.path}: ${file.problem}`));
   const damage = file?.damage ?? [];
   if (damage.length) lines.push(`The file is damaged in ${damage.length === 1 ? "one place" : `${format.count(damage.length)} places`}: ${clean(damage[0].what)} at byte ${format.count(damage[0].offset)}${damage.length > 1 ? ", …" : ""}. What is undamaged is shown.`);
   if (!lines.length) return null;

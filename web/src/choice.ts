@@ -36,6 +36,8 @@ export interface Choice {
   focus: string;
   hide: string[];
   merge: boolean;
+  /** Whether frames of language libraries and of what runs before `main` are shown. */
+  library: boolean;
   /** The node of the flame graph that fills it: which child of the root, which child of that, … */
   node: string;
   /** A row, an object, a block that is looked at closely. */
@@ -46,7 +48,7 @@ export interface Choice {
 
 export const DEFAULT: Choice = {
   view: "overview", source: 0, from: null, to: null, left: null, right: null, at: null, b: null, other: null, metric: "live", measure: "bytes", filters: [],
-  by: "site", sort: "", order: "desc", search: "", direction: "down", upright: false, focus: "", hide: [], merge: false, node: "", pick: "",
+  by: "site", sort: "", order: "desc", search: "", direction: "down", upright: false, focus: "", hide: [], merge: false, library: false, node: "", pick: "",
   theme: "", palette: "",
 };
 
@@ -82,6 +84,7 @@ export function parseChoice(fragment: string): Choice {
   choice.upright = given.get("upright") === "1";
   choice.focus = given.get("focus") ?? "";
   choice.merge = given.get("merge") === "1";
+  choice.library = given.get("library") === "1";
   choice.node = given.get("node") ?? "";
   choice.pick = given.get("pick") ?? "";
   choice.theme = given.get("dark") === "1" ? "dark" : oneOf("theme", ["light", "dark"], "" as never);
@@ -112,6 +115,7 @@ const FORGOTTEN: { [key in keyof Choice]?: (keyof Choice)[] } = {
   metric: ["node", "pick"],
   direction: ["node"],
   focus: ["node"],
+  library: ["node"],
 };
 
 /** A choice that the back button undoes; one of a drag (`step` false) replaces the one before. */

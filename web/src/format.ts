@@ -31,6 +31,11 @@ export function measured(value: number, measure: "bytes" | "blocks"): string {
   return measure === "bytes" ? bytes(value) : count(value);
 }
 
+/** A value of a metric: of temporary allocations only their number is known. */
+export function valued(value: number, metric: string, measure: "bytes" | "blocks" = "bytes"): string {
+  return metric === "temporary" ? count(value) : measured(value, measure);
+}
+
 export function signed(text: string, value: number): string {
   return value > 0 ? `+${text}` : text;
 }

@@ -7,6 +7,7 @@ import type { Nanos, Timeline as Course } from "./answers";
 import { useAnswer } from "./answer";
 import { choice, choose } from "./choice";
 import * as format from "./format";
+import { clean } from "./names";
 import { question } from "./question";
 import { saved } from "./saved";
 import { has, source } from "./sources";
@@ -319,7 +320,7 @@ function Layer({ course, width, range }: { course: Course | null; width: number;
       {chosen && <div class="outside" style={{ left: `${high}px`, width: `${Math.max(0, width - high)}px` }} />}
       {chosen && <div class="window-bar" style={{ left: `${low}px`, width: `${Math.max(0, high - low)}px` }} title="The window: drag to move it" onPointerDown={grab("whole")} />}
       {marksOf(course, range, x, width).map((mark) => (
-        <div class={`mark${mark.x > width - 90 ? " mark-left" : ""}`} key={mark.key} style={{ transform: `translateX(${mark.x}px)` }} title={mark.title}><span>{mark.text}</span></div>
+        <div class={`mark${mark.leftwards ? " mark-left" : ""}`} key={mark.key} style={{ transform: `translateX(${mark.x}px)` }} title={mark.title}><span style={{ top: `${mark.lane * 13}px` }}>{mark.text}</span></div>
       ))}
       {peak && x(peak.at_ns) >= 0 && x(peak.at_ns) <= width && (
         <button type="button" class={`peak${x(peak.at_ns) > width - 150 ? " peak-left" : ""}`} style={{ transform: `translateX(${x(peak.at_ns)}px)` }} title={`The peak of the recording, ${format.bytes(peak.bytes)} at ${format.duration(peak.at_ns)}: put A here`}
@@ -371,6 +372,9 @@ interface Shown {
   x: number;
   text: string;
   title: string;
+  /** Text that would lie upon another goes a line lower. */
+  lane: number;
+  leftwards: boolean;
 }
 
 /** Marks that would lie upon each other become one with a number. */
@@ -378,19 +382,26 @@ function marksOf(course: Course | null, range: Range, x: (t: number) => number, 
   const shown: Shown[] = [];
   let sameUntil = -Infinity;
   let together = 0;
+  const filled = [-Infinity, -Infinity, -Infinity];
   for (const [key, mark] of (course?.marks ?? []).entries()) {
     if (mark.t < range.left || mark.t > range.right) continue;
     const position = x(mark.t);
     if (position < sameUntil) {
       together += 1;
       const last = shown[shown.length - 1];
-      if (together <= 12) last.title += `\n${mark.name} at ${format.duration(mark.t)}`;
+      if (together <= 12) last.title += `\n${clean(mark.name)} at ${format.duration(mark.t)}`;
       last.text = `${together} marks`;
       continue;
     }
     together = 1;
-    sameUntil = position + 60;
-    shown.push({ key, x: Math.min(width, position), text: mark.name, title: `${mark.name} at ${format.duration(mark.t)}` });
+    sameUntil = position + 40;
+    const name = clean(mark.name);
+    const long = Math.min(124, name.length * 6.2 + 8);
+    const leftwards = position > width - long;
+    const begins = leftwards ? position - long : position;
+    const lane = Math.max(0, filled.findIndex((until) => until <= begins));
+    filled[lane] = begins + long;
+    shown.push({ key, x: Math.min(width, position), text: name, title: `${name} at ${format.duration(mark.t)}`, lane, leftwards });
     if (shown.length >= 200) break;
   }
   return shown;

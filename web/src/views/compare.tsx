@@ -26,7 +26,7 @@ export function CompareView() {
   const sameFile = second?.id === file.id;
   const before = side(file.id, at ?? to ?? "end");
   const after = second ? side(second.id, b ?? (sameFile ? "peak" : "end")) : null;
-  const answer = useAnswer<Compare>(after === null || (sameFile && !has("timeline")) ? null : question("compare", { a: before, b: after, by, filter: filters }), 80);
+  const answer = useAnswer<Compare>(after === null || (sameFile && !has("timeline")) ? null : question("compare", { a: before, b: after, by, filter: filters, library: choice.value.library || null }), 80);
   const data = answer.data;
   const column = sort || "change";
   const rows = useMemo(() => sorted(data?.rows ?? [], column, order, search), [data, column, order, search]);
@@ -59,6 +59,7 @@ export function CompareView() {
         <span class="switch" role="group" aria-label="Show as"><button type="button" aria-pressed={!graph} onClick={() => choose({ upright: false })}>Table</button><button type="button" aria-pressed={graph} onClick={() => choose({ upright: true })}>Flame graph</button></span>
         {!graph && <label>By <select value={by} onChange={(event) => choose({ by: event.currentTarget.value as Grouping })}>{GROUPINGS.map((each) => <option value={each} key={each}>{each}</option>)}</select></label>}
         {graph && <span class="legend"><i class="shrunk" /> shrank or went <i class="same" /> the same <i class="grown" /> grew or came</span>}
+        {graph && <label title="Frames of the language's own library, and of what runs before main"><input type="checkbox" checked={choice.value.library} onChange={(event) => choose({ library: event.currentTarget.checked })} /> library frames</label>}
         {graph && node && <button type="button" onClick={() => choose({ node: "" })}>Zoom out</button>}
         <Search hint={graph ? "Search functions" : `Search ${by}s`} />
       </div>

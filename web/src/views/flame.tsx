@@ -13,9 +13,9 @@ import { FunctionActions } from "../stack";
 import { Told } from "../told";
 
 export function FlameView() {
-  const { metric, measure, direction, upright, focus, hide, merge, node, search } = choice.value;
+  const { metric, measure, direction, upright, focus, hide, merge, library, node, search } = choice.value;
   const answer = useAnswer<Tree | FocusedTree>(about("tree", {
-    metric, direction, measure: saved ? null : measure, focus: focus || null, hide, merge_recursion: merge || null,
+    metric, direction, measure: saved ? null : measure, focus: focus || null, hide, merge_recursion: merge || null, library: library || null,
   }), 80);
   const data = answer.data;
   const parts = useMemo<Part[]>(() => {
@@ -25,7 +25,7 @@ export function FlameView() {
   }, [data, upright]);
   const whole = parts[parts.length - 1]?.tree;
   const left = whole?.left_out;
-  const notInPage = saved && (focus || hide.length > 0 || merge);
+  const notInPage = saved && (focus || hide.length > 0 || merge || library);
   return (
     <div class={`flame-view${answer.waiting ? " old" : ""}`}>
       <div class="tools">
@@ -34,13 +34,14 @@ export function FlameView() {
         </select>
         <label><input type="checkbox" checked={upright} disabled={focus !== ""} onChange={(event) => choose({ upright: event.currentTarget.checked })} /> flames upwards</label>
         <label><input type="checkbox" checked={merge} onChange={(event) => choose({ merge: event.currentTarget.checked })} /> merge recursion</label>
+        <label title="Frames of the language's own library, and of what runs before main"><input type="checkbox" checked={library} onChange={(event) => choose({ library: event.currentTarget.checked })} /> library frames</label>
         {node && <button type="button" onClick={() => choose({ node: "" })} title="Esc">Zoom out</button>}
         <Search hint="Search functions" />
         <span class="stretch" />
         {left && left.nodes > 0 && <small title="Too narrow to be seen">{format.count(left.nodes)} narrow nodes left out</small>}
         <Told answer={answer} />
       </div>
-      {notInPage && <p class="nothing">Focus, hiding and merging are not in this saved page.</p>}
+      {notInPage && <p class="nothing">Focus, hiding, merging and library frames are not in this saved page.</p>}
       {whole && whole.node_depth.length > 0 && whole.total > 0
         ? <FlameGraph parts={parts} blocks={measure === "blocks"} zoomed={node} onZoom={(path) => choose({ node: path })} search={search} label="Flame graph: arrows walk, Enter zooms, Escape zooms out"
             tip={(each) => <Tip node={each} />} details={(each, matched) => <Details node={each} matched={matched} whole={whole} />} onKey={keys} />
@@ -61,12 +62,12 @@ function keys(key: string, node: Node): boolean {
 
 /** One line about a node: value, share, function, place. */
 export function lineOf({ tree, layout, node }: Node): string {
-  const { measure } = choice.value;
+  const { measure, metric } = choice.value;
   const value = measure === "blocks" ? tree.node_blocks[node] : tree.node_value[node];
-  const parts = [format.measured(value, measure), `${format.percent(layout.width[node] / Math.max(1, layout.total))}`];
-  if (measure === "bytes") parts.push(`${format.count(tree.node_blocks[node])} blocks`);
+  const parts = [format.valued(value, metric, measure), `${format.percent(layout.width[node] / Math.max(1, layout.total))}`];
+  if (measure === "bytes" && metric !== "temporary") parts.push(`${format.count(tree.node_blocks[node])} blocks`);
   const self = tree.node_self[node];
-  if (self > 0 && self < value) parts.push(`${format.measured(self, measure)} of its own`);
+  if (self > 0 && self < value) parts.push(`${format.valued(self, metric, measure)} of its own`);
   return parts.join(" · ");
 }
 
@@ -82,9 +83,9 @@ function Tip({ node }: { node: Node }) {
 }
 
 function Details({ node, matched, whole }: { node: Node | null; matched: number | null; whole: Tree }) {
-  const { measure } = choice.value;
+  const { measure, metric } = choice.value;
   const found = matched === null ? null : <b class="found">found: {format.percent(matched)}</b>;
-  if (!node) return <>{found}<span>{format.measured(measure === "blocks" ? whole.node_blocks[0] : whole.node_value[0], measure)} in all. Click to zoom; arrows, Enter and Escape do the same.</span></>;
+  if (!node) return <>{found}<span>{format.valued(measure === "blocks" ? whole.node_blocks[0] : whole.node_value[0], metric, measure)} in all. Click to zoom; arrows, Enter and Escape do the same.</span></>;
   const file = node.tree.files[node.tree.node_file[node.node]];
   return (
     <>

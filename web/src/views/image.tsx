@@ -15,7 +15,7 @@ export function ImageView() {
   const file = source.value!;
   const { pick, other, node } = choice.value;
   const heap = useAnswer<ImageHeap>(question("image/heap", { source: file.id }));
-  const treemap = useAnswer<TreemapAnswer>(question("image/treemap", { source: file.id, depth: 8, least: "0.0005" }));
+  const treemap = useAnswer<TreemapAnswer>(question("image/treemap", { source: file.id, depth: 24, least: "0.0005" }));
   const object = useAnswer<ImageObject>(pick ? question("image/object", { source: file.id, address: pick }) : null);
   const images = sources.value!.filter((each) => each.kind === "image" && each.id !== file.id);
   const comparison = useAnswer<ImageCompare>(other !== null && other !== file.id ? question("image/compare", { a: file.id, b: other }) : null);

@@ -18,9 +18,10 @@ export function OverviewView() {
     <div class={`overview${answer.waiting ? " old" : ""}`}>
       <Told answer={answer} />
       {data && <Figures data={data} />}
+      {data && data.anomalies.length > 0 && <section class="words" aria-label="Anomalies">{data.anomalies.map((line) => <p key={line} class="anomaly">{clean(line)}</p>)}</section>}
       {data && (
         <div class="tops">
-          <Top title={`Live at ${choice.value.at === "peak" ? "the peak" : format.duration(data.at_ns)}`} metric="live" rows={data.top.live} />
+          <Top title={!has("timeline") ? "Live" : `Live at ${choice.value.at === "peak" ? "the peak" : format.duration(data.at_ns)}`} metric="live" rows={data.top.live} />
           {has("timeline") && <Top title="At the peak of the window" metric="peak" rows={data.top.peak} />}
           {has("timeline") && <Top title="Allocated in the window" metric="allocated" rows={data.top.allocated} />}
           {has("timeline") && <Top title="Temporary in the window" metric="temporary" rows={data.top.temporary} hint="freed before its thread allocated anything else" />}
@@ -28,9 +29,8 @@ export function OverviewView() {
       )}
       {data && (
         <section class="words" aria-label="Notes">
-          {data.anomalies.map((line) => <p key={line} class="anomaly">{clean(line)}</p>)}
           {data.notes.map((line) => <p key={line}>{clean(line)}</p>)}
-          {data.anomalies.length === 0 && <p class="fine">Nothing odd about the events.</p>}
+          {data.anomalies.length === 0 && has("timeline") && <p class="fine">Nothing odd about the events.</p>}
           {file.started && <p>Started {clean(file.started.replace("T", " ").replace(/\.\d+Z$/, " UTC"))}{file.host ? ` on ${clean(file.host)}` : ""}{file.threads?.length ? `, ${format.count(file.threads.length)} threads` : ""}{file.sampling ? `; ${clean(file.sampling)}` : ""}.</p>}
         </section>
       )}
@@ -44,12 +44,13 @@ function Figures({ data }: { data: Overview }) {
   const range = intervalOf(data, "live_bytes");
   return (
     <dl class="figures">
-      <Figure name="live_bytes" title="live at A" value={figures.live_bytes} note={figures.live_blocks !== undefined ? `${format.count(figures.live_blocks)} blocks${range}` : ""} />
-      <Figure name="peak_bytes" title="peak in the window" value={figures.peak_bytes} note={figures.peak_at_ns !== undefined && figures.peak_at_ns !== null ? `at ${format.duration(figures.peak_at_ns)}` : ""} />
+      <Figure name="live_bytes" title={has("timeline") ? "live at A" : "live"} value={figures.live_bytes} note={figures.live_blocks !== undefined ? `${format.count(figures.live_blocks)} blocks${range}` : ""} />
+      {!has("timeline") && <Figure name="live_blocks" title="blocks" value={figures.live_blocks} counted />}
+      {has("timeline") && <><Figure name="peak_bytes" title="peak in the window" value={figures.peak_bytes} note={figures.peak_at_ns !== undefined && figures.peak_at_ns !== null ? `at ${format.duration(figures.peak_at_ns)}` : ""} />
       <Figure name="allocated_bytes" title="allocated" value={figures.allocated_bytes} note={`${format.count(figures.allocations ?? 0)} allocations`} />
       <Figure name="freed_bytes" title="freed" value={figures.freed_bytes} note={`${format.count(figures.frees ?? 0)} frees`} />
       <Figure name="reallocations" title="reallocations" value={figures.reallocations} counted />
-      <Figure name="temporary_allocations" title="temporary" value={figures.temporary_allocations} counted note={`${format.percent(temporary)} of allocations`} />
+      <Figure name="temporary_allocations" title="temporary" value={figures.temporary_allocations} counted note={`${format.percent(temporary)} of allocations`} /></>}
     </dl>
   );
 }
@@ -78,7 +79,7 @@ function Top({ title, metric, rows, hint }: { title: string; metric: Metric; row
         {rows.map((row, index) => (
           <li key={index}>
             <button type="button" onClick={() => choose({ view: "table", metric, by: "site", pick: row.id === null ? "" : String(row.id) })} title="Show it in the table">
-              <span class="numeric">{format.bytes(row.value)}</span>
+              <span class="numeric">{format.valued(row.value, metric)}</span>
               <span class="numeric share">{format.percent(row.share)}</span>
               <span class="share-bar"><i style={{ width: `${Math.min(100, row.share * 100)}%` }} /></span>
               <RowName row={row} />

@@ -1,6 +1,6 @@
 // Rows by site, function, file, …, and who calls whom.
 import { useMemo } from "preact/hooks";
-import type { Callers, Row, Rows } from "../answers";
+import type { Callers, Metric, Row, Rows } from "../answers";
 import { useAnswer } from "../answer";
 import { addFilter, choice, choose, GROUPINGS, type Grouping } from "../choice";
 import * as format from "../format";
@@ -29,11 +29,11 @@ export function TableView() {
         <label>By <select id="by" value={by} onChange={(event) => choose({ by: event.currentTarget.value as Grouping })}>{GROUPINGS.map((each) => <option value={each} key={each}>{each}</option>)}</select></label>
         <Search hint={`Search ${by}s`} />
         <span class="stretch" />
-        {pages.answer.data && <small>{format.count(count)} rows, {format.bytes(totalOf(pages.answer.data, metric))} in all</small>}
+        {pages.answer.data && <small>{format.count(count)} rows, {format.valued(totalOf(pages.answer.data, metric), metric)} in all</small>}
         <Told answer={pages.answer} />
       </div>
       <div class="split">
-        <Table label="Rows" columns={columnsOf(by)} count={count} row={row} need={local ? undefined : pages.need} sort={sorted} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })}
+        <Table label="Rows" columns={columnsOf(by, metric)} count={count} row={row} need={local ? undefined : pages.need} sort={sorted} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })}
           selected={picked} onSelect={(_, each) => choose({ pick: keyOfRow(each) }, pick === "")} identity={pages.answer.question ?? ""} />
         {pickedRow && <Picked row={pickedRow} by={by} />}
       </div>
@@ -41,7 +41,8 @@ export function TableView() {
   );
 }
 
-function totalOf(data: Rows, metric: string): number {
+function totalOf(data: Rows | null, metric: Metric): number {
+  if (!data) return 0;
   const { total } = data;
   const value = total["value"] ?? ({ live: total.live_bytes, peak: total.peak_bytes, allocated: total.allocated_bytes, freed: total.freed_bytes } as { [metric: string]: number | undefined })[metric];
   return value ?? data.rows.reduce((sum, row) => sum + row.value, 0);
@@ -59,17 +60,18 @@ function searchedAndSorted(rows: Row[], search: string, sort: string, order: "as
   const wanted = search.toLowerCase();
   const found = wanted ? rows.filter((row) => row.key.toLowerCase().includes(wanted) || row.stack?.some((frame) => frame.function?.toLowerCase().includes(wanted))) : rows;
   const sign = order === "asc" ? 1 : -1;
-  const value = (row: Row) => (sort === "blocks" ? row.blocks : sort === "self" ? row.self ?? 0 : row.value);
+  const value = (row: Row) => (sort === "blocks" ? row.blocks : sort === "total" ? row.total ?? row.value : row.value);
   return [...found].sort((a, b) => (sort === "name" ? sign * a.key.localeCompare(b.key) : sign * (value(a) - value(b))));
 }
 
-function columnsOf(by: Grouping): Column<Row>[] {
+function columnsOf(by: Grouping, metric: Metric): Column<Row>[] {
   const title = by[0].toUpperCase() + by.slice(1);
   return [
     { name: "share", title: "Share", width: "64px", numeric: true, cell: (row) => format.percent(row.share) },
     { name: "bar", title: "", width: "80px", cell: (row) => <span class="share-bar"><i style={{ width: `${Math.min(100, row.share * 100)}%` }} /></span> },
-    { name: "value", title: by === "function" ? "Total" : "Bytes", width: "92px", numeric: true, sortable: true, cell: (row) => <span title={rangeOf(row)}>{format.bytes(row.total ?? row.value)}{rangeOf(row) && " ±"}</span> },
-    ...(by === "function" ? [{ name: "self", title: "Self", width: "92px", numeric: true, sortable: true, hint: "Allocated by the function itself", cell: (row: Row) => format.bytes(row.self ?? 0) }] : []),
+    { name: "value", title: by === "function" ? "Self" : metric === "temporary" ? "Allocations" : "Bytes", width: "92px", numeric: true, sortable: true, hint: by === "function" ? "Allocated by the function itself" : undefined,
+      cell: (row) => <span title={rangeOf(row, metric)}>{format.valued(row.value, metric)}{rangeOf(row, metric) && " ±"}</span> },
+    ...(by === "function" ? [{ name: "total", title: "Total", width: "92px", numeric: true, sortable: true, hint: "With all that it calls", cell: (row: Row) => format.valued(row.total ?? row.value, metric) }] : []),
     { name: "blocks", title: "Blocks", width: "96px", numeric: true, sortable: true, cell: (row) => format.count(row.blocks) },
     { name: "name", title, width: "minmax(200px, 1fr)", sortable: true, cell: (row) => (
       <>
@@ -80,8 +82,8 @@ function columnsOf(by: Grouping): Column<Row>[] {
   ];
 }
 
-function rangeOf(row: Row): string {
-  const interval = Array.isArray(row.interval_95) ? row.interval_95 : row.interval_95?.value ?? row.interval_95?.live_bytes;
+function rangeOf(row: Row, metric: Metric): string {
+  const interval = Array.isArray(row.interval_95) ? row.interval_95 : row.interval_95?.[`${metric === "leaked" ? "live" : metric}_bytes`];
   return Array.isArray(interval) ? `${format.bytes(interval[0])} – ${format.bytes(interval[1])} with 95%` : "";
 }
 
@@ -93,11 +95,12 @@ function callersOf(row: Row): string {
 }
 
 function Picked({ row, by }: { row: Row; by: Grouping }) {
+  const { metric } = choice.value;
   const filter = by === "thread" || by === "type" || by === "heap" || by === "module" ? `${by}:${by === "thread" && row.id !== null ? row.id : row.key}` : null;
   return (
     <aside class="picked" aria-label="The chosen row">
       <h2>{clean(row.frame?.function ?? row.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
-      <p>{format.bytes(row.value)} in {format.count(row.blocks)} blocks, {format.percent(row.share)}</p>
+      <p>{format.valued(row.total ?? row.value, metric)}{metric === "temporary" ? " allocations" : ` in ${format.count(row.total_blocks ?? row.blocks)} blocks`}{row.self !== undefined && `, ${format.valued(row.self, metric)} by itself`}</p>
       {filter && <p class="actions"><button type="button" onClick={() => addFilter(filter)}>Only this {by}</button></p>}
       {by === "function" && <FunctionDetails name={row.frame?.function ?? row.key} />}
       {by === "site" && <><FunctionActions name={row.frame?.function ?? row.key} /><Stack stack={row.stack ?? []} site={row.id} /></>}
@@ -112,7 +115,7 @@ function FunctionDetails({ name }: { name: string }) {
     <>
       <h3>{title}</h3>
       <ul class="neighbours">
-        {list.map((each) => <li key={each.function}><span class="numeric">{format.bytes(each.value)}</span> <button type="button" class="frame" onClick={() => choose({ pick: each.function, search: "" })}>{clean(each.function)}</button></li>)}
+        {list.map((each) => <li key={each.function}><span class="numeric">{format.valued(each.value, choice.value.metric)}</span> <button type="button" class="frame" onClick={() => choose({ pick: each.function, search: "" })}>{clean(each.function)}</button></li>)}
         {list.length === 0 && <li class="nothing">none</li>}
       </ul>
     </>

@@ -8,7 +8,7 @@ use crate::problem::Problem;
 use crate::query;
 use crate::sources::FileKind;
 use crate::work::Work;
-use highwater_formats::json::rfc3339;
+use highwater_model::rfc3339;
 use serde_json::{Map, Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { EXAMPLES, figures, folder, HIGHWATER, highwater, page, picture, settled, viewer } from "./support.mjs";
+
+const place = folder();
+process.env.HIGHWATER_SOCKET = join(place, "socket");
+
+function start(command, parameters) {
+  const child = spawn(command, parameters, { stdio: "ignore" });
+  const stop = () => new Promise((resolve) => {
+    if (child.exitCode !== null || child.signalCode !== null) return resolve();
+    child.once("exit", resolve);
+    child.kill("SIGKILL");
+  });
+  after(stop);
+  return { pid: child.pid, stop };
+}
+
+async function until(what, holds) {
+  for (let tries = 0; tries < 200; tries += 1) {
+    if (await holds()) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`${what}: never`);
+}
+
+test("a live process ticks, is taken a snapshot of, and compared with the last one; a collector that is gone is told", async () => {
+  const collector = start(HIGHWATER, ["collector", "--quiet", "--store", join(place, "kept")]);
+  const server = start(join(EXAMPLES, "server"), ["120"]);
+  await until("the server is registered", () => { try { return highwater("ps").includes(String(server.pid)); } catch { return false; } });
+  const view = await viewer([], { options: ["--live"] });
+  const opened = await page(view, "view=live");
+  const row = opened.locator(".table-row", { hasText: String(server.pid) });
+  await row.waitFor();
+  const live = () => row.locator("div").nth(4).textContent();
+  const before = await live();
+  await until("the figures tick", async () => (await live()) !== before);
+  await opened.waitForTimeout(2500);
+  await picture(opened, "live");
+
+  await row.getByRole("button", { name: "Snapshot now" }).click();
+  await opened.locator("[data-figure=live_bytes]").waitFor();
+  await settled(opened);
+  const first = await figures(opened);
+  assert.ok(first.live_bytes > 100_000, String(first.live_bytes));
+  assert.match(await opened.locator(".top").first().textContent(), /Cache::page|Session::open/);
+  await opened.getByRole("tab", { name: "Live" }).click();
+  await opened.waitForTimeout(1500);
+  await row.getByRole("button", { name: /compared with the last/ }).click();
+  await opened.locator(".change-total").waitFor();
+  await settled(opened);
+  assert.ok(Number(await opened.locator(".change-total").getAttribute("data-change")) > 0);
+  assert.match(await opened.locator(".table-row").first().textContent(), /Session::open/);
+
+  await collector.stop();
+  await opened.getByRole("tab", { name: "Live" }).click();
+  await opened.locator(".live-view .problem").waitFor({ timeout: 15_000 });
+  assert.ok((await opened.locator(".live-view .problem").first().textContent()).length > 10);
+  await opened.done();
+});

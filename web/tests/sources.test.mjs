@@ -1,0 +1,49 @@
+// What is no recording: object logs with their types, memory images with their objects.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { bytes, coloursOf, count, go, json, page, picture, recording, rows, settled, viewer } from "./support.mjs";
+
+test("an object log has its types, and whether it can be believed", async () => {
+  const file = recording("objects.log");
+  const view = await viewer([file]);
+  const opened = await page(view, "view=types");
+  const report = json("objects", file);
+  assert.match(await opened.locator(".trust").textContent(), new RegExp(report.trust.sentence.slice(0, 20)));
+  const leaking = report.types.toSorted ? report.types.toSorted((a, b) => b.live_bytes - a.live_bytes) : [...report.types].sort((a, b) => b.live_bytes - a.live_bytes);
+  const shown = await rows(opened);
+  assert.equal(shown[0].at(-1), leaking[0].type);
+  assert.equal(shown[0][0], bytes(leaking[0].live_bytes));
+  assert.equal(shown[0][1], count(leaking[0].live_objects));
+  assert.equal(shown.filter((row) => row.includes("perfect")).length, report.perfect.length);
+  await picture(opened, "types");
+  await go(opened, "view=flame");
+  assert.ok((await coloursOf(opened, ".flame-canvas")) > 2);
+  await opened.done();
+});
+
+test("an image is a treemap by what is kept, objects are looked at, and two images are compared", async () => {
+  const [first, second] = [recording("ledger-1.img"), recording("ledger-2.img")];
+  const view = await viewer([second, first]);
+  const opened = await page(view, "view=image");
+  const heap = json("image", "heap", second);
+  assert.match(await opened.locator(".tools small").textContent(), new RegExp(`^${bytes(heap.live_bytes)} in ${count(heap.live_objects)} objects`));
+  assert.ok((await coloursOf(opened, ".treemap canvas")) > 3);
+  // Siblings of one shape are one cell; the first that is a single object has an address.
+  await opened.locator(".treemap canvas").focus();
+  const told = opened.locator(".treemap .flame-details");
+  for (let step = 0; step < 60 && !/ at 0x/.test(await told.textContent()); step += 1) await opened.keyboard.press("ArrowRight");
+  const address = / at (0x[0-9a-f]+)/.exec(await told.textContent())[1];
+  await opened.keyboard.press("Enter");
+  await settled(opened);
+  assert.match(await opened.locator(".picked").textContent(), new RegExp(`${address}.*Kept by`));
+  await picture(opened, "image");
+  const largest = heap.largest[0].address;
+  await go(opened, `view=image&pick=${largest}`);
+  const { object } = json("image", "show", second, largest);
+  const text = await opened.locator(".picked").textContent();
+  assert.ok(text.includes(object.shape) && text.includes(bytes(object.retained_bytes)), text);
+  await go(opened, "view=image&source=1&other=0");
+  const difference = json("image", "diff", first, second);
+  assert.match(await opened.locator(".image-compare").textContent(), new RegExp(`${bytes(difference.came.bytes)} in ${count(difference.came.count)} objects came`));
+  await opened.done();
+});

@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { copyFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { figures, folder, go, json, page, recording, rows, settled, viewer } from "./support.mjs";
+
+test("names that would do harm are only ever text", async () => {
+  const view = await viewer([recording("hostile.hw")]);
+  const opened = await page(view);
+  const unharmed = async (where) => {
+    assert.equal(await opened.evaluate(() => window.harmed), undefined, where);
+    assert.equal(await opened.locator("#page img, #page script, #page iframe, #page b[onmouseover]").count(), 0, where);
+  };
+  await unharmed("overview");
+  assert.match(await opened.locator(".header").textContent(), /<img src=x onerror=window\.harmed=1>/);
+  assert.match(await opened.locator(".mark").first().textContent(), /<svg onload/);
+  for (const name of ["flame", "table", "blocks", "leaks", "compare"]) {
+    await go(opened, `view=${name}`);
+    await unharmed(name);
+  }
+  for (const by of ["site", "function", "type", "thread"]) {
+    await go(opened, `view=table&by=${by}`);
+    const text = (await rows(opened)).flat().join(" ");
+    assert.match(text, by === "thread" ? /<b onmouseover/ : /<script>window\.harmed=/, by);
+    assert.doesNotMatch(text, /[\u0000\u001b\u202e]/, by);
+    await opened.locator(".table-row").first().click();
+    await settled(opened);
+    await unharmed(by);
+  }
+  await go(opened, "view=flame");
+  await opened.locator(".flame-canvas").focus();
+  for (let step = 0; step < 4; step += 1) await opened.keyboard.press("ArrowDown");
+  assert.match(await opened.locator("#flame-details").textContent(), /<script>|<img|<\/script>/);
+  const box = await opened.locator(".flame-canvas").boundingBox();
+  for (let row = 0; row < 5; row += 1) await opened.mouse.move(box.x + 100, box.y + row * 18 + 9);
+  await unharmed("tips");
+  await go(opened, `view=table&filter=${encodeURIComponent("inside:contains:<img src=x onerror=window.harmed=8>")}`);
+  await unharmed("chips");
+  await opened.done();
+});
+
+test("a damaged recording is shown as far as it goes, and the damage is told", async () => {
+  const view = await viewer([recording("damaged.hw")]);
+  const opened = await page(view);
+  assert.match(await opened.locator(".problems").textContent(), /damaged/);
+  assert.equal((await figures(opened)).live_bytes, json("report", recording("damaged.hw")).totals.live_bytes);
+  await opened.done();
+});
+
+test("an empty recording, and one that is none", async () => {
+  const view = await viewer([recording("empty.hw"), recording("service.hw")]);
+  const opened = await page(view);
+  assert.equal((await figures(opened)).live_bytes, 0);
+  for (const name of ["flame", "table", "blocks", "leaks", "compare"]) {
+    await go(opened, `view=${name}`);
+    assert.ok((await opened.locator("main").textContent()).length > 0, name);
+  }
+  // The other file is there all the same.
+  await go(opened, "source=1");
+  assert.ok((await figures(opened)).peak_bytes > 0);
+  await opened.done();
+});
+
+test("a file that is removed while it is open is told, and the others go on", async () => {
+  const place = folder();
+  copyFileSync(recording("service.hw"), join(place, "gone.hw"));
+  const view = await viewer([join(place, "gone.hw"), recording("service.hw")]);
+  const opened = await page(view);
+  assert.ok((await figures(opened)).peak_bytes > 0);
+  rmSync(join(place, "gone.hw"));
+  await opened.locator(".problems").waitFor({ timeout: 15_000 });
+  assert.match(await opened.locator(".problems").textContent(), /gone\.hw/);
+  await opened.locator("select.source").selectOption("1");
+  await settled(opened);
+  assert.equal(await opened.locator(".problems").count(), 0);
+  assert.ok((await figures(opened)).peak_bytes > 0);
+  await opened.done();
+});
+
+test("a server that is killed is told, and what was on the page stays", async () => {
+  const view = await viewer([recording("service.hw")]);
+  const opened = await page(view);
+  const before = await figures(opened);
+  await view.stop();
+  await opened.locator(".problems").waitFor({ timeout: 15_000 });
+  assert.match(await opened.locator(".problems").textContent(), /does not answer/);
+  assert.deepEqual(await figures(opened), before);
+  await opened.done();
+});
