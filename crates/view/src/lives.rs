@@ -32,6 +32,8 @@ pub fn deaths(
     let mut deaths = vec![None; blocks.len()];
     let Some(recording) = loaded.recording().filter(|_| !blocks.is_empty()) else { return Ok(deaths) };
     let places: FxHashMap<u64, u32> = blocks.iter().map(|owned| owned.block.id.0).zip(0..).collect();
+    // Most of what dies was born later, and need not be looked up.
+    let youngest = blocks.iter().map(|owned| owned.block.id.0).max().unwrap_or(0);
     let end = Nanos(u64::MAX);
     let found = scan::steps(
         recording,
@@ -41,6 +43,7 @@ pub fn deaths(
         Vec::new,
         |found: &mut Vec<(u32, Nanos)>, step| {
             if let Op::Free { id } | Op::Evict { id } = step.op
+                && id.0 <= youngest
                 && let Some(&at) = places.get(&id.0)
             {
                 found.push((at, step.time));
