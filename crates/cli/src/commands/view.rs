@@ -19,11 +19,11 @@ use std::sync::Arc;
 /// The arguments of `highwater view`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  highwater view app.hw                   the page, in your browser
-  highwater view before.hw after.hw       two of them, to compare
-  highwater view --live                   the processes that 'highwater run' started
-  highwater view app.hw --no-open         only print the address, for another browser
-  highwater view app.hw --save app.html   one file, to be sent to somebody
+  highwater view app.hw                  the page, in your browser
+  highwater view before.hw after.hw      two of them, to compare
+  highwater view --live                  the processes that 'highwater run' started
+  highwater view app.hw --no-open        only the address, for another browser
+  highwater view app.hw --save app.html  one file, to be sent to somebody
   highwater view app.hw --from 50% --filter size:4096.. --save big.html
 
 The page and what it shows stay on this machine: nobody else can connect, and the address has a token without which \
