@@ -137,12 +137,17 @@ fn instant(choice: &Choice) -> Result<Moment, Problem> {
     })
 }
 
+/// When an instant is said to be: a peak that was there when the window began is at its beginning.
+fn told_as(choice: &Choice, at: Nanos) -> Nanos {
+    if choice.metric == Metric::Peak { at.max(choice.window.from) } else { at }
+}
+
 fn by_figures_of(choice: &Choice, sieve: Sieve) -> Result<Measured, Problem> {
     let metric = choice.metric;
     let (figured, at) = match metric {
         Metric::Live | Metric::Peak | Metric::Leaked => {
             let standing = choice.loaded.standing(instant(choice)?)?;
-            (Figured::At(Arc::clone(&standing)), standing.at)
+            (Figured::At(Arc::clone(&standing)), told_as(choice, standing.at))
         }
         Metric::Allocated | Metric::Freed | Metric::Temporary => {
             (Figured::In(choice.loaded.between(choice.window)?), choice.window.to)
@@ -172,7 +177,7 @@ fn by_blocks(choice: &Choice, sieve: &Sieve, by_owner: bool, work: &Work<'_>) ->
     let (amounts, at) = match metric {
         Metric::Live | Metric::Peak | Metric::Leaked => {
             let snapshot = choice.loaded.snapshot(instant(choice)?)?;
-            (of_instant(choice, &snapshot, sieve, work)?, snapshot.at)
+            (of_instant(choice, &snapshot, sieve, work)?, told_as(choice, snapshot.at))
         }
         Metric::Allocated | Metric::Freed | Metric::Temporary => {
             let quickly = match metric == Metric::Allocated && !by_owner {
