@@ -68,7 +68,7 @@ impl Recording {
             }
         }
         if let Some((at, bytes)) = most
-            && bytes > highest.bytes
+            && bytes >= highest.bytes
         {
             let mut inside = Highest::default();
             self.highest_in_block(at, from, to, &mut inside)?;
