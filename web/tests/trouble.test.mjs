@@ -83,14 +83,17 @@ test("a question that nobody waits for any more is given up", async () => {
   // A server that never answers this one.
   await opened.evaluate(() => {
     const real = window.fetch;
+    window.asked = 0;
     window.given = 0;
     window.fetch = (address, options) => {
       if (!address.includes("/tree?")) return real(address, options);
+      window.asked += 1;
       return new Promise((_, reject) => options.signal.addEventListener("abort", () => { window.given += 1; reject(options.signal.reason); }));
     };
   });
   await opened.keyboard.press("2");
   await opened.locator(".flame-view .told progress").waitFor();
+  await opened.waitForFunction(() => window.asked === 1);
   assert.equal(await opened.evaluate(() => window.given), 0);
   await opened.keyboard.press("3");
   await opened.waitForFunction(() => window.given === 1);
