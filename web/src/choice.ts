@@ -7,7 +7,7 @@ import { savedChoice } from "./saved";
 export const VIEWS = ["overview", "flame", "table", "blocks", "leaks", "compare", "types", "image", "live"] as const;
 export type View = (typeof VIEWS)[number];
 export const METRICS: Metric[] = ["live", "peak", "allocated", "leaked", "temporary", "freed"];
-export const GROUPINGS = ["site", "function", "file", "module", "thread", "type", "heap"] as const;
+export const GROUPINGS = ["site", "function", "place", "file", "module", "thread", "type", "heap"] as const;
 export type Grouping = (typeof GROUPINGS)[number];
 
 export interface Choice {

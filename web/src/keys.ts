@@ -14,7 +14,7 @@ export function listenForKeys(): void {
       if (event.key === "Escape") target.blur();
       return;
     }
-    if (helpShown.value) return;
+    if (document.querySelector("dialog[open]")) return;
     if (press(event.key)) event.preventDefault();
   });
 }

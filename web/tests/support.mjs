@@ -28,7 +28,9 @@ after(async () => {
 
 /** `highwater view` on these files. `stop` ends it, and so does the end of the tests. */
 export async function viewer(files, { options = [], environment = {} } = {}) {
-  const child = spawn(HIGHWATER, ["view", "--no-open", ...options, ...files], { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...environment } });
+  // By their names alone, as somebody in their folder would.
+  const names = files.map((file) => (file.startsWith(`${RECORDINGS}/`) ? file.slice(RECORDINGS.length + 1) : file));
+  const child = spawn(HIGHWATER, ["view", "--no-open", ...options, ...names], { cwd: RECORDINGS, stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...environment } });
   const address = await new Promise((resolve, reject) => {
     let said = "";
     child.stdout.on("data", (data) => {

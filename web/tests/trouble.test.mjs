@@ -77,6 +77,31 @@ test("a file that is removed while it is open is told, and the others go on", as
   await opened.done();
 });
 
+test("a question that nobody waits for any more is given up", async () => {
+  const view = await viewer([recording("service.hw")]);
+  const opened = await page(view);
+  // A server that never answers this one.
+  await opened.evaluate(() => {
+    const real = window.fetch;
+    window.asked = 0;
+    window.given = 0;
+    window.fetch = (address, options) => {
+      if (!address.includes("/tree?")) return real(address, options);
+      window.asked += 1;
+      return new Promise((_, reject) => options.signal.addEventListener("abort", () => { window.given += 1; reject(options.signal.reason); }));
+    };
+  });
+  await opened.keyboard.press("2");
+  await opened.locator(".flame-view .told progress").waitFor();
+  await opened.waitForFunction(() => window.asked === 1);
+  assert.equal(await opened.evaluate(() => window.given), 0);
+  await opened.keyboard.press("3");
+  await opened.waitForFunction(() => window.given === 1);
+  await settled(opened);
+  assert.ok((await rows(opened)).length > 0);
+  await opened.done();
+});
+
 test("a server that is killed is told, and what was on the page stays", async () => {
   const view = await viewer([recording("service.hw")]);
   const opened = await page(view);

@@ -75,9 +75,26 @@ test("a hidden function gives its part to its caller", async () => {
   await opened.done();
 });
 
+test("recursion is merged, and library frames are shown, without changing what there is in all", async () => {
+  const opened = await page(view, "source=1&view=flame&metric=allocated");
+  const rowsOfGraph = () => opened.locator(".flame-space").evaluate((space) => space.clientHeight);
+  const [all, deep] = [await opened.locator("#flame-details").textContent(), await rowsOfGraph()];
+  await opened.getByLabel("merge recursion").check();
+  await settled(opened);
+  assert.equal(await opened.locator("#flame-details").textContent(), all);
+  assert.ok((await rowsOfGraph()) < deep);
+  await go(opened, "source=0&view=flame&metric=peak");
+  const [own, flat] = [await opened.locator("#flame-details").textContent(), await rowsOfGraph()];
+  await opened.getByLabel("library frames").check();
+  await settled(opened);
+  assert.equal(await opened.locator("#flame-details").textContent(), own);
+  assert.ok((await rowsOfGraph()) > flat);
+  await opened.done();
+});
+
 test("the table has rows by everything, in any order, and tells callers and callees", async () => {
   const opened = await page(view, "view=table&metric=allocated");
-  for (const by of ["site", "function", "file", "module", "thread", "heap"]) {
+  for (const by of ["site", "function", "place", "file", "module", "thread", "heap"]) {
     await opened.selectOption("#by", by);
     await settled(opened);
     const expected = await api(view, `rows?source=0&metric=allocated&by=${by}`);
