@@ -1,10 +1,11 @@
 //! Loading event lines: good lines become events, bad ones are named by number and skipped.
 
-use crate::failure::{Failure, reason};
+use crate::failure::Failure;
 use crate::open::{NAMED_PROBLEMS, cannot_read};
 use crate::output::warn;
 use crate::print::bytes::counted;
 use crate::print::progress::Progress;
+use crate::temporary;
 use highwater_formats::events::{BadLine, Line, ReadError, Reader};
 use highwater_model::Source;
 use highwater_store::{EventLog, LogError, Recording, Written};
@@ -43,10 +44,7 @@ impl Loaded {
 fn failure(path: &Path, error: LogError) -> Failure {
     match error {
         LogError::File(_, error) => Failure::writing(&path.display().to_string(), &error),
-        LogError::Spill(error) => Failure::fault(format_args!(
-            "cannot write a temporary file: {}; TMPDIR names another place",
-            reason(&error)
-        )),
+        LogError::Spill(error) => temporary::cannot_write(&error),
         other => Failure::in_file(path, other),
     }
 }
@@ -77,7 +75,7 @@ pub fn load(input: impl Read, path: &Path, size: Option<u64>, strict: bool) -> R
     }
     drop(progress);
     if let Some(why) = loaded.log.failure() {
-        return Err(Failure::fault(format_args!("cannot write a temporary file: {why}; TMPDIR names another place")));
+        return Err(temporary::cannot_write_because(why));
     }
     loaded.source = reader.source().clone();
     loaded.input_bytes = progress_made.get();

@@ -1,10 +1,11 @@
 //! Memory images: opening them with what belongs to them, and making snapshots of them.
 
-use crate::failure::{Failure, reason};
+use crate::failure::Failure;
 use crate::open::{OnDamage, cannot_read, warn_of_damage};
+use crate::temporary;
 use highwater_image::{Damages, Examination, Heap, Image, ImageSnapshot, Module, NoHeap, Sidecar};
 use highwater_model::{Source, SourceKind};
-use highwater_store::{Damage, OpenError, Recording, unnamed_file, write_snapshot};
+use highwater_store::{Damage, Recording, write_snapshot};
 use std::path::{Path, PathBuf};
 
 /// An image with its sidecar, and its module if that is known.
@@ -84,7 +85,7 @@ impl ImageFile {
 impl Looked<'_> {
     /// Warns of damage, or fails because of it.
     fn judge_damage(&self, path: &Path, on_damage: OnDamage) -> Result<(), Failure> {
-        let damage = self.store_damage();
+        let damage = self.damage_list();
         let Some(first) = damage.first() else { return Ok(()) };
         match on_damage {
             OnDamage::Fail => Err(Failure::in_file(path, format_args!("damaged: {first}"))),
@@ -96,13 +97,9 @@ impl Looked<'_> {
         }
     }
 
-    /// What is wrong, as files of other kinds have it; what has no place of its own any more is one entry.
-    pub fn store_damage(&self) -> Vec<Damage> {
-        let entry = |damage: &highwater_image::Damage| {
-            let highwater_image::Damage { offset, length, what } = damage.clone();
-            Damage { offset, length, what: what.into() }
-        };
-        let mut all: Vec<Damage> = self.damage.places.iter().map(entry).collect();
+    /// What is wrong; what has no place of its own any more is one entry.
+    pub fn damage_list(&self) -> Vec<Damage> {
+        let mut all = self.damage.places.clone();
         if self.damage.unnamed() > 0
             && let Some(last) = all.last()
         {
@@ -123,15 +120,7 @@ pub fn recording_of(path: &Path) -> Result<Option<(Recording, Vec<Damage>)>, Fai
     let file = ImageFile::open(path, None)?;
     let Ok(looked) = file.look(0) else { return Ok(None) };
     let snapshot = ImageSnapshot::of(&looked.heap, &looked.examination, file.source());
-    let cannot = |error: &std::io::Error| {
-        Failure::fault(format_args!("cannot write a temporary file: {}; TMPDIR names another place", reason(error)))
-    };
-    let target = unnamed_file().map_err(|error| cannot(&error))?;
-    let written = write_snapshot(target, &snapshot.source, &snapshot.catalog, &snapshot.accounts);
-    let (target, _) = written.map_err(|error| cannot(&error))?;
-    let recording = Recording::from_file(target).map_err(|error| match error {
-        OpenError::Io(error) => cannot(&error),
-        other => Failure::in_file(path, other),
-    })?;
-    Ok(Some((recording, looked.store_damage())))
+    let written = write_snapshot(temporary::file()?, &snapshot.source, &snapshot.catalog, &snapshot.accounts);
+    let (target, _) = written.map_err(|error| temporary::cannot_write(&error))?;
+    Ok(Some((temporary::recording(target, path)?, looked.damage_list())))
 }

@@ -1,11 +1,12 @@
 //! Traces of OCaml programs: read once for what is asked most, and made into a recording where more is wanted.
 
-use crate::failure::{Failure, reason};
+use crate::failure::Failure;
 use crate::open::{cannot_read, open_input, regular_size};
 use crate::print::progress::Progress;
-use highwater_formats::memtrace::{self, Decoder, ReadError, Reader, Receive};
+use crate::temporary;
+use highwater_formats::memtrace::{Decoder, ReadError, Reader, Receive};
 use highwater_model::{Accounts, AddressLedger, Catalog, Event, Snapshot, Source, Totals};
-use highwater_store::{Damage, FileStats, OpenError, Recording, Sink, Writer, Written, unnamed_file};
+use highwater_store::{Damage, FileStats, Recording, Sink, Writer, Written};
 use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -48,7 +49,7 @@ pub fn load(start: Vec<u8>, rest: impl Read, path: &Path) -> Result<Trace, Failu
     let size = regular_size(path);
     let mut copy = match size {
         Some(_) => None,
-        None => Some(unnamed_file().map_err(|error| cannot_copy(&error))?),
+        None => Some(temporary::file()?),
     };
     let input = start.as_slice().chain(rest);
     let (mut ledger, mut catalog) = (AddressLedger::default(), Catalog::default());
@@ -70,26 +71,13 @@ pub fn load(start: Vec<u8>, rest: impl Read, path: &Path) -> Result<Trace, Failu
     Ok(Trace {
         source,
         catalog: Arc::new(catalog),
-        damage: damage_of(&decoder),
+        damage: decoder.damage(),
         stats,
         accounts: ledger.into_accounts(),
         path: path.to_owned(),
         copy,
         recording: OnceCell::new(),
     })
-}
-
-/// What could not be used of a trace.
-pub fn damage_of(decoder: &Decoder) -> Vec<Damage> {
-    let damage = |damage: memtrace::Damage| {
-        let memtrace::Damage { offset, length, what } = damage;
-        Damage { offset, length, what: what.into() }
-    };
-    decoder.damage().into_iter().map(damage).collect()
-}
-
-fn cannot_copy(error: &io::Error) -> Failure {
-    Failure::fault(format_args!("cannot write a temporary file: {}; TMPDIR names another place", reason(error)))
 }
 
 /// Reads a trace to its end.
@@ -143,20 +131,17 @@ impl Trace {
     }
 
     fn converted(&self) -> Result<Recording, Failure> {
-        let file = unnamed_file().map_err(|error| cannot_copy(&error))?;
+        let file = temporary::file()?;
         let make = |source: &Source| Writer::new(file, source);
         let converted = match &self.copy {
             Some(copy) => {
-                let mut copy = copy.try_clone().map_err(|error| cannot_copy(&error))?;
-                copy.seek(SeekFrom::Start(0)).map_err(|error| cannot_copy(&error))?;
-                convert(copy, &self.path, make, &cannot_copy)?
+                let mut copy = copy.try_clone().map_err(|error| temporary::cannot_write(&error))?;
+                copy.seek(SeekFrom::Start(0)).map_err(|error| temporary::cannot_write(&error))?;
+                convert(copy, &self.path, make, &temporary::cannot_write)?
             }
-            None => convert(open_input(&self.path)?, &self.path, make, &cannot_copy)?,
+            None => convert(open_input(&self.path)?, &self.path, make, &temporary::cannot_write)?,
         };
-        Recording::from_file(converted.sink).map_err(|error| match error {
-            OpenError::Io(error) => cannot_copy(&error),
-            other => Failure::in_file(&self.path, other),
-        })
+        temporary::recording(converted.sink, &self.path)
     }
 }
 
@@ -242,5 +227,5 @@ pub fn convert<S: Sink>(
     let source = decoder.source().unwrap_or_default();
     let (written, sink) =
         written.and_then(|()| writer.finish(&catalog, &source)).map_err(|error| cannot_write(&error))?;
-    Ok(Converted { written, sink, damage: damage_of(&decoder) })
+    Ok(Converted { written, sink, damage: decoder.damage() })
 }

@@ -1,14 +1,14 @@
 //! Object logs as recordings.
 
-use crate::failure::{Failure, reason};
+use crate::failure::Failure;
 use crate::open::{NAMED_PROBLEMS, cannot_read, regular_size};
 use crate::output::warn;
 use crate::print::bytes::counted;
 use crate::print::progress::Progress;
+use crate::temporary;
 use highwater_formats::objlog::{LineCounts, Progress as Reading, Reader, Receive, Translator};
 use highwater_model::{Anomaly, Catalog, Event, Nanos, Source};
-use highwater_store::{OpenError, Recording, Sink, Writer, Written, unnamed_file};
-use std::fs::File;
+use highwater_store::{Recording, Sink, Writer, Written};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -116,14 +116,8 @@ pub fn judge_lines(counts: &LineCounts, path: &Path, strict: bool) -> Result<(),
 
 /// A log as a recording without a name.
 pub fn load(input: impl Read, path: &Path, strict: bool) -> Result<(Recording, u64, u64), Failure> {
-    let cannot_copy = |error: &io::Error| {
-        Failure::fault(format_args!("cannot write a temporary file: {}; TMPDIR names another place", reason(error)))
-    };
-    let file: File = unnamed_file().map_err(|error| cannot_copy(&error))?;
-    let converted = convert(input, path, strict, |source| Writer::new(file, source), &cannot_copy)?;
-    let recording = Recording::from_file(converted.sink).map_err(|error| match error {
-        OpenError::Io(error) => cannot_copy(&error),
-        other => Failure::in_file(path, other),
-    })?;
+    let file = temporary::file()?;
+    let converted = convert(input, path, strict, |source| Writer::new(file, source), &temporary::cannot_write)?;
+    let recording = temporary::recording(converted.sink, path)?;
     Ok((recording, converted.bad_lines, converted.input_bytes))
 }

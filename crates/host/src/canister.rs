@@ -153,7 +153,7 @@ impl Canister {
 
     /// A canister none of whose code has run.
     pub fn idle(module: Module, limits: Limits, world: World) -> Result<Self, Stop> {
-        let word = match module.memory {
+        let word = match module.facts.memory {
             MemoryKind::Memory32 => ValType::I32,
             MemoryKind::Memory64 => ValType::I64,
         };

@@ -142,7 +142,7 @@ impl<S: Default + 'static> Machine<S> {
                 provide(&mut linker, Import { module, name, ty: ty.clone() })?;
             }
         }
-        let (least, most) = about.memory_limits;
+        let (least, most) = about.facts.memory_limits;
         let capacity = most.unwrap_or(u64::MAX).min(limits.memory_bytes).min(widest(&about));
         if capacity < least {
             let needs = format!("needs {least} bytes of memory; it may have {}", limits.memory_bytes);
@@ -157,7 +157,7 @@ impl<S: Default + 'static> Machine<S> {
 
     /// Runs the module's start function, if it has one.
     pub fn start(&mut self) -> Result<(), Stop> {
-        match self.about.start {
+        match self.about.facts.start {
             Some(index) => self.call(&function_export(index as usize), &[]).map(|_| ()),
             None => Ok(()),
         }
@@ -236,9 +236,9 @@ impl<S: Default + 'static> Machine<S> {
     pub fn commit(&mut self) -> Result<(), Stop> {
         let memory_bytes = self.memory_now();
         self.memory.commit(memory_bytes)?;
-        let globals = (0..self.about.globals.len()).map(|index| bits(&self.global(index)?.get(&self.store)));
+        let globals = (0..self.about.facts.globals.len()).map(|index| bits(&self.global(index)?.get(&self.store)));
         let globals = globals.collect();
-        let tables = (0..self.about.changing_tables as usize).map(|index| self.functions_in(index)).collect();
+        let tables = (0..self.about.facts.changing_tables()).map(|index| self.functions_in(index)).collect();
         self.kept = Kept { memory_bytes, globals, tables };
         Ok(())
     }
@@ -313,7 +313,7 @@ impl<S: Default + 'static> Machine<S> {
 
     fn put_back_globals(&mut self) -> Result<(), Stop> {
         for (index, bits) in self.kept.globals.iter().enumerate() {
-            let info = &self.about.globals[index];
+            let info = &self.about.facts.globals[index];
             let (Some(bits), true) = (*bits, info.is_mutable) else { continue };
             let value = match info.ty {
                 GlobalType::I32 => Val::I32(bits as i32),
@@ -336,7 +336,7 @@ impl<S: Default + 'static> Machine<S> {
 
     /// The engine cannot compare functions, but it names them.
     fn names_of_functions(&self) -> HashMap<String, u32> {
-        let numbered = (0..self.about.functions).filter_map(|index| {
+        let numbered = (0..self.about.facts.functions).filter_map(|index| {
             let function = self.instance.get_func(&self.store, &function_export(index as usize))?;
             Some((format!("{function:?}"), index))
         });
@@ -392,7 +392,7 @@ fn config() -> Config {
 }
 
 fn widest(about: &Module) -> u64 {
-    match about.memory {
+    match about.facts.memory {
         crate::module::MemoryKind::Memory32 => 4 << 30,
         crate::module::MemoryKind::Memory64 => u64::MAX,
     }

@@ -65,13 +65,13 @@ enum Kind {
 
 /// What the interface is, if the module has one that can be read.
 fn interface_of(module: &Module) -> Option<Interface> {
-    Interface::parse(module.interface.as_deref()?).ok()
+    Interface::parse(module.facts.interface.as_deref()?).ok()
 }
 
 impl Program {
     /// Begins a module.
     pub fn start(module: Module, options: &Options) -> Result<Self, Stop> {
-        let kind = if module.is_canister {
+        let kind = if module.facts.is_canister {
             let interface = interface_of(&module);
             let argument = encode_arguments(&options.argument, None);
             let argument = argument.map_err(|error| Stop::Failed(format!("the argument: {error}")))?;
@@ -97,15 +97,15 @@ impl Program {
         let cannot = |error: io::Error| Stop::Failed(format!("{shown}: {error}"));
         let file = File::open(image).map_err(cannot)?;
         let bytes = file.metadata().map_err(cannot)?.len();
-        if bytes != sidecar.memory_bytes || sidecar.memory_kind != module.memory.key() {
+        if bytes != sidecar.memory_bytes || sidecar.memory_kind != module.facts.memory.key() {
             let said = sidecar.memory_bytes;
             return Err(failed(format!(
                 "{shown} has {bytes} bytes, and its sidecar speaks of {said} ({})",
                 sidecar.memory_kind
             )));
         }
-        let mut globals = Vec::with_capacity(module.globals.len());
-        for global in &module.globals {
+        let mut globals = Vec::with_capacity(module.facts.globals.len());
+        for global in &module.facts.globals {
             let bits = sidecar.globals.get(&global.name).copied();
             if bits.is_none() && global.is_mutable {
                 return Err(failed(format!("the sidecar of {shown} lacks the global '{}'", global.name)));
@@ -113,7 +113,7 @@ impl Program {
             globals.push(bits);
         }
         let read = |memory: &mut PagedMemory| read_sparse(&file, bytes, memory);
-        let kind = if module.is_canister {
+        let kind = if module.facts.is_canister {
             let interface = interface_of(&module);
             let mut canister = Box::new(Canister::idle(module, options.limits, options.world)?);
             canister.machine_mut().load(bytes, &globals, read)?;
@@ -190,15 +190,16 @@ impl Program {
             }
             Kind::Plain(plain) => (plain.machine().globals(), None),
         };
-        let named = module.globals.iter().zip(globals).filter_map(|(about, bits)| Some((about.name.clone(), (*bits)?)));
+        let named =
+            module.facts.globals.iter().zip(globals).filter_map(|(about, bits)| Some((about.name.clone(), (*bits)?)));
         Sidecar {
             module_name: module.name.clone(),
             module_sha256: module.sha256.clone(),
             snapshot_id: id,
             time_unix_ns,
-            memory_kind: module.memory.key().to_owned(),
+            memory_kind: module.facts.memory.key().to_owned(),
             memory_bytes: self.memory_bytes(),
-            heap_start: module.heap_start,
+            heap_start: module.facts.heap_start,
             globals: named.collect(),
             calls: self.calls.clone(),
             system,
@@ -257,7 +258,7 @@ fn call_canister(canister: &mut Canister, interface: Option<&Interface>, call: &
     all.troubles.extend(answered.troubles);
     match answered.response {
         Some(Response::Reply(bytes)) => {
-            let names = &canister.machine().about().labels;
+            let names = &canister.machine().about().facts.labels;
             let unreadable = |_| format!("{} bytes: {}", bytes.len(), crate::module::hexadecimal(&bytes));
             all.reply = Some(decode(&bytes, names).unwrap_or_else(unreadable));
             Ok(all)

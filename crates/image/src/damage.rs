@@ -1,30 +1,10 @@
 //! What is wrong with an image: where, and how often.
 
-use std::fmt;
+use highwater_model::Damage;
+use std::borrow::Cow;
 
 /// Kinds of damage of which each place is kept; more are counted.
 const PLACES_KEPT: usize = 100;
-
-/// A stretch that cannot be what it should be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Damage {
-    /// Where it begins.
-    pub offset: u64,
-    /// How long it is.
-    pub length: u64,
-    /// What is wrong.
-    pub what: String,
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { offset, length, what } = self;
-        match length {
-            0 => write!(f, "{what} at {offset:#x}"),
-            _ => write!(f, "{length} bytes at {offset:#x}: {what}"),
-        }
-    }
-}
 
 /// All that is wrong: the first places, and how many there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,7 +18,7 @@ pub struct Damages {
 impl Damages {
     /// Notes damage.
     #[cold]
-    pub fn note(&mut self, offset: u64, length: u64, what: impl Into<String>) {
+    pub fn note(&mut self, offset: u64, length: u64, what: impl Into<Cow<'static, str>>) {
         self.count += 1;
         if self.places.len() < PLACES_KEPT {
             self.places.push(Damage { offset, length, what: what.into() });

@@ -46,7 +46,7 @@ mod ways;
 
 pub use bitmap::Bitmap;
 pub use compare::{Comparison, Different, NewObjects, RootChange, ShapeChange, Side, compare};
-pub use damage::{Damage, Damages};
+pub use damage::Damages;
 pub use edit::write_changed;
 pub use examine::{Examination, Waste};
 pub use find::{Heap, NoHeap};

@@ -2,7 +2,8 @@
 
 mod support;
 
-use highwater_image::{Damage, Damages, Examination, Heap, Image, Module, Sidecar, change, view};
+use highwater_image::{Damages, Examination, Heap, Image, Module, Sidecar, change, view};
+use highwater_model::Damage;
 use support::{expected, image_bytes, memory_bytes, module, wasm_module};
 
 const BASE: usize = 0x50_0000;

@@ -1,26 +1,7 @@
 //! What is wrong with a trace, and where.
 
-use std::fmt;
-
-/// A part of a trace that could not be used as it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Damage {
-    /// Where it begins.
-    pub offset: u64,
-    /// How many bytes could not be used.
-    pub length: u64,
-    /// What is wrong.
-    pub what: String,
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.length {
-            0 => write!(f, "{} at offset {}", self.what, self.offset),
-            length => write!(f, "{} at offset {} ({length} bytes not used)", self.what, self.offset),
-        }
-    }
-}
+use highwater_model::Damage;
+use std::borrow::Cow;
 
 /// Damage that is listed one by one; what comes after is counted.
 const MOST_LISTED: usize = 1000;
@@ -36,7 +17,7 @@ pub struct DamageList {
 
 impl DamageList {
     /// Adds what was met. Neighbours of one kind become one.
-    pub fn add(&mut self, offset: u64, length: u64, what: impl Into<String>) {
+    pub fn add(&mut self, offset: u64, length: u64, what: impl Into<Cow<'static, str>>) {
         let what = what.into();
         if let Some(last) = self.listed.last_mut()
             && last.offset + last.length == offset
@@ -58,7 +39,7 @@ impl DamageList {
         let mut list = self.listed.clone();
         if self.more > 0 {
             let what = format!("{} more damaged parts, the last of them", self.more);
-            list.push(Damage { offset: self.latest_offset, length: self.more_bytes, what });
+            list.push(Damage { offset: self.latest_offset, length: self.more_bytes, what: what.into() });
         }
         list.sort_by_key(|damage| damage.offset);
         list

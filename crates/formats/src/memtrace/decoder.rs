@@ -1,6 +1,5 @@
 //! Decoding a trace as it arrives.
 
-use super::damage::Damage;
 use super::domain::Receive;
 use super::framer::{Arrival, Frame, Framer};
 use super::header::{HeaderFault, LONGEST_HEADER, TIME_BITS, VERSIONS};
@@ -8,7 +7,7 @@ use super::info;
 use super::order::Domains;
 use super::packet::Packet;
 use super::trace::Trace;
-use highwater_model::{Anomaly, Catalog, Source};
+use highwater_model::{Anomaly, Catalog, Damage, Source};
 use std::fmt;
 
 /// How many bytes of packets are held back by default, so that events of several domains are given out in the order of time.
@@ -203,12 +202,12 @@ impl Decoder {
             let offset = trace.damage.first_offset().unwrap_or(0);
             damage.insert(
                 damage.iter().take_while(|one| one.offset <= offset).count(),
-                Damage { offset, length: 0, what },
+                Damage { offset, length: 0, what: what.into() },
             );
         }
         if contradictions > 0 {
             let what = format!("{contradictions} locations are described in two ways; the first counts");
-            damage.push(Damage { offset: self.framer.arrived(), length: 0, what });
+            damage.push(Damage { offset: self.framer.arrived(), length: 0, what: what.into() });
         }
         damage
     }

@@ -305,7 +305,7 @@ impl Domain {
 
     /// Leaves out the rest of a packet.
     #[cold]
-    fn give_up(&mut self, packet: &mut Packet, what: &str, trace: &mut Trace) {
+    fn give_up(&mut self, packet: &mut Packet, what: &'static str, trace: &mut Trace) {
         let rest = packet.content.len() - packet.at;
         // An event that the end of the trace cut is told of as that.
         if !packet.is_cut {

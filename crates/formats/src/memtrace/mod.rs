@@ -39,7 +39,6 @@ mod spill;
 mod trace;
 mod writer;
 
-pub use damage::Damage;
 pub use decoder::{Decoder, NotATrace, PATIENCE};
 pub use domain::{Receive, address_of, id_of};
 pub use reader::{ReadError, Reader};

@@ -27,7 +27,7 @@ fn has_locations(bytes: &[u8], packet: usize) -> bool {
 
 /// What was found, in words without numbers.
 fn told(read: &Read) -> Vec<(u64, String)> {
-    read.decoder.damage().into_iter().map(|damage| (damage.offset, damage.what)).collect()
+    read.decoder.damage().into_iter().map(|damage| (damage.offset, damage.what.into_owned())).collect()
 }
 
 /// A packet of events in the middle of a trace, and the one behind it.

@@ -38,20 +38,32 @@ pub struct GlobalInfo {
 /// Where the heap begins in every module with enhanced orthogonal persistence.
 const HEAP_OF_ENHANCED: u64 = 5 << 20;
 
+/// What a module's sections say.
 #[derive(Debug)]
 pub struct Facts {
+    /// How it addresses its memory.
     pub memory: MemoryKind,
+    /// The size its memory begins with and may grow to, in bytes.
     pub memory_limits: (u64, Option<u64>),
     /// The memory's type, if the module has a memory of its own.
-    pub own_memory: Option<MemoryType>,
+    pub(crate) own_memory: Option<MemoryType>,
+    /// Its globals, in order.
     pub globals: Vec<GlobalInfo>,
+    /// How many tables it has.
     pub tables: u32,
+    /// True if it ever changes one.
     pub changes_tables: bool,
+    /// How many functions it has, with those that it imports.
     pub functions: u32,
+    /// The function that begins it.
     pub start: Option<u32>,
+    /// Where its heap begins, if it says so.
     pub heap_start: Option<u64>,
+    /// Its interface in Candid, if it carries one.
     pub interface: Option<String>,
+    /// The labels of records and variants that it knows.
     pub labels: Vec<String>,
+    /// True for a canister: it speaks with the system of the Internet Computer.
     pub is_canister: bool,
 }
 
@@ -76,7 +88,13 @@ struct Gathered {
 }
 
 impl Facts {
-    pub fn of(sections: &[Section<'_>]) -> Result<Self, BadModule> {
+    /// How many tables there are whose state counts: none, if none is ever changed.
+    pub(crate) fn changing_tables(&self) -> usize {
+        if self.changes_tables { self.tables as usize } else { 0 }
+    }
+
+    /// Gathers them.
+    pub(super) fn of(sections: &[Section<'_>]) -> Result<Self, BadModule> {
         let mut gathered = Gathered::default();
         for section in sections {
             gathered.add(section)?;

@@ -4,9 +4,8 @@ mod facts;
 pub(crate) mod prepare;
 mod sections;
 
-pub use facts::{GlobalInfo, GlobalType};
+pub use facts::{Facts, GlobalInfo, GlobalType};
 
-use facts::Facts;
 use prepare::prepare;
 use sections::sections;
 use sha2::{Digest, Sha256};
@@ -56,26 +55,8 @@ pub struct Module {
     pub name: String,
     /// The hash of its file, in hexadecimal digits.
     pub sha256: String,
-    /// How it addresses its memory.
-    pub memory: MemoryKind,
-    /// The size its memory begins with and may grow to, in bytes.
-    pub memory_limits: (u64, Option<u64>),
-    /// Its globals, in order.
-    pub globals: Vec<GlobalInfo>,
-    /// How many tables it has; only counted if it ever changes one.
-    pub changing_tables: u32,
-    /// How many functions it has, with those that it imports.
-    pub functions: u32,
-    /// The function that begins it.
-    pub start: Option<u32>,
-    /// Where its heap begins, if it says so.
-    pub heap_start: Option<u64>,
-    /// Its interface in Candid, if it carries one.
-    pub interface: Option<String>,
-    /// The labels of records and variants that it knows.
-    pub labels: Vec<String>,
-    /// True for a canister: it speaks with the system of the Internet Computer.
-    pub is_canister: bool,
+    /// What its sections say.
+    pub facts: Facts,
     /// What the engine runs: see [`prepare`].
     pub(crate) prepared: Vec<u8>,
 }
@@ -86,21 +67,7 @@ impl Module {
         let sections = sections(bytes)?;
         let facts = Facts::of(&sections)?;
         let prepared = prepare(&sections, &facts)?;
-        Ok(Self {
-            name: name.to_owned(),
-            sha256: hexadecimal(&Sha256::digest(bytes)),
-            memory: facts.memory,
-            memory_limits: facts.memory_limits,
-            globals: facts.globals,
-            changing_tables: if facts.changes_tables { facts.tables } else { 0 },
-            functions: facts.functions,
-            start: facts.start,
-            heap_start: facts.heap_start,
-            interface: facts.interface,
-            labels: facts.labels,
-            is_canister: facts.is_canister,
-            prepared,
-        })
+        Ok(Self { name: name.to_owned(), sha256: hexadecimal(&Sha256::digest(bytes)), facts, prepared })
     }
 }
 

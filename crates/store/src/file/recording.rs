@@ -8,10 +8,10 @@ use super::frame::{self, BLOCK_HEADER, BlockHeader, BlockKind, FILE_HEADER, File
 use super::handles::Handles;
 use super::index::{self, Content, Entry};
 use super::keyframe::KeyframeSummary;
-use super::scan::{Damage, scan};
+use super::scan::scan;
 use super::source;
 use super::waypoints::Waypoints;
-use highwater_model::{Catalog, Nanos, Source};
+use highwater_model::{Catalog, Damage, Nanos, Source};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;

@@ -6,29 +6,8 @@ use super::frame::{BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, FILE_HEADE
 use super::index::{Content, Entry};
 use super::keyframe::KeyframeSummary;
 use super::varint::Input;
-use std::borrow::Cow;
-use std::fmt;
+use highwater_model::Damage;
 use std::io;
-
-/// A part of a file that could not be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Damage {
-    /// Where it begins.
-    pub offset: u64,
-    /// How many bytes could not be used.
-    pub length: u64,
-    /// What is wrong.
-    pub what: Cow<'static, str>,
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.length {
-            0 => write!(f, "{} at offset {}", self.what, self.offset),
-            length => write!(f, "{} at offset {} ({length} bytes not used)", self.what, self.offset),
-        }
-    }
-}
 
 /// What a scan found.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use clap::Args;
 use highwater_formats::json as documents;
 use highwater_image::dlmalloc::ChunkFigures;
 use highwater_image::{ImageSnapshot, Node, Path, ShapeFigures, ShapeId};
-use highwater_model::{Accounts, Nanos, Snapshot};
+use highwater_model::{Accounts, Damage, Nanos, Snapshot};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -182,7 +182,7 @@ fn largest_members(looked: &Looked<'_>) -> Value {
 }
 
 fn damage(looked: &Looked<'_>) -> Value {
-    let place = |damage: &highwater_image::Damage| json!({"offset": damage.offset, "length": damage.length, "what": damage.what});
+    let place = |damage: &Damage| json!({"offset": damage.offset, "length": damage.length, "what": damage.what});
     looked.damage.places.iter().map(place).collect()
 }
 

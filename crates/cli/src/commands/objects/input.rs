@@ -2,14 +2,15 @@
 
 use super::at::At;
 use super::recorded;
-use crate::failure::{Failure, reason};
+use crate::failure::Failure;
 use crate::open::{SNIFFED, cannot_read, open_input, regular_size};
 use crate::print::progress::Progress;
+use crate::temporary;
 use highwater_formats::events::looks_like_events;
 use highwater_formats::memtrace::looks_like_memtrace;
 use highwater_formats::objlog::{Progress as Reading, Reader, Until};
 use highwater_model::{Nanos, When};
-use highwater_store::{is_recording, unnamed_file};
+use highwater_store::is_recording;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -81,8 +82,8 @@ struct Log<'a, R> {
 impl<R: Read> Log<'_, R> {
     fn keep_copy(&mut self) -> Result<(), Failure> {
         if regular_size(self.path).is_none() {
-            let mut copy = unnamed_file().map_err(|error| cannot_copy(&error))?;
-            io::copy(&mut self.input, &mut copy).map_err(|error| cannot_copy(&error))?;
+            let mut copy = temporary::file()?;
+            io::copy(&mut self.input, &mut copy).map_err(|error| temporary::cannot_write(&error))?;
             self.copy = Some(copy);
             self.again()?;
         }
@@ -92,7 +93,7 @@ impl<R: Read> Log<'_, R> {
     /// Goes back to the start.
     fn again(&mut self) -> Result<(), Failure> {
         match &mut self.copy {
-            Some(copy) => copy.seek(SeekFrom::Start(0)).map(drop).map_err(|error| cannot_copy(&error)),
+            Some(copy) => copy.seek(SeekFrom::Start(0)).map(drop).map_err(|error| temporary::cannot_write(&error)),
             None => {
                 self.copy = Some(File::open(self.path).map_err(|error| cannot_read(self.path, &error))?);
                 Ok(())
@@ -124,8 +125,4 @@ fn read_all(input: &mut impl Read, until: Until, path: &Path) -> Result<Reader, 
     }
     reader.finish(&mut ());
     Ok(reader)
-}
-
-fn cannot_copy(error: &io::Error) -> Failure {
-    Failure::fault(format_args!("cannot write a temporary file: {}; TMPDIR names another place", reason(error)))
 }

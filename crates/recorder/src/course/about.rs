@@ -1,0 +1,55 @@
+//! Whose recording it is.
+
+use crate::stamps::Stamps;
+use highwater_model::{Nanos, Source};
+use std::path::Path;
+use std::time::Duration;
+
+/// What is recorded, beside what the agent shares.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// The executable.
+    pub executable: String,
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// The process, as we see it.
+    pub pid: u32,
+    /// Its parent, 0 if not known.
+    pub parent: u32,
+    /// It was forked from a process that was recorded, and did not begin with an empty heap.
+    pub forked: bool,
+    /// It allocated before it was recorded.
+    pub late: bool,
+    /// The agent tells how much a block can really hold.
+    pub usable_sizes: bool,
+    /// Mean bytes per sample, if not everything is recorded.
+    pub sample_rate: Option<u64>,
+    /// How much may be lost if this process is killed.
+    pub flush_every: Duration,
+}
+
+impl About {
+    /// Whether it may give back blocks that nobody saw it allocate.
+    pub(super) fn inherits(&self) -> bool {
+        self.forked || self.late
+    }
+
+    /// How the recording begins.
+    pub(super) fn source(&self, stamps: &Stamps) -> Source {
+        let name =
+            Path::new(&self.executable).file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+        Source {
+            kind: highwater_model::SourceKind::Native,
+            program: name,
+            pid: self.pid.into(),
+            parent_pid: self.parent.into(),
+            command: self.command.clone(),
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            start_unix_ns: stamps.start_unix_ns(),
+            duration: Nanos(0),
+            sample_rate: self.sample_rate,
+            usable_sizes: self.usable_sizes,
+            ..Source::default()
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Records of the agent become events.
+
+use super::{Course, Owner};
+use crate::mappings::Mappings;
+use crate::merge::Reader;
+use crate::record::{Place, Record};
+use highwater_model::{EventKind, Nanos, Placement, StackId, ThreadId, Weight, mapped_address};
+
+/// Blocks being reallocated are found at addresses that no block can have.
+const ASIDE: u64 = 1 << 63;
+
+impl Reader for Course {
+    #[inline]
+    fn allocate(&mut self, stamp: u64, ring: u32, place: &Place) {
+        let (time, thread) = self.place_in_time(stamp, ring);
+        let placement = self.placement(place);
+        self.push(time, thread, EventKind::Allocate(placement));
+    }
+
+    #[inline]
+    fn free(&mut self, stamp: u64, ring: u32, address: u64) {
+        let (time, thread) = self.place_in_time(stamp, ring);
+        self.push(time, thread, EventKind::Deallocate { address, claimed_size: None });
+    }
+
+    #[cold]
+    fn other(&mut self, stamp: u64, ring: u32, record: Record) {
+        let (time, thread) = self.place_in_time(stamp, ring);
+        self.take_rare(time, ring as usize, thread, record);
+    }
+}
+
+impl Course {
+    /// The time of a stamp, and the thread that a ring is of.
+    #[inline]
+    fn place_in_time(&mut self, stamp: u64, ring: u32) -> (Nanos, ThreadId) {
+        let time = self.stamps.time(stamp).max(self.last_time);
+        self.last_time = time;
+        (time, self.owners.get(ring as usize).map_or(ThreadId(0), |owner| owner.thread))
+    }
+
+    fn take_rare(&mut self, time: Nanos, ring: usize, thread: ThreadId, record: Record) {
+        match record {
+            Record::Padding => {}
+            Record::Reallocate { old, new } => self.reallocate(time, thread, old, new),
+            Record::ReallocBegin { old } => {
+                self.give_up(time, thread, ASIDE | ring as u64);
+                self.ledger.set_aside(old, ASIDE | ring as u64);
+            }
+            Record::ReallocEnd { old, new } => {
+                self.hand_over();
+                let aside = ASIDE | ring as u64;
+                let stays = new.address == 0 || new.address == old;
+                let from = if stays {
+                    // Where it was, if it stays there: then nobody else can have been given that place.
+                    self.ledger.set_aside(aside, old);
+                    old
+                } else if self.ledger.find(aside).is_some() {
+                    aside
+                } else {
+                    old
+                };
+                if new.address != 0 {
+                    self.reallocate(time, thread, from, new);
+                }
+            }
+            Record::Map(place) => {
+                let stack = self.stack(place.node);
+                self.with_mappings(time, thread, |mappings, tell| mappings.map(place.address, place.size, stack, tell));
+            }
+            Record::Unmap { address, length } => {
+                self.with_mappings(time, thread, |mappings, tell| mappings.unmap(address, length, tell));
+            }
+            Record::RemapBegin { old, old_length } => {
+                self.give_up(time, thread, mapped_address(ASIDE | (ring as u64) << 1));
+                if self.mappings.set_aside(old, old_length, ring) {
+                    self.ledger.set_aside(mapped_address(old), mapped_address(ASIDE | (ring as u64) << 1));
+                }
+            }
+            Record::Remap { old, new, .. } if self.mappings.is_aside(ring) => {
+                self.hand_over();
+                let aside = mapped_address(ASIDE | (ring as u64) << 1);
+                let stays = new.address == 0 || new.address == old;
+                let from = if stays {
+                    self.ledger.set_aside(aside, mapped_address(old));
+                    mapped_address(old)
+                } else {
+                    aside
+                };
+                let stack = self.stack(new.node);
+                self.with_mappings(time, thread, |mappings, tell| {
+                    mappings.bring_back(ring, new.address, new.size, stack, from, tell);
+                });
+            }
+            Record::Remap { new, .. } if new.address == 0 => {}
+            Record::Remap { old, old_length, new } => {
+                let stack = self.stack(new.node);
+                self.with_mappings(time, thread, |mappings, tell| {
+                    mappings.remap(old, old_length, new.address, new.size, stack, tell);
+                });
+            }
+            Record::Thread { id } => self.new_owner(ring, id),
+            Record::Mark(name) => {
+                let name = self.catalog.strings.intern(&name);
+                self.push(time, thread, EventKind::Mark { name });
+            }
+            Record::Name { id, name } => {
+                let named = id.and_then(|id| self.owners.iter().find(|owner| owner.kernel_id == id));
+                let named = named.map_or(thread, |owner| owner.thread);
+                self.catalog.name_thread(named, &name);
+            }
+        }
+    }
+
+    #[inline]
+    fn placement(&mut self, place: &Place) -> Placement {
+        let weight = self.source.sample_rate.map_or(Weight::ONE, |rate| Weight::of_sample(place.size, rate));
+        Placement {
+            address: place.address,
+            size: place.size,
+            stack: self.stack(place.node),
+            surplus: place.surplus,
+            weight,
+            ..Placement::default()
+        }
+    }
+
+    #[inline]
+    fn stack(&mut self, node: u32) -> StackId {
+        if !self.names.knows(node) {
+            let stamps = self.stamps;
+            self.names
+                .read_modules(&self.shared, &self.about.executable, &mut self.catalog, |stamp| stamps.time(stamp));
+        }
+        self.names.stack(node, &self.shared, &mut self.catalog)
+    }
+
+    fn reallocate(&mut self, time: Nanos, thread: ThreadId, old_address: u64, new: Place) {
+        let new = self.placement(&new);
+        self.push(time, thread, EventKind::Reallocate { old_address, claimed_old_size: None, new });
+    }
+
+    /// A block that a thread had set aside when it begins to move another: where it went was dropped, so it counts as given back.
+    fn give_up(&mut self, time: Nanos, thread: ThreadId, aside: u64) {
+        self.hand_over();
+        if self.ledger.find(aside).is_some() {
+            self.push(time, thread, EventKind::Deallocate { address: aside, claimed_size: None });
+            self.hand_over();
+        }
+    }
+
+    fn with_mappings(
+        &mut self,
+        time: Nanos,
+        thread: ThreadId,
+        change: impl FnOnce(&mut Mappings, &mut dyn FnMut(EventKind)),
+    ) {
+        let mut mappings = std::mem::take(&mut self.mappings);
+        change(&mut mappings, &mut |kind| self.push(time, thread, kind));
+        self.mappings = mappings;
+    }
+
+    fn new_owner(&mut self, ring: usize, kernel_id: u32) {
+        let uses = self.uses.entry(kernel_id).or_default();
+        let thread = ThreadId(u64::from(kernel_id) | *uses << 32);
+        *uses += 1;
+        let owner = Owner { thread, kernel_id };
+        if ring >= self.owners.len() {
+            self.owners.resize(ring + 1, Owner { thread: ThreadId(0), kernel_id: 0 });
+        }
+        self.owners[ring] = owner;
+    }
+}

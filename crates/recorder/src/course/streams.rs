@@ -1,0 +1,101 @@
+//! The streams of a process: who gets them, and since when.
+
+use super::{Course, NOBODY_THERE};
+use crate::mappings::Mappings;
+use crate::stream::{Stream, Wire};
+use highwater_model::{Accounts, AccountsState, AddressLedger, Scribe, Source, Step};
+use highwater_store::Pen;
+use std::fs::File;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A client that wants no more waits so long for names.
+const WAIT_FOR_NAMES: Duration = Duration::from_secs(3);
+
+impl Course {
+    /// Sends what is due, lets clients go that have left, and welcomes new ones.
+    pub(super) fn tend_streams(&mut self, now: Instant) {
+        self.hand_over();
+        let Some(mut streaming) = self.streaming.take() else { return };
+        if self.streams.iter().any(Stream::needs_names) {
+            streaming.naming.go_on_until_idle(&mut self.catalog);
+        }
+        if !self.streams.is_empty() && streaming.naming.go_on(&mut self.catalog) {
+            self.streams.iter_mut().for_each(Stream::has_news);
+        }
+        let source = Source { duration: self.stamps.now(), ..self.source.clone() };
+        let (accounts, catalog) = (self.ledger.accounts(), &mut self.catalog);
+        for mut stream in std::mem::take(&mut self.streams) {
+            if !stream.tend(now, accounts, catalog, &source) {
+                streaming.has_ended(stream.drop_it());
+                continue;
+            }
+            match stream.asked_to_end(now) {
+                Some(since) if since > WAIT_FOR_NAMES || streaming.naming.is_idle(catalog) => {
+                    self.closing.push(stream.finish(accounts, catalog, &source));
+                }
+                _ => self.streams.push(stream),
+            }
+        }
+        for done in self.closing.extract_if(.., |closing| closing.is_done()) {
+            streaming.has_ended(done.wait(streaming.patience));
+        }
+        while let Some((outbox, place)) = streaming.next(self.streams.len() + self.closing.len()) {
+            if !self.is_awake() {
+                self.wake();
+            }
+            if streaming.wire == Wire::Memtrace {
+                streaming.naming.go_on_until_idle(&mut self.catalog);
+            }
+            let (source, accounts) = (&self.source, self.ledger.accounts());
+            match Stream::begin(streaming.wire, outbox, place, source, accounts, &self.catalog) {
+                Ok(stream) => self.streams.push(stream),
+                Err(_) => break,
+            }
+        }
+        if streaming.is_on_demand() && self.streams.is_empty() && self.is_awake() {
+            self.sleep();
+        }
+        self.streaming = Some(streaming);
+    }
+
+    /// Somebody is there: what is allocated from now on is of interest. Of what was before nothing is known.
+    fn wake(&mut self) {
+        let now = self.stamps.now().max(self.last_time);
+        self.last_time = now;
+        self.awake_since = now;
+        self.last_rss = 0;
+        let beginning = AccountsState { last_time: now, ..AccountsState::default() };
+        self.ledger = AddressLedger::from_accounts(Accounts::from_state(beginning));
+        self.mappings = Mappings::with_tag(self.tag);
+        self.shared.header().go.store(1, Ordering::Release);
+    }
+
+    /// Nobody is there any more.
+    fn sleep(&mut self) {
+        self.shared.header().go.store(0, Ordering::Release);
+        self.awake_since = NOBODY_THERE;
+    }
+
+    /// Ends the streams as they are: nobody shall get them.
+    pub(crate) fn drop_streams(&mut self) {
+        self.streams.drain(..).for_each(|stream| drop(stream.drop_it()));
+        self.streaming = None;
+    }
+}
+
+/// All who write down what events mean.
+pub(super) struct All<'a> {
+    pub file: &'a mut Option<Pen<File>>,
+    pub streams: &'a mut [Stream],
+}
+
+impl Scribe for All<'_> {
+    #[inline]
+    fn write(&mut self, step: Step) {
+        if let Some(file) = self.file {
+            file.write(step);
+        }
+        self.streams.iter_mut().for_each(|stream| stream.write(step));
+    }
+}
