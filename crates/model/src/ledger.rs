@@ -86,6 +86,14 @@ impl Op {
     pub fn is_event(&self) -> bool {
         !matches!(self, Self::Evict { .. } | Self::Note { .. })
     }
+
+    /// What this makes of a block that it resizes; `None` for what does not resize. The owner is still the old one: the new one is the step's.
+    pub fn resized(&self, old: &Block) -> Option<Block> {
+        let &Self::Reallocate { moved_to, size, stack, tag, surplus, weight, .. } = self else { return None };
+        let new = Placement { address: moved_to.unwrap_or(old.address), size, stack, tag, surplus, weight };
+        let Placement { stack, tag, .. } = inherit(new, old.stack, old.tag);
+        Some(Block { address: new.address, size, stack, tag, surplus, weight, ..*old })
+    }
 }
 
 /// An operation with its time and thread.
@@ -354,15 +362,17 @@ impl AddressLedger {
         let op = Op::Reallocate { id: old.id, moved_to, size, stack, tag, surplus, weight };
         self.accounts.tick(tell.time);
         let thread = self.accounts.thread_index(tell.thread);
-        self.accounts.reallocate(slot, thread, &inherit(new, &old));
+        self.accounts.reallocate(slot, thread, &inherit(new, old.stack, old.tag));
         tell.rare(op);
     }
 }
 
-fn inherit(new: Placement, old: &Kept) -> Placement {
+/// What is not told of a block that was resized stays as it was.
+#[inline]
+fn inherit(new: Placement, stack: StackId, tag: TagId) -> Placement {
     Placement {
-        stack: if new.stack == StackId::UNKNOWN { old.stack } else { new.stack },
-        tag: if new.tag == TagId::NONE { old.tag } else { new.tag },
+        stack: if new.stack == StackId::UNKNOWN { stack } else { new.stack },
+        tag: if new.tag == TagId::NONE { tag } else { new.tag },
         ..new
     }
 }
@@ -506,16 +516,6 @@ impl NumberLedger {
         }
     }
 
-    /// What a block is that an operation is about to resize, and what it will be; `None` for any other operation. Of the latter the
-    /// owner is still the old one: the new one is the step's.
-    pub fn resizing(&self, step: &Step) -> Option<(Block, Block)> {
-        let Op::Reallocate { id, .. } = step.op else { return None };
-        let (slot, new) = self.resized(id, &step.op)?;
-        let old = self.accounts.block(slot);
-        let Placement { address, size, stack, tag, surplus, weight } = new;
-        Some((old, Block { address, size, stack, tag, surplus, weight, ..old }))
-    }
-
     /// Where a block lies that is resized, and what it becomes.
     #[inline]
     fn resized(&self, id: AllocId, op: &Op) -> Option<(Slot, Placement)> {
@@ -524,7 +524,7 @@ impl NumberLedger {
         let old = self.accounts.kept(slot);
         let (size, weight) = self.accounts.admissible(size, weight);
         let new = Placement { address: moved_to.unwrap_or(old.address), size, stack, tag, surplus, weight };
-        Some((slot, inherit(new, old)))
+        Some((slot, inherit(new, old.stack, old.tag)))
     }
 
     /// A block, told as it is then, that leaves the part, or comes to it.

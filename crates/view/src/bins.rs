@@ -19,6 +19,11 @@ impl Span {
         Self { low: value, high: value, last: value }
     }
 
+    /// The same of other values, whose order is that of these.
+    pub fn map(self, value: impl Fn(u64) -> u64) -> Self {
+        Self { low: value(self.low), high: value(self.high), last: value(self.last) }
+    }
+
     /// Goes on with another.
     pub fn then(&mut self, next: Self) {
         *self = Self { low: self.low.min(next.low), high: self.high.max(next.high), last: next.last };

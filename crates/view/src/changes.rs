@@ -1,9 +1,10 @@
 //! What a step does to the blocks that are wanted.
 
+use crate::departures::Gone;
 use crate::sieve::{Life, Sieve};
-use highwater_model::{AllocId, Block, NumberLedger, Op, Step, ThreadId};
+use highwater_model::{AllocId, Block, Nanos, NumberLedger, Op, StackId, Step, TagId, ThreadId, Weight};
 
-/// A block and who owns it.
+/// A block and who owns it. The block's own index of its owner is of use only together with the accounts that it comes from.
 #[derive(Clone, Copy, Debug)]
 pub struct Owned {
     /// The block.
@@ -13,19 +14,31 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// A live block.
-    pub fn of(ledger: &NumberLedger, block: Block) -> Self {
-        let thread = ledger.accounts().threads().get(block.thread as usize).map_or(ThreadId(0), |thread| thread.id);
-        Self { block, thread }
-    }
+    /// What stands for a block that nobody knows.
+    pub const NOBODY: Self = Self {
+        block: Block {
+            id: AllocId(0),
+            address: 0,
+            size: 0,
+            time: Nanos(0),
+            thread: 0,
+            stack: StackId::UNKNOWN,
+            tag: TagId::NONE,
+            surplus: 0,
+            weight: Weight::ONE,
+        },
+        thread: ThreadId(0),
+    };
 
     /// Whether it is wanted, as far as can be told while it lives.
+    #[inline]
     pub fn passes(&self, sieve: &Sieve) -> bool {
         let Block { stack, tag, time, size, .. } = self.block;
         sieve.passes_owners(stack, tag, self.thread) && sieve.passes_birth(time, size)
     }
 
     /// Whether it is wanted, its death being known.
+    #[inline]
     pub fn passes_with(&self, sieve: &Sieve, life: &Life) -> bool {
         self.passes(sieve) && sieve.passes_death(life)
     }
@@ -41,46 +54,51 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// What a step changes of what is wanted; deaths are not asked for. A promotion is a change only where one of the two heaps is wanted.
-    pub fn of(ledger: &NumberLedger, step: &Step, sieve: &Sieve) -> Self {
-        let all = Self::all(ledger, step);
-        let wanted = |owned: &Owned| owned.passes(sieve);
-        let (went, came) = (all.went.filter(wanted), all.came.filter(wanted));
-        let is_nothing = matches!(step.op, Op::Promote { .. }) && went.is_some() == came.is_some();
-        if is_nothing { Self::default() } else { Self { went, came } }
+    /// What comes with a step that lets nothing go; `next_id` is the number that a new block gets.
+    pub fn by_arrival(step: &Step, next_id: AllocId) -> Self {
+        let Op::Allocate(place) = step.op else { return Self::default() };
+        let block = Block {
+            id: next_id,
+            address: place.address,
+            size: place.size,
+            time: step.time,
+            thread: 0,
+            stack: place.stack,
+            tag: place.tag,
+            surplus: place.surplus,
+            weight: place.weight,
+        };
+        Self { came: Some(Owned { block, thread: step.thread }), went: None }
     }
 
-    fn all(ledger: &NumberLedger, step: &Step) -> Self {
-        match step.op {
-            Op::Allocate(place) => {
-                let block = Block {
-                    id: ledger.accounts().next_id(),
-                    address: place.address,
-                    size: place.size,
-                    time: step.time,
-                    thread: 0,
-                    stack: place.stack,
-                    tag: place.tag,
-                    surplus: place.surplus,
-                    weight: place.weight,
-                };
-                Self { came: Some(Owned { block, thread: step.thread }), went: None }
-            }
-            Op::Free { id } | Op::Evict { id } => Self { went: find(ledger, id), came: None },
-            Op::Reallocate { .. } => {
-                let Some((old, new)) = ledger.resizing(step) else { return Self::default() };
-                Self { went: Some(Owned::of(ledger, old)), came: Some(Owned { block: new, thread: step.thread }) }
-            }
-            Op::Promote { id, tag } => {
-                let Some(old) = find(ledger, id) else { return Self::default() };
-                Self { went: Some(old), came: Some(Owned { block: Block { tag, ..old.block }, ..old }) }
-            }
-            _ => Self::default(),
+    /// What a step changes with which something goes.
+    pub fn by_departure(step: &Step, gone: &Gone) -> Self {
+        if !gone.is_known() {
+            return Self::default();
         }
+        let went = Some(gone.owned);
+        let came = match step.op {
+            Op::Reallocate { .. } => {
+                step.op.resized(&gone.owned.block).map(|block| Owned { block, thread: step.thread })
+            }
+            Op::Promote { tag, .. } => Some(gone.promoted(tag)),
+            _ => None,
+        };
+        Self { went, came }
+    }
+
+    /// Those that are wanted; deaths are not asked for. A promotion is a change only where one of the two heaps is wanted.
+    pub fn wanted(self, step: &Step, sieve: &Sieve) -> Self {
+        let is_wanted = |owned: &Owned| owned.passes(sieve);
+        let (went, came) = (self.went.filter(is_wanted), self.came.filter(is_wanted));
+        let is_nothing = matches!(step.op, Op::Promote { .. }) && went.is_some() == came.is_some();
+        if is_nothing { Self::default() } else { Self { went, came } }
     }
 }
 
 /// A live block by its number.
 pub fn find(ledger: &NumberLedger, id: AllocId) -> Option<Owned> {
-    ledger.find(id).map(|block| Owned::of(ledger, block))
+    let block = ledger.find(id)?;
+    let thread = ledger.accounts().threads().get(block.thread as usize).map_or(ThreadId(0), |thread| thread.id);
+    Some(Owned { block, thread })
 }

@@ -1,13 +1,15 @@
-//! The course of a recording in short: what was live in slices of some thousand events.
-//!
-//! Made once for each recording, on all cores, so that timelines of long windows need not go through millions of events each time.
+//! What is found out of a recording by going through it once, on all cores, so that no question has to do it again: what was live in slices of some
+//! thousand events, who [went](crate::departures), and [figures](Standing) to go on from.
 
 use crate::bins::Bin;
+use crate::departures::{Departures, Depth, Gone, Writing};
 use crate::problem::Problem;
 use crate::scan;
+use crate::standings::Standings;
 use crate::work::Work;
-use highwater_model::{Accounts, Figures, Nanos};
-use highwater_store::{Recording, Seen};
+use highwater_model::{Accounts, Figures, Nanos, NumberLedger, Step};
+use highwater_store::{EventsSummary, Recording, Seen, Standing, Until};
+use rustc_hash::FxHashMap;
 
 /// Events of a slice.
 const EVENTS: u64 = 8192;
@@ -24,10 +26,15 @@ pub struct Slice {
 }
 
 /// See the module's text.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Course {
     /// The slices, in order.
     pub slices: Vec<Slice>,
+    /// Who went.
+    pub departures: Departures,
+    standings: Standings,
+    /// What each block of events says of itself.
+    blocks: Vec<EventsSummary>,
 }
 
 /// The slices of one stretch, as far as they are known.
@@ -67,20 +74,142 @@ impl Slicing {
     }
 }
 
+/// One stretch, while it is gone through.
+struct Going<'a> {
+    slicing: Slicing,
+    found: &'a Found<'a>,
+    /// The block of events, by its place among all of them, and who went in it.
+    block: Option<usize>,
+    gone: Vec<Gone>,
+    buffer: Vec<u8>,
+    problem: Option<Problem>,
+}
+
+/// What all stretches write down.
+struct Found<'a> {
+    blocks: &'a [EventsSummary],
+    departures: Writing,
+    standings: Standings,
+}
+
+impl Going<'_> {
+    fn begin_block(&mut self, ledger: &NumberLedger, summary: &EventsSummary) {
+        self.end_block();
+        let place = self.found.blocks.binary_search_by_key(&summary.first_event, |block| block.first_event).ok();
+        self.block = place;
+        if let Some(block) = place
+            && self.found.standings.wants(self.found.blocks, block)
+        {
+            match Standing::of(ledger.accounts()) {
+                Ok(standing) => self.found.standings.put(self.found.blocks, block, standing),
+                Err(error) => self.problem = Some(error.into()),
+            }
+        }
+    }
+
+    fn step(&mut self, ledger: &NumberLedger, step: &Step) {
+        self.slicing.see(ledger.accounts());
+        self.gone.extend(Gone::with(ledger, step));
+    }
+
+    fn end_block(&mut self) {
+        if let Some(block) = self.block.take()
+            && let Err(problem) = self.found.departures.write(block, &self.gone, &mut self.buffer)
+        {
+            self.problem = Some(problem);
+        }
+        self.gone.clear();
+    }
+}
+
 impl Course {
     /// Goes through all of a recording.
     pub fn of(recording: &Recording, work: &Work<'_>) -> Result<Self, Problem> {
+        let blocks: Vec<EventsSummary> = recording.summaries().copied().collect();
+        let departures = Writing::new(recording.stats().events, blocks.len())?;
+        let found = Found { blocks: &blocks, departures, standings: Standings::default() };
+        let begin = || Going {
+            slicing: Slicing::default(),
+            found: &found,
+            block: None,
+            gone: Vec::new(),
+            buffer: Vec::new(),
+            problem: None,
+        };
         let parts = scan::walk(
             recording,
             (Nanos(0), Nanos(u64::MAX)),
             work,
-            Slicing::default,
-            |slicing, seen| match seen {
-                Seen::Step(ledger, _) => slicing.see(ledger.accounts()),
-                Seen::Stored(ledger) => slicing.go_on_from(ledger.accounts()),
+            begin,
+            |going, seen| match seen {
+                Seen::Block(ledger, summary) => going.begin_block(ledger, summary),
+                Seen::Step(ledger, step) => going.step(ledger, step),
+                Seen::Stored(ledger) => going.slicing.go_on_from(ledger.accounts()),
             },
-            |slicing, accounts| slicing.see(accounts),
+            |going, accounts| {
+                going.end_block();
+                going.slicing.see(accounts);
+            },
         )?;
-        Ok(Self { slices: parts.into_iter().flat_map(|part| part.slices).collect() })
+        let mut slices = Vec::new();
+        for part in parts {
+            part.problem.map_or(Ok(()), Err)?;
+            slices.extend(part.slicing.slices);
+        }
+        let Found { departures, standings, .. } = found;
+        Ok(Self { slices, departures: departures.finish(), standings, blocks })
+    }
+
+    /// The accounts of an instant without their blocks; `None` where they cannot be had this way.
+    pub fn figures_at(&self, recording: &Recording, until: Until) -> Result<Option<Accounts>, Problem> {
+        let reached = |events: u64, time: Nanos| match until {
+            Until::End => true,
+            Until::Event(event) => events <= event,
+            Until::Time(at) => time <= at,
+        };
+        // The block of events that the instant lies in.
+        let last = self.blocks.partition_point(|block| match until {
+            Until::End => true,
+            Until::Event(event) => block.first_event < event,
+            Until::Time(at) => block.first_time <= at,
+        });
+        let Some((first, ledger)) = self.resume(recording, last.saturating_sub(1), reached)? else { return Ok(None) };
+        Ok(Some(recording.go_on(ledger, first, until)?.into_accounts().figures_alone()))
+    }
+
+    /// The accounts before a block of events, without blocks that do not go in it; `None` where they cannot be had this way.
+    pub fn figures_before(&self, recording: &Recording, block: usize) -> Result<Option<NumberLedger>, Problem> {
+        let Some(first_event) = self.blocks.get(block).map(|block| block.first_event) else { return Ok(None) };
+        let Some((first, ledger)) = self.resume(recording, block, |events, _| events <= first_event)? else {
+            return Ok(None);
+        };
+        Ok(Some(recording.go_on(ledger, first, Until::Event(first_event))?))
+    }
+
+    /// The latest standing at or before a block that `reached` accepts, with all blocks that go from there on up to that block; and the block of
+    /// events to go on with.
+    fn resume(
+        &self,
+        recording: &Recording,
+        last: usize,
+        reached: impl Fn(u64, Nanos) -> bool,
+    ) -> Result<Option<(usize, NumberLedger)>, Problem> {
+        let Some((first, standing)) = self.standings.latest(last, reached) else { return Ok(None) };
+        let mut going: FxHashMap<u64, Gone> = FxHashMap::default();
+        let mut buffer = Vec::new();
+        for block in first..=last {
+            let Some(rows) = self.departures.of_block(block, Depth::Whole, &mut buffer)? else { return Ok(None) };
+            for row in (0..rows.count).filter(|row| rows.id(*row) < standing.next_id) {
+                // As it was when it went first.
+                let gone = rows.get(row);
+                if gone.is_known() {
+                    going.entry(gone.owned.block.id.0).or_insert(gone);
+                }
+            }
+        }
+        let mut going: Vec<Gone> = going.into_values().collect();
+        going.sort_unstable_by_key(|gone| gone.owned.block.id);
+        let owned = going.iter().map(|gone| (gone.owned.block, gone.owned.thread));
+        Ok(recording.resume(&standing, owned).map(|ledger| (first, ledger)))
     }
 }

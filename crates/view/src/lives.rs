@@ -2,16 +2,16 @@
 //!
 //! A block that is resized keeps its identity: it was born once, dies once, and has the size, the site and the thread that it had last.
 
-use crate::changes::{Owned, find};
+use crate::changes::Owned;
+use crate::departures::Depth;
 use crate::problem::Problem;
 use crate::scan;
 use crate::sieve::{Life, Sieve};
 use crate::sources::{Loaded, Moment};
 use crate::work::Work;
-use highwater_model::{Nanos, Op, Snapshot, ThreadId};
-use highwater_store::{Recording, Seen};
+use highwater_model::{AllocId, Nanos, Snapshot, ThreadId};
+use highwater_store::Recording;
 use rustc_hash::FxHashMap;
-use std::ops::ControlFlow;
 
 /// The blocks of a snapshot, with their owners; none where only figures are known.
 pub fn blocks_of(snapshot: &Snapshot) -> impl Iterator<Item = Owned> {
@@ -22,7 +22,7 @@ pub fn blocks_of(snapshot: &Snapshot) -> impl Iterator<Item = Owned> {
     })
 }
 
-/// When blocks died that were live at a time, in their order. Reads what came after it until all are dead.
+/// When blocks died that were live at a time, in their order.
 pub fn deaths(
     loaded: &Loaded,
     live_at: Nanos,
@@ -31,69 +31,58 @@ pub fn deaths(
 ) -> Result<Vec<Option<Nanos>>, Problem> {
     let mut deaths = vec![None; blocks.len()];
     let Some(recording) = loaded.recording().filter(|_| !blocks.is_empty()) else { return Ok(deaths) };
+    let course = loaded.course(recording, work)?;
     let places: FxHashMap<u64, u32> = blocks.iter().map(|owned| owned.block.id.0).zip(0..).collect();
     // Most of what dies was born later, and need not be looked up.
-    let youngest = blocks.iter().map(|owned| owned.block.id.0).max().unwrap_or(0);
-    let end = Nanos(u64::MAX);
-    let found = scan::steps(
-        recording,
-        (live_at, end),
+    let youngest = blocks.iter().map(|owned| owned.block.id).max().unwrap_or(AllocId(0));
+    let found = scan::departures(
+        (recording, &course.departures),
+        (live_at, Nanos(u64::MAX)),
+        Depth::Figures,
         work,
-        |summary| summary.last_time >= live_at,
         Vec::new,
-        |found: &mut Vec<(u32, Nanos)>, step| {
-            if let Op::Free { id } | Op::Evict { id } = step.op
-                && id.0 <= youngest
+        |found: &mut Vec<(u32, Nanos)>, rows, row| {
+            let id = rows.id(row);
+            if id <= youngest
+                && rows.how(row).is_death()
                 && let Some(&at) = places.get(&id.0)
             {
-                found.push((at, step.time));
-                if found.len() == places.len() {
-                    return ControlFlow::Break(());
-                }
+                found.push((at, rows.at(row)));
             }
-            ControlFlow::Continue(())
         },
     )?;
     found.into_iter().flatten().for_each(|(at, time)| deaths[at as usize] = Some(time));
     Ok(deaths)
 }
 
-/// Shows every life that passes a sieve and ended from a time on, or never. Each stretch has a `T` of its own.
+/// Shows every life that passes a sieve and ended from a time on, or never. Each part of the work has a `T` of its own.
 pub fn ended_since<T: Send>(
     loaded: &Loaded,
     recording: &Recording,
-    since: Nanos,
+    (since, depth): (Nanos, Depth),
     sieve: &Sieve,
     work: &Work<'_>,
     begin: impl Fn() -> T + Sync,
     see: impl Fn(&mut T, &Owned, &Life) + Sync,
 ) -> Result<Vec<T>, Problem> {
-    let show = |own: &mut T, owned: &Owned, death: Option<Nanos>| {
-        let life = Life { birth: owned.block.time, death };
-        if owned.passes_with(sieve, &life) {
-            see(own, owned, &life);
+    let course = loaded.course(recording, work)?;
+    let window = (since, Nanos(u64::MAX));
+    let mut all = scan::departures((recording, &course.departures), window, depth, work, &begin, |own, rows, row| {
+        let gone = rows.get(row);
+        if let Some(life) = gone.life()
+            && gone.owned.passes_with(sieve, &life)
+        {
+            see(own, &gone.owned, &life);
         }
-    };
-    let end = Nanos(u64::MAX);
-    let mut all = scan::walk(
-        recording,
-        (since, end),
-        work,
-        &begin,
-        |own, seen| {
-            if let Seen::Step(ledger, step) = seen
-                && let Op::Free { id } | Op::Evict { id } = step.op
-                && step.time >= since
-                && let Some(owned) = find(ledger, id)
-            {
-                show(own, &owned, Some(step.time));
-            }
-        },
-        |_, _| {},
-    )?;
+    })?;
     let mut survivors = begin();
     let last = loaded.snapshot(Moment::End)?;
-    blocks_of(&last).for_each(|owned| show(&mut survivors, &owned, None));
+    for owned in blocks_of(&last) {
+        let life = Life { birth: owned.block.time, death: None };
+        if owned.passes_with(sieve, &life) {
+            see(&mut survivors, &owned, &life);
+        }
+    }
     all.push(survivors);
     Ok(all)
 }

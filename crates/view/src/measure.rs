@@ -1,20 +1,19 @@
 //! Measuring a metric: so many bytes and blocks for each stack, tag and thread.
 //!
 //! Where figures are enough they come from two snapshots. Filters that ask for more than stacks need single blocks: those of a
-//! snapshot, or a pass through the window. What a block is, is then asked at the time that counts: when it is allocated, freed, or live.
+//! snapshot, or a pass through what came and went in the window. What a block is, is then asked at the time that counts: when it is allocated, freed, or live.
 //! Only where its death is asked for, and it has to be waited for, a block that was resized counts once, as it was last.
 
-use crate::changes::{Changes, Owned, find};
+use crate::changes::Owned;
 use crate::choice::{Choice, Metric};
+use crate::departures::{Depth, How};
 use crate::lives::{blocks_of, deaths, ended_since};
-use crate::placements::by_placements;
 use crate::problem::Problem;
-use crate::scan;
+use crate::scan::{self, Side};
 use crate::sieve::{Life, Sieve};
 use crate::sources::{Between, Moment};
 use crate::work::Work;
-use highwater_model::{Figures, Nanos, Op, Snapshot, StackId, TagId, ThreadId};
-use highwater_store::Seen;
+use highwater_model::{Figures, Nanos, Snapshot, StackId, TagId, ThreadId};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -121,7 +120,7 @@ pub fn measure(choice: &Choice, by_owner: bool, work: &Work<'_>) -> Result<Arc<M
     let Choice { window, at, metric, filter_texts, .. } = choice;
     // What is told of stacks alone may not know all owners.
     let key = format!("{window:?} {at:?} {metric:?} {by_figures} {by_owner} {filter_texts:?}");
-    let make = || if by_figures { by_figures_of(choice, sieve) } else { by_blocks(choice, &sieve, by_owner, work) };
+    let make = || if by_figures { by_figures_of(choice, sieve) } else { by_blocks(choice, &sieve, work) };
     choice.loaded.measured.get(&key, make, |measured| match &measured.amounts {
         Amounts::Figures { figured, .. } => figured.snapshot().accounts.sites().len() * 400 + 4096,
         Amounts::Blocks(amounts) => amounts.capacity() * 40 + 4096,
@@ -172,24 +171,14 @@ fn count(tally: &mut Tally, owned: &Owned, metric: Metric) {
     tally.entry(owners).or_default().add(Amount::of(owned, metric));
 }
 
-fn by_blocks(choice: &Choice, sieve: &Sieve, by_owner: bool, work: &Work<'_>) -> Result<Measured, Problem> {
+fn by_blocks(choice: &Choice, sieve: &Sieve, work: &Work<'_>) -> Result<Measured, Problem> {
     let metric = choice.metric;
     let (amounts, at) = match metric {
         Metric::Live | Metric::Peak | Metric::Leaked => {
             let snapshot = choice.loaded.snapshot(instant(choice)?)?;
             (of_instant(choice, &snapshot, sieve, work)?, told_as(choice, snapshot.at))
         }
-        Metric::Allocated | Metric::Freed | Metric::Temporary => {
-            let quickly = match metric == Metric::Allocated && !by_owner {
-                true => by_placements(choice, sieve, work)?,
-                false => None,
-            };
-            let tally = match quickly {
-                Some(tally) => tally,
-                None => of_window(choice, sieve, work)?,
-            };
-            (tally, choice.window.to)
-        }
+        Metric::Allocated | Metric::Freed | Metric::Temporary => (of_window(choice, sieve, work)?, choice.window.to),
     };
     let mut total = Amount::default();
     amounts.values().for_each(|amount| total.add(*amount));
@@ -232,45 +221,42 @@ fn of_window(choice: &Choice, sieve: &Sieve, work: &Work<'_>) -> Result<Tally, P
         return Err(Problem::failed("a snapshot knows one instant only, and not when its blocks came and went"));
     };
     let (window, metric) = (choice.window, choice.metric);
+    let (since, until) = (window.from, window.to);
+    let course = choice.loaded.course(recording, work)?;
+    let known = (recording, &course.departures);
+    let begin = Tally::default;
     let tallies = match (metric, sieve.needs_deaths()) {
         (Metric::Allocated, true) => {
-            ended_since(&choice.loaded, recording, window.from, sieve, work, Tally::default, |tally, owned, life| {
+            let since = (since, Depth::Figures);
+            ended_since(&choice.loaded, recording, since, sieve, work, begin, |tally, owned, life| {
                 if window.has(life.birth) {
                     count(tally, owned, metric);
                 }
             })?
         }
-        (_, needs_deaths) => scan::walk(
-            recording,
-            (window.from, window.to),
-            work,
-            Tally::default,
-            |tally, seen| {
-                let Seen::Step(ledger, step) = seen else { return };
-                if step.time < window.from {
-                    return;
-                }
-                if metric == Metric::Temporary || needs_deaths {
-                    let (Op::Free { id } | Op::Evict { id }) = step.op else { return };
-                    let Some(owned) = find(ledger, id) else { return };
-                    let threads = ledger.accounts().threads();
-                    let is_temporary = matches!(step.op, Op::Free { .. })
-                        && threads.get(owned.block.thread as usize).is_some_and(|thread| thread.last_allocation == id);
-                    let life = Life { birth: owned.block.time, death: Some(step.time) };
-                    let counts = metric != Metric::Temporary || is_temporary;
-                    if counts && owned.passes_with(sieve, &life) {
-                        count(tally, &owned, metric);
-                    }
-                    return;
-                }
-                let changes = Changes::of(ledger, step, sieve);
-                let counted = if metric == Metric::Allocated { changes.came } else { changes.went };
-                if let Some(owned) = counted {
+        (Metric::Allocated, false) => {
+            scan::changes(known, (since, until), Side::Arrivals, work, begin, |tally, step, changes| {
+                if let Some(owned) = changes.wanted(step, sieve).came {
                     count(tally, &owned, metric);
                 }
-            },
-            |_, _| {},
-        )?,
+            })?
+        }
+        (_, needs_deaths) => {
+            scan::departures(known, (since, until), Depth::Figures, work, begin, |tally, rows, row| {
+                let how = rows.how(row);
+                if metric == Metric::Temporary && how != How::FreedAtOnce {
+                    return;
+                }
+                let gone = rows.get(row);
+                let passes = match gone.life() {
+                    Some(life) => gone.owned.passes_with(sieve, &life),
+                    None => !needs_deaths && gone.passes(sieve),
+                };
+                if passes {
+                    count(tally, &gone.owned, metric);
+                }
+            })?
+        }
     };
     let mut all = Tally::default();
     for (owners, amount) in tallies.into_iter().flatten() {

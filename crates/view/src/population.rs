@@ -2,6 +2,7 @@
 
 use crate::changes::Owned;
 use crate::choice::Choice;
+use crate::departures::Depth;
 use crate::filter::{Filter, Test};
 use crate::lives::{blocks_of, deaths, ended_since};
 use crate::measure::must_have_blocks;
@@ -34,19 +35,19 @@ impl Population {
     }
 
     /// Shows every block that passes, each part of the work with a `T` of its own. Deaths are found out only where filters ask for them, or
-    /// `with_deaths`.
+    /// `with_deaths`; addresses need [`Depth::Whole`].
     pub fn each<T: Send>(
         self,
         choice: &Choice,
         sieve: &Sieve,
-        with_deaths: bool,
+        (with_deaths, depth): (bool, Depth),
         work: &Work<'_>,
         begin: impl Fn() -> T + Sync,
         see: impl Fn(&mut T, &Owned, &Life) + Sync,
     ) -> Result<Vec<T>, Problem> {
         let moment = match (self, choice.loaded.recording()) {
             (Self::BornSince(since), Some(recording)) => {
-                return ended_since(&choice.loaded, recording, since, sieve, work, begin, see);
+                return ended_since(&choice.loaded, recording, (since, depth), sieve, work, begin, see);
             }
             (Self::LiveAt(moment), _) => moment,
             (Self::BornSince(_), None) => Moment::End,

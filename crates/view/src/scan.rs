@@ -1,15 +1,20 @@
-//! Going through a window once, on all cores: each takes stretches that begin with a keyframe.
+//! Going through a window once, on all cores: each takes stretches that begin with a keyframe, or, where the [departures](crate::departures) are
+//! known, blocks of events.
 
+use crate::changes::Changes;
+use crate::departures::{Departures, Depth, Rows};
 use crate::problem::Problem;
 use crate::work::Work;
-use highwater_model::{Accounts, Nanos, Step};
+use highwater_model::{Accounts, AllocId, Nanos, Op, Step};
 use highwater_store::{EventsSummary, Recording, Seen, Stretch};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Steps between two looks at whether somebody waits.
 const STEPS_PER_LOOK: u64 = 1 << 16;
+/// Into how many parts the work of a core is divided: some take longer than others.
+const LOTS_PER_CORE: usize = 4;
 /// What all cores may hold of live blocks at a time, in bytes, and what each takes with its index.
 const MOST_LIVE_BYTES: u64 = 384 << 20;
 const LIVE_BLOCK_BYTES: u64 = 72;
@@ -27,50 +32,156 @@ pub fn walk<T: Send>(
     let most_live = recording.final_totals()?.peak_blocks.max(1);
     let affordable = (MOST_LIVE_BYTES / (most_live.saturating_mul(LIVE_BLOCK_BYTES)).max(1)).max(1);
     let stretches = stretches(recording, from, to);
-    in_parallel(&stretches, affordable as usize, work, |stretch, progress| {
-        let mut own = begin();
-        let mut pace = Pace::new(progress);
-        let accounts = recording.walk_stretch(stretch, |seen| {
-            let is_late = matches!(seen, Seen::Step(_, step) if step.time > to);
-            if is_late || pace.step().is_break() {
-                return ControlFlow::Break(());
-            }
-            see(&mut own, seen);
-            ControlFlow::Continue(())
-        })?;
-        pace.end()?;
-        end(&mut own, &accounts);
-        Ok(own)
-    })
+    in_parallel(
+        &stretches,
+        |stretch| stretch.events,
+        affordable as usize,
+        work,
+        |stretch, progress| {
+            let mut own = begin();
+            let mut pace = Pace::new(progress);
+            let accounts = recording.walk_stretch(stretch, |seen| {
+                let is_late = matches!(seen, Seen::Step(_, step) if step.time > to);
+                if is_late || pace.steps(1).is_break() {
+                    return ControlFlow::Break(());
+                }
+                see(&mut own, seen);
+                ControlFlow::Continue(())
+            })?;
+            pace.end()?;
+            end(&mut own, &accounts);
+            Ok(own)
+        },
+    )
 }
 
-/// Goes through the steps alone, of the blocks that `wanted` picks, until `see` has seen enough.
-pub fn steps<T: Send>(
-    recording: &Recording,
+/// Blocks of events that are gone through by one thread.
+struct Lot {
+    blocks: Range<usize>,
+    events: u64,
+}
+
+/// Blocks of events that have something from one time to another, in order, divided among the cores.
+fn lots(recording: &Recording, from: Nanos, to: Nanos) -> Vec<Lot> {
+    let lies_in = |summary: &EventsSummary| summary.last_time >= from && summary.first_time <= to;
+    let all: Vec<&EventsSummary> = recording.summaries().collect();
+    let wanted: Vec<usize> = (0..all.len()).filter(|at| lies_in(all[*at])).collect();
+    let Some((&first, &last)) = wanted.first().zip(wanted.last()) else { return Vec::new() };
+    let length = (last + 1 - first).div_ceil(cores() * LOTS_PER_CORE).max(1);
+    let starts = (first..=last).step_by(length);
+    let lot = |start: usize| {
+        let blocks = start..(start + length).min(last + 1);
+        Lot { events: all[blocks.clone()].iter().map(|summary| summary.events).sum(), blocks }
+    };
+    starts.map(lot).collect()
+}
+
+/// Shows who went from one time to another. Each lot has a `T` of its own; they come back in order.
+pub fn departures<T: Send>(
+    (recording, known): (&Recording, &Departures),
     (from, to): (Nanos, Nanos),
+    depth: Depth,
     work: &Work<'_>,
-    wanted: impl Fn(&EventsSummary) -> bool + Sync,
     begin: impl Fn() -> T + Sync,
-    see: impl Fn(&mut T, &Step) -> ControlFlow<()> + Sync,
+    see: impl Fn(&mut T, &Rows<'_>, usize) + Sync,
 ) -> Result<Vec<T>, Problem> {
-    let stretches = stretches(recording, from, to);
-    in_parallel(&stretches, usize::MAX, work, |stretch, progress| {
-        let mut own = begin();
-        let mut pace = Pace::new(progress);
-        recording.steps_of(stretch, &wanted, |step| {
-            if step.time > to || pace.step().is_break() {
-                return ControlFlow::Break(());
+    in_parallel(
+        &lots(recording, from, to),
+        |lot| lot.events,
+        usize::MAX,
+        work,
+        |lot, progress| {
+            let mut own = begin();
+            let mut pace = Pace::new(progress);
+            let mut buffer = Vec::new();
+            for block in lot.blocks.clone() {
+                let Some(rows) = known.of_block(block, depth, &mut buffer)? else { continue };
+                for row in (0..rows.count).filter(|row| (from..=to).contains(&rows.at(*row))) {
+                    see(&mut own, &rows, row);
+                }
+                // About every second event lets something go.
+                if pace.steps(rows.count as u64 * 2).is_break() {
+                    break;
+                }
             }
-            see(&mut own, step)
-        })?;
-        pace.end()?;
-        Ok(own)
-    })
+            pace.end()?;
+            Ok(own)
+        },
+    )
+}
+
+/// Which changes are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// What comes.
+    Arrivals,
+    /// What comes and what goes.
+    Both,
+}
+
+/// Shows every step from one time to another, with what it changes. Each lot has a `T` of its own; they come back in order.
+pub fn changes<T: Send>(
+    (recording, known): (&Recording, &Departures),
+    (from, to): (Nanos, Nanos),
+    side: Side,
+    work: &Work<'_>,
+    begin: impl Fn() -> T + Sync,
+    see: impl Fn(&mut T, &Step, Changes) + Sync,
+) -> Result<Vec<T>, Problem> {
+    let first_ids: Vec<AllocId> = recording.summaries().map(|summary| AllocId(summary.first_alloc)).collect();
+    in_parallel(
+        &lots(recording, from, to),
+        |lot| lot.events,
+        usize::MAX,
+        work,
+        |lot, progress| {
+            let mut own = begin();
+            let mut pace = Pace::new(progress);
+            let mut reader = recording.block_reader()?;
+            let mut buffer = Vec::new();
+            'all: for block in lot.blocks.clone() {
+                let Some(has_living) = known.has_living(block) else { continue };
+                let rows = match side == Side::Both || has_living {
+                    true => known.of_block(block, Depth::Figures, &mut buffer)?,
+                    false => None,
+                };
+                let Some(steps) = reader.steps(block)? else { continue };
+                let (mut next_id, mut row) = (first_ids[block], 0);
+                for step in steps {
+                    if step.time > to || pace.steps(1).is_break() {
+                        break 'all;
+                    }
+                    let changes = match step.op {
+                        Op::Allocate(_) => {
+                            let changes = Changes::by_arrival(&step, next_id);
+                            next_id.0 += 1;
+                            changes
+                        }
+                        Op::Free { .. } | Op::Evict { .. } if side == Side::Arrivals => {
+                            row += 1;
+                            continue;
+                        }
+                        Op::Free { .. } | Op::Evict { .. } | Op::Reallocate { .. } | Op::Promote { .. } => {
+                            let gone = rows.as_ref().map(|rows| rows.get(row));
+                            row += 1;
+                            gone.map_or_else(Changes::default, |gone| Changes::by_departure(&step, &gone))
+                        }
+                        _ => continue,
+                    };
+                    if step.time >= from {
+                        see(&mut own, &step, changes);
+                    }
+                }
+            }
+            pace.end()?;
+            Ok(own)
+        },
+    )
 }
 
 fn stretches(recording: &Recording, from: Nanos, to: Nanos) -> Vec<Stretch> {
     let events: u64 = recording.stretches(from, to, u64::MAX).iter().map(|stretch| stretch.events).sum();
-    let parts = cores() as u64 * 4;
+    let parts = (cores() * LOTS_PER_CORE) as u64;
     // Keyframes are so far apart that reading one costs less than what lies between them.
     recording.stretches(from, to, events / parts)
 }
@@ -99,15 +210,16 @@ impl<'a, 'b> Pace<'a, 'b> {
     }
 
     #[inline]
-    fn step(&mut self) -> ControlFlow<()> {
-        self.steps += 1;
-        if self.steps.is_multiple_of(STEPS_PER_LOOK) { self.look() } else { ControlFlow::Continue(()) }
+    fn steps(&mut self, count: u64) -> ControlFlow<()> {
+        self.steps += count;
+        if self.steps >= STEPS_PER_LOOK { self.look() } else { ControlFlow::Continue(()) }
     }
 
     #[cold]
     fn look(&mut self) -> ControlFlow<()> {
         let Progress { done, events, work } = self.progress;
-        let done = done.fetch_add(STEPS_PER_LOOK, Ordering::Relaxed) + STEPS_PER_LOOK;
+        let steps = std::mem::take(&mut self.steps);
+        let done = done.fetch_add(steps, Ordering::Relaxed) + steps;
         match work.progress((done as f64 / (*events).max(1) as f64).min(1.0), "reading the recording") {
             Ok(()) => ControlFlow::Continue(()),
             Err(problem) => {
@@ -122,30 +234,31 @@ impl<'a, 'b> Pace<'a, 'b> {
     }
 }
 
-fn in_parallel<T: Send>(
-    stretches: &[Stretch],
+fn in_parallel<P: Sync, T: Send>(
+    parts: &[P],
+    events: impl Fn(&P) -> u64,
     affordable: usize,
     work: &Work<'_>,
-    one: impl Fn(&Stretch, &Progress<'_, '_>) -> Result<T, Problem> + Sync,
+    one: impl Fn(&P, &Progress<'_, '_>) -> Result<T, Problem> + Sync,
 ) -> Result<Vec<T>, Problem> {
     let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
-    let events = stretches.iter().map(|stretch| stretch.events).sum();
+    let events = parts.iter().map(events).sum();
     let progress = Progress { done: &done, events, work };
-    let results: Vec<Mutex<Option<Result<T, Problem>>>> = stretches.iter().map(|_| Mutex::new(None)).collect();
+    let results: Vec<Mutex<Option<Result<T, Problem>>>> = parts.iter().map(|_| Mutex::new(None)).collect();
     let labour = || {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(stretch) = stretches.get(at) else { break };
-            let result = one(stretch, &progress);
+            let Some(part) = parts.get(at) else { break };
+            let result = one(part, &progress);
             let is_over = result.is_err();
             *results[at].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
             if is_over {
-                next.store(stretches.len(), Ordering::Relaxed);
+                next.store(parts.len(), Ordering::Relaxed);
             }
         }
     };
     std::thread::scope(|scope| {
-        for _ in 1..cores().min(affordable).min(stretches.len()) {
+        for _ in 1..cores().min(affordable).min(parts.len()) {
             scope.spawn(labour);
         }
         labour();

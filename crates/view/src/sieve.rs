@@ -89,12 +89,6 @@ impl Sieve {
         self.needs_deaths
     }
 
-    /// True when neither tags, nor births, nor deaths are asked for: what a step says of a block is then enough.
-    pub fn asks_only_what_steps_say(&self) -> bool {
-        let is_birth = |filter: &Filter| matches!(filter.test, Test::Allocated(_));
-        self.tags.is_none() && !self.needs_deaths && !self.rest.iter().any(is_birth)
-    }
-
     /// True when it lets everything through.
     pub fn is_open(&self) -> bool {
         self.stacks.is_none() && self.tags.is_none() && self.rest.is_empty()

@@ -150,6 +150,7 @@ fn write_course(recording: &Recording, version: memtrace::Version, out: &mut dyn
     let mut written = Ok(());
     recording.walk(|seen| {
         written = match seen {
+            Seen::Block(..) => Ok(()),
             Seen::Step(ledger, step) => writer.write_step(step, ledger.accounts().next_id(), catalog),
             // A stream that was joined late, or events that were left out.
             Seen::Stored(ledger) => writer.catch_up(ledger.accounts(), |_| true, catalog),

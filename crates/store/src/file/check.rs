@@ -3,6 +3,7 @@
 use super::errors::RecordingError;
 use super::index::Content;
 use super::recording::Recording;
+use super::replay::Seen;
 use highwater_model::{Accounts, AccountsState, Anomaly, Figures, NumberLedger, laws};
 use std::ops::ControlFlow;
 
@@ -40,8 +41,8 @@ impl Recording {
             progress(at as f64 / entries.len() as f64);
             match entry.content {
                 Content::Events(summary) => {
-                    self.replay(&mut ledger, &entries[at..=at], |_, step| {
-                        report.events += u64::from(step.op.is_event());
+                    self.replay(&mut ledger, &entries[at..=at], |seen| {
+                        report.events += u64::from(matches!(seen, Seen::Step(_, step) if step.op.is_event()));
                         ControlFlow::Continue(())
                     })?;
                     lost |= is_lossy(ledger.accounts())

@@ -1,9 +1,9 @@
 //! Where the most bytes were live within a window.
 
 use super::events::EventsSummary;
-use super::index::Content;
 use super::recording::Recording;
-use highwater_model::{Accounts, Nanos, NumberLedger, Step};
+use super::replay::Seen;
+use highwater_model::{Accounts, Nanos, NumberLedger};
 use std::io;
 use std::ops::ControlFlow;
 
@@ -34,6 +34,16 @@ impl Recording {
     /// Blocks of events tell the most bytes that were live within them, so only those are replayed that lie on the window's ends, and the
     /// one that has the most.
     pub fn highest_between(&self, from: Nanos, to: Nanos) -> io::Result<Highest> {
+        self.highest_between_with(from, to, |block| self.state_before_block(block))
+    }
+
+    /// The same; `state_before` gives the accounts before a block of events, by its place among all of them, to go on from through that one.
+    pub fn highest_between_with(
+        &self,
+        from: Nanos,
+        to: Nanos,
+        state_before: impl Fn(usize) -> io::Result<NumberLedger>,
+    ) -> io::Result<Highest> {
         let whole = self.final_totals()?;
         if (from..=to).contains(&whole.peak_at) && self.begins_at() < whole.peak_at {
             return Ok(Highest { at: whole.peak_at, event: whole.peak_event, bytes: whole.figures.peak_bytes });
@@ -42,11 +52,12 @@ impl Recording {
         let is_inside = |summary: &EventsSummary| summary.first_time >= from && summary.last_time <= to;
         let mut most: Option<(usize, u64)> = None;
         let mut on_the_ends = Vec::new();
-        for (at, entry) in self.entries().iter().enumerate() {
-            let Content::Events(summary) = &entry.content else { continue };
+        let mut before = 0;
+        for (at, summary) in self.summaries().enumerate() {
             if summary.first_time > to {
                 break;
             }
+            before = at + 1;
             if is_inside(summary) {
                 if most.is_none_or(|(_, bytes)| summary.highest_bytes > bytes) {
                     most = Some((at, summary.highest_bytes));
@@ -57,21 +68,20 @@ impl Recording {
         }
         // Nothing happened: what was live before is all there is to know.
         if on_the_ends.is_empty() && most.is_none() {
-            let before = self.entries().iter().take_while(|entry| !is_later(entry.content, to)).count();
-            highest.see(from, self.state_before(before)?.accounts());
+            highest.see(from, state_before(before)?.accounts());
             return Ok(highest);
         }
         for (at, bytes) in on_the_ends {
             // What never had as many as another block, inside, need not be gone through.
             if most.is_none_or(|(_, most)| bytes >= most) {
-                self.highest_in_block(at, from, to, &mut highest)?;
+                self.highest_in_block(at, state_before(at)?, from, to, &mut highest)?;
             }
         }
         if let Some((at, bytes)) = most
             && bytes >= highest.bytes
         {
             let mut inside = Highest::default();
-            self.highest_in_block(at, from, to, &mut inside)?;
+            self.highest_in_block(at, state_before(at)?, from, to, &mut inside)?;
             // An earlier instant with as many bytes comes first.
             if inside.bytes > highest.bytes || (inside.bytes == highest.bytes && inside.event < highest.event) {
                 highest = inside;
@@ -80,29 +90,35 @@ impl Recording {
         Ok(highest)
     }
 
-    fn highest_in_block(&self, entry: usize, from: Nanos, to: Nanos, highest: &mut Highest) -> io::Result<()> {
-        let mut ledger = self.state_before(entry)?;
-        let see = |ledger: &NumberLedger, step: &Step| {
+    fn highest_in_block(
+        &self,
+        block: usize,
+        mut ledger: NumberLedger,
+        from: Nanos,
+        to: Nanos,
+        highest: &mut Highest,
+    ) -> io::Result<()> {
+        let Some((entry, _)) = self.event_blocks().nth(block) else { return Ok(()) };
+        let mut is_cut = false;
+        self.replay_figures(&mut ledger, std::slice::from_ref(entry), |seen| {
+            let Seen::Step(ledger, step) = seen else { return ControlFlow::Continue(()) };
             // What was live before the first step of the window counts as well: until then nothing else was.
             if step.time >= from {
                 highest.see(from, ledger.accounts());
             }
-            if step.time > to { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        let mut is_cut = false;
-        let mut see = see;
-        self.replay(&mut ledger, &self.entries()[entry..=entry], |ledger, step| {
-            let flow = see(ledger, step);
-            is_cut = flow.is_break();
-            flow
+            is_cut = step.time > to;
+            if is_cut { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
         if !is_cut && ledger.accounts().last_time() >= from {
             highest.see(from, ledger.accounts());
         }
         Ok(())
     }
-}
 
-fn is_later(content: Content, to: Nanos) -> bool {
-    matches!(content, Content::Events(summary) if summary.first_time > to)
+    /// The state before a block of events, by its place among all of them; behind the last one, the state at the end.
+    pub fn state_before_block(&self, block: usize) -> io::Result<NumberLedger> {
+        let entry = self.event_blocks().nth(block).map(|(entry, _)| entry.offset);
+        let at = entry.map_or(self.entries().len(), |offset| self.entries().partition_point(|e| e.offset < offset));
+        self.state_before(at)
+    }
 }

@@ -5,6 +5,7 @@ use super::events::MOST_STEPS_PER_BYTE;
 use super::exceptions::{from_zigzag, zigzag};
 use super::packed::{Buffer, LONGEST, Numbers};
 use super::prediction::{Predictor, at_distance, distance};
+use super::standing::is_sound;
 use super::varint::{self, Input};
 use highwater_model::{AccountsState, AllocId, Block, Nanos, Spacing, StackId, TagId, Weight};
 use std::io;
@@ -137,13 +138,7 @@ pub fn decode(payload: &[u8], state: &mut AccountsState) -> Option<()> {
                 weight.of_samples(u32::try_from(samples).ok()?, spacing)
             },
         };
-        let sound = number < state.next_id
-            && block.time <= state.last_time
-            && state.blocks.last().is_none_or(|last| last.id < block.id)
-            && (block.thread as usize) < state.threads.len()
-            && (block.stack.0 as usize) < state.sites.len()
-            && (block.tag == TagId::NONE || (block.tag.0 as usize) < state.tags.len());
-        sound.then_some(())?;
+        is_sound(state, &block).then_some(())?;
         state.blocks.push(block);
     }
     Some(())

@@ -1,5 +1,6 @@
 //! The `.hw` file: see docs/format.md.
 
+mod block_reader;
 mod block_writer;
 mod bytes;
 mod catalog;
@@ -26,12 +27,14 @@ mod replay;
 mod scan;
 mod snapshot_writer;
 mod source;
+mod standing;
 mod stretches;
 mod varint;
 mod waypoints;
 mod window;
 mod writer;
 
+pub use block_reader::BlockReader;
 pub use block_writer::Sink;
 pub use check::CheckReport;
 pub use errors::{OpenError, RecordingError};
@@ -41,7 +44,8 @@ pub use highest::Highest;
 pub use highwater_model::Damage;
 pub use pen::Pen;
 pub use recording::{FileStats, Recording, is_recording};
-pub use replay::Seen;
+pub use replay::{Seen, Until};
 pub use snapshot_writer::write_snapshot;
+pub use standing::Standing;
 pub use stretches::Stretch;
 pub use writer::{Spacing, Writer, Written};

@@ -16,8 +16,9 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 /// How far a recording is replayed.
-#[derive(Clone, Copy)]
-enum Until {
+#[derive(Clone, Copy, Debug)]
+pub enum Until {
+    /// To its end.
     End,
     /// After so many events.
     Event(u64),
@@ -37,7 +38,8 @@ impl Until {
 
     /// Whether the next step still belongs to it.
     #[inline]
-    fn flow(self, ledger: &NumberLedger, step: &Step) -> ControlFlow<()> {
+    pub(super) fn flow(self, seen: Seen<'_>) -> ControlFlow<()> {
+        let Seen::Step(ledger, step) = seen else { return ControlFlow::Continue(()) };
         let is_reached = match self {
             Self::End => false,
             Self::Event(event) => ledger.accounts().events() >= event,
@@ -143,20 +145,40 @@ impl Recording {
         Ok(())
     }
 
-    /// Replays the event blocks among `entries`. `before` sees every step before it is applied, and may stop there.
+    /// Replays the event blocks among `entries`. `before` sees every one of them, and every step before it is applied, and may stop there.
     pub(super) fn replay(
         &self,
         ledger: &mut NumberLedger,
         entries: &[Entry],
-        mut before: impl FnMut(&NumberLedger, &Step) -> ControlFlow<()>,
+        mut before: impl FnMut(Seen<'_>) -> ControlFlow<()>,
+    ) -> io::Result<()> {
+        self.replay_then(ledger, entries, &mut before, |entry, ledger| self.leave_waypoint(entry, ledger))
+    }
+
+    /// The same with accounts that do not have every live block: no waypoints are left.
+    pub(super) fn replay_figures(
+        &self,
+        ledger: &mut NumberLedger,
+        entries: &[Entry],
+        mut before: impl FnMut(Seen<'_>) -> ControlFlow<()>,
+    ) -> io::Result<()> {
+        self.replay_then(ledger, entries, &mut before, |_, _| Ok(()))
+    }
+
+    fn replay_then(
+        &self,
+        ledger: &mut NumberLedger,
+        entries: &[Entry],
+        before: &mut impl FnMut(Seen<'_>) -> ControlFlow<()>,
+        then: impl Fn(&Entry, &NumberLedger) -> io::Result<()>,
     ) -> io::Result<()> {
         let mut decoder = EventsDecoder::new()?;
         let mut payload = Vec::new();
         for entry in entries.iter().filter(|entry| matches!(entry.content, Content::Events(_))) {
-            if self.replay_block(entry, ledger, &mut decoder, &mut payload, &mut before)?.is_break() {
+            if self.replay_block(entry, ledger, &mut decoder, &mut payload, before)?.is_break() {
                 break;
             }
-            self.leave_waypoint(entry, ledger)?;
+            then(entry, ledger)?;
         }
         Ok(())
     }
@@ -167,7 +189,7 @@ impl Recording {
         ledger: &mut NumberLedger,
         decoder: &mut EventsDecoder,
         payload: &mut Vec<u8>,
-        before: &mut impl FnMut(&NumberLedger, &Step) -> ControlFlow<()>,
+        before: &mut impl FnMut(Seen<'_>) -> ControlFlow<()>,
     ) -> io::Result<ControlFlow<()>> {
         if !self.read_entry(entry, payload)? {
             return Ok(ControlFlow::Continue(()));
@@ -187,6 +209,9 @@ impl Recording {
         }
         if lost > 0 {
             ledger.skip_to(AllocId(summary.first_alloc), lost);
+        }
+        if before(Seen::Block(ledger, &summary)).is_break() {
+            return Ok(ControlFlow::Break(()));
         }
         let flow = apply(&mut steps, ledger, before);
         if flow.is_continue() && !steps.is_done() {
@@ -304,7 +329,7 @@ impl Recording {
 
     fn accounts_until(&self, until: Until) -> io::Result<Accounts> {
         let (mut ledger, first) = self.nearest_state(|keyframe| until.is_behind(keyframe))?;
-        self.replay(&mut ledger, &self.entries()[first..], |ledger, step| until.flow(ledger, step))?;
+        self.replay(&mut ledger, &self.entries()[first..], |seen| until.flow(seen))?;
         Ok(ledger.into_accounts())
     }
 
@@ -317,8 +342,9 @@ impl Recording {
         let mut part = NumberLedger::default();
         self.walk(|seen| {
             match seen {
+                Seen::Block(..) => {}
                 Seen::Step(whole, step) => {
-                    until.flow(whole, step)?;
+                    until.flow(seen)?;
                     // Where blocks of the file are missing, the part goes on behind them as the whole did.
                     let lost = whole.accounts().events() - part.accounts().events();
                     if lost > 0 {
@@ -378,8 +404,8 @@ impl Recording {
             let is_keyframe = |entry: &Entry| matches!(entry.content, Content::Keyframe(_));
             let end = first + rest.iter().position(is_keyframe).unwrap_or(rest.len());
             let mut flow = ControlFlow::Continue(());
-            self.replay(&mut ledger, &self.entries()[first..end], |ledger, step| {
-                flow = visit(Seen::Step(ledger, step));
+            self.replay(&mut ledger, &self.entries()[first..end], |seen| {
+                flow = visit(seen);
                 flow
             })?;
             if flow.is_break() {
@@ -407,16 +433,16 @@ impl Recording {
     pub(super) fn state_before(&self, entry: usize) -> io::Result<NumberLedger> {
         for (at, summary) in self.keyframes().rev().filter(|(at, _)| *at <= entry) {
             if let Some((left, mut ledger)) = self.waypoint(entry, summary.events, |_| true) {
-                self.replay(&mut ledger, &self.entries()[left..entry.max(left)], |_, _| ControlFlow::Continue(()))?;
+                self.replay(&mut ledger, &self.entries()[left..entry.max(left)], |_| ControlFlow::Continue(()))?;
                 return Ok(ledger);
             }
             if let Some(mut ledger) = self.keyframe(at)? {
-                self.replay(&mut ledger, &self.entries()[at + 1..entry.max(at + 1)], |_, _| ControlFlow::Continue(()))?;
+                self.replay(&mut ledger, &self.entries()[at + 1..entry.max(at + 1)], |_| ControlFlow::Continue(()))?;
                 return Ok(ledger);
             }
         }
         let (left, mut ledger) = self.waypoint(entry, 0, |_| true).unwrap_or_default();
-        self.replay(&mut ledger, &self.entries()[left..entry], |_, _| ControlFlow::Continue(()))?;
+        self.replay(&mut ledger, &self.entries()[left..entry], |_| ControlFlow::Continue(()))?;
         Ok(ledger)
     }
 
@@ -430,6 +456,8 @@ impl Recording {
 /// What is met on a [walk](Recording::walk) through a recording.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen<'a> {
+    /// A block of events begins, with this state; what it says of itself.
+    Block(&'a NumberLedger, &'a EventsSummary),
     /// A step, and the state before it.
     Step(&'a NumberLedger, &'a Step),
     /// A state that was stored, from which it goes on.
@@ -439,10 +467,10 @@ pub enum Seen<'a> {
 fn apply(
     steps: &mut Steps<'_>,
     ledger: &mut NumberLedger,
-    before: &mut impl FnMut(&NumberLedger, &Step) -> ControlFlow<()>,
+    before: &mut impl FnMut(Seen<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     for step in steps {
-        before(ledger, &step)?;
+        before(Seen::Step(ledger, &step))?;
         ledger.replay(&step);
     }
     ControlFlow::Continue(())

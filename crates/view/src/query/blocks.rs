@@ -4,6 +4,7 @@ use super::names::MOST_FRAMES;
 use super::{number, word};
 use crate::changes::Owned;
 use crate::choice::Choice;
+use crate::departures::Depth;
 use crate::http::request::Request;
 use crate::lives::deaths;
 use crate::population::Population;
@@ -115,7 +116,7 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
     let parts = population.each(
         choice,
         &sieve,
-        with_deaths,
+        (with_deaths, Depth::Whole),
         work,
         || First::new(most),
         |first, owned, life| {

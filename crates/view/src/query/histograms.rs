@@ -1,6 +1,7 @@
 //! `histograms`: sizes and lifetimes, in powers of two.
 
 use crate::choice::Choice;
+use crate::departures::Depth;
 use crate::http::request::Request;
 use crate::population::Population;
 use crate::problem::Problem;
@@ -49,14 +50,15 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
     let sieve = Sieve::new(&choice.filters, choice.loaded.catalog());
     let begin =
         || Histograms { sizes: [Bar::default(); BARS], lifetimes: [Bar::default(); BARS], never_freed: Bar::default() };
-    let parts = Population::of(choice).each(choice, &sieve, true, work, begin, |own, owned, life| {
-        let (blocks, bytes) = (owned.block.live_blocks(), owned.block.live_bytes());
-        own.sizes[bar(owned.block.size)].add(blocks, bytes);
-        match life.death {
-            Some(death) => own.lifetimes[bar(death.0.saturating_sub(life.birth.0))].add(blocks, bytes),
-            None => own.never_freed.add(blocks, bytes),
-        }
-    })?;
+    let parts =
+        Population::of(choice).each(choice, &sieve, (true, Depth::Figures), work, begin, |own, owned, life| {
+            let (blocks, bytes) = (owned.block.live_blocks(), owned.block.live_bytes());
+            own.sizes[bar(owned.block.size)].add(blocks, bytes);
+            match life.death {
+                Some(death) => own.lifetimes[bar(death.0.saturating_sub(life.birth.0))].add(blocks, bytes),
+                None => own.never_freed.add(blocks, bytes),
+            }
+        })?;
     let mut all = begin();
     for part in parts {
         let pairs = all.sizes.iter_mut().zip(part.sizes).chain(all.lifetimes.iter_mut().zip(part.lifetimes));

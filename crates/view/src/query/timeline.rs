@@ -5,15 +5,16 @@ use crate::bins::{Bins, Span};
 use crate::changes::{Changes, Owned};
 use crate::choice::Choice;
 use crate::course::Course;
+use crate::departures::Depth;
 use crate::http::request::Request;
-use crate::lives::ended_since;
+use crate::lives::{blocks_of, ended_since};
 use crate::problem::Problem;
-use crate::scan;
+use crate::scan::{self, Side};
 use crate::sieve::Sieve;
-use crate::sources::LONG;
+use crate::sources::{LONG, Loaded};
 use crate::work::Work;
-use highwater_model::{Accounts, Figures, GaugeReading, Window};
-use highwater_store::{Recording, Seen};
+use highwater_model::{GaugeReading, Nanos, Window};
+use highwater_store::Recording;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -35,14 +36,14 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
     let bins = if sieve.needs_deaths() {
         by_lives(choice, recording, &sieve, points, work)?
     } else if !sieve.is_open() {
-        of_some(recording, window, &sieve, points, work)?
-    } else if events <= LONG {
-        of_all(recording, window, points, work)?
-    } else if let Some(course) = loaded.known_course() {
-        in_short(choice, &course, points)?
-    } else {
+        by_changes(choice, recording, &sieve, points, work)?
+    } else if loaded.is_long() && loaded.known_course().is_none() {
         is_approximate = true;
         by_summaries(choice, recording, points)?
+    } else if events <= LONG {
+        by_changes(choice, recording, &sieve, points, work)?
+    } else {
+        in_short(choice, &*loaded.course(recording, work)?, points)?
     };
     let live = bins.live();
     let highest = loaded.highest(recording, window)?;
@@ -88,109 +89,63 @@ fn gauges(readings: &[GaugeReading], window: Window) -> Value {
     by_name.into_iter().map(gauge).collect()
 }
 
-/// What is live of everything, from the accounts.
-#[derive(Clone)]
-struct OfAll {
-    bins: Bins,
-    before: Figures,
-}
+/// What is live is counted from here in each lot: how much there was before is known only when all lots before it are done, and what is live may become less.
+const UNKNOWN: u64 = 1 << 62;
 
-impl OfAll {
-    fn see(&mut self, window: Window, accounts: &Accounts) {
-        let (time, figures) = (accounts.last_time(), &accounts.totals().figures);
-        if time < window.from || accounts.events() == 0 {
-            self.bins.before = Some((figures.live_bytes(), figures.live_blocks()));
-        } else if let Some(at) = self.bins.place(time) {
-            self.bins.bins[at].see(&self.before, figures);
-        }
-        self.before = *figures;
-    }
-}
-
-fn of_all(recording: &Recording, window: Window, points: usize, work: &Work<'_>) -> Result<Bins, Problem> {
-    let parts = scan::walk(
-        recording,
-        (window.from, window.to),
-        work,
-        || OfAll { bins: Bins::new(window, points), before: Figures::default() },
-        |own, seen| match seen {
-            Seen::Step(ledger, _) => own.see(window, ledger.accounts()),
-            Seen::Stored(ledger) => {
-                let figures = ledger.accounts().totals().figures;
-                own.before = figures;
-                if ledger.accounts().last_time() <= window.from {
-                    own.bins.before = Some((figures.live_bytes(), figures.live_blocks()));
-                }
-            }
-        },
-        |own, accounts| own.see(window, accounts),
-    )?;
-    Ok(joined(Bins::new(window, points), parts.into_iter().map(|part| part.bins)))
-}
-
-fn joined(mut all: Bins, parts: impl Iterator<Item = Bins>) -> Bins {
-    parts.for_each(|part| all.then(&part));
-    all
-}
-
-/// What is live of what passes a sieve.
-struct OfSome {
-    bins: Bins,
-    bytes: u64,
-    blocks: u64,
-}
-
-fn of_some(
+/// By what comes and goes, of what passes a sieve.
+fn by_changes(
+    choice: &Choice,
     recording: &Recording,
-    window: Window,
     sieve: &Sieve,
     points: usize,
     work: &Work<'_>,
 ) -> Result<Bins, Problem> {
-    let parts = scan::walk(
-        recording,
-        (window.from, window.to),
-        work,
-        || OfSome { bins: Bins::new(window, points).beginning_with(0, 0), bytes: 0, blocks: 0 },
-        |own, seen| match seen {
-            Seen::Stored(ledger) => {
-                let wanted = ledger.accounts().blocks().map(|block| Owned::of(ledger, block));
-                let wanted = wanted.filter(|owned| owned.passes(sieve));
-                (own.bytes, own.blocks) = wanted.fold((0, 0), |(bytes, blocks), owned| {
-                    (bytes + owned.block.live_bytes(), blocks + owned.block.live_blocks())
-                });
-                if ledger.accounts().last_time() <= window.from {
-                    own.bins.before = Some((own.bytes, own.blocks));
-                }
-            }
-            Seen::Step(ledger, step) => {
-                let Changes { went, came } = Changes::of(ledger, step, sieve);
-                if went.is_none() && came.is_none() {
-                    return;
-                }
-                let amount = |owned: Option<Owned>| {
-                    owned.map_or((0, 0), |owned| (owned.block.live_bytes(), owned.block.live_blocks()))
-                };
-                let (went, came) = (amount(went), amount(came));
-                own.bytes = own.bytes.saturating_sub(went.0) + came.0;
-                own.blocks = own.blocks.saturating_sub(went.1) + came.1;
-                match own.bins.place(step.time) {
-                    Some(at) => {
-                        let bin = &mut own.bins.bins[at];
-                        bin.is_live(own.bytes, own.blocks);
-                        bin.allocated_bytes += came.0;
-                        bin.allocations += came.1;
-                        bin.freed_bytes += went.0;
-                    }
-                    None => own.bins.before = Some((own.bytes, own.blocks)),
-                }
-            }
-        },
-        |_, _| {},
-    )?;
-    let mut parts = parts.into_iter();
-    let first = parts.next().map_or_else(|| Bins::new(window, points), |part| part.bins);
-    Ok(joined(first, parts.map(|part| part.bins)))
+    let Choice { loaded, window, .. } = choice;
+    let course = loaded.course(recording, work)?;
+    let times = (window.from, window.to);
+    let empty = Bins::new(*window, points);
+    let begin = || (empty.clone(), UNKNOWN, UNKNOWN);
+    let lots = scan::changes((recording, &course.departures), times, Side::Both, work, begin, |own, step, changes| {
+        let Changes { went, came } = changes.wanted(step, sieve);
+        let (bins, bytes, blocks) = own;
+        let Some(at) = bins.place(step.time).filter(|_| went.is_some() || came.is_some()) else { return };
+        let amount =
+            |owned: Option<Owned>| owned.map_or((0, 0), |owned| (owned.block.live_bytes(), owned.block.live_blocks()));
+        let (went, came) = (amount(went), amount(came));
+        *bytes = bytes.saturating_sub(went.0).saturating_add(came.0);
+        *blocks = blocks.saturating_sub(went.1).saturating_add(came.1);
+        let bin = &mut bins.bins[at];
+        bin.is_live(*bytes, *blocks);
+        bin.allocated_bytes = bin.allocated_bytes.saturating_add(came.0);
+        bin.allocations += came.1;
+        bin.freed_bytes = bin.freed_bytes.saturating_add(went.0);
+    })?;
+    let (mut bytes, mut blocks) = live_before(loaded, window.from, sieve)?;
+    let mut all = empty.beginning_with(bytes, blocks);
+    let in_truth = |counted: u64, before: u64| counted.saturating_add(before).saturating_sub(UNKNOWN);
+    for (mut bins, last_bytes, last_blocks) in lots {
+        for live in bins.bins.iter_mut().filter_map(|bin| bin.live.as_mut()) {
+            live.0 = live.0.map(|counted| in_truth(counted, bytes));
+            live.1 = live.1.map(|counted| in_truth(counted, blocks));
+        }
+        all.then(&bins);
+        (bytes, blocks) = (in_truth(last_bytes, bytes), in_truth(last_blocks, blocks));
+    }
+    Ok(all)
+}
+
+/// Bytes and blocks that were live before a time, of what passes a sieve.
+fn live_before(loaded: &Loaded, time: Nanos, sieve: &Sieve) -> Result<(u64, u64), Problem> {
+    let before = loaded.moment_before(time);
+    if sieve.is_open() {
+        let figures = loaded.standing(before)?.accounts.totals().figures;
+        return Ok((figures.live_bytes(), figures.live_blocks()));
+    }
+    let snapshot = loaded.snapshot(before)?;
+    let wanted = blocks_of(&snapshot).filter(|owned| owned.passes(sieve));
+    Ok(wanted.fold((0u64, 0), |(bytes, blocks), owned| {
+        (bytes.saturating_add(owned.block.live_bytes()), blocks + owned.block.live_blocks())
+    }))
 }
 
 /// By whole lives, where deaths are asked for: what was live at the end of each bin.
@@ -206,8 +161,14 @@ fn by_lives(
     let empty = Bins::new(window, points);
     type Flow = (Vec<[u64; 4]>, (u64, u64));
     let begin = || -> Flow { (vec![[0; 4]; empty.bins.len()], (0, 0)) };
-    let parts =
-        ended_since(&choice.loaded, recording, window.from, sieve, work, begin, |(bins, before), owned, life| {
+    let parts = ended_since(
+        &choice.loaded,
+        recording,
+        (window.from, Depth::Figures),
+        sieve,
+        work,
+        begin,
+        |(bins, before), owned, life| {
             let (bytes, blocks) = (owned.block.live_bytes(), owned.block.live_blocks());
             match empty.place(life.birth) {
                 Some(at) => {
@@ -224,7 +185,8 @@ fn by_lives(
                 bins[at][2] += bytes;
                 bins[at][3] += blocks;
             }
-        })?;
+        },
+    )?;
     let mut bins = empty.clone();
     let (mut bytes, mut blocks) = parts.iter().fold((0, 0), |sum, (_, before)| (sum.0 + before.0, sum.1 + before.1));
     bins.before = Some((bytes, blocks));

@@ -9,7 +9,8 @@ use crate::memo::Memo;
 use crate::problem::Problem;
 use crate::work::Work;
 use highwater_model::{Accounts, Catalog, GaugeReading, NamedInstant, Nanos, Snapshot, Source, Totals, When, Window};
-use highwater_store::{Damage, Highest, Recording};
+use highwater_store::{Damage, Highest, Recording, Until};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Bytes of snapshots that are kept.
@@ -61,6 +62,8 @@ pub struct Loaded {
     /// What was measured, by all that was asked.
     pub(crate) measured: Memo<String, Measured>,
     course: Mutex<Option<Arc<Course>>>,
+    /// How far it is, in thousandths, while it is made.
+    course_done: AtomicU32,
     totals: OnceLock<Totals>,
     marks: OnceLock<Vec<NamedInstant>>,
     gauges: OnceLock<Vec<GaugeReading>>,
@@ -97,6 +100,7 @@ impl Loaded {
             highest: Memo::new(1 << 20),
             measured: Memo::new(WINDOW_BYTES),
             course: Mutex::default(),
+            course_done: AtomicU32::new(0),
             totals: OnceLock::new(),
             marks: OnceLock::new(),
             gauges: OnceLock::new(),
@@ -160,8 +164,30 @@ impl Loaded {
 
     /// The figures at an instant, without blocks.
     pub fn standing(&self, moment: Moment) -> Result<Arc<Snapshot>, Problem> {
-        let make = || Ok(self.snapshot(moment)?.figures_alone());
+        let make = || match self.figures_at(moment)? {
+            Some(snapshot) => Ok(snapshot),
+            None => Ok(self.snapshot(moment)?.figures_alone()),
+        };
         self.standings.get(&moment, make, size_of_figures)
+    }
+
+    /// The same from the course, if it is known.
+    fn figures_at(&self, moment: Moment) -> Result<Option<Snapshot>, Problem> {
+        let Some((recording, course)) = self.recording().zip(self.known_course()) else { return Ok(None) };
+        let until = match moment {
+            Moment::Start => return Ok(None),
+            Moment::At(time) => Until::Time(time),
+            Moment::Event(event) => Until::Event(event),
+            Moment::End => Until::End,
+        };
+        let Some(accounts) = course.figures_at(recording, until)? else { return Ok(None) };
+        let at = match moment {
+            Moment::At(time) => time,
+            Moment::End => recording.source().duration,
+            _ => accounts.last_time(),
+        };
+        let (source, catalog) = (recording.source().clone(), Arc::clone(recording.catalog()));
+        Ok(Some(Snapshot { source, at, accounts, catalog }))
     }
 
     /// The instant that a time means: the last one that is not later.
@@ -202,7 +228,16 @@ impl Loaded {
 
     /// Where the most bytes were live in a window.
     pub fn highest(&self, recording: &Recording, window: Window) -> Result<Highest, Problem> {
-        let make = || -> Result<Highest, Problem> { Ok(recording.highest_between(window.from, window.to)?) };
+        let make = || -> Result<Highest, Problem> {
+            let (from, to) = (window.from, window.to);
+            let Some(course) = self.known_course() else { return Ok(recording.highest_between(from, to)?) };
+            let state_before = |block: usize| match course.figures_before(recording, block) {
+                Ok(Some(ledger)) => Ok(ledger),
+                Ok(None) => recording.state_before_block(block),
+                Err(problem) => Err(std::io::Error::other(problem.line().to_owned())),
+            };
+            Ok(recording.highest_between_with(from, to, state_before)?)
+        };
         self.highest.get(&window, make, |_| 256).map(|highest| *highest)
     }
 
@@ -228,25 +263,35 @@ impl Loaded {
         kept(&self.gauges, || Ok(self.recording().map(Recording::gauges).transpose()?.unwrap_or_default()))
     }
 
-    /// Its course in short, if it was made already.
+    /// Its course, if it was made already.
     pub fn known_course(&self) -> Option<Arc<Course>> {
         self.course.try_lock().ok().and_then(|course| course.clone())
     }
 
-    /// Makes the course in short of a long recording, on a thread of its own: it will be asked for, and leaves waypoints.
+    /// True for a recording whose course is made when it is opened.
+    pub fn is_long(&self) -> bool {
+        self.recording().is_some_and(|recording| recording.stats().events > LONG)
+    }
+
+    /// Makes the course of a long recording, on a thread of its own: it will be asked for, and leaves waypoints.
     pub fn make_course(self: &Arc<Self>) {
-        if self.recording().is_some_and(|recording| recording.stats().events > LONG) {
+        if self.is_long() {
             let own = Arc::clone(self);
             // Without a thread it is made when it is asked for.
             let _ = std::thread::Builder::new().name("course".into()).spawn(move || {
                 if let Some(recording) = own.recording() {
-                    let _ = own.course(recording, &Work::quiet());
+                    let mut tell = |progress: Option<(f64, &str)>| {
+                        let done = progress.map_or(0, |(part, _)| (part * 1000.0) as u32);
+                        own.course_done.fetch_max(done, Ordering::Relaxed);
+                        true
+                    };
+                    let _ = own.course(recording, &Work::asked_by(&mut tell));
                 }
             });
         }
     }
 
-    /// Its course in short: made once, by whoever needs it first. Others wait.
+    /// Its course: made once, by whoever needs it first. Others wait.
     pub fn course(&self, recording: &Recording, work: &Work<'_>) -> Result<Arc<Course>, Problem> {
         loop {
             match self.course.try_lock() {
@@ -259,7 +304,8 @@ impl Loaded {
                 }
                 Err(std::sync::TryLockError::Poisoned(poisoned)) => drop(PoisonError::into_inner(poisoned)),
                 Err(std::sync::TryLockError::WouldBlock) => {
-                    work.progress(0.5, "reading the recording")?;
+                    let done = f64::from(self.course_done.load(Ordering::Relaxed)) / 1000.0;
+                    work.progress(done, "reading the recording")?;
                     std::thread::sleep(std::time::Duration::from_millis(5));
                 }
             }

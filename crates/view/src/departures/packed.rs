@@ -1,0 +1,86 @@
+//! Columns of numbers in as few bits each as the largest needs, above the least: any of them is found without reading the others.
+
+/// Wider numbers take 64 bits, so that each lies within eight bytes from the one that it begins in.
+const WIDEST: u32 = 57;
+
+/// How a column is packed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Packing {
+    least: u64,
+    bits: u8,
+    /// Where it begins.
+    start: usize,
+}
+
+/// Appends a column.
+pub fn pack(numbers: impl Iterator<Item = u64> + Clone, out: &mut Vec<u8>) -> Packing {
+    let (least, most) = numbers.clone().fold((u64::MAX, 0), |(least, most), n| (n.min(least), n.max(most)));
+    let least = least.min(most);
+    let needed = u64::BITS - (most - least).leading_zeros();
+    let bits = if needed > WIDEST { u64::BITS } else { needed };
+    let start = out.len();
+    let (mut word, mut filled) = (0u64, 0u32);
+    for number in numbers {
+        let number = number - least;
+        word |= number << filled;
+        filled += bits;
+        if filled >= u64::BITS {
+            out.extend_from_slice(&word.to_le_bytes());
+            filled -= u64::BITS;
+            // What did not fit any more; nothing where it ended with the word.
+            word = number.checked_shr(bits - filled).unwrap_or(0);
+        }
+    }
+    // A whole word behind the last number lets all be read in the same way.
+    out.extend_from_slice(&word.to_le_bytes());
+    out.extend_from_slice(&[0; 8]);
+    Packing { least, bits: bits as u8, start }
+}
+
+/// A column to read from.
+#[derive(Clone, Copy, Debug)]
+pub struct Packed<'a> {
+    least: u64,
+    bits: usize,
+    mask: u64,
+    bytes: &'a [u8],
+}
+
+impl<'a> Packed<'a> {
+    /// A column among others.
+    pub fn new(packing: Packing, all: &'a [u8]) -> Self {
+        let mask = if packing.bits == 0 { 0 } else { u64::MAX >> (u64::BITS - u32::from(packing.bits)) };
+        let bytes = all.get(packing.start..).unwrap_or_default();
+        Self { least: packing.least, bits: packing.bits.into(), mask, bytes }
+    }
+
+    /// A number.
+    #[inline]
+    pub fn get(&self, at: usize) -> u64 {
+        let bit = at * self.bits;
+        let word = self.bytes.get(bit / 8..).and_then(<[u8]>::first_chunk).copied().map_or(0, u64::from_le_bytes);
+        self.least + ((word >> (bit % 8)) & self.mask)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_every_width_come_back() {
+        for bits in 0..=64u32 {
+            let mask = if bits == 0 { 0 } else { u64::MAX >> (64 - bits) };
+            let numbers: Vec<u64> = (0..1000u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) & mask).collect();
+            let mut out = vec![7; 3];
+            let packing = pack(numbers.iter().copied(), &mut out);
+            let packed = Packed::new(packing, &out);
+            assert!((0..numbers.len()).all(|at| packed.get(at) == numbers[at]), "{bits} bits");
+        }
+        let mut out = Vec::new();
+        let packing = pack([u64::MAX, u64::MAX - 5].into_iter(), &mut out);
+        assert_eq!(Packed::new(packing, &out).get(1), u64::MAX - 5);
+        assert!(out.len() < 20);
+        pack(std::iter::empty(), &mut out);
+    }
+}

@@ -1,0 +1,77 @@
+//! Bytes that are written once, by several threads, and read in any order: of short recordings in memory, of long ones in a file without a name.
+
+use crate::problem::{Problem, reason};
+use highwater_store::unnamed_file;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+/// See the module's text.
+#[derive(Debug)]
+pub enum Tape {
+    /// In memory.
+    Memory(RwLock<Vec<u8>>),
+    /// In a file, which goes with whoever has it open.
+    File {
+        /// The file.
+        file: File,
+        /// Where the next bytes go.
+        end: AtomicU64,
+    },
+}
+
+impl Tape {
+    /// An empty one.
+    pub fn new(in_memory: bool) -> Result<Self, Problem> {
+        if in_memory {
+            return Ok(Self::Memory(RwLock::default()));
+        }
+        let file = unnamed_file().map_err(|error| cannot_write(&error))?;
+        Ok(Self::File { file, end: AtomicU64::new(0) })
+    }
+
+    /// Appends bytes, and tells where.
+    pub fn append(&self, bytes: &[u8]) -> Result<u64, Problem> {
+        match self {
+            Self::Memory(all) => {
+                let mut all = all.write().unwrap_or_else(PoisonError::into_inner);
+                let at = all.len() as u64;
+                all.extend_from_slice(bytes);
+                Ok(at)
+            }
+            Self::File { file, end } => {
+                let at = end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                file.write_all_at(bytes, at).map_err(|error| cannot_write(&error))?;
+                Ok(at)
+            }
+        }
+    }
+
+    /// Reads bytes that were appended.
+    pub fn read(&self, at: u64, length: usize, into: &mut Vec<u8>) -> io::Result<()> {
+        into.clear();
+        match self {
+            Self::Memory(all) => {
+                let all = all.read().unwrap_or_else(PoisonError::into_inner);
+                let wanted = usize::try_from(at).ok().and_then(|at| all.get(at..at.checked_add(length)?));
+                into.extend_from_slice(wanted.ok_or(io::ErrorKind::UnexpectedEof)?);
+                Ok(())
+            }
+            Self::File { file, .. } => {
+                into.resize(length, 0);
+                file.read_exact_at(into, at)
+            }
+        }
+    }
+}
+
+fn cannot_write(error: &io::Error) -> Problem {
+    let place = std::env::temp_dir();
+    Problem::Failed(format!(
+        "cannot write a temporary file in {}: {}; set TMPDIR to a directory with room for some three times the recording",
+        place.display(),
+        reason(error)
+    ))
+}
