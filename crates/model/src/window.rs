@@ -55,6 +55,7 @@ pub struct Window {
 
 impl Window {
     /// True for an instant inside.
+    #[inline]
     pub fn has(&self, time: Nanos) -> bool {
         (self.from..=self.to).contains(&time)
     }

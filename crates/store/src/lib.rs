@@ -32,7 +32,7 @@ mod file;
 mod log;
 
 pub use file::{
-    BlockReader, CheckReport, Damage, EventsSummary, FileStats, Followed, Follower, Highest, OpenError, Pen, Recording,
+    CheckReport, Damage, EventsSummary, FileStats, Followed, Follower, Highest, OpenError, Pen, Recording,
     RecordingError, Seen, Sink, Spacing, Standing, Stretch, Until, Writer, Written, is_recording, write_snapshot,
 };
 pub use log::{Cursor, EventLog, LogError, unnamed_file};

@@ -1,11 +1,13 @@
 //! What is found out of a recording by going through it once, on all cores, so that no question has to do it again: what was live in slices of some
-//! thousand events, who [went](crate::departures), and [figures](Standing) to go on from.
+//! thousand events, who [came and went](crate::traffic), and [figures](Standing) to go on from.
 
 use crate::bins::Bin;
-use crate::departures::{Departures, Depth, Gone, Writing};
+use crate::owned::Owned;
 use crate::problem::Problem;
 use crate::scan;
+use crate::sieve::Candidate;
 use crate::standings::Standings;
+use crate::traffic::{Buffers, Depth, Gathered, How, Move, Side, Traffic, Writing};
 use crate::work::Work;
 use highwater_model::{Accounts, Figures, Nanos, NumberLedger, Step};
 use highwater_store::{EventsSummary, Recording, Seen, Standing, Until};
@@ -30,8 +32,8 @@ pub struct Slice {
 pub struct Course {
     /// The slices, in order.
     pub slices: Vec<Slice>,
-    /// Who went.
-    pub departures: Departures,
+    /// Who came and went.
+    pub traffic: Traffic,
     standings: Standings,
     /// What each block of events says of itself.
     blocks: Vec<EventsSummary>,
@@ -78,17 +80,16 @@ impl Slicing {
 struct Going<'a> {
     slicing: Slicing,
     found: &'a Found<'a>,
-    /// The block of events, by its place among all of them, and who went in it.
+    /// The block of events, by its place among all of them, and its moves.
     block: Option<usize>,
-    gone: Vec<Gone>,
-    buffer: Vec<u8>,
+    moves: Gathered,
     problem: Option<Problem>,
 }
 
 /// What all stretches write down.
 struct Found<'a> {
     blocks: &'a [EventsSummary],
-    departures: Writing,
+    traffic: Writing,
     standings: Standings,
 }
 
@@ -109,16 +110,18 @@ impl Going<'_> {
 
     fn step(&mut self, ledger: &NumberLedger, step: &Step) {
         self.slicing.see(ledger.accounts());
-        self.gone.extend(Gone::with(ledger, step));
+        let gone = Move::departure(ledger, step);
+        let come = Move::arrival(step, gone.as_ref(), ledger.accounts().next_id());
+        gone.into_iter().for_each(|gone| self.moves.depart(gone));
+        come.into_iter().for_each(|come| self.moves.arrive(come));
     }
 
     fn end_block(&mut self) {
         if let Some(block) = self.block.take()
-            && let Err(problem) = self.found.departures.write(block, &self.gone, &mut self.buffer)
+            && let Err(problem) = self.found.traffic.write(block, &mut self.moves)
         {
             self.problem = Some(problem);
         }
-        self.gone.clear();
     }
 }
 
@@ -126,14 +129,13 @@ impl Course {
     /// Goes through all of a recording.
     pub fn of(recording: &Recording, work: &Work<'_>) -> Result<Self, Problem> {
         let blocks: Vec<EventsSummary> = recording.summaries().copied().collect();
-        let departures = Writing::new(recording.stats().events, blocks.len())?;
-        let found = Found { blocks: &blocks, departures, standings: Standings::default() };
+        let traffic = Writing::new(recording.stats().events, blocks.len())?;
+        let found = Found { blocks: &blocks, traffic, standings: Standings::default() };
         let begin = || Going {
             slicing: Slicing::default(),
             found: &found,
             block: None,
-            gone: Vec::new(),
-            buffer: Vec::new(),
+            moves: Gathered::default(),
             problem: None,
         };
         let parts = scan::walk(
@@ -156,8 +158,8 @@ impl Course {
             part.problem.map_or(Ok(()), Err)?;
             slices.extend(part.slicing.slices);
         }
-        let Found { departures, standings, .. } = found;
-        Ok(Self { slices, departures: departures.finish(), standings, blocks })
+        let Found { traffic, standings, .. } = found;
+        Ok(Self { slices, traffic: traffic.finish(), standings, blocks })
     }
 
     /// The accounts of an instant without their blocks; `None` where they cannot be had this way.
@@ -195,21 +197,22 @@ impl Course {
         reached: impl Fn(u64, Nanos) -> bool,
     ) -> Result<Option<(usize, NumberLedger)>, Problem> {
         let Some((first, standing)) = self.standings.latest(last, reached) else { return Ok(None) };
-        let mut going: FxHashMap<u64, Gone> = FxHashMap::default();
-        let mut buffer = Vec::new();
+        let mut going: FxHashMap<u64, Owned> = FxHashMap::default();
+        let mut buffers = Buffers::default();
         for block in first..=last {
-            let Some(rows) = self.departures.of_block(block, Depth::Whole, &mut buffer)? else { return Ok(None) };
-            for row in (0..rows.count).filter(|row| rows.id(*row) < standing.next_id) {
+            let read = self.traffic.of_block(block, (Side::Departures, Depth::Whole), &mut buffers, |row| {
                 // As it was when it went first.
-                let gone = rows.get(row);
-                if gone.is_known() {
-                    going.entry(gone.owned.block.id.0).or_insert(gone);
+                if row.id() < standing.next_id && row.how() != How::Unknown {
+                    going.entry(row.id().0).or_insert_with(|| row.owned());
                 }
+            })?;
+            if read.is_none() {
+                return Ok(None);
             }
         }
-        let mut going: Vec<Gone> = going.into_values().collect();
-        going.sort_unstable_by_key(|gone| gone.owned.block.id);
-        let owned = going.iter().map(|gone| (gone.owned.block, gone.owned.thread));
+        let mut going: Vec<Owned> = going.into_values().collect();
+        going.sort_unstable_by_key(|owned| owned.block.id);
+        let owned = going.iter().map(|owned| (owned.block, owned.thread));
         Ok(recording.resume(&standing, owned).map(|ledger| (first, ledger)))
     }
 }

@@ -15,6 +15,7 @@ pub struct Range {
 
 impl Range {
     /// True for a number inside.
+    #[inline]
     pub fn has(&self, number: u64) -> bool {
         (self.least..=self.most).contains(&number)
     }

@@ -14,15 +14,14 @@
 
 mod api;
 mod bins;
-mod changes;
 mod choice;
 mod course;
-mod departures;
 mod filter;
 pub mod http;
 mod lives;
 mod measure;
 mod memo;
+mod owned;
 mod page;
 mod population;
 mod problem;
@@ -32,6 +31,7 @@ mod scan;
 mod sieve;
 mod sources;
 mod standings;
+mod traffic;
 mod work;
 
 pub use api::Api;

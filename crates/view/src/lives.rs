@@ -2,12 +2,12 @@
 //!
 //! A block that is resized keeps its identity: it was born once, dies once, and has the size, the site and the thread that it had last.
 
-use crate::changes::Owned;
-use crate::departures::Depth;
+use crate::owned::Owned;
 use crate::problem::Problem;
 use crate::scan;
-use crate::sieve::{Life, Sieve};
+use crate::sieve::{Candidate, Life, Sieve};
 use crate::sources::{Loaded, Moment};
+use crate::traffic::{Depth, Side};
 use crate::work::Work;
 use highwater_model::{AllocId, Nanos, Snapshot, ThreadId};
 use highwater_store::Recording;
@@ -35,19 +35,19 @@ pub fn deaths(
     let places: FxHashMap<u64, u32> = blocks.iter().map(|owned| owned.block.id.0).zip(0..).collect();
     // Most of what dies was born later, and need not be looked up.
     let youngest = blocks.iter().map(|owned| owned.block.id).max().unwrap_or(AllocId(0));
-    let found = scan::departures(
-        (recording, &course.departures),
+    let found = scan::moves(
+        (recording, &course.traffic),
         (live_at, Nanos(u64::MAX)),
-        Depth::Figures,
+        (Side::Departures, Depth::Figures),
         work,
         Vec::new,
-        |found: &mut Vec<(u32, Nanos)>, rows, row| {
-            let id = rows.id(row);
+        |found: &mut Vec<(u32, Nanos)>, row| {
+            let id = row.id();
             if id <= youngest
-                && rows.how(row).is_death()
+                && row.how().is_death()
                 && let Some(&at) = places.get(&id.0)
             {
-                found.push((at, rows.at(row)));
+                found.push((at, row.at()));
             }
         },
     )?;
@@ -63,23 +63,22 @@ pub fn ended_since<T: Send>(
     sieve: &Sieve,
     work: &Work<'_>,
     begin: impl Fn() -> T + Sync,
-    see: impl Fn(&mut T, &Owned, &Life) + Sync,
+    see: impl Fn(&mut T, &dyn Candidate, &Life) + Sync,
 ) -> Result<Vec<T>, Problem> {
     let course = loaded.course(recording, work)?;
-    let window = (since, Nanos(u64::MAX));
-    let mut all = scan::departures((recording, &course.departures), window, depth, work, &begin, |own, rows, row| {
-        let gone = rows.get(row);
-        if let Some(life) = gone.life()
-            && gone.owned.passes_with(sieve, &life)
+    let (times, wanted) = ((since, Nanos(u64::MAX)), (Side::Departures, depth));
+    let mut all = scan::moves((recording, &course.traffic), times, wanted, work, &begin, |own, row| {
+        if let Some(life) = row.life()
+            && sieve.passes_with(&row, &life)
         {
-            see(own, &gone.owned, &life);
+            see(own, &row, &life);
         }
     })?;
     let mut survivors = begin();
     let last = loaded.snapshot(Moment::End)?;
     for owned in blocks_of(&last) {
         let life = Life { birth: owned.block.time, death: None };
-        if owned.passes_with(sieve, &life) {
+        if sieve.passes_with(&owned, &life) {
             see(&mut survivors, &owned, &life);
         }
     }

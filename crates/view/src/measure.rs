@@ -4,14 +4,14 @@
 //! snapshot, or a pass through what came and went in the window. What a block is, is then asked at the time that counts: when it is allocated, freed, or live.
 //! Only where its death is asked for, and it has to be waited for, a block that was resized counts once, as it was last.
 
-use crate::changes::Owned;
 use crate::choice::{Choice, Metric};
-use crate::departures::{Depth, How};
 use crate::lives::{blocks_of, deaths, ended_since};
+use crate::owned::Owned;
 use crate::problem::Problem;
-use crate::scan::{self, Side};
-use crate::sieve::{Life, Sieve};
+use crate::scan;
+use crate::sieve::{Candidate, Life, Sieve};
 use crate::sources::{Between, Moment};
+use crate::traffic::{Depth, How, Row, Side};
 use crate::work::Work;
 use highwater_model::{Figures, Nanos, Snapshot, StackId, TagId, ThreadId};
 use rustc_hash::FxHashMap;
@@ -36,11 +36,6 @@ impl Amount {
     /// True for nothing.
     pub fn is_nothing(&self) -> bool {
         self.value == 0 && self.blocks == 0
-    }
-
-    fn of(owned: &Owned, metric: Metric) -> Self {
-        let blocks = owned.block.live_blocks();
-        Self { value: if metric == Metric::Temporary { blocks } else { owned.block.live_bytes() }, blocks }
     }
 }
 
@@ -166,9 +161,11 @@ fn by_figures_of(choice: &Choice, sieve: Sieve) -> Result<Measured, Problem> {
 /// What owners have.
 pub type Tally = FxHashMap<Owners, Amount>;
 
-fn count(tally: &mut Tally, owned: &Owned, metric: Metric) {
-    let owners = Owners { stack: owned.block.stack, tag: owned.block.tag, thread: owned.thread };
-    tally.entry(owners).or_default().add(Amount::of(owned, metric));
+fn count(tally: &mut Tally, block: &(impl Candidate + ?Sized), metric: Metric) {
+    let (bytes, blocks) = block.amount();
+    let owners = Owners { stack: block.stack(), tag: block.tag(), thread: block.thread() };
+    let value = if metric == Metric::Temporary { blocks } else { bytes };
+    tally.entry(owners).or_default().add(Amount { value, blocks });
 }
 
 fn by_blocks(choice: &Choice, sieve: &Sieve, work: &Work<'_>) -> Result<Measured, Problem> {
@@ -189,7 +186,7 @@ fn by_blocks(choice: &Choice, sieve: &Sieve, work: &Work<'_>) -> Result<Measured
 fn of_instant(choice: &Choice, snapshot: &Snapshot, sieve: &Sieve, work: &Work<'_>) -> Result<Tally, Problem> {
     must_have_blocks(snapshot)?;
     let is_meant =
-        |owned: &Owned| (choice.metric != Metric::Leaked || choice.window.has(owned.block.time)) && owned.passes(sieve);
+        |owned: &Owned| (choice.metric != Metric::Leaked || choice.window.has(owned.block.time)) && sieve.passes(owned);
     let mut tally = Tally::default();
     if !sieve.needs_deaths() {
         blocks_of(snapshot).filter(is_meant).for_each(|owned| count(&mut tally, &owned, choice.metric));
@@ -223,40 +220,29 @@ fn of_window(choice: &Choice, sieve: &Sieve, work: &Work<'_>) -> Result<Tally, P
     let (window, metric) = (choice.window, choice.metric);
     let (since, until) = (window.from, window.to);
     let course = choice.loaded.course(recording, work)?;
-    let known = (recording, &course.departures);
-    let begin = Tally::default;
+    let known = (recording, &course.traffic);
+    let count_all = |side: Side, is_counted: &(dyn Fn(Row<'_>) -> bool + Sync)| {
+        scan::moves(known, (since, until), (side, Depth::Figures), work, Tally::default, |tally, row| {
+            if is_counted(row) {
+                count(tally, &row, metric);
+            }
+        })
+    };
     let tallies = match (metric, sieve.needs_deaths()) {
         (Metric::Allocated, true) => {
             let since = (since, Depth::Figures);
-            ended_since(&choice.loaded, recording, since, sieve, work, begin, |tally, owned, life| {
+            ended_since(&choice.loaded, recording, since, sieve, work, Tally::default, |tally, block, life| {
                 if window.has(life.birth) {
-                    count(tally, owned, metric);
+                    count(tally, block, metric);
                 }
             })?
         }
-        (Metric::Allocated, false) => {
-            scan::changes(known, (since, until), Side::Arrivals, work, begin, |tally, step, changes| {
-                if let Some(owned) = changes.wanted(step, sieve).came {
-                    count(tally, &owned, metric);
-                }
-            })?
-        }
-        (_, needs_deaths) => {
-            scan::departures(known, (since, until), Depth::Figures, work, begin, |tally, rows, row| {
-                let how = rows.how(row);
-                if metric == Metric::Temporary && how != How::FreedAtOnce {
-                    return;
-                }
-                let gone = rows.get(row);
-                let passes = match gone.life() {
-                    Some(life) => gone.owned.passes_with(sieve, &life),
-                    None => !needs_deaths && gone.passes(sieve),
-                };
-                if passes {
-                    count(tally, &gone.owned, metric);
-                }
-            })?
-        }
+        (Metric::Allocated, false) => count_all(Side::Arrivals, &|row| row.passes(sieve))?,
+        (Metric::Temporary, _) => count_all(Side::Departures, &|row| {
+            row.how() == How::FreedAtOnce && row.life().is_some_and(|life| sieve.passes_with(&row, &life))
+        })?,
+        (_, true) => count_all(Side::Departures, &|row| row.life().is_some_and(|life| sieve.passes_with(&row, &life)))?,
+        (_, false) => count_all(Side::Departures, &|row| row.passes(sieve))?,
     };
     let mut all = Tally::default();
     for (owners, amount) in tallies.into_iter().flatten() {

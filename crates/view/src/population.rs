@@ -1,14 +1,14 @@
 //! The blocks that a question about single blocks is about.
 
-use crate::changes::Owned;
 use crate::choice::Choice;
-use crate::departures::Depth;
 use crate::filter::{Filter, Test};
 use crate::lives::{blocks_of, deaths, ended_since};
 use crate::measure::must_have_blocks;
+use crate::owned::Owned;
 use crate::problem::Problem;
-use crate::sieve::{Life, Sieve};
+use crate::sieve::{Candidate, Life, Sieve};
 use crate::sources::Moment;
+use crate::traffic::Depth;
 use crate::work::Work;
 use highwater_model::Nanos;
 
@@ -43,7 +43,7 @@ impl Population {
         (with_deaths, depth): (bool, Depth),
         work: &Work<'_>,
         begin: impl Fn() -> T + Sync,
-        see: impl Fn(&mut T, &Owned, &Life) + Sync,
+        see: impl Fn(&mut T, &dyn Candidate, &Life) + Sync,
     ) -> Result<Vec<T>, Problem> {
         let moment = match (self, choice.loaded.recording()) {
             (Self::BornSince(since), Some(recording)) => {
@@ -56,12 +56,12 @@ impl Population {
         must_have_blocks(&snapshot)?;
         let mut own = begin();
         if !with_deaths && !sieve.needs_deaths() {
-            for owned in blocks_of(&snapshot).filter(|owned| owned.passes(sieve)) {
+            for owned in blocks_of(&snapshot).filter(|owned| sieve.passes(owned)) {
                 see(&mut own, &owned, &Life { birth: owned.block.time, death: None });
             }
             return Ok(vec![own]);
         }
-        let candidates: Vec<Owned> = blocks_of(&snapshot).filter(|owned| owned.passes(sieve)).collect();
+        let candidates: Vec<Owned> = blocks_of(&snapshot).filter(|owned| sieve.passes(owned)).collect();
         for (owned, death) in candidates.iter().zip(deaths(&choice.loaded, snapshot.at, &candidates, work)?) {
             let life = Life { birth: owned.block.time, death };
             if sieve.passes_death(&life) {

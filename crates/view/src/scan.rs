@@ -1,11 +1,10 @@
-//! Going through a window once, on all cores: each takes stretches that begin with a keyframe, or, where the [departures](crate::departures) are
+//! Going through a window once, on all cores: each takes stretches that begin with a keyframe, or, where the [traffic](crate::traffic) is
 //! known, blocks of events.
 
-use crate::changes::Changes;
-use crate::departures::{Departures, Depth, Rows};
 use crate::problem::Problem;
+use crate::traffic::{Buffers, Depth, Row, Side, Traffic};
 use crate::work::Work;
-use highwater_model::{Accounts, AllocId, Nanos, Op, Step};
+use highwater_model::{Accounts, Nanos};
 use highwater_store::{EventsSummary, Recording, Seen, Stretch};
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -62,9 +61,8 @@ struct Lot {
 }
 
 /// Blocks of events that have something from one time to another, in order, divided among the cores.
-fn lots(recording: &Recording, from: Nanos, to: Nanos) -> Vec<Lot> {
+fn lots(all: &[&EventsSummary], from: Nanos, to: Nanos) -> Vec<Lot> {
     let lies_in = |summary: &EventsSummary| summary.last_time >= from && summary.first_time <= to;
-    let all: Vec<&EventsSummary> = recording.summaries().collect();
     let wanted: Vec<usize> = (0..all.len()).filter(|at| lies_in(all[*at])).collect();
     let Some((&first, &last)) = wanted.first().zip(wanted.last()) else { return Vec::new() };
     let length = (last + 1 - first).div_ceil(cores() * LOTS_PER_CORE).max(1);
@@ -76,101 +74,34 @@ fn lots(recording: &Recording, from: Nanos, to: Nanos) -> Vec<Lot> {
     starts.map(lot).collect()
 }
 
-/// Shows who went from one time to another. Each lot has a `T` of its own; they come back in order.
-pub fn departures<T: Send>(
-    (recording, known): (&Recording, &Departures),
+/// Shows who came and went from one time to another. Each lot has a `T` of its own; they come back in order.
+pub fn moves<T: Send>(
+    (recording, traffic): (&Recording, &Traffic),
     (from, to): (Nanos, Nanos),
-    depth: Depth,
+    wanted: (Side, Depth),
     work: &Work<'_>,
     begin: impl Fn() -> T + Sync,
-    see: impl Fn(&mut T, &Rows<'_>, usize) + Sync,
+    see: impl Fn(&mut T, Row<'_>) + Sync,
 ) -> Result<Vec<T>, Problem> {
+    let blocks: Vec<&EventsSummary> = recording.summaries().collect();
     in_parallel(
-        &lots(recording, from, to),
+        &lots(&blocks, from, to),
         |lot| lot.events,
         usize::MAX,
         work,
         |lot, progress| {
             let mut own = begin();
             let mut pace = Pace::new(progress);
-            let mut buffer = Vec::new();
+            let mut buffers = Buffers::default();
             for block in lot.blocks.clone() {
-                let Some(rows) = known.of_block(block, depth, &mut buffer)? else { continue };
-                for row in (0..rows.count).filter(|row| (from..=to).contains(&rows.at(*row))) {
-                    see(&mut own, &rows, row);
-                }
-                // About every second event lets something go.
-                if pace.steps(rows.count as u64 * 2).is_break() {
+                let is_inside = from <= blocks[block].first_time && blocks[block].last_time <= to;
+                traffic.of_block(block, wanted, &mut buffers, |row| {
+                    if is_inside || (from..=to).contains(&row.at()) {
+                        see(&mut own, row);
+                    }
+                })?;
+                if pace.steps(blocks[block].events).is_break() {
                     break;
-                }
-            }
-            pace.end()?;
-            Ok(own)
-        },
-    )
-}
-
-/// Which changes are wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// What comes.
-    Arrivals,
-    /// What comes and what goes.
-    Both,
-}
-
-/// Shows every step from one time to another, with what it changes. Each lot has a `T` of its own; they come back in order.
-pub fn changes<T: Send>(
-    (recording, known): (&Recording, &Departures),
-    (from, to): (Nanos, Nanos),
-    side: Side,
-    work: &Work<'_>,
-    begin: impl Fn() -> T + Sync,
-    see: impl Fn(&mut T, &Step, Changes) + Sync,
-) -> Result<Vec<T>, Problem> {
-    let first_ids: Vec<AllocId> = recording.summaries().map(|summary| AllocId(summary.first_alloc)).collect();
-    in_parallel(
-        &lots(recording, from, to),
-        |lot| lot.events,
-        usize::MAX,
-        work,
-        |lot, progress| {
-            let mut own = begin();
-            let mut pace = Pace::new(progress);
-            let mut reader = recording.block_reader()?;
-            let mut buffer = Vec::new();
-            'all: for block in lot.blocks.clone() {
-                let Some(has_living) = known.has_living(block) else { continue };
-                let rows = match side == Side::Both || has_living {
-                    true => known.of_block(block, Depth::Figures, &mut buffer)?,
-                    false => None,
-                };
-                let Some(steps) = reader.steps(block)? else { continue };
-                let (mut next_id, mut row) = (first_ids[block], 0);
-                for step in steps {
-                    if step.time > to || pace.steps(1).is_break() {
-                        break 'all;
-                    }
-                    let changes = match step.op {
-                        Op::Allocate(_) => {
-                            let changes = Changes::by_arrival(&step, next_id);
-                            next_id.0 += 1;
-                            changes
-                        }
-                        Op::Free { .. } | Op::Evict { .. } if side == Side::Arrivals => {
-                            row += 1;
-                            continue;
-                        }
-                        Op::Free { .. } | Op::Evict { .. } | Op::Reallocate { .. } | Op::Promote { .. } => {
-                            let gone = rows.as_ref().map(|rows| rows.get(row));
-                            row += 1;
-                            gone.map_or_else(Changes::default, |gone| Changes::by_departure(&step, &gone))
-                        }
-                        _ => continue,
-                    };
-                    if step.time >= from {
-                        see(&mut own, &step, changes);
-                    }
                 }
             }
             pace.end()?;

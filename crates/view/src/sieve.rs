@@ -1,6 +1,7 @@
 //! Filters, made ready for one catalog: what is asked of stacks and tags is answered once for each, not for each block.
 
 use crate::filter::{Filter, Test};
+use crate::owned::Owned;
 use highwater_model::{Catalog, Nanos, StackId, TagId, ThreadId};
 
 /// All filters together.
@@ -13,6 +14,24 @@ pub struct Sieve {
     rest: Vec<Filter>,
     needs_blocks: bool,
     needs_deaths: bool,
+}
+
+/// What may be asked of a block; only what is asked for need be found out.
+pub trait Candidate {
+    /// Its stack.
+    fn stack(&self) -> StackId;
+    /// Its tag.
+    fn tag(&self) -> TagId;
+    /// Its owner.
+    fn thread(&self) -> ThreadId;
+    /// When it was born.
+    fn birth(&self) -> Nanos;
+    /// Its size.
+    fn size(&self) -> u64;
+    /// The bytes and blocks that it counts as.
+    fn amount(&self) -> (u64, u64);
+    /// All of it.
+    fn owned(&self) -> Owned;
 }
 
 /// When a block lived.
@@ -95,34 +114,39 @@ impl Sieve {
     }
 
     /// Whether a stack passes. One that the catalog lost does where nothing is asked of stacks.
+    #[inline]
     pub fn passes_stack(&self, stack: StackId) -> bool {
         self.stacks.as_ref().is_none_or(|stacks| stacks.get(stack.0 as usize).copied().unwrap_or(false))
     }
 
     /// Whether a tag passes.
+    #[inline]
     pub fn passes_tag(&self, tag: TagId) -> bool {
         self.tags.as_ref().is_none_or(|tags| tags.get(tag.0 as usize).copied().unwrap_or(false))
     }
 
-    /// Whether blocks of these owners pass, whatever else they are.
-    pub fn passes_owners(&self, stack: StackId, tag: TagId, thread: ThreadId) -> bool {
-        let passes_thread = |filter: &Filter| match filter.test {
-            Test::Thread(id) => (id == thread.0) != filter.is_negated,
+    /// Whether a block passes, as far as can be told while it lives.
+    #[inline]
+    pub fn passes(&self, block: &impl Candidate) -> bool {
+        let passes = |filter: &Filter| match filter.test {
+            Test::Thread(id) => (id == block.thread().0) != filter.is_negated,
+            Test::Allocated(range) => range.has(block.birth().0) != filter.is_negated,
+            Test::Size(range) => range.has(block.size()) != filter.is_negated,
             _ => true,
         };
-        self.passes_stack(stack) && self.passes_tag(tag) && self.rest.iter().all(passes_thread)
+        self.rest.iter().all(passes)
+            && (self.stacks.is_none() || self.passes_stack(block.stack()))
+            && (self.tags.is_none() || self.passes_tag(block.tag()))
     }
 
-    /// Whether a block passes by what is known of it from its birth on.
-    pub fn passes_birth(&self, birth: Nanos, size: u64) -> bool {
-        self.rest.iter().all(|filter| match filter.test {
-            Test::Allocated(range) => range.has(birth.0) != filter.is_negated,
-            Test::Size(range) => range.has(size) != filter.is_negated,
-            _ => true,
-        })
+    /// Whether a block passes, its death being known.
+    #[inline]
+    pub fn passes_with(&self, block: &impl Candidate, life: &Life) -> bool {
+        self.passes_death(life) && self.passes(block)
     }
 
     /// Whether a block passes by its death.
+    #[inline]
     pub fn passes_death(&self, life: &Life) -> bool {
         let Life { birth, death } = *life;
         self.rest.iter().all(|filter| {

@@ -1,6 +1,5 @@
 //! The `.hw` file: see docs/format.md.
 
-mod block_reader;
 mod block_writer;
 mod bytes;
 mod catalog;
@@ -34,7 +33,6 @@ mod waypoints;
 mod window;
 mod writer;
 
-pub use block_reader::BlockReader;
 pub use block_writer::Sink;
 pub use check::CheckReport;
 pub use errors::{OpenError, RecordingError};

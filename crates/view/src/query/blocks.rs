@@ -2,14 +2,14 @@
 
 use super::names::MOST_FRAMES;
 use super::{number, word};
-use crate::changes::Owned;
 use crate::choice::Choice;
-use crate::departures::Depth;
 use crate::http::request::Request;
 use crate::lives::deaths;
+use crate::owned::Owned;
 use crate::population::Population;
 use crate::problem::Problem;
 use crate::sieve::{Life, Sieve};
+use crate::traffic::Depth;
 use crate::work::Work;
 use highwater_formats::json;
 use highwater_model::{Catalog, Heap, Nanos};
@@ -119,8 +119,9 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
         (with_deaths, Depth::Whole),
         work,
         || First::new(most),
-        |first, owned, life| {
-            first.see(Ranked { rank: rank(owned, life), owned: *owned, life: *life });
+        |first, block, life| {
+            let owned = block.owned();
+            first.see(Ranked { rank: rank(&owned, life), owned, life: *life });
         },
     )?;
     let mut first = First::new(most);

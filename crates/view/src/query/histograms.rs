@@ -1,11 +1,11 @@
 //! `histograms`: sizes and lifetimes, in powers of two.
 
 use crate::choice::Choice;
-use crate::departures::Depth;
 use crate::http::request::Request;
 use crate::population::Population;
 use crate::problem::Problem;
 use crate::sieve::Sieve;
+use crate::traffic::Depth;
 use crate::work::Work;
 use serde_json::{Value, json};
 
@@ -51,9 +51,9 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
     let begin =
         || Histograms { sizes: [Bar::default(); BARS], lifetimes: [Bar::default(); BARS], never_freed: Bar::default() };
     let parts =
-        Population::of(choice).each(choice, &sieve, (true, Depth::Figures), work, begin, |own, owned, life| {
-            let (blocks, bytes) = (owned.block.live_blocks(), owned.block.live_bytes());
-            own.sizes[bar(owned.block.size)].add(blocks, bytes);
+        Population::of(choice).each(choice, &sieve, (true, Depth::Figures), work, begin, |own, block, life| {
+            let (bytes, blocks) = block.amount();
+            own.sizes[bar(block.size())].add(blocks, bytes);
             match life.death {
                 Some(death) => own.lifetimes[bar(death.0.saturating_sub(life.birth.0))].add(blocks, bytes),
                 None => own.never_freed.add(blocks, bytes),

@@ -50,8 +50,7 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
     let times: Vec<u64> =
         (0..points as u128).map(|at| window.from.0 + (length * at / (points as u128 - 1)) as u64).collect();
 
-    let wanted: Vec<_> =
-        blocks_of(&last).filter(|owned| window.has(owned.block.time) && owned.passes(&sieve)).collect();
+    let wanted: Vec<_> = blocks_of(&last).filter(|owned| window.has(owned.block.time) && sieve.passes(owned)).collect();
     let deaths = match sieve.needs_deaths() {
         true => crate::lives::deaths(loaded, last.at, &wanted, work)?,
         false => vec![None; wanted.len()],

@@ -2,16 +2,15 @@
 
 use super::number;
 use crate::bins::{Bins, Span};
-use crate::changes::{Changes, Owned};
 use crate::choice::Choice;
 use crate::course::Course;
-use crate::departures::Depth;
 use crate::http::request::Request;
 use crate::lives::{blocks_of, ended_since};
 use crate::problem::Problem;
-use crate::scan::{self, Side};
-use crate::sieve::Sieve;
+use crate::scan;
+use crate::sieve::{Candidate, Sieve};
 use crate::sources::{LONG, Loaded};
+use crate::traffic::{Depth, How, Row, Side};
 use crate::work::Work;
 use highwater_model::{GaugeReading, Nanos, Window};
 use highwater_store::Recording;
@@ -92,6 +91,45 @@ fn gauges(readings: &[GaugeReading], window: Window) -> Value {
 /// What is live is counted from here in each lot: how much there was before is known only when all lots before it are done, and what is live may become less.
 const UNKNOWN: u64 = 1 << 62;
 
+/// What is live in one lot.
+struct Counting {
+    bins: Bins,
+    /// The bin of the latest move.
+    at: usize,
+    bytes: u64,
+    blocks: u64,
+    /// Something wanted went that is about to come back, resized or promoted.
+    is_halfway: bool,
+}
+
+impl Counting {
+    fn see(&mut self, row: &Row<'_>, is_wanted: bool, edges: &[u64]) {
+        if !is_wanted && !self.is_halfway {
+            return;
+        }
+        let (bytes, blocks) = if is_wanted { row.amount() } else { (0, 0) };
+        self.is_halfway = is_wanted && !row.is_arrival && matches!(row.how(), How::Resized | How::Promoted);
+        while self.at + 1 < self.bins.bins.len() && edges[self.at + 1] <= row.at().0 {
+            self.at += 1;
+        }
+        let bin = &mut self.bins.bins[self.at];
+        if row.is_arrival {
+            self.bytes = self.bytes.saturating_add(bytes);
+            self.blocks = self.blocks.saturating_add(blocks);
+            bin.allocated_bytes = bin.allocated_bytes.saturating_add(bytes);
+            bin.allocations = bin.allocations.saturating_add(blocks);
+        } else {
+            self.bytes = self.bytes.saturating_sub(bytes);
+            self.blocks = self.blocks.saturating_sub(blocks);
+            bin.freed_bytes = bin.freed_bytes.saturating_add(bytes);
+        }
+        // What is resized is never away.
+        if !self.is_halfway {
+            bin.is_live(self.bytes, self.blocks);
+        }
+    }
+}
+
 /// By what comes and goes, of what passes a sieve.
 fn by_changes(
     choice: &Choice,
@@ -102,28 +140,17 @@ fn by_changes(
 ) -> Result<Bins, Problem> {
     let Choice { loaded, window, .. } = choice;
     let course = loaded.course(recording, work)?;
-    let times = (window.from, window.to);
     let empty = Bins::new(*window, points);
-    let begin = || (empty.clone(), UNKNOWN, UNKNOWN);
-    let lots = scan::changes((recording, &course.departures), times, Side::Both, work, begin, |own, step, changes| {
-        let Changes { went, came } = changes.wanted(step, sieve);
-        let (bins, bytes, blocks) = own;
-        let Some(at) = bins.place(step.time).filter(|_| went.is_some() || came.is_some()) else { return };
-        let amount =
-            |owned: Option<Owned>| owned.map_or((0, 0), |owned| (owned.block.live_bytes(), owned.block.live_blocks()));
-        let (went, came) = (amount(went), amount(came));
-        *bytes = bytes.saturating_sub(went.0).saturating_add(came.0);
-        *blocks = blocks.saturating_sub(went.1).saturating_add(came.1);
-        let bin = &mut bins.bins[at];
-        bin.is_live(*bytes, *blocks);
-        bin.allocated_bytes = bin.allocated_bytes.saturating_add(came.0);
-        bin.allocations += came.1;
-        bin.freed_bytes = bin.freed_bytes.saturating_add(went.0);
+    let edges = empty.edges();
+    let begin = || Counting { bins: empty.clone(), at: 0, bytes: UNKNOWN, blocks: UNKNOWN, is_halfway: false };
+    let (times, wanted) = ((window.from, window.to), (Side::Both, Depth::Figures));
+    let lots = scan::moves((recording, &course.traffic), times, wanted, work, begin, |own: &mut Counting, row| {
+        own.see(&row, row.passes(sieve), &edges);
     })?;
     let (mut bytes, mut blocks) = live_before(loaded, window.from, sieve)?;
     let mut all = empty.beginning_with(bytes, blocks);
     let in_truth = |counted: u64, before: u64| counted.saturating_add(before).saturating_sub(UNKNOWN);
-    for (mut bins, last_bytes, last_blocks) in lots {
+    for Counting { mut bins, bytes: last_bytes, blocks: last_blocks, .. } in lots {
         for live in bins.bins.iter_mut().filter_map(|bin| bin.live.as_mut()) {
             live.0 = live.0.map(|counted| in_truth(counted, bytes));
             live.1 = live.1.map(|counted| in_truth(counted, blocks));
@@ -142,7 +169,7 @@ fn live_before(loaded: &Loaded, time: Nanos, sieve: &Sieve) -> Result<(u64, u64)
         return Ok((figures.live_bytes(), figures.live_blocks()));
     }
     let snapshot = loaded.snapshot(before)?;
-    let wanted = blocks_of(&snapshot).filter(|owned| owned.passes(sieve));
+    let wanted = blocks_of(&snapshot).filter(|owned| sieve.passes(owned));
     Ok(wanted.fold((0u64, 0), |(bytes, blocks), owned| {
         (bytes.saturating_add(owned.block.live_bytes()), blocks + owned.block.live_blocks())
     }))
@@ -168,8 +195,8 @@ fn by_lives(
         sieve,
         work,
         begin,
-        |(bins, before), owned, life| {
-            let (bytes, blocks) = (owned.block.live_bytes(), owned.block.live_blocks());
+        |(bins, before), block, life| {
+            let (bytes, blocks) = block.amount();
             match empty.place(life.birth) {
                 Some(at) => {
                     bins[at][0] += bytes;

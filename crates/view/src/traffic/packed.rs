@@ -54,9 +54,17 @@ impl<'a> Packed<'a> {
         Self { least: packing.least, bits: packing.bits.into(), mask, bytes }
     }
 
+    /// True where every number is this one.
+    pub fn is_always(&self, number: u64) -> bool {
+        self.bits == 0 && self.least == number
+    }
+
     /// A number.
     #[inline]
     pub fn get(&self, at: usize) -> u64 {
+        if self.bits == 0 {
+            return self.least;
+        }
         let bit = at * self.bits;
         let word = self.bytes.get(bit / 8..).and_then(<[u8]>::first_chunk).copied().map_or(0, u64::from_le_bytes);
         self.least + ((word >> (bit % 8)) & self.mask)

@@ -49,28 +49,28 @@ impl Tape {
         }
     }
 
-    /// Reads bytes that were appended.
-    pub fn read(&self, at: u64, length: usize, into: &mut Vec<u8>) -> io::Result<()> {
-        into.clear();
+    /// Reads bytes that were appended, into a buffer that may be longer.
+    pub fn read<'a>(&self, at: u64, length: usize, buffer: &'a mut Vec<u8>) -> io::Result<&'a [u8]> {
+        if buffer.len() < length {
+            buffer.resize(length, 0);
+        }
+        let into = &mut buffer[..length];
         match self {
             Self::Memory(all) => {
                 let all = all.read().unwrap_or_else(PoisonError::into_inner);
                 let wanted = usize::try_from(at).ok().and_then(|at| all.get(at..at.checked_add(length)?));
-                into.extend_from_slice(wanted.ok_or(io::ErrorKind::UnexpectedEof)?);
-                Ok(())
+                into.copy_from_slice(wanted.ok_or(io::ErrorKind::UnexpectedEof)?);
             }
-            Self::File { file, .. } => {
-                into.resize(length, 0);
-                file.read_exact_at(into, at)
-            }
+            Self::File { file, .. } => file.read_exact_at(into, at)?,
         }
+        Ok(into)
     }
 }
 
 fn cannot_write(error: &io::Error) -> Problem {
     let place = std::env::temp_dir();
     Problem::Failed(format!(
-        "cannot write a temporary file in {}: {}; set TMPDIR to a directory with room for some three times the recording",
+        "cannot write a temporary file in {}: {}; set TMPDIR to a directory with room for some four times the recording",
         place.display(),
         reason(error)
     ))

@@ -1,0 +1,73 @@
+//! Blocks and who owns them.
+
+use crate::sieve::Candidate;
+use highwater_model::{AllocId, Block, Nanos, NumberLedger, StackId, TagId, ThreadId, Weight};
+
+/// A block and who owns it. The block's own index of its owner is of use only together with the accounts that it comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct Owned {
+    /// The block.
+    pub block: Block,
+    /// The thread.
+    pub thread: ThreadId,
+}
+
+impl Owned {
+    /// What stands for a block that nobody knows.
+    pub const NOBODY: Self = Self {
+        block: Block {
+            id: AllocId(0),
+            address: 0,
+            size: 0,
+            time: Nanos(0),
+            thread: 0,
+            stack: StackId::UNKNOWN,
+            tag: TagId::NONE,
+            surplus: 0,
+            weight: Weight::ONE,
+        },
+        thread: ThreadId(0),
+    };
+
+    /// A live block by its number.
+    pub fn find(ledger: &NumberLedger, id: AllocId) -> Option<Self> {
+        let block = ledger.find(id)?;
+        let thread = ledger.accounts().threads().get(block.thread as usize).map_or(ThreadId(0), |thread| thread.id);
+        Some(Self { block, thread })
+    }
+
+    /// The same with another tag.
+    pub fn tagged(self, tag: TagId) -> Self {
+        Self { block: Block { tag, ..self.block }, ..self }
+    }
+}
+
+impl Candidate for Owned {
+    fn stack(&self) -> StackId {
+        self.block.stack
+    }
+
+    fn tag(&self) -> TagId {
+        self.block.tag
+    }
+
+    fn thread(&self) -> ThreadId {
+        self.thread
+    }
+
+    fn birth(&self) -> Nanos {
+        self.block.time
+    }
+
+    fn size(&self) -> u64 {
+        self.block.size
+    }
+
+    fn amount(&self) -> (u64, u64) {
+        (self.block.live_bytes(), self.block.live_blocks())
+    }
+
+    fn owned(&self) -> Owned {
+        *self
+    }
+}
