@@ -91,7 +91,12 @@ impl Kind {
 
 /// Opens a recording, a snapshot, a trace, a file of event lines or an object log.
 pub fn open(path: &Path, on_damage: OnDamage) -> Result<Opened, Failure> {
-    let mut input = open_input(path)?;
+    open_while(path, on_damage, &|| true)
+}
+
+/// The same, given up where reading goes on and nobody wants it any more.
+pub fn open_while(path: &Path, on_damage: OnDamage, is_wanted: &dyn Fn() -> bool) -> Result<Opened, Failure> {
+    let mut input = Wanted { input: open_input(path)?, is_wanted };
     let mut start = Vec::new();
     input.by_ref().take(SNIFFED).read_to_end(&mut start).map_err(|error| cannot_read(path, &error))?;
     if start.is_empty() {
@@ -163,12 +168,27 @@ pub fn open_input(path: &Path) -> Result<Box<dyn Read>, Failure> {
     }
 }
 
+/// An input that ends with an error where nobody wants it any more.
+struct Wanted<'a> {
+    input: Box<dyn Read>,
+    is_wanted: &'a dyn Fn() -> bool,
+}
+
+impl Read for Wanted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match (self.is_wanted)() {
+            true => self.input.read(buffer),
+            false => Err(io::Error::other("nobody waits for it any more")),
+        }
+    }
+}
+
 /// What is said when the system does not let us read.
 pub fn cannot_read(path: &Path, error: &io::Error) -> Failure {
     Failure::in_file(path, format_args!("cannot read: {}", reason(error)))
 }
 
-fn read_recording(path: &Path, mut start: Vec<u8>, mut rest: Box<dyn Read>) -> Result<Recording, Failure> {
+fn read_recording(path: &Path, mut start: Vec<u8>, mut rest: impl Read) -> Result<Recording, Failure> {
     let opened = if regular_size(path).is_some() {
         Recording::open(path)
     } else {

@@ -4,8 +4,7 @@ use super::names::{MOST_FRAMES, key_text, own_frame};
 use super::rows::{By, Row, is_found, rows_of, sites};
 use super::tree::{Shape, Tree, Weighed, frames_of, least_share, with_library};
 use super::{number, word};
-use crate::choice::{Choice, Metric, moment};
-use crate::filter::Filter;
+use crate::choice::{Choice, Metric, filters_of, moment};
 use crate::http::request::Request;
 use crate::measure::{Amount, Measured, measure};
 use crate::problem::Problem;
@@ -36,8 +35,7 @@ impl Side {
         let loaded = sources.get(id)?.loaded()?;
         let window = loaded.whole();
         let at = moment(&loaded, window, instant)?;
-        let filter_texts: Vec<String> = super::all(request, "filter").map(str::to_owned).collect();
-        let filters = filter_texts.iter().map(|text| Filter::parse(text)).collect::<Result<_, _>>()?;
+        let (filters, filter_texts) = filters_of(request)?;
         let choice = Choice { loaded, window, at, metric: Metric::Live, filters, filter_texts };
         let measured = measure(&choice, by.is_owner(), work)?;
         Ok(Self { choice, measured })

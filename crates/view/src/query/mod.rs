@@ -31,11 +31,6 @@ fn number(request: &Request, name: &str, missing: u64, most: u64) -> Result<u64,
     }
 }
 
-/// The values of a parameter that may be there several times.
-fn all<'a>(request: &'a Request, name: &'a str) -> impl Iterator<Item = &'a str> {
-    request.parameters.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
-}
-
 /// A parameter that is one of some words; the first of them if it is missing.
 fn word<T: Copy>(request: &Request, name: &str, words: &[(&str, T)]) -> Result<T, Problem> {
     let given = request.parameter(name).filter(|text| !text.is_empty());

@@ -2,7 +2,7 @@
 
 use super::names::{MOST_FRAMES, UNKNOWN, label};
 use super::rows::sites;
-use super::{all, word};
+use super::word;
 use crate::choice::Choice;
 use crate::http::request::Request;
 use crate::measure::{Amount, measure};
@@ -229,7 +229,7 @@ pub fn frames_of(catalog: &Catalog, stack: StackId) -> Vec<FrameText<'_>> {
 pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Problem> {
     let shape = Shape {
         is_inverted: word(request, "direction", &[("down", false), ("up", true)])?,
-        hidden: all(request, "hide").collect(),
+        hidden: request.all_parameters("hide").collect(),
         merges_recursion: word(request, "merge_recursion", &[("0", false), ("1", true)])?,
         with_library: with_library(request)?,
     };
