@@ -132,7 +132,7 @@ impl Filter {
                 Test::Inside(match mode {
                     "equal" => Name::Equal(wanted.to_owned()),
                     "contains" => Name::Contains(wanted.to_owned()),
-                    "regex" => Name::Matches(pattern(wanted).map_err(|problem| malformed(problem))?),
+                    "regex" => Name::Matches(pattern(wanted).map_err(&malformed)?),
                     _ => return Err(malformed("names are compared as equal, contains or regex")),
                 })
             }

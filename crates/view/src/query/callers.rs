@@ -1,7 +1,7 @@
 //! `callers`: who called a function, and whom it called.
 
+use super::grouping::sites;
 use super::names::{MOST_FRAMES, label};
-use super::rows::sites;
 use crate::choice::Choice;
 use crate::http::request::Request;
 use crate::measure::{Amount, measure};

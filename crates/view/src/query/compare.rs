@@ -1,7 +1,7 @@
 //! `compare`: two instants, of one source or of two.
 
-use super::names::{MOST_FRAMES, key_text, own_frame};
-use super::rows::{By, Row, is_found, rows_of, sites};
+use super::grouping::{By, Row, rows_of, sites};
+use super::names::{frame_and_stack, is_found, key_text};
 use super::tree::{Shape, Tree, Weighed, frames_of, least_share, with_library};
 use super::{number, word};
 use crate::choice::{Choice, Metric, filters_of, moment};
@@ -10,7 +10,6 @@ use crate::measure::{Amount, Measured, measure};
 use crate::problem::Problem;
 use crate::sources::Sources;
 use crate::work::Work;
-use highwater_formats::json;
 use highwater_model::diff::text_of;
 use highwater_model::groups::GroupKey;
 use highwater_model::{Catalog, FrameText};
@@ -97,7 +96,7 @@ pub fn answer(request: &Request, sources: &Sources, work: &Work<'_>) -> Result<V
     let after = Side::of(request, "b", by, sources, work)?;
 
     let mut pairs: BTreeMap<String, Pair> = BTreeMap::new();
-    let wanted = |side: &Side, row: &Row| search.is_empty() || is_found(side.catalog(), row, &search);
+    let wanted = |side: &Side, row: &Row| search.is_empty() || is_found(side.catalog(), &row.key, &search);
     for row in rows_of(&before.measured, before.catalog(), by).into_iter().filter(|row| wanted(&before, row)) {
         add(&mut pairs.entry(text_of(before.catalog(), &row.key)).or_default().before, row);
     }
@@ -151,9 +150,7 @@ fn pair_json(pair: &Pair, before: &Side, after: &Side) -> Value {
         "what": what,
     });
     if let Some(GroupKey::Site(stack)) = row.map(|row| &row.key) {
-        let frames: Vec<FrameText<'_>> = catalog.frame_texts(*stack).take(MOST_FRAMES).collect();
-        shown["frame"] = own_frame(&frames).map_or(Value::Null, |frame| json::frame(&frame));
-        shown["stack"] = frames.iter().map(json::frame).collect();
+        (shown["frame"], shown["stack"]) = frame_and_stack(catalog, *stack);
     }
     shown
 }

@@ -13,6 +13,8 @@ pub mod special;
 pub mod timeline;
 pub mod tree;
 
+mod figures;
+mod grouping;
 mod names;
 
 pub use names::saturated;

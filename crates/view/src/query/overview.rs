@@ -1,6 +1,7 @@
 //! `overview`: key figures, four top lists, and what is odd, in plain words.
 
-use super::rows::{By, row_json, rows_of};
+use super::figures::row_json;
+use super::grouping::{By, rows_of};
 use crate::choice::{Choice, Metric};
 use crate::http::request::Request;
 use crate::measure::{Amounts, Figured, measure};

@@ -1,7 +1,7 @@
 //! `tree`: a flame graph, as columns.
 
+use super::grouping::sites;
 use super::names::{MOST_FRAMES, UNKNOWN, label};
-use super::rows::sites;
 use super::word;
 use crate::choice::Choice;
 use crate::http::request::Request;

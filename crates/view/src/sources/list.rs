@@ -35,12 +35,15 @@ struct State {
     /// Which file was read.
     stamp: Option<Stamp>,
     loaded: Option<Arc<Loaded>>,
+    /// Why the file that was looked at last could not be read.
     problem: Option<String>,
+    /// Why there is none any more.
+    gone: Option<String>,
 }
 
 impl Source {
     fn new(id: usize, path: Option<PathBuf>, loaded: Option<Arc<Loaded>>) -> Self {
-        let state = State { stamp: None, loaded, problem: None };
+        let state = State { stamp: None, loaded, problem: None, gone: None };
         Self { id, path, looking: Mutex::default(), state: Mutex::new(state) }
     }
 
@@ -51,7 +54,7 @@ impl Source {
     /// What was read of it, and what is wrong with it.
     pub fn now(&self) -> (Option<Arc<Loaded>>, Option<String>) {
         let state = self.state();
-        (state.loaded.clone(), state.problem.clone())
+        (state.loaded.clone(), state.gone.as_ref().or(state.problem.as_ref()).cloned())
     }
 
     /// What was read of it, or why nothing was.
@@ -114,21 +117,13 @@ impl State {
         match stamp {
             Err(error) if self.loaded.is_some() => {
                 let reason = reason(error);
-                self.problem =
-                    Some(format!("the file cannot be read any more ({reason}); what was read before is shown"));
+                self.gone = Some(format!("the file cannot be read any more ({reason}); what was read before is shown"));
                 false
             }
-            Ok(stamp) if self.stamp == Some(*stamp) && (self.loaded.is_some() || self.problem.is_some()) => {
-                self.forget_that_it_was_gone();
-                false
+            stamp => {
+                self.gone = None;
+                stamp.as_ref().ok() != self.stamp.as_ref() || (self.loaded.is_none() && self.problem.is_none())
             }
-            _ => true,
-        }
-    }
-
-    fn forget_that_it_was_gone(&mut self) {
-        if self.loaded.is_some() {
-            self.problem = None;
         }
     }
 }

@@ -1,0 +1,308 @@
+//! Every question about every kind of file, and files that change under the viewer.
+
+mod support;
+
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use support::viewer::Viewer;
+use support::{Place, in_the_kitchen};
+
+fn fixture(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
+    let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("gz") => {
+            let mut unpacked = Vec::new();
+            std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut unpacked).unwrap();
+            unpacked
+        }
+        Some("zst") => zstd::decode_all(&bytes[..]).unwrap(),
+        _ => bytes,
+    }
+}
+
+const LOG: &str = "@ ALLOCATE 10 a.rs:1 Node 1\n@ ALLOCATE 20 a.rs:2 Edge 2\n@ MARK half\n@ ALLOCATE 30 a.rs:1 Node 3\n\
+                   @ RESIZE 40 Node 3\n@ DROP 10 Node 1\n@ DROP 10 Node 1\n";
+
+/// A place with a file of each kind.
+fn all_kinds() -> Place {
+    let place = in_the_kitchen();
+    place.write("trace.ctf", fixture("formats/tests/fixtures/memtrace/steady.ctf.zst"));
+    place.write("objects.log", LOG);
+    place.write("motoko.img", fixture("image/tests/fixtures/motoko/ledger-1.img.zst"));
+    place.write("later.img", fixture("image/tests/fixtures/motoko/ledger-2.img.zst"));
+    place.write("ledger.wasm", fixture("image/tests/fixtures/motoko/ledger.wasm.zst"));
+    for image in ["motoko", "later"] {
+        place.write(&format!("{image}.img.json"), r#"{"version":1,"module":{"name":"ledger.wasm"}}"#);
+    }
+    place.write("rust.img", fixture("image/tests/fixtures/wasm/leaky_rs.mem1.gz"));
+    place.write("rust-later.img", fixture("image/tests/fixtures/wasm/leaky_rs.mem3.gz"));
+    place
+}
+
+/// The state at the kitchen's peak, as a file.
+fn write_snapshot(place: &Place) -> PathBuf {
+    use highwater_model::{Source, When};
+    let recording = highwater_store::Recording::open(&place.file("kitchen.hw")).unwrap();
+    let snapshot = recording.snapshot(&When::Peak).unwrap();
+    let source = Source { snapshot: true, duration: snapshot.at, ..snapshot.source.clone() };
+    let state = snapshot.accounts.to_state();
+    let (bytes, _) = highwater_store::write_snapshot(Vec::new(), &source, &snapshot.catalog, &state).unwrap();
+    place.write("snapshot.hw", bytes)
+}
+
+#[test]
+fn no_question_fails_about_any_kind_of_file() {
+    let place = all_kinds();
+    write_snapshot(&place);
+    let files = ["kitchen.hw", "snapshot.hw", "trace.ctf", "objects.log", "motoko.img", "rust.img"];
+    let viewer = Viewer::new(&place, &files.join(" "));
+    let kinds: Vec<Value> = (0..files.len()).map(|id| viewer.source(id)["kind"].clone()).collect();
+    assert_eq!(json!(kinds), json!(["recording", "snapshot", "trace", "objects", "image", "image"]));
+    let metrics = ["live", "peak", "allocated", "freed", "leaked", "temporary"];
+    let mut questions: Vec<String> = [
+        "overview",
+        "timeline?points=7",
+        "callers?function=main",
+        "tree?direction=up&measure=blocks&merge_recursion=1&library=1",
+        "tree?focus=main",
+        "blocks?sort=time&limit=3",
+        "blocks?filter=size:1..100&filter=freed:never",
+        "histograms",
+        "histograms?filter=allocated:0..&filter=lifetime:1..",
+        "leaks?points=5",
+        "types",
+        "image/heap",
+        "image/treemap?depth=3",
+        "image/object?address=0x1",
+        "live",
+        "save",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    for metric in metrics {
+        questions.push(format!("rows?metric={metric}"));
+        questions.push(format!("rows?metric={metric}&by=type&filter=size:2.."));
+        questions.push(format!("tree?metric={metric}&filter=outside:contains:nothing"));
+    }
+    questions.extend(["function", "file", "module", "place", "thread", "heap"].map(|by| format!("rows?by={by}")));
+    // What a kind does not know is told in a line; all else is answered.
+    for (id, file) in files.iter().enumerate() {
+        let has = viewer.source(id)["has"].to_string();
+        let mut answered = 0;
+        for question in &questions {
+            let join = if question.contains('?') { '&' } else { '?' };
+            let asked = match question.as_str() {
+                "save" => format!("save?view=source%3D{id}"),
+                question => format!("{question}{join}source={id}"),
+            };
+            let answer = viewer.request("GET", &asked);
+            assert_eq!(answer.status, 200, "{file}: {asked}: {}", answer.problem().unwrap_or_default());
+            match answer.problem() {
+                None => answered += 1,
+                Some(line) => {
+                    assert!(!line.is_empty() && !line.contains('\n'), "{file}: {asked}: {line}");
+                    let needs = [
+                        ("timeline", "timeline"),
+                        ("image/", "image"),
+                        ("types", "trust"),
+                        ("allocated:", "timeline"),
+                        ("metric=", "timeline"),
+                        ("freed:", "timeline"),
+                    ];
+                    let (_, needed) = needs
+                        .iter()
+                        .find(|(start, _)| question.contains(start))
+                        .unwrap_or_else(|| panic!("{file}: {asked}: {line}"));
+                    let is_strange = !has.contains(&format!("\"{needed}\"")) || question.starts_with("image/object");
+                    assert!(is_strange, "{file}: {asked}: {line}");
+                }
+            }
+        }
+        assert!(answered > questions.len() / 2, "{file}: {answered} of {}", questions.len());
+    }
+    for a in 0..files.len() {
+        for b in 0..files.len() {
+            viewer.ask(&format!("compare?a={a}@end&b={b}@end"));
+            let images = viewer.request("GET", &format!("image/compare?a={a}&b={b}"));
+            assert_eq!(images.status, 200, "{images:?}");
+            assert_eq!(images.problem().is_none(), a == b && a >= 4, "{a} {b}: {images:?}");
+        }
+    }
+    for (question, status) in [
+        ("nothing", 404),
+        ("rows?source=99", 404),
+        ("callers", 400),
+        ("compare?a=0", 400),
+        ("image/object?source=4", 400),
+        ("rows?by=colour", 400),
+    ] {
+        assert_eq!(viewer.request("GET", question).status, status, "{question}");
+    }
+}
+
+#[test]
+fn images_are_what_the_command_prints_of_them() {
+    let place = all_kinds();
+    for (before, after) in [("motoko.img", "later.img"), ("rust.img", "rust-later.img")] {
+        let viewer = Viewer::new(&place, &format!("{before} {after}"));
+        let heap = viewer.ask("image/heap");
+        assert_eq!(heap, place.json(&format!("image heap {before}")), "{before}");
+        assert_eq!(viewer.ask("image/compare?a=0&b=1"), place.json(&format!("image diff {before} {after}")));
+        assert_eq!(viewer.source(0)["live_at_end"]["bytes"], heap["live_bytes"], "{before}");
+        for largest in heap["largest"].as_array().unwrap().iter().take(3) {
+            let address = largest["address"].as_str().unwrap();
+            let shown = place.json(&format!("image show {before} {address}"));
+            assert_eq!(viewer.ask(&format!("image/object?address={address}")), shown, "{before}: {address}");
+        }
+        let strange = viewer.request("GET", "image/object?address=nowhere");
+        assert!(strange.problem().unwrap().contains("nowhere"), "{strange:?}");
+
+        // The areas of a whole treemap are what lives, and each part is what its parts are and what it is itself.
+        let treemap = viewer.ask("image/treemap?depth=100&least=0");
+        let nodes = treemap["nodes"].as_array().unwrap();
+        let number = |node: &Value, name: &str| node[name].as_u64().unwrap();
+        assert!(nodes.len() > 2 && nodes.len() < 20_000, "{}", nodes.len());
+        assert_eq!(nodes[0]["retained"], heap["live_bytes"]);
+        assert_eq!(nodes.iter().map(|node| number(node, "bytes")).sum::<u64>(), number(&nodes[0], "retained"));
+        assert_eq!(nodes[1..].iter().map(|node| number(node, "count")).sum::<u64>(), number(&nodes[0], "count"));
+        let mut parts = vec![0; nodes.len()];
+        for (at, node) in nodes.iter().enumerate().skip(1) {
+            let parent = number(node, "parent") as usize;
+            assert!(parent < at);
+            parts[parent] += number(node, "retained");
+        }
+        for (node, parts) in nodes.iter().zip(parts) {
+            assert_eq!(number(node, "retained"), number(node, "bytes") + parts, "{node}");
+        }
+        // What keeps less than a share is left out, and so is what lies too deep.
+        let short = viewer.ask("image/treemap?depth=1&least=0.1");
+        for node in &short["nodes"].as_array().unwrap()[1..] {
+            assert_eq!(node["parent"], 0);
+            assert!(number(node, "retained") * 10 >= number(&nodes[0], "retained"), "{node}");
+        }
+    }
+}
+
+#[test]
+fn types_are_what_the_command_prints_of_them() {
+    let place = all_kinds();
+    let viewer = Viewer::new(&place, "objects.log");
+    assert_eq!(viewer.ask("types"), place.json("objects objects.log"));
+    // A log that grows is read again.
+    place.write("objects.log", format!("{LOG}@ ALLOCATE 99 b.rs:9 New 9\n"));
+    assert_eq!(viewer.ask("types"), place.json("objects objects.log"));
+    assert_eq!(viewer.source(0)["live_at_end"]["bytes"], 159);
+}
+
+#[test]
+fn files_that_go_shrink_or_become_others_are_told_and_the_rest_goes_on() {
+    let place = all_kinds();
+    let files = ["kitchen.hw", "motoko.img", "objects.log", "trace.ctf", "rust.img"];
+    let viewer = Viewer::new(&place, &files.join(" "));
+    let ask_all = || {
+        for id in 0..files.len() {
+            for question in ["rows?metric=live", "tree?metric=live", "overview?"] {
+                let answer = viewer.request("GET", &format!("{question}&source={id}"));
+                assert_eq!(answer.status, 200, "{id}: {answer:?}");
+            }
+        }
+        viewer.ask("rows?source=4");
+    };
+    let problem = |id: usize| viewer.source(id)["problem"].as_str().unwrap_or_default().to_owned();
+    let whole: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(place.file(file)).unwrap()).collect();
+    ask_all();
+    let heap = viewer.ask("image/heap?source=1");
+
+    // Removed: what was read answers, images too.
+    for file in &files[..4] {
+        std::fs::remove_file(place.file(file)).unwrap();
+    }
+    for id in 0..4 {
+        assert!(problem(id).contains("cannot be read any more"), "{id}: {}", problem(id));
+    }
+    ask_all();
+    assert_eq!(viewer.ask("image/heap?source=1"), heap);
+    assert!(viewer.request("GET", "types?source=2").problem().is_some());
+
+    // Back again.
+    for (file, whole) in files.iter().zip(&whole) {
+        place.write(file, whole);
+    }
+    for id in 0..5 {
+        assert_eq!(problem(id), "", "{id}");
+    }
+    ask_all();
+
+    // Cut short where they lie, to a part and to nothing: whatever is asked, the viewer lives.
+    for part in [3, 7] {
+        for (file, whole) in files[..4].iter().zip(&whole) {
+            let cut = std::fs::OpenOptions::new().write(true).open(place.file(file)).unwrap();
+            cut.set_len((whole.len() * (7 - part) / 8) as u64).unwrap();
+        }
+        for question in ["image/heap", "image/treemap", "image/object?address=0x1"] {
+            let join = if question.contains('?') { '&' } else { '?' };
+            let answer = viewer.request("GET", &format!("{question}{join}source=1"));
+            assert_eq!(answer.status, 200, "{answer:?}");
+        }
+        ask_all();
+        viewer.ask("sources");
+        ask_all();
+    }
+    for id in 0..4 {
+        assert!(problem(id).contains("what was read before is shown"), "{id}: {}", problem(id));
+    }
+
+    // Something else altogether.
+    place.write("kitchen.hw", &whole[2]);
+    place.write("motoko.img", &whole[0]);
+    place.write("objects.log", &whole[1]);
+    assert_eq!((&viewer.source(0)["kind"], &viewer.source(1)["kind"]), (&"objects".into(), &"recording".into()));
+    assert_eq!(viewer.source(2)["kind"], "image");
+    assert_eq!(viewer.ask("image/heap?source=2")["live_bytes"], heap["live_bytes"]);
+    assert_eq!(viewer.ask("rows?source=1&metric=peak")["total"]["value"], 5500);
+    ask_all();
+}
+
+#[test]
+fn a_damaged_file_is_shown_as_far_as_it_goes() {
+    let place = all_kinds();
+    // More than one block of events, of which one is lost.
+    let lines: String = (0..200_000u64)
+        .map(|number| {
+            format!(
+                "{{\"event\":\"allocate\",\"address\":{},\"size\":16,\"time_ns\":{}}}\n",
+                number * 16 + 16,
+                number * 1000
+            )
+        })
+        .collect();
+    place.write("many.jsonl", lines);
+    assert_eq!(place.highwater("import many.jsonl -o many.hw").code, 0);
+    let mut bytes = std::fs::read(place.file("many.hw")).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 8].fill(0xff);
+    place.write("many.hw", &bytes);
+    let mut trace = fixture("formats/tests/fixtures/memtrace/steady.ctf.zst");
+    trace.truncate(trace.len() / 2);
+    place.write("trace.ctf", trace);
+    place.write("objects.log", format!("{LOG}@ ALLOCATE x\n@ ALLO"));
+    place.write("empty.hw", "");
+    place.write("strange.hw", "nothing that is known");
+    let viewer = Viewer::new(&place, "many.hw trace.ctf objects.log empty.hw strange.hw missing.hw kitchen.hw");
+    for id in [0, 1, 2] {
+        viewer.ask(&format!("rows?source={id}&metric=allocated"));
+        viewer.ask(&format!("timeline?source={id}"));
+        assert_eq!(viewer.source(id)["problem"], Value::Null, "{id}");
+    }
+    let damage = viewer.source(0)["damage"].as_array().unwrap().clone();
+    assert!(!damage.is_empty() && damage[0]["what"].is_string(), "{damage:?}");
+    assert!(!viewer.source(1)["damage"].as_array().unwrap().is_empty());
+    for (id, words) in [(3, "empty"), (4, "neither a Highwater recording"), (5, "No such file")] {
+        let source = viewer.source(id);
+        assert!(source["problem"].as_str().unwrap().contains(words), "{source}");
+        let answer = viewer.request("GET", &format!("rows?source={id}"));
+        assert!(answer.problem().unwrap().contains(words), "{answer:?}");
+    }
+    assert_eq!(viewer.ask("rows?source=6&metric=peak")["total"]["value"], 5500);
+}
