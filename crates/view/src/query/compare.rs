@@ -97,10 +97,10 @@ pub fn answer(request: &Request, sources: &Sources, work: &Work<'_>) -> Result<V
 
     let mut pairs: BTreeMap<String, Pair> = BTreeMap::new();
     let wanted = |side: &Side, row: &Row| search.is_empty() || is_found(side.catalog(), &row.key, &search);
-    for row in rows_of(&before.measured, before.catalog(), by).into_iter().filter(|row| wanted(&before, row)) {
+    for row in rows_of(&before.measured, before.catalog(), by, work)?.into_iter().filter(|row| wanted(&before, row)) {
         add(&mut pairs.entry(text_of(before.catalog(), &row.key)).or_default().before, row);
     }
-    for row in rows_of(&after.measured, after.catalog(), by).into_iter().filter(|row| wanted(&after, row)) {
+    for row in rows_of(&after.measured, after.catalog(), by, work)?.into_iter().filter(|row| wanted(&after, row)) {
         add(&mut pairs.entry(text_of(after.catalog(), &row.key)).or_default().after, row);
     }
     let mut changed: Vec<Pair> = pairs.into_values().filter(|pair| pair.amounts().0 != pair.amounts().1).collect();
@@ -117,7 +117,7 @@ pub fn answer(request: &Request, sources: &Sources, work: &Work<'_>) -> Result<V
         "change": { "bytes": difference(old.value, new.value), "blocks": difference(old.blocks, new.blocks) },
         "count": changed.len(),
         "rows": rows,
-        "tree": tree(&before, &after, &shape).to_json(least, true),
+        "tree": tree(&before, &after, &shape, work)?.to_json(least, true),
     }))
 }
 
@@ -156,10 +156,11 @@ fn pair_json(pair: &Pair, before: &Side, after: &Side) -> Value {
 }
 
 /// A flame graph of both: a node is as wide as the larger side of each of its stacks, and tells both.
-fn tree(before: &Side, after: &Side, shape: &Shape<'_>) -> Tree {
+fn tree(before: &Side, after: &Side, shape: &Shape<'_>, work: &Work<'_>) -> Result<Tree, Problem> {
     let mut stacks: BTreeMap<String, (Vec<FrameText<'_>>, [Amount; 2])> = BTreeMap::new();
     for (at, side) in [before, after].into_iter().enumerate() {
         for (stack, amount, _) in sites(&side.measured) {
+            work.go_on()?;
             let text = text_of(side.catalog(), &GroupKey::Site(stack));
             let entry = stacks.entry(text).or_insert_with(|| {
                 let mut frames = frames_of(side.catalog(), stack);
@@ -180,5 +181,5 @@ fn tree(before: &Side, after: &Side, shape: &Shape<'_>) -> Tree {
         };
         tree.add(&frames, weighed, shape);
     }
-    tree
+    Ok(tree)
 }

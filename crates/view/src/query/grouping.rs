@@ -2,6 +2,8 @@
 
 use super::names::{MOST_FRAMES, own_frame};
 use crate::measure::{Amount, Amounts, Measured, amount_of};
+use crate::problem::Problem;
+use crate::work::Work;
 use highwater_model::groups::{self, GroupBy, GroupKey};
 use highwater_model::{Catalog, Figures, FrameText, StackId};
 use std::collections::BTreeMap;
@@ -60,21 +62,22 @@ pub struct Row {
 }
 
 /// The rows of what was measured, those that are nothing left out; in no particular order.
-pub fn rows_of(measured: &Measured, catalog: &Catalog, by: By) -> Vec<Row> {
-    let mut rows = match by {
+pub fn rows_of(measured: &Measured, catalog: &Catalog, by: By, work: &Work<'_>) -> Result<Vec<Row>, Problem> {
+    let by_frame = |name: &dyn Fn(&FrameText<'_>) -> String| by_frame(measured, catalog, name, work);
+    let mut rows: Vec<Row> = match by {
         By::Site => sites(measured).map(|(stack, own, figures)| row(GroupKey::Site(stack), own, figures)).collect(),
-        By::Function => by_frame(measured, catalog, |frame| frame.function.to_owned()),
-        By::File => by_frame(measured, catalog, |frame| frame.file.to_owned()),
-        By::Module => by_frame(measured, catalog, |frame| frame.module.to_owned()),
-        By::Place => by_frame(measured, catalog, |frame| match (frame.file, frame.line) {
+        By::Function => by_frame(&|frame| frame.function.to_owned())?,
+        By::File => by_frame(&|frame| frame.file.to_owned())?,
+        By::Module => by_frame(&|frame| frame.module.to_owned())?,
+        By::Place => by_frame(&|frame| match (frame.file, frame.line) {
             ("", _) => String::new(),
             (file, 0) => file.to_owned(),
             (file, line) => format!("{file}:{line}"),
-        }),
+        })?,
         By::Thread | By::Type | By::Heap => by_owner(measured, catalog, by),
     };
     rows.retain(|row| !row.total.is_nothing());
-    rows
+    Ok(rows)
 }
 
 fn row(key: GroupKey, own: Amount, figures: Option<Figures>) -> Row {
@@ -98,7 +101,12 @@ pub fn sites(measured: &Measured) -> Box<dyn Iterator<Item = (StackId, Amount, O
     }
 }
 
-fn by_frame(measured: &Measured, catalog: &Catalog, name: impl Fn(&FrameText<'_>) -> String) -> Vec<Row> {
+fn by_frame(
+    measured: &Measured,
+    catalog: &Catalog,
+    name: &dyn Fn(&FrameText<'_>) -> String,
+    work: &Work<'_>,
+) -> Result<Vec<Row>, Problem> {
     let mut groups: BTreeMap<String, Row> = BTreeMap::new();
     let empty = |name: String| Row {
         key: GroupKey::Name(name),
@@ -107,6 +115,7 @@ fn by_frame(measured: &Measured, catalog: &Catalog, name: impl Fn(&FrameText<'_>
         figures: None,
     };
     for (stack, amount, figures) in sites(measured) {
+        work.go_on()?;
         let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(MOST_FRAMES).collect();
         let own = own_frame(&frames).map_or_else(String::new, |frame| name(&frame));
         let own = groups.entry(own.clone()).or_insert_with(|| empty(own));
@@ -114,7 +123,7 @@ fn by_frame(measured: &Measured, catalog: &Catalog, name: impl Fn(&FrameText<'_>
         if let Some(figures) = figures {
             own.figures.get_or_insert_default().add(&figures);
         }
-        let mut names: Vec<String> = frames.iter().map(&name).collect();
+        let mut names: Vec<String> = frames.iter().map(name).collect();
         if names.is_empty() {
             names.push(String::new());
         }
@@ -124,7 +133,7 @@ fn by_frame(measured: &Measured, catalog: &Catalog, name: impl Fn(&FrameText<'_>
             groups.entry(name.clone()).or_insert_with(|| empty(name)).total.add(amount);
         }
     }
-    groups.into_values().collect()
+    Ok(groups.into_values().collect())
 }
 
 fn by_owner(measured: &Measured, catalog: &Catalog, by: By) -> Vec<Row> {

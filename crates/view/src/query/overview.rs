@@ -31,7 +31,7 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
             }
             Err(problem) => return Err(problem),
         };
-        let mut rows = rows_of(&measured, catalog, By::Site);
+        let mut rows = rows_of(&measured, catalog, By::Site, work)?;
         rows.sort_by(|a, b| (b.own.value, b.own.blocks).cmp(&(a.own.value, a.own.blocks)).then(a.key.cmp(&b.key)));
         let rows: Value = rows.iter().take(ROWS).map(|row| row_json(row, &measured, catalog, By::Site)).collect();
         top.insert(metric.key().to_owned(), rows);

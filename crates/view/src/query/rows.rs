@@ -46,7 +46,7 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
 
     let measured = measure(choice, by.is_owner(), work)?;
     let catalog = choice.loaded.catalog();
-    let mut rows = rows_of(&measured, catalog, by);
+    let mut rows = rows_of(&measured, catalog, by, work)?;
     if !search.is_empty() {
         rows.retain(|row| is_found(catalog, &row.key, &search));
     }

@@ -248,6 +248,7 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
     if let Some(focus) = request.parameter("focus").filter(|name| !name.is_empty()) {
         let (mut callers, mut callees) = (Tree::new(focus), Tree::new(focus));
         for (stack, amount) in &stacks {
+            work.go_on()?;
             let frames = frames_of(catalog, *stack);
             let is_focus = |frame: &FrameText<'_>| label(frame) == focus;
             // Of a recursive function the outermost call has all that it led to.
