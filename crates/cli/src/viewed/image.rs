@@ -2,7 +2,7 @@
 
 use super::treemap;
 use super::walked::{Walked, WalkedImages};
-use crate::commands::image::{diff, heap, show};
+use crate::commands::image::{diff, show};
 use highwater_image::{Side, compare, view};
 use highwater_view::Special;
 use serde_json::Value;
@@ -31,8 +31,7 @@ impl ViewedImage {
 
 impl Special for ViewedImage {
     fn heap(&self) -> Result<Value, String> {
-        let walked = self.walked()?;
-        Ok(heap::document(walked.file(), &walked.look()?, usize::MAX))
+        self.walked()?.heap()
     }
 
     fn object(&self, place: &str) -> Result<Value, String> {

@@ -5,8 +5,9 @@ use crate::commands::image::heap;
 use crate::image_file::{ImageFile, Looked};
 use highwater_image::{Examination, Sidecar};
 use highwater_view::{Memo, Stamp};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Bytes of what walks found that are kept: those asked for last, and one in any case. Images themselves are mapped.
 const KEPT_BYTES: usize = 256 << 20;
@@ -15,6 +16,8 @@ const KEPT_BYTES: usize = 256 << 20;
 pub struct Walked {
     file: ImageFile,
     examination: Arc<Examination>,
+    /// What is told of the heap, once somebody has asked: every object is added up for it.
+    heap: OnceLock<Value>,
 }
 
 /// See the module's text. An image is known by its path, and by what lies there: one that changes is walked again before a byte of it is
@@ -68,7 +71,7 @@ impl Walked {
     fn open(path: &Path) -> Result<Self, String> {
         let file = ImageFile::open(path, None).map_err(line)?;
         let examination = file.look(heap::DEFAULT_TOP).map_err(|no_heap| no_heap.to_string())?.examination;
-        Ok(Self { file, examination })
+        Ok(Self { file, examination, heap: OnceLock::new() })
     }
 
     /// The image.
@@ -79,6 +82,15 @@ impl Walked {
     /// Its heap, as it was found.
     pub fn look(&self) -> Result<Looked<'_>, String> {
         self.file.look_again(&self.examination).map_err(|no_heap| no_heap.to_string())
+    }
+
+    /// All that `highwater image heap` tells of it.
+    pub fn heap(&self) -> Result<Value, String> {
+        if let Some(known) = self.heap.get() {
+            return Ok(known.clone());
+        }
+        let document = heap::document(&self.file, &self.look()?, usize::MAX);
+        Ok(self.heap.get_or_init(|| document).clone())
     }
 
     /// About how much memory it takes: fourteen bytes for each object, and some bits for each place where one could be.
