@@ -7,6 +7,7 @@ use crate::memtrace::{self, Trace};
 use crate::object_log;
 use crate::output::warn;
 use crate::print::bytes::counted;
+use crate::wanted::Wanted;
 use highwater_formats::events::looks_like_events;
 use highwater_formats::memtrace::looks_like_memtrace;
 use highwater_formats::objlog::looks_like_object_log;
@@ -168,21 +169,6 @@ pub fn open_input(path: &Path) -> Result<Box<dyn Read>, Failure> {
     }
 }
 
-/// An input that ends with an error where nobody wants it any more.
-struct Wanted<'a> {
-    input: Box<dyn Read>,
-    is_wanted: &'a dyn Fn() -> bool,
-}
-
-impl Read for Wanted<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match (self.is_wanted)() {
-            true => self.input.read(buffer),
-            false => Err(io::Error::other("nobody waits for it any more")),
-        }
-    }
-}
-
 /// What is said when the system does not let us read.
 pub fn cannot_read(path: &Path, error: &io::Error) -> Failure {
     Failure::in_file(path, format_args!("cannot read: {}", reason(error)))
@@ -252,13 +238,13 @@ impl Opened {
         }
     }
 
-    /// What it holds, for whoever keeps it, and what could not be used before it became a recording.
-    pub fn into_recording(self) -> Result<(Recording, Vec<Damage>), Failure> {
+    /// What it holds, for whoever keeps it, and what could not be used before it became a recording. Given up where nobody wants it any more.
+    pub fn into_recording(self, is_wanted: &dyn Fn() -> bool) -> Result<(Recording, Vec<Damage>), Failure> {
         match self.content {
             Content::Recording(recording) => Ok((*recording, self.own_damage)),
             Content::Trace(trace) => {
                 let damage = trace.damage.clone();
-                Ok((trace.into_recording()?, damage))
+                Ok((trace.into_recording(is_wanted)?, damage))
             }
         }
     }

@@ -153,7 +153,8 @@ struct AnyFile {
 impl Opener for AnyFile {
     fn open(&self, path: &Path, work: &Work<'_>) -> Result<OpenedFile, String> {
         let line = |failure: Failure| failure.line().unwrap_or("it cannot be read").to_owned();
-        let opened = open::open_while(path, OnDamage::Collect, &|| work.go_on().is_ok()).map_err(line)?;
+        let is_wanted = || work.go_on().is_ok();
+        let opened = open::open_while(path, OnDamage::Collect, &is_wanted).map_err(line)?;
         let kind = match opened.kind {
             Kind::Recording | Kind::EventLines => FileKind::Recording,
             Kind::Snapshot => FileKind::Snapshot,
@@ -166,7 +167,7 @@ impl Opener for AnyFile {
             FileKind::Image => Box::new(ViewedImage::new(path, &self.walked)),
             _ => Box::new(Plain),
         };
-        let (recording, damage) = opened.into_recording().map_err(line)?;
+        let (recording, damage) = opened.into_recording(&is_wanted).map_err(line)?;
         Ok(OpenedFile { kind, recording, damage, special })
     }
 }
