@@ -114,6 +114,9 @@ fn a_page_is_saved_and_what_cannot_be_is_one_clear_line() {
     assert_eq!(data["choice"], "from=2000000000&at=4000000000&filter=size:100..");
     place.highwater("view nothing.hw --save page.html").is_one_clear_line_about(&["nothing.hw", "cannot read"]);
     assert_eq!(place.highwater("view kitchen.hw --filter colour:red --save page.html").code, 2);
+    let strange = place.highwater("view kitchen.hw --no-open --filter colour:red");
+    assert_eq!((strange.code, strange.stdout.as_str()), (2, ""));
+    assert!(strange.stderr.contains("--filter 'colour:red'"), "{}", strange.stderr);
     assert_eq!(place.highwater("view kitchen.hw --from mark:never --save page.html").code, 2);
     assert_eq!(place.highwater("view").code, 2);
 }

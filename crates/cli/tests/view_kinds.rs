@@ -168,3 +168,85 @@ fn types_are_what_the_command_prints_of_them() {
     assert_eq!(viewer.ask("types"), place.json("objects objects.log"));
     assert_eq!(viewer.source(0)["live_at_end"]["bytes"], 159);
 }
+
+/// Names, those of members of a list behind the list's.
+fn names(value: &Value) -> Vec<String> {
+    let members = value.as_object().into_iter().flatten();
+    let mut names = Vec::new();
+    for (name, value) in members {
+        names.push(name.clone());
+        let first = value.as_array().and_then(|list| list.first()).unwrap_or(value);
+        names.extend(first.as_object().into_iter().flatten().map(|(inner, _)| format!("{name}.{inner}")));
+    }
+    names
+}
+
+#[test]
+fn everything_that_is_documented_is_in_the_answers() {
+    let place = all_kinds();
+    let viewer = Viewer::new(&place, "kitchen.hw motoko.img");
+    let documented: [(&str, &str); 12] = [
+        (
+            "sources",
+            "schema version sources sources.id sources.kind sources.path sources.name sources.program sources.pid sources.host \
+             sources.started sources.begins_ns sources.duration_ns sources.events sources.estimated sources.sampling sources.peak \
+             sources.live_at_end sources.threads sources.heaps sources.has sources.anomalies sources.damage sources.problem",
+        ),
+        (
+            "overview",
+            "at_ns window.from_ns window.to_ns figures top.live top.peak top.allocated top.temporary anomalies notes",
+        ),
+        (
+            "timeline",
+            "t live_bytes.low live_bytes.high live_bytes.last live_blocks.low live_blocks.high live_blocks.last allocated_bytes \
+             allocations freed_bytes gauges.name gauges.unit gauges.t gauges.value marks.t marks.name peak.at_ns peak.bytes approximate",
+        ),
+        (
+            "rows",
+            "at_ns total.value count rows.key rows.id rows.value rows.blocks rows.share rows.frame rows.stack rows.live_bytes",
+        ),
+        ("rows?by=function", "rows.self rows.total rows.total_blocks"),
+        (
+            "callers?function=cook&at=peak",
+            "function self total blocks callers.function callers.value callers.blocks callees.function",
+        ),
+        (
+            "tree",
+            "names files node_name node_file node_line node_depth node_value node_self node_blocks total left_out.nodes left_out.value at_ns",
+        ),
+        ("tree?focus=cook", "callers.names callees.names"),
+        (
+            "blocks",
+            "count bytes estimated_blocks blocks.id blocks.address blocks.size blocks.usable blocks.allocated_ns blocks.freed_ns \
+             blocks.lifetime_ns blocks.thread blocks.heap blocks.type blocks.variable blocks.site blocks.weight blocks.stack",
+        ),
+        (
+            "histograms?filter=allocated:0..",
+            "size.from size.to size.blocks size.bytes lifetime.from_ns lifetime.to_ns lifetime.blocks lifetime.bytes \
+             never_freed.blocks never_freed.bytes",
+        ),
+        (
+            "leaks",
+            "t count sites.curve sites.blocks_curve sites.growth_per_s sites.steadiness sites.score sites.live_bytes sites.live_blocks \
+             sites.oldest_ns sites.id sites.key sites.frame sites.stack",
+        ),
+        (
+            "compare?a=0@1s&b=0@peak",
+            "before.live_bytes after.live_bytes change.bytes change.blocks count rows.key rows.id_a rows.id_b rows.before rows.after \
+             rows.change rows.blocks_before rows.blocks_after rows.what rows.frame rows.stack tree.node_before tree.node_after",
+        ),
+    ];
+    for (question, members) in documented {
+        let known = names(&viewer.ask(question));
+        for member in members.split_whitespace() {
+            assert!(known.iter().any(|name| name == member), "{question} has no {member}: {known:?}");
+        }
+    }
+    let treemap = names(&viewer.ask("image/treemap?source=1"));
+    for member in ["parent", "label", "kind", "address", "bytes", "retained", "count"] {
+        assert!(treemap.contains(&format!("nodes.{member}")), "{member}: {treemap:?}");
+    }
+    // Of what cannot be read nothing is known, but every name is there.
+    let missing = Viewer::new(&place, "missing.hw");
+    assert_eq!(names(&missing.source(0)).len(), viewer.source(0).as_object().unwrap().len());
+}

@@ -1,6 +1,7 @@
 //! The API: which path asks which question, and how its answer is sent.
 
 use crate::choice::{self, Choice};
+use crate::filter::Filter;
 use crate::http::exchange::Exchange;
 use crate::http::request::{Request, parameters_of};
 use crate::http::server::Answer;
@@ -106,6 +107,11 @@ impl Api {
             source.loaded().map_err(|problem| problem.line().to_owned())?;
         }
         Ok(())
+    }
+
+    /// Fails with a line if a text is no filter.
+    pub fn must_be_a_filter(text: &str) -> Result<(), Problem> {
+        Filter::parse(text).map(drop)
     }
 
     /// The time that an instant of a source means.

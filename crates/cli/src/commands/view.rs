@@ -107,7 +107,10 @@ impl View {
                 api.time_of(0, when).map_err(|problem| Failure::Usage(format!("--{name}: {}", problem.line())))?;
             parts.push(format!("{name}={}", time.0));
         }
-        parts.extend(self.filter.iter().map(|filter| format!("filter={}", encoded(filter))));
+        for filter in &self.filter {
+            Api::must_be_a_filter(filter).map_err(|problem| Failure::Usage(format!("--{}", problem.line())))?;
+            parts.push(format!("filter={}", encoded(filter)));
+        }
         Ok(parts.join("&"))
     }
 
