@@ -3,16 +3,20 @@
 mod examine;
 mod examine_image;
 mod examine_log;
+mod examine_question;
 mod examine_stream;
 mod examine_trace;
 mod go_on;
 mod heap;
 mod reseal;
+mod scene;
 
 pub use examine::{examine_lines, examine_recording};
 pub use examine_image::{examine_dlmalloc, examine_motoko};
 pub use examine_log::examine_log;
+pub use examine_question::examine_question;
 pub use examine_stream::examine_stream;
 pub use examine_trace::examine_trace;
 pub use go_on::go_on_with_recording;
 pub use reseal::reseal;
+pub use scene::Scene;

@@ -7,6 +7,7 @@ use highwater_image::{Damages, Examination, Heap, Image, ImageSnapshot, Module, 
 use highwater_model::{Source, SourceKind};
 use highwater_store::{Damage, Recording, write_snapshot};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// An image with its sidecar, and its module if that is known.
 pub struct ImageFile {
@@ -21,7 +22,7 @@ pub struct Looked<'a> {
     /// The heap.
     pub heap: Heap<'a>,
     /// What was found.
-    pub examination: Examination,
+    pub examination: Arc<Examination>,
     /// What is wrong with the image, with the walk's findings.
     pub damage: Damages,
 }
@@ -54,9 +55,18 @@ impl ImageFile {
 
     /// Finds the heap, and looks through it; the `top` largest objects are kept.
     pub fn look(&self, top: usize) -> Result<Looked<'_>, NoHeap> {
+        self.look_with(|heap| Arc::new(Examination::of(heap, top)))
+    }
+
+    /// The same where it was looked through before: only the heap is found again.
+    pub fn look_again(&self, known: &Arc<Examination>) -> Result<Looked<'_>, NoHeap> {
+        self.look_with(|_| Arc::clone(known))
+    }
+
+    fn look_with(&self, examination: impl FnOnce(&Heap<'_>) -> Arc<Examination>) -> Result<Looked<'_>, NoHeap> {
         let mut damage = Damages::default();
         let heap = Heap::find(&self.image, self.module.as_ref(), &self.sidecar, &mut damage)?;
-        let examination = Examination::of(&heap, top);
+        let examination = examination(&heap);
         damage.append(examination.damage().clone());
         Ok(Looked { heap, examination, damage })
     }

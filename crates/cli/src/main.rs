@@ -29,6 +29,7 @@ mod size;
 mod target;
 mod temporary;
 mod viewed;
+mod wanted;
 
 use args::{Command, CommandLine};
 use clap::Parser;

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::open::{cannot_read, open_input, regular_size};
 use crate::print::progress::Progress;
 use crate::temporary;
+use crate::wanted::Wanted;
 use highwater_formats::memtrace::{Decoder, ReadError, Reader, Receive};
 use highwater_model::{Accounts, AddressLedger, Catalog, Event, Snapshot, Source, Totals};
 use highwater_store::{Damage, FileStats, Recording, Sink, Writer, Written};
@@ -121,25 +122,28 @@ impl Trace {
         if let Some(recording) = self.recording.get() {
             return Ok(recording);
         }
-        let recording = self.converted()?;
+        let recording = self.converted(&|| true)?;
         Ok(self.recording.get_or_init(|| recording))
     }
 
-    /// The recording alone.
-    pub fn into_recording(mut self) -> Result<Recording, Failure> {
-        self.recording.take().map_or_else(|| self.converted(), Ok)
+    /// The recording alone, as long as somebody wants it.
+    pub fn into_recording(mut self, is_wanted: &dyn Fn() -> bool) -> Result<Recording, Failure> {
+        self.recording.take().map_or_else(|| self.converted(is_wanted), Ok)
     }
 
-    fn converted(&self) -> Result<Recording, Failure> {
+    fn converted(&self, is_wanted: &dyn Fn() -> bool) -> Result<Recording, Failure> {
         let file = temporary::file()?;
         let make = |source: &Source| Writer::new(file, source);
         let converted = match &self.copy {
             Some(copy) => {
                 let mut copy = copy.try_clone().map_err(|error| temporary::cannot_write(&error))?;
                 copy.seek(SeekFrom::Start(0)).map_err(|error| temporary::cannot_write(&error))?;
-                convert(copy, &self.path, make, &temporary::cannot_write)?
+                convert(Wanted { input: copy, is_wanted }, &self.path, make, &temporary::cannot_write)?
             }
-            None => convert(open_input(&self.path)?, &self.path, make, &temporary::cannot_write)?,
+            None => {
+                let input = Wanted { input: open_input(&self.path)?, is_wanted };
+                convert(input, &self.path, make, &temporary::cannot_write)?
+            }
         };
         temporary::recording(converted.sink, &self.path)
     }

@@ -7,6 +7,7 @@ use crate::memtrace::{self, Trace};
 use crate::object_log;
 use crate::output::warn;
 use crate::print::bytes::counted;
+use crate::wanted::Wanted;
 use highwater_formats::events::looks_like_events;
 use highwater_formats::memtrace::looks_like_memtrace;
 use highwater_formats::objlog::looks_like_object_log;
@@ -91,7 +92,12 @@ impl Kind {
 
 /// Opens a recording, a snapshot, a trace, a file of event lines or an object log.
 pub fn open(path: &Path, on_damage: OnDamage) -> Result<Opened, Failure> {
-    let mut input = open_input(path)?;
+    open_while(path, on_damage, &|| true)
+}
+
+/// The same, given up where reading goes on and nobody wants it any more.
+pub fn open_while(path: &Path, on_damage: OnDamage, is_wanted: &dyn Fn() -> bool) -> Result<Opened, Failure> {
+    let mut input = Wanted { input: open_input(path)?, is_wanted };
     let mut start = Vec::new();
     input.by_ref().take(SNIFFED).read_to_end(&mut start).map_err(|error| cannot_read(path, &error))?;
     if start.is_empty() {
@@ -168,7 +174,7 @@ pub fn cannot_read(path: &Path, error: &io::Error) -> Failure {
     Failure::in_file(path, format_args!("cannot read: {}", reason(error)))
 }
 
-fn read_recording(path: &Path, mut start: Vec<u8>, mut rest: Box<dyn Read>) -> Result<Recording, Failure> {
+fn read_recording(path: &Path, mut start: Vec<u8>, mut rest: impl Read) -> Result<Recording, Failure> {
     let opened = if regular_size(path).is_some() {
         Recording::open(path)
     } else {
@@ -232,13 +238,13 @@ impl Opened {
         }
     }
 
-    /// What it holds, for whoever keeps it, and what could not be used before it became a recording.
-    pub fn into_recording(self) -> Result<(Recording, Vec<Damage>), Failure> {
+    /// What it holds, for whoever keeps it, and what could not be used before it became a recording. Given up where nobody wants it any more.
+    pub fn into_recording(self, is_wanted: &dyn Fn() -> bool) -> Result<(Recording, Vec<Damage>), Failure> {
         match self.content {
             Content::Recording(recording) => Ok((*recording, self.own_damage)),
             Content::Trace(trace) => {
                 let damage = trace.damage.clone();
-                Ok((trace.into_recording()?, damage))
+                Ok((trace.into_recording(is_wanted)?, damage))
             }
         }
     }

@@ -3,48 +3,8 @@
 mod support;
 
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, Stdio};
-use support::{Place, in_the_kitchen};
-
-/// `highwater view`, until it is dropped.
-struct Viewer {
-    child: Child,
-    address: String,
-}
-
-impl Viewer {
-    fn new(place: &Place, arguments: &str) -> Self {
-        let line = format!("view --no-open --socket nowhere {arguments}");
-        let mut child = place.command(line.split_whitespace()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut address = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut address).unwrap();
-        Self { child, address: address.trim().to_owned() }
-    }
-
-    fn ask(&self, question: &str) -> Value {
-        let (host, token) = self.address.strip_prefix("http://").unwrap().split_once("/?token=").unwrap();
-        let token = token.split('#').next().unwrap();
-        let mut stream = TcpStream::connect(host).unwrap();
-        let head = format!("Host: {host}\r\nAuthorization: Bearer {token}\r\nConnection: close");
-        write!(stream, "GET /api/1/{question} HTTP/1.1\r\n{head}\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200"), "{question}: {answer}");
-        let line = answer.lines().rev().find(|line| line.starts_with('{')).unwrap();
-        let mut value: Value = serde_json::from_str(line).unwrap();
-        assert!(value.get("error").is_none(), "{question}: {value}");
-        if value.get("result").is_some() { value["result"].take() } else { value }
-    }
-}
-
-impl Drop for Viewer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use support::in_the_kitchen;
+use support::viewer::Viewer;
 
 const FIGURES: [&str; 9] = [
     "allocations",
@@ -154,6 +114,9 @@ fn a_page_is_saved_and_what_cannot_be_is_one_clear_line() {
     assert_eq!(data["choice"], "from=2000000000&at=4000000000&filter=size:100..");
     place.highwater("view nothing.hw --save page.html").is_one_clear_line_about(&["nothing.hw", "cannot read"]);
     assert_eq!(place.highwater("view kitchen.hw --filter colour:red --save page.html").code, 2);
+    let strange = place.highwater("view kitchen.hw --no-open --filter colour:red");
+    assert_eq!((strange.code, strange.stdout.as_str()), (2, ""));
+    assert!(strange.stderr.contains("--filter 'colour:red'"), "{}", strange.stderr);
     assert_eq!(place.highwater("view kitchen.hw --from mark:never --save page.html").code, 2);
     assert_eq!(place.highwater("view").code, 2);
 }

@@ -1,6 +1,7 @@
 //! The API: which path asks which question, and how its answer is sent.
 
 use crate::choice::{self, Choice};
+use crate::filter::Filter;
 use crate::http::exchange::Exchange;
 use crate::http::request::{Request, parameters_of};
 use crate::http::server::Answer;
@@ -20,6 +21,8 @@ use std::time::Duration;
 const MOST_AT_WORK: usize = 4;
 /// What the paths of questions begin with.
 const PREFIX: &str = "/api/1/";
+/// The question that is answered with a page.
+const SAVE: &str = "save";
 
 /// Everything that questions are about.
 pub struct Api {
@@ -33,10 +36,10 @@ pub struct Api {
 
 /// How a question is answered.
 enum Manner {
-    /// At once.
-    Quickly(fn(&Api, &Request) -> Result<Value, Problem>),
-    /// At once, and only when it was posted: it does something.
-    Posted(fn(&Api, &Request) -> Result<Value, Problem>),
+    /// In one piece.
+    Whole(fn(&Api, &Request, &Work<'_>) -> Result<Value, Problem>),
+    /// In one piece, and only when it was posted: it does something.
+    Posted(fn(&Api, &Request, &Work<'_>) -> Result<Value, Problem>),
     /// In lines, since it may take long.
     InLines(fn(&Request, &Choice, &Work<'_>) -> Result<Value, Problem>),
     /// The same about more than one source.
@@ -45,7 +48,7 @@ enum Manner {
 
 fn manner(name: &str) -> Option<Manner> {
     Some(match name {
-        "sources" => Manner::Quickly(|api, _| Ok(query::sources::answer(&api.sources))),
+        "sources" => Manner::Whole(|api, _, work| query::sources::answer(&api.sources, work)),
         "timeline" => Manner::InLines(query::timeline::answer),
         "rows" => Manner::InLines(query::rows::answer),
         "callers" => Manner::InLines(query::callers::answer),
@@ -59,9 +62,9 @@ fn manner(name: &str) -> Option<Manner> {
         "image/treemap" => Manner::InLines(query::special::treemap),
         "image/object" => Manner::InLines(query::special::object),
         "image/compare" => Manner::InLinesOfAll(query::special::compare),
-        "live" => Manner::Quickly(|api, _| Ok(query::live::processes(api.collector.as_deref()))),
+        "live" => Manner::Whole(|api, _, _| Ok(query::live::processes(api.collector.as_deref()))),
         "live/snapshot" => {
-            Manner::Posted(|api, request| query::live::snapshot(request, api.collector.as_deref(), &api.sources))
+            Manner::Posted(|api, request, _| query::live::snapshot(request, api.collector.as_deref(), &api.sources))
         }
         "tree" => Manner::InLines(query::tree::answer),
         _ => return None,
@@ -78,7 +81,7 @@ impl Api {
     pub fn ask(&self, request: &Request, work: &Work<'_>) -> Result<Value, Problem> {
         let name = request.path.strip_prefix(PREFIX).unwrap_or_default();
         match manner(name) {
-            Some(Manner::Quickly(answer) | Manner::Posted(answer)) => answer(self, request),
+            Some(Manner::Whole(answer) | Manner::Posted(answer)) => answer(self, request, work),
             Some(Manner::InLines(answer)) => answer(request, &Choice::of(request, &self.sources)?, work),
             Some(Manner::InLinesOfAll(answer)) => answer(request, &self.sources, work),
             None => Err(Problem::Unknown(format!("there is no '{name}' in this API"))),
@@ -106,6 +109,11 @@ impl Api {
         Ok(())
     }
 
+    /// Fails with a line if a text is no filter.
+    pub fn must_be_a_filter(text: &str) -> Result<(), Problem> {
+        Filter::parse(text).map(drop)
+    }
+
     /// The time that an instant of a source means.
     pub fn time_of(&self, source: usize, when: &When) -> Result<Nanos, Problem> {
         choice::time_of(&*self.sources.get(source)?.loaded()?, when)
@@ -122,11 +130,22 @@ impl Api {
         let source = chosen.iter().find(|(name, _)| name == "source").and_then(|(_, value)| value.parse().ok());
         let source = source.unwrap_or(0);
         let name = save::file_name(self, source);
-        match self.saved_page(choice, Some(source), &Work::quiet()) {
+        let page = while_awaited(exchange, |work| {
+            let _turn = self.turn(work)?;
+            self.saved_page(choice, Some(source), work)
+        });
+        match page {
             Ok(page) => {
                 let more = format!("Content-Disposition: attachment; filename=\"{name}\"\r\n");
                 exchange.whole("200 OK", "text/html; charset=utf-8", &more, page.as_bytes())
             }
+            Err(problem) => send_problem(exchange, &problem),
+        }
+    }
+
+    fn send_whole(&self, request: &Request, exchange: &mut Exchange) -> io::Result<()> {
+        match while_awaited(exchange, |work| self.ask(request, work)) {
+            Ok(answer) => exchange.whole("200 OK", "application/json", "", answer.to_string().as_bytes()),
             Err(problem) => send_problem(exchange, &problem),
         }
     }
@@ -150,7 +169,7 @@ impl Api {
         let exchange = exchange.into_inner().unwrap_or_else(PoisonError::into_inner);
         match result {
             Ok(result) => send_line(exchange, &json!({ "result": query::saturated(result) }))?,
-            Err(Problem::Cancelled) => return Err(io::ErrorKind::ConnectionAborted.into()),
+            Err(problem @ Problem::Cancelled) => return send_problem(exchange, &problem),
             Err(problem) if !exchange.is_begun() && !matches!(problem, Problem::Failed(_)) => {
                 return send_problem(exchange, &problem);
             }
@@ -170,6 +189,12 @@ impl Drop for Turn<'_> {
     }
 }
 
+/// Works on what is answered in one piece, as long as the client is there.
+fn while_awaited<T>(exchange: &Exchange, answer: impl FnOnce(&Work<'_>) -> Result<T, Problem>) -> Result<T, Problem> {
+    let mut asker = |_: Option<(f64, &str)>| exchange.is_awaited();
+    answer(&Work::asked_by(&mut asker))
+}
+
 fn send_line(exchange: &mut Exchange, line: &Value) -> io::Result<()> {
     if !exchange.is_begun() {
         exchange.begin("application/x-ndjson")?;
@@ -181,7 +206,8 @@ fn send_problem(exchange: &mut Exchange, problem: &Problem) -> io::Result<()> {
     let status = match problem {
         Problem::Bad(_) => "400 Bad Request",
         Problem::Unknown(_) => "404 Not Found",
-        Problem::Failed(_) | Problem::Cancelled => "500 Internal Server Error",
+        Problem::Failed(_) => "500 Internal Server Error",
+        Problem::Cancelled => return Err(io::ErrorKind::ConnectionAborted.into()),
     };
     exchange.line(status, problem.line())
 }
@@ -191,28 +217,23 @@ impl Answer for Api {
         let is_read = matches!(request.method.as_str(), "GET" | "HEAD");
         let Some(name) = request.path.strip_prefix(PREFIX) else {
             return match page::file(&request.path) {
-                Some(_) if !is_read => exchange.line("405 Method Not Allowed", "the page can only be read"),
+                Some(_) if !is_read => exchange.not_allowed("GET, HEAD", "the page can only be read"),
                 Some((kind, bytes)) => exchange.whole("200 OK", kind, "", bytes),
                 None => exchange.line("404 Not Found", "there is nothing here"),
             };
         };
-        if name == "save" && is_read {
-            return self.send_saved(request, exchange);
-        }
         let manner = manner(name);
-        let is_allowed = match manner {
-            Some(Manner::Posted(_)) => request.method == "POST",
-            _ => is_read,
-        };
-        if manner.is_some() && !is_allowed {
-            return exchange.line("405 Method Not Allowed", "this question is asked in another way; see docs/api.md");
+        let is_posted = matches!(manner, Some(Manner::Posted(_)));
+        let is_known = manner.is_some() || name == SAVE;
+        let is_allowed = if is_posted { request.method == "POST" } else { is_read };
+        if is_known && !is_allowed {
+            let allowed = if is_posted { "POST" } else { "GET, HEAD" };
+            return exchange.not_allowed(allowed, "this question is asked in another way; see docs/api.md");
         }
         match manner {
+            None if name == SAVE => self.send_saved(request, exchange),
             Some(Manner::InLines(_) | Manner::InLinesOfAll(_)) => self.send_lines(request, exchange),
-            _ => match self.ask(request, &Work::quiet()) {
-                Ok(answer) => exchange.whole("200 OK", "application/json", "", answer.to_string().as_bytes()),
-                Err(problem) => send_problem(exchange, &problem),
-            },
+            _ => self.send_whole(request, exchange),
         }
     }
 }

@@ -8,6 +8,9 @@ use highwater_model::{Nanos, When, Window};
 use highwater_store::RecordingError;
 use std::sync::Arc;
 
+/// The most filters of one question.
+const MOST_FILTERS: usize = 64;
+
 /// By which figure things are measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Metric {
@@ -87,9 +90,7 @@ impl Choice {
         if window.from > window.to {
             return Err(Problem::bad("the window ends before it begins: 'from' must not be greater than 'to'"));
         }
-        let filter_texts: Vec<String> =
-            request.parameters.iter().filter(|(name, _)| name == "filter").map(|(_, value)| value.clone()).collect();
-        let filters = filter_texts.iter().map(|text| Filter::parse(text)).collect::<Result<_, _>>()?;
+        let (filters, filter_texts) = filters_of(request)?;
         let at = match request.parameter("at") {
             None | Some("") => loaded.moment_at(window.to),
             Some(text) => moment(&loaded, window, text)?,
@@ -102,6 +103,19 @@ impl Choice {
     pub fn measuring(&self, metric: Metric) -> Self {
         Self { metric, ..self.clone() }
     }
+}
+
+/// The filters of a request, and how they were written.
+pub fn filters_of(request: &Request) -> Result<(Vec<Filter>, Vec<String>), Problem> {
+    let texts: Vec<String> = request.all_parameters("filter").map(str::to_owned).collect();
+    if texts.len() > MOST_FILTERS {
+        return Err(Problem::Bad(format!(
+            "there are {} filters; {MOST_FILTERS} at the most are looked at",
+            texts.len()
+        )));
+    }
+    let filters = texts.iter().map(|text| Filter::parse(text)).collect::<Result<_, _>>()?;
+    Ok((filters, texts))
 }
 
 /// The instant that a text names, `peak` being that of the window.

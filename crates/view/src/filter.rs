@@ -2,7 +2,7 @@
 
 use crate::problem::Problem;
 use highwater_model::{Heap, Nanos};
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 /// Numbers from one to another, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,16 @@ impl Range {
         let bound = |text: &str, missing| if text.is_empty() { Some(missing) } else { text.parse().ok() };
         Some(Self { least: bound(least, 0)?, most: bound(most, u64::MAX)? })
     }
+}
+
+/// The most memory that a regular expression may need: many may be asked for at a time.
+const LARGEST_PATTERN: usize = 2 << 20;
+
+fn pattern(text: &str) -> Result<Regex, &'static str> {
+    RegexBuilder::new(text).size_limit(LARGEST_PATTERN).build().map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => "the regular expression is too large",
+        _ => "not a regular expression",
+    })
 }
 
 /// How the name of a function is compared.
@@ -123,7 +133,7 @@ impl Filter {
                 Test::Inside(match mode {
                     "equal" => Name::Equal(wanted.to_owned()),
                     "contains" => Name::Contains(wanted.to_owned()),
-                    "regex" => Name::Matches(Regex::new(wanted).map_err(|_| malformed("not a regular expression"))?),
+                    "regex" => Name::Matches(pattern(wanted).map_err(&malformed)?),
                     _ => return Err(malformed("names are compared as equal, contains or regex")),
                 })
             }
@@ -169,6 +179,7 @@ mod tests {
             "inside:main",
             "inside:like:main",
             "inside:regex:(",
+            "inside:regex:(a{999}){999}",
             "site:4294967296",
             "thread:x",
             "colour:red",

@@ -36,6 +36,7 @@ mod work;
 
 pub use api::Api;
 pub use http::server::{Server, Stop};
+pub use memo::Memo;
 pub use problem::Problem;
-pub use sources::{Collector, FileKind, LiveProcess, OpenedFile, Opener, Plain, Sources, Special};
+pub use sources::{Collector, FileKind, LiveProcess, OpenedFile, Opener, Plain, Sources, Special, Stamp};
 pub use work::Work;

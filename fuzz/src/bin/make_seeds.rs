@@ -1,10 +1,6 @@
 //! Writes the seeds of the corpora: small valid inputs with something of everything. `cargo run --bin make_seeds`.
 
-use highwater_model::{
-    AccountsState, AddressLedger, Anomaly, Blocks, Catalog, Columns, Event, EventKind, FrameId, FrameText, Heap, Nanos,
-    Placement, Source, SourceKind, Spacing as SampleSpacing, StackId, Tag, TagId, ThreadId, Weight, WordSampling,
-};
-use highwater_store::{Spacing, Writer, write_snapshot};
+use highwater_fuzz::Scene;
 use std::path::Path;
 use std::{fs, io};
 
@@ -24,6 +20,34 @@ const ODD_LINES: &str = "\u{feff}# a comment\r\n\n{\"event\":\"free\",\"address\
     \"size\":18446744073709551615}\n{\"event\":\"alloc\",\"address\":16,\"size\":1e3}\n{\"event\":\"alloc\",\"address\":16,\
     \"size\":9,\"time_ns\":5,\"extra\":{\"a\":[1,{}]}}\n{\"event\":\"explode\"}\n[]\n{\"a\":\"\\q\"}\n\
     {\"event\":\"alloc\",\"address\":\"0xZ\",\"size\":null,\"stack\":[[]]}\n{\"event\":\"free\",\"address\":16,\"time_ns\":2}";
+
+/// A request with something of everything.
+const REQUEST: &str = "GET /api/1/rows?by=site&filter=inside%3Aregex%3A%5Ea+b%26c&search=%C3%A9&at= HTTP/1.1\r\nHost: localhost:80\r\n\
+    Origin: http://localhost:80\r\nSec-Fetch-Site: same-origin\r\nCookie: a=1; highwater-80=00ff\r\nAuthorization: Bearer 00ff\r\n\r\n";
+
+/// Every question of the viewer, with every parameter and every filter.
+const QUESTIONS: [(&str, &str); 20] = [
+    ("sources", "sources"),
+    ("overview", "overview?source=1"),
+    ("timeline", "timeline?points=30&from=100&to=500&filter=size:10..90"),
+    ("timeline-all", "timeline?source=2&points=1"),
+    ("rows", "rows?by=site&sort=average&order=asc&search=grow&offset=1&limit=2&metric=allocated&from=1&to=80%25"),
+    ("rows-owner", "rows?by=thread&metric=freed&filter=!thread:1&filter=lifetime:..30"),
+    ("rows-peak", "rows?by=place&metric=peak&at=peak&filter=outside:contains:par&filter=module:app"),
+    ("rows-type", "rows?by=type&metric=leaked&filter=type:Vec%3Cu8%3E&filter=heap:minor&source=2"),
+    ("callers", "callers?function=main&metric=temporary"),
+    ("tree", "tree?direction=up&measure=blocks&least=0.5&hide=grow&merge_recursion=1&library=1"),
+    ("tree-focus", "tree?focus=parse&filter=inside:regex:^(gr|pa)"),
+    ("blocks", "blocks?sort=lifetime&order=asc&offset=0&limit=9&filter=allocated:0..300&filter=freed:never"),
+    ("blocks-live", "blocks?sort=address&filter=live:250&filter=freed:100..&filter=site:1"),
+    ("histograms", "histograms?filter=allocated:..&filter=freed:ever&at=mark:x"),
+    ("leaks", "leaks?points=7&limit=3&search=a&from=10ns&to=end"),
+    ("compare", "compare?a=0@start&b=1@end&by=function&limit=5&library=1&search=m"),
+    ("compare-one", "compare?a=0@12.5%25&b=0@peak&by=heap&filter=size:1..&order=asc"),
+    ("image", "image/treemap?depth=6&least=0"),
+    ("live", "live/snapshot?pid=7"),
+    ("save", "save?from=10&at=400&filter=size:1.."),
+];
 
 fn main() -> io::Result<()> {
     let mut complete = Scene::new();
@@ -56,6 +80,12 @@ fn main() -> io::Result<()> {
     seed("event_lines", "every-kind", EVENT_LINES.as_bytes())?;
     seed("event_lines", "odd", ODD_LINES.as_bytes())?;
     seed("object_log", "every-kind", OBJECT_LOG.as_bytes())?;
+    for (name, question) in QUESTIONS {
+        seed("view_question", name, question.as_bytes())?;
+    }
+    seed("http_request", "page", b"GET /?token=00ff HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n")?;
+    seed("http_request", "question", REQUEST.as_bytes())?;
+    seed("http_request", "posted", b"POST /api/1/live/snapshot?pid=7 HTTP/1.0\r\nhost:localhost:80\r\nContent-Length: 3\r\nConnection: keep-alive\r\n\r\nabc")?;
     images()?;
     hosts()?;
     traces()
@@ -141,127 +171,6 @@ fn seed(target: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
     fs::create_dir_all(&folder)?;
     fs::write(folder.join(format!("seed-{name}")), bytes)
-}
-
-/// A history and its catalog.
-struct Scene {
-    catalog: Catalog,
-    stacks: Vec<StackId>,
-    tag: TagId,
-    events: Vec<Event>,
-}
-
-impl Scene {
-    fn new() -> Self {
-        let mut catalog = Catalog::default();
-        let frame = |function, line| FrameText { function, file: "a.rs", line, module: "app", ..FrameText::default() };
-        let stacks = ["grow", "parse", "load"].map(|site| catalog.intern_stack(&[frame(site, 3), frame("main", 9)]));
-        let (variable, type_name) = (catalog.strings.intern("buf"), catalog.strings.intern("Vec<u8>"));
-        let tag = catalog.intern_tag(Tag { variable, type_name, ..Tag::default() });
-        catalog.name_thread(ThreadId(1), "main");
-        catalog.name_thread(ThreadId(2), "worker");
-        Self { catalog, stacks: stacks.to_vec(), tag, events: Vec::new() }
-    }
-
-    fn happens(&mut self, time: u64, thread: u64, kind: EventKind) {
-        self.events.push(Event { time: Nanos(time), thread: ThreadId(thread), kind });
-    }
-
-    fn place(&self, address: u64, size: u64, site: usize) -> Placement {
-        Placement { address, size, stack: self.stacks[site % self.stacks.len()], ..Placement::default() }
-    }
-
-    fn every_kind_of_event(&mut self) {
-        let (mark, gauge) = (self.catalog.strings.intern("x"), self.catalog.strings.intern("rss"));
-        for round in 0..8 {
-            let (time, base) = (round * 100, 0x7f00_0000 + round * 64);
-            let tagged = Placement { tag: self.tag, ..self.place(base, 40, 0) };
-            self.happens(time, 1, EventKind::Allocate(tagged));
-            let place = self.place(base + 0x1000, 500 + round, 1);
-            self.happens(time + 10, 2, EventKind::Allocate(place));
-            let new = self.place(if round % 2 == 0 { base } else { base + 0x4000 }, 80, 2);
-            self.happens(time + 20, 1, EventKind::Reallocate { old_address: base, claimed_old_size: Some(40), new });
-            self.happens(time + 30, 1, EventKind::Mark { name: mark });
-            self.happens(time + 40, 2, EventKind::Gauge { name: gauge, value: 1 << (5 * round) });
-            let address = if round % 3 == 0 { base + 0x1000 } else { new.address };
-            self.happens(time + 50, 1, EventKind::Deallocate { address, claimed_size: None });
-        }
-    }
-
-    fn every_anomaly(&mut self) {
-        let (first, second) = (self.place(0x10, 64, 0), self.place(0x10, u64::MAX, 1));
-        self.happens(50, 1, EventKind::Allocate(first));
-        self.happens(60, 1, EventKind::Allocate(second));
-        self.happens(40, 2, EventKind::Allocate(self.place(0x20, 9, 2)));
-        self.happens(70, 2, EventKind::Deallocate { address: 0x20, claimed_size: Some(8) });
-        self.happens(70, 2, EventKind::Deallocate { address: 0x99, claimed_size: None });
-        let new = self.place(0x30, 7, 2);
-        self.happens(80, 3, EventKind::Reallocate { old_address: 0x98, claimed_old_size: None, new });
-        self.happens(80, 3, EventKind::Reallocate { old_address: 0x30, claimed_old_size: Some(1), new: second });
-        self.happens(u64::MAX, u64::MAX, EventKind::Dropped { count: 5 });
-        self.happens(u64::MAX, u64::MAX, EventKind::Allocate(self.place(u64::MAX, 0, 0)));
-    }
-
-    /// Samples that were counted, and promotions, as traces have them.
-    fn every_sample(&mut self) {
-        let heaps = [Heap::Minor, Heap::Major, Heap::External];
-        let tags = heaps.map(|heap| self.catalog.intern_tag(Tag { heap, ..Tag::default() }));
-        let columns = Columns { start: 3, end: 700 };
-        let text = FrameText { function: "placed", columns, ..FrameText::default() };
-        self.catalog.resolve(FrameId(0), &[text]);
-        for number in 0..30u64 {
-            let weight = Weight::new(33.3).of_samples(1 + number as u32 % 3, SampleSpacing::new(16_000.0));
-            let tag = tags[number as usize % 3];
-            let place = Placement { tag, weight, ..self.place(number << 4, 8 + number * 8, number as usize) };
-            self.happens(number * 50, number % 2, EventKind::Allocate(place));
-            let old = (number / 2) << 4;
-            if number % 4 == 1 {
-                self.happens(number * 50 + 5, 0, EventKind::Promote { address: old, tag: tags[1] });
-            } else if number % 4 == 3 {
-                self.happens(number * 50 + 9, 1, EventKind::Deallocate { address: old, claimed_size: None });
-            }
-        }
-        self.happens(9000, 1, EventKind::Promote { address: 0xdead, tag: tags[1] });
-    }
-
-    fn many_allocations(&mut self, count: u64) {
-        for number in 0..count {
-            let place = self.place(0x1000 + number * 48, 24 + number % 5 * 16, number as usize);
-            self.happens(number * 7, 1 + number % 3, EventKind::Allocate(place));
-            if number % 2 == 1 {
-                let address = 0x1000 + (number - 1) * 48;
-                self.happens(number * 7 + 2, 1, EventKind::Deallocate { address, claimed_size: None });
-            }
-        }
-    }
-
-    /// The state at its end, with every block or with figures only.
-    fn snapshot(&self, aggregated: bool) -> io::Result<Vec<u8>> {
-        let mut ledger = AddressLedger::default();
-        self.events.iter().for_each(|event| ledger.record(event, &mut ()));
-        let state = ledger.accounts().to_state();
-        let blocks = if aggregated { Blocks::default() } else { state.blocks.clone() };
-        let source = Source { program: "demo".to_owned(), aggregated, ..Source::default() };
-        Ok(write_snapshot(Vec::new(), &source, &self.catalog, &AccountsState { blocks, ..state })?.0)
-    }
-
-    /// As a file whose blocks end every `flush` events and whose keyframes are `every` events apart.
-    fn written(&self, flush: usize, every: u64) -> io::Result<Vec<u8>> {
-        let mut source = Source { program: "demo".to_owned(), pid: 7, host: "here".to_owned(), ..Source::default() };
-        if self.events.iter().any(|event| matches!(event.kind, EventKind::Promote { .. })) {
-            source.kind = SourceKind::Memtrace;
-            source.word_sampling = WordSampling::new(5e-4, 8);
-            source.context = "seed".to_owned();
-        }
-        let mut writer = Writer::new(Vec::new(), &source)?;
-        writer.set_spacing(Spacing::every(every));
-        for part in self.events.chunks(flush) {
-            writer.append(part, &self.catalog)?;
-            writer.flush(&self.catalog)?;
-        }
-        writer.note(Anomaly::TruncatedStack, 2, &self.catalog)?;
-        Ok(writer.finish(&self.catalog, &source)?.1)
-    }
 }
 
 /// Every line of an object log, in both forms, and some that are none.

@@ -6,7 +6,7 @@ use crate::open::{self, Kind, OnDamage};
 use crate::output::Output;
 use crate::print::bytes::bytes;
 use crate::target::replace_file;
-use crate::viewed::{ObjectLog, ViewedImage};
+use crate::viewed::{ObjectLog, ViewedImage, WalkedImages};
 use clap::Args;
 use highwater_model::When;
 use highwater_view::{Api, FileKind, OpenedFile, Opener, Plain, Problem, Server, Sources, Special, Work};
@@ -63,7 +63,7 @@ pub struct View {
 impl View {
     /// Serves until it is interrupted.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
-        let sources = Sources::new(&self.paths, Box::new(AnyFile));
+        let sources = Sources::new(&self.paths, Box::new(AnyFile::default()));
         if let Some(target) = &self.save {
             return self.save(&Api::new(sources, None), target, output);
         }
@@ -81,7 +81,10 @@ impl View {
         output.text(&format!("{address}\n"))?;
         output.flush()?;
         if !self.no_open {
-            open_browser(&address);
+            let once = server
+                .address_for_once()
+                .map_err(|error| Failure::fault(format_args!("no token can be made: {}", reason(&error))))?;
+            open_browser(&format!("{once}{fragment}"));
         }
         server.run(api, |stop| {
             std::thread::spawn(move || {
@@ -104,7 +107,10 @@ impl View {
                 api.time_of(0, when).map_err(|problem| Failure::Usage(format!("--{name}: {}", problem.line())))?;
             parts.push(format!("{name}={}", time.0));
         }
-        parts.extend(self.filter.iter().map(|filter| format!("filter={}", encoded(filter))));
+        for filter in &self.filter {
+            Api::must_be_a_filter(filter).map_err(|problem| Failure::Usage(format!("--{}", problem.line())))?;
+            parts.push(format!("filter={}", encoded(filter)));
+        }
         Ok(parts.join("&"))
     }
 
@@ -142,12 +148,16 @@ fn open_browser(address: &str) {
 }
 
 /// Opens files as every reading command does.
-struct AnyFile;
+#[derive(Default)]
+struct AnyFile {
+    walked: Arc<WalkedImages>,
+}
 
 impl Opener for AnyFile {
-    fn open(&self, path: &Path) -> Result<OpenedFile, String> {
+    fn open(&self, path: &Path, work: &Work<'_>) -> Result<OpenedFile, String> {
         let line = |failure: Failure| failure.line().unwrap_or("it cannot be read").to_owned();
-        let opened = open::open(path, OnDamage::Collect).map_err(line)?;
+        let is_wanted = || work.go_on().is_ok();
+        let opened = open::open_while(path, OnDamage::Collect, &is_wanted).map_err(line)?;
         let kind = match opened.kind {
             Kind::Recording | Kind::EventLines => FileKind::Recording,
             Kind::Snapshot => FileKind::Snapshot,
@@ -157,10 +167,10 @@ impl Opener for AnyFile {
         };
         let special: Box<dyn Special> = match kind {
             FileKind::Objects => Box::new(ObjectLog(path.to_owned())),
-            FileKind::Image => Box::new(ViewedImage(path.to_owned())),
+            FileKind::Image => Box::new(ViewedImage::new(path, &self.walked)),
             _ => Box::new(Plain),
         };
-        let (recording, damage) = opened.into_recording().map_err(line)?;
+        let (recording, damage) = opened.into_recording(&is_wanted).map_err(line)?;
         Ok(OpenedFile { kind, recording, damage, special })
     }
 }

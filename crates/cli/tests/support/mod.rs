@@ -6,6 +6,8 @@ pub mod live;
 pub mod programs;
 pub mod recorded;
 pub mod streams;
+pub mod viewed;
+pub mod viewer;
 
 use serde_json::{Value, json};
 use std::ffi::OsStr;

@@ -2,16 +2,18 @@
 //!
 //! Any program and any page on this machine can reach a port of it. So every request must bring the token that only the opened address
 //! has; must be addressed to us by a name that no other can have, against pages whose name was made to lead here; and must not come
-//! from a page that is not ours.
+//! from a page that is not ours: cookies know no ports, so a page of another server on this machine would bring ours.
 
 use super::request::Request;
 use std::fs::File;
 use std::io::{self, Read};
+use std::sync::{Mutex, PoisonError};
 
 /// The token, and where we are.
-#[derive(Clone, Debug)]
 pub struct Access {
     token: String,
+    /// What is as good as the token, once.
+    ticket: Mutex<Option<String>>,
     port: u16,
 }
 
@@ -31,10 +33,14 @@ pub enum Verdict {
 impl Access {
     /// A new token for a port.
     pub fn new(port: u16) -> io::Result<Self> {
-        let mut random = [0; 24];
-        File::open("/dev/urandom")?.read_exact(&mut random)?;
-        let token = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { token, port })
+        Ok(Self { token: random()?, ticket: Mutex::default(), port })
+    }
+
+    /// Something that introduces whoever brings it first, and nobody else.
+    pub fn ticket(&self) -> io::Result<String> {
+        let ticket = random()?;
+        *self.ticket.lock().unwrap_or_else(PoisonError::into_inner) = Some(ticket.clone());
+        Ok(ticket)
     }
 
     /// The token.
@@ -49,28 +55,73 @@ impl Access {
 
     /// Judges a request.
     pub fn judge(&self, request: &Request) -> Verdict {
-        let ours = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
-        let is_ours = |host: &str| ours.iter().any(|name| host.eq_ignore_ascii_case(name));
-        if request.is_repeated("host") || !request.field("host").is_some_and(is_ours) {
+        if request.is_repeated("host") || !request.field("host").is_some_and(|host| self.is_our_name(host)) {
             return Verdict::Forbidden;
         }
-        let is_our_page = |origin: &str| origin.strip_prefix("http://").is_some_and(is_ours);
-        if request.is_repeated("origin") || request.field("origin").is_some_and(|origin| !is_our_page(origin)) {
+        if !self.is_sent_by_us(request) {
             return Verdict::Forbidden;
         }
         let bearer = request.field("authorization").and_then(|value| value.strip_prefix("Bearer "));
         if bearer.or_else(|| request.cookie(&self.cookie())).is_some_and(|given| self.is_token(given)) {
             return Verdict::Welcome;
         }
-        let introduces = request.path == "/" && request.parameter("token").is_some_and(|given| self.is_token(given));
-        if introduces { Verdict::Introduced } else { Verdict::Unknown }
+        let introduces = |given| self.is_token(given) || self.takes_ticket(given);
+        if request.path == "/" && request.parameter("token").is_some_and(introduces) {
+            Verdict::Introduced
+        } else {
+            Verdict::Unknown
+        }
     }
 
-    /// Compares in the same time wherever they differ.
-    fn is_token(&self, given: &str) -> bool {
-        let pairs = self.token.bytes().zip(given.bytes());
-        given.len() == self.token.len() && pairs.fold(0, |sum, (own, other)| sum | (own ^ other)) == 0
+    /// True for names that lead to this machine whoever is asked. Clients leave out the port that is usual.
+    fn is_our_name(&self, host: &str) -> bool {
+        ["127.0.0.1", "localhost", "[::1]"].iter().any(|name| {
+            let rest =
+                host.get(..name.len()).filter(|start| start.eq_ignore_ascii_case(name)).map(|_| &host[name.len()..]);
+            rest.is_some_and(|rest| rest == format!(":{}", self.port) || (rest.is_empty() && self.port == 80))
+        })
     }
+
+    /// True where no page sends it, or ours does. A link elsewhere may lead to the page, and to nothing else.
+    fn is_sent_by_us(&self, request: &Request) -> bool {
+        if ["origin", "sec-fetch-site"].into_iter().any(|name| request.is_repeated(name)) {
+            return false;
+        }
+        let is_our_page = |origin: &str| origin.strip_prefix("http://").is_some_and(|host| self.is_our_name(host));
+        if request.field("origin").is_some_and(|origin| !is_our_page(origin)) {
+            return false;
+        }
+        let goes_to_the_page = request.method == "GET"
+            && request.path == "/"
+            && request.field("sec-fetch-mode") == Some("navigate")
+            && request.field("sec-fetch-dest") == Some("document");
+        matches!(request.field("sec-fetch-site"), None | Some("same-origin" | "none")) || goes_to_the_page
+    }
+
+    fn is_token(&self, given: &str) -> bool {
+        is_same(&self.token, given)
+    }
+
+    fn takes_ticket(&self, given: &str) -> bool {
+        let mut ticket = self.ticket.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = ticket.as_ref().is_some_and(|own| is_same(own, given));
+        if is_it {
+            *ticket = None;
+        }
+        is_it
+    }
+}
+
+fn random() -> io::Result<String> {
+    let mut random = [0; 24];
+    File::open("/dev/urandom")?.read_exact(&mut random)?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Compares in the same time wherever they differ.
+fn is_same(own: &str, given: &str) -> bool {
+    let pairs = own.bytes().zip(given.bytes());
+    given.len() == own.len() && pairs.fold(0, |sum, (own, other)| sum | (own ^ other)) == 0
 }
 
 #[cfg(test)]
@@ -108,10 +159,50 @@ mod tests {
                 "GET / HTTP/1.1\r\nHost: localhost:80\r\nOrigin: http://localhost:80\r\nCookie: highwater-80=TOKEN\r\n\r\n",
                 Verdict::Welcome,
             ),
+            ("GET / HTTP/1.1\r\nHost: [::1]:80\r\nCookie: highwater-80=TOKEN\r\n\r\n", Verdict::Welcome),
+            ("GET / HTTP/1.1\r\nHost: localhost\r\nCookie: highwater-80=TOKEN\r\n\r\n", Verdict::Welcome),
+            ("GET / HTTP/1.1\r\nHost: localhost.evil:80\r\nCookie: highwater-80=TOKEN\r\n\r\n", Verdict::Forbidden),
+            ("GET / HTTP/1.1\r\nHost: 127.0.0.1:80.evil\r\nCookie: highwater-80=TOKEN\r\n\r\n", Verdict::Forbidden),
         ];
         for (head, expected) in cases {
             assert_eq!(judged(&access, head), expected, "{head}");
         }
         assert_ne!(access.token(), Access::new(80).unwrap().token());
+        let other = Access::new(81).unwrap();
+        let head = "GET / HTTP/1.1\r\nHost: localhost\r\nCookie: highwater-81=TOKEN\r\n\r\n";
+        assert_eq!(judged(&other, head), Verdict::Forbidden);
+    }
+
+    #[test]
+    fn another_page_may_link_to_ours_and_do_nothing_else() {
+        let access = Access::new(80).unwrap();
+        let judged = |path: &str, site: &str, mode: &str, dest: &str| {
+            let fetch = format!("Sec-Fetch-Site: {site}\r\nSec-Fetch-Mode: {mode}\r\nSec-Fetch-Dest: {dest}\r\n");
+            judged(
+                &access,
+                &format!("GET {path} HTTP/1.1\r\nHost: localhost:80\r\n{fetch}Cookie: highwater-80=TOKEN\r\n\r\n"),
+            )
+        };
+        assert_eq!(judged("/api/1/rows", "same-origin", "cors", "empty"), Verdict::Welcome);
+        assert_eq!(judged("/api/1/save", "none", "navigate", "document"), Verdict::Welcome);
+        for site in ["same-site", "cross-site", "else"] {
+            assert_eq!(judged("/", site, "navigate", "document"), Verdict::Welcome);
+            assert_eq!(judged("/", site, "navigate", "iframe"), Verdict::Forbidden);
+            assert_eq!(judged("/", site, "no-cors", "script"), Verdict::Forbidden);
+            assert_eq!(judged("/api/1/rows", site, "no-cors", "image"), Verdict::Forbidden);
+            assert_eq!(judged("/api/1/save", site, "navigate", "document"), Verdict::Forbidden);
+        }
+    }
+
+    #[test]
+    fn a_ticket_introduces_once() {
+        let access = Access::new(80).unwrap();
+        let ticket = access.ticket().unwrap();
+        let head = |path: &str| format!("GET {path}?token={ticket} HTTP/1.1\r\nHost: localhost:80\r\n\r\n");
+        assert_eq!(judged(&access, &head("/api/1/rows")), Verdict::Unknown);
+        assert_eq!(judged(&access, &head("/")), Verdict::Introduced);
+        assert_eq!(judged(&access, &head("/")), Verdict::Unknown);
+        let cookie = format!("GET / HTTP/1.1\r\nHost: localhost:80\r\nCookie: highwater-80={ticket}\r\n\r\n");
+        assert_eq!(judged(&access, &cookie), Verdict::Unknown);
     }
 }

@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 use std::net::TcpStream;
 
-/// What everything that is sent says of itself: nothing is loaded from elsewhere, nothing is sent elsewhere, nobody frames it.
-const HEADERS: &str = "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+/// What everything that is sent says of itself: nothing is loaded from elsewhere, nothing is sent elsewhere, no other page frames, loads or holds it.
+const HEADERS: &str = "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; \
 img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\
-X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store\r\n";
+X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store\r\n\
+Cross-Origin-Resource-Policy: same-origin\r\nCross-Origin-Opener-Policy: same-origin\r\n";
 
 /// The answering side of a connection.
 pub struct Exchange {
@@ -35,9 +36,19 @@ impl Exchange {
         if self.is_head { Ok(()) } else { self.stream.write_all(body) }
     }
 
-    /// Sends one line of text.
+    /// Sends one line of text, whatever is quoted in it.
     pub fn line(&mut self, status: &str, line: &str) -> io::Result<()> {
-        self.whole(status, "text/plain; charset=utf-8", "", format!("{line}\n").as_bytes())
+        self.line_with(status, "", line)
+    }
+
+    /// Says that a path is asked for in another way.
+    pub fn not_allowed(&mut self, allowed: &str, line: &str) -> io::Result<()> {
+        self.line_with("405 Method Not Allowed", &format!("Allow: {allowed}\r\n"), line)
+    }
+
+    fn line_with(&mut self, status: &str, more: &str, line: &str) -> io::Result<()> {
+        let line = line.replace(char::is_control, " ");
+        self.whole(status, "text/plain; charset=utf-8", more, format!("{line}\n").as_bytes())
     }
 
     /// Begins an answer that comes in chunks.

@@ -133,24 +133,24 @@ impl Request {
         Ok(())
     }
 
-    fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.fields.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
+        values(&self.fields, name)
     }
 
     /// The value of a header field, by its name in lower case; the first, if there are several.
     pub fn field(&self, name: &str) -> Option<&str> {
-        self.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        values(&self.fields, name).next()
     }
 
     /// True if a field is there more than once.
     pub fn is_repeated(&self, name: &str) -> bool {
-        self.fields.iter().filter(|(known, _)| known == name).count() > 1
+        values(&self.fields, name).nth(1).is_some()
     }
 
     /// The value of a cookie.
     pub fn cookie(&self, name: &str) -> Option<&str> {
-        let cookies = self.fields.iter().filter(|(known, _)| known == "cookie").flat_map(|(_, value)| value.split(';'));
-        cookies
+        values(&self.fields, "cookie")
+            .flat_map(|value| value.split(';'))
             .filter_map(|cookie| cookie.trim().split_once('='))
             .find(|(known, _)| *known == name)
             .map(|(_, value)| value)
@@ -158,8 +158,17 @@ impl Request {
 
     /// The first parameter of a name.
     pub fn parameter(&self, name: &str) -> Option<&str> {
-        self.parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        values(&self.parameters, name).next()
     }
+
+    /// The values of a parameter that may be there several times.
+    pub fn all_parameters<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
+        values(&self.parameters, name)
+    }
+}
+
+fn values<'a>(pairs: &'a [(String, String)], name: &str) -> impl Iterator<Item = &'a str> {
+    pairs.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
 }
 
 /// The parameters of a query, decoded, in order.

@@ -1,19 +1,18 @@
 //! Accepting connections, and reading requests from them.
 
 use super::access::{Access, Verdict};
+use super::connections::{Connections, Place};
 use super::exchange::Exchange;
 use super::request::{LONGEST_HEAD, Request, head_length};
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Connections at a time; those beyond are told to come back.
-const MOST_CONNECTIONS: usize = 128;
-/// How long a connection may be silent between two requests.
+/// How long a connection that has shown the token may be silent between two requests.
 const IDLE: Duration = Duration::from_secs(60);
-/// How long a request may take to arrive once it has begun.
+/// How long a request may take to arrive once it has begun, and how long a stranger may say nothing.
 const ARRIVING: Duration = Duration::from_secs(10);
 /// How long a client may take to accept what is sent to it.
 const SENDING: Duration = Duration::from_secs(30);
@@ -29,7 +28,7 @@ pub trait Answer: Send + Sync + 'static {
 /// A server that listens on this machine only.
 pub struct Server {
     listener: TcpListener,
-    access: Access,
+    access: Arc<Access>,
     port: u16,
 }
 
@@ -54,12 +53,18 @@ impl Server {
     pub fn bind(port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let port = listener.local_addr()?.port();
-        Ok(Self { listener, access: Access::new(port)?, port })
+        Ok(Self { listener, access: Arc::new(Access::new(port)?), port })
     }
 
     /// The address to open: it has the token.
     pub fn address(&self) -> String {
         format!("http://127.0.0.1:{}/?token={}", self.port, self.access.token())
+    }
+
+    /// The address for a browser that is started with it. What stands on a command line is seen by every user of the machine: this one leads
+    /// to the page once, and has no token in it.
+    pub fn address_for_once(&self) -> io::Result<String> {
+        Ok(format!("http://127.0.0.1:{}/?token={}", self.port, self.access.ticket()?))
     }
 
     /// Where it listens.
@@ -76,21 +81,19 @@ impl Server {
     pub fn run(&self, answer: Arc<dyn Answer>, began: impl FnOnce(Stop)) {
         let is_over = Arc::new(AtomicBool::new(false));
         began(Stop { is_over: Arc::clone(&is_over), port: self.port });
-        let open = Arc::new(AtomicUsize::new(0));
+        let open = Arc::new(Connections::default());
         for stream in self.listener.incoming() {
             if is_over.load(Ordering::Relaxed) {
                 return;
             }
-            let Ok(stream) = stream else {
+            let Ok((stream, place)) = stream.and_then(|stream| open.admit(&stream).map(|place| (stream, place))) else {
                 // Out of descriptors, most likely: others must close theirs first.
                 std::thread::sleep(Duration::from_millis(20));
                 continue;
             };
-            let place = Place::take(&open);
-            let (answer, access) = (Arc::clone(&answer), self.access.clone());
+            let (answer, access) = (Arc::clone(&answer), Arc::clone(&self.access));
             let begun = std::thread::Builder::new().name("view".into()).spawn(move || {
-                let _ = converse(stream, &access, &*answer, place.is_within);
-                drop(place);
+                let _ = converse(stream, &access, &*answer, place);
             });
             // Without a thread the connection closes by itself.
             drop(begun);
@@ -98,34 +101,13 @@ impl Server {
     }
 }
 
-/// A place among the connections.
-struct Place {
-    open: Arc<AtomicUsize>,
-    is_within: bool,
-}
-
-impl Place {
-    fn take(open: &Arc<AtomicUsize>) -> Self {
-        let is_within = open.fetch_add(1, Ordering::Relaxed) < MOST_CONNECTIONS;
-        Self { open: Arc::clone(open), is_within }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.open.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-fn converse(mut stream: TcpStream, access: &Access, answer: &dyn Answer, is_within: bool) -> io::Result<()> {
+fn converse(mut stream: TcpStream, access: &Access, answer: &dyn Answer, mut place: Place) -> io::Result<()> {
     stream.set_write_timeout(Some(SENDING))?;
     stream.set_nodelay(true)?;
-    if !is_within {
-        return Exchange::new(stream, false, false).line("503 Service Unavailable", "too many connections; try again");
-    }
     let mut received = Vec::new();
     loop {
-        let head = match next_head(&mut stream, &mut received)? {
+        let patience = if place.is_known() { IDLE } else { ARRIVING };
+        let head = match next_head(&mut stream, &mut received, patience)? {
             Arrived::Head(head) => head,
             Arrived::TooLong => {
                 let line = "the request's head is too long";
@@ -143,16 +125,30 @@ fn converse(mut stream: TcpStream, access: &Access, answer: &dyn Answer, is_with
             return Exchange::new(stream, false, false).line("413 Content Too Large", "nothing that long is read here");
         }
         skip_body(&mut stream, &mut received, request.body_length as usize)?;
-        let mut exchange = Exchange::new(stream.try_clone()?, request.keep_alive, request.method == "HEAD");
-        respond(&request, &mut exchange, access, answer)?;
-        if !request.keep_alive {
+        let verdict = access.judge(&request);
+        let has_token = matches!(verdict, Verdict::Welcome | Verdict::Introduced);
+        if has_token && !place.introduce() {
+            let line = "too many connections; try again";
+            return Exchange::new(stream, false, false).line("503 Service Unavailable", line);
+        }
+        // Who may not ask need not stay.
+        let stays = request.keep_alive && has_token;
+        let mut exchange = Exchange::new(stream.try_clone()?, stays, request.method == "HEAD");
+        respond(&request, verdict, &mut exchange, access, answer)?;
+        if !stays {
             return Ok(());
         }
     }
 }
 
-fn respond(request: &Request, exchange: &mut Exchange, access: &Access, answer: &dyn Answer) -> io::Result<()> {
-    match access.judge(request) {
+fn respond(
+    request: &Request,
+    verdict: Verdict,
+    exchange: &mut Exchange,
+    access: &Access,
+    answer: &dyn Answer,
+) -> io::Result<()> {
+    match verdict {
         Verdict::Welcome => answer.answer(request, exchange),
         Verdict::Introduced => {
             let (cookie, token) = (access.cookie(), access.token());
@@ -174,19 +170,24 @@ enum Arrived {
     Nothing,
 }
 
-/// Reads up to the end of a head; what came behind it stays in `received`.
-fn next_head(stream: &mut TcpStream, received: &mut Vec<u8>) -> io::Result<Arrived> {
+/// Reads up to the end of a head, which must begin within some time; what came behind it stays in `received`.
+fn next_head(stream: &mut TcpStream, received: &mut Vec<u8>, to_begin: Duration) -> io::Result<Arrived> {
     let mut begun = (!received.is_empty()).then(Instant::now);
+    let mut searched = 0;
     loop {
-        if let Some(length) = head_length(received) {
-            let rest = received.split_off(length);
+        // An end of four bytes may have begun before.
+        let from = searched.min(received.len()).saturating_sub(3);
+        let end = head_length(&received[from..]).map(|length| from + length);
+        if let Some(end) = end.filter(|end| *end <= LONGEST_HEAD) {
+            let rest = received.split_off(end);
             return Ok(Arrived::Head(std::mem::replace(received, rest)));
         }
+        searched = received.len();
         if received.len() > LONGEST_HEAD {
             return Ok(Arrived::TooLong);
         }
         let patience = match begun {
-            None => IDLE,
+            None => to_begin,
             Some(begun) => ARRIVING.saturating_sub(begun.elapsed()),
         };
         if patience.is_zero() || !receive(stream, received, patience)? {

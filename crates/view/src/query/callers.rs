@@ -1,7 +1,7 @@
 //! `callers`: who called a function, and whom it called.
 
+use super::grouping::sites;
 use super::names::{MOST_FRAMES, label};
-use super::rows::sites;
 use crate::choice::Choice;
 use crate::http::request::Request;
 use crate::measure::{Amount, measure};
@@ -19,6 +19,7 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
     let (mut own, mut total) = (Amount::default(), Amount::default());
     let (mut callers, mut callees): (BTreeMap<String, Amount>, BTreeMap<String, Amount>) = Default::default();
     for (stack, amount, _) in sites(&measured) {
+        work.go_on()?;
         let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(MOST_FRAMES).collect();
         let names: Vec<String> = frames.iter().map(label).collect();
         let places: Vec<usize> = (0..names.len()).filter(|at| names[*at] == function).collect();

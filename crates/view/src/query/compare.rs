@@ -1,17 +1,15 @@
 //! `compare`: two instants, of one source or of two.
 
-use super::names::{MOST_FRAMES, key_text, own_frame};
-use super::rows::{By, Row, is_found, rows_of, sites};
+use super::grouping::{By, Row, rows_of, sites};
+use super::names::{frame_and_stack, is_found, key_text};
 use super::tree::{Shape, Tree, Weighed, frames_of, least_share, with_library};
 use super::{number, word};
-use crate::choice::{Choice, Metric, moment};
-use crate::filter::Filter;
+use crate::choice::{Choice, Metric, filters_of, moment};
 use crate::http::request::Request;
 use crate::measure::{Amount, Measured, measure};
 use crate::problem::Problem;
 use crate::sources::Sources;
 use crate::work::Work;
-use highwater_formats::json;
 use highwater_model::diff::text_of;
 use highwater_model::groups::GroupKey;
 use highwater_model::{Catalog, FrameText};
@@ -36,8 +34,7 @@ impl Side {
         let loaded = sources.get(id)?.loaded()?;
         let window = loaded.whole();
         let at = moment(&loaded, window, instant)?;
-        let filter_texts: Vec<String> = super::all(request, "filter").map(str::to_owned).collect();
-        let filters = filter_texts.iter().map(|text| Filter::parse(text)).collect::<Result<_, _>>()?;
+        let (filters, filter_texts) = filters_of(request)?;
         let choice = Choice { loaded, window, at, metric: Metric::Live, filters, filter_texts };
         let measured = measure(&choice, by.is_owner(), work)?;
         Ok(Self { choice, measured })
@@ -99,11 +96,11 @@ pub fn answer(request: &Request, sources: &Sources, work: &Work<'_>) -> Result<V
     let after = Side::of(request, "b", by, sources, work)?;
 
     let mut pairs: BTreeMap<String, Pair> = BTreeMap::new();
-    let wanted = |side: &Side, row: &Row| search.is_empty() || is_found(side.catalog(), row, &search);
-    for row in rows_of(&before.measured, before.catalog(), by).into_iter().filter(|row| wanted(&before, row)) {
+    let wanted = |side: &Side, row: &Row| search.is_empty() || is_found(side.catalog(), &row.key, &search);
+    for row in rows_of(&before.measured, before.catalog(), by, work)?.into_iter().filter(|row| wanted(&before, row)) {
         add(&mut pairs.entry(text_of(before.catalog(), &row.key)).or_default().before, row);
     }
-    for row in rows_of(&after.measured, after.catalog(), by).into_iter().filter(|row| wanted(&after, row)) {
+    for row in rows_of(&after.measured, after.catalog(), by, work)?.into_iter().filter(|row| wanted(&after, row)) {
         add(&mut pairs.entry(text_of(after.catalog(), &row.key)).or_default().after, row);
     }
     let mut changed: Vec<Pair> = pairs.into_values().filter(|pair| pair.amounts().0 != pair.amounts().1).collect();
@@ -120,7 +117,7 @@ pub fn answer(request: &Request, sources: &Sources, work: &Work<'_>) -> Result<V
         "change": { "bytes": difference(old.value, new.value), "blocks": difference(old.blocks, new.blocks) },
         "count": changed.len(),
         "rows": rows,
-        "tree": tree(&before, &after, &shape).to_json(least, true),
+        "tree": tree(&before, &after, &shape, work)?.to_json(least, true),
     }))
 }
 
@@ -153,18 +150,17 @@ fn pair_json(pair: &Pair, before: &Side, after: &Side) -> Value {
         "what": what,
     });
     if let Some(GroupKey::Site(stack)) = row.map(|row| &row.key) {
-        let frames: Vec<FrameText<'_>> = catalog.frame_texts(*stack).take(MOST_FRAMES).collect();
-        shown["frame"] = own_frame(&frames).map_or(Value::Null, |frame| json::frame(&frame));
-        shown["stack"] = frames.iter().map(json::frame).collect();
+        (shown["frame"], shown["stack"]) = frame_and_stack(catalog, *stack);
     }
     shown
 }
 
 /// A flame graph of both: a node is as wide as the larger side of each of its stacks, and tells both.
-fn tree(before: &Side, after: &Side, shape: &Shape<'_>) -> Tree {
+fn tree(before: &Side, after: &Side, shape: &Shape<'_>, work: &Work<'_>) -> Result<Tree, Problem> {
     let mut stacks: BTreeMap<String, (Vec<FrameText<'_>>, [Amount; 2])> = BTreeMap::new();
     for (at, side) in [before, after].into_iter().enumerate() {
         for (stack, amount, _) in sites(&side.measured) {
+            work.go_on()?;
             let text = text_of(side.catalog(), &GroupKey::Site(stack));
             let entry = stacks.entry(text).or_insert_with(|| {
                 let mut frames = frames_of(side.catalog(), stack);
@@ -185,5 +181,5 @@ fn tree(before: &Side, after: &Side, shape: &Shape<'_>) -> Tree {
         };
         tree.add(&frames, weighed, shape);
     }
-    tree
+    Ok(tree)
 }

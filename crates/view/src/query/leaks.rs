@@ -3,8 +3,7 @@
 //! What is live at the window's end tells when it was born. Of a leak about as much survives from each part of the window: its curve is a line.
 //! What was built once and kept rises early and stays flat; of what is replaced all the time only the youngest survives, and the curve rises at the end.
 
-use super::names::{MOST_FRAMES, key_text, own_frame};
-use super::rows::is_found_in;
+use super::names::{frame_and_stack, is_found, key_text};
 use super::{number, word};
 use crate::choice::Choice;
 use crate::http::request::Request;
@@ -13,9 +12,8 @@ use crate::measure::must_have_blocks;
 use crate::problem::Problem;
 use crate::sieve::{Life, Sieve};
 use crate::work::Work;
-use highwater_formats::json;
+use highwater_model::StackId;
 use highwater_model::groups::GroupKey;
-use highwater_model::{FrameText, StackId};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
@@ -84,19 +82,19 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
         .collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| (b.4.bytes, a.3).cmp(&(a.4.bytes, b.3))));
     if !search.is_empty() {
-        ranked.retain(|(_, _, _, stack, _)| is_found_in(catalog, &GroupKey::Site(*stack), &search));
+        ranked.retain(|(_, _, _, stack, _)| is_found(catalog, &GroupKey::Site(*stack), &search));
     }
     if is_ascending {
         ranked.reverse();
     }
     let count = ranked.len();
     let site = |(score, growth, steadiness, stack, survivors): &(f64, f64, f64, StackId, Survivors)| {
-        let frames: Vec<FrameText<'_>> = catalog.frame_texts(*stack).take(MOST_FRAMES).collect();
+        let (frame, frames) = frame_and_stack(catalog, *stack);
         json!({
             "id": stack.0,
             "key": key_text(catalog, &GroupKey::Site(*stack)),
-            "frame": own_frame(&frames).map_or(Value::Null, |frame| json::frame(&frame)),
-            "stack": frames.iter().map(json::frame).collect::<Value>(),
+            "frame": frame,
+            "stack": frames,
             "live_bytes": survivors.bytes,
             "live_blocks": survivors.blocks,
             "curve": curve(survivors, |born| born.0),

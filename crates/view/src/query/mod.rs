@@ -13,6 +13,8 @@ pub mod special;
 pub mod timeline;
 pub mod tree;
 
+mod figures;
+mod grouping;
 mod names;
 
 pub use names::saturated;
@@ -29,11 +31,6 @@ fn number(request: &Request, name: &str, missing: u64, most: u64) -> Result<u64,
             _ => Err(Problem::Bad(format!("{name}={text}: a number up to {most} is wanted"))),
         },
     }
-}
-
-/// The values of a parameter that may be there several times.
-fn all<'a>(request: &'a Request, name: &'a str) -> impl Iterator<Item = &'a str> {
-    request.parameters.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
 }
 
 /// A parameter that is one of some words; the first of them if it is missing.

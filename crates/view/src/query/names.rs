@@ -1,7 +1,8 @@
 //! What people call things.
 
+use highwater_formats::json;
 use highwater_model::groups::GroupKey;
-use highwater_model::{Catalog, FrameText, leading_plumbing};
+use highwater_model::{Catalog, FrameText, StackId, leading_plumbing};
 use serde_json::Value;
 
 /// The most frames of a stack that are looked at: the innermost.
@@ -39,6 +40,25 @@ pub fn key_text(catalog: &Catalog, key: &GroupKey) -> String {
             own_frame(&frames).map_or_else(|| UNKNOWN.to_owned(), |frame| label(&frame))
         }
     }
+}
+
+/// Whether a text, in lower case, is in what people call a row, or in any frame of a site.
+pub fn is_found(catalog: &Catalog, key: &GroupKey, search: &str) -> bool {
+    let has = |text: &str| text.to_lowercase().contains(search);
+    match key {
+        GroupKey::Site(stack) => catalog
+            .frame_texts(*stack)
+            .take(MOST_FRAMES)
+            .any(|frame| has(frame.function) || has(frame.file) || has(frame.module)),
+        GroupKey::Name(_) | GroupKey::Thread(_) => has(&key_text(catalog, key)),
+    }
+}
+
+/// What is told of a site: the frame that it is called after, and its stack.
+pub fn frame_and_stack(catalog: &Catalog, stack: StackId) -> (Value, Value) {
+    let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(MOST_FRAMES).collect();
+    let own = own_frame(&frames).map_or(Value::Null, |frame| json::frame(&frame));
+    (own, frames.iter().map(json::frame).collect())
 }
 
 /// Numbers that no JavaScript number can hold become the greatest that one can.

@@ -1,6 +1,7 @@
 //! `overview`: key figures, four top lists, and what is odd, in plain words.
 
-use super::rows::{By, row_json, rows_of};
+use super::figures::row_json;
+use super::grouping::{By, rows_of};
 use crate::choice::{Choice, Metric};
 use crate::http::request::Request;
 use crate::measure::{Amounts, Figured, measure};
@@ -30,7 +31,7 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
             }
             Err(problem) => return Err(problem),
         };
-        let mut rows = rows_of(&measured, catalog, By::Site);
+        let mut rows = rows_of(&measured, catalog, By::Site, work)?;
         rows.sort_by(|a, b| (b.own.value, b.own.blocks).cmp(&(a.own.value, a.own.blocks)).then(a.key.cmp(&b.key)));
         let rows: Value = rows.iter().take(ROWS).map(|row| row_json(row, &measured, catalog, By::Site)).collect();
         top.insert(metric.key().to_owned(), rows);

@@ -3,15 +3,20 @@
 use super::names::saturated;
 use crate::problem::Problem;
 use crate::sources::{FileKind, Loaded, Moment, Source, Sources};
+use crate::work::Work;
 use highwater_formats::json;
 use highwater_model::{Heap, Snapshot};
 use serde_json::{Map, Value, json};
 
 /// The answer. Looks at all files again.
-pub fn answer(sources: &Sources) -> Value {
-    sources.look_again();
-    let list: Vec<Value> = sources.all().iter().map(|source| about(source)).collect();
-    json!({ "schema": json::SCHEMA, "version": env!("CARGO_PKG_VERSION"), "sources": list })
+pub fn answer(sources: &Sources, work: &Work<'_>) -> Result<Value, Problem> {
+    sources.look_again(work)?;
+    let mut list = Vec::new();
+    for source in sources.all() {
+        work.go_on()?;
+        list.push(about(&source));
+    }
+    Ok(json!({ "schema": json::SCHEMA, "version": env!("CARGO_PKG_VERSION"), "sources": list }))
 }
 
 /// All about one source.
@@ -33,8 +38,10 @@ pub fn about(source: &Source) -> Value {
         "pid",
         "host",
         "started",
+        "begins_ns",
         "duration_ns",
         "events",
+        "estimated",
         "sampling",
         "peak",
         "live_at_end",

@@ -1,8 +1,8 @@
 //! `tree`: a flame graph, as columns.
 
+use super::grouping::sites;
 use super::names::{MOST_FRAMES, UNKNOWN, label};
-use super::rows::sites;
-use super::{all, word};
+use super::word;
 use crate::choice::Choice;
 use crate::http::request::Request;
 use crate::measure::{Amount, measure};
@@ -229,7 +229,7 @@ pub fn frames_of(catalog: &Catalog, stack: StackId) -> Vec<FrameText<'_>> {
 pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Problem> {
     let shape = Shape {
         is_inverted: word(request, "direction", &[("down", false), ("up", true)])?,
-        hidden: all(request, "hide").collect(),
+        hidden: request.all_parameters("hide").collect(),
         merges_recursion: word(request, "merge_recursion", &[("0", false), ("1", true)])?,
         with_library: with_library(request)?,
     };
@@ -248,6 +248,7 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
     if let Some(focus) = request.parameter("focus").filter(|name| !name.is_empty()) {
         let (mut callers, mut callees) = (Tree::new(focus), Tree::new(focus));
         for (stack, amount) in &stacks {
+            work.go_on()?;
             let frames = frames_of(catalog, *stack);
             let is_focus = |frame: &FrameText<'_>| label(frame) == focus;
             // Of a recursive function the outermost call has all that it led to.

@@ -52,7 +52,7 @@ pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Pro
     let shared: Vec<(String, String)> =
         chosen.into_iter().filter(|(name, _)| ["from", "to", "at", "filter"].contains(&name.as_str())).collect();
     let mut answers = Map::new();
-    answers.insert("sources".to_owned(), query::sources::answer(&api.sources));
+    answers.insert("sources".to_owned(), query::sources::answer(&api.sources, work)?);
     let ids: Vec<usize> = match wanted.source {
         Some(id) => vec![api.sources.get(id)?.id],
         None => api.sources.all().iter().map(|source| source.id).collect(),

@@ -1,6 +1,7 @@
 //! Files: whoever starts the viewer knows how to open them.
 
 use super::special::Special;
+use crate::work::Work;
 use highwater_store::{Damage, Recording};
 use std::path::Path;
 
@@ -49,6 +50,6 @@ pub struct OpenedFile {
 
 /// Opens files, whatever they are.
 pub trait Opener: Send + Sync {
-    /// Opens one; a line that says why not.
-    fn open(&self, path: &Path) -> Result<OpenedFile, String>;
+    /// Opens one; a line that says why not. Whatever takes long looks at the work now and then, and gives up where nobody waits.
+    fn open(&self, path: &Path, work: &Work<'_>) -> Result<OpenedFile, String>;
 }

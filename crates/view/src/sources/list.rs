@@ -2,11 +2,14 @@
 
 use super::file::{FileKind, Opener};
 use super::loaded::Loaded;
+use super::stamp::Stamp;
 use crate::problem::{Problem, reason};
+use crate::work::Work;
 use highwater_model::Snapshot;
-use std::os::unix::fs::MetadataExt;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
+use std::time::Duration;
 
 /// Live snapshots that are kept; older ones go.
 const MOST_LIVE: usize = 16;
@@ -23,6 +26,8 @@ pub struct Source {
     pub id: usize,
     /// The file; none of a live process.
     pub path: Option<PathBuf>,
+    /// Held by whoever looks at the file again: that may take long, and what is known answers meanwhile.
+    looking: Mutex<()>,
     state: Mutex<State>,
 }
 
@@ -30,35 +35,26 @@ struct State {
     /// Which file was read.
     stamp: Option<Stamp>,
     loaded: Option<Arc<Loaded>>,
+    /// Why the file that was looked at last could not be read.
     problem: Option<String>,
-}
-
-/// What tells one state of a file from another.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    length: u64,
-    modified: (i64, i64),
-}
-
-impl Stamp {
-    fn of(path: &Path) -> std::io::Result<Self> {
-        let about = std::fs::metadata(path)?;
-        let modified = (about.mtime(), about.mtime_nsec());
-        Ok(Self { device: about.dev(), inode: about.ino(), length: about.len(), modified })
-    }
+    /// Why there is none any more.
+    gone: Option<String>,
 }
 
 impl Source {
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn new(id: usize, path: Option<PathBuf>, loaded: Option<Arc<Loaded>>) -> Self {
+        let state = State { stamp: None, loaded, problem: None, gone: None };
+        Self { id, path, looking: Mutex::default(), state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What was read of it, and what is wrong with it.
     pub fn now(&self) -> (Option<Arc<Loaded>>, Option<String>) {
         let state = self.state();
-        (state.loaded.clone(), state.problem.clone())
+        (state.loaded.clone(), state.gone.as_ref().or(state.problem.as_ref()).cloned())
     }
 
     /// What was read of it, or why nothing was.
@@ -71,31 +67,20 @@ impl Source {
         }
     }
 
-    /// Looks at the file again: one that has changed is read anew. What was read of one that is gone stays.
-    fn look(&self, opener: &dyn Opener) {
-        let Some(path) = &self.path else { return };
-        let mut state = self.state();
-        if path == Path::new("-") && state.loaded.is_some() {
-            return;
-        }
+    /// Looks at the file again: one that has changed is read anew. What was read of one that is gone stays, and answers meanwhile.
+    fn look(&self, opener: &dyn Opener, work: &Work<'_>) -> Result<(), Problem> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let _only_one = self.turn_to_look(work)?;
         let stamp = Stamp::of(path);
-        match &stamp {
-            Err(error) if state.loaded.is_some() => {
-                let line =
-                    format!("the file cannot be read any more ({}); what was read before is shown", reason(error));
-                state.problem = Some(line);
-                return;
-            }
-            Ok(stamp) if state.stamp == Some(*stamp) && (state.loaded.is_some() || state.problem.is_some()) => {
-                if state.loaded.is_some() {
-                    state.problem = None;
-                }
-                return;
-            }
-            _ => {}
+        if !self.state().is_out_of_date(path, &stamp) {
+            return Ok(());
         }
-        match opener.open(path).and_then(|opened| Loaded::of_file(opened).map_err(|problem| problem.line().to_owned()))
-        {
+        let opened = opener.open(path, work);
+        // What was not read because nobody waits says nothing about the file.
+        work.go_on()?;
+        let loaded = opened.and_then(|opened| Loaded::of_file(opened).map_err(|problem| problem.line().to_owned()));
+        let mut state = self.state();
+        match loaded {
             Ok(loaded) => {
                 let loaded = Arc::new(loaded);
                 loaded.make_course();
@@ -107,19 +92,50 @@ impl Source {
             Err(line) => state.problem = Some(line),
         }
         state.stamp = stamp.ok();
+        Ok(())
+    }
+
+    /// Waits until nobody else looks at the file.
+    fn turn_to_look(&self, work: &Work<'_>) -> Result<MutexGuard<'_, ()>, Problem> {
+        loop {
+            match self.looking.try_lock() {
+                Ok(turn) => return Ok(turn),
+                Err(TryLockError::Poisoned(turn)) => return Ok(turn.into_inner()),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
+            }
+            work.go_on()?;
+        }
+    }
+}
+
+impl State {
+    /// Whether the file has to be read. Notes what is wrong with one that cannot be found.
+    fn is_out_of_date(&mut self, path: &Path, stamp: &io::Result<Stamp>) -> bool {
+        if path == Path::new("-") && self.loaded.is_some() {
+            return false;
+        }
+        match stamp {
+            Err(error) if self.loaded.is_some() => {
+                let reason = reason(error);
+                self.gone = Some(format!("the file cannot be read any more ({reason}); what was read before is shown"));
+                false
+            }
+            stamp => {
+                self.gone = None;
+                stamp.as_ref().ok() != self.stamp.as_ref() || (self.loaded.is_none() && self.problem.is_none())
+            }
+        }
     }
 }
 
 impl Sources {
     /// The files, each read or found to be unreadable.
     pub fn new(paths: &[PathBuf], opener: Box<dyn Opener>) -> Self {
-        let source = |(id, path): (usize, &PathBuf)| {
-            let state = Mutex::new(State { stamp: None, loaded: None, problem: None });
-            Arc::new(Source { id, path: Some(path.clone()), state })
-        };
+        let source = |(id, path): (usize, &PathBuf)| Arc::new(Source::new(id, Some(path.clone()), None));
         let list: Vec<Arc<Source>> = paths.iter().enumerate().map(source).collect();
         for source in &list {
-            source.look(&*opener);
+            // Somebody waits.
+            let _ = source.look(&*opener, &Work::quiet());
         }
         Self { opener, list: RwLock::new(list) }
     }
@@ -130,10 +146,8 @@ impl Sources {
     }
 
     /// Looks at all files again.
-    pub fn look_again(&self) {
-        for source in self.all() {
-            source.look(&*self.opener);
-        }
+    pub fn look_again(&self, work: &Work<'_>) -> Result<(), Problem> {
+        self.all().iter().try_for_each(|source| source.look(&*self.opener, work))
     }
 
     /// The one with a number.
@@ -148,8 +162,7 @@ impl Sources {
         let loaded = Some(Arc::new(Loaded::of_snapshot(FileKind::Live, snapshot)));
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
         let id = list.last().map_or(0, |last| last.id + 1);
-        let source =
-            Arc::new(Source { id, path: None, state: Mutex::new(State { stamp: None, loaded, problem: None }) });
+        let source = Arc::new(Source::new(id, None, loaded));
         list.push(Arc::clone(&source));
         let live: Vec<usize> = list.iter().filter(|source| source.path.is_none()).map(|source| source.id).collect();
         if live.len() > MOST_LIVE {

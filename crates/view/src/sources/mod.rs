@@ -6,6 +6,7 @@ mod live;
 mod loaded;
 mod moment;
 mod special;
+mod stamp;
 
 pub use file::{FileKind, OpenedFile, Opener};
 pub use list::{Source, Sources};
@@ -13,3 +14,4 @@ pub use live::{Collector, LiveProcess};
 pub use loaded::{Between, LONG, Loaded};
 pub use moment::Moment;
 pub use special::{Plain, Special};
+pub use stamp::Stamp;

@@ -4,7 +4,7 @@
 pub mod history;
 
 use highwater_store::Recording;
-use highwater_view::{Api, Collector, FileKind, OpenedFile, Opener, Plain, Server, Sources, Stop};
+use highwater_view::{Api, Collector, FileKind, OpenedFile, Opener, Plain, Server, Sources, Stop, Work};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -40,10 +40,10 @@ impl Drop for Place {
 }
 
 /// Opens `.hw` files.
-struct Recordings;
+pub struct Recordings;
 
 impl Opener for Recordings {
-    fn open(&self, path: &Path) -> Result<OpenedFile, String> {
+    fn open(&self, path: &Path, _: &Work<'_>) -> Result<OpenedFile, String> {
         let recording = Recording::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let kind = if recording.is_snapshot() { FileKind::Snapshot } else { FileKind::Recording };
         Ok(OpenedFile { kind, recording, damage: Vec::new(), special: Box::new(Plain) })
@@ -55,6 +55,7 @@ pub struct Running {
     pub port: u16,
     pub token: String,
     pub address: String,
+    pub address_for_once: String,
     pub api: Arc<Api>,
     stop: Stop,
 }
@@ -65,13 +66,18 @@ impl Running {
     }
 
     pub fn with(files: &[PathBuf], collector: Option<Box<dyn Collector>>) -> Self {
-        let api = Arc::new(Api::new(Sources::new(files, Box::new(Recordings)), collector));
+        Self::opening(files, Box::new(Recordings), collector)
+    }
+
+    pub fn opening(files: &[PathBuf], opener: Box<dyn Opener>, collector: Option<Box<dyn Collector>>) -> Self {
+        let api = Arc::new(Api::new(Sources::new(files, opener), collector));
         let server = Server::bind(0).unwrap();
         let (port, token, address) = (server.port(), server.token().to_owned(), server.address());
+        let address_for_once = server.address_for_once().unwrap();
         let (sender, receiver) = mpsc::channel();
         let served = Arc::clone(&api);
         std::thread::spawn(move || server.run(served, |stop| sender.send(stop).unwrap()));
-        Self { port, token, address, api, stop: receiver.recv().unwrap() }
+        Self { port, token, address, address_for_once, api, stop: receiver.recv().unwrap() }
     }
 
     pub fn connect(&self) -> TcpStream {
@@ -92,6 +98,12 @@ impl Running {
         self.raw(&format!(
             "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n{more}\r\n"
         ))
+    }
+
+    /// A request with the token, to be sent as it is.
+    pub fn asking(&self, method: &str, path: &str) -> String {
+        let (port, token) = (self.port, &self.token);
+        format!("{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n")
     }
 
     pub fn get(&self, path: &str) -> Response {

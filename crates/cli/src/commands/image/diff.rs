@@ -62,6 +62,7 @@ impl Diff {
         let comparison =
             compare(&sides, rows).map_err(|_| Failure::fault("the images have heaps of different kinds"))?;
         if self.reading.json {
+            let files: Vec<&ImageFile> = files.iter().collect();
             return output.json(document(&files, &looked, &comparison));
         }
         let (paint, width) = (output.paint, output.width);
@@ -85,7 +86,7 @@ impl Diff {
 }
 
 /// Everything that is told of images compared.
-pub fn document(files: &[ImageFile], looked: &[Looked<'_>], comparison: &Comparison) -> Value {
+pub fn document(files: &[&ImageFile], looked: &[Looked<'_>], comparison: &Comparison) -> Value {
     let (Some(last_file), Some(last)) = (files.last(), looked.last()) else { return Value::Null };
     let mut members = documents::head("image diff", &snapshot_of(last_file, last));
     let images = files.iter().zip(looked).map(|(file, looked)| {

@@ -1,0 +1,84 @@
+//! Rows and sums as JSON, with the figures that `report` gives them.
+
+use super::grouping::{By, Row};
+use super::names::{frame_and_stack, key_text};
+use crate::measure::{Amounts, Figured, Measured};
+use highwater_formats::json;
+use highwater_model::groups::GroupKey;
+use highwater_model::{Catalog, Figures, Snapshot, ThreadId};
+use serde_json::{Map, Value};
+
+/// The figures of a row as `report` has them: of a window its counters, and what is live at its end.
+fn figures_json(figured: &Figured, key: &GroupKey, figures: &Figures) -> Map<String, Value> {
+    let snapshot = figured.snapshot();
+    let mut members = json::figures(snapshot, figures);
+    if let Figured::In(between) = figured {
+        let live = live_at_end(&between.after, key);
+        for (name, value) in [("live_bytes", live.map(|live| live.0)), ("live_blocks", live.map(|live| live.1))] {
+            members.insert(name.to_owned(), value.into());
+        }
+    }
+    members
+}
+
+/// Bytes and blocks that a row has at the end of a window, where that can be told without adding up.
+fn live_at_end(after: &Snapshot, key: &GroupKey) -> Option<(u64, u64)> {
+    let figures = match key {
+        GroupKey::Site(stack) => after.accounts.sites().get(stack.0 as usize)?,
+        GroupKey::Thread(id) => &after.accounts.threads().iter().find(|thread| thread.id == *id)?.figures,
+        GroupKey::Name(_) => return None,
+    };
+    Some((figures.live_bytes(), figures.live_blocks()))
+}
+
+/// One row as JSON.
+pub fn row_json(row: &Row, measured: &Measured, catalog: &Catalog, by: By) -> Value {
+    let share = if measured.total.value == 0 { 0.0 } else { row.own.value as f64 / measured.total.value as f64 };
+    let mut members = match (&measured.amounts, &row.figures) {
+        (Amounts::Figures { figured, .. }, Some(figures)) => figures_json(figured, &row.key, figures),
+        _ => Map::new(),
+    };
+    let mut put = |name: &str, value: Value| members.insert(name.to_owned(), value);
+    put("key", key_text(catalog, &row.key).into());
+    put("id", Value::Null);
+    put("value", row.own.value.into());
+    put("blocks", row.own.blocks.into());
+    put("share", share.into());
+    if matches!(by, By::Function | By::File | By::Module | By::Place) {
+        put("self", row.own.value.into());
+        put("total", row.total.value.into());
+        put("total_blocks", row.total.blocks.into());
+    }
+    match &row.key {
+        GroupKey::Site(stack) => {
+            put("id", stack.0.into());
+            let (frame, stack) = frame_and_stack(catalog, *stack);
+            put("frame", frame);
+            put("stack", stack);
+        }
+        GroupKey::Thread(ThreadId(id)) => {
+            put("id", (*id).into());
+        }
+        GroupKey::Name(_) => {}
+    }
+    members.into()
+}
+
+/// The sum of what was measured, with all figures where they are known.
+pub fn total_json(measured: &Measured) -> Value {
+    let mut total = match &measured.amounts {
+        Amounts::Figures { figured, sieve } if sieve.is_open() => {
+            let mut members = json::figures(figured.snapshot(), &figured.snapshot().accounts.totals().figures);
+            if let Figured::In(between) = figured {
+                let live = &between.after.accounts.totals().figures;
+                members.insert("live_bytes".to_owned(), live.live_bytes().into());
+                members.insert("live_blocks".to_owned(), live.live_blocks().into());
+            }
+            members
+        }
+        _ => Map::new(),
+    };
+    total.insert("value".to_owned(), measured.total.value.into());
+    total.insert("blocks".to_owned(), measured.total.blocks.into());
+    total.into()
+}

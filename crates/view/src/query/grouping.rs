@@ -1,0 +1,169 @@
+//! What was measured, by site, function, file, module, place, thread, type or heap.
+
+use super::names::{MOST_FRAMES, own_frame};
+use crate::measure::{Amount, Amounts, Measured, amount_of};
+use crate::problem::Problem;
+use crate::work::Work;
+use highwater_model::groups::{self, GroupBy, GroupKey};
+use highwater_model::{Catalog, Figures, FrameText, StackId};
+use std::collections::BTreeMap;
+
+/// What rows are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Whole stacks.
+    Site,
+    /// Functions.
+    Function,
+    /// Source files.
+    File,
+    /// Executables and libraries.
+    Module,
+    /// Source lines.
+    Place,
+    /// Threads.
+    Thread,
+    /// Types.
+    Type,
+    /// Heaps.
+    Heap,
+}
+
+impl By {
+    /// Their names.
+    pub const WORDS: [(&'static str, Self); 8] = [
+        ("site", Self::Site),
+        ("function", Self::Function),
+        ("file", Self::File),
+        ("module", Self::Module),
+        ("place", Self::Place),
+        ("thread", Self::Thread),
+        ("type", Self::Type),
+        ("heap", Self::Heap),
+    ];
+
+    /// True where figures by stack do not tell.
+    pub fn is_owner(self) -> bool {
+        matches!(self, Self::Thread | Self::Type | Self::Heap)
+    }
+}
+
+/// A row.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// What it stands for.
+    pub key: GroupKey,
+    /// What is its own.
+    pub own: Amount,
+    /// With all that was called from it.
+    pub total: Amount,
+    /// Its figures, where they are known.
+    pub figures: Option<Figures>,
+}
+
+/// The rows of what was measured, those that are nothing left out; in no particular order.
+pub fn rows_of(measured: &Measured, catalog: &Catalog, by: By, work: &Work<'_>) -> Result<Vec<Row>, Problem> {
+    let by_frame = |name: &dyn Fn(&FrameText<'_>) -> String| by_frame(measured, catalog, name, work);
+    let mut rows: Vec<Row> = match by {
+        By::Site => sites(measured).map(|(stack, own, figures)| row(GroupKey::Site(stack), own, figures)).collect(),
+        By::Function => by_frame(&|frame| frame.function.to_owned())?,
+        By::File => by_frame(&|frame| frame.file.to_owned())?,
+        By::Module => by_frame(&|frame| frame.module.to_owned())?,
+        By::Place => by_frame(&|frame| match (frame.file, frame.line) {
+            ("", _) => String::new(),
+            (file, 0) => file.to_owned(),
+            (file, line) => format!("{file}:{line}"),
+        })?,
+        By::Thread | By::Type | By::Heap => by_owner(measured, catalog, by),
+    };
+    rows.retain(|row| !row.total.is_nothing());
+    Ok(rows)
+}
+
+fn row(key: GroupKey, own: Amount, figures: Option<Figures>) -> Row {
+    Row { key, own, total: own, figures }
+}
+
+/// What each stack has.
+pub fn sites(measured: &Measured) -> Box<dyn Iterator<Item = (StackId, Amount, Option<Figures>)> + '_> {
+    match &measured.amounts {
+        Amounts::Figures { figured, sieve } => {
+            let all = (0..).map(StackId).zip(figured.snapshot().accounts.sites());
+            let wanted = all.filter(|(stack, _)| sieve.passes_stack(*stack));
+            let measure = |(stack, figures)| (stack, amount_of(measured.metric, figures), Some(*figures));
+            Box::new(wanted.map(measure).filter(|(_, amount, _)| !amount.is_nothing()))
+        }
+        Amounts::Blocks(amounts) => {
+            let mut sums: BTreeMap<StackId, Amount> = BTreeMap::new();
+            amounts.iter().for_each(|(owners, amount)| sums.entry(owners.stack).or_default().add(*amount));
+            Box::new(sums.into_iter().map(|(stack, amount)| (stack, amount, None)))
+        }
+    }
+}
+
+fn by_frame(
+    measured: &Measured,
+    catalog: &Catalog,
+    name: &dyn Fn(&FrameText<'_>) -> String,
+    work: &Work<'_>,
+) -> Result<Vec<Row>, Problem> {
+    let mut groups: BTreeMap<String, Row> = BTreeMap::new();
+    let empty = |name: String| Row {
+        key: GroupKey::Name(name),
+        own: Amount::default(),
+        total: Amount::default(),
+        figures: None,
+    };
+    for (stack, amount, figures) in sites(measured) {
+        work.go_on()?;
+        let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(MOST_FRAMES).collect();
+        let own = own_frame(&frames).map_or_else(String::new, |frame| name(&frame));
+        let own = groups.entry(own.clone()).or_insert_with(|| empty(own));
+        own.own.add(amount);
+        if let Some(figures) = figures {
+            own.figures.get_or_insert_default().add(&figures);
+        }
+        let mut names: Vec<String> = frames.iter().map(name).collect();
+        if names.is_empty() {
+            names.push(String::new());
+        }
+        names.sort_unstable();
+        names.dedup();
+        for name in names {
+            groups.entry(name.clone()).or_insert_with(|| empty(name)).total.add(amount);
+        }
+    }
+    Ok(groups.into_values().collect())
+}
+
+fn by_owner(measured: &Measured, catalog: &Catalog, by: By) -> Vec<Row> {
+    match &measured.amounts {
+        Amounts::Figures { figured, .. } => {
+            let group = match by {
+                By::Thread => GroupBy::Thread,
+                By::Type => GroupBy::Type,
+                _ => GroupBy::Heap,
+            };
+            let all = groups::rows(figured.snapshot(), group, groups::Metric::Live, None);
+            all.into_iter()
+                .map(|each| row(each.key, amount_of(measured.metric, &each.figures), Some(each.figures)))
+                .collect()
+        }
+        Amounts::Blocks(amounts) => {
+            let mut sums: BTreeMap<GroupKey, Amount> = BTreeMap::new();
+            for (owners, amount) in amounts {
+                let tag = catalog.tag(owners.tag);
+                let key = match by {
+                    By::Thread => GroupKey::Thread(owners.thread),
+                    By::Type => GroupKey::Name(catalog.strings.get(tag.type_name).to_owned()),
+                    _ => GroupKey::Name(tag.heap.name().to_owned()),
+                };
+                // What has no type is not among the types.
+                if by != By::Type || key != GroupKey::Name(String::new()) {
+                    sums.entry(key).or_default().add(*amount);
+                }
+            }
+            sums.into_iter().map(|(key, amount)| row(key, amount, None)).collect()
+        }
+    }
+}
