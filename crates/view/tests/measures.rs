@@ -147,6 +147,7 @@ proptest! {
         flush in 5usize..150,
         ends in (0.0f64..1.0, 0.0f64..1.0, 0.0f64..1.0),
         filters in prop::collection::vec(filter(60_000), 0..4),
+        is_gone_through in prop::bool::ANY,
     ) {
         let (catalog, events) = history(seed, 400);
         let truth = Truth::of(&events);
@@ -157,6 +158,9 @@ proptest! {
         let time = |part: f64| (duration as f64 * part) as u64;
         let (from, to) = (time(ends.0.min(ends.1)), time(ends.0.max(ends.1)));
         let asked = Asked { from, to, at: time(ends.2), filters };
+        if is_gone_through {
+            server.ask("timeline?points=1");
+        }
         for metric in ["live", "peak", "allocated", "leaked", "temporary", "freed"] {
             let question = format!("rows?by=site&limit=1000&metric={metric}&{}", query(&asked));
             let answer = server.ask(&question);
@@ -179,6 +183,32 @@ proptest! {
         prop_assert_eq!(timeline["peak"]["bytes"].as_u64().unwrap(), bytes);
         let high = timeline["live_bytes"]["high"].as_array().unwrap().iter().map(|high| high.as_u64().unwrap()).max();
         prop_assert_eq!(high.unwrap(), bytes);
+    }
+
+    #[test]
+    fn figures_are_the_same_before_and_after_the_recording_was_gone_through(
+        seed in 1u64..10_000,
+        every in 20u64..400,
+        flush in 5usize..150,
+        times in prop::collection::vec((0.0f64..1.0, 0.0f64..1.0), 3),
+    ) {
+        let (catalog, events) = history(seed, 400);
+        let place = Place::new();
+        let file = place.write("random.hw", &written(&catalog, &events, every, flush));
+        let (fresh, gone_through) = (Running::new(&[file.clone()]), Running::new(&[file]));
+        gone_through.ask("timeline?points=1");
+        let duration = events.last().unwrap().time.0;
+        for (a, b) in times {
+            let (from, to) = ((duration as f64 * a.min(b)) as u64, (duration as f64 * a.max(b)) as u64);
+            for by in ["site", "thread", "heap", "function"] {
+                for metric in ["live", "peak", "allocated", "temporary", "freed"] {
+                    let question = format!("rows?by={by}&metric={metric}&from={from}&to={to}&limit=1000");
+                    prop_assert_eq!(fresh.ask(&question), gone_through.ask(&question), "{}", question);
+                }
+            }
+            let question = format!("overview?from={from}&to={to}&at=peak");
+            prop_assert_eq!(fresh.ask(&question), gone_through.ask(&question), "{}", question);
+        }
     }
 
     #[test]

@@ -11,7 +11,8 @@ use crate::work::Work;
 use highwater_model::{Accounts, Catalog, GaugeReading, NamedInstant, Nanos, Snapshot, Source, Totals, When, Window};
 use highwater_store::{Damage, Highest, Recording, Until};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, TryLockError};
+use std::time::Duration;
 
 /// Bytes of snapshots that are kept.
 const SNAPSHOT_BYTES: usize = 128 << 20;
@@ -265,7 +266,11 @@ impl Loaded {
 
     /// Its course, if it was made already.
     pub fn known_course(&self) -> Option<Arc<Course>> {
-        self.course.try_lock().ok().and_then(|course| course.clone())
+        match self.course.try_lock() {
+            Ok(course) => course.clone(),
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().clone(),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// True for a recording whose course is made when it is opened.
@@ -294,21 +299,22 @@ impl Loaded {
     /// Its course: made once, by whoever needs it first. Others wait.
     pub fn course(&self, recording: &Recording, work: &Work<'_>) -> Result<Arc<Course>, Problem> {
         loop {
-            match self.course.try_lock() {
-                Ok(mut course) => {
-                    if let Some(course) = &*course {
-                        return Ok(Arc::clone(course));
-                    }
-                    let made = Arc::new(Course::of(recording, work)?);
-                    return Ok(Arc::clone(course.insert(made)));
-                }
-                Err(std::sync::TryLockError::Poisoned(poisoned)) => drop(PoisonError::into_inner(poisoned)),
-                Err(std::sync::TryLockError::WouldBlock) => {
+            let mut course = match self.course.try_lock() {
+                Ok(course) => course,
+                // Whoever made it gave up; nothing is half done.
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => {
                     let done = f64::from(self.course_done.load(Ordering::Relaxed)) / 1000.0;
                     work.progress(done, "reading the recording")?;
-                    std::thread::sleep(std::time::Duration::from_millis(5));
+                    std::thread::sleep(Duration::from_millis(5));
+                    continue;
                 }
+            };
+            if let Some(course) = &*course {
+                return Ok(Arc::clone(course));
             }
+            let made = Arc::new(Course::of(recording, work)?);
+            return Ok(Arc::clone(course.insert(made)));
         }
     }
 }
