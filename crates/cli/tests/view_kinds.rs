@@ -250,3 +250,37 @@ fn everything_that_is_documented_is_in_the_answers() {
     let missing = Viewer::new(&place, "missing.hw");
     assert_eq!(names(&missing.source(0)).len(), viewer.source(0).as_object().unwrap().len());
 }
+
+#[test]
+fn samples_and_promotions_are_counted_alike_by_figures_and_by_single_blocks() {
+    let place = all_kinds();
+    let (fresh, gone_through) = (Viewer::new(&place, "trace.ctf"), Viewer::new(&place, "trace.ctf"));
+    let duration = gone_through.source(0)["duration_ns"].as_u64().unwrap();
+    gone_through.ask("rows?filter=size:0..&metric=freed");
+    let mut promoted = 0;
+    for part in 1..=4 {
+        let window = format!("from={}&to={}", duration / 9 * part, duration / 5 * (part + 1));
+        for metric in ["live", "peak", "allocated", "freed", "temporary"] {
+            for by in ["site", "heap"] {
+                let question = format!("rows?by={by}&metric={metric}&limit=10000&{window}");
+                assert_eq!(fresh.ask(&question), gone_through.ask(&question), "{question}");
+            }
+            let question = format!("rows?by=site&metric={metric}&limit=10000&{window}");
+            let (figures, blocks) = (fresh.ask(&question), gone_through.ask(&format!("{question}&filter=size:0..")));
+            let told = |answer: &Value| -> Vec<Value> {
+                let rows = answer["rows"].as_array().unwrap().iter();
+                rows.map(|row| json!([row["id"], row["value"], row["blocks"]])).collect()
+            };
+            assert!(!told(&figures).is_empty(), "{question}");
+            assert_eq!(told(&figures), told(&blocks), "{question}");
+        }
+        // What was promoted is allocated in one heap and freed from the other, where one of them is asked for.
+        let of = |metric: &str, heap: &str| {
+            let answer = gone_through.ask(&format!("rows?metric={metric}&filter=heap:{heap}&{window}"));
+            answer["total"]["blocks"].as_u64().unwrap()
+        };
+        let all = gone_through.ask(&format!("rows?metric=allocated&filter=size:0..&{window}"));
+        promoted += of("allocated", "minor") + of("allocated", "major") - all["total"]["blocks"].as_u64().unwrap();
+    }
+    assert!(promoted > 0);
+}
