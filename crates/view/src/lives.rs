@@ -40,7 +40,7 @@ pub fn deaths(
         (live_at, Nanos(u64::MAX)),
         (Side::Departures, Depth::Figures),
         work,
-        Vec::new,
+        |_| Vec::new(),
         |found: &mut Vec<(u32, Nanos)>, row| {
             let id = row.id();
             if id <= youngest
@@ -67,13 +67,20 @@ pub fn ended_since<T: Send>(
 ) -> Result<Vec<T>, Problem> {
     let course = loaded.course(recording, work)?;
     let (times, wanted) = ((since, Nanos(u64::MAX)), (Side::Departures, depth));
-    let mut all = scan::moves((recording, &course.traffic), times, wanted, work, &begin, |own, row| {
-        if let Some(life) = row.life()
-            && sieve.passes_with(&row, &life)
-        {
-            see(own, &row, &life);
-        }
-    })?;
+    let mut all = scan::moves(
+        (recording, &course.traffic),
+        times,
+        wanted,
+        work,
+        |_| begin(),
+        |own, row| {
+            if let Some(life) = row.life()
+                && sieve.passes_with(&row, &life)
+            {
+                see(own, &row, &life);
+            }
+        },
+    )?;
     let mut survivors = begin();
     let last = loaded.snapshot(Moment::End)?;
     for owned in blocks_of(&last) {

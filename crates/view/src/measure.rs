@@ -222,11 +222,18 @@ fn of_window(choice: &Choice, sieve: &Sieve, work: &Work<'_>) -> Result<Tally, P
     let course = choice.loaded.course(recording, work)?;
     let known = (recording, &course.traffic);
     let count_all = |side: Side, is_counted: &(dyn Fn(Row<'_>) -> bool + Sync)| {
-        scan::moves(known, (since, until), (side, Depth::Figures), work, Tally::default, |tally, row| {
-            if is_counted(row) {
-                count(tally, &row, metric);
-            }
-        })
+        scan::moves(
+            known,
+            (since, until),
+            (side, Depth::Figures),
+            work,
+            |_| Tally::default(),
+            |tally, row| {
+                if is_counted(row) {
+                    count(tally, &row, metric);
+                }
+            },
+        )
     };
     let tallies = match (metric, sieve.needs_deaths()) {
         (Metric::Allocated, true) => {

@@ -74,13 +74,14 @@ fn lots(all: &[&EventsSummary], from: Nanos, to: Nanos) -> Vec<Lot> {
     starts.map(lot).collect()
 }
 
-/// Shows who came and went from one time to another. Each lot has a `T` of its own; they come back in order.
+/// Shows who came and went from one time to another. Each lot has a `T` of its own, made by `begin` from the place of its first block of events; they
+/// come back in order.
 pub fn moves<T: Send>(
     (recording, traffic): (&Recording, &Traffic),
     (from, to): (Nanos, Nanos),
     wanted: (Side, Depth),
     work: &Work<'_>,
-    begin: impl Fn() -> T + Sync,
+    begin: impl Fn(usize) -> T + Sync,
     see: impl Fn(&mut T, Row<'_>) + Sync,
 ) -> Result<Vec<T>, Problem> {
     let blocks: Vec<&EventsSummary> = recording.summaries().collect();
@@ -90,7 +91,7 @@ pub fn moves<T: Send>(
         usize::MAX,
         work,
         |lot, progress| {
-            let mut own = begin();
+            let mut own = begin(lot.blocks.start);
             let mut pace = Pace::new(progress);
             let mut buffers = Buffers::default();
             for block in lot.blocks.clone() {

@@ -195,7 +195,7 @@ proptest! {
         let (catalog, events) = history(seed, 400);
         let place = Place::new();
         let file = place.write("random.hw", &written(&catalog, &events, every, flush));
-        let (fresh, gone_through) = (Running::new(&[file.clone()]), Running::new(&[file]));
+        let (fresh, gone_through) = (Running::new(std::slice::from_ref(&file)), Running::new(&[file]));
         gone_through.ask("timeline?points=1");
         let duration = events.last().unwrap().time.0;
         for (a, b) in times {

@@ -13,7 +13,7 @@ use crate::sources::{LONG, Loaded};
 use crate::traffic::{Depth, How, Row, Side};
 use crate::work::Work;
 use highwater_model::{GaugeReading, Nanos, Window};
-use highwater_store::Recording;
+use highwater_store::{EventsSummary, Recording};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -96,6 +96,8 @@ struct Counting {
     bins: Bins,
     /// The bin of the latest move.
     at: usize,
+    /// What was live before, if that is known.
+    before: Option<(u64, u64)>,
     bytes: u64,
     blocks: u64,
     /// Something wanted went that is about to come back, resized or promoted.
@@ -142,7 +144,20 @@ fn by_changes(
     let course = loaded.course(recording, work)?;
     let empty = Bins::new(*window, points);
     let edges = empty.edges();
-    let begin = || Counting { bins: empty.clone(), at: 0, bytes: UNKNOWN, blocks: UNKNOWN, is_halfway: false };
+    let summaries: Vec<&EventsSummary> = recording.summaries().collect();
+    // Where events were lost, only what the file says of all together is right again behind them.
+    let told_before = |block: usize| {
+        let before = summaries.get(block.checked_sub(1)?).filter(|before| before.last_time >= window.from)?;
+        sieve.is_open().then_some((before.live_bytes, before.live_blocks))
+    };
+    let begin = |block: usize| Counting {
+        bins: empty.clone(),
+        at: 0,
+        before: told_before(block),
+        bytes: UNKNOWN,
+        blocks: UNKNOWN,
+        is_halfway: false,
+    };
     let (times, wanted) = ((window.from, window.to), (Side::Both, Depth::Figures));
     let lots = scan::moves((recording, &course.traffic), times, wanted, work, begin, |own: &mut Counting, row| {
         own.see(&row, row.passes(sieve), &edges);
@@ -150,7 +165,8 @@ fn by_changes(
     let (mut bytes, mut blocks) = live_before(loaded, window.from, sieve)?;
     let mut all = empty.beginning_with(bytes, blocks);
     let in_truth = |counted: u64, before: u64| counted.saturating_add(before).saturating_sub(UNKNOWN);
-    for Counting { mut bins, bytes: last_bytes, blocks: last_blocks, .. } in lots {
+    for Counting { mut bins, before, bytes: last_bytes, blocks: last_blocks, .. } in lots {
+        (bytes, blocks) = before.unwrap_or((bytes, blocks));
         for live in bins.bins.iter_mut().filter_map(|bin| bin.live.as_mut()) {
             live.0 = live.0.map(|counted| in_truth(counted, bytes));
             live.1 = live.1.map(|counted| in_truth(counted, blocks));
