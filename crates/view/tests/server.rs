@@ -23,7 +23,7 @@ fn the_opened_address_leaves_a_cookie_and_leads_to_the_page() {
     assert_eq!((introduced.status, introduced.field("location")), (303, Some("/")));
     let cookie = introduced.field("set-cookie").unwrap();
     assert!(cookie.starts_with(&format!("highwater-{}=", server.port)), "{cookie}");
-    assert!(cookie.contains("SameSite=Strict") && cookie.contains("HttpOnly"), "{cookie}");
+    assert!(cookie.contains("SameSite=Lax") && cookie.contains("HttpOnly"), "{cookie}");
     let cookie = cookie.split(';').next().unwrap();
     let page = server.raw(&format!("GET / HTTP/1.1\r\n{host}Cookie: {cookie}\r\n\r\n"));
     assert_eq!((page.status, page.field("content-type")), (200, Some("text/html; charset=utf-8")));

@@ -152,8 +152,8 @@ fn respond(
         Verdict::Welcome => answer.answer(request, exchange),
         Verdict::Introduced => {
             let (cookie, token) = (access.cookie(), access.token());
-            // Whoever is led on without a fragment keeps his own.
-            let more = format!("Location: /\r\nSet-Cookie: {cookie}={token}; Path=/; SameSite=Strict; HttpOnly\r\n");
+            // Whoever is led on without a fragment keeps his own. A stricter cookie would not come along when the link was on a page elsewhere.
+            let more = format!("Location: /\r\nSet-Cookie: {cookie}={token}; Path=/; SameSite=Lax; HttpOnly\r\n");
             exchange.whole("303 See Other", "text/plain; charset=utf-8", &more, b"see /\n")
         }
         Verdict::Unknown => {
