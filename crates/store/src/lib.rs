@@ -30,9 +30,11 @@
 
 mod file;
 mod log;
+mod unnamed;
 
 pub use file::{
     CheckReport, Damage, EventsSummary, FileStats, Followed, Follower, Highest, OpenError, Pen, Recording,
     RecordingError, Seen, Sink, Spacing, Standing, Stretch, Until, Writer, Written, is_recording, write_snapshot,
 };
-pub use log::{Cursor, EventLog, LogError, unnamed_file};
+pub use log::{Cursor, EventLog, LogError};
+pub use unnamed::unnamed_file;

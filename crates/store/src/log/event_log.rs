@@ -4,6 +4,7 @@ use super::merge::Merge;
 use super::quiet::{Access, Shards, is_quiet, quietly, with_shards};
 use super::shard::{Position, Shard, ShardReader, ShardState};
 use crate::file::{OpenError, Recording, RecordingError, Sink, Writer, Written};
+use crate::unnamed::unnamed_file;
 use highwater_model::{
     Accounts, AddressLedger, Anomaly, Catalog, Event, EventKind, Nanos, NumberLedger, Op, Placement, Source, Step, When,
 };
@@ -597,14 +598,4 @@ fn event_of(ledger: &NumberLedger, step: &Step) -> Option<Event> {
         Op::Evict { .. } | Op::Note { .. } => return None,
     };
     Some(Event { time: step.time, thread: step.thread, kind })
-}
-
-/// A temporary file that vanishes with its last handle.
-pub fn unnamed_file() -> io::Result<File> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let name = format!("highwater-{}-{}.hw", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    let path = std::env::temp_dir().join(name);
-    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
 }

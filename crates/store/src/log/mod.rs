@@ -14,4 +14,4 @@ mod quiet;
 mod shard;
 mod words;
 
-pub use event_log::{Cursor, EventLog, LogError, unnamed_file};
+pub use event_log::{Cursor, EventLog, LogError};

@@ -17,10 +17,10 @@ use std::time::Duration;
 /// Bytes of snapshots that are kept.
 const SNAPSHOT_BYTES: usize = 128 << 20;
 /// Bytes of states that replays leave behind, and how many events apart these are at the least.
-const WAYPOINT_BYTES: usize = 224 << 20;
+const WAYPOINT_BYTES: usize = 144 << 20;
 const WAYPOINT_EVENTS: u64 = 1 << 20;
 /// How many waypoints a recording may have, whatever their size.
-const MOST_WAYPOINTS: u64 = 32;
+const MOST_WAYPOINTS: u64 = 20;
 /// Bytes of what was counted of windows.
 const WINDOW_BYTES: usize = 64 << 20;
 

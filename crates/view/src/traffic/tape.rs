@@ -68,10 +68,8 @@ impl Tape {
 }
 
 fn cannot_write(error: &io::Error) -> Problem {
-    let place = std::env::temp_dir();
     Problem::Failed(format!(
-        "cannot write a temporary file in {}: {}; set TMPDIR to a directory with room for some four times the recording",
-        place.display(),
+        "cannot write a temporary file: {}; set TMPDIR to a place with room for five times the recording",
         reason(error)
     ))
 }
