@@ -1,7 +1,7 @@
 // The page: what is looked at, its course over time, and one view of it.
 import type { ComponentChild } from "preact";
 import { open } from "./answer";
-import { serverGone } from "./api";
+import { server, serverGone } from "./api";
 import { choice, choose, fragmentOf, METRICS, type View } from "./choice";
 import { Filters } from "./filters";
 import * as format from "./format";
@@ -108,7 +108,8 @@ function factsOf(): string {
 function Problems() {
   const file = source.value;
   const lines: string[] = [];
-  if (serverGone.value) lines.push("The server does not answer any more; this page shows what it had and tries again. Start it anew with 'highwater view'.");
+  if (server.value === "silent") lines.push("The server does not answer any more; this page shows what it had and tries again. Start it anew with 'highwater view'.");
+  if (server.value === "another") lines.push("This page belongs to a viewer that has ended; open the address that the new one printed. What it had is still shown.");
   if (sourcesProblem.value) lines.push(sourcesProblem.value);
   if (file?.problem) lines.push(clean(file.problem.includes(file.path) ? file.problem : `${file.path}: ${file.problem}`));
   const damage = file?.damage ?? [];

@@ -1,4 +1,4 @@
-// A small curve: no axes, only its shape.
+// Small pictures of numbers: no axes, only their shape.
 export function Curve({ values, width = 120, height = 20, label }: { values: number[]; width?: number; height?: number; label: string }) {
   const highest = Math.max(1, ...values);
   const x = (index: number) => (values.length < 2 ? 0 : (index / (values.length - 1)) * (width - 2) + 1);
@@ -10,4 +10,16 @@ export function Curve({ values, width = 120, height = 20, label }: { values: num
       <polyline points={points} />
     </svg>
   );
+}
+
+/** One bar for each of some amounts. */
+export function Bars({ values, width = 104, height = 18, label }: { values: number[]; width?: number; height?: number; label: string }) {
+  const highest = Math.max(1, ...values);
+  const step = width / Math.max(1, values.length);
+  const wide = Math.max(1, Math.min(14, step - 1));
+  const bar = (value: number, index: number) => {
+    const high = value > 0 ? Math.max(2, (value / highest) * height) : 1;
+    return `M${(index * step).toFixed(1)},${height}v${(-high).toFixed(1)}h${wide.toFixed(1)}v${high.toFixed(1)}z`;
+  };
+  return <svg class="small-bars" width={width} height={height} viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}><path d={values.map(bar).join("")} /></svg>;
 }
