@@ -1,6 +1,7 @@
 // The page: what is looked at, its course over time, and one view of it.
 import type { ComponentChild } from "preact";
 import { open } from "./answer";
+import type { Measure, Metric } from "./answers";
 import { server, serverGone } from "./api";
 import { choice, choose, fragmentOf, METRICS, type View } from "./choice";
 import { Filters } from "./filters";
@@ -8,7 +9,7 @@ import * as format from "./format";
 import { Help, helpShown } from "./help";
 import { clean } from "./names";
 import { saved } from "./saved";
-import { has, source, sources, sourcesProblem } from "./sources";
+import { growing, has, source, sources, sourcesProblem } from "./sources";
 import { instantOf, showRange, Timeline, wholeRange } from "./timeline";
 import { dark, safe } from "./theme";
 import { BlocksView } from "./views/blocks";
@@ -61,7 +62,10 @@ export function App() {
             <button type="button" role="tab" key={each} id={`tab-${each}`} aria-selected={each === view} title={`${TITLES[each]} (${index + 1})`} onClick={() => choose({ view: each })}>{TITLES[each]}</button>
           ))}
         </div>
-        {(view === "flame" || view === "table") && <Metrics />}
+        <div class="metrics">
+          {(view === "flame" || view === "table") && <MetricChoice />}
+          {source.value && (has("timeline") || view === "flame" || view === "table") && view !== "live" && <MeasureChoice />}
+        </div>
       </nav>
       {view !== "live" && view !== "types" && view !== "image" && source.value && <div class="bar choices"><Filters /><WindowLine /></div>}
       <main class="view" aria-labelledby={`tab-${view}`}>
@@ -85,11 +89,12 @@ function Header() {
           </select>
         : file && <strong class="source">{clean(file.path || file.name)}</strong>}
       {file && <p class="facts">{factsOf()}</p>}
+      {file && growing.value.has(file.id) && <span class="growing" role="status" title="The file is still being written, and this page follows it. A window or an instant that you choose stays where it is.">growing</span>}
       <span class="stretch" />
       {saved && <span class="saved-note" title="This page is a file: it has the data of one choice inside">saved page{saved.saved ? `, ${saved.saved.slice(0, 10)}` : ""}</span>}
-      {!saved && file && <a class="button" href={`api/1/save?${new URLSearchParams({ view: fragmentOf(choice.value) })}`} download>Save page</a>}
-      <button type="button" aria-pressed={safe.value} title="Colours that everybody can tell apart (c)" onClick={() => choose({ palette: safe.value ? "" : "safe" })}>{safe.value ? "◑ safe colours" : "◑ colours"}</button>
-      <button type="button" aria-pressed={dark.value} title="Light or dark (d)" onClick={() => choose({ theme: dark.value ? "light" : "dark" })}>{dark.value ? "☀ light" : "☾ dark"}</button>
+      {!saved && file && !serverGone.value && <a class="button" href={`api/1/save?${new URLSearchParams({ view: fragmentOf(choice.value) })}`} download>Save page</a>}
+      <button type="button" aria-pressed={safe.value} title="Colours that everybody can tell apart (c)" onClick={() => choose({ palette: safe.value ? "" : "safe" })}>◑ safe colours</button>
+      <button type="button" title="Light or dark (d)" onClick={() => choose({ theme: dark.value ? "light" : "dark" })}>{dark.value ? "☀ light" : "☾ dark"}</button>
       <button type="button" title="All keys (?)" aria-label="Help: all keys" onClick={() => (helpShown.value = true)}>?</button>
     </header>
   );
@@ -122,17 +127,20 @@ const METRIC_TITLES: { [metric: string]: string } = {
   live: "live at A", peak: "at the peak of the window", allocated: "allocated in the window", leaked: "allocated in the window, never freed", temporary: "temporary in the window", freed: "freed in the window",
 };
 
-function Metrics() {
-  const { metric, measure } = choice.value;
+function MetricChoice() {
   return (
-    <div class="metrics">
-      <label>Metric <select id="metric" value={metric} onChange={(event) => choose({ metric: event.currentTarget.value as typeof metric })}>
-        {METRICS.map((each) => <option value={each} key={each}>{METRIC_TITLES[each]}</option>)}
-      </select></label>
-      <label>in <select id="measure" value={measure} onChange={(event) => choose({ measure: event.currentTarget.value as typeof measure })}>
-        <option value="bytes">bytes</option><option value="blocks">blocks</option>
-      </select></label>
-    </div>
+    <label>Metric <select id="metric" value={choice.value.metric} onChange={(event) => choose({ metric: event.currentTarget.value as Metric })}>
+      {METRICS.map((each) => <option value={each} key={each}>{METRIC_TITLES[each]}</option>)}
+    </select></label>
+  );
+}
+
+/** Holds for the timeline, and for whatever below it can be either. */
+function MeasureChoice() {
+  return (
+    <label>shown in <select id="measure" value={choice.value.measure} onChange={(event) => choose({ measure: event.currentTarget.value as Measure })}>
+      <option value="bytes">bytes</option><option value="blocks">blocks</option>
+    </select></label>
   );
 }
 

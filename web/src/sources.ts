@@ -25,9 +25,26 @@ export function has(what: string): boolean {
   return source.value?.has.includes(what) ?? false;
 }
 
+/** Files that had more events when they were last looked at than before, or a few times ago. */
+export const growing = signal<ReadonlySet<number>>(new Set());
+const REMEMBERED_LOOKS = 3;
+/** By file: how many more times it is called growing. */
+const grew = new Map<number, number>();
+
+function noteGrowth(before: Source[], now: Source[]): void {
+  for (const { id, events } of now) {
+    const earlier = before.find((each) => each.id === id);
+    if (earlier && events > earlier.events) grew.set(id, REMEMBERED_LOOKS);
+    else if (grew.has(id)) grew.set(id, grew.get(id)! - 1);
+    if (grew.get(id) === 0) grew.delete(id);
+  }
+  if (grew.size > 0 || growing.value.size > 0) growing.value = new Set(grew.keys());
+}
+
 export async function lookAtSources(): Promise<void> {
   try {
     const answer = await ask<Sources>("sources", new URLSearchParams(), AbortSignal.timeout(20_000));
+    noteGrowth(sources.value ?? [], answer.sources);
     const text = JSON.stringify(answer.sources);
     if (JSON.stringify(sources.value) !== text) sources.value = answer.sources;
     version.value = answer.version;

@@ -89,9 +89,30 @@ function Course() {
           <Layer course={answer.data} width={plotWidth} range={range} />
         </div>
       )}
+      {answer.data && <Legend course={answer.data} />}
       <Told answer={answer} />
     </section>
   );
+}
+
+/** What the curves are, where the peak's name is not. */
+function Legend({ course }: { course: Course }) {
+  const { measure } = choice.value;
+  const { left, right } = visibleRange();
+  const peak = source.value?.peak?.at_ns;
+  const peakIsLeft = peak !== undefined && peak < (left + right) / 2;
+  return (
+    <p class={`curves${peakIsLeft ? " curves-right" : ""}`}>
+      <span><i class="of-live" /> live {measure}</span>
+      {gaugesOf(course, measure).map((gauge, index) => <span key={gauge.name}><i class={`of-gauge of-gauge-${index + 1}`} /> {clean(gauge.name)}</span>)}
+      <span><i class="of-rate" /> {measure === "bytes" ? "allocated per second" : "allocations per second"}</span>
+    </p>
+  );
+}
+
+/** Gauges that have the unit of what is drawn, as many as can be told apart. */
+function gaugesOf(course: Course | null, measure: string): Course["gauges"] {
+  return measure === "bytes" ? (course?.gauges ?? []).filter((each) => each.unit === "bytes").slice(0, 3) : [];
 }
 
 function Plots({ course, width, range }: { course: Course | null; width: number; range: Range }) {
@@ -99,8 +120,7 @@ function Plots({ course, width, range }: { course: Course | null; width: number;
   const plots = useRef<{ live: uPlot; rate: uPlot; gauges: number } | null>(null);
   const measure = choice.value.measure;
   const theme = colours.value;
-  const gauges = course?.gauges.filter((each) => each.unit === "bytes" || each.unit === null).slice(0, 3) ?? [];
-  const shownGauges = measure === "bytes" ? gauges.filter((each) => each.unit === "bytes") : [];
+  const shownGauges = gaugesOf(course, measure);
   const kind = `${measure} ${shownGauges.map((each) => each.name).join("\0")}`;
 
   useEffect(() => {
@@ -166,7 +186,7 @@ function liveOptions(width: number, measure: "bytes" | "blocks", gauges: string[
     axes: [
       { stroke: theme.faint, font: "11px system-ui, sans-serif", grid: { stroke: theme.line, width: 1 }, ticks: { stroke: theme.line, size: 4 }, size: 22, gap: 2, space: 110, incrs: INSTANTS,
         values: (_plot, splits, _axis, _space, step) => splits.map((each) => format.instant(each, step)) },
-      { stroke: theme.faint, font: "11px system-ui, sans-serif", grid: { stroke: theme.line, width: 1 }, ticks: { show: false }, size: AXIS, gap: 6, space: 26,
+      { stroke: theme.faint, font: "11px system-ui, sans-serif", grid: { stroke: theme.line, width: 1 }, ticks: { show: false }, size: AXIS, gap: 6, space: 22,
         ...(measure === "bytes" ? { incrs: POWERS_OF_TWO } : { incrs: INSTANTS }),
         values: (_plot, splits) => splits.map((each) => (measure === "bytes" ? format.bytes(each) : format.shortCount(each))) },
     ],

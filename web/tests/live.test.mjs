@@ -2,13 +2,14 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { EXAMPLES, figures, folder, HIGHWATER, highwater, page, picture, settled, viewer } from "./support.mjs";
+import { EXAMPLES, figures, folder, HIGHWATER, highwater, page, picture, RECORDINGS, settled, until, viewer } from "./support.mjs";
 
 const place = folder();
-process.env.HIGHWATER_SOCKET = join(place, "socket");
+// Beside the recordings, in whose folder everything is started: the page shows it by its name alone.
+process.env.HIGHWATER_SOCKET = "collector.socket";
 
 function start(command, parameters) {
-  const child = spawn(command, parameters, { stdio: "ignore" });
+  const child = spawn(command, parameters, { cwd: RECORDINGS, stdio: "ignore" });
   const stop = () => new Promise((resolve) => {
     if (child.exitCode !== null || child.signalCode !== null) return resolve();
     child.once("exit", resolve);
@@ -16,14 +17,6 @@ function start(command, parameters) {
   });
   after(stop);
   return { pid: child.pid, stop };
-}
-
-async function until(what, holds) {
-  for (let tries = 0; tries < 200; tries += 1) {
-    if (await holds()) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw new Error(`${what}: never`);
 }
 
 test("a live process ticks, is taken a snapshot of, and compared with the last one; a collector that is gone is told", async () => {
@@ -37,8 +30,6 @@ test("a live process ticks, is taken a snapshot of, and compared with the last o
   const live = () => row.locator("div").nth(4).textContent();
   const before = await live();
   await until("the figures tick", async () => (await live()) !== before);
-  await opened.waitForTimeout(2500);
-  await picture(opened, "live");
 
   await row.getByRole("button", { name: "Snapshot now" }).click();
   await opened.locator("[data-figure=live_bytes]").waitFor();
@@ -48,11 +39,19 @@ test("a live process ticks, is taken a snapshot of, and compared with the last o
   assert.match(await opened.locator(".top").first().textContent(), /Cache::page|Session::open/);
   await opened.getByRole("tab", { name: "Live" }).click();
   await opened.waitForTimeout(1500);
-  await row.getByRole("button", { name: /compared with the last/ }).click();
+  assert.equal(await opened.getByRole("grid", { name: "Snapshots" }).locator(".table-row").count(), 1);
+  await picture(opened, "live");
+  await row.getByRole("button", { name: "and compare" }).click();
   await opened.locator(".change-total").waitFor();
   await settled(opened);
   assert.ok(Number(await opened.locator(".change-total").getAttribute("data-change")) > 0);
   assert.match(await opened.locator(".table-row").first().textContent(), /Session::open/);
+  // The same from the list of what was taken.
+  const change = await opened.locator(".change-total").textContent();
+  await opened.getByRole("tab", { name: "Live" }).click();
+  await opened.getByRole("button", { name: "Compare with the one before" }).click();
+  await settled(opened);
+  assert.equal(await opened.locator(".change-total").textContent(), change);
 
   await collector.stop();
   await opened.getByRole("tab", { name: "Live" }).click();

@@ -78,7 +78,7 @@ function Treemap({ data }: { data: TreemapAnswer }) {
       context.lineWidth = marked ? 2 : 1;
       context.strokeRect(cell.x + 0.5, cell.y + 0.5, cell.width - 1, cell.height - 1);
       if (cell.width < 34 || cell.height < 13) continue;
-      const text = `${clean(node.label)}${node.count > 1 ? ` ×${format.count(node.count)}` : ""}  ${format.bytes(node.retained)}`;
+      const text = `${aroundOf(data, cell)}${clean(node.label)}${node.count > 1 ? ` ×${format.count(node.count)}` : ""}  ${format.bytes(node.retained)}`;
       const letters = Math.floor((cell.width - 8) / 5.6);
       context.fillStyle = theme.ink;
       context.fillText(text.length > letters ? `${text.slice(0, Math.max(1, letters - 1))}…` : text, cell.x + 4, cell.y + 8, cell.width - 8);
@@ -114,6 +114,12 @@ function Treemap({ data }: { data: TreemapAnswer }) {
       <div class="flame-details" aria-live="polite">{node ? <><span class="details-name">{clean(node.label)}</span><span>keeps {format.bytes(node.retained)}; {format.bytes(node.bytes)} of its own{node.count > 1 ? `; ${format.count(node.count)} of them` : ""}; {clean(node.kind)}{node.address ? ` at ${clean(node.address)}` : ""}</span></> : <span>As large as what each object keeps alive. Click for the object, double click to zoom.</span>}</div>
     </div>
   );
+}
+
+/** "var › 9 more › ": what the cell's frame stands for, too. */
+function aroundOf(data: TreemapAnswer, { around }: Cell): string {
+  if (around.length === 0) return "";
+  return `${clean(data.nodes[around[0]].label)} › ${around.length > 1 ? `${around.length - 1} more › ` : ""}`;
 }
 
 function Inspector({ data }: { data: ImageObject }) {

@@ -22,13 +22,13 @@ export function TypesView() {
   const data = answer.data;
   const column = sort || "live";
   const rows = useMemo(() => (data ? sorted(rowsOf(data), column, order, search) : []), [data, column, order, search]);
-  const columns = useMemo(() => columnsOf(data?.iterations ?? null), [data]);
   const picked = pick === "" ? -1 : rows.findIndex((row) => row.type === pick);
+  const columns = useMemo(() => columnsOf(data !== null && data.iterations !== null, picked >= 0), [data, picked >= 0]);
   return (
     <div class="types-view">
       {data && <Trust data={data} />}
       <div class="tools">
-        {data && <small>{format.count(rows.length)} types</small>}
+        {data && <small>{format.counted(rows.length, "type")}</small>}
         <Search hint="Search types" />
         <Told answer={answer} />
       </div>
@@ -46,7 +46,7 @@ function Trust({ data }: { data: Types }) {
   return (
     <section class={`trust ${verdict === "yes" ? "fine" : "doubtful"}`} aria-label="Can it be believed?">
       <p><b>Can it be believed?</b> {clean(sentence)}</p>
-      <p>{format.bytes(data.leaked_bytes_total)} never dropped{data.perfect.length ? `; ${format.count(data.perfect.length)} types drop all that they make` : ""}.
+      <p>{format.bytes(data.leaked_bytes_total)} never dropped{data.perfect.length ? `; ${format.counted(data.perfect.length, "type")} always dropped` : ""}.
         {memory && memory.growth_bytes !== null && ` The memory grew by ${format.bytes(memory.growth_bytes)}${memory.explained_percent === null ? "" : `; objects explain ${format.count(memory.explained_percent)}% of it`}.`}</p>
     </section>
   );
@@ -88,18 +88,17 @@ function sorted(rows: Row[], column: string, order: "asc" | "desc", search: stri
   return rows.filter((row) => row.type.toLowerCase().includes(wanted)).sort((a, b) => (order === "asc" ? 1 : -1) * (column === "name" ? a.type.localeCompare(b.type) : value(a) - value(b)));
 }
 
-function columnsOf(iterations: Iterations | null): Column<Row>[] {
-  const growth: Column<Row>[] = iterations === null ? [] : [
-    { name: "iterations", title: "Each iteration", width: "112px", hint: "Objects that were made in each iteration and never dropped", cell: (row) => row.growth && <Bars values={row.growth.survivors.map((each) => each.objects)} label={`Left behind by each iteration: ${row.growth.survivors.map((each) => each.objects).join(", ")}`} /> },
-    { name: "growth", title: "Growth", width: "minmax(150px, 300px)", sortable: true, hint: "Sorted by the bytes that every iteration leaves behind", cell: (row) => <span class={row.growth?.pattern === "constant" ? "doubtful" : "faint"} title={clean(row.growth?.sentence ?? "")}>{clean(row.growth?.sentence ?? "")}</span> },
-  ];
-  return [
-    { name: "live", title: "Never dropped", width: "108px", numeric: true, sortable: true, cell: (row) => format.bytes(row.live_bytes) },
+/** What is beside the table when a type is chosen needs no columns. */
+function columnsOf(iterations: boolean, narrow: boolean): Column<Row>[] {
+  const columns: (Column<Row> | false)[] = [
+    { name: "live", title: "Never dropped", width: "120px", numeric: true, sortable: true, cell: (row) => format.bytes(row.live_bytes) },
     { name: "objects", title: "Objects", width: "72px", numeric: true, sortable: true, cell: (row) => format.count(row.live_objects) },
     { name: "made", title: "Made", width: "72px", numeric: true, sortable: true, cell: (row) => format.count(row.allocations) },
     { name: "dropped", title: "Dropped", width: "72px", numeric: true, sortable: true, cell: (row) => format.count(row.drops) },
-    { name: "bytes", title: "Bytes made", width: "88px", numeric: true, sortable: true, cell: (row) => format.bytes(row.allocated_bytes) },
-    ...growth,
+    !narrow && { name: "bytes", title: "Bytes made", width: "88px", numeric: true, sortable: true, cell: (row) => format.bytes(row.allocated_bytes) },
+    iterations && { name: "iterations", title: "Each iteration", width: "112px", hint: "Objects that were made in each iteration and never dropped", cell: (row) => row.growth && <Bars values={row.growth.survivors.map((each) => each.objects)} label={`Left behind by each iteration: ${row.growth.survivors.map((each) => each.objects).join(", ")}`} /> },
+    iterations && !narrow && { name: "growth", title: "Growth", width: "minmax(150px, 300px)", sortable: true, hint: "Sorted by the bytes that every iteration leaves behind", cell: (row) => <span class={row.growth?.pattern === "constant" ? "doubtful" : "faint"} title={clean(row.growth?.sentence ?? "")}>{clean(row.growth?.sentence ?? "")}</span> },
     { name: "name", title: "Type", width: "minmax(180px, 1fr)", sortable: true, cell: (row) => <span class="name" title={clean(row.type)}>{clean(row.type)} {row.perfect ? <small class="fine">perfect</small> : row.doubtful_objects ? <small class="doubtful">doubtful</small> : null}</span> },
   ];
+  return columns.filter((column) => column !== false);
 }
