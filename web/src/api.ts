@@ -1,5 +1,6 @@
 // One question to the server: progress while it works, its answer, or one line that tells why there is none.
 import { computed, signal } from "@preact/signals";
+import { isSavedChoice } from "./choice";
 import { saved, savedAnswer } from "./saved";
 
 export interface Progress {
@@ -21,7 +22,7 @@ export const serverGone = computed(() => server.value !== "answers");
 export async function ask<T>(path: string, parameters: URLSearchParams, signal: AbortSignal, progress?: (progress: Progress) => void): Promise<T> {
   if (saved) {
     const answer = savedAnswer(path, parameters);
-    if (answer === undefined) throw new Failure("not in this saved page");
+    if (answer === undefined || !isSavedChoice(path)) throw new Failure("not in this saved page");
     return answer as T;
   }
   const query = parameters.toString();

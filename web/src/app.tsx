@@ -3,12 +3,12 @@ import type { ComponentChild } from "preact";
 import { open } from "./answer";
 import type { Measure, Metric } from "./answers";
 import { server, serverGone } from "./api";
-import { choice, choose, fragmentOf, METRICS, type View } from "./choice";
+import { choice, choose, fragmentOf, isSavedChoice, METRICS, parseChoice, type View } from "./choice";
 import { Filters } from "./filters";
 import * as format from "./format";
 import { Help, helpShown } from "./help";
 import { clean } from "./names";
-import { saved } from "./saved";
+import { saved, savedChoice } from "./saved";
 import { growing, has, source, sources, sourcesProblem } from "./sources";
 import { instantOf, showRange, Timeline, wholeRange } from "./timeline";
 import { dark, safe } from "./theme";
@@ -119,8 +119,19 @@ function Problems() {
   if (file?.problem) lines.push(clean(file.problem.includes(file.path) ? file.problem : `${file.path}: ${file.problem}`));
   const damage = file?.damage ?? [];
   if (damage.length) lines.push(`The file is damaged in ${damage.length === 1 ? "one place" : `${format.count(damage.length)} places`}: ${clean(damage[0].what)} at byte ${format.count(damage[0].offset)}${damage.length > 1 ? ", …" : ""}. What is undamaged is shown.`);
-  if (!lines.length) return null;
-  return <div class="problems" role="alert">{lines.map((line) => <p key={line}>{line}</p>)}</div>;
+  const elsewhere = saved !== null && !isSavedChoice("overview");
+  if (!lines.length && !elsewhere) return null;
+  return (
+    <div class="problems" role="alert">
+      {lines.map((line) => <p key={line}>{line}</p>)}
+      {elsewhere && <p>This window, instant or filter is not in this saved page. <button type="button" onClick={showWhatIsSaved}>Show what is</button></p>}
+    </div>
+  );
+}
+
+function showWhatIsSaved(): void {
+  const { source: file, from, to, at, filters } = parseChoice(savedChoice());
+  choose(file === choice.value.source ? { from, to, at, filters } : { from: null, to: null, at: null, filters: [] });
 }
 
 const METRIC_TITLES: { [metric: string]: string } = {

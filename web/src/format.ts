@@ -19,8 +19,8 @@ export function count(value: number): string {
 }
 
 /** 1 thread, 2 threads. */
-export function counted(value: number, what: string): string {
-  return `${count(value)} ${what}${value === 1 ? "" : "s"}`;
+export function plural(value: number, one: string, more = `${one}s`): string {
+  return `${count(value)} ${value === 1 ? one : more}`;
 }
 
 /** 1,234 stays; 12,345,678 becomes 12.3M: for axes and narrow places. */

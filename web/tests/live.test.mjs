@@ -2,14 +2,13 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { EXAMPLES, figures, folder, HIGHWATER, highwater, page, picture, RECORDINGS, settled, until, viewer } from "./support.mjs";
+import { EXAMPLES, figures, folder, HIGHWATER, highwater, page, picture, settled, until, viewer } from "./support.mjs";
 
 const place = folder();
-// Beside the recordings, in whose folder everything is started: the page shows it by its name alone.
-process.env.HIGHWATER_SOCKET = "collector.socket";
+process.env.HIGHWATER_SOCKET = join(place, "socket");
 
 function start(command, parameters) {
-  const child = spawn(command, parameters, { cwd: RECORDINGS, stdio: "ignore" });
+  const child = spawn(command, parameters, { stdio: "ignore" });
   const stop = () => new Promise((resolve) => {
     if (child.exitCode !== null || child.signalCode !== null) return resolve();
     child.once("exit", resolve);
@@ -27,6 +26,9 @@ test("a live process ticks, is taken a snapshot of, and compared with the last o
   const opened = await page(view, "view=live");
   const row = opened.locator(".table-row", { hasText: String(server.pid) });
   await row.waitFor();
+  const collected = opened.locator(".live-view .tools small");
+  assert.match(await collected.textContent(), /^1 process, .* live in all$/);
+  assert.match(await collected.getAttribute("title"), /socket/);
   const live = () => row.locator("div").nth(4).textContent();
   const before = await live();
   await until("the figures tick", async () => (await live()) !== before);

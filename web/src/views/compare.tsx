@@ -114,7 +114,7 @@ function columnsOf(by: string): Column<Change>[] {
     { name: "before", title: "A", width: "92px", numeric: true, sortable: true, cell: (row) => format.bytes(row.before) },
     { name: "after", title: "B", width: "92px", numeric: true, sortable: true, cell: (row) => format.bytes(row.after) },
     { name: "blocks", title: "Blocks", width: "92px", numeric: true, sortable: true, cell: (row) => format.signed(format.count(row.blocks_after - row.blocks_before), row.blocks_after - row.blocks_before) },
-    { name: "what", title: "", width: "64px", sortable: true, cell: (row) => row.what },
+    { name: "what", title: "What", width: "64px", sortable: true, cell: (row) => row.what },
     { name: "name", title: by[0].toUpperCase() + by.slice(1), width: "minmax(200px, 1fr)", cell: (row) => <RowName row={row} /> },
   ];
 }

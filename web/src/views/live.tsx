@@ -50,7 +50,9 @@ export function LiveView() {
   const taken = snapshotsOf(null);
   return (
     <div class="live-view">
-      <div class="tools"><small>{live?.collector ? `Collector at ${clean(live.collector)}` : ""}</small></div>
+      <div class="tools">
+        {live?.collector && <small title={`Of the collector at ${clean(live.collector)}`}>{format.plural(live.processes.length, "process", "processes")}, {format.bytes(live.processes.reduce((sum, each) => sum + each.live_bytes, 0))} live in all</small>}
+      </div>
       {problem && <p class="told problem" role="alert">{clean(problem)}</p>}
       {live?.problem && <p class="told problem" role="alert">{clean(live.problem)}</p>}
       {live && <Table label="Processes" columns={columns} count={live.processes.length} row={(index) => live.processes[index]} rowHeight={34} empty="No process is watched: start one with 'highwater run PROGRAM'." />}

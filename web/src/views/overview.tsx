@@ -31,7 +31,7 @@ export function OverviewView() {
         <section class="words" aria-label="Notes">
           {data.notes.map((line) => <p key={line}>{clean(line)}</p>)}
           {data.anomalies.length === 0 && has("timeline") && <p class="fine">Nothing odd about the events.</p>}
-          {file.started && <p>Started {clean(file.started.replace("T", " ").replace(/\.\d+Z$/, " UTC"))}{file.host ? ` on ${clean(file.host)}` : ""}{file.threads?.length ? `, ${format.counted(file.threads.length, "thread")}` : ""}{file.sampling ? `; ${clean(file.sampling)}` : ""}.</p>}
+          {file.started && <p>Started {clean(file.started.replace("T", " ").replace(/\.\d+Z$/, " UTC"))}{file.host ? ` on ${clean(file.host)}` : ""}{file.threads?.length ? `, ${format.plural(file.threads.length, "thread")}` : ""}{file.sampling ? `; ${clean(file.sampling)}` : ""}.</p>}
         </section>
       )}
     </div>

@@ -28,7 +28,7 @@ export function TypesView() {
     <div class="types-view">
       {data && <Trust data={data} />}
       <div class="tools">
-        {data && <small>{format.counted(rows.length, "type")}</small>}
+        {data && <small>{format.plural(rows.length, "type")}</small>}
         <Search hint="Search types" />
         <Told answer={answer} />
       </div>
@@ -46,7 +46,7 @@ function Trust({ data }: { data: Types }) {
   return (
     <section class={`trust ${verdict === "yes" ? "fine" : "doubtful"}`} aria-label="Can it be believed?">
       <p><b>Can it be believed?</b> {clean(sentence)}</p>
-      <p>{format.bytes(data.leaked_bytes_total)} never dropped{data.perfect.length ? `; ${format.counted(data.perfect.length, "type")} always dropped` : ""}.
+      <p>{format.bytes(data.leaked_bytes_total)} never dropped{data.perfect.length ? `; ${format.plural(data.perfect.length, "type")} always dropped` : ""}.
         {memory && memory.growth_bytes !== null && ` The memory grew by ${format.bytes(memory.growth_bytes)}${memory.explained_percent === null ? "" : `; objects explain ${format.count(memory.explained_percent)}% of it`}.`}</p>
     </section>
   );

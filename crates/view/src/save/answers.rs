@@ -47,14 +47,32 @@ impl Question {
     }
 }
 
+/// What is chosen of the source that is looked at. Of others the page shows all, at their end.
+struct Chosen {
+    source: Option<usize>,
+    parameters: Vec<(String, String)>,
+}
+
+impl Chosen {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.parameters.iter().find(|(each, _)| each == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Those of them that the page gives to a question. Its timeline is that of the whole time; a comparison has its instants in its key.
+    fn parameters_of(&self, question: &Question) -> Vec<(String, String)> {
+        let names: &[&str] = match question.name {
+            "timeline" | "compare" => &["filter"],
+            _ => &["from", "to", "at", "filter"],
+        };
+        let of_other = question.key.iter().any(|(name, value)| *name == "source" && value.parse().ok() != self.source);
+        let given = self.parameters.iter().filter(|(name, _)| !of_other && names.contains(&name.as_str()));
+        given.cloned().collect()
+    }
+}
+
 /// The data of a saved page.
 pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Problem> {
     let chosen = parameters_of(wanted.choice).map_err(|problem| Problem::bad(problem.to_string()))?;
-    let shared: Vec<(String, String)> = chosen
-        .iter()
-        .filter(|(name, _)| ["from", "to", "at", "filter"].contains(&name.as_str()))
-        .cloned()
-        .collect();
     let mut answers = Map::new();
     let mut stacks = Stacks::default();
     answers.insert("sources".to_owned(), query::sources::answer(&api.sources));
@@ -70,10 +88,11 @@ pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Pro
             Err(_) => continue,
         }
     }
+    let chosen = Chosen { source: wanted.source.or(ids.first().copied()), parameters: chosen };
     questions.extend(comparisons(&ids, &chosen));
     for (at, question) in questions.iter().enumerate() {
         work.progress(at as f64 / questions.len() as f64, "collecting answers")?;
-        let mut parameters = shared.clone();
+        let mut parameters = chosen.parameters_of(question);
         parameters.extend(question.key.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         parameters.extend(question.more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         match api.ask(&Request::question(question.name, parameters), work) {
@@ -99,22 +118,19 @@ pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Pro
     }))
 }
 
-/// What the page compares as long as nothing else is chosen: of each file the end with its peak, of two files their ends; of the file that is looked
-/// at, A with B where somebody put them.
-fn comparisons(ids: &[usize], chosen: &[(String, String)]) -> Vec<Question> {
-    let given = |name: &str| chosen.iter().find(|(each, _)| each == name).map(|(_, value)| value.as_str());
-    let looked_at = given("source").and_then(|id| id.parse().ok()).or(ids.first().copied());
-    let a_of = |id: usize| {
-        let instant = given("at").or(given("to")).filter(|_| looked_at == Some(id));
-        format!("{id}@{}", instant.unwrap_or("end"))
-    };
+/// What the page compares as long as nothing else is chosen: each file's end with its peak, two files' ends; of the file that is looked at, A with B
+/// where somebody put them.
+fn comparisons(ids: &[usize], chosen: &Chosen) -> Vec<Question> {
     let compare = |a: usize, b: usize, otherwise: &str| {
-        let instant = given("b").filter(|_| looked_at == Some(a)).unwrap_or(otherwise);
+        let given = |name| chosen.get(name).filter(|_| chosen.source == Some(a));
+        let before = format!("{a}@{}", given("at").or(given("to")).unwrap_or("end"));
+        let after = format!("{b}@{}", given("b").unwrap_or(otherwise));
         let question = Question { name: "compare", key: Vec::new(), more: Vec::new() };
-        question.keyed("a", &a_of(a)).keyed("b", &format!("{b}@{instant}")).keyed("by", "site")
+        question.keyed("a", &before).keyed("b", &after).keyed("by", "site")
     };
     let mut questions: Vec<Question> = ids.iter().map(|&id| compare(id, id, "peak")).collect();
-    if let [first, second, ..] = ids[..] {
+    let other = chosen.get("other").and_then(|id| id.parse().ok());
+    if let (Some(first), Some(second)) = (chosen.source, other.or(ids.get(1).copied())) {
         questions.push(compare(first, second, "end"));
     }
     questions
