@@ -9,7 +9,7 @@ import * as format from "./format";
 import { Help, helpShown } from "./help";
 import { clean } from "./names";
 import { saved, savedChoice } from "./saved";
-import { growing, has, source, sources, sourcesProblem } from "./sources";
+import { growing, has, source, sources, sourcesProblem, titleOf } from "./sources";
 import { instantOf, showRange, Timeline, wholeRange } from "./timeline";
 import { dark, safe } from "./theme";
 import { BlocksView } from "./views/blocks";
@@ -85,9 +85,9 @@ function Header() {
       {list.length > 1
         ? <select class="source" aria-label="File" value={choice.value.source} onChange={(event) => choose({ source: Number(event.currentTarget.value) })}>
             {!file && <option value={choice.value.source}>—</option>}
-            {list.map((each) => <option value={each.id} key={each.id}>{clean(each.path || each.name)}{each.problem ? " (cannot be read)" : ""}</option>)}
+            {list.map((each) => <option value={each.id} key={each.id}>{titleOf(each)}{each.problem ? " (cannot be read)" : ""}</option>)}
           </select>
-        : file && <strong class="source">{clean(file.path || file.name)}</strong>}
+        : file && <strong class="source">{titleOf(file)}</strong>}
       {file && <p class="facts">{factsOf()}</p>}
       {file && growing.value.has(file.id) && <span class="growing" role="status" title="The file is still being written, and this page follows it. A window or an instant that you choose stays where it is.">growing</span>}
       <span class="stretch" />
@@ -102,7 +102,7 @@ function Header() {
 
 function factsOf(): string {
   const file = source.value!;
-  const parts = [clean(file.name)];
+  const parts = file.path ? [clean(file.name)] : [];
   if (file.duration_ns > 0 && has("timeline")) parts.push(format.duration(file.duration_ns));
   if (file.events > 0 && has("timeline")) parts.push(`${format.count(file.events)} events`);
   if (file.estimated) parts.push(`estimates${file.sampling ? `, ${file.sampling}` : ""}`);

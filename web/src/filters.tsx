@@ -1,5 +1,5 @@
 // The filters: each a chip that says what it means and can be taken away, and a `+` that makes another.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Rows } from "./answers";
 import { useAnswer } from "./answer";
 import { addFilter, choice, choose, removeFilter } from "./choice";
@@ -84,7 +84,7 @@ function NewFilter({ close }: { close: () => void }) {
   const [when, setWhen] = useState("range");
   const [problem, setProblem] = useState("");
   const form = useRef<HTMLFormElement>(null);
-  useEffect(() => form.current?.querySelector("select")?.focus(), []);
+  useLayoutEffect(() => form.current?.querySelector("select")?.focus(), []);
   const file = source.value;
 
   const made = (): string => {

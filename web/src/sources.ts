@@ -3,6 +3,7 @@ import { computed, effect, signal } from "@preact/signals";
 import type { Source, Sources } from "./answers";
 import { ask, Failure, serverGone } from "./api";
 import { choice } from "./choice";
+import { clean } from "./names";
 import { saved } from "./saved";
 
 export const sources = signal<Source[] | null>(null);
@@ -20,6 +21,13 @@ export const revision = computed(() => {
   const revisions = [source.value, other.value].map((each) => (each ? `${each.id}:${each.events}:${each.duration_ns}:${each.problem ?? ""}` : ""));
   return revisions.join(",");
 });
+
+/** What a file is called; snapshots, which are no files, are numbered. */
+export function titleOf(file: Source): string {
+  if (file.path) return clean(file.path);
+  const siblings = (sources.value ?? []).filter((each) => !each.path && each.name === file.name);
+  return `${clean(file.name)}, snapshot ${siblings.findIndex((each) => each.id === file.id) + 1}`;
+}
 
 export function has(what: string): boolean {
   return source.value?.has.includes(what) ?? false;

@@ -165,16 +165,15 @@ test("each filter, alone and with another, keeps the blocks that a reckoning ove
     assert.deepEqual(await said(), totalOf(blocks));
   }
   assert.ok(telling >= cases.length - 2, `only ${telling} of ${cases.length} filters keep some and leave some`);
-  // Each with its neighbour, and with its neighbour's opposite.
+  // Each with its neighbour, or with its neighbour's opposite.
   for (const [index, [, , keeps]] of cases.entries()) {
     const next = (index + 1) % cases.length;
-    for (const opposite of [false, true]) {
-      const query = [made[index], `${opposite ? "!" : ""}${made[next]}`].map((filter) => `filter=${encodeURIComponent(filter)}`).join("&");
-      await go(opened, `view=overview&at=${at}&${query}`);
-      const kept = blocks.filter((block) => keeps(block) && cases[next][2](block) !== opposite);
-      assert.deepEqual(await said(), totalOf(kept), query);
-      assert.equal(await opened.locator(".chip").count(), 2);
-    }
+    const opposite = index % 2 === 1;
+    const query = [made[index], `${opposite ? "!" : ""}${made[next]}`].map((filter) => `filter=${encodeURIComponent(filter)}`).join("&");
+    await go(opened, `view=overview&at=${at}&${query}`);
+    const kept = blocks.filter((block) => keeps(block) && cases[next][2](block) !== opposite);
+    assert.deepEqual(await said(), totalOf(kept), query);
+    assert.equal(await opened.locator(".chip").count(), 2);
   }
   await opened.done();
 });

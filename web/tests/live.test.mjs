@@ -42,7 +42,6 @@ test("a live process ticks, is taken a snapshot of, and compared with the last o
   await opened.getByRole("tab", { name: "Live" }).click();
   await opened.waitForTimeout(1500);
   assert.equal(await opened.getByRole("grid", { name: "Snapshots" }).locator(".table-row").count(), 1);
-  await picture(opened, "live");
   await row.getByRole("button", { name: "and compare" }).click();
   await opened.locator(".change-total").waitFor();
   await settled(opened);
@@ -51,6 +50,10 @@ test("a live process ticks, is taken a snapshot of, and compared with the last o
   // The same from the list of what was taken.
   const change = await opened.locator(".change-total").textContent();
   await opened.getByRole("tab", { name: "Live" }).click();
+  const taken = opened.getByRole("grid", { name: "Snapshots" }).locator(".table-row");
+  assert.deepEqual((await taken.allTextContents()).map((text) => /snapshot \d/.exec(text)?.[0]), ["snapshot 2", "snapshot 1"]);
+  if (process.env.PICTURES) await opened.waitForTimeout(6000);
+  await picture(opened, "live");
   await opened.getByRole("button", { name: "Compare with the one before" }).click();
   await settled(opened);
   assert.equal(await opened.locator(".change-total").textContent(), change);

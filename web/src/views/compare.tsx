@@ -8,7 +8,7 @@ import * as format from "../format";
 import { clean } from "../names";
 import { question } from "../question";
 import { Search } from "../search";
-import { has, other, source, sources } from "../sources";
+import { has, other, source, sources, titleOf } from "../sources";
 import { FunctionActions, RowName, Stack } from "../stack";
 import { Table, type Column } from "../table";
 import { Told } from "../told";
@@ -37,11 +37,11 @@ export function CompareView() {
   return (
     <div class={`compare-view${answer.waiting ? " old" : ""}`}>
       <div class="tools">
-        <span class="instant-a">A</span> <b>{clean(file.path || file.name)}</b> at {at === "peak" ? "the peak" : format.duration(instantOf(at, to ?? file.duration_ns))}
+        <span class="instant-a">A</span> <b>{titleOf(file)}</b> at {at === "peak" ? "the peak" : format.duration(instantOf(at, to ?? file.duration_ns))}
         <button type="button" title="Exchange A and B" onClick={exchange}>⇄</button>
         <span class="instant-b">B</span>
         <select aria-label="B's file" value={second?.id ?? ""} onChange={(event) => choose({ other: Number(event.currentTarget.value) === file.id ? null : Number(event.currentTarget.value), b: null })}>
-          {sources.value!.map((each) => <option value={each.id} key={each.id}>{clean(each.path || each.name)}</option>)}
+          {sources.value!.map((each) => <option value={each.id} key={each.id}>{titleOf(each)}</option>)}
         </select>
         <select aria-label="B's instant" value={b === null ? "" : String(b)} onChange={(event) => choose({ b: event.currentTarget.value === "peak" ? "peak" : event.currentTarget.value === "" ? null : Number(event.currentTarget.value) })}>
           <option value="">{sameFile ? "at the peak" : "at its end"}</option>

@@ -6,7 +6,7 @@ import { choice, choose } from "../choice";
 import * as format from "../format";
 import { clean } from "../names";
 import { question } from "../question";
-import { source, sources } from "../sources";
+import { source, sources, titleOf } from "../sources";
 import { colours, functionColour } from "../theme";
 import { Told } from "../told";
 import { cellAt, squarify, type Cell } from "../treemap";
@@ -28,7 +28,7 @@ export function ImageView() {
         {node && <button type="button" onClick={() => choose({ node: "" })}>The whole</button>}
         {images.length > 0 && (
           <label>Compare with <select value={other ?? ""} onChange={(event) => choose({ other: event.currentTarget.value === "" ? null : Number(event.currentTarget.value) })}>
-            <option value="">nothing</option>{images.map((each) => <option value={each.id} key={each.id}>{clean(each.path || each.name)}</option>)}
+            <option value="">nothing</option>{images.map((each) => <option value={each.id} key={each.id}>{titleOf(each)}</option>)}
           </select></label>
         )}
         <Told answer={heap} /><Told answer={treemap} />

@@ -6,7 +6,7 @@ import { choose } from "../choice";
 import { Curve } from "../curve";
 import * as format from "../format";
 import { clean } from "../names";
-import { lookAtSources, sources } from "../sources";
+import { lookAtSources, sources, titleOf } from "../sources";
 import { Table, type Column } from "../table";
 
 const KEPT = 60;
@@ -98,7 +98,7 @@ function snapshotsOf(pid: number | null): Source[] {
 
 const TAKEN: Column<Source>[] = [
   { name: "pid", title: "Process", width: "72px", numeric: true, cell: (taken) => taken.pid },
-  { name: "name", title: "Name", width: "minmax(160px, 1fr)", cell: (taken) => <span class="name">{clean(taken.path || taken.name)}</span> },
+  { name: "name", title: "Name", width: "minmax(160px, 1fr)", cell: (taken) => <span class="name">{titleOf(taken)}</span> },
   { name: "live", title: "Live", width: "84px", numeric: true, cell: (taken) => <b>{format.bytes(taken.live_at_end?.bytes ?? 0)}</b> },
   { name: "blocks", title: "Blocks", width: "84px", numeric: true, cell: (taken) => format.count(taken.live_at_end?.blocks ?? 0) },
   { name: "open", title: "", width: "336px", cell: (taken) => {
