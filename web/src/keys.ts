@@ -4,7 +4,7 @@ import { choice, choose } from "./choice";
 import { helpShown } from "./help";
 import { source } from "./sources";
 import { dark, safe } from "./theme";
-import { instantOf, showRange, zoom } from "./timeline";
+import { instantOf, showRange, zoom } from "./timeline/range";
 
 export function listenForKeys(): void {
   document.addEventListener("keydown", (event) => {

@@ -12,7 +12,7 @@ import { has, other, source, sources, titleOf } from "../sources";
 import { FunctionActions, RowName, Stack } from "../stack";
 import { Table, type Column } from "../table";
 import { Told } from "../told";
-import { instantOf } from "../timeline";
+import { instantOf } from "../timeline/range";
 
 /** "3@1200": an instant of a file, as the server reads it. */
 function side(id: number, at: number | "peak" | "end"): string {
