@@ -18,7 +18,7 @@ export function ImageView() {
   const treemap = useAnswer<TreemapAnswer>(question("image/treemap", { source: file.id, depth: 24, least: "0.0005" }));
   const object = useAnswer<ImageObject>(pick ? question("image/object", { source: file.id, address: pick }) : null);
   const images = sources.value!.filter((each) => each.kind === "image" && each.id !== file.id);
-  const comparison = useAnswer<ImageCompare>(other !== null && other !== file.id ? question("image/compare", { a: file.id, b: other }) : null);
+  const comparison = useAnswer<ImageCompare>(images.some((each) => each.id === other) ? question("image/compare", { a: file.id, b: other }) : null);
   const data = heap.data;
   return (
     <div class="image-view">
@@ -31,7 +31,7 @@ export function ImageView() {
             <option value="">nothing</option>{images.map((each) => <option value={each.id} key={each.id}>{titleOf(each)}</option>)}
           </select></label>
         )}
-        <Told answer={heap} /><Told answer={treemap} />
+        <Told answer={heap} /><Told answer={treemap} /><Told answer={comparison} />
       </div>
       <div class="split">
         {comparison.data ? <Compared data={comparison.data} /> : treemap.data && treemap.data.nodes.length > 0 ? <Treemap data={treemap.data} /> : <p class="nothing">{treemap.waiting ? "" : treemap.problem ?? "Nothing is live."}</p>}
