@@ -24,7 +24,9 @@ impl Stacks {
             Value::Object(members) => {
                 for (name, member) in members {
                     match member {
-                        Value::Array(frames) if name == "stack" => *member = self.place_of(std::mem::take(frames)).into(),
+                        Value::Array(frames) if name == "stack" => {
+                            *member = self.place_of(std::mem::take(frames)).into()
+                        }
                         _ => self.take_out_of(member),
                     }
                 }
