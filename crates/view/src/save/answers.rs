@@ -74,7 +74,6 @@ impl Chosen {
 pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Problem> {
     let chosen = parameters_of(wanted.choice).map_err(|problem| Problem::bad(problem.to_string()))?;
     let mut answers = Map::new();
-    let mut stacks = Stacks::default();
     answers.insert("sources".to_owned(), query::sources::answer(&api.sources));
     let ids: Vec<usize> = match wanted.source {
         Some(id) => vec![api.sources.get(id)?.id],
@@ -90,6 +89,7 @@ pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Pro
     }
     let chosen = Chosen { source: wanted.source.or(ids.first().copied()), parameters: chosen };
     questions.extend(comparisons(&ids, &chosen));
+    let mut stacks = Stacks::default();
     for (at, question) in questions.iter().enumerate() {
         work.progress(at as f64 / questions.len() as f64, "collecting answers")?;
         let mut parameters = chosen.parameters_of(question);
