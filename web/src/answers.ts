@@ -237,8 +237,23 @@ export interface Types {
   leaked_bytes_total: number;
   perfect: string[];
   types: ObjectType[];
-  iterations: unknown;
-  trust: { verdict?: string; sentence?: string; memory?: { [name: string]: unknown }; [name: string]: unknown };
+  iterations: Iterations | null;
+  trust: { verdict: string; sentence: string; memory: { growth_bytes: number | null; explained_percent: number | null } | null };
+}
+
+/** What each iteration left behind: `survivors[i]` was made before `ends[i]`, and after the end before. */
+export interface Iterations {
+  iterations_each: number;
+  ends: { name: string; line: number | null; memory_bytes: number | null }[];
+  types: TypeGrowth[];
+}
+
+export interface TypeGrowth {
+  type: string;
+  survivors: { objects: number; bytes: number }[];
+  pattern: string | null;
+  each: { objects: number; bytes: number } | null;
+  sentence: string;
 }
 
 export interface ImageHeap {

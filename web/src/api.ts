@@ -1,26 +1,28 @@
 // One question to the server: progress while it works, its answer, or one line that tells why there is none.
+import { computed, signal } from "@preact/signals";
+import { isSavedChoice } from "./choice";
 import { saved, savedAnswer } from "./saved";
-import { signal } from "@preact/signals";
 
 export interface Progress {
   part: number;
   what: string;
 }
 
-/** `gone`: the server does not answer at all. */
+/** `gone`: our server does not answer at all. */
 export class Failure extends Error {
   constructor(message: string, readonly gone = false) {
     super(message);
   }
 }
 
-/** Whether the server answered last time. */
-export const serverGone = signal(false);
+/** What became of the server: it answers; nobody does; or another one does, begun at the same port, to which this page is a stranger. */
+export const server = signal<"answers" | "silent" | "another">("answers");
+export const serverGone = computed(() => server.value !== "answers");
 
 export async function ask<T>(path: string, parameters: URLSearchParams, signal: AbortSignal, progress?: (progress: Progress) => void): Promise<T> {
   if (saved) {
     const answer = savedAnswer(path, parameters);
-    if (answer === undefined) throw new Failure("not in this saved page");
+    if (answer === undefined || !isSavedChoice(path)) throw new Failure("not in this saved page");
     return answer as T;
   }
   const query = parameters.toString();
@@ -38,10 +40,14 @@ async function send<T>(method: string, address: string, signal?: AbortSignal, pr
     response = await fetch(address, { method, signal, cache: "no-store", credentials: "same-origin" });
   } catch (error) {
     if (signal?.aborted) throw error;
-    serverGone.value = true;
+    server.value = "silent";
     throw new Failure("the server does not answer", true);
   }
-  serverGone.value = false;
+  if (response.status === 401) {
+    server.value = "another";
+    throw new Failure("another server answers", true);
+  }
+  server.value = "answers";
   if (!response.ok) throw new Failure(oneLine(await response.text().catch(() => "")) || `the server answers ${response.status}`);
   if (!(response.headers.get("content-type") ?? "").includes("ndjson")) return (await response.json()) as T;
   try {
@@ -53,7 +59,7 @@ async function send<T>(method: string, address: string, signal?: AbortSignal, pr
     }
   } catch (error) {
     if (signal?.aborted || error instanceof Failure) throw error;
-    serverGone.value = true;
+    server.value = "silent";
     throw new Failure("the server went away in the middle of an answer", true);
   }
   throw new Failure("the answer ends in the middle");

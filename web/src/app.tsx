@@ -1,15 +1,17 @@
 // The page: what is looked at, its course over time, and one view of it.
 import type { ComponentChild } from "preact";
 import { open } from "./answer";
-import { serverGone } from "./api";
-import { choice, choose, fragmentOf, METRICS, type View } from "./choice";
+import type { Measure, Metric } from "./answers";
+import { server, serverGone } from "./api";
+import { choice, choose, fragmentOf, isSavedChoice, METRICS, parseChoice, type View } from "./choice";
 import { Filters } from "./filters";
 import * as format from "./format";
 import { Help, helpShown } from "./help";
 import { clean } from "./names";
-import { saved } from "./saved";
-import { has, source, sources, sourcesProblem } from "./sources";
-import { instantOf, showRange, Timeline, wholeRange } from "./timeline";
+import { saved, savedChoice } from "./saved";
+import { growing, has, source, sources, sourcesProblem, titleOf } from "./sources";
+import { instantOf, showRange, wholeRange } from "./timeline/range";
+import { Timeline } from "./timeline/timeline";
 import { dark, safe } from "./theme";
 import { BlocksView } from "./views/blocks";
 import { CompareView } from "./views/compare";
@@ -61,7 +63,10 @@ export function App() {
             <button type="button" role="tab" key={each} id={`tab-${each}`} aria-selected={each === view} title={`${TITLES[each]} (${index + 1})`} onClick={() => choose({ view: each })}>{TITLES[each]}</button>
           ))}
         </div>
-        {(view === "flame" || view === "table") && <Metrics />}
+        <div class="metrics">
+          {(view === "flame" || view === "table") && <MetricChoice />}
+          {source.value && (has("timeline") || view === "flame" || view === "table") && view !== "live" && <MeasureChoice />}
+        </div>
       </nav>
       {view !== "live" && view !== "types" && view !== "image" && source.value && <div class="bar choices"><Filters /><WindowLine /></div>}
       <main class="view" aria-labelledby={`tab-${view}`}>
@@ -81,15 +86,16 @@ function Header() {
       {list.length > 1
         ? <select class="source" aria-label="File" value={choice.value.source} onChange={(event) => choose({ source: Number(event.currentTarget.value) })}>
             {!file && <option value={choice.value.source}>—</option>}
-            {list.map((each) => <option value={each.id} key={each.id}>{clean(each.path || each.name)}{each.problem ? " (cannot be read)" : ""}</option>)}
+            {list.map((each) => <option value={each.id} key={each.id}>{titleOf(each)}{each.problem ? " (cannot be read)" : ""}</option>)}
           </select>
-        : file && <strong class="source">{clean(file.path || file.name)}</strong>}
+        : file && <strong class="source">{titleOf(file)}</strong>}
       {file && <p class="facts">{factsOf()}</p>}
+      {file && growing.value.has(file.id) && <span class="growing" role="status" title="The file is still being written, and this page follows it. A window or an instant that you choose stays where it is.">growing</span>}
       <span class="stretch" />
       {saved && <span class="saved-note" title="This page is a file: it has the data of one choice inside">saved page{saved.saved ? `, ${saved.saved.slice(0, 10)}` : ""}</span>}
-      {!saved && file && <a class="button" href={`api/1/save?${new URLSearchParams({ view: fragmentOf(choice.value) })}`} download>Save page</a>}
-      <button type="button" aria-pressed={safe.value} title="Colours that everybody can tell apart (c)" onClick={() => choose({ palette: safe.value ? "" : "safe" })}>{safe.value ? "◑ safe colours" : "◑ colours"}</button>
-      <button type="button" aria-pressed={dark.value} title="Light or dark (d)" onClick={() => choose({ theme: dark.value ? "light" : "dark" })}>{dark.value ? "☀ light" : "☾ dark"}</button>
+      {!saved && file && !serverGone.value && <a class="button" href={`api/1/save?${new URLSearchParams({ view: fragmentOf(choice.value) })}`} download>Save page</a>}
+      <button type="button" aria-pressed={safe.value} title="Colours that everybody can tell apart (c)" onClick={() => choose({ palette: safe.value ? "" : "safe" })}>◑ safe colours</button>
+      <button type="button" title="Light or dark (d)" onClick={() => choose({ theme: dark.value ? "light" : "dark" })}>{dark.value ? "☀ light" : "☾ dark"}</button>
       <button type="button" title="All keys (?)" aria-label="Help: all keys" onClick={() => (helpShown.value = true)}>?</button>
     </header>
   );
@@ -97,7 +103,7 @@ function Header() {
 
 function factsOf(): string {
   const file = source.value!;
-  const parts = [clean(file.name)];
+  const parts = file.path ? [clean(file.name)] : [];
   if (file.duration_ns > 0 && has("timeline")) parts.push(format.duration(file.duration_ns));
   if (file.events > 0 && has("timeline")) parts.push(`${format.count(file.events)} events`);
   if (file.estimated) parts.push(`estimates${file.sampling ? `, ${file.sampling}` : ""}`);
@@ -108,30 +114,45 @@ function factsOf(): string {
 function Problems() {
   const file = source.value;
   const lines: string[] = [];
-  if (serverGone.value) lines.push("The server does not answer any more; this page shows what it had and tries again. Start it anew with 'highwater view'.");
+  if (server.value === "silent") lines.push("The server does not answer any more; this page shows what it had and tries again. Start it anew with 'highwater view'.");
+  if (server.value === "another") lines.push("This page belongs to a viewer that has ended; open the address that the new one printed. What it had is still shown.");
   if (sourcesProblem.value) lines.push(sourcesProblem.value);
   if (file?.problem) lines.push(clean(file.problem.includes(file.path) ? file.problem : `${file.path}: ${file.problem}`));
   const damage = file?.damage ?? [];
   if (damage.length) lines.push(`The file is damaged in ${damage.length === 1 ? "one place" : `${format.count(damage.length)} places`}: ${clean(damage[0].what)} at byte ${format.count(damage[0].offset)}${damage.length > 1 ? ", …" : ""}. What is undamaged is shown.`);
-  if (!lines.length) return null;
-  return <div class="problems" role="alert">{lines.map((line) => <p key={line}>{line}</p>)}</div>;
+  const elsewhere = saved !== null && !isSavedChoice("overview");
+  if (!lines.length && !elsewhere) return null;
+  return (
+    <div class="problems" role="alert">
+      {lines.map((line) => <p key={line}>{line}</p>)}
+      {elsewhere && <p>This window, instant or filter is not in this saved page. <button type="button" onClick={showWhatIsSaved}>Show what is</button></p>}
+    </div>
+  );
+}
+
+function showWhatIsSaved(): void {
+  const { source: file, from, to, at, filters } = parseChoice(savedChoice());
+  choose(file === choice.value.source ? { from, to, at, filters } : { from: null, to: null, at: null, filters: [] });
 }
 
 const METRIC_TITLES: { [metric: string]: string } = {
   live: "live at A", peak: "at the peak of the window", allocated: "allocated in the window", leaked: "allocated in the window, never freed", temporary: "temporary in the window", freed: "freed in the window",
 };
 
-function Metrics() {
-  const { metric, measure } = choice.value;
+function MetricChoice() {
   return (
-    <div class="metrics">
-      <label>Metric <select id="metric" value={metric} onChange={(event) => choose({ metric: event.currentTarget.value as typeof metric })}>
-        {METRICS.map((each) => <option value={each} key={each}>{METRIC_TITLES[each]}</option>)}
-      </select></label>
-      <label>in <select id="measure" value={measure} onChange={(event) => choose({ measure: event.currentTarget.value as typeof measure })}>
-        <option value="bytes">bytes</option><option value="blocks">blocks</option>
-      </select></label>
-    </div>
+    <label>Metric <select id="metric" value={choice.value.metric} onChange={(event) => choose({ metric: event.currentTarget.value as Metric })}>
+      {METRICS.map((each) => <option value={each} key={each}>{METRIC_TITLES[each]}</option>)}
+    </select></label>
+  );
+}
+
+/** Holds for the timeline, and for whatever below it can be either. */
+function MeasureChoice() {
+  return (
+    <label>shown in <select id="measure" value={choice.value.measure} onChange={(event) => choose({ measure: event.currentTarget.value as Measure })}>
+      <option value="bytes">bytes</option><option value="blocks">blocks</option>
+    </select></label>
   );
 }
 

@@ -105,7 +105,21 @@ export function fragmentOf(choice: Choice): string {
   return written.toString();
 }
 
-export const choice = signal<Choice>(parseChoice(location.hash || savedChoice()));
+/** What the address says; of a saved page that was opened without saying anything, what was saved. */
+const chosenInAddress = () => parseChoice(location.hash || savedChoice());
+
+export const choice = signal<Choice>(chosenInAddress());
+
+/** What a saved page has is of one window, one instant of it, and certain filters; of another file, of all of it. */
+const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], types: [], timeline: ["filters"], compare: ["filters"] };
+
+/** Whether the answers of a saved page are answers to what is chosen now. */
+export function isSavedChoice(path: string): boolean {
+  const names = path.startsWith("image/") ? [] : OF_THE_CHOICE[path] ?? ["from", "to", "at", "filters"];
+  const then = parseChoice(savedChoice());
+  const expected = then.source === choice.value.source ? then : DEFAULT;
+  return names.every((name) => String(choice.value[name]) === String(expected[name]));
+}
 
 /** Things that follow from others: another file has other times, another view has other rows. */
 const FORGOTTEN: { [key in keyof Choice]?: (keyof Choice)[] } = {
@@ -144,7 +158,7 @@ function remember(fragment: string, step: boolean): void {
 export function followTheAddress(): void {
   const read = () => {
     clearTimeout(waiting);
-    choice.value = parseChoice(location.hash);
+    choice.value = chosenInAddress();
   };
   window.addEventListener("popstate", read);
   window.addEventListener("hashchange", read);

@@ -1,9 +1,12 @@
 // The filters: each a chip that says what it means and can be taken away, and a `+` that makes another.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Rows } from "./answers";
+import { useAnswer } from "./answer";
 import { addFilter, choice, choose, removeFilter } from "./choice";
 import * as format from "./format";
 import { clean } from "./names";
-import { source } from "./sources";
+import { question } from "./question";
+import { has, source } from "./sources";
 
 export function Filters() {
   const [adding, setAdding] = useState(false);
@@ -81,7 +84,7 @@ function NewFilter({ close }: { close: () => void }) {
   const [when, setWhen] = useState("range");
   const [problem, setProblem] = useState("");
   const form = useRef<HTMLFormElement>(null);
-  useEffect(() => form.current?.querySelector("select")?.focus(), []);
+  useLayoutEffect(() => form.current?.querySelector("select")?.focus(), []);
   const file = source.value;
 
   const made = (): string => {
@@ -111,6 +114,7 @@ function NewFilter({ close }: { close: () => void }) {
   const field = (label: string, value: string, set: (value: string) => void, placeholder: string) => (
     <input aria-label={label} value={value} placeholder={placeholder} size={10} onInput={(event) => set(event.currentTarget.value)} />
   );
+  const named = kind === "inside" || kind === "outside" ? "function" : kind === "type" || kind === "module" ? kind : null;
   const isTime = kind === "lifetime" || kind === "allocated" || kind === "freed";
   return (
     <form class="popup new-filter" ref={form} aria-label="New filter" onSubmit={submit} onKeyDown={(event) => { if (event.key === "Escape") { event.stopPropagation(); close(); } }}>
@@ -122,7 +126,7 @@ function NewFilter({ close }: { close: () => void }) {
           <select aria-label="How" value={mode} onChange={(event) => setMode(event.currentTarget.value)}>
             <option value="contains">contains</option><option value="equal">is</option><option value="regex">matches</option>
           </select>
-          <input aria-label="Function" value={text} placeholder={mode === "regex" ? "regular expression" : "function"} size={26} onInput={(event) => setText(event.currentTarget.value)} />
+          <input aria-label="Function" list="filter-names" value={text} placeholder={mode === "regex" ? "regular expression" : "function"} size={26} onInput={(event) => setText(event.currentTarget.value)} />
         </>
       )}
       {kind === "freed" && (
@@ -141,7 +145,8 @@ function NewFilter({ close }: { close: () => void }) {
       {kind === "heap" && (
         <select aria-label="Heap" value={text} onChange={(event) => setText(event.currentTarget.value)}>{file?.heaps?.map((heap) => <option value={heap} key={heap}>{clean(heap)}</option>)}</select>
       )}
-      {(kind === "type" || kind === "module") && <input aria-label="Name" value={text} placeholder={kind} size={26} onInput={(event) => setText(event.currentTarget.value)} />}
+      {(kind === "type" || kind === "module") && <input aria-label="Name" list="filter-names" value={text} placeholder={kind} size={26} onInput={(event) => setText(event.currentTarget.value)} />}
+      {named && <Names by={named} search={mode === "regex" && named === "function" ? "" : text} />}
       <button type="submit" class="primary">Add</button>
       <button type="button" onClick={close}>Cancel</button>
       {problem && <span class="problem" role="alert">{problem}</span>}
@@ -151,8 +156,15 @@ function NewFilter({ close }: { close: () => void }) {
   function offered(name: string): boolean {
     if (name === "thread") return (file?.threads?.length ?? 0) > 0;
     if (name === "heap") return (file?.heaps?.length ?? 0) > 0;
+    if (name === "type") return has("types");
     return true;
   }
+}
+
+/** The names that there are, for a field in which one of them is typed: those with most bytes first. */
+function Names({ by, search }: { by: string; search: string }) {
+  const answer = useAnswer<Rows>(source.value && question("rows", { source: source.value.id, metric: has("timeline") ? "allocated" : "live", by, search, limit: 30 }), 150);
+  return <datalist id="filter-names">{answer.data?.rows.map((row) => <option value={row.key} key={row.key} />)}</datalist>;
 }
 
 function parsed(text: string, parse: (text: string) => number | null): string {

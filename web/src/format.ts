@@ -18,6 +18,11 @@ export function count(value: number): string {
   return (value < 0 ? "−" : "") + text;
 }
 
+/** 1 thread, 2 threads. */
+export function plural(value: number, one: string, more = `${one}s`): string {
+  return `${count(value)} ${value === 1 ? one : more}`;
+}
+
 /** 1,234 stays; 12,345,678 becomes 12.3M: for axes and narrow places. */
 export function shortCount(value: number): string {
   const size = Math.abs(value);

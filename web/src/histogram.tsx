@@ -54,7 +54,7 @@ export function Histogram({ title, bars, shown, chosen, onChoose, measure }: Pro
             onPointerMove={(event) => { if (drag) setDrag({ ...drag, to: indexAt(event) }); }}
             onPointerUp={() => { if (drag) chooseBars(drag.from, drag.to); setDrag(null); }} onPointerCancel={() => setDrag(null)}>
             {visible.map((bar, index) => (
-              <div key={bar.from} class={`bar-slot${inside(index) ? " inside" : ""}`} role="option" aria-selected={inside(index)} tabIndex={0} onKeyDown={(event) => keys(event, index)}
+              <div key={bar.from} class={`bar-slot${inside(index) ? " inside" : ""}`} role="option" aria-selected={inside(index)} tabIndex={index === 0 ? 0 : -1} onKeyDown={(event) => keys(event, index)}
                 aria-label={`${shown(bar.from)} to ${shown(bar.to)}: ${format.count(bar.blocks)} blocks`} title={`${shown(bar.from)} – ${shown(bar.to)}\n${format.count(bar.blocks)} blocks, ${format.bytes(bar.bytes)}`}>
                 <i style={{ height: `${bar[measure] > 0 ? Math.max(2, (bar[measure] / highest) * 100) : 0}%` }} />
               </div>

@@ -4,7 +4,7 @@ import { choice, choose } from "./choice";
 import { helpShown } from "./help";
 import { source } from "./sources";
 import { dark, safe } from "./theme";
-import { instantOf, showRange, zoom } from "./timeline";
+import { instantOf, showRange, zoom } from "./timeline/range";
 
 export function listenForKeys(): void {
   document.addEventListener("keydown", (event) => {
@@ -20,7 +20,7 @@ export function listenForKeys(): void {
 }
 
 function press(key: string): boolean {
-  const { from, to, at, b } = choice.value;
+  const { from, to, at, b, pick } = choice.value;
   const duration = source.value?.duration_ns ?? 0;
   if (/^[1-9]$/.test(key)) {
     const view = offeredViews()[Number(key) - 1];
@@ -28,6 +28,7 @@ function press(key: string): boolean {
     return true;
   }
   switch (key) {
+    case "Escape": choose({ pick: "" }); return pick !== "";
     case "?": helpShown.value = true; return true;
     case "/": {
       const field = document.querySelector<HTMLInputElement>("input[type=search]");

@@ -1,4 +1,6 @@
-// A saved page has its answers inside: {"schema":1,"choice":"…","answers":{KEY:answer}}, in an element of its own (docs/api.md, "Saved pages").
+// A saved page has its answers inside: {"schema":1,"choice":"…","answers":{KEY:answer},"frames":[…],"stacks":[…]}, in an element of its own
+// (docs/api.md, "Saved pages").
+import type { Frame } from "./answers";
 
 interface Saved {
   schema: number;
@@ -6,6 +8,8 @@ interface Saved {
   saved?: string;
   choice?: string;
   answers: { [key: string]: unknown };
+  frames: Frame[];
+  stacks: number[][];
 }
 
 function read(): Saved | null {
@@ -13,9 +17,22 @@ function read(): Saved | null {
   if (!element?.textContent) return null;
   try {
     const saved = JSON.parse(element.textContent) as Saved;
-    return typeof saved.answers === "object" && saved.answers !== null ? saved : null;
+    const stacks = saved.stacks.map((stack) => stack.map((place) => saved.frames[place]));
+    putStacks(saved.answers, stacks);
+    return saved;
   } catch {
     return null;
+  }
+}
+
+/** Stacks are written once in the file, and have numbers in the answers: here each gets back to its places. */
+function putStacks(value: unknown, stacks: Frame[][]): void {
+  if (typeof value !== "object" || value === null) return;
+  const members = value as { [name: string]: unknown };
+  for (const name of Object.keys(members)) {
+    const member = members[name];
+    if (name === "stack" && typeof member === "number") members[name] = stacks[member] ?? [];
+    else putStacks(member, stacks);
   }
 }
 

@@ -3,6 +3,7 @@ import { computed, effect, signal } from "@preact/signals";
 import type { Source, Sources } from "./answers";
 import { ask, Failure, serverGone } from "./api";
 import { choice } from "./choice";
+import { clean } from "./names";
 import { saved } from "./saved";
 
 export const sources = signal<Source[] | null>(null);
@@ -21,13 +22,37 @@ export const revision = computed(() => {
   return revisions.join(",");
 });
 
+/** What a file is called; snapshots, which are no files, are numbered. */
+export function titleOf(file: Source): string {
+  if (file.path) return clean(file.path);
+  const siblings = (sources.value ?? []).filter((each) => !each.path && each.name === file.name);
+  return `${clean(file.name)}, snapshot ${siblings.findIndex((each) => each.id === file.id) + 1}`;
+}
+
 export function has(what: string): boolean {
   return source.value?.has.includes(what) ?? false;
+}
+
+/** Files that had more events when they were last looked at than before, or a few times ago. */
+export const growing = signal<ReadonlySet<number>>(new Set());
+const REMEMBERED_LOOKS = 3;
+/** By file: how many more times it is called growing. */
+const grew = new Map<number, number>();
+
+function noteGrowth(before: Source[], now: Source[]): void {
+  for (const { id, events } of now) {
+    const earlier = before.find((each) => each.id === id);
+    if (earlier && events > earlier.events) grew.set(id, REMEMBERED_LOOKS);
+    else if (grew.has(id)) grew.set(id, grew.get(id)! - 1);
+    if (grew.get(id) === 0) grew.delete(id);
+  }
+  if (grew.size > 0 || growing.value.size > 0) growing.value = new Set(grew.keys());
 }
 
 export async function lookAtSources(): Promise<void> {
   try {
     const answer = await ask<Sources>("sources", new URLSearchParams(), AbortSignal.timeout(20_000));
+    noteGrowth(sources.value ?? [], answer.sources);
     const text = JSON.stringify(answer.sources);
     if (JSON.stringify(sources.value) !== text) sources.value = answer.sources;
     version.value = answer.version;

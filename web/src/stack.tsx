@@ -27,6 +27,24 @@ export function RowName({ row }: { row: Pick<Row, "key" | "frame"> }) {
   return <span class="name" title={`${functionOf(row.frame)}\n${clean(row.frame.file ?? "")}`}>{functionOf(row.frame)} {place && <small>{clean(place)}</small>}</span>;
 }
 
+/** For each of some rows of a list: its caller, or, where others that are called the same have that one, too, the first that none of them shares. */
+export function distinctCallers(rows: Pick<Row, "key" | "frame" | "stack">[]): string[] {
+  return rows.map((row) => {
+    const stack = row.stack ?? [];
+    const own = stack.findIndex((frame) => frame.function === row.frame?.function && frame.line === row.frame?.line);
+    const shared = rows.filter((other) => other !== row && other.key === row.key).map((other) => sharedLength(stack, other.stack ?? []));
+    const place = Math.max(own + 1, ...shared);
+    if (own < 0 || place >= stack.length) return "";
+    return `${place > own + 1 ? "← … " : ""}← ${functionOf(stack[place])}`;
+  });
+}
+
+/** How many of their innermost frames two stacks share. */
+function sharedLength(one: Frame[], other: Frame[]): number {
+  const differs = one.findIndex((frame, index) => frame.function !== other[index]?.function || frame.line !== other[index]?.line);
+  return differs < 0 ? one.length : differs;
+}
+
 /** A small menu in a line: each of them changes the choice. */
 export function FunctionActions({ name }: { name: string }) {
   return (
@@ -42,15 +60,38 @@ export function Stack({ stack, site }: { stack: Frame[]; site?: number | null })
   return (
     <div class="stack">
       {site !== null && site !== undefined && <p class="actions"><button type="button" onClick={() => addFilter(`site:${site}`)}>Only this site</button></p>}
-      <ol>
-        {stack.map((frame, index) => (
-          <li key={index} class={isLibrary(frame) ? "library" : ""}>
-            <button type="button" class="frame" title="Focus the flame graph on this function" onClick={() => frame.function && choose({ view: "flame", focus: frame.function })}>{functionOf(frame)}</button>
-            <small title={clean(frame.file ?? frame.module ?? "")}>{clean(format.place(frame.file, frame.line) || format.shortPath(frame.module ?? ""))}</small>
-          </li>
-        ))}
-      </ol>
+      {foldedStack(stack).map((run, index) => (run.length >= LEAST_FOLDED && isLibrary(run[0])
+        ? <details key={index}><summary>{format.count(run.length)} frames of the library, from {functionOf(run[0])}</summary><Frames frames={run} /></details>
+        : <Frames key={index} frames={run} />))}
       {stack.length === 0 && <p class="nothing">No stack is known.</p>}
     </div>
+  );
+}
+
+const LEAST_FOLDED = 3;
+
+/** Runs of frames of the library, and of others, in their order. */
+function foldedStack(stack: Frame[]): Frame[][] {
+  const runs: Frame[][] = [];
+  for (const frame of stack) {
+    const last = runs[runs.length - 1];
+    if (last && isLibrary(last[0]) === isLibrary(frame)) last.push(frame);
+    else runs.push([frame]);
+  }
+  return runs;
+}
+
+function Frames({ frames }: { frames: Frame[] }) {
+  return (
+    <ol>
+      {frames.map((frame, index) => (
+        <li key={index} class={isLibrary(frame) ? "library" : ""}>
+          {frame.function
+            ? <button type="button" class="frame" title="Focus the flame graph on this function" onClick={() => choose({ view: "flame", focus: frame.function! })}>{functionOf(frame)}</button>
+            : <code>{functionOf(frame)}</code>}
+          <small title={clean(frame.file ?? frame.module ?? "")}>{clean(format.place(frame.file, frame.line) || format.shortPath(frame.module ?? ""))}</small>
+        </li>
+      ))}
+    </ol>
   );
 }

@@ -100,7 +100,7 @@ export function Table<Row>(props: Props<Row>) {
           );
         })}
       </div>
-      <div class="table-body" ref={body} tabIndex={0} aria-label={`${props.label}: rows`} onKeyDown={keys} onScroll={(event) => setView({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight })}>
+      <div class="table-body" role="rowgroup" ref={body} tabIndex={0} aria-label={`${props.label}: rows`} onKeyDown={keys} onScroll={(event) => setView({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight })}>
         {count === 0 && <p class="nothing">{props.empty ?? "Nothing matches."}</p>}
         <div style={{ height: `${height}px`, position: "relative" }}>
           <div style={{ transform: `translateY(${offset}px)` }}>

@@ -70,12 +70,15 @@ function makeColour(kin: number, shade: number): string {
   if (safe.value) {
     const [red, green, blue] = SAFE[kin % SAFE.length];
     const paper = dark.value ? 24 : 255;
-    const part = (dark.value ? 0.5 : 0.42) + shade * 0.045;
+    // Names are written upon it: in the dark, the brighter a colour is, the less there may be of it.
+    const brightness = (0.2126 * red + 0.7152 * green + 0.0722 * blue) / 255;
+    const part = dark.value ? (0.52 + shade * 0.035) * (1 - 0.6 * brightness) : 0.42 + shade * 0.045;
     const mixed = [red, green, blue].map((each) => Math.round(paper + (each - paper) * part));
     return `rgb(${mixed.join(",")})`;
   }
   const hue = HUES[kin % HUES.length];
-  return dark.value ? `hsl(${hue} 34% ${30 + shade * 2}%)` : `hsl(${hue} 66% ${76 + shade * 2.2}%)`;
+  const brightHue = hue >= 40 && hue <= 180;
+  return dark.value ? `hsl(${hue} 34% ${(brightHue ? 22 : 27) + shade * 2}%)` : `hsl(${hue} 66% ${76 + shade * 2.2}%)`;
 }
 
 /** What stands before the first `::` or `.` of a name; for those without, the folder of the file. */

@@ -2,6 +2,8 @@
 
 export interface Cell {
   node: number;
+  /** Those around it that keep hardly anything else: one frame stands for all of them. Outermost first. */
+  around: number[];
   depth: number;
   x: number;
   y: number;
@@ -17,6 +19,9 @@ export interface Sized {
 const HEAD = 15;
 const EDGE = 2;
 const LEAST = 3;
+/** How much of a node its largest child must be to stand for it, and how much of the outermost. */
+const NEARLY_ALL = 0.98;
+const NEARLY_ALL_OF_THE_OUTERMOST = 0.95;
 
 /** Cells of all nodes that are large enough to be seen, parents before their children. `root` fills the whole. */
 export function squarify(nodes: Sized[], root: number, width: number, height: number): Cell[] {
@@ -29,12 +34,19 @@ export function squarify(nodes: Sized[], root: number, width: number, height: nu
   });
   for (const list of children.values()) list.sort((a, b) => nodes[b].size - nodes[a].size);
   const cells: Cell[] = [];
-  const waiting: Cell[] = [{ node: root, depth: 0, x: 0, y: 0, width, height }];
+  const waiting: Cell[] = [{ node: root, around: [], depth: 0, x: 0, y: 0, width, height }];
   const seen = new Set<number>();
   while (waiting.length) {
     const cell = waiting.pop()!;
     if (seen.has(cell.node)) continue;
     seen.add(cell.node);
+    for (let inner = children.get(cell.node)?.[0]; cell.depth > 0 && inner !== undefined && !seen.has(inner); inner = children.get(inner)?.[0]) {
+      const { size } = nodes[inner];
+      if (size < nodes[cell.node].size * NEARLY_ALL || size < nodes[cell.around[0] ?? cell.node].size * NEARLY_ALL_OF_THE_OUTERMOST) break;
+      cell.around.push(cell.node);
+      cell.node = inner;
+      seen.add(inner);
+    }
     cells.push(cell);
     const list = children.get(cell.node);
     const inner = { x: cell.x + EDGE, y: cell.y + HEAD, width: cell.width - 2 * EDGE, height: cell.height - HEAD - EDGE };
@@ -70,7 +82,7 @@ function placeRow(list: number[], nodes: Sized[], whole: number, box: { x: numbe
     for (let index = next; index < next + count; index += 1) {
       const long = ((nodes[list[index]].size * scale) / sum) * side;
       const cell = width >= height ? { x, y: y + offset, width: thick, height: long } : { x: x + offset, y, width: long, height: thick };
-      if (cell.width >= LEAST && cell.height >= LEAST) cells.push({ node: list[index], depth, ...cell });
+      if (cell.width >= LEAST && cell.height >= LEAST) cells.push({ node: list[index], around: [], depth, ...cell });
       offset += long;
     }
     if (width >= height) {

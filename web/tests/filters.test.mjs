@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { api, bytes, choiceOf, go, json, page, picture, recording, settled, viewer } from "./support.mjs";
+import { api, bytes, choiceOf, figures, go, json, page, picture, recording, settled, viewer } from "./support.mjs";
 
 const file = recording("service.hw");
 const view = await viewer([file]);
@@ -75,7 +75,10 @@ test("filters combine, turn into their opposite, and hold for every view", async
   }
   await opened.getByRole("tab", { name: "Flame graph" }).click();
   await settled(opened);
+  await opened.locator("#add-filter").click();
+  await opened.getByLabel("What", { exact: true }).selectOption("lifetime");
   await picture(opened, "filters");
+  await opened.getByRole("button", { name: "Cancel" }).click();
   await opened.locator(".chip-text").nth(1).click();
   await settled(opened);
   assert.deepEqual(choiceOf(opened).getAll("filter"), ["inside:contains:Index", "!size:..100"]);
@@ -91,5 +94,128 @@ test("a filter that makes no sense is told, and the page goes on", async () => {
   await opened.locator(".chip-remove").click();
   await settled(opened);
   assert.equal(await opened.locator(".told.problem").count(), 0);
+  await opened.done();
+});
+
+/** A filter as a person makes it, and what it means for a block, told here once more. */
+function reckoned(blocks) {
+  const functions = (block) => block.stack.map((frame) => frame.function ?? "");
+  const half = blocks.map((block) => block.allocated_ns).sort((a, b) => a - b)[blocks.length >> 1];
+  const freed = blocks.filter((block) => block.freed_ns !== null).map((block) => block.freed_ns).sort((a, b) => a - b);
+  const lifetime = blocks.filter((block) => block.lifetime_ns !== null).map((block) => block.lifetime_ns).sort((a, b) => a - b)[freed.length >> 1];
+  const within = { equal: (name) => name === "service::Index::add", contains: (name) => name.includes("ndex::"), regex: (name) => /^service::(Session|fetch).*$/.test(name) };
+  const typed = { equal: "service::Index::add", contains: "ndex::", regex: "^service::(Session|fetch).*$" };
+  const inModule = (module) => (block) => block.stack.some((frame) => frame.module === module);
+  const library = [...new Set(blocks.flatMap((block) => block.stack.map((frame) => frame.module)))].find((module) => module && !blocks.every(inModule(module)));
+  const thread = blocks.at(-1).thread;
+  assert.ok(library && freed.length > 10, "the recording has what the filters look for");
+  const fill = (opened, label, text) => opened.getByLabel(label, { exact: true }).fill(text);
+  const choose = (opened, label, value) => opened.getByLabel(label, { exact: true }).selectOption(value);
+  return [
+    ...["inside", "outside"].flatMap((kind) => Object.keys(within).map((mode) => [kind, async (opened) => { await choose(opened, "How", mode); await fill(opened, "Function", typed[mode]); },
+      (block) => functions(block).some(within[mode]) === (kind === "inside")])),
+    ["size", async (opened) => { await fill(opened, "Least", "16"); await fill(opened, "Most", "0.125 KiB"); }, (block) => block.size >= 16 && block.size <= 128],
+    ["lifetime", (opened) => fill(opened, "Least", `${lifetime}ns`), (block) => block.lifetime_ns !== null && block.lifetime_ns >= lifetime],
+    ["allocated", (opened) => fill(opened, "Most", `${half}`), (block) => block.allocated_ns <= half],
+    ["freed", async (opened) => { await fill(opened, "Least", `${freed[2]}`); await fill(opened, "Most", `${freed.at(-3)}`); }, (block) => block.freed_ns !== null && block.freed_ns >= freed[2] && block.freed_ns <= freed.at(-3)],
+    ["freed", (opened) => choose(opened, "Freed", "never"), (block) => block.freed_ns === null],
+    ["freed", (opened) => choose(opened, "Freed", "ever"), (block) => block.freed_ns !== null],
+    ["live", (opened) => fill(opened, "Instant", `${half}`), (block) => block.allocated_ns <= half && (block.freed_ns === null || block.freed_ns > half)],
+    ["thread", (opened) => choose(opened, "Thread", String(thread)), (block) => block.thread === thread],
+    ["heap", (opened) => choose(opened, "Heap", "malloc"), (block) => block.heap === "malloc"],
+    ["module", (opened) => fill(opened, "Name", library), inModule(library)],
+  ];
+}
+
+/** An early instant at which some thousand blocks are live: few enough to look at each. */
+async function earlyInstant() {
+  const { t, live_blocks } = await api(view, "timeline?source=0&from=0&to=20000000&points=400");
+  return Math.round(t[live_blocks.last.findIndex((live) => live > 2000) + 1]);
+}
+
+async function allBlocks(at) {
+  const blocks = [];
+  for (;;) {
+    const page = await api(view, `blocks?source=0&at=${at}&limit=1000&offset=${blocks.length}`);
+    blocks.push(...page.blocks);
+    if (page.blocks.length === 0 || blocks.length >= page.count) return blocks;
+  }
+}
+
+const totalOf = (blocks) => [blocks.length, blocks.reduce((sum, block) => sum + block.size, 0)];
+
+test("each filter, alone and with another, keeps the blocks that a reckoning over all blocks keeps", async () => {
+  const at = await earlyInstant();
+  const blocks = await allBlocks(at);
+  const { totals } = json("report", file, "--at", `${at}ns`);
+  assert.deepEqual(totalOf(blocks), [totals.live_blocks, totals.live_bytes]);
+  const opened = await page(view, `view=overview&at=${at}`);
+  const said = async () => [Number((await opened.locator("[data-figure=live_bytes] small").textContent()).replace(/ blocks|,/g, "")), (await figures(opened)).live_bytes];
+  const cases = reckoned(blocks);
+  const made = [];
+  let telling = 0;
+  for (const [kind, fill, keeps] of cases) {
+    await add(opened, kind, fill);
+    const kept = blocks.filter(keeps);
+    if (kept.length > 0 && kept.length < blocks.length) telling += 1;
+    made.push(choiceOf(opened).get("filter"));
+    assert.deepEqual(await said(), totalOf(kept), made.at(-1));
+    await opened.locator(".chip-remove").click();
+    await settled(opened);
+    assert.deepEqual(await said(), totalOf(blocks));
+  }
+  assert.ok(telling >= cases.length - 2, `only ${telling} of ${cases.length} filters keep some and leave some`);
+  // Each with its neighbour, or with its neighbour's opposite.
+  for (const [index, [, , keeps]] of cases.entries()) {
+    const next = (index + 1) % cases.length;
+    const opposite = index % 2 === 1;
+    const query = [made[index], `${opposite ? "!" : ""}${made[next]}`].map((filter) => `filter=${encodeURIComponent(filter)}`).join("&");
+    await go(opened, `view=overview&at=${at}&${query}`);
+    const kept = blocks.filter((block) => keeps(block) && cases[next][2](block) !== opposite);
+    assert.deepEqual(await said(), totalOf(kept), query);
+    assert.equal(await opened.locator(".chip").count(), 2);
+  }
+  await opened.done();
+});
+
+test("a type is chosen among those that there are, and its figures are those of the objects", async () => {
+  const file = recording("rounds.log");
+  const opened = await page(await viewer([file]), "view=table&metric=live");
+  const { types, totals } = json("objects", file);
+  const leaking = types.filter((each) => each.live_bytes > 0);
+  assert.ok(leaking.length > 2);
+  for (const { type, live_bytes } of leaking) {
+    await add(opened, "type", async () => {
+      await opened.waitForFunction((wanted) => [...document.querySelectorAll("#filter-names option")].some((option) => option.value === wanted), type);
+      await opened.getByLabel("Name", { exact: true }).fill(type);
+    });
+    assert.equal(await opened.locator(".chip-text").textContent(), `type ${type}`);
+    assert.equal(await sum(opened), bytes(live_bytes));
+    await opened.locator(".chip-text").click();
+    await settled(opened);
+    assert.equal(await opened.locator(".chip-text").textContent(), `not type ${type}`);
+    assert.equal(await sum(opened), bytes(totals.live_bytes - live_bytes));
+    await opened.locator(".chip-remove").click();
+    await settled(opened);
+  }
+  await opened.done();
+});
+
+test("what cannot be a filter is told where it is typed, and Escape closes it", async () => {
+  const opened = await page(view, "view=table");
+  await opened.keyboard.press("+");
+  const form = opened.getByRole("form", { name: "New filter" });
+  await opened.getByRole("button", { name: "Add", exact: true }).click();
+  assert.match(await form.getByRole("alert").textContent(), /a name is needed/);
+  await opened.getByLabel("What", { exact: true }).selectOption("size");
+  await opened.getByRole("button", { name: "Add", exact: true }).click();
+  assert.match(await form.getByRole("alert").textContent(), /one end at least is needed/);
+  await opened.getByLabel("Least", { exact: true }).fill("many");
+  await opened.getByRole("button", { name: "Add", exact: true }).click();
+  assert.match(await form.getByRole("alert").textContent(), /'many' cannot be read/);
+  await opened.keyboard.press("Escape");
+  assert.equal(await form.count(), 0);
+  assert.equal(await opened.evaluate(() => document.activeElement.id), "add-filter");
+  assert.equal(await opened.locator(".chip").count(), 0);
   await opened.done();
 });

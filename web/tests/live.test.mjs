@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { EXAMPLES, figures, folder, HIGHWATER, highwater, page, picture, settled, viewer } from "./support.mjs";
+import { EXAMPLES, figures, folder, HIGHWATER, highwater, page, picture, settled, until, viewer } from "./support.mjs";
 
 const place = folder();
 process.env.HIGHWATER_SOCKET = join(place, "socket");
@@ -18,14 +18,6 @@ function start(command, parameters) {
   return { pid: child.pid, stop };
 }
 
-async function until(what, holds) {
-  for (let tries = 0; tries < 200; tries += 1) {
-    if (await holds()) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw new Error(`${what}: never`);
-}
-
 test("a live process ticks, is taken a snapshot of, and compared with the last one; a collector that is gone is told", async () => {
   const collector = start(HIGHWATER, ["collector", "--quiet", "--store", join(place, "kept")]);
   const server = start(join(EXAMPLES, "server"), ["120"]);
@@ -34,11 +26,12 @@ test("a live process ticks, is taken a snapshot of, and compared with the last o
   const opened = await page(view, "view=live");
   const row = opened.locator(".table-row", { hasText: String(server.pid) });
   await row.waitFor();
+  const collected = opened.locator(".live-view .tools small");
+  assert.match(await collected.textContent(), /^1 process, .* live in all$/);
+  assert.match(await collected.getAttribute("title"), /socket/);
   const live = () => row.locator("div").nth(4).textContent();
   const before = await live();
   await until("the figures tick", async () => (await live()) !== before);
-  await opened.waitForTimeout(2500);
-  await picture(opened, "live");
 
   await row.getByRole("button", { name: "Snapshot now" }).click();
   await opened.locator("[data-figure=live_bytes]").waitFor();
@@ -48,11 +41,22 @@ test("a live process ticks, is taken a snapshot of, and compared with the last o
   assert.match(await opened.locator(".top").first().textContent(), /Cache::page|Session::open/);
   await opened.getByRole("tab", { name: "Live" }).click();
   await opened.waitForTimeout(1500);
-  await row.getByRole("button", { name: /compared with the last/ }).click();
+  assert.equal(await opened.getByRole("grid", { name: "Snapshots" }).locator(".table-row").count(), 1);
+  await row.getByRole("button", { name: "and compare" }).click();
   await opened.locator(".change-total").waitFor();
   await settled(opened);
   assert.ok(Number(await opened.locator(".change-total").getAttribute("data-change")) > 0);
   assert.match(await opened.locator(".table-row").first().textContent(), /Session::open/);
+  // The same from the list of what was taken.
+  const change = await opened.locator(".change-total").textContent();
+  await opened.getByRole("tab", { name: "Live" }).click();
+  const taken = opened.getByRole("grid", { name: "Snapshots" }).locator(".table-row");
+  assert.deepEqual((await taken.allTextContents()).map((text) => /snapshot \d/.exec(text)?.[0]), ["snapshot 2", "snapshot 1"]);
+  if (process.env.PICTURES) await opened.waitForTimeout(6000);
+  await picture(opened, "live");
+  await opened.getByRole("button", { name: "Compare with the one before" }).click();
+  await settled(opened);
+  assert.equal(await opened.locator(".change-total").textContent(), change);
 
   await collector.stop();
   await opened.getByRole("tab", { name: "Live" }).click();

@@ -22,6 +22,8 @@ test("dark where the machine is dark, and where somebody wants it", async () => 
   // What is drawn changes, too.
   const pixel = await opened.$eval(".flame-canvas", (canvas) => [...canvas.getContext("2d").getImageData(200, 9, 1, 1).data]);
   assert.ok(pixel[0] < 120, String(pixel));
+  await opened.keyboard.press("1");
+  await settled(opened);
   await picture(opened, "dark");
   await opened.done();
 });

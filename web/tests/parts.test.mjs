@@ -112,6 +112,15 @@ test("rectangles of a treemap lie inside their parents, do not overlap, and have
   assert.ok(Math.abs(area(cell(1)) / area(cell(4)) - 4) < 0.01);
 });
 
+test("one frame of a treemap stands for those that keep hardly anything but one another, and never for too much", () => {
+  const chain = [1000, 990, 989, 985, 700, 285].map((size, index) => ({ parent: index === 0 ? null : index === 5 ? 3 : index - 1, size }));
+  const cells = squarify(chain, 0, 800, 600);
+  assert.deepEqual(cells.map(({ node, around }) => [node, around]).sort(([a], [b]) => a - b), [[0, []], [3, [1, 2]], [4, []], [5, []]]);
+  // Each keeps 98% of the one around it, but the tenth not of the first.
+  const thinning = Array.from({ length: 10 }, (_, index) => ({ parent: index === 0 ? null : index - 1, size: 1000 * 0.981 ** index }));
+  for (const { node, around } of squarify(thinning, 0, 800, 600)) if (around.length) assert.ok(thinning[node].size >= thinning[around[0]].size * 0.95);
+});
+
 test("characters that turn or break the text around them are replaced", () => {
   assert.equal(clean("a\u202eb\u0000c\nd"), "a\ufffdb\ufffdc\ufffdd");
   assert.equal(clean("<script>äö"), "<script>äö");

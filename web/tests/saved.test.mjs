@@ -24,12 +24,25 @@ test("a page saved from the browser opens without us, with the same figures", as
   await opened.done();
   await view.stop();
 
-  assert.ok(statSync(path).size < 40 << 20);
+  assert.ok(statSync(path).size < 2 << 20);
   const offline = await reopened(path);
   assert.match(await offline.locator(".saved-note").textContent(), /saved page/);
   assert.deepEqual(await figures(offline), before);
-  await go(offline, `${new URL(offline.url()).hash.slice(1)}&view=flame`);
+  await offline.getByRole("tab", { name: "Flame graph" }).click();
+  await settled(offline);
   assert.ok((await coloursOf(offline, ".flame-canvas")) > 3);
+  assert.equal(await offline.locator(".problems").count(), 0);
+  // Another window has other figures, and they are not in it.
+  await offline.goBack();
+  await settled(offline);
+  assert.deepEqual(await figures(offline), before);
+  await dragTimeline(offline, 0.4, 0.5);
+  assert.match(await offline.locator(".problems").textContent(), /not in this saved page/);
+  assert.deepEqual(await figures(offline), {});
+  await offline.getByRole("button", { name: "Show what is" }).click();
+  await settled(offline);
+  assert.equal(await offline.locator(".problems").count(), 0);
+  assert.deepEqual(await figures(offline), before);
   await offline.done();
 });
 
@@ -44,7 +57,7 @@ test("a page saved by the command has every metric, rows, leaks, and says what i
       await go(offline, `view=flame&metric=${metric}&direction=${direction}`);
       assert.ok((await coloursOf(offline, ".flame-canvas")) > 3, `${metric} ${direction}`);
     }
-    for (const by of ["site", "function"]) {
+    for (const by of ["site", "function", "place", "file", "module", "thread", "heap"]) {
       await go(offline, `view=table&metric=${metric}&by=${by}`);
       assert.ok((await rows(offline)).length > 0, `${metric} ${by}`);
     }
@@ -58,8 +71,34 @@ test("a page saved by the command has every metric, rows, leaks, and says what i
   assert.ok((await rows(offline)).every((row) => /Session::open/.test(row.join(" "))));
   await go(offline, "view=leaks");
   assert.match((await rows(offline))[0].at(-1), /Session::open/);
-  await go(offline, "view=table&metric=live&by=module");
-  assert.match(await offline.locator(".told.problem").textContent(), /not in this saved page/);
+  await offline.locator(".table-row").first().click();
+  await settled(offline);
+  assert.match(await offline.locator(".picked .stack").textContent(), /service\.rs/);
+  await go(offline, "view=compare");
+  assert.equal(Number(await offline.locator(".change-total").getAttribute("data-change")), report.totals.peak_bytes - report.totals.live_bytes);
+  await offline.getByRole("button", { name: "Flame graph" }).click();
+  await settled(offline);
+  assert.ok((await coloursOf(offline, ".flame-canvas")) > 3);
+  await go(offline, "view=blocks");
+  assert.match((await rows(offline))[0][0], /^0x/);
+  await go(offline, "view=flame&focus=service::handle");
+  assert.match(await offline.locator(".flame-view").textContent(), /not in this saved page/);
+  await offline.done();
+});
+
+test("several files are saved together: object logs with their types, images with their treemaps, and two compared", async () => {
+  const path = join(place, "several.html");
+  highwater("view", recording("rounds.log"), recording("ledger-1.img"), "--save", path);
+  const offline = await reopened(path, "view=types");
+  const { types } = json("objects", recording("rounds.log"));
+  assert.equal((await rows(offline)).length, types.length);
+  assert.ok(await offline.locator(".small-bars").count() > 0);
+  await offline.locator("select.source").selectOption("1");
+  await settled(offline);
+  await go(offline, "source=1&view=image");
+  assert.ok((await coloursOf(offline, ".treemap canvas")) > 3);
+  await go(offline, "view=compare&other=1");
+  assert.equal(await offline.locator(".change-total").count(), 1);
   await offline.done();
 });
 

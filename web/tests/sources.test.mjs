@@ -12,12 +12,46 @@ test("an object log has its types, and whether it can be believed", async () => 
   const leaking = report.types.toSorted ? report.types.toSorted((a, b) => b.live_bytes - a.live_bytes) : [...report.types].sort((a, b) => b.live_bytes - a.live_bytes);
   const shown = await rows(opened);
   assert.equal(shown[0].at(-1), leaking[0].type);
+  assert.ok(!(await opened.locator(".table-head").textContent()).includes("Each iteration"));
   assert.equal(shown[0][0], bytes(leaking[0].live_bytes));
   assert.equal(shown[0][1], count(leaking[0].live_objects));
-  assert.equal(shown.filter((row) => row.includes("perfect")).length, report.perfect.length);
-  await picture(opened, "types");
+  assert.equal(shown.filter((row) => row.at(-1).endsWith(" perfect")).length, report.perfect.length);
   await go(opened, "view=flame");
   assert.ok((await coloursOf(opened, ".flame-canvas")) > 2);
+  await opened.done();
+});
+
+test("growth per iteration is told for each type, with the rounds of the one that is chosen", async () => {
+  const file = recording("rounds.log");
+  const { iterations } = json("objects", file);
+  assert.ok(iterations.ends.length > 12);
+  const opened = await page(await viewer([file]), "view=types");
+  const shown = await rows(opened);
+  for (const { type, sentence, survivors } of iterations.types) {
+    const row = shown.findIndex((cells) => cells.at(-1) === type);
+    assert.equal(shown[row].at(-2), sentence);
+    const bars = opened.locator(".table-row").nth(row).locator(".small-bars");
+    assert.equal(await bars.getAttribute("aria-label"), `Left behind by each iteration: ${survivors.map((each) => each.objects).join(", ")}`);
+    assert.equal((await bars.locator("path").getAttribute("d")).split("M").length - 1, survivors.length);
+  }
+  await picture(opened, "types");
+  // The largest growth first.
+  await opened.getByRole("button", { name: "Growth" }).click();
+  await settled(opened);
+  const steadiest = iterations.types.filter((each) => each.each).toSorted((a, b) => b.each.bytes - a.each.bytes)[0];
+  assert.equal((await rows(opened))[0].at(-1), steadiest.type);
+  await opened.locator(".table-row").first().click();
+  await settled(opened);
+  const rounds = await opened.$$eval(".iterations tbody tr", (lines) => lines.map((line) => [...line.children].map((cell) => cell.textContent)));
+  assert.deepEqual(rounds, steadiest.survivors.map((each, index) => {
+    const end = iterations.ends[index];
+    return [end.name, count(each.objects), bytes(each.bytes), end.memory_bytes === null ? "" : bytes(end.memory_bytes)];
+  }));
+  await opened.getByRole("button", { name: "Who makes it" }).click();
+  await settled(opened);
+  assert.equal(await opened.locator(".chip-text").textContent(), `type ${steadiest.type}`);
+  const { live_bytes } = json("objects", file).types.find((each) => each.type === steadiest.type);
+  assert.ok((await opened.locator("#flame-details").textContent()).startsWith(`${bytes(live_bytes)} in all`));
   await opened.done();
 });
 
@@ -36,9 +70,12 @@ test("an image is a treemap by what is kept, objects are looked at, and two imag
   await opened.keyboard.press("Enter");
   await settled(opened);
   assert.match(await opened.locator(".picked").textContent(), new RegExp(`${address}.*Kept by`));
-  await picture(opened, "image");
+  await opened.keyboard.press("Escape");
+  await settled(opened);
+  assert.match(await opened.locator(".picked").textContent(), /By shape/);
   const largest = heap.largest[0].address;
   await go(opened, `view=image&pick=${largest}`);
+  await picture(opened, "image");
   const { object } = json("image", "show", second, largest);
   const text = await opened.locator(".picked").textContent();
   assert.ok(text.includes(object.shape) && text.includes(bytes(object.retained_bytes)), text);

@@ -88,7 +88,7 @@ export async function go(page, fragment) {
 }
 
 export function highwater(...parameters) {
-  return execFileSync(HIGHWATER, parameters, { encoding: "utf8", maxBuffer: 1 << 28 });
+  return execFileSync(HIGHWATER, parameters, { cwd: RECORDINGS, encoding: "utf8", maxBuffer: 1 << 28 });
 }
 
 export function json(...parameters) {
@@ -106,6 +106,15 @@ export async function api(view, path) {
 
 export async function figures(page) {
   return page.$$eval("[data-figure]", (elements) => Object.fromEntries(elements.map((each) => [each.dataset.figure, Number(each.dataset.value)])));
+}
+
+/** Waits until something holds; looks again and again for at most half a minute. */
+export async function until(what, holds) {
+  for (let tries = 0; tries < 300; tries += 1) {
+    if (await holds()) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error(`${what}: never`);
 }
 
 export const choiceOf = (page) => new URLSearchParams(new URL(page.url()).hash.slice(1));
@@ -159,6 +168,7 @@ export function folder() {
 export async function picture(page, name) {
   if (!process.env.PICTURES) return;
   await page.mouse.move(2, 718);
+  await page.evaluate(() => document.activeElement?.blur());
   await settled(page);
   await page.screenshot({ path: join(process.env.PICTURES, `view-${name}.png`) });
 }

@@ -112,3 +112,24 @@ test("a server that is killed is told, and what was on the page stays", async ()
   assert.deepEqual(await figures(opened), before);
   await opened.done();
 });
+
+test("a viewer that was begun again at the same port is told from one that is silent, and what was on the page stays", async () => {
+  const view = await viewer([recording("service.hw")]);
+  const opened = await page(view, "view=table");
+  const before = await rows(opened);
+  const { port } = new URL(view.origin);
+  await view.stop();
+  const again = await viewer([recording("service.hw")], { options: ["--port", port] });
+  const problems = opened.locator(".problems");
+  await opened.waitForFunction(() => /belongs to a viewer that has ended; open the address that the new one printed/.test(document.querySelector(".problems")?.textContent ?? ""), null, { timeout: 15_000 });
+  assert.doesNotMatch(await problems.textContent(), /does not answer/);
+  assert.deepEqual(await rows(opened), before);
+  // Nothing is saved that is not there.
+  assert.equal(await opened.getByText("Save page").count(), 0);
+  // With the new address in another tab of the same browser, this one is known again.
+  const other = await opened.context().newPage();
+  await other.goto(again.address);
+  await problems.waitFor({ state: "detached", timeout: 15_000 });
+  assert.deepEqual(await rows(opened), before);
+  await opened.done();
+});

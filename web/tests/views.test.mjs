@@ -60,6 +60,7 @@ test("the flame graph is walked, zoomed, focused and searched with the keys", as
   const tree = await api(view, "tree?source=0&metric=peak&focus=service::handle");
   assert.ok((await opened.locator("#flame-details").textContent()).startsWith(`${bytes(tree.callees.total)} in all`));
   assert.ok((await coloursOf(opened, ".flame-canvas")) > 3);
+  await go(opened, "source=1&view=flame&metric=allocated&focus=Stdlib__List.init_aux&merge=1");
   await picture(opened, "focus");
   await opened.done();
 });
@@ -123,8 +124,14 @@ test("the table has rows by everything, in any order, and tells callers and call
   await settled(opened);
   const around = await api(view, "callers?source=0&metric=allocated&function=service::handle");
   assert.deepEqual(await opened.$$eval(".picked .neighbours button", (elements) => elements.map((each) => each.textContent)), [...around.callers, ...around.callees].map((each) => each.function));
-  await go(opened, "view=table&metric=peak&by=function");
+  await go(opened, "view=table&metric=peak&by=function&pick=service::Index::compact");
   await picture(opened, "table");
+
+  // Shown in blocks, shares are of blocks, and those with most come first.
+  await go(opened, "view=table&metric=live&by=site&measure=blocks");
+  const { totals } = json("report", file);
+  const most = sites.map((site) => site.live_blocks).sort((a, b) => b - a);
+  assert.deepEqual((await rows(opened)).slice(0, 3).map((row) => [row[0], row[3]]), most.slice(0, 3).map((blocks) => [`${((blocks / totals.live_blocks) * 100).toFixed(1)}%`, count(blocks)]));
   await opened.done();
 });
 

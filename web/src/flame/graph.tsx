@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Tree } from "../answers";
+import * as format from "../format";
 import { clean } from "../names";
 import { changeColour, colours, dark, functionColour, safe } from "../theme";
 import { draw, ROW, type Picture } from "./draw";
@@ -41,6 +42,7 @@ interface Drawn extends Part {
   colours: (string | undefined)[];
 }
 
+const NAMELESS = /^(\{|<lambda|<anonymous|\(anonymous)/;
 const NONE = { part: -1, node: -1 };
 
 export function FlameGraph(props: Props) {
@@ -104,11 +106,11 @@ export function FlameGraph(props: Props) {
     const scrolled = scroller.current?.scrollTop ?? 0;
     drawn.forEach((part, index) => {
       const flags = found[index];
-      const { tree, names } = part;
+      const { tree } = part;
       const picture: Picture = {
         layout: part.layout, upwards: part.upwards, skip: part.upwards && drawn.length > 1 ? 1 : 0, top: rootTop(part) - scrolled,
         left: ranges.current[index].left, right: ranges.current[index].right,
-        label: (node) => names[tree.node_name[node]] ?? "?",
+        label: (node) => labelOf(part, node),
         colour: compared
           ? (node) => changeColour((tree.node_after![node] - tree.node_before![node]) / Math.max(1, tree.node_after![node], tree.node_before![node]))
           : (node) => node === 0 && part.layout.parent[0] < 0 ? theme.line : (part.colours[tree.node_name[node]] ??= functionColour(tree.names[tree.node_name[node]] ?? "", tree.files[tree.node_file[node]] ?? "")),
@@ -262,6 +264,12 @@ export function FlameGraph(props: Props) {
       <div class="flame-details" id="flame-details" aria-live="polite">{props.details(shownNode, matched)}</div>
     </div>
   );
+}
+
+/** A function that has no name of its own (`{closure#0}`) is called by its place, too. */
+function labelOf({ tree, names }: Drawn, node: number): string {
+  const name = names[tree.node_name[node]] ?? "?";
+  return NAMELESS.test(name) ? `${name} ${clean(format.place(tree.files[tree.node_file[node]], tree.node_line[node]))}` : name;
 }
 
 function tipPlace({ x, y }: { x: number; y: number }) {

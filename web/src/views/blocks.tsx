@@ -43,7 +43,6 @@ export function BlocksView() {
       </div>
       <div class="tools">
         {data && <small>{format.count(data.count)} blocks, {format.bytes(data.bytes)}{named ? "" : ", live at A"}</small>}
-        <label>Bars in <select value={measure} onChange={(event) => choose({ measure: event.currentTarget.value as "bytes" | "blocks" })}><option value="bytes">bytes</option><option value="blocks">blocks</option></select></label>
         <span class="stretch" />
         <Told answer={pages.answer} />
       </div>

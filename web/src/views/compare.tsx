@@ -8,11 +8,11 @@ import * as format from "../format";
 import { clean } from "../names";
 import { question } from "../question";
 import { Search } from "../search";
-import { has, other, source, sources } from "../sources";
+import { has, other, source, sources, titleOf } from "../sources";
 import { FunctionActions, RowName, Stack } from "../stack";
 import { Table, type Column } from "../table";
 import { Told } from "../told";
-import { instantOf } from "../timeline";
+import { instantOf } from "../timeline/range";
 
 /** "3@1200": an instant of a file, as the server reads it. */
 function side(id: number, at: number | "peak" | "end"): string {
@@ -37,11 +37,11 @@ export function CompareView() {
   return (
     <div class={`compare-view${answer.waiting ? " old" : ""}`}>
       <div class="tools">
-        <span class="instant-a">A</span> <b>{clean(file.path || file.name)}</b> at {at === "peak" ? "the peak" : format.duration(instantOf(at, to ?? file.duration_ns))}
+        <span class="instant-a">A</span> <b>{titleOf(file)}</b> at {at === "peak" ? "the peak" : format.duration(instantOf(at, to ?? file.duration_ns))}
         <button type="button" title="Exchange A and B" onClick={exchange}>⇄</button>
         <span class="instant-b">B</span>
         <select aria-label="B's file" value={second?.id ?? ""} onChange={(event) => choose({ other: Number(event.currentTarget.value) === file.id ? null : Number(event.currentTarget.value), b: null })}>
-          {sources.value!.map((each) => <option value={each.id} key={each.id}>{clean(each.path || each.name)}</option>)}
+          {sources.value!.map((each) => <option value={each.id} key={each.id}>{titleOf(each)}</option>)}
         </select>
         <select aria-label="B's instant" value={b === null ? "" : String(b)} onChange={(event) => choose({ b: event.currentTarget.value === "peak" ? "peak" : event.currentTarget.value === "" ? null : Number(event.currentTarget.value) })}>
           <option value="">{sameFile ? "at the peak" : "at its end"}</option>
@@ -114,7 +114,7 @@ function columnsOf(by: string): Column<Change>[] {
     { name: "before", title: "A", width: "92px", numeric: true, sortable: true, cell: (row) => format.bytes(row.before) },
     { name: "after", title: "B", width: "92px", numeric: true, sortable: true, cell: (row) => format.bytes(row.after) },
     { name: "blocks", title: "Blocks", width: "92px", numeric: true, sortable: true, cell: (row) => format.signed(format.count(row.blocks_after - row.blocks_before), row.blocks_after - row.blocks_before) },
-    { name: "what", title: "", width: "64px", sortable: true, cell: (row) => row.what },
+    { name: "what", title: "What", width: "64px", sortable: true, cell: (row) => row.what },
     { name: "name", title: by[0].toUpperCase() + by.slice(1), width: "minmax(200px, 1fr)", cell: (row) => <RowName row={row} /> },
   ];
 }

@@ -6,7 +6,7 @@ import { choice, choose } from "../choice";
 import * as format from "../format";
 import { clean } from "../names";
 import { question } from "../question";
-import { source, sources } from "../sources";
+import { source, sources, titleOf } from "../sources";
 import { colours, functionColour } from "../theme";
 import { Told } from "../told";
 import { cellAt, squarify, type Cell } from "../treemap";
@@ -18,7 +18,7 @@ export function ImageView() {
   const treemap = useAnswer<TreemapAnswer>(question("image/treemap", { source: file.id, depth: 24, least: "0.0005" }));
   const object = useAnswer<ImageObject>(pick ? question("image/object", { source: file.id, address: pick }) : null);
   const images = sources.value!.filter((each) => each.kind === "image" && each.id !== file.id);
-  const comparison = useAnswer<ImageCompare>(other !== null && other !== file.id ? question("image/compare", { a: file.id, b: other }) : null);
+  const comparison = useAnswer<ImageCompare>(images.some((each) => each.id === other) ? question("image/compare", { a: file.id, b: other }) : null);
   const data = heap.data;
   return (
     <div class="image-view">
@@ -28,10 +28,10 @@ export function ImageView() {
         {node && <button type="button" onClick={() => choose({ node: "" })}>The whole</button>}
         {images.length > 0 && (
           <label>Compare with <select value={other ?? ""} onChange={(event) => choose({ other: event.currentTarget.value === "" ? null : Number(event.currentTarget.value) })}>
-            <option value="">nothing</option>{images.map((each) => <option value={each.id} key={each.id}>{clean(each.path || each.name)}</option>)}
+            <option value="">nothing</option>{images.map((each) => <option value={each.id} key={each.id}>{titleOf(each)}</option>)}
           </select></label>
         )}
-        <Told answer={heap} /><Told answer={treemap} />
+        <Told answer={heap} /><Told answer={treemap} /><Told answer={comparison} />
       </div>
       <div class="split">
         {comparison.data ? <Compared data={comparison.data} /> : treemap.data && treemap.data.nodes.length > 0 ? <Treemap data={treemap.data} /> : <p class="nothing">{treemap.waiting ? "" : treemap.problem ?? "Nothing is live."}</p>}
@@ -78,7 +78,7 @@ function Treemap({ data }: { data: TreemapAnswer }) {
       context.lineWidth = marked ? 2 : 1;
       context.strokeRect(cell.x + 0.5, cell.y + 0.5, cell.width - 1, cell.height - 1);
       if (cell.width < 34 || cell.height < 13) continue;
-      const text = `${clean(node.label)}${node.count > 1 ? ` ×${format.count(node.count)}` : ""}  ${format.bytes(node.retained)}`;
+      const text = `${aroundOf(data, cell)}${clean(node.label)}${node.count > 1 ? ` ×${format.count(node.count)}` : ""}  ${format.bytes(node.retained)}`;
       const letters = Math.floor((cell.width - 8) / 5.6);
       context.fillStyle = theme.ink;
       context.fillText(text.length > letters ? `${text.slice(0, Math.max(1, letters - 1))}…` : text, cell.x + 4, cell.y + 8, cell.width - 8);
@@ -114,6 +114,12 @@ function Treemap({ data }: { data: TreemapAnswer }) {
       <div class="flame-details" aria-live="polite">{node ? <><span class="details-name">{clean(node.label)}</span><span>keeps {format.bytes(node.retained)}; {format.bytes(node.bytes)} of its own{node.count > 1 ? `; ${format.count(node.count)} of them` : ""}; {clean(node.kind)}{node.address ? ` at ${clean(node.address)}` : ""}</span></> : <span>As large as what each object keeps alive. Click for the object, double click to zoom.</span>}</div>
     </div>
   );
+}
+
+/** "var › 9 more › ": what the cell's frame stands for, too. */
+function aroundOf(data: TreemapAnswer, { around }: Cell): string {
+  if (around.length === 0) return "";
+  return `${clean(data.nodes[around[0]].label)} › ${around.length > 1 ? `${around.length - 1} more › ` : ""}`;
 }
 
 function Inspector({ data }: { data: ImageObject }) {

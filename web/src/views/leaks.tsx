@@ -7,7 +7,7 @@ import * as format from "../format";
 import { clean } from "../names";
 import { about } from "../question";
 import { source } from "../sources";
-import { FunctionActions, RowName, Stack } from "../stack";
+import { distinctCallers, FunctionActions, RowName, Stack } from "../stack";
 import { Search } from "../search";
 import { Table, type Column } from "../table";
 import { Told } from "../told";
@@ -18,6 +18,7 @@ export function LeaksView() {
   const answer = useAnswer<Leaks>(about("leaks", { at: null, points: 40 }), 80);
   const column = sort || "score";
   const sites = useMemo(() => sorted(answer.data?.sites ?? [], column, order, search), [answer.data, column, order, search]);
+  const columns = useMemo(() => columnsOf(sites), [sites]);
   const picked = pick === "" ? -1 : sites.findIndex((site) => String(site.id) === pick);
   const site = sites[picked];
   const end = choice.value.to ?? source.value?.duration_ns ?? 0;
@@ -30,7 +31,7 @@ export function LeaksView() {
         <Told answer={answer} />
       </div>
       <div class="split">
-        <Table label="Leaks" columns={COLUMNS} count={sites.length} row={(index) => sites[index]} rowHeight={28} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
+        <Table label="Leaks" columns={columns} count={sites.length} row={(index) => sites[index]} rowHeight={28} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
           onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={`${answer.question} ${column} ${order}`} empty={answer.data ? "Nothing that was allocated in the window is still there." : ""} />
         {site && (
           <aside class="picked" aria-label="The chosen site">
@@ -54,12 +55,15 @@ function sorted(sites: LeakSite[], column: string, order: "asc" | "desc", search
   return found.sort((a, b) => (order === "asc" ? 1 : -1) * (value(a) - value(b)));
 }
 
-const COLUMNS: Column<LeakSite>[] = [
-  { name: "curve", title: "Survivors over time", width: "136px", cell: (site) => <Curve values={site.curve} label={`From ${format.bytes(site.curve[0] ?? 0)} to ${format.bytes(site.curve[site.curve.length - 1] ?? 0)}`} /> },
-  { name: "live", title: "Still there", width: "92px", numeric: true, sortable: true, cell: (site) => format.bytes(site.live_bytes) },
-  { name: "blocks", title: "Blocks", width: "80px", numeric: true, sortable: true, cell: (site) => format.count(site.live_blocks) },
-  { name: "growth", title: "Growth", width: "100px", numeric: true, sortable: true, cell: (site) => `${format.bytes(site.growth_per_s)}/s` },
-  { name: "steadiness", title: "Steady", width: "72px", numeric: true, sortable: true, hint: "How straight the curve rises: 100% is a straight line", cell: (site) => format.percent(site.steadiness).replace(/\.\d/, "") },
-  { name: "score", title: "Rank", width: "92px", numeric: true, sortable: true, hint: "Growth times steadiness", cell: (site) => `${format.bytes(site.score)}/s` },
-  { name: "name", title: "Site", width: "minmax(180px, 1fr)", cell: (site) => <RowName row={site} /> },
-];
+function columnsOf(sites: LeakSite[]): Column<LeakSite>[] {
+  const callers = new Map(distinctCallers(sites).map((text, index) => [sites[index].id, text]));
+  return [
+    { name: "curve", title: "Survivors over time", width: "136px", cell: (site) => <Curve values={site.curve} label={`From ${format.bytes(site.curve[0] ?? 0)} to ${format.bytes(site.curve[site.curve.length - 1] ?? 0)}`} /> },
+    { name: "live", title: "Still there", width: "92px", numeric: true, sortable: true, cell: (site) => format.bytes(site.live_bytes) },
+    { name: "blocks", title: "Blocks", width: "80px", numeric: true, sortable: true, cell: (site) => format.count(site.live_blocks) },
+    { name: "growth", title: "Growth", width: "100px", numeric: true, sortable: true, cell: (site) => `${format.bytes(site.growth_per_s)}/s` },
+    { name: "steadiness", title: "Steady", width: "72px", numeric: true, sortable: true, hint: "How straight the curve rises: 100% is a straight line", cell: (site) => format.percent(site.steadiness).replace(/\.\d/, "") },
+    { name: "score", title: "Rank", width: "92px", numeric: true, sortable: true, hint: "Growth times steadiness", cell: (site) => `${format.bytes(site.score)}/s` },
+    { name: "name", title: "Site", width: "minmax(180px, 1fr)", cell: (site) => <><RowName row={site} /> <small>{callers.get(site.id)}</small></> },
+  ];
+}

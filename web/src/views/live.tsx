@@ -1,4 +1,4 @@
-// Processes of the collector: figures that tick, a snapshot of one at the press of a button, and what changed since the last.
+// Processes of the collector: figures that tick, a snapshot of one at the press of a button, and what changed since an earlier one.
 import { useEffect, useState } from "preact/hooks";
 import type { Live, Process, Source } from "../answers";
 import { ask, Failure, post } from "../api";
@@ -6,35 +6,79 @@ import { choose } from "../choice";
 import { Curve } from "../curve";
 import * as format from "../format";
 import { clean } from "../names";
-import { lookAtSources, sources } from "../sources";
+import { lookAtSources, sources, titleOf } from "../sources";
 import { Table, type Column } from "../table";
 
 const KEPT = 60;
 /** The course of each process while this page looked: a reading a second. */
 const courses = new Map<number, number[]>();
-/** The last snapshot that was taken here, by process. */
-const taken = new Map<number, number>();
 
 export function LiveView() {
+  const [live, problem, told] = useLive();
+  const [busy, setBusy] = useState<number | null>(null);
+
+  const snapshot = async (process: Process, before: Source | undefined) => {
+    setBusy(process.pid);
+    try {
+      const { source } = await post<{ source: Source }>("live/snapshot", new URLSearchParams({ pid: String(process.pid) }));
+      await lookAtSources();
+      choose(before ? { source: before.id, other: source.id, view: "compare" } : { source: source.id, view: "overview" });
+    } catch (error) {
+      told(error);
+    }
+    setBusy(null);
+  };
+
+  const columns: Column<Process>[] = [
+    { name: "pid", title: "Process", width: "72px", numeric: true, cell: (process) => process.pid },
+    { name: "name", title: "Name", width: "minmax(110px, 180px)", cell: (process) => <span class="name" title={clean(process.name)}>{clean(process.name)}</span> },
+    { name: "course", title: "Live bytes, the last minute", width: "minmax(160px, 1fr)", cell: (process) => <Curve stretched height={24} values={courses.get(process.pid) ?? []} label="Live bytes of the last minute" /> },
+    { name: "live", title: "Live", width: "84px", numeric: true, cell: (process) => <b>{format.bytes(process.live_bytes)}</b> },
+    { name: "blocks", title: "Blocks", width: "84px", numeric: true, cell: (process) => format.count(process.live_blocks) },
+    { name: "since", title: "Watched for", width: "84px", numeric: true, cell: (process) => format.duration(Math.max(0, Math.round((Date.now() - process.since_unix_ns / 1e6) / 1e3) * 1e9)) },
+    { name: "mode", title: "Mode", width: "92px", cell: (process) => clean(process.mode) },
+    { name: "snapshot", title: "", width: "236px", cell: (process) => {
+      const last = snapshotsOf(process.pid)[0];
+      return (
+        <span class="actions">
+          <button type="button" class="primary" disabled={busy !== null} onClick={(event) => { event.stopPropagation(); void snapshot(process, undefined); }}>{busy === process.pid ? "taking it …" : "Snapshot now"}</button>
+          {last && <button type="button" disabled={busy !== null} onClick={(event) => { event.stopPropagation(); void snapshot(process, last); }}>and compare</button>}
+        </span>
+      );
+    } },
+  ];
+  const taken = snapshotsOf(null);
+  return (
+    <div class="live-view">
+      <div class="tools">
+        {live?.collector && <small title={`Of the collector at ${clean(live.collector)}`}>{format.plural(live.processes.length, "process", "processes")}, {format.bytes(live.processes.reduce((sum, each) => sum + each.live_bytes, 0))} live in all</small>}
+      </div>
+      {problem && <p class="told problem" role="alert">{clean(problem)}</p>}
+      {live?.problem && <p class="told problem" role="alert">{clean(live.problem)}</p>}
+      {live && <Table label="Processes" columns={columns} count={live.processes.length} row={(index) => live.processes[index]} rowHeight={34} empty="No process is watched: start one with 'highwater run PROGRAM'." />}
+      {taken.length > 0 && <h2>Snapshots of this session</h2>}
+      {taken.length > 0 && <Table label="Snapshots" columns={TAKEN} count={taken.length} row={(index) => taken[index]} rowHeight={30} />}
+    </div>
+  );
+}
+
+/** What the collector says, asked every second; what went wrong with that, or with a snapshot, and a way to say so. */
+function useLive(): [Live | null, string | null, (error: unknown) => void] {
   const [live, setLive] = useState<Live | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
-  const [busy, setBusy] = useState<number | null>(null);
+  const told = (error: unknown) => setProblem(error instanceof Error ? error.message : String(error));
   useEffect(() => {
     const abort = new AbortController();
     let timer = 0;
     const look = async () => {
       try {
         const answer = await ask<Live>("live", new URLSearchParams(), abort.signal);
-        for (const process of answer.processes) {
-          const course = courses.get(process.pid) ?? [];
-          course.push(process.live_bytes);
-          courses.set(process.pid, course.slice(-KEPT));
-        }
+        for (const process of answer.processes) courses.set(process.pid, [...(courses.get(process.pid) ?? []), process.live_bytes].slice(-KEPT));
         setLive(answer);
         setProblem(null);
       } catch (error) {
         if (abort.signal.aborted) return;
-        if (!(error instanceof Failure && error.gone)) setProblem(error instanceof Error ? error.message : String(error));
+        if (!(error instanceof Failure && error.gone)) told(error);
       }
       timer = window.setTimeout(look, 1000);
     };
@@ -44,42 +88,26 @@ export function LiveView() {
       clearTimeout(timer);
     };
   }, []);
-
-  const snapshot = async (process: Process) => {
-    setBusy(process.pid);
-    try {
-      const { source } = await post<{ source: Source }>("live/snapshot", new URLSearchParams({ pid: String(process.pid) }));
-      const last = taken.get(process.pid);
-      taken.set(process.pid, source.id);
-      await lookAtSources();
-      if (last !== undefined && sources.value?.some((each) => each.id === last)) choose({ source: last, other: source.id, view: "compare" });
-      else choose({ source: source.id, view: "overview" });
-    } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error));
-    }
-    setBusy(null);
-  };
-
-  const columns: Column<Process>[] = [
-    { name: "pid", title: "Process", width: "84px", numeric: true, cell: (process) => process.pid },
-    { name: "name", title: "Name", width: "minmax(140px, 1fr)", cell: (process) => <span class="name">{clean(process.name)}</span> },
-    { name: "course", title: "The last minute", width: "140px", cell: (process) => <Curve values={courses.get(process.pid) ?? []} label="Live bytes of the last minute" /> },
-    { name: "live", title: "Live", width: "100px", numeric: true, cell: (process) => <b>{format.bytes(process.live_bytes)}</b> },
-    { name: "blocks", title: "Blocks", width: "100px", numeric: true, cell: (process) => format.count(process.live_blocks) },
-    { name: "since", title: "Since", width: "90px", numeric: true, cell: (process) => format.duration(Math.max(0, Math.round((Date.now() - process.since_unix_ns / 1e6) / 1e3) * 1e9)) },
-    { name: "mode", title: "Mode", width: "110px", cell: (process) => clean(process.mode) },
-    { name: "snapshot", title: "", width: "240px", cell: (process) => (
-      <button type="button" class="primary" disabled={busy !== null} onClick={(event) => { event.stopPropagation(); void snapshot(process); }}>
-        {busy === process.pid ? "taking it …" : taken.has(process.pid) ? "Snapshot, compared with the last" : "Snapshot now"}
-      </button>
-    ) },
-  ];
-  return (
-    <div class="live-view">
-      <div class="tools"><small>{live?.collector ? `Collector at ${clean(live.collector)}` : ""}</small></div>
-      {problem && <p class="told problem" role="alert">{clean(problem)}</p>}
-      {live?.problem && <p class="told problem" role="alert">{clean(live.problem)}</p>}
-      {live && <Table label="Processes" columns={columns} count={live.processes.length} row={(index) => live.processes[index]} rowHeight={32} empty="No process is watched: start one with 'highwater run PROGRAM'." />}
-    </div>
-  );
+  return [live, problem, told];
 }
+
+/** The snapshots that were taken of a process, or of all, the latest first. */
+function snapshotsOf(pid: number | null): Source[] {
+  return (sources.value ?? []).filter((each) => each.kind === "live" && (pid === null || each.pid === pid)).reverse();
+}
+
+const TAKEN: Column<Source>[] = [
+  { name: "pid", title: "Process", width: "72px", numeric: true, cell: (taken) => taken.pid },
+  { name: "name", title: "Name", width: "minmax(160px, 1fr)", cell: (taken) => <span class="name">{titleOf(taken)}</span> },
+  { name: "live", title: "Live", width: "84px", numeric: true, cell: (taken) => <b>{format.bytes(taken.live_at_end?.bytes ?? 0)}</b> },
+  { name: "blocks", title: "Blocks", width: "84px", numeric: true, cell: (taken) => format.count(taken.live_at_end?.blocks ?? 0) },
+  { name: "open", title: "", width: "336px", cell: (taken) => {
+    const earlier = snapshotsOf(taken.pid ?? null).find((each) => each.id < taken.id);
+    return (
+      <span class="actions">
+        <button type="button" onClick={(event) => { event.stopPropagation(); choose({ source: taken.id, view: "overview" }); }}>Open</button>
+        {earlier && <button type="button" onClick={(event) => { event.stopPropagation(); choose({ source: earlier.id, other: taken.id, view: "compare" }); }}>Compare with the one before</button>}
+      </span>
+    );
+  } },
+];

@@ -7,7 +7,7 @@ import * as format from "../format";
 import { clean } from "../names";
 import { about } from "../question";
 import { has, source } from "../sources";
-import { RowName } from "../stack";
+import { distinctCallers, RowName } from "../stack";
 import { Told } from "../told";
 
 export function OverviewView() {
@@ -31,7 +31,7 @@ export function OverviewView() {
         <section class="words" aria-label="Notes">
           {data.notes.map((line) => <p key={line}>{clean(line)}</p>)}
           {data.anomalies.length === 0 && has("timeline") && <p class="fine">Nothing odd about the events.</p>}
-          {file.started && <p>Started {clean(file.started.replace("T", " ").replace(/\.\d+Z$/, " UTC"))}{file.host ? ` on ${clean(file.host)}` : ""}{file.threads?.length ? `, ${format.count(file.threads.length)} threads` : ""}{file.sampling ? `; ${clean(file.sampling)}` : ""}.</p>}
+          {file.started && <p>Started {clean(file.started.replace("T", " ").replace(/\.\d+Z$/, " UTC"))}{file.host ? ` on ${clean(file.host)}` : ""}{file.threads?.length ? `, ${format.plural(file.threads.length, "thread")}` : ""}{file.sampling ? `; ${clean(file.sampling)}` : ""}.</p>}
         </section>
       )}
     </div>
@@ -72,6 +72,7 @@ function Figure({ name, title, value, note, counted }: { name: string; title: st
 }
 
 function Top({ title, metric, rows, hint }: { title: string; metric: Metric; rows: Row[]; hint?: string }) {
+  const callers = distinctCallers(rows);
   return (
     <section class="top" aria-label={title}>
       <h2 title={hint}>{title} <button type="button" class="quiet" onClick={() => choose({ view: "flame", metric })}>flame graph</button> <button type="button" class="quiet" onClick={() => choose({ view: "table", metric })}>table</button></h2>
@@ -82,7 +83,7 @@ function Top({ title, metric, rows, hint }: { title: string; metric: Metric; row
               <span class="numeric">{format.valued(row.value, metric)}</span>
               <span class="numeric share">{format.percent(row.share)}</span>
               <span class="share-bar"><i style={{ width: `${Math.min(100, row.share * 100)}%` }} /></span>
-              <RowName row={row} />
+              <span class="name"><RowName row={row} /> <small>{callers[index]}</small></span>
             </button>
           </li>
         ))}

@@ -22,6 +22,8 @@ export function TableView() {
   const row = (index: number) => (local ? local[index] : pages.row(index));
   const keyOfRow = (each: Row) => (each.id !== null && by === "site" ? String(each.id) : each.key);
   const picked = pick === "" ? -1 : indexOf(pick, Math.min(count, 2000), row, keyOfRow);
+  const allBlocks = pages.answer.data?.total.blocks ?? 0;
+  const shareOf = (each: Row) => (measure === "blocks" && allBlocks > 0 ? each.blocks / allBlocks : each.share);
   const pickedRow = picked >= 0 ? row(picked) : undefined;
   return (
     <div class={`table-view${pages.answer.waiting ? " old" : ""}`}>
@@ -33,7 +35,7 @@ export function TableView() {
         <Told answer={pages.answer} />
       </div>
       <div class="split">
-        <Table label="Rows" columns={columnsOf(by, metric)} count={count} row={row} need={local ? undefined : pages.need} sort={sorted} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })}
+        <Table label="Rows" columns={columnsOf(by, metric, shareOf)} count={count} row={row} need={local ? undefined : pages.need} sort={sorted} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })}
           selected={picked} onSelect={(_, each) => choose({ pick: keyOfRow(each) }, pick === "")} identity={pages.answer.question ?? ""} />
         {pickedRow && <Picked row={pickedRow} by={by} />}
       </div>
@@ -64,11 +66,11 @@ function searchedAndSorted(rows: Row[], search: string, sort: string, order: "as
   return [...found].sort((a, b) => (sort === "name" ? sign * a.key.localeCompare(b.key) : sign * (value(a) - value(b))));
 }
 
-function columnsOf(by: Grouping, metric: Metric): Column<Row>[] {
+function columnsOf(by: Grouping, metric: Metric, shareOf: (row: Row) => number): Column<Row>[] {
   const title = by[0].toUpperCase() + by.slice(1);
   return [
-    { name: "share", title: "Share", width: "64px", numeric: true, cell: (row) => format.percent(row.share) },
-    { name: "bar", title: "", width: "80px", cell: (row) => <span class="share-bar"><i style={{ width: `${Math.min(100, row.share * 100)}%` }} /></span> },
+    { name: "share", title: "Share", width: "64px", numeric: true, cell: (row) => format.percent(shareOf(row)) },
+    { name: "bar", title: "", width: "80px", cell: (row) => <span class="share-bar"><i style={{ width: `${Math.min(100, shareOf(row) * 100)}%` }} /></span> },
     { name: "value", title: by === "function" ? "Self" : metric === "temporary" ? "Allocations" : "Bytes", width: "92px", numeric: true, sortable: true, hint: by === "function" ? "Allocated by the function itself" : undefined,
       cell: (row) => <span title={rangeOf(row, metric)}>{format.valued(row.value, metric)}{rangeOf(row, metric) && " ±"}</span> },
     ...(by === "function" ? [{ name: "total", title: "Total", width: "92px", numeric: true, sortable: true, hint: "With all that it calls", cell: (row: Row) => format.valued(row.total ?? row.value, metric) }] : []),

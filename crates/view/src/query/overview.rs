@@ -85,6 +85,11 @@ fn anomalies(snapshot: &Snapshot) -> Vec<String> {
     odd.map(|(anomaly, count)| format!("{} {}", grouped(count), anomaly.explanation())).collect()
 }
 
+/// Rounded, as the page rounds the figure itself.
+fn percent(part: u64, whole: u64) -> u64 {
+    (part * 100 + whole / 2) / whole
+}
+
 /// What is worth knowing, in words.
 fn notes(choice: &Choice, last: &Snapshot, figures: &Map<String, Value>) -> Vec<String> {
     let number = |name: &str| figures.get(name).and_then(Value::as_u64).unwrap_or(0);
@@ -98,16 +103,16 @@ fn notes(choice: &Choice, last: &Snapshot, figures: &Map<String, Value>) -> Vec<
     }
     let (temporary, allocated) = (number("temporary_allocations"), number("allocated_blocks"));
     if allocated >= 1000 && temporary * 10 >= allocated * 3 {
-        let percent = temporary * 100 / allocated;
         notes.push(format!(
-            "{percent} % of the allocations were temporary: freed before their thread allocated anything else."
+            "{} % of the allocations were temporary: freed before their thread allocated anything else.",
+            percent(temporary, allocated)
         ));
     }
     let (crossed, frees) = (number("cross_thread_frees"), number("frees"));
     if frees >= 1000 && crossed * 4 >= frees {
         notes.push(format!(
             "{} % of the blocks were freed by another thread than the one that allocated them.",
-            crossed * 100 / frees
+            percent(crossed, frees)
         ));
     }
     if choice.loaded.recording().is_none() {

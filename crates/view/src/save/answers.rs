@@ -1,6 +1,7 @@
 //! Which answers a saved page holds, and under which keys.
 
 use super::Wanted;
+use super::stacks::Stacks;
 use crate::api::Api;
 use crate::choice::Metric;
 use crate::http::request::{Request, parameters_of};
@@ -12,10 +13,10 @@ use highwater_model::rfc3339;
 use serde_json::{Map, Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Rows of each table: each has its whole stack, and a page shall stay small enough to be sent.
-const ROWS: &str = "100";
-/// Blocks.
-const BLOCKS: &str = "100";
+/// Rows of each table, and blocks: a page shall stay small enough to be sent.
+const ROWS: &str = "200";
+/// What tables group by.
+const GROUPINGS: [&str; 8] = ["site", "function", "place", "file", "module", "thread", "type", "heap"];
 
 /// A question: its name, and what it is asked with besides the choice. Those in `key` tell it from others.
 struct Question {
@@ -46,11 +47,32 @@ impl Question {
     }
 }
 
+/// What is chosen of the source that is looked at. Of others the page shows all, at their end.
+struct Chosen {
+    source: Option<usize>,
+    parameters: Vec<(String, String)>,
+}
+
+impl Chosen {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.parameters.iter().find(|(each, _)| each == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Those of them that the page gives to a question. Its timeline is that of the whole time; a comparison has its instants in its key.
+    fn parameters_of(&self, question: &Question) -> Vec<(String, String)> {
+        let names: &[&str] = match question.name {
+            "timeline" | "compare" => &["filter"],
+            _ => &["from", "to", "at", "filter"],
+        };
+        let of_other = question.key.iter().any(|(name, value)| *name == "source" && value.parse().ok() != self.source);
+        let given = self.parameters.iter().filter(|(name, _)| !of_other && names.contains(&name.as_str()));
+        given.cloned().collect()
+    }
+}
+
 /// The data of a saved page.
 pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Problem> {
     let chosen = parameters_of(wanted.choice).map_err(|problem| Problem::bad(problem.to_string()))?;
-    let shared: Vec<(String, String)> =
-        chosen.into_iter().filter(|(name, _)| ["from", "to", "at", "filter"].contains(&name.as_str())).collect();
     let mut answers = Map::new();
     answers.insert("sources".to_owned(), query::sources::answer(&api.sources, work)?);
     let ids: Vec<usize> = match wanted.source {
@@ -65,30 +87,53 @@ pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Pro
             Err(_) => continue,
         }
     }
-    if let [first, second, ..] = ids[..] {
-        let compare = Question { name: "compare", key: Vec::new(), more: Vec::new() };
-        let compare = compare.keyed("a", &format!("{first}@end")).keyed("b", &format!("{second}@end"));
-        questions.push(compare.keyed("by", "site"));
-    }
+    let chosen = Chosen { source: wanted.source.or(ids.first().copied()), parameters: chosen };
+    questions.extend(comparisons(&ids, &chosen));
+    let mut stacks = Stacks::default();
     for (at, question) in questions.iter().enumerate() {
         work.progress(at as f64 / questions.len() as f64, "collecting answers")?;
-        let mut parameters = shared.clone();
+        let mut parameters = chosen.parameters_of(question);
         parameters.extend(question.key.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         parameters.extend(question.more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         match api.ask(&Request::question(question.name, parameters), work) {
-            Ok(answer) => drop(answers.insert(question.key(), query::saturated(answer))),
+            Ok(answer) => {
+                let mut answer = query::saturated(answer);
+                stacks.take_out_of(&mut answer);
+                answers.insert(question.key(), answer);
+            }
             Err(Problem::Failed(_)) => {}
             Err(problem) => return Err(problem),
         }
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+    let (frames, stacks) = stacks.into_values();
     Ok(json!({
         "schema": 1,
         "version": env!("CARGO_PKG_VERSION"),
         "saved": rfc3339(now),
         "choice": wanted.choice,
         "answers": answers,
+        "frames": frames,
+        "stacks": stacks,
     }))
+}
+
+/// What the page compares as long as nothing else is chosen: each file's end with its peak, two files' ends; of the file that is looked at, A with B
+/// where somebody put them.
+fn comparisons(ids: &[usize], chosen: &Chosen) -> Vec<Question> {
+    let compare = |a: usize, b: usize, otherwise: &str| {
+        let given = |name| chosen.get(name).filter(|_| chosen.source == Some(a));
+        let before = format!("{a}@{}", given("at").or(given("to")).unwrap_or("end"));
+        let after = format!("{b}@{}", given("b").unwrap_or(otherwise));
+        let question = Question { name: "compare", key: Vec::new(), more: Vec::new() };
+        question.keyed("a", &before).keyed("b", &after).keyed("by", "site")
+    };
+    let mut questions: Vec<Question> = ids.iter().map(|&id| compare(id, id, "peak")).collect();
+    let other = chosen.get("other").and_then(|id| id.parse().ok());
+    if let (Some(first), Some(second)) = (chosen.source, other.or(ids.get(1).copied())) {
+        questions.push(compare(first, second, "end"));
+    }
+    questions
 }
 
 fn of_source(id: usize, kind: FileKind) -> Vec<Question> {
@@ -97,13 +142,13 @@ fn of_source(id: usize, kind: FileKind) -> Vec<Question> {
         Question::new("timeline", id).with("points", "600"),
         Question::new("leaks", id).with("limit", ROWS),
         Question::new("histograms", id),
-        Question::new("blocks", id).with("limit", BLOCKS),
+        Question::new("blocks", id).with("limit", ROWS),
     ];
     for metric in Metric::ALL.map(Metric::key) {
         for direction in ["down", "up"] {
             questions.push(Question::new("tree", id).keyed("direction", direction).keyed("metric", metric));
         }
-        for by in ["site", "function"] {
+        for by in GROUPINGS {
             questions.push(Question::new("rows", id).keyed("by", by).keyed("metric", metric).with("limit", ROWS));
         }
     }

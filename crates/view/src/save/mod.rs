@@ -5,6 +5,7 @@
 
 mod answers;
 mod hash;
+mod stacks;
 
 use crate::api::Api;
 use crate::page;

@@ -1,0 +1,152 @@
+// Everything that can be taken hold of lies above the curves, as ordinary elements: the window and its two edges, the handles A and B, marks, the peak.
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Timeline as Course } from "../answers";
+import { choice, choose } from "../choice";
+import * as format from "../format";
+import { source } from "../sources";
+import { marksOf } from "./marks";
+import { AXIS } from "./plots";
+import { instantOf, showRange, visibleRange, wholeRange, zoom, type Range } from "./range";
+import { Reading } from "./reading";
+
+type Grip = "window" | "from" | "to" | "whole" | "a" | "b" | "axis";
+
+/** Positions follow from the visible range alone, so that nothing waits for a drawing. */
+export function Layer({ course, width, range }: { course: Course | null; width: number; range: Range }) {
+  const file = source.value!;
+  const layer = useRef<HTMLDivElement>(null);
+  const [hover, setHover] = useState<number | null>(null);
+  const { from, to, at, b, measure } = choice.value;
+  const { left: begin, right: duration } = wholeRange();
+  const span = Math.max(1e-9, range.right - range.left);
+  const x = (t: number) => ((t - range.left) / span) * width;
+  const clamp = (t: number) => Math.round(Math.min(duration, Math.max(begin, t)));
+  const timeAt = (clientX: number) => clamp(range.left + ((clientX - layer.current!.getBoundingClientRect().left) / width) * span);
+  const start = from ?? begin;
+  const end = to ?? duration;
+  const instantA = instantOf(at, end);
+  const instantB = b === null ? null : choice.value.other !== null && choice.value.other !== file.id ? null : instantOf(b, duration);
+
+  const grab = (grip: Grip) => (event: PointerEvent) => {
+    if (event.button !== 0) return;
+    event.stopPropagation();
+    event.preventDefault();
+    const target = event.currentTarget as HTMLElement;
+    target.focus({ preventScroll: true });
+    target.setPointerCapture(event.pointerId);
+    const began = timeAt(event.clientX);
+    const beganAt = event.clientX;
+    const before = { left: range.left, right: range.right, start, end };
+    let moved = false;
+    const drag = (now: PointerEvent) => {
+      if (!moved && Math.abs(now.clientX - beganAt) < 4) return;
+      const step = !moved;
+      moved = true;
+      const t = timeAt(now.clientX);
+      if (grip === "window") choose({ from: Math.min(began, t), to: Math.max(began, t) }, step);
+      else if (grip === "from") choose({ from: Math.min(t, before.end - 1) }, step);
+      else if (grip === "to") choose({ to: Math.max(t, before.start + 1) }, step);
+      else if (grip === "a") choose({ at: t }, step);
+      else if (grip === "b") choose({ b: t }, step);
+      else if (grip === "axis") {
+        const by = ((now.clientX - beganAt) / width) * (before.right - before.left);
+        showRange(before.left - by, before.right - by, step);
+      } else {
+        const by = Math.min(duration - before.end, Math.max(begin - before.start, Math.round(((now.clientX - beganAt) / width) * span)));
+        choose({ from: before.start + by, to: before.end + by }, step);
+      }
+    };
+    const drop = (now: PointerEvent) => {
+      target.removeEventListener("pointermove", drag);
+      target.removeEventListener("pointerup", drop);
+      target.removeEventListener("pointercancel", drop);
+      if (moved || now.type !== "pointerup" || grip !== "window") return;
+      choose(now.shiftKey ? { b: began, other: null } : { at: began });
+    };
+    target.addEventListener("pointermove", drag);
+    target.addEventListener("pointerup", drop);
+    target.addEventListener("pointercancel", drop);
+  };
+
+  useEffect(() => {
+    const wheel = (event: WheelEvent) => {
+      event.preventDefault();
+      const now = visibleRange();
+      const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
+      const amount = (sideways && event.deltaX ? event.deltaX : event.deltaY) * (event.deltaMode === 1 ? 16 : 1);
+      if (sideways) {
+        const by = (amount / width) * (now.right - now.left);
+        showRange(now.left + by, now.right + by, false);
+      } else {
+        const box = layer.current!.getBoundingClientRect();
+        zoom(Math.exp(Math.max(-240, Math.min(240, amount)) * 0.0025), now.left + ((event.clientX - box.left) / width) * (now.right - now.left), false);
+      }
+    };
+    const element = layer.current!;
+    element.addEventListener("wheel", wheel, { passive: false });
+    return () => element.removeEventListener("wheel", wheel);
+  }, [width, duration]);
+
+  const keys = (event: KeyboardEvent) => {
+    const by = span * (event.shiftKey ? 0.5 : 0.1);
+    if (event.key === "ArrowLeft") showRange(range.left - by, range.right - by, false);
+    else if (event.key === "ArrowRight") showRange(range.left + by, range.right + by, false);
+    else if (event.key === "ArrowUp" || event.key === "+" || event.key === "=") zoom(0.7, hover, false);
+    else if (event.key === "ArrowDown" || event.key === "-") zoom(1 / 0.7, hover, false);
+    else if (event.key === "Home") showRange(begin, begin + span, true);
+    else if (event.key === "End") showRange(duration - span, duration, true);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+
+  const nudge = (value: number, set: (t: number) => void, remove?: () => void) => (event: KeyboardEvent) => {
+    const by = Math.max(1, (span / width) * (event.shiftKey ? 20 : 2));
+    if (event.key === "ArrowLeft") set(clamp(value - by));
+    else if (event.key === "ArrowRight") set(clamp(value + by));
+    else if (event.key === "Home") set(begin);
+    else if (event.key === "End") set(duration);
+    else if ((event.key === "Delete" || event.key === "Backspace") && remove) remove();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+
+  const slider = (grip: Grip, label: string, name: string, t: number, set: (t: number) => void, remove?: () => void) => {
+    const position = x(t);
+    if (position < -1 || position > width + 1) return null;
+    return (
+      <div class={`handle handle-${name}`} style={{ transform: `translateX(${position}px)` }} role="slider" tabIndex={0} aria-label={label} aria-valuemin={begin} aria-valuemax={duration} aria-valuenow={t}
+        aria-valuetext={format.duration(t)} title={`${label}: ${format.instant(t, span / width)}`} onPointerDown={grab(grip)} onKeyDown={nudge(t, set, remove)}>
+        {(name === "a" || name === "b") && <span class="flag">{name.toUpperCase()}</span>}
+      </div>
+    );
+  };
+
+  const chosen = from !== null || to !== null;
+  const low = Math.max(0, Math.min(width, x(start)));
+  const high = Math.max(0, Math.min(width, x(end)));
+  const peak = file.peak;
+  return (
+    <div class="layer" ref={layer} style={{ left: `${AXIS}px`, width: `${width}px` }} role="group" tabIndex={0} aria-label="Drag to choose a window, wheel to zoom, arrows to move"
+      onPointerDown={grab("window")} onDblClick={() => choose({ from: null, to: null, left: null, right: null })} onKeyDown={keys}
+      onPointerMove={(event) => setHover(timeAt(event.clientX))} onPointerLeave={() => setHover(null)}>
+      {chosen && <div class="outside" style={{ left: 0, width: `${low}px` }} />}
+      {chosen && <div class="outside" style={{ left: `${high}px`, width: `${Math.max(0, width - high)}px` }} />}
+      {chosen && <div class="window-bar" style={{ left: `${low}px`, width: `${Math.max(0, high - low)}px` }} title="The window: drag to move it" onPointerDown={grab("whole")} />}
+      {marksOf(course, range, x, width).map((mark) => (
+        <div class={`mark${mark.leftwards ? " mark-left" : ""}`} key={mark.key} style={{ transform: `translateX(${mark.x}px)` }} title={mark.title}><span style={{ top: `${mark.lane * 13}px` }}>{mark.text}</span></div>
+      ))}
+      {peak && x(peak.at_ns) >= 0 && x(peak.at_ns) <= width && (
+        <button type="button" class={`peak${x(peak.at_ns) > width - 150 ? " peak-left" : ""}`} style={{ transform: `translateX(${x(peak.at_ns)}px)` }} title={`The peak of the recording, ${format.bytes(peak.bytes)} at ${format.duration(peak.at_ns)}: put A here`}
+          onPointerDown={(event) => event.stopPropagation()} onClick={() => choose({ at: "peak" })}><i>▼</i><span>peak {format.bytes(peak.bytes)}</span></button>
+      )}
+      {chosen && slider("from", "Start of the window", "from", start, (t) => choose({ from: Math.min(t, end - 1) }, false), () => choose({ from: null }))}
+      {chosen && slider("to", "End of the window", "to", end, (t) => choose({ to: Math.max(t, start + 1) }, false), () => choose({ to: null }))}
+      {instantB !== null && slider("b", "Instant B", "b", instantB, (t) => choose({ b: t }, false), () => choose({ b: null }))}
+      {slider("a", "Instant A", "a", instantA, (t) => choose({ at: t }, false), () => choose({ at: null }))}
+      {hover !== null && <Reading course={course} t={hover} x={x(hover)} width={width} measure={measure} resolution={span / width} />}
+      <div class="axis-grip" title="Drag to move along the time" onPointerDown={grab("axis")} />
+    </div>
+  );
+}

@@ -1,0 +1,105 @@
+// The curves and their axes, which uPlot draws.
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import type { Timeline as Course } from "../answers";
+import { choice } from "../choice";
+import * as format from "../format";
+import { colours } from "../theme";
+import { along, gaugesOf } from "./gauges";
+import type { Range } from "./range";
+
+/** How wide the axis on the left is, and what is left free on the right. */
+export const AXIS = 74;
+export const RIGHT = 14;
+const HEIGHT = 138;
+const RATE_HEIGHT = 34;
+
+export function Plots({ course, width, range }: { course: Course | null; width: number; range: Range }) {
+  const element = useRef<HTMLDivElement>(null);
+  const plots = useRef<{ live: uPlot; rate: uPlot; gauges: number } | null>(null);
+  const measure = choice.value.measure;
+  const theme = colours.value;
+  const shownGauges = gaugesOf(course, measure);
+  const kind = `${measure} ${shownGauges.map((each) => each.name).join("\0")}`;
+
+  useEffect(() => {
+    const live = new uPlot(liveOptions(width, measure, shownGauges.map((each) => each.name)), [[0], [0], [0], [0]], element.current!);
+    const rate = new uPlot(rateOptions(width, measure), [[0], [0]], element.current!);
+    plots.current = { live, rate, gauges: shownGauges.length };
+    return () => {
+      live.destroy();
+      rate.destroy();
+      plots.current = null;
+    };
+  }, [kind, theme]);
+
+  useEffect(() => {
+    plots.current?.live.setSize({ width, height: HEIGHT });
+    plots.current?.rate.setSize({ width, height: RATE_HEIGHT });
+  }, [width]);
+
+  useEffect(() => {
+    if (!plots.current || !course) return;
+    const { live, rate } = plots.current;
+    const envelope = measure === "bytes" ? course.live_bytes : course.live_blocks;
+    const t = course.t.slice(0, envelope.high.length + 1);
+    const filled = (values: number[]) => (values.length < t.length ? [...values, values[values.length - 1] ?? 0] : values);
+    const perSecond = (measure === "bytes" ? course.allocated_bytes : course.allocations).map((value, index) => value / Math.max(1e-9, (t[index + 1] - t[index]) / 1e9));
+    const high = filled(envelope.high);
+    live.setData([t, high, filled(envelope.low), high, ...shownGauges.map((gauge) => along(t, gauge.t, gauge.value))], false);
+    rate.setData([t, filled(perSecond)], false);
+    live.setScale("x", { min: range.left, max: range.right });
+    rate.setScale("x", { min: range.left, max: range.right });
+  }, [course, kind, theme]);
+
+  useLayoutEffect(() => {
+    plots.current?.live.setScale("x", { min: range.left, max: range.right });
+    plots.current?.rate.setScale("x", { min: range.left, max: range.right });
+  }, [range.left, range.right]);
+
+  return <div ref={element} aria-hidden="true" />;
+}
+
+const STEPS = uPlot.paths.stepped!({ align: 1 });
+const POWERS_OF_TWO = Array.from({ length: 52 }, (_, power) => 2 ** power);
+const INSTANTS = [
+  ...Array.from({ length: 11 }, (_, power) => [1, 2, 5].map((each) => each * 10 ** power)).flat().filter((each) => each < 60e9),
+  ...[1, 2, 5, 10, 15, 30, 60, 120, 360, 720, 1440].map((minutes) => minutes * 60e9),
+];
+
+function liveOptions(width: number, measure: "bytes" | "blocks", gauges: string[]): uPlot.Options {
+  const theme = colours.value;
+  const fresh = { points: { show: false }, paths: STEPS };
+  return {
+    width, height: HEIGHT, padding: [16, RIGHT, 0, 0], legend: { show: false }, cursor: { show: false }, select: { show: false } as uPlot.Select,
+    scales: { x: { time: false, auto: false }, y: { range: (_plot, _low, high) => [0, Math.max(1, high ?? 1) * 1.04] } },
+    axes: [
+      { stroke: theme.faint, font: "11px system-ui, sans-serif", grid: { stroke: theme.line, width: 1 }, ticks: { stroke: theme.line, size: 4 }, size: 22, gap: 2, space: 110, incrs: INSTANTS,
+        values: (_plot, splits, _axis, _space, step) => splits.map((each) => format.instant(each, step)) },
+      { stroke: theme.faint, font: "11px system-ui, sans-serif", grid: { stroke: theme.line, width: 1 }, ticks: { show: false }, size: AXIS, gap: 6, space: 22,
+        ...(measure === "bytes" ? { incrs: POWERS_OF_TWO } : { incrs: INSTANTS }),
+        values: (_plot, splits) => splits.map((each) => (measure === "bytes" ? format.bytes(each) : format.shortCount(each))) },
+    ],
+    series: [
+      {},
+      { ...fresh, width: 0, fill: theme.liveFill },
+      { ...fresh, width: 0, fill: theme.liveLow },
+      { ...fresh, stroke: theme.live, width: 1.25 },
+      ...gauges.map((_, index) => ({ ...fresh, stroke: theme.gauges[index], width: 1.25, dash: [5, 3] })),
+    ],
+  };
+}
+
+function rateOptions(width: number, measure: "bytes" | "blocks"): uPlot.Options {
+  const theme = colours.value;
+  return {
+    width, height: RATE_HEIGHT, padding: [3, RIGHT, 1, 0], legend: { show: false }, cursor: { show: false }, select: { show: false } as uPlot.Select,
+    scales: { x: { time: false, auto: false }, y: { range: (_plot, _low, high) => [0, Math.max(1, high ?? 1)] } },
+    axes: [
+      { show: false },
+      { stroke: theme.faint, font: "11px system-ui, sans-serif", grid: { show: false }, ticks: { show: false }, size: AXIS, gap: 6,
+        splits: (plot) => [(plot.scales.y.max ?? 0) * 0.72], values: (plot) => [`${measure === "bytes" ? format.bytes(plot.scales.y.max ?? 0) : format.shortCount(plot.scales.y.max ?? 0)}/s`] },
+    ],
+    series: [{}, { points: { show: false }, paths: STEPS, stroke: theme.rate, width: 1, fill: theme.rateFill }],
+  };
+}

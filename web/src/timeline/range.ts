@@ -1,0 +1,45 @@
+// What of the time is visible (`left` to `right`) and what is counted (`from` to `to`) are two choices. Here is the first, and the instants of handles.
+import type { Nanos } from "../answers";
+import { choice, choose } from "../choice";
+import { source } from "../sources";
+
+const LEAST_SPAN = 20;
+
+export interface Range {
+  left: Nanos;
+  right: Nanos;
+}
+
+/** What the timeline shows: bounded by the recording, never narrower than a few nanoseconds. */
+export function visibleRange(): Range {
+  const { left: begin, right: end } = wholeRange();
+  const left = Math.max(begin, Math.min(choice.value.left ?? begin, end));
+  const right = Math.min(choice.value.right ?? end, end);
+  return right - left >= Math.min(LEAST_SPAN, end - begin) ? { left, right } : { left: begin, right: end };
+}
+
+/** From the first instant of the recording to its last. */
+export function wholeRange(): Range {
+  const file = source.value;
+  return { left: Math.min(file?.begins_ns ?? 0, file?.duration_ns ?? 0), right: file?.duration_ns ?? 0 };
+}
+
+/** The instant of a handle, which may stand at the peak by name. */
+export function instantOf(at: Nanos | "peak" | null, otherwise: Nanos): Nanos {
+  if (at === "peak") return source.value?.peak?.at_ns ?? otherwise;
+  return at ?? otherwise;
+}
+
+export function showRange(left: number, right: number, step: boolean): void {
+  const { left: begin, right: end } = wholeRange();
+  const span = Math.min(end - begin, Math.max(Math.min(LEAST_SPAN, end - begin), right - left));
+  const from = Math.round(Math.min(Math.max(begin, left), end - span));
+  const to = Math.round(from + span);
+  choose(from <= begin && to >= end ? { left: null, right: null } : { left: from, right: to }, step);
+}
+
+export function zoom(factor: number, around: number | null, step: boolean): void {
+  const { left, right } = visibleRange();
+  const centre = around ?? (left + right) / 2;
+  showRange(centre - (centre - left) * factor, centre + (right - centre) * factor, step);
+}

@@ -1,0 +1,37 @@
+// What the curves say under the pointer.
+import type { Measure, Timeline as Course } from "../answers";
+import * as format from "../format";
+import { clean } from "../names";
+import { along } from "./gauges";
+
+export function Reading({ course, t, x, width, measure, resolution }: { course: Course | null; t: number; x: number; width: number; measure: Measure; resolution: number }) {
+  const index = course ? binOf(course.t, t) : -1;
+  let text = format.instant(t, Math.max(1, resolution));
+  if (course && index >= 0) {
+    const envelope = measure === "bytes" ? course.live_bytes : course.live_blocks;
+    const [low, high] = [envelope.low[index], envelope.high[index]];
+    const shown = (value: number) => (measure === "bytes" ? format.bytes(value) : format.count(value));
+    text += low === high ? ` · ${shown(high)} live` : ` · ${shown(low)} – ${shown(high)} live`;
+    const seconds = (course.t[index + 1] - course.t[index]) / 1e9;
+    const amount = measure === "bytes" ? course.allocated_bytes[index] : course.allocations[index];
+    if (amount > 0 && seconds > 0) text += ` · ${shown(amount / seconds)}/s`;
+    for (const gauge of course.gauges.slice(0, 3)) {
+      const value = along([t], gauge.t, gauge.value)[0];
+      if (value !== null) text += ` · ${clean(gauge.name)} ${gauge.unit === "bytes" ? format.bytes(value) : format.count(value)}`;
+    }
+  }
+  return <div class={`reading${x > width / 2 ? " reading-left" : ""}`} style={{ transform: `translateX(${x}px)` }}><span>{text}</span></div>;
+}
+
+/** The bin that an instant is in, or −1. */
+function binOf(edges: number[], t: number): number {
+  if (edges.length < 2 || t < edges[0] || t > edges[edges.length - 1]) return -1;
+  let low = 0;
+  let high = edges.length - 2;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (edges[middle] <= t) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}

@@ -1,0 +1,65 @@
+// The course of memory over time, above every view: curves that are drawn, and above them all that can be taken hold of.
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Timeline as Course } from "../answers";
+import { useAnswer } from "../answer";
+import { choice } from "../choice";
+import { clean } from "../names";
+import { question } from "../question";
+import { saved } from "../saved";
+import { has, source } from "../sources";
+import { Told } from "../told";
+import { gaugesOf } from "./gauges";
+import { Layer } from "./layer";
+import { AXIS, Plots, RIGHT } from "./plots";
+import { visibleRange } from "./range";
+
+export function Timeline() {
+  const file = source.value;
+  if (!file || !has("timeline") || file.duration_ns <= (file.begins_ns ?? 0)) return null;
+  return <Course key={file.id} />;
+}
+
+function Course() {
+  const file = source.value!;
+  const frame = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(0);
+  const range = visibleRange();
+  const plotWidth = Math.max(1, width - AXIS - RIGHT);
+  const points = saved ? 600 : Math.max(100, Math.round(plotWidth / 100) * 50);
+  const whole = choice.value.left === null && choice.value.right === null;
+  const answer = useAnswer<Course>(width === 0 ? null : question("timeline", {
+    source: file.id, from: whole ? null : range.left, to: whole ? null : range.right, points, filter: choice.value.filters,
+  }), 60);
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(([entry]) => setWidth(Math.round(entry.contentRect.width)));
+    observer.observe(frame.current!);
+    return () => observer.disconnect();
+  }, []);
+  return (
+    <section class="timeline" aria-label="Timeline" ref={frame}>
+      {width > 0 && (
+        <div class="timeline-plots">
+          <Plots course={answer.data} width={width} range={range} />
+          <Layer course={answer.data} width={plotWidth} range={range} />
+        </div>
+      )}
+      {answer.data && <Legend course={answer.data} />}
+      <Told answer={answer} />
+    </section>
+  );
+}
+
+/** What the curves are, where the peak's name is not. */
+function Legend({ course }: { course: Course }) {
+  const { measure } = choice.value;
+  const { left, right } = visibleRange();
+  const peak = source.value?.peak?.at_ns;
+  const peakIsLeft = peak !== undefined && peak < (left + right) / 2;
+  return (
+    <p class={`curves${peakIsLeft ? " curves-right" : ""}`}>
+      <span><i class="of-live" /> live {measure}</span>
+      {gaugesOf(course, measure).map((gauge, index) => <span key={gauge.name}><i class={`of-gauge of-gauge-${index + 1}`} /> {clean(gauge.name)}</span>)}
+      <span><i class="of-rate" /> {measure === "bytes" ? "allocated per second" : "allocations per second"}</span>
+    </p>
+  );
+}
