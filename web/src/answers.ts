@@ -17,6 +17,8 @@ export interface Source {
   begins_ns?: Nanos;
   duration_ns: Nanos;
   events: number;
+  /** How much of a long recording was gone through, while that is being done. */
+  reading?: number | null;
   estimated: boolean;
   sampling?: string | null;
   peak?: { at_ns: Nanos; bytes: number } | null;
@@ -95,6 +97,8 @@ export interface Timeline {
   gauges: { name: string; unit: string | null; t: Nanos[]; value: number[] }[];
   marks: { t: Nanos; name: string; thread?: number | null }[];
   peak?: { at_ns: Nanos; bytes: number } | null;
+  /** Rates are reckoned, while a long recording is still being read. */
+  approximate?: boolean;
 }
 
 export interface Tree {

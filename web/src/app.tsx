@@ -106,6 +106,7 @@ function factsOf(): string {
   const parts = file.path ? [clean(file.name)] : [];
   if (file.duration_ns > 0 && has("timeline")) parts.push(format.duration(file.duration_ns));
   if (file.events > 0 && has("timeline")) parts.push(`${format.count(file.events)} events`);
+  if (typeof file.reading === "number") parts.push(`being read: ${Math.floor(file.reading * 100)} %`);
   if (file.estimated) parts.push(`estimates${file.sampling ? `, ${file.sampling}` : ""}`);
   return parts.join(" · ");
 }

@@ -16,11 +16,15 @@ export const other = computed<Source | null>(() => {
   return id === null ? source.value : sources.value?.find((each) => each.id === id) ?? null;
 });
 
-/** Changes when a file did: what it answered before is then of the past. */
+/** Changes when a file did, or when all of it was read: what it answered before is then of the past. */
 export const revision = computed(() => {
-  const revisions = [source.value, other.value].map((each) => (each ? `${each.id}:${each.events}:${each.duration_ns}:${each.problem ?? ""}` : ""));
+  const revisions = [source.value, other.value].map((each) => (each ? `${each.id}:${each.events}:${each.duration_ns}:${isRead(each)}:${each.problem ?? ""}` : ""));
   return revisions.join(",");
 });
+
+function isRead(file: Source): boolean {
+  return (file.reading ?? null) === null;
+}
 
 /** What a file is called; snapshots, which are no files, are numbered. */
 export function titleOf(file: Source): string {

@@ -189,7 +189,7 @@ fn everything_that_is_documented_is_in_the_answers() {
         (
             "sources",
             "schema version sources sources.id sources.kind sources.path sources.name sources.program sources.pid sources.host \
-             sources.started sources.begins_ns sources.duration_ns sources.events sources.estimated sources.sampling sources.peak \
+             sources.started sources.begins_ns sources.duration_ns sources.events sources.reading sources.estimated sources.sampling sources.peak \
              sources.live_at_end sources.threads sources.heaps sources.has sources.anomalies sources.damage sources.problem",
         ),
         (

@@ -2,7 +2,7 @@
 //!
 //! A trace is a row of packets, each written by one domain of the program. [`Decoder`] takes bytes as they arrive and gives out
 //! [`Event`](highwater_model::Event)s in the order of time; [`Reader`] feeds it from a file, a pipe or a socket. Whatever is wrong with a trace is
-//! told as [`Damage`] with its offset, and everything else is used.
+//! told as [`Damage`](highwater_model::Damage) with its offset, and everything else is used.
 //!
 //! How a trace becomes events:
 //!

@@ -82,7 +82,15 @@ pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Pro
     let mut questions: Vec<Question> = Vec::new();
     for id in &ids {
         match api.sources.get(*id)?.loaded() {
-            Ok(loaded) => questions.extend(of_source(*id, loaded.kind)),
+            Ok(loaded) => {
+                // A page that cannot ask again waits for what is exact.
+                if let Some(Err(Problem::Cancelled)) =
+                    loaded.recording().map(|recording| loaded.course(recording, work))
+                {
+                    return Err(Problem::Cancelled);
+                }
+                questions.extend(of_source(*id, loaded.kind));
+            }
             // The list says what is wrong with it.
             Err(_) => continue,
         }

@@ -72,7 +72,14 @@ impl Source {
         let Some(path) = &self.path else { return Ok(()) };
         let _only_one = self.turn_to_look(work)?;
         let stamp = Stamp::of(path);
+        // While a file grows, going through all of it would be in vain: it is read anew before long.
+        let is_settled = |loaded: &Loaded| loaded.is_complete() || stamp.as_ref().is_ok_and(Stamp::is_settled);
         if !self.state().is_out_of_date(path, &stamp) {
+            if let (Some(loaded), _) = self.now()
+                && is_settled(&loaded)
+            {
+                loaded.make_course();
+            }
             return Ok(());
         }
         let opened = opener.open(path, work);
@@ -83,7 +90,9 @@ impl Source {
         match loaded {
             Ok(loaded) => {
                 let loaded = Arc::new(loaded);
-                loaded.make_course();
+                if is_settled(&loaded) {
+                    loaded.make_course();
+                }
                 (state.loaded, state.problem) = (Some(loaded), None);
             }
             Err(line) if state.loaded.is_some() => {

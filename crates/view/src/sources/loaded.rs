@@ -1,6 +1,7 @@
 //! A source that was read: its instants and windows, of which the last ones are kept.
 
 use super::file::{FileKind, OpenedFile};
+use super::made_once::MadeOnce;
 use super::moment::Moment;
 use super::special::{Plain, Special};
 use crate::course::Course;
@@ -10,9 +11,7 @@ use crate::problem::Problem;
 use crate::work::Work;
 use highwater_model::{Accounts, Catalog, GaugeReading, NamedInstant, Nanos, Snapshot, Source, Totals, When, Window};
 use highwater_store::{Damage, Highest, Recording, Until};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, TryLockError};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
 
 /// Bytes of snapshots that are kept.
 const SNAPSHOT_BYTES: usize = 128 << 20;
@@ -62,9 +61,7 @@ pub struct Loaded {
     highest: Memo<Window, Highest>,
     /// What was measured, by all that was asked.
     pub(crate) measured: Memo<String, Measured>,
-    course: Mutex<Option<Arc<Course>>>,
-    /// How far it is, in thousandths, while it is made.
-    course_done: AtomicU32,
+    course: MadeOnce<Course>,
     totals: OnceLock<Totals>,
     marks: OnceLock<Vec<NamedInstant>>,
     gauges: OnceLock<Vec<GaugeReading>>,
@@ -100,8 +97,7 @@ impl Loaded {
             windows: Memo::new(WINDOW_BYTES),
             highest: Memo::new(1 << 20),
             measured: Memo::new(WINDOW_BYTES),
-            course: Mutex::default(),
-            course_done: AtomicU32::new(0),
+            course: MadeOnce::default(),
             totals: OnceLock::new(),
             marks: OnceLock::new(),
             gauges: OnceLock::new(),
@@ -266,11 +262,7 @@ impl Loaded {
 
     /// Its course, if it was made already.
     pub fn known_course(&self) -> Option<Arc<Course>> {
-        match self.course.try_lock() {
-            Ok(course) => course.clone(),
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().clone(),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        self.course.known()
     }
 
     /// True for a recording whose course is made when it is opened.
@@ -278,16 +270,25 @@ impl Loaded {
         self.recording().is_some_and(|recording| recording.stats().events > LONG)
     }
 
-    /// Makes the course of a long recording, on a thread of its own: it will be asked for, and leaves waypoints.
+    /// True for what grows no more.
+    pub fn is_complete(&self) -> bool {
+        self.recording().is_none_or(|recording| recording.stats().complete)
+    }
+
+    /// How much of it was gone through, from 0 to 1, while that is being done.
+    pub fn reading(&self) -> Option<f64> {
+        self.course.reading()
+    }
+
+    /// Makes the course of a long recording, once, on a thread of its own: it will be asked for, and leaves waypoints.
     pub fn make_course(self: &Arc<Self>) {
-        if self.is_long() {
+        if self.is_long() && self.course.begins() {
             let own = Arc::clone(self);
             // Without a thread it is made when it is asked for.
             let _ = std::thread::Builder::new().name("course".into()).spawn(move || {
                 if let Some(recording) = own.recording() {
                     let mut tell = |progress: Option<(f64, &str)>| {
-                        let done = progress.map_or(0, |(part, _)| (part * 1000.0) as u32);
-                        own.course_done.fetch_max(done, Ordering::Relaxed);
+                        own.course.is_at(progress.map_or(0.0, |(part, _)| part));
                         true
                     };
                     let _ = own.course(recording, &Work::asked_by(&mut tell));
@@ -298,24 +299,7 @@ impl Loaded {
 
     /// Its course: made once, by whoever needs it first. Others wait.
     pub fn course(&self, recording: &Recording, work: &Work<'_>) -> Result<Arc<Course>, Problem> {
-        loop {
-            let mut course = match self.course.try_lock() {
-                Ok(course) => course,
-                // Whoever made it gave up; nothing is half done.
-                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => {
-                    let done = f64::from(self.course_done.load(Ordering::Relaxed)) / 1000.0;
-                    work.progress(done, "reading the recording")?;
-                    std::thread::sleep(Duration::from_millis(5));
-                    continue;
-                }
-            };
-            if let Some(course) = &*course {
-                return Ok(Arc::clone(course));
-            }
-            let made = Arc::new(Course::of(recording, work)?);
-            return Ok(Arc::clone(course.insert(made)));
-        }
+        self.course.get(work, || Course::of(recording, work))
     }
 }
 

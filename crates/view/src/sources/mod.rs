@@ -4,6 +4,7 @@ mod file;
 mod list;
 mod live;
 mod loaded;
+mod made_once;
 mod moment;
 mod special;
 mod stamp;

@@ -3,6 +3,10 @@
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A file that was not written to for so many seconds grows no more.
+const SETTLED: i64 = 5;
 
 /// What tells one state of a file from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,5 +23,11 @@ impl Stamp {
         let about = std::fs::metadata(path)?;
         let modified = (about.mtime(), about.mtime_nsec());
         Ok(Self { device: about.dev(), inode: about.ino(), length: about.len(), modified })
+    }
+
+    /// True for a file that nobody seems to be writing.
+    pub fn is_settled(&self) -> bool {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
+        now.saturating_sub(self.modified.0) >= SETTLED
     }
 }
