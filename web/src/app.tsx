@@ -7,6 +7,7 @@ import { choice, choose, fragmentOf, isSavedChoice, METRICS, parseChoice, type V
 import { Filters } from "./filters";
 import * as format from "./format";
 import { Help, helpShown } from "./help";
+import { CopyLink } from "./link";
 import { clean } from "./names";
 import { saved, savedChoice } from "./saved";
 import { growing, has, source, sources, sourcesProblem, titleOf } from "./sources";
@@ -93,6 +94,7 @@ function Header() {
       {file && growing.value.has(file.id) && <span class="growing" role="status" title="The file is still being written, and this page follows it. A window or an instant that you choose stays where it is.">growing</span>}
       <span class="stretch" />
       {saved && <span class="saved-note" title="This page is a file: it has the data of one choice inside">saved page{saved.saved ? `, ${saved.saved.slice(0, 10)}` : ""}</span>}
+      {!saved && file && !serverGone.value && <CopyLink />}
       {!saved && file && !serverGone.value && <a class="button" href={`api/1/save?${new URLSearchParams({ view: fragmentOf(choice.value) })}`} download>Save page</a>}
       <button type="button" aria-pressed={safe.value} title="Colours that everybody can tell apart (c)" onClick={() => choose({ palette: safe.value ? "" : "safe" })}>◑ safe colours</button>
       <button type="button" title="Light or dark (d)" onClick={() => choose({ theme: dark.value ? "light" : "dark" })}>{dark.value ? "☀ light" : "☾ dark"}</button>

@@ -37,6 +37,7 @@ function press(key: string): boolean {
       return field !== null;
     }
     case "+": document.getElementById("add-filter")?.click(); return true;
+    case "l": document.getElementById("copy-link")?.click(); return true;
     case "d": choose({ theme: dark.value ? "light" : "dark" }); return true;
     case "c": choose({ palette: safe.value ? "" : "safe" }); return true;
     case "z": if (from !== null || to !== null) showRange(from ?? 0, to ?? duration, true); return true;

@@ -45,6 +45,19 @@ test("a window is dragged, and everything follows it with the report's figures",
   await opened.done();
 });
 
+test("a copied link shows the same in a browser that has never been here", async () => {
+  const opened = await page(view, "view=table&metric=peak&filter=size%3A64..", { permissions: ["clipboard-read", "clipboard-write"] });
+  await opened.keyboard.press("l");
+  await opened.getByRole("status").getByText("Copied").waitFor();
+  const link = await opened.evaluate(() => navigator.clipboard.readText());
+  assert.ok(link.startsWith(view.address), link);
+  const stranger = await page({ ...view, address: link });
+  assert.equal(stranger.url(), opened.url());
+  assert.deepEqual(await rows(stranger), await rows(opened));
+  assert.ok((await rows(stranger)).length > 3);
+  for (const each of [stranger, opened]) await each.done();
+});
+
 test("every choice is in the address: back undoes it, and the address alone brings it back", async () => {
   const opened = await page(view);
   await opened.getByRole("tab", { name: "Flame graph" }).click();

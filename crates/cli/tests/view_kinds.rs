@@ -44,6 +44,7 @@ fn no_question_fails_about_any_kind_of_file() {
         "image/treemap?depth=3",
         "image/object?address=0x1",
         "live",
+        "link",
         "save",
     ]
     .map(str::to_owned)

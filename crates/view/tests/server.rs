@@ -30,7 +30,11 @@ fn the_opened_address_leaves_a_cookie_and_leads_to_the_page() {
     assert!(page.text().contains("<title>Highwater</title>"));
     let script = server.raw(&format!("GET /assets/app.js HTTP/1.1\r\n{host}Cookie: {cookie}\r\n\r\n"));
     assert_eq!(script.status, 200);
-    for response in [&introduced, &page, &script] {
+    // Whoever is here can lead others here; nobody else learns how.
+    let link = server.raw(&format!("GET /api/1/link HTTP/1.1\r\n{host}Cookie: {cookie}\r\n\r\n"));
+    assert_eq!(link.text(), format!("{{\"address\":\"{}\"}}", server.address));
+    assert_eq!(server.raw(&format!("GET /api/1/link HTTP/1.1\r\n{host}\r\n")).status, 401);
+    for response in [&introduced, &page, &script, &link] {
         let policy = response.field("content-security-policy").unwrap();
         assert!(policy.starts_with("default-src 'none'; script-src 'self'"), "{policy}");
         assert_eq!(response.field("x-content-type-options"), Some("nosniff"));

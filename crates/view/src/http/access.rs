@@ -48,6 +48,11 @@ impl Access {
         &self.token
     }
 
+    /// The address to open: it has the token.
+    pub fn address(&self) -> String {
+        format!("http://127.0.0.1:{}/?token={}", self.port, self.token)
+    }
+
     /// The cookie that holds it: each port has its own, since cookies know no ports.
     pub fn cookie(&self) -> String {
         format!("highwater-{}", self.port)

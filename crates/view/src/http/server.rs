@@ -19,6 +19,9 @@ const SENDING: Duration = Duration::from_secs(30);
 /// The longest body that is read, and thrown away: nothing that is asked needs one.
 const LONGEST_BODY: u64 = 64 << 10;
 
+/// What tells the address to open, for whoever has the token already: a page cannot read its own cookie.
+const LINK: &str = "/api/1/link";
+
 /// Who answers requests.
 pub trait Answer: Send + Sync + 'static {
     /// Answers one. An error says that the connection is gone.
@@ -58,7 +61,7 @@ impl Server {
 
     /// The address to open: it has the token.
     pub fn address(&self) -> String {
-        format!("http://127.0.0.1:{}/?token={}", self.port, self.access.token())
+        self.access.address()
     }
 
     /// The address for a browser that is started with it. What stands on a command line is seen by every user of the machine: this one leads
@@ -149,6 +152,13 @@ fn respond(
     answer: &dyn Answer,
 ) -> io::Result<()> {
     match verdict {
+        Verdict::Welcome if request.path == LINK => {
+            let address = format!("{{\"address\":\"{}\"}}", access.address());
+            match request.method.as_str() {
+                "GET" | "HEAD" => exchange.whole("200 OK", "application/json", "", address.as_bytes()),
+                _ => exchange.not_allowed("GET, HEAD", "the link can only be read"),
+            }
+        }
         Verdict::Welcome => answer.answer(request, exchange),
         Verdict::Introduced => {
             let (cookie, token) = (access.cookie(), access.token());
