@@ -129,8 +129,9 @@ impl Course {
     /// Goes through all of a recording.
     pub fn of(recording: &Recording, work: &Work<'_>) -> Result<Self, Problem> {
         let blocks: Vec<EventsSummary> = recording.summaries().copied().collect();
-        let traffic = Writing::new(recording.stats().events, blocks.len())?;
-        let found = Found { blocks: &blocks, traffic, standings: Standings::default() };
+        let events = recording.stats().events;
+        let traffic = Writing::new(events, blocks.len())?;
+        let found = Found { blocks: &blocks, traffic, standings: Standings::new(events) };
         let begin = || Going {
             slicing: Slicing::default(),
             found: &found,

@@ -5,16 +5,18 @@ use highwater_store::{EventsSummary, Standing};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of them that are kept.
+/// Bytes of them that are kept, and how many are made at the most: each costs as much time as a recording has sites.
 const MOST_BYTES: usize = 64 << 20;
+const MOST: u64 = 4096;
 
 /// By the place of the block of events that follows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Standings {
+    most_bytes: usize,
     kept: Mutex<Kept>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Kept {
     bytes: usize,
     /// One is kept in each so many events, a power of two.
@@ -25,12 +27,22 @@ struct Kept {
 impl Kept {
     /// True for the first block of events behind a multiple of the spacing.
     fn has_place(&self, blocks: &[EventsSummary], block: usize) -> bool {
-        let lot = |block: usize| blocks.get(block).map(|summary| summary.first_event / self.spacing.max(1));
+        let lot = |block: usize| blocks.get(block).map(|summary| summary.first_event / self.spacing);
         block == 0 || lot(block) != lot(block - 1)
     }
 }
 
 impl Standings {
+    /// None yet, of a recording of so many events.
+    pub fn new(events: u64) -> Self {
+        Self::with_room_for(MOST_BYTES, events)
+    }
+
+    fn with_room_for(most_bytes: usize, events: u64) -> Self {
+        let spacing = (events / MOST).next_power_of_two();
+        Self { most_bytes, kept: Mutex::new(Kept { bytes: 0, spacing, by_block: BTreeMap::new() }) }
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -45,8 +57,8 @@ impl Standings {
         let mut kept = self.kept();
         kept.bytes += standing.bytes();
         kept.by_block.insert(block, Arc::new(standing));
-        while kept.bytes > MOST_BYTES && kept.by_block.len() > 1 {
-            kept.spacing = (kept.spacing * 2).max(1 << 16);
+        while kept.bytes > self.most_bytes && kept.by_block.len() > 1 {
+            kept.spacing *= 2;
             let all = std::mem::take(&mut kept.by_block);
             kept.by_block = all.into_iter().filter(|(block, _)| kept.has_place(blocks, *block)).collect();
             kept.bytes = kept.by_block.values().map(|standing| standing.bytes()).sum();
@@ -58,5 +70,28 @@ impl Standings {
         let kept = self.kept();
         let mut earlier = kept.by_block.range(..=block).rev();
         earlier.find(|(_, kept)| reached(kept.events, kept.time)).map(|(block, kept)| (*block, Arc::clone(kept)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use highwater_model::Accounts;
+
+    #[test]
+    fn the_memory_is_kept_to_and_the_rest_lies_evenly() {
+        let blocks: Vec<EventsSummary> =
+            (0..1000).map(|at| EventsSummary { first_event: at * 10, ..EventsSummary::default() }).collect();
+        let bytes = Standing::of(&Accounts::default()).unwrap().bytes();
+        let standings = Standings::with_room_for(100 * bytes, 10_000);
+        for block in (0..1000).filter(|block| standings.wants(&blocks, *block)) {
+            standings.put(&blocks, block, Standing::of(&Accounts::default()).unwrap());
+        }
+        let kept = standings.kept();
+        assert!((50..=100).contains(&kept.by_block.len()), "{} kept", kept.by_block.len());
+        assert_eq!(kept.by_block.first_key_value().map(|(block, _)| *block), Some(0));
+        let places: Vec<usize> = kept.by_block.keys().copied().collect();
+        let widest = places.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap() as u64 * 10;
+        assert!(widest < kept.spacing * 2, "{widest} {}", kept.spacing);
     }
 }

@@ -8,8 +8,8 @@ const WIDEST: u32 = 57;
 pub struct Packing {
     least: u64,
     bits: u8,
-    /// Where it begins.
-    start: usize,
+    /// Where it begins: a block of events is never so large that this would not do.
+    start: u32,
 }
 
 /// Appends a column.
@@ -18,7 +18,7 @@ pub fn pack(numbers: impl Iterator<Item = u64> + Clone, out: &mut Vec<u8>) -> Pa
     let least = least.min(most);
     let needed = u64::BITS - (most - least).leading_zeros();
     let bits = if needed > WIDEST { u64::BITS } else { needed };
-    let start = out.len();
+    let start = out.len() as u32;
     let (mut word, mut filled) = (0u64, 0u32);
     for number in numbers {
         let number = number - least;
@@ -50,7 +50,7 @@ impl<'a> Packed<'a> {
     /// A column among others.
     pub fn new(packing: Packing, all: &'a [u8]) -> Self {
         let mask = if packing.bits == 0 { 0 } else { u64::MAX >> (u64::BITS - u32::from(packing.bits)) };
-        let bytes = all.get(packing.start..).unwrap_or_default();
+        let bytes = all.get(packing.start as usize..).unwrap_or_default();
         Self { least: packing.least, bits: packing.bits.into(), mask, bytes }
     }
 
