@@ -47,6 +47,9 @@ try:
     row("what", "asked", "median", "worst", "CPU for each")
     row("-" * 58, "-" * 9, "-" * 14, "-" * 14, "-" * 14)
     measure("timeline of the whole, while it is still being read", "≤ 300 ms", ["timeline?points=1000"] * 3)
+    early = random.Random(2).randrange
+    measure("flame graph of a random instant, likewise", "≤ 300 ms", [f"tree?at={early(duration)}" for _ in range(5)])
+    measure("allocated in a random window, likewise", "≤ 300 ms", [f"rows?metric=allocated&from={early(duration // 2)}&to={duration // 2 + early(duration // 2)}" for _ in range(3)])
     while ask("timeline?points=1000")[1]["approximate"]:
         time.sleep(0.1)
     row("until all of it was gone through", "", f"{time.monotonic() - began:.1f} s", "", f"{processor_seconds():.1f} s")

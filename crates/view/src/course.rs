@@ -7,11 +7,12 @@ use crate::problem::Problem;
 use crate::scan;
 use crate::sieve::Candidate;
 use crate::standings::Standings;
-use crate::traffic::{Buffers, Depth, Gathered, How, Move, Side, Traffic, Writing};
+use crate::traffic::{Buffers, Depth, Gathered, How, Move, Side, Traffic};
 use crate::work::Work;
 use highwater_model::{Accounts, Figures, Nanos, NumberLedger, Step};
 use highwater_store::{EventsSummary, Recording, Seen, Standing, Until};
 use rustc_hash::FxHashMap;
+use std::sync::OnceLock;
 
 /// Events of a slice.
 const EVENTS: u64 = 8192;
@@ -27,11 +28,11 @@ pub struct Slice {
     pub bin: Bin,
 }
 
-/// See the module's text.
+/// See the module's text. Instants whose surroundings were gone through can be had before the end is reached.
 #[derive(Debug)]
 pub struct Course {
-    /// The slices, in order.
-    pub slices: Vec<Slice>,
+    /// The slices, in order; none before all was gone through.
+    slices: OnceLock<Vec<Slice>>,
     /// Who came and went.
     pub traffic: Traffic,
     standings: Standings,
@@ -79,30 +80,23 @@ impl Slicing {
 /// One stretch, while it is gone through.
 struct Going<'a> {
     slicing: Slicing,
-    found: &'a Found<'a>,
+    course: &'a Course,
     /// The block of events, by its place among all of them, and its moves.
     block: Option<usize>,
     moves: Gathered,
     problem: Option<Problem>,
 }
 
-/// What all stretches write down.
-struct Found<'a> {
-    blocks: &'a [EventsSummary],
-    traffic: Writing,
-    standings: Standings,
-}
-
 impl Going<'_> {
     fn begin_block(&mut self, ledger: &NumberLedger, summary: &EventsSummary) {
         self.end_block();
-        let place = self.found.blocks.binary_search_by_key(&summary.first_event, |block| block.first_event).ok();
-        self.block = place;
-        if let Some(block) = place
-            && self.found.standings.wants(self.found.blocks, block)
+        let Course { blocks, standings, .. } = self.course;
+        self.block = blocks.binary_search_by_key(&summary.first_event, |block| block.first_event).ok();
+        if let Some(block) = self.block
+            && standings.wants(blocks, block)
         {
             match Standing::of(ledger.accounts()) {
-                Ok(standing) => self.found.standings.put(self.found.blocks, block, standing),
+                Ok(standing) => standings.put(blocks, block, standing),
                 Err(error) => self.problem = Some(error.into()),
             }
         }
@@ -118,7 +112,7 @@ impl Going<'_> {
 
     fn end_block(&mut self) {
         if let Some(block) = self.block.take()
-            && let Err(problem) = self.found.traffic.write(block, &mut self.moves)
+            && let Err(problem) = self.course.traffic.write(block, &mut self.moves)
         {
             self.problem = Some(problem);
         }
@@ -126,15 +120,19 @@ impl Going<'_> {
 }
 
 impl Course {
-    /// Goes through all of a recording.
-    pub fn of(recording: &Recording, work: &Work<'_>) -> Result<Self, Problem> {
+    /// Nothing yet of a recording.
+    pub fn new(recording: &Recording) -> Result<Self, Problem> {
         let blocks: Vec<EventsSummary> = recording.summaries().copied().collect();
         let events = recording.stats().events;
-        let traffic = Writing::new(events, blocks.len())?;
-        let found = Found { blocks: &blocks, traffic, standings: Standings::new(events) };
+        let (traffic, standings) = (Traffic::new(events, blocks.len())?, Standings::new(events));
+        Ok(Self { slices: OnceLock::new(), traffic, standings, blocks })
+    }
+
+    /// Goes through all of a recording. What was found can be used meanwhile.
+    pub fn go_through(&self, recording: &Recording, work: &Work<'_>) -> Result<(), Problem> {
         let begin = || Going {
             slicing: Slicing::default(),
-            found: &found,
+            course: self,
             block: None,
             moves: Gathered::default(),
             problem: None,
@@ -159,8 +157,14 @@ impl Course {
             part.problem.map_or(Ok(()), Err)?;
             slices.extend(part.slicing.slices);
         }
-        let Found { traffic, standings, .. } = found;
-        Ok(Self { slices, traffic: traffic.finish(), standings, blocks })
+        // Whoever comes second found the same.
+        let _ = self.slices.set(slices);
+        Ok(())
+    }
+
+    /// The slices, in order; none before all was gone through.
+    pub fn slices(&self) -> &[Slice] {
+        self.slices.get().map_or(&[], Vec::as_slice)
     }
 
     /// The accounts of an instant without their blocks; `None` where they cannot be had this way.
@@ -197,7 +201,9 @@ impl Course {
         last: usize,
         reached: impl Fn(u64, Nanos) -> bool,
     ) -> Result<Option<(usize, NumberLedger)>, Problem> {
-        let Some((first, standing)) = self.standings.latest(last, reached) else { return Ok(None) };
+        let Some((first, standing)) = self.standings.latest(last, reached).filter(|_| self.traffic.has(last)) else {
+            return Ok(None);
+        };
         let mut going: FxHashMap<u64, Owned> = FxHashMap::default();
         let mut buffers = Buffers::default();
         for block in first..=last {
@@ -215,5 +221,35 @@ impl Course {
         going.sort_unstable_by_key(|owned| owned.block.id);
         let owned = going.iter().map(|owned| (owned.block, owned.thread));
         Ok(recording.resume(&standing, owned).map(|ledger| (first, ledger)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::{history, written};
+
+    #[test]
+    fn what_was_gone_through_is_right_before_the_end_is_reached() {
+        let (catalog, events) = history(11, 300_000);
+        let recording = Recording::from_bytes(written(&catalog, &events, 30_000, 5_000)).unwrap();
+        let course = Course::new(&recording).unwrap();
+        // Whoever looks up first finds that nobody waits.
+        let mut nobody = |_: Option<(f64, &str)>| false;
+        let given_up = course.go_through(&recording, &Work::asked_by(&mut nobody));
+        assert_eq!(given_up.unwrap_err(), Problem::Cancelled);
+        assert!(course.slices().is_empty());
+        let (mut known, mut unknown) = (0, 0);
+        for event in (1..recording.stats().events).step_by(2_503) {
+            let expected = recording.snapshot_after(event).unwrap().accounts.figures_alone().to_state();
+            match course.figures_at(&recording, Until::Event(event)).unwrap() {
+                Some(found) => {
+                    assert_eq!(found.to_state(), expected, "event {event}");
+                    known += 1;
+                }
+                None => unknown += 1,
+            }
+        }
+        assert!(known > 10 && unknown > 10, "{known} {unknown}");
     }
 }

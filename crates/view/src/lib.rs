@@ -17,6 +17,11 @@ mod bins;
 mod choice;
 mod course;
 mod filter;
+// Not all that the other tests need is needed by those in here.
+#[cfg(test)]
+#[allow(dead_code)]
+#[path = "../tests/support/history.rs"]
+mod history;
 pub mod http;
 mod lives;
 mod measure;

@@ -247,7 +247,7 @@ fn by_lives(
 fn in_short(choice: &Choice, course: &Course, points: usize) -> Result<Bins, Problem> {
     let window = choice.window;
     let mut bins = Bins::new(window, points);
-    for slice in &course.slices {
+    for slice in course.slices() {
         if slice.last < window.from {
             bins.before = slice.bin.live.map(|(bytes, blocks)| (bytes.last, blocks.last));
         } else if slice.first > window.to {

@@ -1,27 +1,28 @@
 //! A source that was read: its instants and windows, of which the last ones are kept.
 
 use super::file::{FileKind, OpenedFile};
+use super::instants::KeptInstants;
 use super::made_once::MadeOnce;
-use super::moment::Moment;
 use super::special::{Plain, Special};
 use crate::course::Course;
 use crate::measure::Measured;
 use crate::memo::Memo;
 use crate::problem::Problem;
 use crate::work::Work;
-use highwater_model::{Accounts, Catalog, GaugeReading, NamedInstant, Nanos, Snapshot, Source, Totals, When, Window};
-use highwater_store::{Damage, Highest, Recording, Until};
-use std::sync::{Arc, OnceLock};
+use highwater_model::{Catalog, GaugeReading, NamedInstant, Nanos, Snapshot, Source, Totals, When, Window};
+use highwater_store::{Damage, Recording};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Bytes of snapshots that are kept.
-const SNAPSHOT_BYTES: usize = 128 << 20;
 /// Bytes of states that replays leave behind, and how many events apart these are at the least.
 const WAYPOINT_BYTES: usize = 144 << 20;
 const WAYPOINT_EVENTS: u64 = 1 << 20;
 /// How many waypoints a recording may have, whatever their size.
 const MOST_WAYPOINTS: u64 = 20;
-/// Bytes of what was counted of windows.
-const WINDOW_BYTES: usize = 64 << 20;
+/// Bytes of what was measured that are kept.
+const MEASURED_BYTES: usize = 64 << 20;
+
+/// How patient a thread is that nobody waits for.
+const NICENESS: i32 = 10;
 
 /// Recordings with more events are long: windows of so many are not gone through for a timeline.
 pub const LONG: u64 = 4 << 20;
@@ -34,16 +35,6 @@ pub enum Content {
     Instant(Arc<Snapshot>),
 }
 
-/// What happened in a window.
-pub struct Between {
-    /// The state before it.
-    pub before: Arc<Snapshot>,
-    /// The state at its end.
-    pub after: Arc<Snapshot>,
-    /// Counters of what happened in it.
-    pub counters: Snapshot,
-}
-
 /// See the module's text.
 pub struct Loaded {
     /// What it is.
@@ -54,14 +45,13 @@ pub struct Loaded {
     own_damage: Vec<Damage>,
     /// What only its kind knows.
     pub special: Box<dyn Special>,
-    snapshots: Memo<Moment, Snapshot>,
-    /// The same without blocks: much smaller, so many more are kept.
-    standings: Memo<Moment, Snapshot>,
-    windows: Memo<Window, Between>,
-    highest: Memo<Window, Highest>,
+    /// Instants and windows that were asked for.
+    pub(super) kept: KeptInstants,
     /// What was measured, by all that was asked.
     pub(crate) measured: Memo<String, Measured>,
     course: MadeOnce<Course>,
+    /// The same from its beginning on.
+    begun_course: Mutex<Option<Arc<Course>>>,
     totals: OnceLock<Totals>,
     marks: OnceLock<Vec<NamedInstant>>,
     gauges: OnceLock<Vec<GaugeReading>>,
@@ -92,12 +82,10 @@ impl Loaded {
             content,
             own_damage,
             special,
-            snapshots: Memo::new(SNAPSHOT_BYTES),
-            standings: Memo::new(WINDOW_BYTES),
-            windows: Memo::new(WINDOW_BYTES),
-            highest: Memo::new(1 << 20),
-            measured: Memo::new(WINDOW_BYTES),
+            kept: KeptInstants::default(),
+            measured: Memo::new(MEASURED_BYTES),
             course: MadeOnce::default(),
+            begun_course: Mutex::default(),
             totals: OnceLock::new(),
             marks: OnceLock::new(),
             gauges: OnceLock::new(),
@@ -142,102 +130,6 @@ impl Loaded {
         }
     }
 
-    /// The state at an instant. Of one that is all there is, always that.
-    pub fn snapshot(&self, moment: Moment) -> Result<Arc<Snapshot>, Problem> {
-        let recording = match &self.content {
-            Content::Course(recording) => recording,
-            Content::Instant(snapshot) => return Ok(Arc::clone(snapshot)),
-        };
-        let make = || -> Result<Snapshot, Problem> {
-            Ok(match moment {
-                Moment::Start => recording.snapshot(&When::Start)?,
-                Moment::At(time) => recording.snapshot(&When::At(time))?,
-                Moment::Event(event) => recording.snapshot_after(event)?,
-                Moment::End => recording.snapshot(&When::End)?,
-            })
-        };
-        self.snapshots.get(&moment, make, size_of_snapshot)
-    }
-
-    /// The figures at an instant, without blocks.
-    pub fn standing(&self, moment: Moment) -> Result<Arc<Snapshot>, Problem> {
-        let make = || match self.figures_at(moment)? {
-            Some(snapshot) => Ok(snapshot),
-            None => Ok(self.snapshot(moment)?.figures_alone()),
-        };
-        self.standings.get(&moment, make, size_of_figures)
-    }
-
-    /// The same from the course, if it is known.
-    fn figures_at(&self, moment: Moment) -> Result<Option<Snapshot>, Problem> {
-        let Some((recording, course)) = self.recording().zip(self.known_course()) else { return Ok(None) };
-        let until = match moment {
-            Moment::Start => return Ok(None),
-            Moment::At(time) => Until::Time(time),
-            Moment::Event(event) => Until::Event(event),
-            Moment::End => Until::End,
-        };
-        let Some(accounts) = course.figures_at(recording, until)? else { return Ok(None) };
-        let at = match moment {
-            Moment::At(time) => time,
-            Moment::End => recording.source().duration,
-            _ => accounts.last_time(),
-        };
-        let (source, catalog) = (recording.source().clone(), Arc::clone(recording.catalog()));
-        Ok(Some(Snapshot { source, at, accounts, catalog }))
-    }
-
-    /// The instant that a time means: the last one that is not later.
-    pub fn moment_at(&self, time: Nanos) -> Moment {
-        let whole = self.whole();
-        if time >= whole.to { Moment::End } else { Moment::At(time.max(whole.from)) }
-    }
-
-    /// The instant before a time.
-    pub fn moment_before(&self, time: Nanos) -> Moment {
-        if time <= self.whole().from { Moment::Start } else { self.moment_at(Nanos(time.0 - 1)) }
-    }
-
-    /// What happened in a window; of one instant, all that is known to have led to it.
-    pub fn between(&self, window: Window) -> Result<Arc<Between>, Problem> {
-        let make = || -> Result<Between, Problem> {
-            let (before, after) = std::thread::scope(|scope| {
-                let before = scope.spawn(|| self.state_before(window.from));
-                let after = self.standing(self.moment_at(window.to));
-                (before.join().unwrap_or_else(|_| Err(Problem::failed("a thread gave up"))), after)
-            });
-            let (before, after) = (before?, after?);
-            let counters = after.since(&before);
-            Ok(Between { before, after, counters })
-        };
-        // The two states count as well: they may have left the other memo.
-        self.windows.get(&window, make, |between| 3 * size_of_figures(&between.counters))
-    }
-
-    fn state_before(&self, from: Nanos) -> Result<Arc<Snapshot>, Problem> {
-        match &self.content {
-            Content::Course(_) => self.standing(self.moment_before(from)),
-            Content::Instant(snapshot) => {
-                Ok(Arc::new(Snapshot { accounts: Accounts::default(), ..Snapshot::clone(snapshot) }))
-            }
-        }
-    }
-
-    /// Where the most bytes were live in a window.
-    pub fn highest(&self, recording: &Recording, window: Window) -> Result<Highest, Problem> {
-        let make = || -> Result<Highest, Problem> {
-            let (from, to) = (window.from, window.to);
-            let Some(course) = self.known_course() else { return Ok(recording.highest_between(from, to)?) };
-            let state_before = |block: usize| match course.figures_before(recording, block) {
-                Ok(Some(ledger)) => Ok(ledger),
-                Ok(None) => recording.state_before_block(block),
-                Err(problem) => Err(std::io::Error::other(problem.line().to_owned())),
-            };
-            Ok(recording.highest_between_with(from, to, state_before)?)
-        };
-        self.highest.get(&window, make, |_| 256).map(|highest| *highest)
-    }
-
     /// The totals at the end.
     pub fn totals(&self) -> Result<Totals, Problem> {
         if let Some(totals) = self.totals.get() {
@@ -258,6 +150,11 @@ impl Loaded {
     /// The gauges, in order.
     pub fn gauges(&self) -> Result<&[GaugeReading], Problem> {
         kept(&self.gauges, || Ok(self.recording().map(Recording::gauges).transpose()?.unwrap_or_default()))
+    }
+
+    /// Its course, as far as it was made.
+    pub(super) fn begun_course(&self) -> Option<Arc<Course>> {
+        self.begun_course.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Its course, if it was made already.
@@ -286,6 +183,8 @@ impl Loaded {
             let own = Arc::clone(self);
             // Without a thread it is made when it is asked for.
             let _ = std::thread::Builder::new().name("course".into()).spawn(move || {
+                // Whoever asks meanwhile goes before. The threads that this one starts are as patient.
+                let _ = rustix::process::setpriority_process(None, NICENESS);
                 if let Some(recording) = own.recording() {
                     let mut tell = |progress: Option<(f64, &str)>| {
                         own.course.is_at(progress.map_or(0.0, |(part, _)| part));
@@ -299,7 +198,12 @@ impl Loaded {
 
     /// Its course: made once, by whoever needs it first. Others wait.
     pub fn course(&self, recording: &Recording, work: &Work<'_>) -> Result<Arc<Course>, Problem> {
-        self.course.get(work, || Course::of(recording, work))
+        self.course.get(work, || {
+            let course = Arc::new(Course::new(recording)?);
+            *self.begun_course.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&course));
+            course.go_through(recording, work)?;
+            Ok(course)
+        })
     }
 }
 
@@ -309,17 +213,4 @@ fn kept<T>(cell: &OnceLock<Vec<T>>, make: impl FnOnce() -> Result<Vec<T>, Proble
     }
     let made = make()?;
     Ok(cell.get_or_init(|| made))
-}
-
-fn size_of_figures(snapshot: &Snapshot) -> usize {
-    let accounts = &snapshot.accounts;
-    let rows = accounts.sites().len() + accounts.tags().len() + accounts.threads().len();
-    rows * size_of::<highwater_model::Figures>() + 1024
-}
-
-fn size_of_snapshot(snapshot: &Snapshot) -> usize {
-    // A live block takes 48 bytes, and a place for its weight where they have any.
-    let accounts = &snapshot.accounts;
-    let weights = if accounts.totals().figures.is_estimate() { 16 } else { 0 };
-    size_of_figures(snapshot) + accounts.blocks().count() * (48 + weights)
 }

@@ -53,13 +53,13 @@ impl<T> MadeOnce<T> {
     }
 
     /// What was made, or is made now. Others wait.
-    pub fn get(&self, work: &Work<'_>, make: impl FnOnce() -> Result<T, Problem>) -> Result<Arc<T>, Problem> {
+    pub fn get(&self, work: &Work<'_>, make: impl FnOnce() -> Result<Arc<T>, Problem>) -> Result<Arc<T>, Problem> {
         loop {
             if let Some(mut made) = self.look() {
                 if let Some(made) = &*made {
                     return Ok(Arc::clone(made));
                 }
-                return Ok(Arc::clone(made.insert(Arc::new(make()?))));
+                return Ok(Arc::clone(made.insert(make()?)));
             }
             work.progress(f64::from(self.done.load(Ordering::Relaxed)) / 1000.0, "reading the recording")?;
             std::thread::sleep(Duration::from_millis(5));

@@ -18,7 +18,7 @@ pub use table::{Depth, Row};
 use crate::problem::Problem;
 use packed::{Packed, Packing, pack};
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{PoisonError, RwLock};
 use table::{Rows, Table};
 use tape::Tape;
 
@@ -45,18 +45,12 @@ struct Place {
     order: (u64, usize, Packing),
 }
 
-/// See the module's text.
+/// See the module's text. Written by several threads; what was written can be read.
 #[derive(Debug)]
 pub struct Traffic {
     tape: Tape,
-    /// By the place of the block of events; nothing for one that could not be read.
-    places: Vec<Option<Place>>,
-}
-
-/// Traffic that is being written, by several threads.
-pub struct Writing {
-    tape: Tape,
-    places: Mutex<Vec<Option<Place>>>,
+    /// By the place of the block of events; nothing for one that was not written yet, or could not be read.
+    places: RwLock<Vec<Option<Place>>>,
 }
 
 /// The moves of a block of events, while they are gathered.
@@ -82,10 +76,14 @@ impl Gathered {
     }
 }
 
-impl Writing {
-    /// Begins, for a recording of so many events in so many blocks.
+/// What traffic is read into, again and again.
+#[derive(Default)]
+pub struct Buffers([Vec<u8>; 3]);
+
+impl Traffic {
+    /// Nothing yet, for a recording of so many events in so many blocks.
     pub fn new(events: u64, blocks: usize) -> Result<Self, Problem> {
-        Ok(Self { tape: Tape::new(events < SHORT)?, places: Mutex::new(vec![None; blocks]) })
+        Ok(Self { tape: Tape::new(events < SHORT)?, places: RwLock::new(vec![None; blocks]) })
     }
 
     /// Writes down what was gathered of a block of events, and empties it.
@@ -97,7 +95,7 @@ impl Writing {
         let packing = pack(order.iter().map(|is_arrival| u64::from(*is_arrival)), buffer);
         let order_at = self.tape.append(buffer)?;
         let place = Place { arrivals: arrived, departures: departed, order: (order_at, buffer.len(), packing) };
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.places.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(free) = places.get_mut(block) {
             *free = Some(place);
         }
@@ -107,17 +105,16 @@ impl Writing {
         Ok(())
     }
 
-    /// Ends.
-    pub fn finish(self) -> Traffic {
-        Traffic { tape: self.tape, places: self.places.into_inner().unwrap_or_else(PoisonError::into_inner) }
+    /// Where that of a block of events is.
+    fn place(&self, block: usize) -> Option<Place> {
+        self.places.read().unwrap_or_else(PoisonError::into_inner).get(block).copied().flatten()
     }
-}
 
-/// What traffic is read into, again and again.
-#[derive(Default)]
-pub struct Buffers([Vec<u8>; 3]);
+    /// Whether that of a block of events is known.
+    pub fn has(&self, block: usize) -> bool {
+        self.place(block).is_some()
+    }
 
-impl Traffic {
     /// Shows the moves of a block of events, in order; `None` where it could not be read.
     pub fn of_block(
         &self,
@@ -126,7 +123,7 @@ impl Traffic {
         buffers: &mut Buffers,
         mut see: impl FnMut(Row<'_>),
     ) -> io::Result<Option<()>> {
-        let Some(place) = self.places.get(block).copied().flatten() else { return Ok(None) };
+        let Some(place) = self.place(block) else { return Ok(None) };
         let [first, second, third] = &mut buffers.0;
         match side {
             Side::Arrivals => place.arrivals.read(depth, &self.tape, first)?.each(true).for_each(see),
