@@ -113,8 +113,7 @@ pub fn measure(choice: &Choice, by_owner: bool, work: &Work<'_>) -> Result<Arc<M
     let sieve = Sieve::new(&choice.filters, choice.loaded.catalog());
     let by_figures = choice.metric != Metric::Leaked && !sieve.needs_blocks() && (sieve.is_open() || !by_owner);
     let Choice { window, at, metric, filter_texts, .. } = choice;
-    // What is told of stacks alone may not know all owners.
-    let key = format!("{window:?} {at:?} {metric:?} {by_figures} {by_owner} {filter_texts:?}");
+    let key = format!("{window:?} {at:?} {metric:?} {by_figures} {filter_texts:?}");
     let make = || if by_figures { by_figures_of(choice, sieve) } else { by_blocks(choice, &sieve, work) };
     choice.loaded.measured.get(&key, make, |measured| match &measured.amounts {
         Amounts::Figures { figured, .. } => figured.snapshot().accounts.sites().len() * 400 + 4096,

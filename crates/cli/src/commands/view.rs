@@ -5,6 +5,7 @@ use crate::live::{LiveCollector, Socket};
 use crate::open::{self, Kind, OnDamage};
 use crate::output::Output;
 use crate::print::bytes::bytes;
+use crate::print::progress::Progress;
 use crate::target::replace_file;
 use crate::viewed::{ObjectLog, ViewedImage, WalkedImages};
 use clap::Args;
@@ -116,10 +117,17 @@ impl View {
 
     fn save(&self, api: &Api, target: &Path, output: &mut Output) -> Result<(), Failure> {
         api.must_be_readable().map_err(Failure::fault)?;
-        let page = api.saved_page(&self.choice(api)?, None, &Work::quiet()).map_err(|problem| match problem {
-            Problem::Bad(line) => Failure::Usage(line),
-            other => Failure::fault(other.line()),
-        })?;
+        let mut progress = Progress::new("saving");
+        let mut tell = |told: Option<(f64, &str)>| {
+            told.into_iter().for_each(|(part, _)| progress.update(part));
+            true
+        };
+        let page =
+            api.saved_page(&self.choice(api)?, None, &Work::asked_by(&mut tell)).map_err(|problem| match problem {
+                Problem::Bad(line) => Failure::Usage(line),
+                other => Failure::fault(other.line()),
+            })?;
+        drop(progress);
         let cannot_write = |error: &std::io::Error| Failure::writing(&target.display().to_string(), error);
         replace_file(target, |path| std::fs::write(path, &page)).map_err(|error| cannot_write(&error))?;
         output.text(&format!("{}: {}\n", target.display(), bytes(page.len() as u64)))

@@ -103,7 +103,9 @@ pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Pro
         let mut parameters = chosen.parameters_of(question);
         parameters.extend(question.key.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         parameters.extend(question.more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        match api.ask(&Request::question(question.name, parameters), work) {
+        // How far a single question is says little about the whole.
+        let mut is_wanted = |_: Option<(f64, &str)>| work.go_on().is_ok();
+        match api.ask(&Request::question(question.name, parameters), &Work::asked_by(&mut is_wanted)) {
             Ok(answer) => {
                 let mut answer = query::saturated(answer);
                 stacks.take_out_of(&mut answer);
