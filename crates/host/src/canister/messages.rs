@@ -1,0 +1,175 @@
+//! Running messages: each is kept as a whole, or not at all.
+
+use super::{CallError, Canister, Code, MOST_MESSAGES, Origin, Task};
+use crate::engine::Stop;
+use crate::system::{CANISTER_ERROR, Message, Mode, Outgoing, Response};
+
+impl Canister {
+    /// Runs until nothing is left to do.
+    pub(super) fn come_to_rest(&mut self) -> Result<(), CallError> {
+        while let Some(task) = self.tasks.pop_front() {
+            self.messages += 1;
+            if self.messages > MOST_MESSAGES {
+                self.tasks.clear();
+                self.contexts.clear();
+                self.answered();
+                return Err(CallError::Endless);
+            }
+            match task {
+                Task::Method { context, method, argument, caller } => {
+                    self.run_method(context, &method, argument, caller)?;
+                }
+                Task::Callback { context, call, response, refund } => {
+                    self.run_callback(context, &call, response, refund)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the timer for as long as it is due.
+    pub(super) fn run_timers(&mut self) -> Result<(), CallError> {
+        loop {
+            let system = self.machine.system();
+            let timer = system.settings.timer_ns;
+            if timer == 0 || timer > system.time_ns {
+                return Ok(());
+            }
+            system.settings.timer_ns = 0;
+            if self.machine.function_type("canister_global_timer").is_none() {
+                return Ok(());
+            }
+            self.run_for_system("canister_global_timer", "a timer")?;
+        }
+    }
+
+    pub(super) fn run_for_system(&mut self, export: &str, what: &str) -> Result<(), CallError> {
+        self.messages += 1;
+        if self.messages > MOST_MESSAGES {
+            return Err(CallError::Endless);
+        }
+        let context = self.open(Origin::System, 0);
+        let message = self.message(Mode::Timer);
+        if let Err(stop) = self.execute_in(context, message, &Code::Export(export.into()), true) {
+            self.troubles.push(format!("{what} {stop}"));
+        }
+        self.close_if_done(context);
+        self.come_to_rest()
+    }
+
+    fn run_method(&mut self, context: u64, method: &str, argument: Vec<u8>, caller: Vec<u8>) -> Result<(), CallError> {
+        let Some((mode, export)) = self.find(method) else {
+            let message = format!("no method is called '{method}'");
+            self.respond(context, Response::Reject { code: CANISTER_ERROR, message });
+            self.close_if_done(context);
+            return Ok(());
+        };
+        let cycles_available = self.contexts.get(&context).map_or(0, |context| context.cycles);
+        let message = Message { argument, caller, cycles_available, ..self.message(mode) };
+        let done = self.execute_in(context, message, &Code::Export(export), mode == Mode::Update);
+        if let Err(stop) = done {
+            self.respond(context, Response::Reject { code: CANISTER_ERROR, message: stop.to_string() });
+        }
+        self.close_if_done(context);
+        Ok(())
+    }
+
+    fn run_callback(
+        &mut self,
+        context: u64,
+        call: &Outgoing,
+        response: Response,
+        refund: u128,
+    ) -> Result<(), CallError> {
+        self.machine.system().settings.cycles += refund;
+        if let Some(context) = self.contexts.get_mut(&context) {
+            context.waits_for -= 1;
+        }
+        let (mode, closure, argument, reject) = match response {
+            Response::Reply(bytes) => (Mode::Reply, call.on_reply, bytes, None),
+            Response::Reject { code, message } => (Mode::Reject, call.on_reject, Vec::new(), Some((code, message))),
+        };
+        let about = self.contexts.get(&context);
+        let message = Message {
+            argument,
+            reject,
+            cycles_refunded: refund,
+            is_answered: about.is_none_or(|context| context.is_answered),
+            cycles_available: about.map_or(0, |context| context.cycles),
+            ..self.message(mode)
+        };
+        if let Err(stop) = self.execute_in(context, message, &Code::Table(closure), true) {
+            let answered = self.contexts.get(&context).is_none_or(|context| context.is_answered);
+            if answered {
+                self.troubles.push(format!("a callback {stop}"));
+            } else {
+                self.respond(context, Response::Reject { code: CANISTER_ERROR, message: stop.to_string() });
+            }
+            if let Some(cleanup) = call.on_cleanup {
+                let message = self.message(Mode::Cleanup);
+                if let Err(stop) = self.execute_in(context, message, &Code::Table(cleanup), true) {
+                    self.troubles.push(format!("a cleanup {stop}"));
+                }
+            }
+        }
+        self.close_if_done(context);
+        Ok(())
+    }
+
+    /// Runs a message that belongs to a call, and passes on its answer and the calls that it made.
+    fn execute_in(&mut self, context: u64, message: Message, code: &Code, keeps: bool) -> Result<(), Stop> {
+        let done = self.execute(message, code, keeps)?;
+        if let Some(context) = self.contexts.get_mut(&context) {
+            context.cycles = done.cycles_available;
+            context.waits_for += done.sent.len();
+        }
+        if let Some(response) = done.response {
+            self.respond(context, response);
+        }
+        for call in done.sent {
+            self.send(context, call);
+        }
+        Ok(())
+    }
+
+    /// Runs a message. If it ends well what it changed is kept, if it is to be; if not, nothing of it is left.
+    pub(super) fn execute(&mut self, message: Message, code: &Code, keeps: bool) -> Result<Message, Stop> {
+        let before = {
+            let system = self.machine.system();
+            system.time_ns += 1;
+            system.message = message;
+            system.settings.clone()
+        };
+        let done = match code {
+            Code::Export(name) => self.machine.call(name, &[]).map(|_| ()),
+            Code::Table(closure) => self.machine.call_in_table(closure.function, closure.environment),
+        };
+        let is_kept = done.is_ok() && keeps;
+        if is_kept {
+            self.machine.commit()?;
+            let system = self.machine.system();
+            system.stable.commit();
+            system.version += 1;
+        } else {
+            self.machine.restore()?;
+            let system = self.machine.system();
+            system.stable.restore();
+            system.settings = before;
+        }
+        done?;
+        let system = self.machine.system();
+        // Whoever asks whether the message was welcome looks at it afterwards.
+        let accepted = system.message.is_accepted;
+        let mut message = std::mem::take(&mut system.message);
+        system.message.is_accepted = accepted;
+        if let Some(draft) = message.draft.take() {
+            system.settings.cycles += draft.cycles;
+        }
+        Ok(message)
+    }
+
+    /// The start function's end.
+    pub(super) fn settle(&mut self, done: &Result<(), Stop>) -> Result<(), Stop> {
+        if done.is_ok() { self.machine.commit() } else { self.machine.restore() }
+    }
+}

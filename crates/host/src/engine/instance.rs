@@ -1,0 +1,93 @@
+//! The engine's side of a module: its settings, and the memory that it is given.
+
+use super::{Held, Stop};
+use crate::memory::PagedMemory;
+use crate::module::Module;
+use crate::module::prepare::{MEMORY, OURS};
+use std::fmt;
+use wasmi::{Config, ExternType, Instance, Linker, Memory, MemoryType, Store, StoreLimitsBuilder};
+
+/// The deepest call chain, and the bytes of stack it may take: a canister's own stack, 4 MiB, ends before.
+const DEEPEST: usize = 100_000;
+const STACK_BYTES: usize = 64 << 20;
+/// Elements of all tables.
+const MOST_ELEMENTS: usize = 10_000_000;
+/// The unit in which memories grow.
+const WASM_PAGE: u64 = 64 << 10;
+/// Memory that is made anew grows in steps of so many bytes, because the engine touches all of it.
+const GROWTH_STEP: u64 = 64 << 20;
+
+pub(super) fn config() -> Config {
+    let mut config = Config::default();
+    config
+        .consume_fuel(true)
+        .wasm_memory64(true)
+        .ignore_custom_sections(true)
+        .set_max_stack_height(STACK_BYTES)
+        .set_max_recursion_depth(DEEPEST);
+    config
+}
+
+pub(super) fn widest(about: &Module) -> u64 {
+    match about.facts.memory {
+        crate::module::MemoryKind::Memory32 => 4 << 30,
+        crate::module::MemoryKind::Memory64 => u64::MAX,
+    }
+}
+
+#[allow(unsafe_code, reason = "the one place where the engine is given its memory")]
+pub(super) fn instantiate<S>(
+    module: &wasmi::Module,
+    linker: &Linker<Held<S>>,
+    memory: &mut PagedMemory,
+    about: &Module,
+    system: S,
+    bytes: u64,
+) -> Result<(Store<Held<S>>, Instance), Stop> {
+    let failed = |error: &dyn fmt::Display| Stop::Failed(one_line(error));
+    let limits = StoreLimitsBuilder::new().memory_size(memory.capacity()).table_elements(MOST_ELEMENTS).build();
+    let held = Held { memory: None, limits, system };
+    let mut store = Store::new(module.engine(), held);
+    store.limiter(|held| &mut held.limits);
+    store.set_fuel(u64::MAX).map_err(|error| failed(&error))?;
+    let mut linker = linker.clone();
+    let wanted = module.imports().find_map(|import| match import.ty() {
+        ExternType::Memory(ty) => Some((import.module().to_owned(), import.name().to_owned(), *ty)),
+        _ => None,
+    });
+    let (from, name, ty): (String, String, MemoryType) =
+        wanted.unwrap_or_else(|| (OURS.into(), MEMORY.into(), MemoryType::new(0, None)));
+    // SAFETY: whatever ran on it before is gone, the machine drops the store before the memory, and while the memory works the store rests.
+    let all = unsafe { memory.bytes() };
+    let given = Memory::new_static(&mut store, ty, all).map_err(|error| failed(&error))?;
+    store.data_mut().memory = Some(given);
+    grow(&mut store, given, memory, bytes)?;
+    linker.define(&from, &name, given).map_err(|error| failed(&error))?;
+    let instance = linker.instantiate_and_start(&mut store, module);
+    let instance = instance.map_err(|error| failed(&format_args!("{} cannot be started: {error}", about.name)))?;
+    Ok((store, instance))
+}
+
+/// Lets a memory have so many bytes. The engine fills what is new with zeros, which are there already.
+pub(super) fn grow<S>(
+    store: &mut Store<Held<S>>,
+    given: Memory,
+    memory: &mut PagedMemory,
+    bytes: u64,
+) -> Result<(), Stop> {
+    let cannot = || Stop::Failed(format!("its memory cannot have {bytes} bytes"));
+    loop {
+        let now = given.data_size(&*store) as u64;
+        if now >= bytes {
+            return Ok(());
+        }
+        let step = (bytes - now).min(GROWTH_STEP);
+        store.set_fuel(u64::MAX).map_err(|_| cannot())?;
+        let grown = memory.aside(now..now + step, || given.grow(&mut *store, step.div_ceil(WASM_PAGE)))?;
+        grown.map_err(|_| cannot())?;
+    }
+}
+
+pub(super) fn one_line(text: &dyn fmt::Display) -> String {
+    text.to_string().lines().next().unwrap_or_default().to_owned()
+}

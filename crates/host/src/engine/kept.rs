@@ -1,0 +1,180 @@
+//! What was kept of a module's state, and how it is put back.
+
+use super::instance::{grow, instantiate};
+use super::{Held, Machine, Stop};
+use crate::memory::PagedMemory;
+use crate::module::GlobalType;
+use crate::module::prepare::{function_export, global_export, table_export};
+use std::collections::HashMap;
+use std::io;
+use wasmi::{F32, F64, Global, Nullable, Ref, Store, StoreLimits, Table, Val};
+
+/// What was kept of everything but the memory's bytes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kept {
+    pub memory_bytes: u64,
+    /// The bits of each global.
+    pub globals: Vec<Option<u64>>,
+    /// For each element of each table the function in it, by its number.
+    pub tables: Vec<Vec<Option<u32>>>,
+}
+
+impl<S: Default + 'static> Machine<S> {
+    /// What was changed since the last commit stays.
+    pub fn commit(&mut self) -> Result<(), Stop> {
+        let memory_bytes = self.memory_now();
+        self.memory.commit(memory_bytes)?;
+        let globals = (0..self.about.facts.globals.len()).map(|index| bits(&self.global(index)?.get(&self.store)));
+        let globals = globals.collect();
+        let tables = (0..self.about.facts.changing_tables()).map(|index| self.functions_in(index)).collect();
+        self.kept = Kept { memory_bytes, globals, tables };
+        Ok(())
+    }
+
+    /// What was changed since the last commit is undone.
+    pub fn restore(&mut self) -> Result<(), Stop> {
+        self.memory.restore(self.kept.memory_bytes)?;
+        // A memory of the engine cannot shrink, nor can a table.
+        if self.memory_now() != self.kept.memory_bytes || self.has_grown_tables() {
+            self.make_anew()?;
+        }
+        self.put_back_globals()?;
+        self.put_back_tables()
+    }
+
+    /// A fresh instance of the module over the kept memory.
+    fn make_anew(&mut self) -> Result<(), Stop> {
+        let system = std::mem::take(self.system());
+        let unused = Held { memory: None, limits: StoreLimits::default(), system: S::default() };
+        // The old one goes before the memory is given out again.
+        drop(std::mem::replace(&mut self.store, Store::new(self.module.engine(), unused)));
+        let bytes = self.kept.memory_bytes;
+        let made = instantiate(&self.module, &self.linker, &mut self.memory, &self.about, system, bytes);
+        (self.store, self.instance) = made?;
+        Ok(self.memory.restore(bytes)?)
+    }
+
+    /// Continues from another memory, with its globals.
+    pub fn load(
+        &mut self,
+        bytes: u64,
+        globals: &[Option<u64>],
+        read: impl FnOnce(&mut PagedMemory) -> io::Result<()>,
+    ) -> Result<(), Stop> {
+        // Nothing of what the module begins with stays.
+        self.memory.restore(0)?;
+        if let Some(given) = self.store.data().memory {
+            grow(&mut self.store, given, &mut self.memory, bytes)?;
+        }
+        if self.memory_now() != bytes {
+            return Err(Stop::Failed(format!("its memory cannot have {bytes} bytes")));
+        }
+        read(&mut self.memory)?;
+        self.kept.memory_bytes = bytes;
+        self.kept.globals = globals.to_vec();
+        self.put_back_globals()
+    }
+
+    /// Bytes of memory right now.
+    fn memory_now(&self) -> u64 {
+        self.store.data().memory.map_or(0, |memory| memory.data_size(&self.store) as u64)
+    }
+
+    /// Bytes of memory that were kept.
+    pub fn memory_bytes(&self) -> u64 {
+        self.kept.memory_bytes
+    }
+
+    /// The memory that was kept.
+    pub fn memory(&self) -> &PagedMemory {
+        &self.memory
+    }
+
+    /// The bits of each global that was kept; `None` for what is no number.
+    pub fn globals(&self) -> &[Option<u64>] {
+        &self.kept.globals
+    }
+
+    fn global(&self, index: usize) -> Option<Global> {
+        self.instance.get_global(&self.store, &global_export(index))
+    }
+
+    fn put_back_globals(&mut self) -> Result<(), Stop> {
+        for (index, bits) in self.kept.globals.iter().enumerate() {
+            let info = &self.about.facts.globals[index];
+            let (Some(bits), true) = (*bits, info.is_mutable) else { continue };
+            let value = match info.ty {
+                GlobalType::I32 => Val::I32(bits as i32),
+                GlobalType::I64 => Val::I64(bits as i64),
+                GlobalType::F32 => Val::F32(F32::from_bits(bits as u32)),
+                GlobalType::F64 => Val::F64(F64::from_bits(bits)),
+                GlobalType::Other => continue,
+            };
+            let global = self.instance.get_global(&self.store, &global_export(index));
+            global
+                .and_then(|global| global.set(&mut self.store, value).ok())
+                .ok_or_else(|| Stop::Failed(format!("global '{}' cannot be put back", info.name)))?;
+        }
+        Ok(())
+    }
+
+    fn table(&self, index: usize) -> Option<Table> {
+        self.instance.get_table(&self.store, &table_export(index))
+    }
+
+    /// The engine cannot compare functions, but it names them.
+    fn names_of_functions(&self) -> HashMap<String, u32> {
+        let numbered = (0..self.about.facts.functions).filter_map(|index| {
+            let function = self.instance.get_func(&self.store, &function_export(index as usize))?;
+            Some((format!("{function:?}"), index))
+        });
+        numbered.collect()
+    }
+
+    fn functions_in(&self, table: usize) -> Vec<Option<u32>> {
+        let names = self.names_of_functions();
+        let Some(table) = self.table(table) else { return Vec::new() };
+        let element = |index| match table.get(&self.store, index) {
+            Some(Ref::Func(Nullable::Val(function))) => names.get(&format!("{function:?}")).copied(),
+            _ => None,
+        };
+        (0..table.size(&self.store)).map(element).collect()
+    }
+
+    fn has_grown_tables(&self) -> bool {
+        let grown = |(index, kept): (usize, &Vec<Option<u32>>)| {
+            self.table(index).is_some_and(|table| table.size(&self.store) != kept.len() as u64)
+        };
+        self.kept.tables.iter().enumerate().any(grown)
+    }
+
+    fn put_back_tables(&mut self) -> Result<(), Stop> {
+        for (index, kept) in self.kept.tables.iter().enumerate() {
+            let Some(table) = self.instance.get_table(&self.store, &table_export(index)) else { continue };
+            let cannot = || Stop::Failed(format!("table {index} cannot be put back"));
+            let missing = (kept.len() as u64).saturating_sub(table.size(&self.store));
+            if missing > 0 {
+                let nothing = Ref::Func(Nullable::Null);
+                table.grow(&mut self.store, missing, nothing).map_err(|_| cannot())?;
+            }
+            for (element, function) in kept.iter().enumerate() {
+                let function =
+                    function.and_then(|index| self.instance.get_func(&self.store, &function_export(index as usize)));
+                let function = function.map_or(Nullable::Null, Nullable::Val);
+                table.set(&mut self.store, element as u64, Ref::Func(function)).map_err(|_| cannot())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The bits of a number.
+fn bits(value: &Val) -> Option<u64> {
+    match value {
+        Val::I32(value) => Some(u64::from(*value as u32)),
+        Val::I64(value) => Some(*value as u64),
+        Val::F32(value) => Some(u64::from(value.to_bits())),
+        Val::F64(value) => Some(value.to_bits()),
+        _ => None,
+    }
+}

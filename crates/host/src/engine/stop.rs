@@ -1,0 +1,46 @@
+//! Why code does not come to its end.
+
+use std::fmt;
+use std::io;
+use wasmi::errors::HostError;
+
+/// Why a call did not come to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The module trapped, or did what it may not: why.
+    Trapped(String),
+    /// It used up its instructions.
+    TooLong(u64),
+    /// It was left because of something else: what.
+    Failed(String),
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Trapped(why) => write!(f, "trapped: {why}"),
+            Self::TooLong(limit) => write!(f, "did not end within {limit} instructions"),
+            Self::Failed(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for Stop {}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(format!("its memory cannot be kept: {error}"))
+    }
+}
+
+/// A trap that a function of ours raises.
+#[derive(Debug)]
+pub struct Trap(pub String);
+
+impl fmt::Display for Trap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl HostError for Trap {}
