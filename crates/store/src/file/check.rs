@@ -3,7 +3,7 @@
 use super::errors::RecordingError;
 use super::index::Content;
 use super::recording::Recording;
-use super::replay::Seen;
+use super::walk::Seen;
 use highwater_model::{Accounts, AccountsState, Anomaly, Figures, NumberLedger, laws};
 use std::ops::ControlFlow;
 

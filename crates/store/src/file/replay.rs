@@ -7,12 +7,11 @@ use super::index::{Content, Entry};
 use super::keyframe::{self, KeyframeSummary};
 use super::live_blocks;
 use super::recording::Recording;
+use super::walk::Seen;
 use super::waypoints::Waypoint;
-use highwater_model::{
-    Accounts, AccountsState, AllocId, Anomaly, Heap, Nanos, NumberLedger, Snapshot, Step, Totals, When,
-};
+use highwater_model::{Accounts, AccountsState, AllocId, Heap, Nanos, NumberLedger, Snapshot, Totals, When};
 use std::io;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// How far a recording is replayed.
@@ -375,60 +374,6 @@ impl Recording {
         Ok(*self.accounts_until(Until::End)?.totals())
     }
 
-    /// Every step of the readable blocks in order, with the state before it. Where events were lost, it
-    /// goes on from the next keyframe, which knows what the lost events did; so it does at the one that a snapshot or a stream begins with.
-    pub fn for_each_step(&self, mut visit: impl FnMut(&NumberLedger, &Step)) -> io::Result<Accounts> {
-        self.walk(|seen| {
-            if let Seen::Step(ledger, step) = seen {
-                visit(ledger, step);
-            }
-            ControlFlow::Continue(())
-        })
-    }
-
-    /// The same, with the states from which it goes on, until `visit` has seen enough.
-    pub fn walk(&self, visit: impl FnMut(Seen<'_>) -> ControlFlow<()>) -> io::Result<Accounts> {
-        self.walk_entries(NumberLedger::default(), 0..self.entries().len(), visit)
-    }
-
-    /// A walk from a state through some of the entries.
-    pub(super) fn walk_entries(
-        &self,
-        mut ledger: NumberLedger,
-        entries: Range<usize>,
-        mut visit: impl FnMut(Seen<'_>) -> ControlFlow<()>,
-    ) -> io::Result<Accounts> {
-        let mut first = entries.start;
-        while first < entries.end {
-            let rest = &self.entries()[first..entries.end];
-            let is_keyframe = |entry: &Entry| matches!(entry.content, Content::Keyframe(_));
-            let end = first + rest.iter().position(is_keyframe).unwrap_or(rest.len());
-            let mut flow = ControlFlow::Continue(());
-            self.replay(&mut ledger, &self.entries()[first..end], |seen| {
-                flow = visit(seen);
-                flow
-            })?;
-            if flow.is_break() {
-                break;
-            }
-            if end < entries.end
-                && let Content::Keyframe(summary) = self.entries()[end].content
-            {
-                let lost = self.begins_with(end)
-                    || ledger.accounts().anomalies().get(Anomaly::LostToDamage) > 0
-                    || ledger.accounts().events() < summary.events;
-                if lost && let Some(stored) = self.keyframe(end)? {
-                    ledger = stored;
-                    if visit(Seen::Stored(&ledger)).is_break() {
-                        break;
-                    }
-                }
-            }
-            first = end + 1;
-        }
-        Ok(ledger.into_accounts())
-    }
-
     /// The state before an entry.
     pub(super) fn state_before(&self, entry: usize) -> io::Result<NumberLedger> {
         for (at, summary) in self.keyframes().rev().filter(|(at, _)| *at <= entry) {
@@ -451,17 +396,6 @@ impl Recording {
         let accounts = self.accounts_at_event(event)?;
         Ok(self.snapshot_of(accounts.last_time(), accounts))
     }
-}
-
-/// What is met on a [walk](Recording::walk) through a recording.
-#[derive(Clone, Copy, Debug)]
-pub enum Seen<'a> {
-    /// A block of events begins, with this state; what it says of itself.
-    Block(&'a NumberLedger, &'a EventsSummary),
-    /// A step, and the state before it.
-    Step(&'a NumberLedger, &'a Step),
-    /// A state that was stored, from which it goes on.
-    Stored(&'a NumberLedger),
 }
 
 fn apply(

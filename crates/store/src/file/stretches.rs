@@ -2,7 +2,7 @@
 
 use super::index::Content;
 use super::recording::Recording;
-use super::replay::Seen;
+use super::walk::Seen;
 use highwater_model::{Accounts, Nanos, NumberLedger};
 use std::io;
 use std::ops::ControlFlow;
