@@ -6,6 +6,17 @@ import { copyFile, mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
+// What of others becomes part of the page. Their licence, the same for all, wants its text and their names to go with it.
+const BUNDLED = ["preact", "@preact/signals", "@preact/signals-core", "uplot"];
+
+async function licences(here) {
+  const texts = await Promise.all(BUNDLED.map((name) => readFile(join(here, "node_modules", name, "LICENSE"), "utf8")));
+  const holders = texts.map((text, at) => `${BUNDLED[at]}: ${/^Copyright.*$/m.exec(text)[0]}`);
+  const terms = texts.map((text) => text.slice(text.indexOf("Permission is hereby granted")).replace(/\s+/g, " ").trim());
+  if (new Set(terms).size !== 1) throw new Error("the licences of what is bundled differ; the page must carry each of them");
+  return `/*! This file contains parts under the MIT licence:\n${holders.join("\n")}\n\n${terms[0]} */`;
+}
+
 const here = fileURLToPath(new URL(".", import.meta.url));
 const folder = process.argv[2] ?? join(here, "dist");
 await mkdir(folder, { recursive: true });
@@ -20,6 +31,7 @@ await build({
   jsx: "automatic",
   jsxImportSource: "preact",
   legalComments: "none",
+  banner: { js: await licences(here) },
   charset: "utf8",
   define: { "process.env.NODE_ENV": '"production"' },
   logLevel: "warning",
