@@ -1,10 +1,10 @@
 //! The recording file: what was written is read, at every instant, whole or damaged.
 
 use highwater_model::{
-    Accounts, AddressLedger, Anomaly, Catalog, Event, EventKind, Frame, FrameText, Nanos, Op, Placement, Source,
+    Accounts, AddressLedger, Anomaly, Block, Catalog, Event, EventKind, Frame, FrameText, Nanos, Op, Placement, Source,
     StackId, Tag, ThreadId, When, Window,
 };
-use highwater_store::{EventLog, OpenError, Recording, RecordingError, Seen, Sink, Spacing, Writer};
+use highwater_store::{EventLog, OpenError, Recording, RecordingError, Seen, Sink, Spacing, Standing, Until, Writer};
 use proptest::prelude::*;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -404,6 +404,45 @@ fn states_that_replays_leave_behind_lead_to_the_same_instants() {
         let happened = happened.filter(|event| !matches!(event.kind, EventKind::Dropped { .. })).count() as u64;
         assert_eq!(between.accounts.events(), happened);
     }
+}
+
+#[test]
+fn figures_and_the_blocks_that_go_lead_to_the_figures_of_every_instant_until_then() {
+    let (catalog, events) = history(12, 2000);
+    let recording = Recording::from_bytes(written(&catalog, &events, 700, 150)).unwrap();
+    // Before each block of events: its place, the figures, and every block that is live.
+    let mut before = Vec::new();
+    recording
+        .walk(|seen| {
+            if let Seen::Block(ledger, _) = seen {
+                let threads = ledger.accounts().threads();
+                let owner = |block: &Block| threads[block.thread as usize].id;
+                let live: Vec<(Block, ThreadId)> =
+                    ledger.accounts().blocks().map(|block| (block, owner(&block))).collect();
+                before.push((Standing::of(ledger.accounts()).unwrap(), live));
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert!(before.len() > 10);
+    for (place, (standing, live)) in before.iter().enumerate() {
+        let end = before.get(place + 1).map_or(recording.stats().events, |(next, _)| next.events);
+        // Those that are there no more, or not as they were, before the next block of events.
+        let after = recording.snapshot_after(end).unwrap();
+        let stays: Vec<Block> = after.accounts.blocks().collect();
+        let stays = |block: &Block| stays.contains(&Block { thread: block.thread, ..*block });
+        let mut going: Vec<(Block, ThreadId)> = live.iter().filter(|(block, _)| !stays(block)).copied().collect();
+        going.sort_by_key(|(block, _)| block.id);
+        for event in standing.events..=end {
+            let ledger = recording.resume(standing, going.iter().copied()).unwrap();
+            let reached = recording.go_on(ledger, place, Until::Event(event)).unwrap().into_accounts();
+            let expected = recording.snapshot_after(event).unwrap().accounts;
+            assert_eq!(reached.figures_alone().to_state(), expected.figures_alone().to_state(), "event {event}");
+        }
+    }
+    let (standing, live) = &before[before.len() / 2];
+    let strangers = live.iter().map(|(block, _)| (*block, ThreadId(u64::MAX)));
+    assert!(recording.resume(standing, strangers).is_none());
 }
 
 proptest! {
