@@ -16,7 +16,7 @@ async function load(name) {
   return import(outfile);
 }
 
-const { layOut, firstBehind, nodeAt, pathOf, nodeOf, widthsOfChange, matchedWidth } = await load("flame/layout");
+const { layOut, firstBehind, nodeAt, pathOf, nodeOf, sameNode, widthsOfChange, matchedWidth } = await load("flame/layout");
 const { parseChoice, fragmentOf, DEFAULT } = await load("choice");
 const format = await load("format");
 const { squarify } = await load("treemap");
@@ -80,6 +80,14 @@ test("a comparison is as wide as the larger side of each node, and what went has
 test("what is found is counted once, however deep it is found again", () => {
   const layout = layOut({ node_depth: [0, 1, 2, 1] }, [10, 6, 6, 4]);
   assert.equal(matchedWidth(layout, (node) => node === 1 || node === 2), 6);
+});
+
+test("a node is found again in a tree that has grown, by the functions that lead to it", () => {
+  const made = (depths, names) => ({ layout: layOut({ node_depth: depths }, depths.map(() => 1)), nameOf: (node) => names[node] });
+  const before = made([0, 1, 2, 1, 2], ["all", "main", "read", "work", "read"]);
+  const now = made([0, 1, 2, 2, 3, 1, 2], ["all", "work", "sort", "read", "copy", "main", "read"]);
+  assert.deepEqual([0, 1, 2, 3, 4].map((node) => sameNode(before, node, now)), [0, 5, 6, 1, 3]);
+  assert.deepEqual([2, 4, -1, 9].map((node) => sameNode(now, node, before)), [-1, -1, -1, -1]);
 });
 
 test("the choice survives the address, and nonsense in the address does not", () => {

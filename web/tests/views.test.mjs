@@ -39,6 +39,11 @@ test("the flame graph is walked, zoomed, focused and searched with the keys", as
   await opened.keyboard.press("ArrowRight");
   const second = await opened.locator("#flame-details .details-name").textContent();
   assert.notEqual(first, second);
+  // It stays selected wherever it is in another tree.
+  await go(opened, "view=flame&metric=allocated");
+  assert.equal(await opened.locator("#flame-details .details-name").textContent(), second);
+  await go(opened, "view=flame&metric=peak");
+  await opened.locator(".flame-canvas").focus();
   await opened.keyboard.press("Enter");
   await settled(opened);
   assert.equal(choiceOf(opened).get("node"), "1");

@@ -6,7 +6,7 @@ import * as format from "../format";
 import { clean } from "../names";
 import { changeColour, colours, dark, functionColour, safe } from "../theme";
 import { draw, ROW, type Picture } from "./draw";
-import { childOf, layOut, matchedWidth, nodeAt, nodeOf, pathOf, widthsOfChange, type Layout } from "./layout";
+import { childOf, layOut, matchedWidth, nodeAt, nodeOf, pathOf, sameNode, widthsOfChange, type Layout } from "./layout";
 
 export interface Part {
   tree: Tree;
@@ -44,6 +44,10 @@ interface Drawn extends Part {
 
 const NAMELESS = /^(\{|<lambda|<anonymous|\(anonymous)/;
 const NONE = { part: -1, node: -1 };
+
+function named(part: Drawn) {
+  return { layout: part.layout, nameOf: (node: number) => part.names[part.tree.node_name[node]] };
+}
 
 export function FlameGraph(props: Props) {
   const { parts, blocks, compared } = props;
@@ -130,11 +134,17 @@ export function FlameGraph(props: Props) {
     return () => observer.disconnect();
   }, []);
 
+  // Of a file that grows, or with another metric: what is selected stays so, and where it is.
+  const before = useRef<Drawn[]>([]);
   useLayoutEffect(() => {
+    const old = before.current;
+    before.current = drawn;
     setHovered(NONE);
-    setSelected(NONE);
+    const isAlike = old.length === drawn.length && old.every((part, index) => part.upwards === drawn[index].upwards);
+    setSelected(({ part, node }) => (isAlike && node >= 0 ? { part, node: sameNode(named(old[part]), node, named(drawn[part])) } : NONE));
     ranges.current = wanted.map((each) => ({ ...each }));
     const element = scroller.current!;
+    if (isAlike && drawn.length === 1 && !drawn[0].upwards) return;
     element.scrollTop = drawn.length === 1 && drawn[0].upwards ? element.scrollHeight : drawn.length > 1 ? Math.max(0, rowsAbove * ROW - element.clientHeight / 2) : 0;
   }, [drawn]);
 

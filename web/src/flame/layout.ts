@@ -58,6 +58,28 @@ export function layOut(tree: Tree, widths: ArrayLike<number>): Layout {
   return { size, start, width, parent, ordinal, depth, end, rowStart, rowNodes, rows, total: size ? width[0] : 0 };
 }
 
+export interface Named {
+  layout: Layout;
+  /** The name of a node. */
+  nameOf: (node: number) => string;
+}
+
+/** The node that is called from the same functions in another tree, or −1. */
+export function sameNode(before: Named, node: number, now: Named): number {
+  if (node < 0 || node >= before.layout.size || now.layout.size === 0) return -1;
+  const names: string[] = [];
+  for (let at = node; before.layout.parent[at] >= 0; at = before.layout.parent[at]) names.push(before.nameOf(at));
+  let found = 0;
+  for (let name = names.pop(); name !== undefined; name = names.pop()) {
+    const { end } = now.layout;
+    let child = found + 1;
+    while (child < end[found] && now.nameOf(child) !== name) child = end[child];
+    if (child >= end[found]) return -1;
+    found = child;
+  }
+  return found;
+}
+
 /** Of a comparison: as wide as the larger of before and after, summed up from the leaves, so that what went away is still seen. */
 export function widthsOfChange(tree: Tree): Float64Array {
   const before = tree.node_before ?? [];
