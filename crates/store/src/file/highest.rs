@@ -117,8 +117,6 @@ impl Recording {
 
     /// The state before a block of events, by its place among all of them; behind the last one, the state at the end.
     pub fn state_before_block(&self, block: usize) -> io::Result<NumberLedger> {
-        let entry = self.event_blocks().nth(block).map(|(entry, _)| entry.offset);
-        let at = entry.map_or(self.entries().len(), |offset| self.entries().partition_point(|e| e.offset < offset));
-        self.state_before(at)
+        self.state_before(self.place_of(block))
     }
 }

@@ -304,6 +304,12 @@ impl Recording {
         })
     }
 
+    /// Where a block of events is among the entries, by its place among all of them; behind the last one, the end.
+    pub(super) fn place_of(&self, block: usize) -> usize {
+        let entry = self.event_blocks().nth(block).map(|(entry, _)| entry.offset);
+        entry.map_or(self.entries.len(), |offset| self.entries.partition_point(|entry| entry.offset < offset))
+    }
+
     /// What each block of events says of itself, in order.
     pub fn summaries(&self) -> impl Iterator<Item = &EventsSummary> {
         self.event_blocks().map(|(_, summary)| summary)

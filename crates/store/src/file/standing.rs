@@ -4,7 +4,6 @@
 //! that follow need not hold the others: figures and those few blocks give the figures of every instant until then.
 
 use super::column::ColumnPacker;
-use super::index::{Content, Entry};
 use super::keyframe;
 use super::recording::Recording;
 use super::replay::Until;
@@ -57,10 +56,7 @@ impl Recording {
 
     /// What accounts become by blocks of events, from one on, by its place among all of them, up to an instant.
     pub fn go_on(&self, mut ledger: NumberLedger, block: usize, until: Until) -> io::Result<NumberLedger> {
-        let is_events = |entry: &&Entry| matches!(entry.content, Content::Events(_));
-        let Some(first) = self.entries().iter().filter(is_events).nth(block) else { return Ok(ledger) };
-        let at = self.entries().partition_point(|entry| entry.offset < first.offset);
-        self.replay_figures(&mut ledger, &self.entries()[at..], |seen| until.flow(seen))?;
+        self.replay_figures(&mut ledger, &self.entries()[self.place_of(block)..], |seen| until.flow(seen))?;
         Ok(ledger)
     }
 }
