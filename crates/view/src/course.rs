@@ -7,7 +7,7 @@ use crate::problem::Problem;
 use crate::scan;
 use crate::sieve::Candidate;
 use crate::standings::Standings;
-use crate::traffic::{Buffers, Depth, Gathered, How, Move, Side, Traffic};
+use crate::traffic::{Buffers, Depth, Gathered, Move, Side, Traffic};
 use crate::work::Work;
 use highwater_model::{Accounts, Figures, Nanos, NumberLedger, Step};
 use highwater_store::{EventsSummary, Recording, Seen, Standing, Until};
@@ -84,22 +84,19 @@ struct Going<'a> {
     /// The block of events, by its place among all of them, and its moves.
     block: Option<usize>,
     moves: Gathered,
-    problem: Option<Problem>,
 }
 
 impl Going<'_> {
-    fn begin_block(&mut self, ledger: &NumberLedger, summary: &EventsSummary) {
-        self.end_block();
+    fn begin_block(&mut self, ledger: &NumberLedger, summary: &EventsSummary) -> Result<(), Problem> {
+        self.end_block()?;
         let Course { blocks, standings, .. } = self.course;
         self.block = blocks.binary_search_by_key(&summary.first_event, |block| block.first_event).ok();
         if let Some(block) = self.block
             && standings.wants(blocks, block)
         {
-            match Standing::of(ledger.accounts()) {
-                Ok(standing) => standings.put(blocks, block, standing),
-                Err(error) => self.problem = Some(error.into()),
-            }
+            standings.put(blocks, block, Standing::of(ledger.accounts())?);
         }
+        Ok(())
     }
 
     fn step(&mut self, ledger: &NumberLedger, step: &Step) {
@@ -110,11 +107,10 @@ impl Going<'_> {
         come.into_iter().for_each(|come| self.moves.arrive(come));
     }
 
-    fn end_block(&mut self) {
-        if let Some(block) = self.block.take()
-            && let Err(problem) = self.course.traffic.write(block, &mut self.moves)
-        {
-            self.problem = Some(problem);
+    fn end_block(&mut self) -> Result<(), Problem> {
+        match self.block.take() {
+            Some(block) => self.course.traffic.write(block, &mut self.moves),
+            None => Ok(()),
         }
     }
 }
@@ -130,33 +126,25 @@ impl Course {
 
     /// Goes through all of a recording. What was found can be used meanwhile.
     pub fn go_through(&self, recording: &Recording, work: &Work<'_>) -> Result<(), Problem> {
-        let begin = || Going {
-            slicing: Slicing::default(),
-            course: self,
-            block: None,
-            moves: Gathered::default(),
-            problem: None,
-        };
+        let begin = || Going { slicing: Slicing::default(), course: self, block: None, moves: Gathered::default() };
         let parts = scan::walk(
             recording,
-            (Nanos(0), Nanos(u64::MAX)),
             work,
             begin,
-            |going, seen| match seen {
-                Seen::Block(ledger, summary) => going.begin_block(ledger, summary),
-                Seen::Step(ledger, step) => going.step(ledger, step),
-                Seen::Stored(ledger) => going.slicing.go_on_from(ledger.accounts()),
+            |going, seen| {
+                match seen {
+                    Seen::Block(ledger, summary) => going.begin_block(ledger, summary)?,
+                    Seen::Step(ledger, step) => going.step(ledger, step),
+                    Seen::Stored(ledger) => going.slicing.go_on_from(ledger.accounts()),
+                }
+                Ok(())
             },
             |going, accounts| {
-                going.end_block();
                 going.slicing.see(accounts);
+                going.end_block()
             },
         )?;
-        let mut slices = Vec::new();
-        for part in parts {
-            part.problem.map_or(Ok(()), Err)?;
-            slices.extend(part.slicing.slices);
-        }
+        let slices = parts.into_iter().flat_map(|part| part.slicing.slices).collect();
         // Whoever comes second found the same.
         let _ = self.slices.set(slices);
         Ok(())
@@ -209,7 +197,7 @@ impl Course {
         for block in first..=last {
             let read = self.traffic.of_block(block, (Side::Departures, Depth::Whole), &mut buffers, |row| {
                 // As it was when it went first.
-                if row.id() < standing.next_id && row.how() != How::Unknown {
+                if row.id() < standing.next_id {
                     going.entry(row.id().0).or_insert_with(|| row.owned());
                 }
             })?;
@@ -251,5 +239,19 @@ mod tests {
             }
         }
         assert!(known > 10 && unknown > 10, "{known} {unknown}");
+    }
+
+    #[test]
+    fn a_full_disk_is_told_and_ends_the_walk() {
+        let (catalog, events) = history(12, 20_000);
+        let recording = Recording::from_bytes(written(&catalog, &events, 100_000, 1_000)).unwrap();
+        let blocks = recording.summaries().count();
+        let course = Course { traffic: Traffic::on_a_full_disk(blocks), ..Course::new(&recording).unwrap() };
+        let Err(Problem::Failed(line)) = course.go_through(&recording, &Work::quiet()) else {
+            panic!("it was written")
+        };
+        assert!(line.starts_with("cannot write a temporary file: ") && line.contains("TMPDIR"), "{line}");
+        // It ended with the first block of events, and not only after the last.
+        assert!(course.standings.latest(blocks, |_, _| true).is_some_and(|(block, _)| block <= 1));
     }
 }

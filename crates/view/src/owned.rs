@@ -1,7 +1,7 @@
 //! Blocks and who owns them.
 
 use crate::sieve::Candidate;
-use highwater_model::{AllocId, Block, Nanos, NumberLedger, StackId, TagId, ThreadId, Weight};
+use highwater_model::{AllocId, Block, Nanos, NumberLedger, StackId, TagId, ThreadId};
 
 /// A block and who owns it. The block's own index of its owner is of use only together with the accounts that it comes from.
 #[derive(Clone, Copy, Debug)]
@@ -13,22 +13,6 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// What stands for a block that nobody knows.
-    pub const NOBODY: Self = Self {
-        block: Block {
-            id: AllocId(0),
-            address: 0,
-            size: 0,
-            time: Nanos(0),
-            thread: 0,
-            stack: StackId::UNKNOWN,
-            tag: TagId::NONE,
-            surplus: 0,
-            weight: Weight::ONE,
-        },
-        thread: ThreadId(0),
-    };
-
     /// A live block by its number.
     pub fn find(ledger: &NumberLedger, id: AllocId) -> Option<Self> {
         let block = ledger.find(id)?;

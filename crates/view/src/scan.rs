@@ -5,7 +5,7 @@ use crate::problem::Problem;
 use crate::traffic::{Buffers, Depth, Row, Side, Traffic};
 use crate::work::Work;
 use highwater_model::{Accounts, Nanos};
-use highwater_store::{EventsSummary, Recording, Seen, Stretch};
+use highwater_store::{EventsSummary, Recording, Seen};
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -18,19 +18,20 @@ const LOTS_PER_CORE: usize = 4;
 const MOST_LIVE_BYTES: u64 = 384 << 20;
 const LIVE_BLOCK_BYTES: u64 = 72;
 
-/// Walks through everything from one time to another, and perhaps something before. Each stretch has a `T` of its own, made by `begin`, which
-/// `end` shows the state behind its last step; they come back in order.
+/// Walks through all of a recording, until `see` or `end` fails. Each stretch has a `T` of its own, made by `begin`, which `end` shows the state behind its
+/// last step; they come back in order.
 pub fn walk<T: Send>(
     recording: &Recording,
-    (from, to): (Nanos, Nanos),
     work: &Work<'_>,
     begin: impl Fn() -> T + Sync,
-    see: impl Fn(&mut T, Seen<'_>) + Sync,
-    end: impl Fn(&mut T, &Accounts) + Sync,
+    see: impl Fn(&mut T, Seen<'_>) -> Result<(), Problem> + Sync,
+    end: impl Fn(&mut T, &Accounts) -> Result<(), Problem> + Sync,
 ) -> Result<Vec<T>, Problem> {
     let most_live = recording.final_totals()?.peak_blocks.max(1);
     let affordable = (MOST_LIVE_BYTES / (most_live.saturating_mul(LIVE_BLOCK_BYTES)).max(1)).max(1);
-    let stretches = stretches(recording, from, to);
+    // Keyframes are so far apart that reading one costs less than what lies between them.
+    let least = recording.stats().events / (cores() * LOTS_PER_CORE) as u64;
+    let stretches = recording.stretches(Nanos(0), Nanos(u64::MAX), least);
     in_parallel(
         &stretches,
         |stretch| stretch.events,
@@ -40,15 +41,11 @@ pub fn walk<T: Send>(
             let mut own = begin();
             let mut pace = Pace::new(progress);
             let accounts = recording.walk_stretch(stretch, |seen| {
-                let is_late = matches!(seen, Seen::Step(_, step) if step.time > to);
-                if is_late || pace.steps(1).is_break() {
-                    return ControlFlow::Break(());
-                }
-                see(&mut own, seen);
-                ControlFlow::Continue(())
+                pace.steps(1)?;
+                see(&mut own, seen).map_or_else(|problem| pace.fail(problem), ControlFlow::Continue)
             })?;
             pace.end()?;
-            end(&mut own, &accounts);
+            end(&mut own, &accounts)?;
             Ok(own)
         },
     )
@@ -111,13 +108,6 @@ pub fn moves<T: Send>(
     )
 }
 
-fn stretches(recording: &Recording, from: Nanos, to: Nanos) -> Vec<Stretch> {
-    let events: u64 = recording.stretches(from, to, u64::MAX).iter().map(|stretch| stretch.events).sum();
-    let parts = (cores() * LOTS_PER_CORE) as u64;
-    // Keyframes are so far apart that reading one costs less than what lies between them.
-    recording.stretches(from, to, events / parts)
-}
-
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(16)
 }
@@ -154,11 +144,13 @@ impl<'a, 'b> Pace<'a, 'b> {
         let done = done.fetch_add(steps, Ordering::Relaxed) + steps;
         match work.progress((done as f64 / (*events).max(1) as f64).min(1.0), "reading the recording") {
             Ok(()) => ControlFlow::Continue(()),
-            Err(problem) => {
-                self.problem = Some(problem);
-                ControlFlow::Break(())
-            }
+            Err(problem) => self.fail(problem),
         }
+    }
+
+    fn fail(&mut self, problem: Problem) -> ControlFlow<()> {
+        self.problem = Some(problem);
+        ControlFlow::Break(())
     }
 
     fn end(self) -> Result<(), Problem> {

@@ -200,10 +200,15 @@ impl Loaded {
     pub fn course(&self, recording: &Recording, work: &Work<'_>) -> Result<Arc<Course>, Problem> {
         self.course.get(work, || {
             let course = Arc::new(Course::new(recording)?);
-            *self.begun_course.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&course));
-            course.go_through(recording, work)?;
+            self.set_begun_course(Some(&course));
+            // What was not finished would keep its temporary file, perhaps the one that filled the disk.
+            course.go_through(recording, work).inspect_err(|_| self.set_begun_course(None))?;
             Ok(course)
         })
+    }
+
+    fn set_begun_course(&self, course: Option<&Arc<Course>>) {
+        *self.begun_course.lock().unwrap_or_else(PoisonError::into_inner) = course.cloned();
     }
 }
 

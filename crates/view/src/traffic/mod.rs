@@ -86,6 +86,14 @@ impl Traffic {
         Ok(Self { tape: Tape::new(events < SHORT)?, places: RwLock::new(vec![None; blocks]) })
     }
 
+    /// One that nothing can be written into.
+    #[cfg(test)]
+    pub fn on_a_full_disk(blocks: usize) -> Self {
+        let file = std::fs::File::open("/dev/null").expect("there always is one");
+        let tape = Tape::File { file, end: std::sync::atomic::AtomicU64::new(0) };
+        Self { tape, places: RwLock::new(vec![None; blocks]) }
+    }
+
     /// Writes down what was gathered of a block of events, and empties it.
     pub fn write(&self, block: usize, gathered: &mut Gathered) -> Result<(), Problem> {
         let Gathered { arrivals, departures, order, buffer } = gathered;

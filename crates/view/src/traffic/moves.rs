@@ -18,13 +18,11 @@ pub enum How {
     Resized,
     /// It came to lie in another heap.
     Promoted,
-    /// It went, and nobody knows a block of that number.
-    Unknown,
 }
 
 impl How {
-    pub(super) const ALL: [Self; 7] =
-        [Self::Allocated, Self::Freed, Self::FreedAtOnce, Self::Evicted, Self::Resized, Self::Promoted, Self::Unknown];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Allocated, Self::Freed, Self::FreedAtOnce, Self::Evicted, Self::Resized, Self::Promoted];
 
     /// True for the end of a life.
     pub fn is_death(self) -> bool {
@@ -46,7 +44,7 @@ pub struct Move {
 }
 
 impl Move {
-    /// Who goes with a step; `None` for a step that lets nothing go.
+    /// Who goes with a step; `None` for a step that lets nothing go, or nothing that is known.
     pub fn departure(ledger: &NumberLedger, step: &Step) -> Option<Self> {
         let (id, mut how, other_tag) = match step.op {
             Op::Free { id } => (id, How::Freed, TagId::NONE),
@@ -55,23 +53,18 @@ impl Move {
             Op::Promote { id, tag } => (id, How::Promoted, tag),
             _ => return None,
         };
-        let found = Owned::find(ledger, id);
-        let threads = ledger.accounts().threads();
-        let is_latest = |owned: &Owned| {
-            threads.get(owned.block.thread as usize).is_some_and(|thread| thread.last_allocation == owned.block.id)
-        };
-        match &found {
-            None => how = How::Unknown,
-            Some(owned) if how == How::Freed && is_latest(owned) => how = How::FreedAtOnce,
-            Some(_) => {}
+        let owned = Owned::find(ledger, id)?;
+        let owner = ledger.accounts().threads().get(owned.block.thread as usize);
+        if how == How::Freed && owner.is_some_and(|owner| owner.last_allocation == id) {
+            how = How::FreedAtOnce;
         }
-        Some(Self { owned: found.unwrap_or(Owned::NOBODY), at: step.time, how, other_tag })
+        Some(Self { owned, at: step.time, how, other_tag })
     }
 
     /// Who comes with a step, `gone` being who goes with it; `next_id` is the number that a new block gets.
     pub fn arrival(step: &Step, gone: Option<&Self>, next_id: AllocId) -> Option<Self> {
         let come = |owned, how, other_tag| Some(Self { owned, at: step.time, how, other_tag });
-        match (step.op, gone.filter(|gone| gone.how != How::Unknown)) {
+        match (step.op, gone) {
             (Op::Allocate(place), _) => {
                 let block = Block {
                     id: next_id,

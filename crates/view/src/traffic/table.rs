@@ -143,7 +143,7 @@ impl<'a> Row<'a> {
     /// How.
     #[inline]
     pub fn how(&self) -> How {
-        How::ALL.get(self.number(column::HOW) as usize).copied().unwrap_or(How::Unknown)
+        How::ALL[(self.number(column::HOW) as usize).min(How::ALL.len() - 1)]
     }
 
     /// Whose; 0 for an arrival whose number nobody needs.
@@ -161,14 +161,8 @@ impl<'a> Row<'a> {
     /// Whether it is wanted that it came, or went. A promotion is a move only between what is wanted and what is not.
     #[inline]
     pub fn passes(&self, sieve: &Sieve) -> bool {
-        if !sieve.passes(self) {
-            return false;
-        }
-        match self.how() {
-            How::Unknown => false,
-            How::Promoted => !sieve.passes_tag(TagId(self.number(column::OTHER_TAG) as u32)),
-            _ => true,
-        }
+        let stays = || self.how() == How::Promoted && sieve.passes_tag(TagId(self.number(column::OTHER_TAG) as u32));
+        sieve.passes(self) && !stays()
     }
 
     fn weight(&self) -> Weight {
