@@ -261,11 +261,6 @@ impl Accounts {
         self.kept(slot).with_weight(self.blocks.weight(slot.0))
     }
 
-    pub(crate) fn set_address(&mut self, slot: Slot, address: u64) {
-        let kept = Kept { address, ..*self.kept(slot) };
-        self.blocks.put(slot.0, kept);
-    }
-
     /// The dense index of a thread, made if it is new.
     #[inline]
     pub fn thread_index(&mut self, thread: ThreadId) -> u32 {

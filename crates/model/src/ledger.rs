@@ -159,6 +159,9 @@ fn address_key(address: u64) -> u64 {
 pub struct AddressLedger {
     accounts: Accounts,
     by_address: SlotIndex,
+    /// Blocks that a thread is just moving away, by the key of that move: few at a time. Their old address may be another block's already, so the
+    /// index cannot have them; to the accounts they lie where they were until the move is complete (law 3).
+    aside: Vec<(u64, Slot)>,
 }
 
 impl AddressLedger {
@@ -168,7 +171,7 @@ impl AddressLedger {
         for (slot, block) in accounts.slots() {
             by_address.insert(address_key(block.address), slot.0);
         }
-        Self { accounts, by_address }
+        Self { accounts, by_address, aside: Vec::new() }
     }
 
     /// The accounts.
@@ -181,10 +184,10 @@ impl AddressLedger {
         self.accounts
     }
 
-    /// The live block at an address.
+    /// The live block at an address, or the one set aside under this key.
     #[inline]
     pub fn find(&self, address: u64) -> Option<Block> {
-        self.slot_at(address).map(|slot| self.accounts.block(slot))
+        self.slot_at(address).or_else(|| self.slot_aside(address)).map(|slot| self.accounts.block(slot))
     }
 
     #[inline]
@@ -192,16 +195,38 @@ impl AddressLedger {
         self.by_address.find(address_key(address), |slot| self.accounts.kept(Slot(slot)).address == address).map(Slot)
     }
 
-    /// Makes the block at `address` be found at `other` instead, for the time in which its place may be another block's
-    /// already while it is still being moved away. No event; false if no block is there or one is at the other place.
-    pub fn set_aside(&mut self, address: u64, other: u64) -> bool {
-        if self.slot_at(other).is_some() {
+    #[cold]
+    fn slot_aside(&self, key: u64) -> Option<Slot> {
+        self.aside.iter().find(|(of, _)| *of == key).map(|(_, slot)| *slot)
+    }
+
+    /// Sets the block at `address` aside: its thread moves it away, and the address may be another block's before the move is reported. An event then
+    /// finds it by `key`, which must be no address of a block. Nothing changes in the accounts. False if no block is there or the key is in use.
+    pub fn set_aside(&mut self, address: u64, key: u64) -> bool {
+        if self.slot_aside(key).is_some() {
             return false;
         }
         let Some(slot) = self.unindex(address) else { return false };
-        self.accounts.set_address(slot, other);
-        self.index(other, slot);
+        self.aside.push((key, slot));
         true
+    }
+
+    /// The block that was set aside did not move: it is found at its address again. False if there is no such block, or another one is at its address.
+    pub fn put_back(&mut self, key: u64) -> bool {
+        let Some(slot) = self.slot_aside(key) else { return false };
+        let address = self.accounts.kept(slot).address;
+        if self.slot_at(address).is_some() {
+            return false;
+        }
+        self.forget_aside(key);
+        self.index(address, slot);
+        true
+    }
+
+    #[cold]
+    fn forget_aside(&mut self, key: u64) -> Option<Slot> {
+        let at = self.aside.iter().position(|(of, _)| *of == key)?;
+        Some(self.aside.swap_remove(at).1)
     }
 
     /// Applies an event by the laws, and tells the scribe what it was found to mean.
@@ -307,7 +332,7 @@ impl AddressLedger {
 
     #[inline]
     fn deallocate(&mut self, address: u64, claimed_size: Option<u64>, tell: &mut Telling<'_, impl Scribe>) {
-        let Some(slot) = self.unindex(address) else {
+        let Some(slot) = self.unindex(address).or_else(|| self.forget_aside(address)) else {
             self.accounts.tick(tell.time);
             self.accounts.note(Anomaly::UnmatchedFree, 1);
             return tell.rare(Op::UnmatchedFree { address });
@@ -341,7 +366,7 @@ impl AddressLedger {
         new: &Placement,
         tell: &mut Telling<'_, impl Scribe>,
     ) {
-        let Some(slot) = self.slot_at(old_address) else {
+        let Some(slot) = self.slot_at(old_address).or_else(|| self.slot_aside(old_address)) else {
             self.tell_note(Anomaly::UnmatchedReallocation, 1, tell);
             return self.allocate(new, tell);
         };
@@ -351,7 +376,9 @@ impl AddressLedger {
         }
         let moved = new.address != old_address;
         if moved {
-            self.unindex(old_address);
+            if self.unindex(old_address).is_none() {
+                self.forget_aside(old_address);
+            }
             if let Some(older) = self.index(new.address, slot) {
                 self.evict(older, tell);
             }

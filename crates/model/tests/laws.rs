@@ -317,3 +317,35 @@ fn figures_that_cannot_be_are_found_without_blocks() {
     let no_peak = Figures { peak_bytes: 19, ..whole };
     assert!(violations_with(no_peak, no_peak).contains("the peak is 19 bytes, below the 20 that are live"));
 }
+
+/// A thread moves a block away, and its address is another thread's before the move is reported.
+#[test]
+fn a_block_that_is_being_moved_lies_where_it_was() {
+    let place = |address, size| Placement { address, size, stack: StackId(1), ..Placement::default() };
+    let event = |thread, kind| Event { time: Nanos(1), thread: ThreadId(thread), kind };
+    let move_from = |old_address| EventKind::Reallocate { old_address, claimed_old_size: None, new: place(64, 50) };
+    let key = 1 << 63 | 7;
+    let (mut ledger, mut steps) = (AddressLedger::default(), Vec::new());
+    ledger.record(&event(1, EventKind::Allocate(place(16, 10))), &mut steps);
+    assert!(ledger.set_aside(16, key) && !ledger.set_aside(16, key));
+    // The address is given out again: that is no sign of a free that was not seen.
+    ledger.record(&event(2, EventKind::Allocate(place(16, 30))), &mut steps);
+    assert!(!ledger.put_back(key), "another block is there");
+    let at_once: Vec<(u64, u64)> = ledger.accounts().to_state().blocks.iter().map(|b| (b.address, b.size)).collect();
+    assert_eq!(at_once, [(16, 10), (16, 30)]);
+    ledger.record(&event(1, move_from(key)), &mut steps);
+    assert_eq!(ledger.find(key), None);
+    ledger.record(&event(2, EventKind::Deallocate { address: 16, claimed_size: None }), &mut steps);
+    let left: Vec<(u64, u64)> = ledger.accounts().blocks().map(|block| (block.address, block.size)).collect();
+    assert_eq!(left, [(64, 50)]);
+    assert!(ledger.accounts().anomalies().is_empty());
+    let mut replayed = NumberLedger::default();
+    steps.iter().for_each(|step| replayed.replay(step));
+    assert_eq!(replayed.accounts().to_state(), ledger.accounts().to_state());
+
+    // One that did not move is found again; one whose end was lost can be given up.
+    assert!(ledger.set_aside(64, key) && ledger.put_back(key) && ledger.find(64).is_some());
+    assert!(ledger.set_aside(64, key));
+    ledger.record(&event(1, EventKind::Deallocate { address: key, claimed_size: None }), &mut steps);
+    assert_eq!(ledger.accounts().blocks().count(), 0);
+}

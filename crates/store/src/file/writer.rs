@@ -157,11 +157,6 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// As [`AddressLedger::set_aside`]: nothing of it is in the file.
-    pub fn set_aside(&mut self, address: u64, other: u64) -> bool {
-        self.ledger.set_aside(address, other)
-    }
-
     /// Counts oddities that only the source knows of.
     pub fn note(&mut self, anomaly: Anomaly, count: u64, catalog: &Catalog) -> io::Result<()> {
         self.pen.fail_again()?;
