@@ -30,7 +30,9 @@ pub mod unwind;
 
 pub use highwater_shm::hello_v1::VARIABLE;
 use highwater_shm::ring_v1::kind;
+pub use highwater_shm::ring_v1::mapping;
 pub use live::Stats;
+use session::Session;
 pub use session::{
     Mode, PASS_ALLOCATIONS, PASS_FREES, begin_for_ourselves, begin_live, begin_or_not, look_for_orders, mode,
 };
@@ -244,20 +246,36 @@ pub fn rest() {
     tls::set_countdown(if session::session().is_dormant() { DORMANT_STEP } else { NEVER_SOON });
 }
 
-/// A mapping was made.
-pub fn mapped(address: u64, length: u64, caller: Caller) {
+/// A mapping was made; `what` is one of [`mapping`].
+pub fn mapped(address: u64, length: u64, what: u32, caller: Caller) {
+    record_mapping(kind::MAP, address, length, what, caller, live::mappings::mapped);
+}
+
+/// The protection of memory was changed: `what` says whether the program can touch it now.
+pub fn protected(address: u64, length: u64, what: u32, caller: Caller) {
+    record_mapping(kind::PROTECT, address, length, what, caller, live::mappings::protected);
+}
+
+fn record_mapping(
+    record: u8,
+    address: u64,
+    length: u64,
+    what: u32,
+    caller: Caller,
+    keep: impl FnOnce(&mut Thread, &Session, u64, u64, u32, u32),
+) {
     with_thread(|thread, session| {
         let node = thread.walk(caller, session);
         if session.is_live() {
-            return live::mappings::mapped(thread, session, address, length, node);
+            return keep(thread, session, address, length, what, node);
         }
         thread.record(4, session, clock::now, |words, stamp| {
             // SAFETY: four words were reserved.
             unsafe {
-                words.write(stamp << 8 | u64::from(kind::MAP));
+                words.write(stamp << 8 | u64::from(record));
                 words.add(1).write(address);
                 words.add(2).write(length);
-                words.add(3).write(u64::from(node));
+                words.add(3).write(u64::from(what) << 32 | u64::from(node));
             }
         });
     });

@@ -11,7 +11,10 @@ use crate::wanted::Wanted;
 use highwater_formats::events::looks_like_events;
 use highwater_formats::memtrace::looks_like_memtrace;
 use highwater_formats::objlog::looks_like_object_log;
-use highwater_model::{Catalog, GaugeReading, Heap, NamedInstant, Snapshot, Source, Timeline, Totals, When};
+use highwater_model::{
+    AddressSpace, Catalog, GaugeReading, Heap, NamedInstant, Snapshot, Source, SourceKind, Timeline, Totals, When,
+    gauge,
+};
 use highwater_store::{Damage, FileStats, OpenError, Recording, RecordingError, is_recording};
 use std::cell::RefCell;
 use std::fs::{File, Metadata};
@@ -277,14 +280,14 @@ impl Opened {
     pub fn snapshot(&self, when: &When) -> Result<Snapshot, Failure> {
         match &self.content {
             Content::Trace(trace) if *when == When::End => Ok(trace.end()),
-            _ => self.ask(|recording| recording.snapshot(when)),
+            _ => self.ask(|recording| with_address_space(recording, recording.snapshot(when)?)),
         }
     }
 
     /// The state at an instant, of one heap alone if one is given.
     pub fn snapshot_of(&self, when: &When, heap: Option<Heap>) -> Result<Snapshot, Failure> {
         match heap {
-            Some(heap) => self.ask(|recording| recording.snapshot_of_heap(when, heap)),
+            Some(heap) => self.ask(|recording| with_address_space(recording, recording.snapshot_of_heap(when, heap)?)),
             None => self.snapshot(when),
         }
     }
@@ -351,4 +354,15 @@ pub fn warn_of_damage(path: &Path, new: &[Damage], known: usize) {
     if !rest.is_empty() {
         warn(&format!("{}: {}", path.display(), counted(rest.len() as u64, "more damaged part")));
     }
+}
+
+/// A snapshot of a native recording knows what was mapped then and is in no figure: gauges say so.
+fn with_address_space(recording: &Recording, mut snapshot: Snapshot) -> Result<Snapshot, RecordingError> {
+    if snapshot.source.kind == SourceKind::Native && !snapshot.source.snapshot {
+        let gauges = recording.gauges_at(snapshot.at)?;
+        let latest = |name| gauges.iter().find(|reading| reading.name == name).map_or(0, |reading| reading.value);
+        snapshot.source.address_space =
+            AddressSpace { reserved_bytes: latest(gauge::RESERVED), mapped_file_bytes: latest(gauge::FILES) };
+    }
+    Ok(snapshot)
 }

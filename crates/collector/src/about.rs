@@ -1,5 +1,6 @@
 //! Who a process is, beside what it shares.
 
+use highwater_model::program_name;
 use std::path::Path;
 
 /// A process.
@@ -36,9 +37,9 @@ impl About {
         Self { pid, parent: parent_of(pid), forked_from: 0, executable, command: without_last_end(command) }
     }
 
-    /// The executable's file name.
+    /// The program's name for people.
     pub fn name(&self) -> String {
-        Path::new(&self.executable).file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+        program_name(self.command.first().map(String::as_str), &self.executable)
     }
 }
 

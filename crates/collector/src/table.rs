@@ -8,6 +8,7 @@ use crate::cut::Cut;
 use crate::epochs::Epochs;
 use crate::mapping::Mapping;
 use highwater_clock::Counter;
+use highwater_model::AddressSpace;
 use highwater_recorder::{Refused, Shared, Stamps};
 use highwater_shm::control_v1::{CONTROL_BYTES, Control};
 use highwater_shm::session_v1::{Capacity, Header, MAGIC};
@@ -189,6 +190,15 @@ impl LiveTable {
     pub fn sample_bytes(&self) -> u64 {
         let rate = self.header().rate.load(Ordering::Acquire) as usize;
         self.header().rate_bytes.get(rate).map_or(0, |bytes| bytes.load(Ordering::Relaxed))
+    }
+
+    /// What the process has mapped that is not in the table.
+    pub fn address_space(&self) -> AddressSpace {
+        let header = self.header();
+        AddressSpace {
+            reserved_bytes: header.reserved_bytes.load(Ordering::Relaxed),
+            mapped_file_bytes: header.file_bytes.load(Ordering::Relaxed),
+        }
     }
 
     /// A thread by its number, below [`Extent::threads`].

@@ -312,6 +312,7 @@ fn assemble(subject: Subject<'_>, found: Found) -> LiveSnapshot {
     let source = Source {
         kind: SourceKind::Native,
         program: subject.about.name(),
+        executable: subject.about.executable.clone(),
         pid: subject.about.pid.into(),
         parent_pid: subject.about.parent.into(),
         command: subject.about.command.clone(),
@@ -321,6 +322,7 @@ fn assemble(subject: Subject<'_>, found: Found) -> LiveSnapshot {
         sample_rate: (rate != 0).then_some(rate),
         usable_sizes: !aggregated && table.has_flag(FLAG_USABLE_SIZES),
         aggregated,
+        address_space: table.address_space(),
         ..Source::default()
     };
     LiveSnapshot { source, catalog, accounts, cut, contents: contents.map(|contents| contents.file) }

@@ -16,8 +16,10 @@ use std::sync::Arc;
 pub struct Source {
     /// What kind of source.
     pub kind: SourceKind,
-    /// The program's name or command line.
+    /// The program's name, as it was called, or its command line.
     pub program: String,
+    /// The path of its executable, which a link may have led to; empty where not known.
+    pub executable: String,
     /// Its process id, 0 where there is none. A source that gives programs without one a negative number has that one's 64 bits.
     pub pid: u64,
     /// The process id of the program that started it, 0 where not known.
@@ -44,6 +46,37 @@ pub struct Source {
     pub snapshot: bool,
     /// True when only figures are known, not single blocks.
     pub aggregated: bool,
+    /// Address space that is mapped and in no figure, at the instant of a snapshot.
+    pub address_space: AddressSpace,
+}
+
+/// Address space that a program has mapped and that is not counted as memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AddressSpace {
+    /// Reserved: the program cannot touch it (`PROT_NONE`).
+    pub reserved_bytes: u64,
+    /// Mapped files.
+    pub mapped_file_bytes: u64,
+}
+
+/// The name of a program for people: what was typed (the file name of `argv[0]`), or else that of its executable. A program that has
+/// changed its title (`nginx: worker process`) is called by that.
+///
+/// ```
+/// # use highwater_model::program_name;
+/// assert_eq!(program_name(Some("redis-server"), "/usr/bin/redis-check-rdb"), "redis-server");
+/// assert_eq!(program_name(Some("./bin/app"), "/srv/bin/app"), "app");
+/// assert_eq!(program_name(Some("-bash"), "/bin/bash"), "bash");
+/// assert_eq!(program_name(Some("nginx: master process /usr/sbin/nginx"), "/usr/sbin/nginx"), "nginx: master process /usr/sbin/nginx");
+/// assert_eq!(program_name(Some(""), "/usr/bin/jq"), "jq");
+/// ```
+pub fn program_name(called: Option<&str>, executable: &str) -> String {
+    let file_name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let called = called.unwrap_or_default();
+    // A login shell is called with a dash.
+    let called = called.strip_prefix('-').unwrap_or(called);
+    let name = if called.contains(": ") { called.to_owned() } else { file_name(called) };
+    if name.is_empty() { file_name(executable) } else { name }
 }
 
 /// The kinds of source, in stored order. Append only.

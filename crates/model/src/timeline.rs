@@ -37,6 +37,16 @@ pub struct GaugeReading {
     pub value: u64,
 }
 
+/// Names of the gauges that the recorder writes.
+pub mod gauge {
+    /// The resident set of the process.
+    pub const RSS: &str = "rss";
+    /// Address space that the program reserved and cannot touch (`PROT_NONE`).
+    pub const RESERVED: &str = "reserved bytes";
+    /// Mapped files.
+    pub const FILES: &str = "mapped file bytes";
+}
+
 /// The course of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {

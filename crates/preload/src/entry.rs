@@ -129,6 +129,8 @@ entry!(aligned_alloc, "rdx", "rcx", heap::aligned_alloc);
 entry!(posix_memalign, "rcx", "r8", heap::posix_memalign);
 entry!(valloc, "rsi", "rdx", heap::valloc);
 entry!(pvalloc, "rsi", "rdx", heap::pvalloc);
+entry!(mprotect, "rcx", "r8", mappings::mprotect);
+entry!(pkey_mprotect, "r8", "r9", mappings::pkey_mprotect);
 
 /// As above for a function with six arguments: the two are added on the stack.
 macro_rules! long_entry {

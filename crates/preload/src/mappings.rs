@@ -1,4 +1,4 @@
-//! Mappings: `mmap`, `munmap`, `mremap`. What the C library maps for itself (its heap, threads' stacks, libraries) does not come
+//! Mappings: `mmap`, `munmap`, `mremap`, `mprotect`. What the C library maps for itself (its heap, threads' stacks, libraries) does not come
 //! this way; what another allocator maps for its heap does, and is left out: its blocks are recorded already.
 
 use crate::entry::caller;
@@ -6,11 +6,19 @@ use crate::real;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, Ordering};
 use highwater_agent as agent;
+use highwater_agent::mapping;
 use highwater_agent::unwind::objects;
 
 type Pointer = *mut u8;
 
 const FAILED: usize = usize::MAX;
+const PROT_NONE: c_int = 0;
+const MAP_ANONYMOUS: c_int = 0x20;
+
+/// Whether the program can touch anonymous memory of this protection.
+fn accessible(protection: c_int) -> u32 {
+    if protection == PROT_NONE { mapping::RESERVATION } else { mapping::MEMORY }
+}
 
 /// Where the allocator's code lies, if that is not the C library; 0 until it was looked for.
 static ALLOCATOR_START: AtomicU64 = AtomicU64::new(0);
@@ -41,14 +49,55 @@ pub unsafe extern "C" fn mmap(
 ) -> Pointer {
     // SAFETY: the program's; `sp` and `bp` come from the entry.
     unsafe {
-        let mapping = real::mmap(address, length, protection, flags, file, offset);
-        if mapping as usize != FAILED && agent::records_mappings() {
+        let mapped = real::mmap(address, length, protection, flags, file, offset);
+        if mapped as usize != FAILED && agent::records_mappings() {
             let from = caller(sp, bp);
             if !is_allocator(from.pc) {
-                agent::mapped(mapping as u64, length as u64, from);
+                let what = if flags & MAP_ANONYMOUS == 0 { mapping::FILE } else { accessible(protection) };
+                agent::mapped(mapped as u64, length as u64, what, from);
             }
         }
-        mapping
+        mapped
+    }
+}
+
+/// Memory that was reserved becomes memory when it can be touched, and the other way round.
+pub unsafe extern "C" fn mprotect(address: Pointer, length: usize, protection: c_int, sp: u64, bp: u64) -> c_int {
+    // SAFETY: the program's; `sp` and `bp` come from the entry.
+    unsafe {
+        let result = real::mprotect(address, length, protection);
+        record_protection(result, address, length, protection, sp, bp);
+        result
+    }
+}
+
+pub unsafe extern "C" fn pkey_mprotect(
+    address: Pointer,
+    length: usize,
+    protection: c_int,
+    key: c_int,
+    sp: u64,
+    bp: u64,
+) -> c_int {
+    // SAFETY: the program's; `sp` and `bp` come from the entry.
+    unsafe {
+        let result = real::pkey_mprotect(address, length, protection, key);
+        record_protection(result, address, length, protection, sp, bp);
+        result
+    }
+}
+
+/// Recorded after the call and before the program goes on: nobody else can have mapped there in between.
+///
+/// # Safety
+/// `sp` and `bp` come from the entry.
+unsafe fn record_protection(result: c_int, address: Pointer, length: usize, protection: c_int, sp: u64, bp: u64) {
+    if result == 0 && agent::records_mappings() {
+        // SAFETY: the caller's.
+        let from = unsafe { caller(sp, bp) };
+        if !is_allocator(from.pc) {
+            agent::protected(address as u64, length as u64, accessible(protection), from);
+        }
     }
 }
 

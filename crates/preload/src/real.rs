@@ -95,12 +95,19 @@ real!(mmap: MMAP c"mmap", (address: Pointer, length: usize, protection: c_int, f
     else usize::MAX as Pointer);
 real!(mremap: MREMAP c"mremap", (old: Pointer, old_length: usize, length: usize, flags: c_int, new: Pointer) -> Pointer,
     else usize::MAX as Pointer);
+real!(mprotect: MPROTECT c"mprotect", (address: Pointer, length: usize, protection: c_int) -> c_int, else -1);
+real!(pkey_mprotect: PKEY_MPROTECT c"pkey_mprotect", (address: Pointer, length: usize, protection: c_int, key: c_int) -> c_int, else -1);
 real!(dlclose: DLCLOSE c"dlclose", (handle: *mut c_void) -> c_int, else -1);
 real!(pthread_setname_np: PTHREAD_SETNAME_NP c"pthread_setname_np", (thread: usize, name: *const c_char) -> c_int, else NOT_SUPPORTED);
 
 /// Where the real `malloc` is.
 pub fn address_of_malloc() -> u64 {
     MALLOC.address() as u64
+}
+
+/// Looks the functions for mappings up ahead: programs call them in signal handlers, where a lookup could wait for the loader's lock for ever.
+pub fn look_up_mappings() {
+    [&MMAP, &MUNMAP, &MREMAP, &MPROTECT, &PKEY_MPROTECT].iter().for_each(|real| _ = real.address());
 }
 
 /// Whether the entries may jump to the real functions by themselves: those are known, and no block was ever served from the static area.

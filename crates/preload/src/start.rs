@@ -1,5 +1,6 @@
 //! What is done when the program starts.
 
+use crate::real;
 use core::ffi::{CStr, c_char, c_int};
 use highwater_agent as agent;
 use highwater_agent::unwind::objects;
@@ -11,6 +12,7 @@ use highwater_agent::unwind::objects;
 static BEGIN: extern "C" fn(c_int, *const *const c_char, *mut *mut c_char) = begin;
 
 extern "C" fn begin(_: c_int, _: *const *const c_char, environment: *mut *mut c_char) {
+    real::look_up_mappings();
     if agent::mode() == agent::Mode::New {
         agent::begin_or_not();
     }

@@ -7,9 +7,10 @@ mod streams;
 pub use about::About;
 
 use crate::drain::{Drain, Haul};
-use crate::mappings::Mappings;
+use crate::mappings::{Beside, Mappings};
 use crate::merge::Merge;
 use crate::names::Names;
+use crate::resident::Resident;
 use crate::shared::Shared;
 use crate::stamps::Stamps;
 use crate::stream::{Closing, Sent, Stream, Streaming};
@@ -18,7 +19,7 @@ use crate::words::Pool;
 use highwater_clock::Counter;
 use highwater_model::{
     AddressLedger, Anomaly, Catalog, Event, EventKind, FrameId, Heap, Nanos, Source, StringId, Tag, TagId, ThreadId,
-    Totals,
+    Totals, gauge,
 };
 use highwater_store::{Pen, Written};
 use highwater_symbols::Symbolizer;
@@ -34,7 +35,7 @@ use streams::All;
 
 /// Events handed to the writer at once.
 const BATCH: usize = 32;
-/// How often the resident set is noted, and names of threads are looked at.
+/// How often names of threads are looked at.
 const LOOK_AROUND: Duration = Duration::from_millis(100);
 /// Since when events are of interest, where nobody is.
 const NOBODY_THERE: Nanos = Nanos(u64::MAX);
@@ -82,9 +83,12 @@ pub struct Course {
     /// How many threads had a kernel's number: numbers are reused.
     uses: FxHashMap<u32, u64>,
     rss: StringId,
+    /// The names of the gauges for address space that is mapped and is no block: reservations, files.
+    beside: [StringId; 2],
     /// Events that happened where none could be recorded, as far as they were noted.
     missed: u32,
-    last_rss: u64,
+    resident: Resident,
+    last_resident: u64,
     last_time: Nanos,
     last_look: Instant,
     last_flush: Instant,
@@ -100,6 +104,8 @@ pub struct Finished {
     pub about: About,
     /// Where it is, if it was written into a file.
     pub path: Option<PathBuf>,
+    /// The most bytes that were live.
+    pub peak_bytes: u64,
     /// What was written; an error if it could not all be.
     pub written: io::Result<Written>,
     /// What was sent.
@@ -124,7 +130,8 @@ impl Course {
             .ok_or_else(|| io::Error::other("the program counts processor ticks, which this machine cannot"))?;
         let mut catalog = Catalog::default();
         let tag = catalog.intern_tag(Tag { heap: Heap::Mapped, ..Tag::default() });
-        let rss = catalog.strings.intern("rss");
+        let rss = catalog.strings.intern(gauge::RSS);
+        let beside = [gauge::RESERVED, gauge::FILES].map(|name| catalog.strings.intern(name));
         let source = about.source(&stamps);
         let ledger = AddressLedger::default();
         let file = match to.file {
@@ -133,6 +140,7 @@ impl Course {
         };
         let asleep = to.streaming.as_ref().is_some_and(Streaming::is_on_demand);
         let now = Instant::now();
+        let resident = Resident::of(about.pid);
         let mut course = Self {
             about,
             path: to.file.map(Path::to_owned),
@@ -156,8 +164,10 @@ impl Course {
             owners: Vec::new(),
             uses: FxHashMap::default(),
             rss,
+            beside,
             missed: 0,
-            last_rss: 0,
+            resident,
+            last_resident: 0,
             last_time: Nanos(0),
             last_look: now,
             last_flush: now,
@@ -187,6 +197,13 @@ impl Course {
             self.path = Some(path.to_owned());
         }
         Ok(())
+    }
+
+    /// Takes the file away that was written so far, and writes no more into one. Whether anybody still gets the recording.
+    pub(crate) fn discard_file(&mut self) -> bool {
+        self.file = None;
+        let _ = self.path.take().map(std::fs::remove_file);
+        self.streaming.is_some()
     }
 
     /// The figures so far, and how many events they are of.
@@ -219,7 +236,10 @@ impl Course {
     /// write any more. Not for a process that has a drainer.
     pub fn round(&mut self, ended: bool) -> u64 {
         let now = (!ended).then(|| self.stamps.settled());
-        let haul = self.drain.round(&self.shared, now, &mut self.pool);
+        let mut haul = self.drain.round(&self.shared, now, &mut self.pool);
+        if !ended {
+            haul.resident = self.resident.due();
+        }
         let bytes = haul.bytes();
         self.work_through(haul);
         bytes
@@ -227,10 +247,13 @@ impl Course {
 
     /// Makes events of what was brought in.
     pub(crate) fn work_through(&mut self, haul: Haul) {
-        let dropped = haul.dropped;
+        let (dropped, resident, watermark) = (haul.dropped, haul.resident, haul.watermark);
         let mut merge = std::mem::take(&mut self.merge);
         merge.take(haul, self);
         self.merge = merge;
+        if let Some(bytes) = resident {
+            self.note_resident(watermark, bytes);
+        }
         self.missed_and_dropped(dropped);
         self.hand_over();
         self.look_around();
@@ -335,7 +358,6 @@ impl Course {
         let now = Instant::now();
         if now - self.last_look >= LOOK_AROUND {
             self.last_look = now;
-            self.note_rss();
             self.owners
                 .clone()
                 .into_iter()
@@ -355,14 +377,21 @@ impl Course {
         self.tend_streams(now);
     }
 
-    fn note_rss(&mut self) {
-        const PAGE: u64 = 4096;
-        let Ok(text) = std::fs::read_to_string(format!("/proc/{}/statm", self.about.pid)) else { return };
-        let pages = text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
-        if pages > 0 && pages != self.last_rss && self.is_awake() {
-            self.last_rss = pages;
-            let kind = EventKind::Gauge { name: self.rss, value: pages * PAGE };
-            self.push(self.last_time, ThreadId(self.about.pid.into()), kind);
+    /// Writes down how much is resident, at a time up to which all events are in.
+    fn note_resident(&mut self, at: u64, bytes: u64) {
+        if !self.is_awake() || bytes == self.last_resident {
+            return;
+        }
+        self.last_resident = bytes;
+        self.last_time = self.stamps.time(at).max(self.last_time);
+        let thread = ThreadId(self.about.pid.into());
+        self.push(self.last_time, thread, EventKind::Gauge { name: self.rss, value: bytes });
+        // Again, though unchanged: readers find the latest readings of all gauges close together.
+        let Beside { reserved, files } = self.mappings.beside();
+        for (name, value) in self.beside.into_iter().zip([reserved, files]) {
+            if value > 0 {
+                self.push(self.last_time, thread, EventKind::Gauge { name, value });
+            }
         }
     }
 
@@ -399,6 +428,7 @@ impl Course {
         Finished {
             about: self.about,
             path: self.path,
+            peak_bytes: self.ledger.accounts().totals().figures.peak_bytes,
             written,
             sent,
             symbols,

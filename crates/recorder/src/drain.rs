@@ -34,6 +34,8 @@ pub struct Haul {
     pub watermark: u64,
     /// Events that writers had to drop since the last round.
     pub dropped: u64,
+    /// Bytes of the process that are resident, where that was looked at: at the time of the watermark.
+    pub resident: Option<u64>,
 }
 
 impl Haul {

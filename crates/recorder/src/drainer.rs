@@ -6,6 +6,7 @@
 //! then takes half as long again.
 
 use crate::drain::{Drain, Haul};
+use crate::resident::Resident;
 use crate::shared::Shared;
 use crate::stamps::Stamps;
 use crate::words::Pool;
@@ -48,6 +49,8 @@ pub struct Source {
     pub news: Sender<News>,
     /// Set to stop before it ends.
     pub stop: Arc<std::sync::atomic::AtomicBool>,
+    /// Its resident set.
+    pub resident: Resident,
 }
 
 /// The thread.
@@ -127,10 +130,13 @@ fn run(new: &Receiver<Source>, waiting: &AtomicU64) {
 }
 
 /// A round for one process: how many bytes it brought in, of how many busy threads, and whether there will be another round.
-fn look_after(source: &Source, drain: &mut Drain, pool: &mut Pool, waiting: &AtomicU64) -> (u64, usize, bool) {
+fn look_after(source: &mut Source, drain: &mut Drain, pool: &mut Pool, waiting: &AtomicU64) -> (u64, usize, bool) {
     // Who has ended is asked first: then nothing that it wrote can be missed.
     let ended = has_ended(source.process.as_ref()) || source.stop.load(Ordering::Acquire);
-    let haul = drain.round(&source.shared, (!ended).then(|| source.stamps.settled()), pool);
+    let mut haul = drain.round(&source.shared, (!ended).then(|| source.stamps.settled()), pool);
+    if !ended {
+        haul.resident = source.resident.due();
+    }
     let bytes = haul.bytes();
     let busy_rings = haul.pieces.iter().filter(|piece| piece.words.len() as u64 * 8 >= MUCH / 4).count();
     waiting.fetch_add(bytes, Ordering::Relaxed);

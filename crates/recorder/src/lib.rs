@@ -9,6 +9,7 @@
 //! [`Recorder`] does so for a program and its children; [`Course`] for one process, which may be our own. Where to is a file, or a
 //! [`stream`], or both.
 
+mod children;
 mod course;
 mod drain;
 mod drainer;
@@ -19,6 +20,7 @@ mod names;
 mod orders;
 mod record;
 mod recorder;
+mod resident;
 mod shared;
 mod socket;
 mod stamps;
@@ -26,10 +28,11 @@ pub mod stream;
 mod symbolize;
 mod words;
 
+pub use children::{children_folder, children_of};
 pub use course::{About, Course, Finished, Outputs};
 pub use names::Names;
 pub use orders::{AGENT_VARIABLE, Orders};
-pub use recorder::{Options, Progress, Recorder};
+pub use recorder::{Options, Outcome, Progress, Recorder};
 pub use shared::{Refused, Shared};
 pub use socket::{SOCKET_VARIABLE, default_socket};
 pub use stamps::{Stamps, monotonic_ns};

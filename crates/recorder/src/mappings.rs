@@ -2,17 +2,41 @@
 //! whole blocks. So the ranges that are mapped are kept here, and each change becomes events: a mapping that
 //! loses its end shrinks, one that loses its beginning moves and shrinks, one that loses its middle shrinks and its rest becomes a
 //! block of its own, made by whoever made the whole.
+//!
+//! Only memory that the program can touch is a block. Reservations (`PROT_NONE`) and files take address space; they are summed up
+//! ([`Mappings::beside`]), and a reservation becomes a block, part by part, when the program makes it accessible.
 
+use crate::record::Mapping;
 use highwater_model::{EventKind, Placement, StackId, TagId, mapped_address};
 use std::collections::BTreeMap;
 
 const PAGE: u64 = 4096;
 
-/// A range of mapped memory.
+/// A range of address space that is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
     end: u64,
+    what: Mapping,
     stack: StackId,
+}
+
+/// Bytes of address space that are mapped and are no blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// Reservations.
+    pub reserved: u64,
+    /// Mapped files.
+    pub files: u64,
+}
+
+impl Beside {
+    fn of(&mut self, what: Mapping) -> Option<&mut u64> {
+        match what {
+            Mapping::Memory => None,
+            Mapping::Reservation => Some(&mut self.reserved),
+            Mapping::File => Some(&mut self.files),
+        }
+    }
 }
 
 /// The ranges that are mapped now, by their start. They never overlap.
@@ -21,6 +45,8 @@ pub struct Mappings {
     ranges: BTreeMap<u64, Range>,
     /// Those that a thread, by its ring, is just moving away, with their starts.
     aside: BTreeMap<usize, (u64, Range)>,
+    /// The sizes of all ranges that are no blocks, those set aside included.
+    beside: Beside,
     tag: TagId,
 }
 
@@ -30,16 +56,42 @@ impl Mappings {
         Self { tag, ..Self::default() }
     }
 
+    /// What is mapped and is no block.
+    pub fn beside(&self) -> Beside {
+        self.beside
+    }
+
     fn placement(&self, start: u64, end: u64, stack: StackId) -> Placement {
         Placement { address: mapped_address(start), size: end - start, stack, tag: self.tag, ..Placement::default() }
     }
 
-    /// Memory was mapped, over whatever was there.
-    pub fn map(&mut self, start: u64, length: u64, stack: StackId, tell: &mut dyn FnMut(EventKind)) {
+    /// Adds a range where none is: memory is a new block.
+    fn add(&mut self, start: u64, range: Range, tell: &mut dyn FnMut(EventKind)) {
+        match self.beside.of(range.what) {
+            Some(bytes) => *bytes += range.end - start,
+            None => tell(EventKind::Allocate(self.placement(start, range.end, range.stack))),
+        }
+        self.ranges.insert(start, range);
+    }
+
+    /// Something was mapped, over whatever was there.
+    pub fn map(&mut self, start: u64, length: u64, what: Mapping, stack: StackId, tell: &mut dyn FnMut(EventKind)) {
         let Some(end) = end_of(start, length) else { return };
         self.clear(start, end, tell);
-        self.ranges.insert(start, Range { end, stack });
-        tell(EventKind::Allocate(self.placement(start, end, stack)));
+        self.add(start, Range { end, what, stack }, tell);
+    }
+
+    /// The protection of a part of the address space was changed. Whoever makes a reservation accessible puts memory there. Files stay files, and what
+    /// was never mapped by the program itself is passed over.
+    pub fn protect(&mut self, start: u64, length: u64, what: Mapping, stack: StackId, tell: &mut dyn FnMut(EventKind)) {
+        let Some(end) = end_of(start, length) else { return };
+        for (at, range) in self.hit(start, end) {
+            if range.what != what && range.what != Mapping::File {
+                let (from, to) = (at.max(start), range.end.min(end));
+                self.clear(from, to, tell);
+                self.add(from, Range { end: to, what, stack }, tell);
+            }
+        }
     }
 
     /// Memory was unmapped; what was never mapped by the program itself is passed over.
@@ -59,32 +111,54 @@ impl Mappings {
         stack: StackId,
         tell: &mut dyn FnMut(EventKind),
     ) {
-        let (Some(old_end), Some(end)) = (end_of(old, old_length.max(1)), end_of(new, length)) else { return };
+        let (Some(old_end), Some(_)) = (end_of(old, old_length.max(1)), end_of(new, length)) else { return };
         let known = self.ranges.get(&old).copied().filter(|range| range.end == old_end && old_length > 0);
         let Some(range) = known else {
             // A part of a mapping, or one that is not known: the part goes, the new one comes.
+            let what = self.hit(old, old_end).first().map_or(Mapping::Memory, |(_, range)| range.what);
             if old_length > 0 {
                 self.clear(old, old_end, tell);
             }
-            return self.map(new, length, stack, tell);
+            return self.map(new, length, what, stack, tell);
         };
         self.ranges.remove(&old);
-        self.clear(new, end, tell);
-        self.ranges.insert(new, Range { end, stack: if stack == StackId::UNKNOWN { range.stack } else { stack } });
-        tell(EventKind::Reallocate {
-            old_address: mapped_address(old),
-            claimed_old_size: None,
-            new: self.placement(new, end, stack),
-        });
+        self.moved(old, range, new, length, stack, mapped_address(old), tell);
     }
 
-    /// A thread begins to move a mapping: its place may be another's before we hear of the end. False if it is not a whole one that is known.
+    /// A range that was taken out is now at `new`. `from` is where the ledger has its block.
+    #[allow(clippy::too_many_arguments, reason = "the fields of a record, and who hears of it")]
+    fn moved(
+        &mut self,
+        old: u64,
+        range: Range,
+        new: u64,
+        length: u64,
+        stack: StackId,
+        from: u64,
+        tell: &mut dyn FnMut(EventKind),
+    ) {
+        let Some(end) = end_of(new, length) else { return };
+        self.clear(new, end, tell);
+        let by = if stack == StackId::UNKNOWN { range.stack } else { stack };
+        match self.beside.of(range.what) {
+            Some(bytes) => *bytes = *bytes - (range.end - old) + (end - new),
+            None => tell(EventKind::Reallocate {
+                old_address: from,
+                claimed_old_size: None,
+                new: self.placement(new, end, stack),
+            }),
+        }
+        self.ranges.insert(new, Range { end, stack: by, ..range });
+    }
+
+    /// A thread begins to move a mapping: its place may be another's before we hear of the end. Whether it is a block that is known as a whole.
     pub fn set_aside(&mut self, start: u64, length: u64, ring: usize) -> bool {
         let whole = self.ranges.get(&start).is_some_and(|range| end_of(start, length) == Some(range.end));
         if whole && let Some(range) = self.ranges.remove(&start) {
             self.aside.insert(ring, (start, range));
+            return range.what == Mapping::Memory;
         }
-        whole
+        false
     }
 
     /// Whether a thread is moving a mapping.
@@ -103,38 +177,42 @@ impl Mappings {
         tell: &mut dyn FnMut(EventKind),
     ) {
         let Some((start, range)) = self.aside.remove(&ring) else { return };
-        let Some(end) = end_of(new, length).filter(|_| new != 0) else {
+        if end_of(new, length).filter(|_| new != 0).is_none() {
             self.ranges.insert(start, range);
             return;
-        };
-        self.clear(new, end, tell);
-        self.ranges.insert(new, Range { end, stack: if stack == StackId::UNKNOWN { range.stack } else { stack } });
-        let new = self.placement(new, end, stack);
-        tell(EventKind::Reallocate { old_address: from, claimed_old_size: None, new });
+        }
+        self.moved(start, range, new, length, stack, from, tell);
+    }
+
+    /// The ranges that `start .. end` touches.
+    fn hit(&self, start: u64, end: u64) -> Vec<(u64, Range)> {
+        let before = self.ranges.range(..start).next_back().filter(|(_, range)| range.end > start).map(|(&at, _)| at);
+        self.ranges.range(before.unwrap_or(start)..end).map(|(&at, &range)| (at, range)).collect()
     }
 
     /// Takes `start .. end` out of all ranges.
     fn clear(&mut self, start: u64, end: u64, tell: &mut dyn FnMut(EventKind)) {
-        let before = self.ranges.range(..start).next_back().filter(|(_, range)| range.end > start).map(|(&at, _)| at);
-        let first = before.unwrap_or(start);
-        let hit: Vec<(u64, Range)> = self.ranges.range(first..end).map(|(&at, &range)| (at, range)).collect();
-        for (at, range) in hit {
+        for (at, range) in self.hit(start, end) {
             self.ranges.remove(&at);
             let (keeps_start, keeps_end) = (at < start, range.end > end);
             if keeps_start {
                 self.ranges.insert(at, Range { end: start, ..range });
-                tell(self.resized(at, at, start));
             }
             if keeps_end {
                 self.ranges.insert(end, range);
-                tell(if keeps_start {
-                    EventKind::Allocate(self.placement(end, range.end, range.stack))
-                } else {
-                    self.resized(at, end, range.end)
-                });
             }
-            if !keeps_start && !keeps_end {
-                tell(EventKind::Deallocate { address: mapped_address(at), claimed_size: None });
+            if let Some(bytes) = self.beside.of(range.what) {
+                *bytes -= range.end.min(end) - at.max(start);
+                continue;
+            }
+            if keeps_start {
+                tell(self.resized(at, at, start));
+            }
+            match (keeps_start, keeps_end) {
+                (true, true) => tell(EventKind::Allocate(self.placement(end, range.end, range.stack))),
+                (false, true) => tell(self.resized(at, end, range.end)),
+                (true, false) => {}
+                (false, false) => tell(EventKind::Deallocate { address: mapped_address(at), claimed_size: None }),
             }
         }
     }
@@ -160,51 +238,76 @@ mod tests {
     use super::*;
     use highwater_model::{AddressLedger, Event, Nanos, ThreadId};
 
-    /// Applies everything to a ledger and to a plain set of pages, and compares.
+    /// Applies everything to a ledger and to a plain list of pages, and compares.
     #[test]
-    fn blocks_cover_exactly_the_mapped_pages() {
+    fn blocks_cover_exactly_the_memory_and_the_rest_is_counted_beside() {
+        const KINDS: [Mapping; 3] = [Mapping::Memory, Mapping::Reservation, Mapping::File];
         let mut mappings = Mappings::default();
         let mut ledger = AddressLedger::default();
-        let mut pages = [false; 64];
+        let mut pages = [None; 64];
         let mut random = 12345u64;
         let mut next = |below: u64| {
             random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (random >> 33) % below
         };
-        for step in 0..20_000 {
+        for step in 0..40_000 {
             let mut tell =
                 |kind: EventKind| ledger.record(&Event { time: Nanos(step), thread: ThreadId(1), kind }, &mut ());
             let (start, length) = (next(48), 1 + next(12));
             let (from, to) = (start as usize, (start + length) as usize);
-            match next(3) {
+            match next(5) {
                 0 => {
-                    mappings.map(start * PAGE, length * PAGE - next(PAGE), StackId(1), &mut tell);
-                    pages[from..to].fill(true);
+                    let what = KINDS[next(3) as usize];
+                    mappings.map(start * PAGE, length * PAGE - next(PAGE), what, StackId(1), &mut tell);
+                    pages[from..to].fill(Some(what));
                 }
                 1 => {
                     mappings.unmap(start * PAGE, length * PAGE, &mut tell);
-                    pages[from..to].fill(false);
+                    pages[from..to].fill(None);
+                }
+                2 | 3 => {
+                    let what = KINDS[next(2) as usize];
+                    mappings.protect(start * PAGE, length * PAGE, what, StackId(3), &mut tell);
+                    let not_files = pages[from..to].iter_mut().flatten().filter(|page| **page != Mapping::File);
+                    not_files.for_each(|page| *page = what);
                 }
                 _ => {
-                    // The kernel refuses overlapping places.
+                    // The kernel refuses overlapping places, and ranges of several kinds.
                     let (new, new_length) = (next(48), 1 + next(12));
                     let (new_from, new_to) = (new as usize, (new + new_length) as usize);
-                    if pages[from..to].iter().all(|&mapped| mapped) && (new_to <= from || to <= new_from) {
-                        mappings.remap(
-                            start * PAGE,
-                            length * PAGE,
-                            new * PAGE,
-                            new_length * PAGE,
-                            StackId(2),
-                            &mut tell,
-                        );
-                        pages[from..to].fill(false);
-                        pages[new_from..new_to].fill(true);
+                    let what = pages[from];
+                    if what.is_some()
+                        && pages[from..to].iter().all(|page| *page == what)
+                        && (new_to <= from || to <= new_from)
+                    {
+                        let (old, new) = (start * PAGE, new * PAGE);
+                        if next(2) == 0 {
+                            mappings.remap(old, length * PAGE, new, new_length * PAGE, StackId(2), &mut tell);
+                        } else {
+                            // As threads do that are not alone.
+                            let key = 1 << 63;
+                            if mappings.set_aside(old, length * PAGE, 7) {
+                                assert!(ledger.set_aside(mapped_address(old), key));
+                            }
+                            let mut tell = |kind: EventKind| {
+                                ledger.record(&Event { time: Nanos(step), thread: ThreadId(1), kind }, &mut ());
+                            };
+                            if mappings.is_aside(7) {
+                                mappings.bring_back(7, new, new_length * PAGE, StackId(2), key, &mut tell);
+                            } else {
+                                mappings.remap(old, length * PAGE, new, new_length * PAGE, StackId(2), &mut tell);
+                            }
+                        }
+                        pages[from..to].fill(None);
+                        pages[new_from..new_to].fill(what);
                     }
                 }
             }
-            let mapped = pages.iter().filter(|&&page| page).count() as u64;
-            assert_eq!(ledger.accounts().totals().figures.live_bytes(), mapped * PAGE, "step {step}");
+            let bytes = |what| pages.iter().filter(|page| **page == Some(what)).count() as u64 * PAGE;
+            let live = ledger.accounts().totals().figures.live_bytes();
+            assert_eq!(live, bytes(Mapping::Memory), "step {step}");
+            let beside = Beside { reserved: bytes(Mapping::Reservation), files: bytes(Mapping::File) };
+            assert_eq!(mappings.beside(), beside, "step {step}");
         }
         let accounts = ledger.accounts();
         assert_eq!(highwater_model::laws::violations(accounts), Vec::<String>::new());

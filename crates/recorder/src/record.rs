@@ -1,6 +1,6 @@
 //! A record of a ring, taken apart. See [`ring_v1`](highwater_shm::ring_v1).
 
-use highwater_shm::ring_v1::kind;
+use highwater_shm::ring_v1::{kind, mapping};
 
 /// What a record says, if it is neither an allocation nor a free, which never take this form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +26,20 @@ pub enum Record {
         /// Where and what it is.
         new: Place,
     },
-    /// Memory was mapped.
-    Map(Place),
+    /// Something was mapped; the upper half of the last word, where blocks have their surplus, says what.
+    Map {
+        /// Where, and who mapped it.
+        place: Place,
+        /// What it is.
+        what: Mapping,
+    },
+    /// The protection of mapped memory was changed.
+    Protect {
+        /// Where, and who changed it.
+        place: Place,
+        /// What it is now, unless it is a file.
+        what: Mapping,
+    },
     /// Memory was unmapped.
     Unmap {
         /// From here on.
@@ -67,6 +79,29 @@ pub enum Record {
     },
 }
 
+/// What a mapping is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mapping {
+    /// Memory that the program can touch: a block.
+    Memory,
+    /// Address space that it cannot touch.
+    Reservation,
+    /// A file.
+    File,
+}
+
+impl Mapping {
+    /// From the last word of a record; `None` for a kind that is not known.
+    fn from_word(word: u64) -> Option<Self> {
+        match (word >> 32) as u32 {
+            mapping::MEMORY => Some(Self::Memory),
+            mapping::RESERVATION => Some(Self::Reservation),
+            mapping::FILE => Some(Self::File),
+            _ => None,
+        }
+    }
+}
+
 /// Where a block is, and who asked for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
@@ -98,7 +133,12 @@ impl Record {
             kind::REALLOCATE => Self::Reallocate { old: word(1)?, new: Place::new(word(2)?, word(3)?, word(4)?) },
             kind::REALLOC_BEGIN => Self::ReallocBegin { old: word(1)? },
             kind::REALLOC_END => Self::ReallocEnd { old: word(1)?, new: Place::new(word(2)?, word(3)?, word(4)?) },
-            kind::MAP => Self::Map(Place::new(word(1)?, word(2)?, word(3)?)),
+            kind::MAP => {
+                Self::Map { place: Place::new(word(1)?, word(2)?, word(3)?), what: Mapping::from_word(word(3)?)? }
+            }
+            kind::PROTECT => {
+                Self::Protect { place: Place::new(word(1)?, word(2)?, word(3)?), what: Mapping::from_word(word(3)?)? }
+            }
             kind::UNMAP => Self::Unmap { address: word(1)?, length: word(2)? },
             kind::REMAP_BEGIN => Self::RemapBegin { old: word(1)?, old_length: word(2)? },
             kind::REMAP => {

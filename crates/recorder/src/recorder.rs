@@ -1,16 +1,18 @@
 //! Recording a program and its children: one [`Course`] for each.
 
+use crate::children::ChildFiles;
 use crate::course::{About, Course, Finished, Outputs};
 use crate::drainer::{Drainer, News, Source};
 use crate::listen::{Listener, Visitor};
 use crate::orders::{AGENT_VARIABLE, Orders};
+use crate::resident::Resident;
 use crate::stream::{Namer, StreamTo, Streaming, Wire, spawn};
 use highwater_clock::Counter;
 use highwater_symbols::Symbolizer;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -27,8 +29,10 @@ const FLUSH_EVERY: Duration = Duration::from_millis(500);
 /// What is recorded, and where to.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The main program's recording; those of other processes lie beside it.
+    /// The main program's recording; those of other processes lie in a folder beside it ([`children_folder`](crate::children_folder)).
     pub output: Option<PathBuf>,
+    /// Recordings of other processes are kept if at least this many bytes were live at their peak.
+    pub keep_children: u64,
     /// Mean bytes per sample; everything is recorded without one.
     pub sample_rate: Option<u64>,
     /// Children are recorded too.
@@ -70,10 +74,23 @@ pub struct Recorder {
     to_finisher: Option<Sender<Course>>,
     finished: Receiver<Finished>,
     ending: usize,
+    children: Option<ChildFiles>,
+    problems: Vec<String>,
+    preludes: u64,
+    small: u64,
+}
+
+/// What became of everyone who knocked.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The recordings.
+    pub finished: Vec<Finished>,
     /// Why a process could not be recorded.
     pub problems: Vec<String>,
     /// Children that did nothing but begin another program.
     pub preludes: u64,
+    /// Children whose recordings were not kept, because they held too little.
+    pub small: u64,
 }
 
 /// Where things stand.
@@ -117,6 +134,7 @@ impl Recorder {
         let (listener, counter) = (Listener::new()?, Counter::trusted());
         Ok(Self {
             agent_variable: agent_variable(&options, &listener, is_on_demand(streams.as_ref())),
+            children: options.output.as_deref().map(ChildFiles::of),
             options,
             streams,
             listener: Some(listener),
@@ -130,6 +148,7 @@ impl Recorder {
             ending: 0,
             problems: Vec::new(),
             preludes: 0,
+            small: 0,
         })
     }
 
@@ -227,6 +246,13 @@ impl Recorder {
                 self.problems.push(format!("{}: cannot be renamed: {error}", output.display()));
             }
         }
+        let (totals, _) = course.figures();
+        if !is_main && totals.figures.peak_bytes < self.options.keep_children {
+            self.small += 1;
+            if !course.discard_file() {
+                return;
+            }
+        }
         self.let_go(course);
     }
 
@@ -263,14 +289,19 @@ impl Recorder {
             sample_rate: self.options.sample_rate,
             flush_every: FLUSH_EVERY,
         };
-        let path = if is_first { self.options.output.clone() } else { self.path_for(&about) };
+        let path = if is_first {
+            self.options.output.clone()
+        } else {
+            self.children.as_mut().map(|children| children.path_for(&about))
+        };
         let streaming = self.streaming_for(&about);
         match Course::begin(shared, about, Outputs { file: path.as_deref(), streaming }, self.counter) {
             Ok(course) => {
                 let (sender, news) = channel();
                 let stop = Arc::new(AtomicBool::new(false));
                 let (shared, stamps) = course.sharing();
-                self.drainer.add(Source { shared, stamps, process, news: sender, stop: Arc::clone(&stop) });
+                let resident = Resident::of(pid);
+                self.drainer.add(Source { shared, stamps, process, news: sender, stop: Arc::clone(&stop), resident });
                 self.running.push(Running { course, news, stop, was_replaced: false });
             }
             Err(error) => {
@@ -303,31 +334,19 @@ impl Recorder {
             if running.course.about().pid != pid || running.was_replaced {
                 continue;
             }
-            let path = self.path_for(running.course.about());
             let running = &mut self.running[index];
             running.was_replaced = true;
             running.stop.store(true, Ordering::Release);
             if main
                 && running.course.path() == self.options.output.as_deref()
-                && let Some(path) = path
-                && let Err(error) = running.course.rename(&path)
+                && let Some(children) = &mut self.children
             {
-                self.problems.push(format!("{}: cannot be renamed: {error}", path.display()));
+                let path = children.path_for(running.course.about());
+                if let Err(error) = running.course.rename(&path) {
+                    self.problems.push(format!("{}: cannot be renamed: {error}", path.display()));
+                }
             }
         }
-    }
-
-    /// A name beside the main recording for another process: `app.hw`, `app.1234-child.hw`.
-    fn path_for(&self, about: &About) -> Option<PathBuf> {
-        let name = Path::new(&about.executable).file_name().map_or("unknown".into(), |name| name.to_string_lossy());
-        let output = self.options.output.as_ref()?;
-        let stem = output.file_stem().unwrap_or_default().to_string_lossy();
-        let ending = output.extension().map_or(String::new(), |ending| format!(".{}", ending.to_string_lossy()));
-        let fork = if about.forked { "-fork" } else { "" };
-        (0..)
-            .map(|again| if again == 0 { String::new() } else { format!("-{again}") })
-            .map(|again| output.with_file_name(format!("{stem}.{}-{name}{fork}{again}{ending}", about.pid)))
-            .find(|path| !path.exists())
     }
 
     /// Ends all recordings, of processes that still run too, which go on unrecorded.
@@ -344,7 +363,7 @@ impl Recorder {
     }
 
     /// Waits for the recordings that are being completed; calls `tick` while it waits.
-    pub fn finish(mut self, mut tick: impl FnMut()) -> (Vec<Finished>, Vec<String>, u64) {
+    pub fn finish(mut self, mut tick: impl FnMut()) -> Outcome {
         self.stop();
         self.to_finisher = None;
         let mut all = Vec::new();
@@ -355,7 +374,10 @@ impl Recorder {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        (all, self.problems, self.preludes)
+        if let Some(children) = &self.children {
+            children.remove_if_empty();
+        }
+        Outcome { finished: all, problems: self.problems, preludes: self.preludes, small: self.small }
     }
 }
 

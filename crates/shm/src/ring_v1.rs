@@ -80,6 +80,18 @@ pub mod kind {
     pub const RENAME: u8 = 12;
     /// A mapping is about to be moved or resized.
     pub const REMAP_BEGIN: u8 = 13;
+    /// The protection of mapped memory was changed.
+    pub const PROTECT: u8 = 14;
+}
+
+/// What a mapping is, in the upper half of the last word of [`kind::MAP`] and [`kind::PROTECT`].
+pub mod mapping {
+    /// Memory that the program can touch.
+    pub const MEMORY: u32 = 0;
+    /// Address space that it cannot touch (`PROT_NONE`).
+    pub const RESERVATION: u32 = 1;
+    /// A file.
+    pub const FILE: u32 = 2;
 }
 
 /// Words of a record without text, its first one included; `None` for kinds with text and unknown ones.
@@ -89,7 +101,7 @@ pub fn fixed_words(kind: u8) -> Option<usize> {
         kind::ALLOCATE => 4,
         kind::FREE | kind::REALLOC_BEGIN | kind::THREAD => 2,
         kind::REALLOCATE | kind::REALLOC_END => 5,
-        kind::MAP => 4,
+        kind::MAP | kind::PROTECT => 4,
         kind::UNMAP | kind::REMAP_BEGIN => 3,
         kind::REMAP => 6,
         _ => return None,

@@ -81,6 +81,10 @@ pub struct TableHeader {
     pub socket: AtomicU64,
     /// Mean bytes per sample by number; the first is 0: every block.
     pub rate_bytes: [AtomicU64; MOST_RATES],
+    /// Address space that the program reserved and cannot touch. 0 as well where the process's agent is older than this field.
+    pub reserved_bytes: AtomicU64,
+    /// Mapped files, likewise.
+    pub file_bytes: AtomicU64,
 }
 
 /// A number that stands for the path of a socket, so that a collector does not take over what belongs to another.
@@ -506,7 +510,8 @@ mod tests {
     fn the_layout_is_what_version_1_is() {
         let capacity = TableCapacity { shard_records: 1 << 12, threads: 1 << 12 };
         assert_eq!((size_of::<Record>(), size_of::<Shard>(), size_of::<ThreadEntry>()), (32, 256, 32));
-        assert_eq!(size_of::<TableHeader>(), 64 + 8 * MOST_RATES);
+        assert_eq!(core::mem::offset_of!(TableHeader, reserved_bytes), 64 + 8 * MOST_RATES);
+        assert!(size_of::<TableHeader>() as u64 <= HEADER_BYTES);
         let at = [capacity.shard(1), capacity.threads(), capacity.records(), capacity.bytes()];
         assert_eq!(at, [4352, 73728, 204_800, 33_890_304]);
         assert_eq!(

@@ -17,7 +17,7 @@ export function Reading({ course, t, x, width, measure, resolution }: { course: 
     if (amount > 0 && seconds > 0) text += ` · ${shown(amount / seconds)}/s`;
     for (const gauge of course.gauges.slice(0, 3)) {
       const value = along([t], gauge.t, gauge.value)[0];
-      if (value !== null) text += ` · ${clean(gauge.name)} ${gauge.unit === "bytes" ? format.bytes(value) : format.count(value)}`;
+      if (value !== null) text += ` · ${clean(gauge.name)} ${gauge.unit !== null ? format.bytes(value) : format.count(value)}`;
     }
   }
   return <div class={`reading${x > width / 2 ? " reading-left" : ""}`} style={{ transform: `translateX(${x}px)` }}><span>{text}</span></div>;

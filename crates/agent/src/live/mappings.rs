@@ -2,6 +2,8 @@
 //! is one change under one lock.
 //!
 //! Which record covers which addresses is kept in a sorted list, private to the process. Invariant: its ranges are not empty and do not overlap.
+//!
+//! Reservations and files are in the list, without a record: they are no blocks. The table's header has their sums.
 
 use super::shard::Locked;
 use super::{block_of, with_mappings};
@@ -9,6 +11,8 @@ use crate::session::Session;
 use crate::sys;
 use crate::thread::Thread;
 use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicU64, Ordering};
+use highwater_shm::ring_v1::mapping;
 use highwater_shm::table_v1::{Block, Count};
 
 const PAGE: u64 = 4096;
@@ -17,7 +21,33 @@ const PAGE: u64 = 4096;
 struct Range {
     start: u64,
     end: u64,
+    /// That of its block, or one of the two below.
     record: u32,
+}
+
+/// Instead of a record: a reservation.
+const RESERVATION: u32 = u32::MAX;
+/// Instead of a record: a file.
+const FILE: u32 = u32::MAX - 1;
+
+impl Range {
+    /// Where bytes of such a range are summed up, unless it is a block.
+    fn sum(&self) -> Option<&'static AtomicU64> {
+        match self.record {
+            RESERVATION => Some(&super::header().reserved_bytes),
+            FILE => Some(&super::header().file_bytes),
+            _ => None,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.end - self.start
+    }
+}
+
+/// Only under the lock of the mappings' shard.
+fn add_to(sum: &AtomicU64, bytes: u64) {
+    sum.store(sum.load(Ordering::Relaxed).wrapping_add(bytes), Ordering::Relaxed);
 }
 
 /// The list: sorted by start, in memory of its own.
@@ -115,14 +145,32 @@ fn put(ranges: &mut Ranges, shard: &mut Locked<'_>, start: u64, end: u64, block:
     true
 }
 
-/// Takes `start .. end` out of everything that covers it; bytes and mappings that are gone by that.
+/// Adds a range that is no block.
+fn put_beside(ranges: &mut Ranges, shard: &mut Locked<'_>, range: Range) {
+    let at = ranges.first_behind(range.start);
+    if !ranges.insert(at, range) {
+        return shard.count(Count::Untracked, 1);
+    }
+    if let Some(sum) = range.sum() {
+        add_to(sum, range.bytes());
+    }
+}
+
+/// Takes `start .. end` out of everything that covers it; bytes of blocks and blocks that are gone by that.
 fn clear(ranges: &mut Ranges, shard: &mut Locked<'_>, start: u64, end: u64) -> (u64, u64) {
     let (mut bytes, mut whole) = (0, 0);
     loop {
         let at = ranges.first_behind(start);
         let Some(&range) = ranges.all().get(at).filter(|range| range.start < end) else { break };
         ranges.remove(at);
-        let kept = split(ranges, shard, range, [(range.start, start), (end, range.end)]);
+        let parts = [(range.start, start), (end, range.end)];
+        if let Some(sum) = range.sum() {
+            add_to(sum, range.bytes().wrapping_neg());
+            let kept = parts.into_iter().filter(|(start, end)| start < end);
+            kept.for_each(|(start, end)| put_beside(ranges, shard, Range { start, end, ..range }));
+            continue;
+        }
+        let kept = split(ranges, shard, range, parts);
         whole += u64::from(kept == 0);
         bytes += range.end - range.start - kept;
     }
@@ -157,21 +205,73 @@ fn rounded(address: u64, length: u64) -> Option<(u64, u64)> {
     (address.is_multiple_of(PAGE) && end > address && end < 1 << 48).then_some((address, end))
 }
 
-/// Memory was mapped.
-pub fn mapped(thread: &mut Thread, session: &Session, address: u64, length: u64, node: u32) {
+/// Something was mapped.
+pub fn mapped(thread: &mut Thread, session: &Session, address: u64, length: u64, what: u32, node: u32) {
     let Some((start, end)) = rounded(address, length) else { return };
-    let block = Block { rate: 0, ..block_of(thread, session, start, end - start, 0, node) };
+    let block = block_at(thread, session, start, end, node);
     let cleared = change(session, |ranges, shard| {
         let cleared = clear(ranges, shard, start, end);
-        if put(ranges, shard, start, end, &block) {
-            shard.count(Count::Allocations, 1);
-            shard.count(Count::AllocatedBytes, end - start);
-        }
+        put_as(ranges, shard, start, end, what, &block);
         cleared
     });
-    thread.own.stats.allocations += 1;
-    thread.own.stats.allocated_bytes += end - start;
+    if what == mapping::MEMORY {
+        note_new(thread, end - start);
+    }
     note_gone(thread, cleared);
+}
+
+/// The protection of memory was changed. Reservations become blocks of whoever makes them accessible, and the other way round; files stay files, and
+/// what is not in the list is passed over.
+pub fn protected(thread: &mut Thread, session: &Session, address: u64, length: u64, what: u32, node: u32) {
+    let Some((start, end)) = rounded(address, length) else { return };
+    let block = block_at(thread, session, start, end, node);
+    let mut gone = (0, 0);
+    change(session, |ranges, shard| {
+        let mut at = start;
+        while at < end {
+            let index = ranges.first_behind(at);
+            let Some(&range) = ranges.all().get(index).filter(|range| range.start < end) else { break };
+            let (from, to) = (range.start.max(start), range.end.min(end));
+            let changes = match range.record {
+                FILE => false,
+                RESERVATION => what == mapping::MEMORY,
+                _ => what != mapping::MEMORY,
+            };
+            if changes {
+                let (bytes, whole) = clear(ranges, shard, from, to);
+                gone = (gone.0 + bytes, gone.1 + whole);
+                put_as(ranges, shard, from, to, what, &block);
+                if what == mapping::MEMORY {
+                    note_new(thread, to - from);
+                }
+            }
+            at = to;
+        }
+    });
+    note_gone(thread, Some(gone));
+}
+
+fn block_at(thread: &mut Thread, session: &Session, start: u64, end: u64, node: u32) -> Block {
+    Block { rate: 0, ..block_of(thread, session, start, end - start, 0, node) }
+}
+
+/// Adds a range where none is.
+fn put_as(ranges: &mut Ranges, shard: &mut Locked<'_>, start: u64, end: u64, what: u32, block: &Block) {
+    match what {
+        mapping::RESERVATION => put_beside(ranges, shard, Range { start, end, record: RESERVATION }),
+        mapping::FILE => put_beside(ranges, shard, Range { start, end, record: FILE }),
+        _ => {
+            if put(ranges, shard, start, end, block) {
+                shard.count(Count::Allocations, 1);
+                shard.count(Count::AllocatedBytes, end - start);
+            }
+        }
+    }
+}
+
+fn note_new(thread: &mut Thread, bytes: u64) {
+    thread.own.stats.allocations += 1;
+    thread.own.stats.allocated_bytes += bytes;
 }
 
 /// Memory is about to be unmapped.
@@ -195,6 +295,13 @@ pub fn remapping(thread: &mut Thread, session: &Session, address: u64, length: u
         let at = ranges.first_behind(start);
         let &range = ranges.all().get(at).filter(|range| range.start <= start && end <= range.end)?;
         ranges.remove(at);
+        if let Some(sum) = range.sum() {
+            // The part that moves counts on, with the range that it becomes.
+            add_to(sum, range.bytes().wrapping_neg());
+            let rest = [(range.start, start), (end, range.end)].into_iter().filter(|(start, end)| start < end);
+            rest.for_each(|(start, end)| put_beside(ranges, shard, Range { start, end, ..range }));
+            return Some(range.record);
+        }
         if (range.start, range.end) == (start, end) {
             return Some(range.record);
         }
@@ -218,13 +325,18 @@ pub fn remapped(thread: &mut Thread, session: &Session, old: (u64, u64), new: (u
     let aside = thread.own.mapping_aside.take();
     let Some((start, end)) = rounded(new.0, new.1) else {
         if let (Some(record), Some((start, end))) = (aside, rounded(old.0, old.1)) {
-            change(session, |ranges, _| {
-                let at = ranges.first_behind(start);
-                ranges.insert(at, Range { start, end, record })
-            });
+            change(session, |ranges, shard| put_beside(ranges, shard, Range { start, end, record }));
         }
         return;
     };
+    if let Some(record @ (RESERVATION | FILE)) = aside {
+        let cleared = change(session, |ranges, shard| {
+            let cleared = clear(ranges, shard, start, end);
+            put_beside(ranges, shard, Range { start, end, record });
+            cleared
+        });
+        return note_gone(thread, cleared);
+    }
     let mut block = Block { rate: 0, ..block_of(thread, session, start, end - start, 0, node) };
     let before = change(session, |ranges, shard| {
         let was = aside.map(|record| shard.block(record));

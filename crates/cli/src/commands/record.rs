@@ -12,7 +12,7 @@ use crate::{preload_file, program};
 use clap::{Args, ValueEnum};
 use highwater_model::{Nanos, parse_duration};
 use highwater_recorder::stream::{self, Address, Server, StreamTo, Token, Wire};
-use highwater_recorder::{Finished, Options, Recorder};
+use highwater_recorder::{Finished, Options, Outcome, Recorder};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
   highwater record --serve 1234 ./server          only while 'highwater connect 1234' is there
 
 The program behaves as without us: input, output, signals, exit code. Children that it starts get recordings of their own \
-beside its own. Highwater's own words go to standard error.")]
+in a folder beside its own: app.children/ beside app.hw. Highwater's own words go to standard error.")]
 pub struct Record {
     /// The recording [default: the program's name with '.hw', in this directory]
     #[arg(short, long, value_name = "FILE")]
@@ -41,6 +41,9 @@ pub struct Record {
     /// Record only the program itself, not the processes it starts
     #[arg(long)]
     no_children: bool,
+    /// Keep the recordings of children that held at least this much at their peak; 0 keeps all
+    #[arg(long, value_name = "BYTES", value_parser = parse_least, default_value = "1MiB")]
+    keep_children: u64,
     /// When the recorder falls behind, drop events (and count them) instead of letting the program wait
     #[arg(long)]
     lossy: bool,
@@ -84,6 +87,11 @@ enum WireName {
     Memtrace,
 }
 
+/// The least that is kept: a size, or 0 for everything.
+fn parse_least(text: &str) -> Result<u64, String> {
+    if text == "0" { Ok(0) } else { parse_bytes(text) }
+}
+
 fn parse_time(text: &str) -> Result<Nanos, String> {
     parse_duration(text).filter(|time| time.0 > 0).ok_or_else(|| "not a time; such as 90s, 500ms, 10m".to_owned())
 }
@@ -105,6 +113,7 @@ impl Record {
             follow_children: !self.no_children,
             lossy: self.lossy,
             mappings: !self.no_mmap,
+            keep_children: self.keep_children,
         };
         let recorder = match self.stream_to().inspect_err(|_| remove_if_empty(file.as_deref()))? {
             Some(to) => Recorder::with_streams(options, to, self.wire()),
@@ -120,16 +129,16 @@ impl Record {
         let status = self.watch(&mut recorder, &mut child, &signals, began)?;
         let lasted = began.elapsed();
         let mut line = StatusLine::new();
-        let (finished, problems, preludes) = recorder.finish(|| line.show("finding the names of functions …"));
+        let outcome = recorder.finish(|| line.show("finding the names of functions …"));
         line.clear();
-        problems.iter().for_each(|problem| warn(problem));
-        if finished.is_empty() && problems.is_empty() {
+        outcome.problems.iter().for_each(|problem| warn(problem));
+        if outcome.finished.is_empty() && outcome.problems.is_empty() && outcome.small == 0 {
             say(
                 "nothing was recorded: the program did not load the library. It may be statically linked, run with other rights, or have cleared its environment",
             );
         }
         // Whatever became of the recording, the program's end is the one that counts.
-        if let Err(failure) = self.conclude(file.as_deref(), &finished, preludes, lasted, output)
+        if let Err(failure) = self.conclude(file.as_deref(), &outcome, lasted, output)
             && let Some(line) = failure.line()
         {
             say(line);
@@ -240,11 +249,11 @@ impl Record {
     fn conclude(
         &self,
         file: Option<&Path>,
-        finished: &[Finished],
-        preludes: u64,
+        outcome: &Outcome,
         lasted: Duration,
         output: &mut Output,
     ) -> Result<(), Failure> {
+        let finished = &outcome.finished;
         for one in finished {
             let name = summary::name(one);
             if let Err(error) = &one.written {
@@ -258,12 +267,10 @@ impl Record {
         let Some(file) = file else { return Ok(()) };
         let Some(main) = finished.iter().find(|one| one.path.as_deref() == Some(file)) else {
             remove_if_empty(Some(file));
-            if !finished.is_empty() {
-                summary::list(finished, preludes);
-            }
+            summary::list(outcome, None, self.keep_children);
             return Ok(());
         };
-        summary::print(main, finished, preludes, lasted, output.width)
+        summary::print(main, outcome, self.keep_children, lasted, output.width)
     }
 
     /// Says what was sent, of the processes of which anything was.

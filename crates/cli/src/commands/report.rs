@@ -168,6 +168,7 @@ impl View {
             head.line("usable", usable);
         }
         head.line("allocated", heading::allocated(units, figures));
+        heading::add_address_space(&mut head, &snapshot.source);
         if let Some(lifetimes) = &subject.lifetimes {
             head.line("lifetimes", heading::lifetimes(units, lifetimes));
         }

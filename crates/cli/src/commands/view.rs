@@ -3,13 +3,15 @@
 use crate::failure::{Failure, reason};
 use crate::live::{LiveCollector, Socket};
 use crate::open::{self, Kind, OnDamage};
-use crate::output::Output;
+use crate::output::{Output, say};
 use crate::print::bytes::bytes;
 use crate::print::progress::Progress;
 use crate::target::replace_file;
 use crate::viewed::{ObjectLog, ViewedImage, WalkedImages};
 use clap::Args;
 use highwater_model::When;
+use highwater_recorder::children_of;
+use highwater_store::Recording;
 use highwater_view::{Api, FileKind, OpenedFile, Opener, Plain, Problem, Server, Sources, Special, Work};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -20,7 +22,7 @@ use std::sync::Arc;
 /// The arguments of `highwater view`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  highwater view app.hw                  the page, in your browser
+  highwater view app.hw                  the page, in your browser; with the children's recordings in app.children/
   highwater view before.hw after.hw      two of them, to compare
   highwater view --live                  the processes that 'highwater run' started
   highwater view app.hw --no-open        only the address, for another browser
@@ -64,10 +66,11 @@ pub struct View {
 impl View {
     /// Serves until it is interrupted.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
-        let sources = Sources::new(&self.paths, Box::new(AnyFile::default()));
         if let Some(target) = &self.save {
+            let sources = Sources::new(&self.paths, Box::new(AnyFile::default()));
             return self.save(&Api::new(sources, None), target, output);
         }
+        let sources = Sources::new(&self.paths_with_children(), Box::new(AnyFile::default()));
         let collector = LiveCollector::new(self.socket.path()?);
         let api = Arc::new(Api::new(sources, Some(Box::new(collector))));
         let server = Server::bind(self.port.unwrap_or(0)).map_err(|error| {
@@ -99,6 +102,25 @@ impl View {
 }
 
 impl View {
+    /// The files, and after them the recordings of their programs' children, the largest by peak first.
+    fn paths_with_children(&self) -> Vec<PathBuf> {
+        const MOST: usize = 32;
+        let mut children: Vec<(u64, PathBuf)> = Vec::new();
+        for path in self.paths.iter().flat_map(|path| children_of(path)) {
+            let peak = Recording::open(&path).ok().and_then(|recording| recording.final_totals().ok());
+            if let Some(totals) = peak
+                && !self.paths.contains(&path)
+            {
+                children.push((totals.figures.peak_bytes, path));
+            }
+        }
+        children.sort_by_key(|(peak, _)| std::cmp::Reverse(*peak));
+        if children.len() > MOST {
+            say(&format!("the {MOST} largest of {} recordings of children are shown", children.len()));
+        }
+        self.paths.iter().cloned().chain(children.into_iter().take(MOST).map(|(_, path)| path)).collect()
+    }
+
     /// What is chosen, as the page's address has it: instants are those of the first file.
     fn choice(&self, api: &Api) -> Result<String, Failure> {
         let mut parts = Vec::new();

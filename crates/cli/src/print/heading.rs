@@ -4,7 +4,7 @@ use super::bytes::{bytes, count, counted, share};
 use super::colour::{Paint, Style};
 use super::figures::{Units, blocks_handed_out};
 use super::table::{Align, Cell, Table};
-use highwater_model::{Anomalies, Figures, Heap, Lifetimes, Nanos, Snapshot, Source, Totals, When};
+use highwater_model::{AddressSpace, Anomalies, Figures, Heap, Lifetimes, Nanos, Snapshot, Source, Totals, When};
 use std::fmt::Write;
 
 /// Lines of `label  text`, the labels lined up.
@@ -39,6 +39,10 @@ pub fn program(source: &Source) -> String {
         (0, host) => text.push_str(&format!(" (on {host})")),
         (pid, "") => text.push_str(&format!(" (pid {pid})")),
         (pid, host) => text.push_str(&format!(" (pid {pid} on {host})")),
+    }
+    // Where a link led elsewhere.
+    if !source.executable.is_empty() && !source.executable.ends_with(&format!("/{}", source.program)) {
+        let _ = write!(text, ", executable {}", source.executable);
     }
     text
 }
@@ -89,6 +93,19 @@ pub fn usable(units: Units, snapshot: &Snapshot) -> Option<String> {
     let slack = units.bytes(usable.saturating_sub(asked_for));
     let text = format!("{} in {} of blocks (slack {slack})", units.bytes(usable), units.bytes(asked_for));
     (usable > 0).then_some(text)
+}
+
+/// Adds the address space that is mapped and in no figure, where there is any: `7.5 GiB of reserved address space, 12.0 MiB of mapped files`.
+pub fn add_address_space(head: &mut Heading, source: &Source) {
+    let AddressSpace { reserved_bytes, mapped_file_bytes } = source.address_space;
+    let parts: Vec<String> = [(reserved_bytes, "reserved address space"), (mapped_file_bytes, "mapped files")]
+        .iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, what)| format!("{} of {what}", bytes(*number)))
+        .collect();
+    if !parts.is_empty() {
+        head.line("not counted", parts.join(", "));
+    }
 }
 
 /// What was ever handed out: `1.2 GiB in 602,112 allocations, 30 reallocations; 12.3% temporary`.

@@ -10,10 +10,9 @@ use crate::failure::Failure;
 use crate::open::{self, OnDamage};
 use highwater_model::groups::{GroupBy, GroupKey, Metric, Row, rows};
 use highwater_model::{Catalog, Snapshot, StackId, When};
-use highwater_recorder::Finished;
+use highwater_recorder::{Finished, Outcome};
 use std::collections::HashMap;
 use std::io::Write;
-use std::path::Path;
 use std::time::Duration;
 
 /// Sites of each list.
@@ -22,8 +21,8 @@ const SITES: usize = 3;
 /// Tells on standard error what became of a program and its children.
 pub fn print(
     main: &Finished,
-    all: &[Finished],
-    preludes: u64,
+    outcome: &Outcome,
+    keep_children: u64,
     lasted: Duration,
     width: Option<usize>,
 ) -> Result<(), Failure> {
@@ -31,10 +30,16 @@ pub fn print(
     let Some(path) = &main.path else { return Ok(()) };
     let opened = open::open(path, OnDamage::Warn)?;
     let end = opened.snapshot(&When::End)?;
+    let peak = opened.snapshot(&When::Peak)?;
     let stats = opened.stats();
     let units = Units::of(&end.source);
     let totals = end.accounts.totals();
     let mut head = Heading::default();
+    // A script, 'make' or 'cargo build' does little itself: what was meant is a child.
+    let larger = largest_child(main, outcome).filter(|child| child.peak_bytes > main.peak_bytes);
+    if let Some(child) = larger {
+        head.line("most memory", format!("in a child: {}", about_child(child, units)));
+    }
     let file = path.display();
     let size = format!("{} in {}", counted(stats.events, "event"), bytes(stats.file_bytes));
     let each = stats.file_bytes as f64 / stats.events.max(1) as f64;
@@ -43,9 +48,9 @@ pub fn print(
     head.line("peak", heading::peak_in_full(units, totals));
     head.line("allocated", heading::allocated(units, &totals.figures));
     head.line("at exit", heading::live(units, &totals.figures));
+    heading::add_address_space(&mut head, &peak.source);
     head.line("cost", cost(main));
     let mut text = format!("{}\n", head.render(paint, width));
-    let peak = opened.snapshot(&When::Peak)?;
     for (title, snapshot, metric) in [
         ("most at the peak", &peak, Metric::Live),
         ("most at exit", &end, Metric::Live),
@@ -57,11 +62,9 @@ pub fn print(
     text.push_str(&heading::sampling(&end));
     text.push_str(&names_note(main));
     let _ = write!(std::io::stderr(), "{text}");
-    if all.len() > 1 || preludes > 0 {
-        let others: Vec<&Finished> = all.iter().filter(|one| one.path != main.path).collect();
-        list_of_processes(&others, preludes);
-    }
-    let quoted = super::text::shell_word(&path.to_string_lossy());
+    list(outcome, Some(main), keep_children);
+    let next = larger.and_then(|child| child.path.as_ref()).unwrap_or(path);
+    let quoted = super::text::shell_word(&next.to_string_lossy());
     let next = format!(
         "next: highwater report {quoted} --at peak  ·  highwater leaks {quoted}  ·  highwater timeline {quoted}\n"
     );
@@ -133,33 +136,59 @@ fn names_note(main: &Finished) -> String {
 
 /// What a process is called: its file, or its program.
 pub fn name(one: &Finished) -> String {
-    let program = Path::new(&one.about.executable).file_name().unwrap_or_default().to_string_lossy();
+    let program = one.about.name();
     one.path.as_ref().map_or_else(|| format!("{program} (pid {})", one.about.pid), |path| path.display().to_string())
 }
 
-/// Names the recordings of children.
-pub fn list(all: &[Finished], preludes: u64) {
-    list_of_processes(&all.iter().collect::<Vec<_>>(), preludes);
+/// Every other process whose recording was kept.
+fn children<'a>(main: Option<&'a Finished>, outcome: &'a Outcome) -> impl Iterator<Item = &'a Finished> {
+    let is_main = move |one: &Finished| main.is_some_and(|main| main.path == one.path);
+    outcome.finished.iter().filter(move |one| one.path.is_some() && !is_main(one))
 }
 
-fn list_of_processes(processes: &[&Finished], preludes: u64) {
+fn largest_child<'a>(main: &'a Finished, outcome: &'a Outcome) -> Option<&'a Finished> {
+    children(Some(main), outcome).max_by_key(|one| one.peak_bytes)
+}
+
+/// `cc1plus, peak 312.4 MiB: build.children/4711-cc1plus.hw`.
+fn about_child(one: &Finished, units: Units) -> String {
+    format!("{}, peak {}: {}", one.about.name(), units.bytes(one.peak_bytes), name(one))
+}
+
+/// Lists the recordings of children, the largest first.
+pub fn list(outcome: &Outcome, main: Option<&Finished>, keep_children: u64) {
     const SHOWN: usize = 8;
-    let mut text = String::from("children\n");
-    let mut by_size: Vec<&&Finished> = processes.iter().collect();
-    let events = |one: &Finished| one.written.as_ref().map_or(0, |written| written.events);
-    by_size.sort_by_key(|one| std::cmp::Reverse(events(one)));
+    let mut by_size: Vec<&Finished> = children(main, outcome).collect();
+    if by_size.is_empty() && outcome.small == 0 && outcome.preludes == 0 {
+        return;
+    }
+    by_size.sort_by_key(|one| std::cmp::Reverse(one.peak_bytes));
+    let mut text = format!("children: {} recorded", count(by_size.len() as u64));
+    if outcome.small > 0 {
+        text.push_str(&format!(
+            ", {} not kept (peak below {}; --keep-children 0 keeps all)",
+            count(outcome.small),
+            bytes(keep_children)
+        ));
+    }
+    if outcome.preludes > 0 {
+        text.push_str(&format!(", {} that only began another program", counted(outcome.preludes, "fork")));
+    }
+    text.push('\n');
+    let mut table = Table::default().column(Align::Right, "").column(Align::Left, "").column(Align::Left, "");
     for one in by_size.iter().take(SHOWN) {
-        let inherited = match one.inherited_frees {
-            0 => String::new(),
-            frees => format!(", and {} of its parent's given back", counted(frees, "block")),
-        };
-        text.push_str(&format!("  {}: {}{inherited}\n", name(one), counted(events(one), "event")));
+        let events = one.written.as_ref().map_or(0, |written| written.events);
+        let mut about = format!("{} ({}", name(one), counted(events, "event"));
+        if one.inherited_frees > 0 {
+            about.push_str(&format!(", and {} of its parent's given back", counted(one.inherited_frees, "block")));
+        }
+        let estimate = if one.about.sample_rate.is_some() { "~" } else { "" };
+        let peak = format!("  {estimate}{}", bytes(one.peak_bytes));
+        table.row(vec![peak.into(), one.about.name().into(), format!("{about})").into()]);
     }
-    if processes.len() > SHOWN {
-        text.push_str(&format!("  … {} more\n", processes.len() - SHOWN));
-    }
-    if preludes > 0 {
-        text.push_str(&format!("  {} that only began another program\n", counted(preludes, "fork")));
+    text.push_str(&table.render(Paint::for_stderr(), None));
+    if by_size.len() > SHOWN {
+        text.push_str(&format!("  … {} more\n", by_size.len() - SHOWN));
     }
     let _ = write!(std::io::stderr(), "{text}");
 }

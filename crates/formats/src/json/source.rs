@@ -10,6 +10,7 @@ pub fn source(source: &Source) -> Value {
     let mut value = json!({
         "kind": source.kind.key(),
         "program": known_text(&source.program),
+        "executable": known_text(&source.executable),
         "pid": known_number(source.pid),
         "parent_pid": known_number(source.parent_pid),
         "command": (!source.command.is_empty()).then_some(&source.command),
@@ -22,6 +23,10 @@ pub fn source(source: &Source) -> Value {
         "aggregated": source.aggregated,
     });
     // What only some sources have is left out of the documents of all others.
+    if source.kind == SourceKind::Native {
+        value["reserved_bytes"] = source.address_space.reserved_bytes.into();
+        value["mapped_file_bytes"] = source.address_space.mapped_file_bytes.into();
+    }
     if source.kind == SourceKind::Memtrace {
         // A program without a process id has a negative one.
         value["pid"] = (source.pid as i64).into();
@@ -37,13 +42,13 @@ pub fn source(source: &Source) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use highwater_model::Nanos;
+    use highwater_model::{AddressSpace, Nanos};
 
     #[test]
     fn what_is_not_known_is_null() {
         let nothing = source(&Source::default());
         let expected = json!({
-            "kind": "events", "program": null, "pid": null, "parent_pid": null, "command": null, "host": null, "start": null, "start_unix_ns": null,
+            "kind": "events", "program": null, "executable": null, "pid": null, "parent_pid": null, "command": null, "host": null, "start": null, "start_unix_ns": null,
             "duration_ns": 0, "sample_rate": null, "snapshot": false, "aggregated": false,
         });
         assert_eq!(nothing, expected);
@@ -54,6 +59,8 @@ mod tests {
         let known = source(&Source {
             kind: SourceKind::Native,
             program: "parser".to_owned(),
+            executable: "/usr/bin/parser-2".to_owned(),
+            address_space: AddressSpace { reserved_bytes: 8 << 30, mapped_file_bytes: 4096 },
             pid: 42,
             host: "build-3".to_owned(),
             start_unix_ns: 1_700_000_000_000_000_001,
@@ -67,9 +74,10 @@ mod tests {
             ..Source::default()
         });
         let expected = json!({
-            "kind": "native", "program": "parser", "pid": 42, "parent_pid": 41, "command": ["parser", "--fast"], "host": "build-3",
+            "kind": "native", "program": "parser", "executable": "/usr/bin/parser-2", "pid": 42, "parent_pid": 41, "command": ["parser", "--fast"], "host": "build-3",
             "start": "2023-11-14T22:13:20.000000001Z", "start_unix_ns": 1_700_000_000_000_000_001u64,
             "duration_ns": 5, "sample_rate": 4096, "snapshot": true, "aggregated": true,
+            "reserved_bytes": 8u64 << 30, "mapped_file_bytes": 4096,
         });
         assert_eq!(known, expected);
     }

@@ -1,8 +1,7 @@
 //! Whose recording it is.
 
 use crate::stamps::Stamps;
-use highwater_model::{Nanos, Source};
-use std::path::Path;
+use highwater_model::{Nanos, Source, program_name};
 use std::time::Duration;
 
 /// What is recorded, beside what the agent shares.
@@ -34,13 +33,17 @@ impl About {
         self.forked || self.late
     }
 
+    /// The program's name for people.
+    pub fn name(&self) -> String {
+        program_name(self.command.first().map(String::as_str), &self.executable)
+    }
+
     /// How the recording begins.
     pub(super) fn source(&self, stamps: &Stamps) -> Source {
-        let name =
-            Path::new(&self.executable).file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
         Source {
             kind: highwater_model::SourceKind::Native,
-            program: name,
+            program: self.name(),
+            executable: self.executable.clone(),
             pid: self.pid.into(),
             parent_pid: self.parent.into(),
             command: self.command.clone(),

@@ -6,8 +6,10 @@ use crate::merge::Reader;
 use crate::record::{Place, Record};
 use highwater_model::{EventKind, Nanos, Placement, StackId, ThreadId, Weight, mapped_address};
 
-/// Blocks being reallocated are found at addresses that no block can have.
-const ASIDE: u64 = 1 << 63;
+/// The key of a block that the thread of a ring is moving. No address of user space has its highest bit, and its lowest one is free for those of mappings.
+fn aside_key(ring: usize) -> u64 {
+    1 << 63 | (ring as u64) << 1
+}
 
 impl Reader for Course {
     #[inline]
@@ -44,49 +46,48 @@ impl Course {
             Record::Padding => {}
             Record::Reallocate { old, new } => self.reallocate(time, thread, old, new),
             Record::ReallocBegin { old } => {
-                self.give_up(time, thread, ASIDE | ring as u64);
-                self.ledger.set_aside(old, ASIDE | ring as u64);
+                self.give_up(time, thread, aside_key(ring));
+                self.ledger.set_aside(old, aside_key(ring));
             }
             Record::ReallocEnd { old, new } => {
                 self.hand_over();
-                let aside = ASIDE | ring as u64;
-                let stays = new.address == 0 || new.address == old;
-                let from = if stays {
-                    // Where it was, if it stays there: then nobody else can have been given that place.
-                    self.ledger.set_aside(aside, old);
-                    old
-                } else if self.ledger.find(aside).is_some() {
-                    aside
-                } else {
-                    old
-                };
+                let aside = aside_key(ring);
+                if new.address == 0 || new.address == old {
+                    self.ledger.put_back(aside);
+                }
+                let from = if self.ledger.find(aside).is_some() { aside } else { old };
                 if new.address != 0 {
                     self.reallocate(time, thread, from, new);
                 }
             }
-            Record::Map(place) => {
+            Record::Map { place, what } => {
                 let stack = self.stack(place.node);
-                self.with_mappings(time, thread, |mappings, tell| mappings.map(place.address, place.size, stack, tell));
+                self.with_mappings(time, thread, |mappings, tell| {
+                    mappings.map(place.address, place.size, what, stack, tell);
+                });
+            }
+            Record::Protect { place, what } => {
+                let stack = self.stack(place.node);
+                self.with_mappings(time, thread, |mappings, tell| {
+                    mappings.protect(place.address, place.size, what, stack, tell);
+                });
             }
             Record::Unmap { address, length } => {
                 self.with_mappings(time, thread, |mappings, tell| mappings.unmap(address, length, tell));
             }
             Record::RemapBegin { old, old_length } => {
-                self.give_up(time, thread, mapped_address(ASIDE | (ring as u64) << 1));
+                self.give_up(time, thread, mapped_address(aside_key(ring)));
                 if self.mappings.set_aside(old, old_length, ring) {
-                    self.ledger.set_aside(mapped_address(old), mapped_address(ASIDE | (ring as u64) << 1));
+                    self.ledger.set_aside(mapped_address(old), mapped_address(aside_key(ring)));
                 }
             }
             Record::Remap { old, new, .. } if self.mappings.is_aside(ring) => {
                 self.hand_over();
-                let aside = mapped_address(ASIDE | (ring as u64) << 1);
-                let stays = new.address == 0 || new.address == old;
-                let from = if stays {
-                    self.ledger.set_aside(aside, mapped_address(old));
-                    mapped_address(old)
-                } else {
-                    aside
-                };
+                let aside = mapped_address(aside_key(ring));
+                if new.address == 0 || new.address == old {
+                    self.ledger.put_back(aside);
+                }
+                let from = if self.ledger.find(aside).is_some() { aside } else { mapped_address(old) };
                 let stack = self.stack(new.node);
                 self.with_mappings(time, thread, |mappings, tell| {
                     mappings.bring_back(ring, new.address, new.size, stack, from, tell);
@@ -156,8 +157,16 @@ impl Course {
         change: impl FnOnce(&mut Mappings, &mut dyn FnMut(EventKind)),
     ) {
         let mut mappings = std::mem::take(&mut self.mappings);
+        let before = mappings.beside();
         change(&mut mappings, &mut |kind| self.push(time, thread, kind));
+        let after = mappings.beside();
         self.mappings = mappings;
+        let [reserved, files] = self.beside;
+        for (name, before, value) in [(reserved, before.reserved, after.reserved), (files, before.files, after.files)] {
+            if value != before {
+                self.push(time, thread, EventKind::Gauge { name, value });
+            }
+        }
     }
 
     fn new_owner(&mut self, ring: usize, kernel_id: u32) {

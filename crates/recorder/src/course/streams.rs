@@ -64,7 +64,7 @@ impl Course {
         let now = self.stamps.now().max(self.last_time);
         self.last_time = now;
         self.awake_since = now;
-        self.last_rss = 0;
+        self.last_resident = 0;
         let beginning = AccountsState { last_time: now, ..AccountsState::default() };
         self.ledger = AddressLedger::from_accounts(Accounts::from_state(beginning));
         self.mappings = Mappings::with_tag(self.tag);

@@ -46,6 +46,31 @@ impl Recording {
         Ok(gauges)
     }
 
+    /// The latest reading of each gauge at an instant, as far as the last few blocks with readings before it have any: of a long recording not all is read.
+    pub fn gauges_at(&self, instant: Nanos) -> Result<Vec<GaugeReading>, RecordingError> {
+        const MOST_BLOCKS: usize = 4;
+        let mut names = self.names();
+        let mut latest: Vec<(StringId, Nanos, u64)> = Vec::new();
+        let with_readings = |summary: &EventsSummary| summary.gauges > 0 && summary.first_time <= instant;
+        let blocks: Vec<u64> =
+            self.event_blocks().filter(|(_, summary)| with_readings(summary)).map(|(_, s)| s.first_event).collect();
+        let first = blocks.get(blocks.len().saturating_sub(MOST_BLOCKS)).copied().unwrap_or(u64::MAX);
+        self.visit_blocks(
+            |summary| with_readings(summary) && summary.first_event >= first,
+            |_, step| {
+                if let Op::Gauge { name, value } = step.op
+                    && step.time <= instant
+                {
+                    match latest.iter_mut().find(|(of, ..)| *of == name) {
+                        Some(reading) => *reading = (name, step.time, value),
+                        None => latest.push((name, step.time, value)),
+                    }
+                }
+            },
+        )?;
+        Ok(latest.into_iter().map(|(name, time, value)| GaugeReading { time, name: names.give(name), value }).collect())
+    }
+
     fn names(&self) -> Names<'_> {
         let bytes_left = self.stats().file_bytes.saturating_mul(MOST_NAME_BYTES_PER_BYTE);
         Names { strings: &self.catalog().strings, bytes_left }

@@ -1,7 +1,7 @@
 //! The source block: whose memory it is (docs/format.md §7). A later one replaces an earlier one.
 
 use super::varint::{self, Input};
-use highwater_model::{Nanos, Source, SourceKind, WordSampling};
+use highwater_model::{AddressSpace, Nanos, Source, SourceKind, WordSampling};
 
 /// Bits of the flags.
 mod flag {
@@ -29,19 +29,34 @@ pub fn encode(source: &Source, out: &mut Vec<u8>) {
     varint::put_byte_string(out, source.program.as_bytes());
     varint::put_byte_string(out, source.host.as_bytes());
     // Where nothing of it is known, the file is as it was before these were kept.
-    if source.parent_pid != 0 || flags(source) != 0 || !source.command.is_empty() || has_runtime(source) {
+    if source.parent_pid != 0
+        || flags(source) != 0
+        || !source.command.is_empty()
+        || has_runtime(source)
+        || has_more(source)
+    {
         varint::put(out, source.parent_pid);
         varint::put(out, flags(source));
         varint::put(out, source.command.len() as u64);
         source.command.iter().for_each(|word| varint::put_byte_string(out, word.as_bytes()));
     }
-    if has_runtime(source) {
+    if has_runtime(source) || has_more(source) {
         varint::put_byte_string(out, source.context.as_bytes());
         varint::put_byte_string(out, source.runtime_parameters.as_bytes());
         let (word_bytes, rate) = source.word_sampling.map_or((0, 0.0), |words| (words.word_bytes(), words.rate()));
         varint::put(out, word_bytes.into());
         out.extend_from_slice(&rate.to_bits().to_le_bytes());
     }
+    if has_more(source) {
+        varint::put_byte_string(out, source.executable.as_bytes());
+        varint::put(out, source.address_space.reserved_bytes);
+        varint::put(out, source.address_space.mapped_file_bytes);
+    }
+}
+
+/// True where the executable or the address space is known.
+fn has_more(source: &Source) -> bool {
+    !source.executable.is_empty() || source.address_space != AddressSpace::default()
 }
 
 /// True where something is known of the program's runtime.
@@ -74,6 +89,10 @@ pub fn decode(payload: &[u8]) -> Option<Source> {
         let word_bytes = input.number()?;
         let rate = f64::from_bits(u64::from_le_bytes(input.bytes(8)?.try_into().ok()?));
         source.word_sampling = u8::try_from(word_bytes).ok().and_then(|bytes| WordSampling::new(rate, bytes));
+    }
+    if !input.is_empty() {
+        source.executable = text(&mut input)?;
+        source.address_space = AddressSpace { reserved_bytes: input.number()?, mapped_file_bytes: input.number()? };
     }
     Some(source)
 }

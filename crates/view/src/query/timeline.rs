@@ -12,7 +12,7 @@ use crate::sieve::{Candidate, Sieve};
 use crate::sources::{LONG, Loaded};
 use crate::traffic::{Depth, How, Row, Side};
 use crate::work::Work;
-use highwater_model::{GaugeReading, Nanos, Window};
+use highwater_model::{GaugeReading, Nanos, Window, gauge};
 use highwater_store::{EventsSummary, Recording};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -80,12 +80,17 @@ fn gauges(readings: &[GaugeReading], window: Window) -> Value {
         times.push(reading.time.0);
         values.push(reading.value);
     }
-    let gauge = |(name, (times, values)): (&str, (Vec<u64>, Vec<u64>))| {
+    let readings_of = |(name, (times, values)): (&str, (Vec<u64>, Vec<u64>))| {
         let lower = name.to_lowercase();
         let is_bytes = ["rss", "bytes", "memory", "heap"].iter().any(|word| lower.contains(word));
-        json!({ "name": name, "unit": is_bytes.then_some("bytes"), "t": times, "value": values })
+        // Address space is counted in bytes, and is no memory: in one picture with memory it would hide it.
+        let unit = match name {
+            gauge::RESERVED | gauge::FILES => Some("address space"),
+            _ => is_bytes.then_some("bytes"),
+        };
+        json!({ "name": name, "unit": unit, "t": times, "value": values })
     };
-    by_name.into_iter().map(gauge).collect()
+    by_name.into_iter().map(readings_of).collect()
 }
 
 /// What is live is counted from here in each lot: how much there was before is known only when all lots before it are done, and what is live may become less.
