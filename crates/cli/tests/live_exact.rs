@@ -63,6 +63,38 @@ fn mappings_are_cut_in_two_moved_and_grown() {
 }
 
 #[test]
+fn reserved_address_space_is_no_memory_until_it_can_be_touched() {
+    let collector = Collector::new();
+    let mut holder = collector.holder(&[]);
+    let pid = holder.pid;
+    // Pages of mappings, and pages that are reserved.
+    let pages = || {
+        let snapshot = collector.json(&format!("snapshot --pid {pid} --by heap"));
+        let heaps = snapshot["heaps"].as_array().unwrap();
+        let mapped =
+            heaps.iter().find(|heap| heap["name"] == "mmap").map_or(0, |heap| heap["live_bytes"].as_u64().unwrap());
+        (mapped / 4096, snapshot["source"]["reserved_bytes"].as_u64().unwrap() / 4096)
+    };
+    let (mapped, reserved) = pages();
+    for (order, expected) in [
+        ("reserve 10000", (0, 10000)),
+        ("commit 0 100", (100, 9900)),
+        ("commit 50 100", (150, 9850)),
+        ("decommit 140 20", (140, 9860)),
+        ("commit 9000 10", (150, 9850)),
+        ("unmap 8990 15", (145, 9840)),
+        ("unmap 0 10000", (0, 0)),
+        ("reserve 8", (0, 8)),
+        ("remap 8 4000", (0, 4000)),
+    ] {
+        holder.tell(order);
+        assert_eq!(pages(), (mapped + expected.0, reserved + expected.1), "after {order}");
+    }
+    let report = collector.highwater(&format!("snapshot --pid {pid}")).succeeded().stdout_text();
+    assert!(report.contains("not counted") && report.contains("of reserved address space"), "{report}");
+}
+
+#[test]
 fn every_ending_gives_the_file_it_names() {
     let collector = Collector::new();
     let mut holder = collector.holder(&[]);

@@ -187,6 +187,10 @@ fn mappings_are_blocks_of_their_own_heap_even_when_unmapped_in_parts() {
     recording.has_no_oddities();
     let mapped = recording.heap(&place, "mmap");
     assert_eq!(mapped["live_bytes"], said["live_bytes"]);
+    // Reserved address space and files are in no figure, and reported beside.
+    assert_eq!(recording.report["source"]["reserved_bytes"], said["reserved_bytes"]);
+    assert_eq!(recording.report["source"]["mapped_file_bytes"], said["file_bytes"]);
+    place.highwater("report recording.hw").stdout_has(&["not counted", "reserved address space", "mapped files"]);
     for (function, live) in said["functions"].as_object().unwrap() {
         assert_eq!(recording.of_function(function).live_bytes, live.as_u64().unwrap(), "{function}");
     }

@@ -238,7 +238,7 @@ fn a_signal_that_ended_the_program_ends_the_recorder_as_well() {
 #[test]
 fn a_program_that_runs_another_in_its_place_is_recorded_before_and_after() {
     let place = Place::new();
-    let ended = run(record(&place, &[], programs::c("dying")).args(["exec", "2000", "500"]));
+    let ended = run(record(&place, &["--keep-children", "0"], programs::c("dying")).args(["exec", "2000", "500"]));
     assert_eq!(ended.shell_status(), 5, "{}", ended.stderr_text());
     let recordings: Vec<Recording> = recordings_in(&place);
     let of =
@@ -250,7 +250,7 @@ fn a_program_that_runs_another_in_its_place_is_recorded_before_and_after() {
 #[test]
 fn a_program_that_is_replaced_and_ends_before_the_recorder_looks_loses_nothing() {
     let place = Place::new();
-    let mut command = record(&place, &[], "sh");
+    let mut command = record(&place, &["--keep-children", "0"], "sh");
     command.args(["-c", "echo $$; read line; exec \"$0\" return 2000 500"]).arg(programs::c("dying"));
     let mut waiting = Waiting::start_as_it_is(command);
     let (recorder, program) = (waiting.recorder.id(), waiting.program);
@@ -267,17 +267,16 @@ fn a_program_that_is_replaced_and_ends_before_the_recorder_looks_loses_nothing()
     assert_eq!(allocations, 2000, "the program that was meant is the last one");
 }
 
-/// Every recording in the directory, each checked.
+/// The recording and those of children, each checked.
 fn recordings_in(place: &Place) -> Vec<Recording> {
-    let names = place.names().into_iter().filter(|name| name.ends_with(".hw"));
-    names.map(|name| Recording::read_file(place, &name)).collect()
+    std::iter::once(Recording::read(place)).chain(Recording::read_children(place)).collect()
 }
 
 #[test]
 fn children_that_are_forked_while_threads_allocate_are_recorded_apart() {
     for how in ["fork", "raw"] {
         let place = Place::new();
-        let ended = run(record(&place, &[], programs::c("forks")).arg(how)).succeeded();
+        let ended = run(record(&place, &["--keep-children", "0"], programs::c("forks")).arg(how)).succeeded();
         assert_eq!(ended.stdout_text(), "children done, result 0\n", "{how}");
         let parent = Recording::read(&place);
         assert_eq!(parent.of_function("allocate_in_child").allocations, 0, "{how}: the child's are not the parent's");
@@ -285,8 +284,7 @@ fn children_that_are_forked_while_threads_allocate_are_recorded_apart() {
         parent.has_no_oddities();
         let pid = parent.report["source"]["pid"].as_u64().unwrap();
 
-        let children: Vec<Recording> =
-            recordings_in(&place).into_iter().filter(|one| one.path != parent.path).collect();
+        let children = Recording::read_children(&place);
         assert_eq!(children.len(), 5, "{how}: {:?}", place.names());
         for child in &children {
             let counts = child.of_function("allocate_in_child");
@@ -300,16 +298,14 @@ fn children_that_are_forked_while_threads_allocate_are_recorded_apart() {
 fn children_that_run_another_program_are_recorded_apart() {
     for how in ["vfork", "spawn", "exec"] {
         let place = Place::new();
-        run(record(&place, &[], programs::c("forks")).arg(how)).succeeded();
-        let parent = Recording::read(&place);
-        let children: Vec<Recording> =
-            recordings_in(&place).into_iter().filter(|one| one.path != parent.path).collect();
+        run(record(&place, &["--keep-children", "0"], programs::c("forks")).arg(how)).succeeded();
+        let children = Recording::read_children(&place);
         let counts: Vec<u64> = children.iter().map(|child| child.of_function("be_a_child").allocations).collect();
         assert_eq!(counts.iter().filter(|&&count| count == 100).count(), 5, "{how}: {counts:?} {:?}", place.names());
         for child in children {
             let name = child.path.file_name().unwrap().to_str().unwrap().to_owned();
             let pid = child.report["source"]["pid"].as_u64().unwrap();
-            assert!(name.starts_with(&format!("recording.{pid}-forks")), "{name}");
+            assert!(name.starts_with(&format!("{pid}-forks")), "{name}");
         }
     }
 }

@@ -19,16 +19,14 @@ fn compared(place: &Place, program: &Path, prepare: impl Fn(&mut Command)) -> Ve
     let mut alone = support::recorded::plain(place, program);
     prepare(&mut alone);
     let alone = run(&mut alone).succeeded();
-    let mut command = record(place, &["--no-mmap"], program);
+    let mut command = record(place, &["--no-mmap", "--keep-children", "0"], program);
     prepare(&mut command);
     let folder = Witness::join(&mut command, place);
     let recorded = run(&mut command).succeeded();
     assert_eq!(recorded.stdout, alone.stdout, "{}", recorded.stderr_text());
 
-    let mut names: Vec<String> =
-        place.names().into_iter().filter(|name| name.starts_with("recording.") && name.ends_with(".hw")).collect();
-    names.sort_by_key(|name| name != "recording.hw");
-    let recordings: Vec<Recording> = names.iter().map(|name| Recording::read_file(place, name)).collect();
+    let mut recordings = vec![Recording::read(place)];
+    recordings.extend(Recording::read_children(place));
     let witnesses = Witness::read_all(&folder);
     for recording in &recordings {
         let pid = recording.report["source"]["pid"].as_u64().unwrap();

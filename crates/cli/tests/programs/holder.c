@@ -118,6 +118,9 @@ int main(void) {
     else if (!strcmp(word, "drop")) drop_blocks(first);
     else if (!strcmp(word, "grow")) grow_blocks();
     else if (!strcmp(word, "map")) mapping = mmap(NULL, first * 4096ul, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    else if (!strcmp(word, "reserve")) mapping = mmap(NULL, first * 4096ul, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    else if (!strcmp(word, "commit")) mprotect(mapping + first * 4096ul, second * 4096ul, PROT_READ | PROT_WRITE);
+    else if (!strcmp(word, "decommit")) mprotect(mapping + first * 4096ul, second * 4096ul, PROT_NONE);
     else if (!strcmp(word, "unmap")) munmap(mapping + first * 4096ul, second * 4096ul);
     else if (!strcmp(word, "remap")) mapping = mremap(mapping, first * 4096ul, second * 4096ul, MREMAP_MAYMOVE);
     else if (!strcmp(word, "threads")) {

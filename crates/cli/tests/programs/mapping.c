@@ -1,4 +1,5 @@
-/* Maps, unmaps, remaps, whole and in parts, and prints what it holds: in all and for each function that mapped it. */
+/* Maps, unmaps, remaps, protects, whole and in parts, and prints what it holds: memory in all and for each function that made it so, and beside it what is
+ * reserved (PROT_NONE) and what is a file. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +10,10 @@
 #define OWN_FRAME __attribute__((noinline, noclone, noipa))
 enum { PAGE = 4096, SLOTS = 1 << 14 };
 
-/* Who owns each page we mapped. The ledger is static: nothing here may map by itself. */
-static const char *names[16];
-static int name_count;
+/* Who owns each page we mapped. The ledger is static: nothing here may map by itself. The first two own what is no memory. */
+enum { RESERVED, FILES, FIRST_FUNCTION };
+static const char *names[16] = {"reserved", "files"};
+static int name_count = FIRST_FUNCTION;
 static struct {
     char *page;
     int owner; /* -1 for nobody */
@@ -30,15 +32,20 @@ static int name_of(const char *function) {
     return name_count++;
 }
 
+static int *owner_of(char *page) {
+    size_t slot = (size_t)page / PAGE * 0x9E3779B97F4A7C15u >> 50;
+    while (pages_owned[slot].page && pages_owned[slot].page != page) slot = (slot + 1) % SLOTS;
+    if (!pages_owned[slot].page) pages_owned[slot].owner = -1;
+    pages_owned[slot].page = page;
+    return &pages_owned[slot].owner;
+}
+
 static void own(char *start, long pages, int owner) {
     for (char *page = start; page < start + pages * PAGE; page += PAGE) {
-        size_t slot = (size_t)page / PAGE * 0x9E3779B97F4A7C15u >> 50;
-        while (pages_owned[slot].page && pages_owned[slot].page != page) slot = (slot + 1) % SLOTS;
-        int before = pages_owned[slot].page ? pages_owned[slot].owner : -1;
-        if (before >= 0) live -= PAGE, live_of[before] -= PAGE;
-        if (owner >= 0) live += PAGE, live_of[owner] += PAGE;
-        pages_owned[slot].page = page;
-        pages_owned[slot].owner = owner;
+        int *now = owner_of(page);
+        if (*now >= 0) live_of[*now] -= PAGE, live -= *now >= FIRST_FUNCTION ? PAGE : 0;
+        if (owner >= 0) live_of[owner] += PAGE, live += owner >= FIRST_FUNCTION ? PAGE : 0;
+        *now = owner;
     }
     if (live > peak) peak = live;
 }
@@ -56,8 +63,21 @@ OWN_FRAME static char *map_plainly(long pages) {
 OWN_FRAME static char *reserve(long pages) {
     char *start = mmap(NULL, (size_t)pages * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (start == MAP_FAILED) fail("mmap");
-    own(start, pages, name_of(__func__));
+    own(start, pages, RESERVED);
     return start;
+}
+
+/* Whoever makes a reservation accessible puts memory there; what is accessible stays its owner's. */
+OWN_FRAME static void commit(char *start, long pages, int protection) {
+    if (mprotect(start, (size_t)pages * PAGE, protection)) fail("mprotect");
+    for (char *page = start; page < start + pages * PAGE; page += PAGE)
+        if (*owner_of(page) == RESERVED) own(page, 1, name_of(__func__));
+}
+
+OWN_FRAME static void decommit(char *start, long pages) {
+    if (mprotect(start, (size_t)pages * PAGE, PROT_NONE)) fail("mprotect");
+    for (char *page = start; page < start + pages * PAGE; page += PAGE)
+        if (*owner_of(page) != FILES) own(page, 1, RESERVED);
 }
 
 /* Takes the place of whatever was there. */
@@ -82,10 +102,11 @@ OWN_FRAME static char *remap(char *start, long old_pages, long pages) {
 }
 
 OWN_FRAME static void remap_over(char *start, long pages, char *place) {
+    int owner = *owner_of(start) == RESERVED ? RESERVED : name_of(__func__);
     disown(start, pages);
     char *moved = mremap(start, (size_t)pages * PAGE, (size_t)pages * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, place);
     if (moved != place) fail("mremap over");
-    own(moved, pages, name_of(__func__));
+    own(moved, pages, owner);
 }
 
 /* What fails changes nothing. */
@@ -93,6 +114,7 @@ OWN_FRAME static void map_in_vain(void) {
     if (mmap(NULL, 0, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) fail("mmap of nothing");
     if (munmap((void *)1, PAGE) == 0) fail("munmap of an address that is no page's");
     if (mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, -1, 0) != MAP_FAILED) fail("mmap of no file");
+    if (mprotect((void *)1, PAGE, PROT_READ) == 0) fail("mprotect of an address that is no page's");
 }
 
 OWN_FRAME static char *map_a_file(const char *path, long pages) {
@@ -101,12 +123,12 @@ OWN_FRAME static char *map_a_file(const char *path, long pages) {
     char *start = mmap(NULL, (size_t)pages * PAGE, PROT_READ, MAP_PRIVATE, fileno(file), 0);
     if (start == MAP_FAILED) fail("mmap of a file");
     fclose(file);
-    own(start, pages, name_of(__func__));
+    own(start, pages, FILES);
     return start;
 }
 
 int main(int count, char **arguments) {
-    if (count != 2) return 98;
+    if (count < 2) return 98;
     char *area = reserve(512);
     map_over(area + 10 * PAGE, 20);   /* a hole of another owner in the middle */
     map_over(area + 25 * PAGE, 10);   /* over the end of that and what follows */
@@ -125,13 +147,26 @@ int main(int count, char **arguments) {
     remap_over(growing, 50, area + 300 * PAGE);
     remap_over(growing + 50 * PAGE, 20, area + 120 * PAGE);
 
-    map_a_file(arguments[1], 1);
+    char *file = map_a_file(arguments[1], 1);
+    decommit(file, 1); /* a file stays a file */
+    char *heap = reserve(2000);
+    commit(heap, 100, PROT_READ | PROT_WRITE);             /* as allocators with a heap of their own grow */
+    commit(heap + 50 * PAGE, 150, PROT_READ | PROT_WRITE); /* half of it already is */
+    commit(heap + 300 * PAGE, 10, PROT_READ);
+    commit(heap + 20 * PAGE, 10, PROT_READ | PROT_EXEC); /* code that was written: nothing changes */
+    decommit(heap + 90 * PAGE, 20);
+    decommit(heap + 400 * PAGE, 5); /* reserved already */
+    map_over(heap + 500 * PAGE, 64);
+    unmap(heap + 1900 * PAGE, 100);
+    remap_over(heap + 600 * PAGE, 30, heap + 800 * PAGE); /* a reservation over another */
     char *summit = map_plainly(900);
     unmap(summit, 900);
     for (int i = 0; i < 50; i++) unmap(map_plainly(i + 1), i + 1);
 
-    printf("{\"live_bytes\":%ld,\"peak_bytes\":%ld,\"functions\":{", live, peak);
-    for (int i = 0; i < name_count; i++) printf("%s\"%s\":%ld", i ? "," : "", names[i], live_of[i]);
+    printf("{\"live_bytes\":%ld,\"peak_bytes\":%ld,\"reserved_bytes\":%ld,\"file_bytes\":%ld,\"functions\":{", live, peak, live_of[RESERVED], live_of[FILES]);
+    for (int i = FIRST_FUNCTION; i < name_count; i++) printf("%s\"%s\":%ld", i > FIRST_FUNCTION ? "," : "", names[i], live_of[i]);
     printf("}}\n");
+    fflush(stdout);
+    if (count > 2) getchar(); /* for whoever wants to look at it meanwhile */
     return 0;
 }

@@ -142,13 +142,15 @@ impl Holder {
     pub fn start(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
-        let mut holder = Self { child, pid: 0, input, output };
+        // Until it has said who it is, its number is that of the command: 'kill 0' would end us all.
+        let mut holder = Self { pid: child.id(), child, input, output };
         holder.pid = holder.read_pid();
         holder
     }
 
     fn read_pid(&mut self) -> u32 {
-        self.answer().strip_prefix("pid ").unwrap().parse().unwrap()
+        let answer = self.answer();
+        answer.strip_prefix("pid ").unwrap_or_else(|| panic!("it did not start: {answer:?}")).parse().unwrap()
     }
 
     fn answer(&mut self) -> String {

@@ -189,6 +189,13 @@ impl Recording {
         Self::read_file(place, "recording.hw")
     }
 
+    /// Reads the recordings of children that lie beside it.
+    pub fn read_children(place: &Place) -> Vec<Self> {
+        let Ok(entries) = std::fs::read_dir(place.file("recording.children")) else { return Vec::new() };
+        let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+        entries.map(|entry| Self::read_file(place, &format!("recording.children/{}", name(entry)))).collect()
+    }
+
     #[track_caller]
     pub fn read_file(place: &Place, name: &str) -> Self {
         Self::read_at(place, name, "end")
