@@ -32,14 +32,15 @@ mod viewed;
 mod wanted;
 
 use args::{Command, CommandLine};
-use clap::Parser;
+use clap::FromArgMatches;
 use clap::error::ErrorKind;
 use failure::Failure;
 use output::Output;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let command = match CommandLine::try_parse() {
+    let parsed = args::command().try_get_matches().and_then(|matches| CommandLine::from_arg_matches(&matches));
+    let command = match parsed {
         Ok(line) => line.command,
         Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return show_help(&error),
         Err(error) => error.exit(),
