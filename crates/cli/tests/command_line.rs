@@ -182,7 +182,7 @@ fn why_a_server_refuses_is_shown() {
     let port = says(b"HTTP/1.1 400 Bad Request\r\n\r\n");
     place.highwater(&format!("connect {port}")).is_one_clear_line_about(&["it says: HTTP/1.1 400 Bad Request"]);
     let port = says(b"");
-    place.highwater(&format!("connect {port}")).is_one_clear_line_about(&["ended before anything was sent"]);
+    place.highwater(&format!("connect {port}")).is_one_clear_line_about(&["nothing was sent"]);
 }
 
 const DECEIVING: &str = "tick\u{202e}cod.exe\u{2028}\u{200b}\u{1b}[2J\u{85}";
@@ -241,6 +241,9 @@ fn names_reach_the_output_without_what_disturbs_it() {
     // Files may be called so as well.
     let file = format!("{DECEIVING}.hw");
     std::fs::copy(place.file("names.hw"), place.file(&file)).unwrap();
+    let typed = place.run(["report", "names.hw", "--by", DECEIVING]);
+    assert_eq!(typed.code, 2, "{}", typed.stderr);
+    is_harmless(&typed.stderr, "what was typed");
     for arguments in [["check", &file], ["info", &file], ["report", &file], ["report", &format!("no{file}")]] {
         let run = place.run(arguments);
         is_harmless(&run.stdout, arguments[0]);

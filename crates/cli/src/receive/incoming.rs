@@ -164,7 +164,7 @@ impl Incoming {
         let (is_complete, cut, is_damaged) = match &self.kind {
             Kind::Unknown(first) if first.is_empty() => {
                 return Err(Failure::fault(format_args!(
-                    "the connection ended before anything was sent{because}; not kept"
+                    "nothing was sent{because}; not kept"
                 )));
             }
             Kind::Unknown(first) => return Err(unknown(first)),
@@ -210,10 +210,8 @@ fn unknown(first: &[u8]) -> Failure {
         return Failure::fault(format_args!("refused: {}", String::from_utf8_lossy(words)));
     }
     if is_text(line) {
-        return Failure::fault(format_args!(
-            "no stream of memory is offered there; it says: {}",
-            String::from_utf8_lossy(line)
-        ));
+        let words = String::from_utf8_lossy(line);
+        return Failure::fault(format_args!("neither a recording nor a memtrace trace (it says: {words}); not kept"));
     }
     let shown = first.iter().take(TELLING).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
     Failure::fault(format_args!("neither a recording nor a memtrace trace (it begins with {shown}); not kept"))
@@ -245,7 +243,7 @@ mod tests {
     fn other_servers_are_quoted_and_other_bytes_shown() {
         assert_eq!(
             told(&[b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n"], None),
-            "no stream of memory is offered there; it says: HTTP/1.1 400 Bad Request"
+            "neither a recording nor a memtrace trace (it says: HTTP/1.1 400 Bad Request); not kept"
         );
         let binary = told(&[b"\x16\x03\x01\x00\x05\x01\x00"], None);
         assert!(binary.contains("it begins with 16 03 01 00 05 01"), "{binary}");
@@ -255,8 +253,8 @@ mod tests {
 
     #[test]
     fn a_connection_that_ends_without_a_word_tells_why() {
-        assert_eq!(told(&[], None), "the connection ended before anything was sent; not kept");
+        assert_eq!(told(&[], None), "nothing was sent; not kept");
         let reset = told(&[], Some(io::ErrorKind::ConnectionReset));
-        assert_eq!(reset, "the connection ended before anything was sent (connection reset); not kept");
+        assert_eq!(reset, "nothing was sent (connection reset); not kept");
     }
 }
