@@ -106,7 +106,7 @@ pub fn rows(snapshot: &Snapshot, by: GroupBy, metric: Metric, keep: Keep<'_>) ->
     let accounts = &snapshot.accounts;
     let mut rows = match by {
         GroupBy::Site => sites(snapshot, keep).map(|(stack, figures)| row(GroupKey::Site(stack), figures)).collect(),
-        GroupBy::Function => by_frame(snapshot, keep, |frame| FrameKey::function(frame)),
+        GroupBy::Function => by_frame(snapshot, keep, |frame| frame.function_key()),
         GroupBy::File => by_frame(snapshot, keep, |frame| FrameKey::Name(frame.file)),
         GroupBy::Module => by_frame(snapshot, keep, |frame| FrameKey::Name(frame.module)),
         GroupBy::Thread => accounts
@@ -155,13 +155,15 @@ pub enum FrameKey<'a> {
     Code(CodeOffset<'a>),
 }
 
-impl<'a> FrameKey<'a> {
+impl FrameKey<'_> {
     /// Nothing is known.
     pub const UNKNOWN: Self = Self::Name("");
+}
 
-    /// The function of a frame, or else where its code lies.
-    pub fn function(frame: &FrameText<'a>) -> Self {
-        frame.unnamed_code().map_or(Self::Name(frame.function), Self::Code)
+impl<'a> FrameText<'a> {
+    /// What it counts for among functions: its function, or else where its code lies.
+    pub fn function_key(&self) -> FrameKey<'a> {
+        self.unnamed_code().map_or(FrameKey::Name(self.function), FrameKey::Code)
     }
 }
 

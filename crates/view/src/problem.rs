@@ -69,6 +69,12 @@ impl From<io::Error> for Problem {
     }
 }
 
+/// What went wrong, without the number that Rust appends.
+pub fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,10 +88,4 @@ mod tests {
         assert_eq!(Problem::from(through_a_reader), problem);
         assert_eq!(Problem::from(io::Error::from(Problem::Cancelled)), Problem::Cancelled);
     }
-}
-
-/// What went wrong, without the number that Rust appends.
-pub fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_owned()
 }

@@ -163,9 +163,7 @@ impl Incoming {
         let fare = self.fare();
         let (is_complete, cut, is_damaged) = match &self.kind {
             Kind::Unknown(first) if first.is_empty() => {
-                return Err(Failure::fault(format_args!(
-                    "nothing was sent{because}; not kept"
-                )));
+                return Err(Failure::fault(format_args!("nothing was sent{because}; not kept")));
             }
             Kind::Unknown(first) => return Err(unknown(first)),
             Kind::Recording(follower) => {

@@ -66,7 +66,7 @@ pub fn rows_of(measured: &Measured, catalog: &Catalog, by: By, work: &Work<'_>) 
     let by_frame = |key: &dyn Fn(&FrameText<'_>) -> GroupKey| by_frame(measured, catalog, key, work);
     let mut rows: Vec<Row> = match by {
         By::Site => sites(measured).map(|(stack, own, figures)| row(GroupKey::Site(stack), own, figures)).collect(),
-        By::Function => by_frame(&|frame| FrameKey::function(frame).into())?,
+        By::Function => by_frame(&|frame| frame.function_key().into())?,
         By::File => by_frame(&|frame| GroupKey::Name(frame.file.to_owned()))?,
         By::Module => by_frame(&|frame| GroupKey::Name(frame.module.to_owned()))?,
         By::Place => by_frame(&|frame| {
