@@ -42,6 +42,8 @@ export interface Frame {
   line?: number | null;
   module?: string | null;
   address?: string | null;
+  /** Of code without a function's name: where it lies in its module. */
+  offset?: string | null;
   inlined?: boolean;
 }
 

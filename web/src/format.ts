@@ -84,22 +84,33 @@ function pad(value: number): string {
   return value.toString().padStart(2, "0");
 }
 
-/** What somebody typed as a size: 4096, 4k, 4 KiB, 1.5MiB. Null if it is none. */
+/** What somebody typed as a size: 4096, 4k, 4 KiB, 4 KB (4,000 bytes), 1.5MiB. Null if it is none. The units are those of the command line. */
 export function parseBytes(text: string): number | null {
-  const match = /^\s*([\d.]+)\s*(b|k|kb|kib|m|mb|mib|g|gb|gib|t|tib)?\s*$/i.exec(text);
+  const match = /^\s*([\d.]+)\s*(b|[kmgt](?:i?b)?)?\s*$/i.exec(text);
   if (!match) return null;
-  const factor = { b: 0, k: 1, m: 2, g: 3, t: 4 }[(match[2] ?? "b")[0].toLowerCase()] ?? 0;
-  const value = Number(match[1]) * 1024 ** factor;
+  const unit = (match[2] ?? "b").toLowerCase();
+  const factor = { b: 0, k: 1, m: 2, g: 3, t: 4 }[unit[0]] ?? 0;
+  const value = Number(match[1]) * (/^[kmgt]b$/.test(unit) ? 1000 : 1024) ** factor;
   return Number.isFinite(value) ? Math.round(value) : null;
 }
 
-/** What somebody typed as a time: 250, 250ns, 1.5ms, 3s, 2m. Null if it is none. */
+const TIME_UNITS: { [unit: string]: number } = { ns: 1, us: 1e3, "µs": 1e3, "μs": 1e3, ms: 1e6, s: 1e9, m: 60e9, min: 60e9, h: 3600e9, d: 86400e9 };
+
+/** What somebody typed as a time: 250 (nanoseconds), 1.5ms, 3s, 2m, 1h30m. Null if it is none. The units are those of the command line. */
 export function parseDuration(text: string): number | null {
-  const match = /^\s*([\d.]+)\s*(ns|us|µs|ms|s|m|min|h)?\s*$/i.exec(text);
-  if (!match) return null;
-  const unit = (match[2] ?? "ns").toLowerCase();
-  const factor = ({ ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9, m: 60e9, min: 60e9, h: 3600e9 } as { [unit: string]: number })[unit];
-  const value = Number(match[1]) * factor;
+  if (/^\s*[\d.]+\s*$/.test(text)) return rounded(Number(text));
+  let sum = 0, last = Infinity, end = 0;
+  for (const part of text.matchAll(/\s*([\d.]+)\s*([a-zµμ]+)\s*/giy)) {
+    const scale = TIME_UNITS[part[2].toLowerCase()];
+    if (!(scale < last)) return null;
+    sum += Number(part[1]) * scale;
+    last = scale;
+    end = part.index + part[0].length;
+  }
+  return end > 0 && end === text.length ? rounded(sum) : null;
+}
+
+function rounded(value: number): number | null {
   return Number.isFinite(value) ? Math.round(value) : null;
 }
 

@@ -5,7 +5,13 @@ import * as format from "./format";
 import { clean } from "./names";
 
 export function functionOf(frame?: Frame | null): string {
-  return clean(frame?.function ?? frame?.address ?? "?");
+  return clean(nameOf(frame) ?? frame?.address ?? "?");
+}
+
+/** What a frame is called, by the page and the server: its function, or where in its module its code lies. */
+function nameOf(frame?: Frame | null): string | null {
+  if (frame?.function || !frame?.module || !frame.offset) return frame?.function ?? null;
+  return `${frame.module.slice(frame.module.lastIndexOf("/") + 1)}+${frame.offset}`;
 }
 
 const LIBRARY = /^\/rustc\/|\/rustlib\/src\/rust\/|^\/rust\/deps\/|\/include\/c\+\+\//;
@@ -31,7 +37,7 @@ export function RowName({ row }: { row: Pick<Row, "key" | "frame"> }) {
 export function distinctCallers(rows: Pick<Row, "key" | "frame" | "stack">[]): string[] {
   return rows.map((row) => {
     const stack = row.stack ?? [];
-    const own = stack.findIndex((frame) => frame.function === row.frame?.function && frame.line === row.frame?.line);
+    const own = stack.findIndex((frame) => functionOf(frame) === functionOf(row.frame) && frame.line === row.frame?.line);
     const shared = rows.filter((other) => other !== row && other.key === row.key).map((other) => sharedLength(stack, other.stack ?? []));
     const place = Math.max(own + 1, ...shared);
     if (own < 0 || place >= stack.length) return "";
@@ -41,7 +47,7 @@ export function distinctCallers(rows: Pick<Row, "key" | "frame" | "stack">[]): s
 
 /** How many of their innermost frames two stacks share. */
 function sharedLength(one: Frame[], other: Frame[]): number {
-  const differs = one.findIndex((frame, index) => frame.function !== other[index]?.function || frame.line !== other[index]?.line);
+  const differs = one.findIndex((frame, index) => functionOf(frame) !== functionOf(other[index]) || frame.line !== other[index]?.line);
   return differs < 0 ? one.length : differs;
 }
 
@@ -86,8 +92,8 @@ function Frames({ frames }: { frames: Frame[] }) {
     <ol>
       {frames.map((frame, index) => (
         <li key={index} class={isLibrary(frame) ? "library" : ""}>
-          {frame.function
-            ? <button type="button" class="frame" title="Focus the flame graph on this function" onClick={() => choose({ view: "flame", focus: frame.function! })}>{functionOf(frame)}</button>
+          {nameOf(frame)
+            ? <button type="button" class="frame" title="Focus the flame graph on this function" onClick={() => choose({ view: "flame", focus: nameOf(frame)! })}>{functionOf(frame)}</button>
             : <code>{functionOf(frame)}</code>}
           <small title={clean(frame.file ?? frame.module ?? "")}>{clean(format.place(frame.file, frame.line) || format.shortPath(frame.module ?? ""))}</small>
         </li>

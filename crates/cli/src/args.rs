@@ -3,12 +3,13 @@
 use crate::commands;
 use crate::failure::Failure;
 use crate::open::OnDamage;
+use crate::print::text::width_of;
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use highwater_model::groups::{GroupBy, Metric};
 use highwater_model::{Heap, Source, When};
 use regex::Regex;
-use std::fmt;
+use std::fmt::{self, Write};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -24,7 +25,6 @@ const STYLES: Styles = Styles::styled()
     version,
     styles = STYLES,
     arg_required_else_help = true,
-    disable_help_subcommand = true,
     after_help = "Examples:
   highwater record ./app                    run a program, and record its memory in app.hw
   highwater run ./app                       run a program, to be looked at meanwhile
@@ -101,6 +101,74 @@ pub enum Command {
     Man(commands::man::Man),
 }
 
+/// The commands by what they are for, in the order of `--help`.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Record", &["record", "listen", "connect"]),
+    ("Live", &["run", "ps", "snapshot", "watch", "set", "snapshots", "collector"]),
+    ("Analyse", &["report", "leaks", "diff", "objects", "timeline", "view", "info", "check"]),
+    ("Convert", &["export", "import", "symbolize"]),
+    ("Images", &["image"]),
+    ("Shell", &["completions", "man", "help"]),
+];
+
+/// The command line, its help in [`GROUPS`]: the parser has headings for options, but none for commands.
+pub fn command() -> clap::Command {
+    let mut command = CommandLine::command();
+    // Makes the command 'help', which is not among the definitions.
+    command.build();
+    let (list, header) = (grouped_commands(&command, help_width()), STYLES.get_header());
+    CommandLine::command()
+        .help_template(format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}\n{header}Options:{header:#}\n{{options}}{{after-help}}"))
+}
+
+/// As wide as the parser makes other help: the terminal, or 100 columns where there is none.
+fn help_width() -> usize {
+    terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0))
+}
+
+/// A list of the commands under headings.
+fn grouped_commands(command: &clap::Command, width: usize) -> String {
+    let (header, literal) = (STYLES.get_header(), STYLES.get_literal());
+    let longest = command.get_subcommands().map(|one| one.get_name().len()).max().unwrap_or(0);
+    let indent = 2 + longest + 2;
+    let mut text = String::new();
+    for (group, names) in GROUPS {
+        let _ = writeln!(text, "{header}{group}:{header:#}");
+        for name in names {
+            let about = command.find_subcommand(name).and_then(clap::Command::get_about).map(ToString::to_string);
+            let lines = wrapped(&about.unwrap_or_default(), width.saturating_sub(indent));
+            let _ = writeln!(
+                text,
+                "  {literal}{name}{literal:#}{:1$}{lines}",
+                "",
+                longest - name.len() + 2,
+                lines = lines.join(&format!("\n{:indent$}", ""))
+            );
+        }
+        text.push('\n');
+    }
+    text.truncate(text.trim_end().len() + 1);
+    text
+}
+
+/// A text in lines of so many columns, at least some.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    const NARROWEST: usize = 20;
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is a first line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if width_of(line) + 1 + width_of(word) <= width.max(NARROWEST) {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
 /// How output and damage are to be dealt with: what every reading command takes.
 #[derive(Debug, Args)]
 pub struct Reading {
@@ -130,7 +198,7 @@ pub struct Input {
 /// The instant of interest.
 #[derive(Debug, Args)]
 pub struct Instant {
-    /// The instant: start, peak, end, a time (12.5s, 300ms), a part (80%) or mark:NAME
+    /// The instant: start, peak, end, a time (12.5s, 300ms, 1h30m), a part (80%) or mark:NAME
     #[arg(long = "at", value_name = "WHEN", default_value = "end")]
     pub when: When,
 }
@@ -344,5 +412,33 @@ impl RankBy {
             Self::Allocations => "allocations",
             Self::Temporary => "temporary",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_definition_of_the_command_line_is_sound() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_is_in_one_group_and_every_group_has_commands_that_exist() {
+        let mut all = CommandLine::command();
+        all.build();
+        let visible = all.get_subcommands().filter(|one| !one.is_hide_set());
+        let defined: BTreeSet<&str> = visible.map(clap::Command::get_name).collect();
+        let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        assert_eq!(grouped.len(), grouped.iter().collect::<BTreeSet<_>>().len(), "a command is in two groups");
+        assert_eq!(defined, grouped.into_iter().collect(), "each command belongs in a group of GROUPS");
+    }
+
+    #[test]
+    fn a_text_is_wrapped_between_words() {
+        assert_eq!(wrapped("one two three four five six", 20), ["one two three four", "five six"]);
+        assert_eq!(wrapped("", 20), [""]);
     }
 }

@@ -43,7 +43,7 @@ impl Loaded {
 
 fn failure(path: &Path, error: LogError) -> Failure {
     match error {
-        LogError::File(_, error) => Failure::writing(&path.display().to_string(), &error),
+        LogError::File(_, error) => Failure::writing_file(path, &error),
         LogError::Spill(error) => temporary::cannot_write(&error),
         other => Failure::in_file(path, other),
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// What ended a command early.
+/// What ended a command early. An error of the system does not become one by itself: it has to be said what was being done, and to which file.
 #[derive(Debug)]
 pub enum Failure {
     /// The input or the target is at fault: one line for the user, exit code 1.
@@ -38,6 +38,11 @@ impl Failure {
         }
     }
 
+    /// A write to a file went wrong.
+    pub fn writing_file(path: &Path, error: &io::Error) -> Self {
+        Self::writing(&path.display().to_string(), error)
+    }
+
     /// The exit code that tells of this.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -54,12 +59,6 @@ impl Failure {
             Self::Fault(line) | Self::Usage(line) => Some(line),
             Self::ClosedPipe | Self::Found | Self::AsProgram(_) => None,
         }
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Self::writing("the file", &error)
     }
 }
 

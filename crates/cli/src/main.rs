@@ -32,17 +32,20 @@ mod viewed;
 mod wanted;
 
 use args::{Command, CommandLine};
-use clap::Parser;
+use clap::FromArgMatches;
 use clap::error::ErrorKind;
 use failure::Failure;
+use highwater_model::disturbs_text;
 use output::Output;
+use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let command = match CommandLine::try_parse() {
+    let parsed = args::command().try_get_matches().and_then(|matches| CommandLine::from_arg_matches(&matches));
+    let command = match parsed {
         Ok(line) => line.command,
         Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return show_help(&error),
-        Err(error) => error.exit(),
+        Err(error) => return refuse(&error),
     };
     match run(&command) {
         Ok(()) => ExitCode::SUCCESS,
@@ -53,6 +56,18 @@ fn main() -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// Shows what the parser says. It quotes what was typed, or pasted, as it is.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    if !text.lines().any(|line| line.contains(disturbs_text)) {
+        error.exit();
+    }
+    for line in text.lines() {
+        let _ = writeln!(std::io::stderr(), "{}", print::text::printable(line));
+    }
+    ExitCode::from(error.exit_code() as u8)
 }
 
 /// `highwater` alone is a question, not a mistake: its answer goes to standard output.

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::print::colour::Paint;
-use crate::print::text::line_limit;
+use crate::print::text::{line_limit, printable, printable_lines};
 use highwater_formats::json::DocumentWriter;
 use serde_json::{Map, Value};
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -26,9 +26,14 @@ impl Output {
         Self { stdout: BufWriter::new(io::stdout().lock()), paint: Paint::for_stdout(), width: line_limit() }
     }
 
-    /// Prints text as it is.
+    /// Prints a text that we have laid out: its lines and colours are ours, names in it may be anybody's.
     pub fn text(&mut self, text: &str) -> Result<(), Failure> {
-        self.bytes(text.as_bytes())
+        self.bytes(printable_lines(text).as_bytes())
+    }
+
+    /// Prints one line, in which anything may stand.
+    pub fn line(&mut self, line: &str) -> Result<(), Failure> {
+        self.text(&format!("{}\n", printable(line)))
     }
 
     /// Prints bytes as they are.
@@ -83,7 +88,7 @@ impl Output {
 
 /// Says something on standard error, where nobody may be listening.
 pub fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "highwater: {}", crate::print::text::printable(line));
+    let _ = writeln!(io::stderr(), "highwater: {}", printable(line));
 }
 
 /// Warns on standard error.

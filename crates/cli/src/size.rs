@@ -1,25 +1,33 @@
 //! Sizes on the command line.
 
-/// Bytes with or without a unit: `65536`, `512KiB`, `1M`.
+const FORMS: &str = "a size is 65536, 512KiB (1,024 bytes each), 80KB (1,000 bytes each), 1MiB or 2G";
+
+/// Bytes with or without a unit. `KiB`, `MiB` and `GiB` are powers of 1,024, as is the letter alone (`K`, `M`, `G`); `KB`, `MB` and `GB` are
+/// powers of 1,000. Upper and lower case mean the same.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
-    let shift = match unit.trim().to_ascii_lowercase().trim_end_matches('b').trim_end_matches('i') {
-        "" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        _ => return Err("not a size; such as 512KiB, 1MiB, 65536".to_owned()),
+    let scale: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        _ => return Err(format!("not a size: {FORMS}")),
     };
-    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
-    bytes.filter(|&bytes| bytes > 0).ok_or_else(|| "not a size; such as 512KiB, 1MiB, 65536".to_owned())
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(scale));
+    bytes.filter(|&bytes| bytes > 0).ok_or_else(|| format!("not a size: {FORMS}"))
 }
 
 /// A sampling rate: a size, or `off` for every block, which is 0.
 pub fn parse_sample(text: &str) -> Result<u64, String> {
     match text {
         "off" | "0" => Ok(0),
-        _ => parse_bytes(text).map_err(|_| "neither 'off' nor a size; such as 512KiB, 1MiB, 65536".to_owned()),
+        _ => parse_bytes(text).map_err(|_| format!("neither 'off' nor a size: {FORMS}")),
     }
 }
 
@@ -33,9 +41,30 @@ mod tests {
             (parse_bytes("65536"), parse_bytes("512KiB"), parse_bytes("1M")),
             (Ok(65536), Ok(512 << 10), Ok(1 << 20))
         );
-        for wrong in ["", "0", "KiB", "12 parsecs", "99999999999999999999", "20000000000G"] {
+        for wrong in ["", "0", "KiB", "12 parsecs", "99999999999999999999", "20000000000G", "1kbb", "1ib", "1.5G"] {
             assert!(parse_bytes(wrong).is_err(), "{wrong}");
         }
         assert_eq!((parse_sample("off"), parse_sample("0"), parse_sample("4k")), (Ok(0), Ok(0), Ok(4096)));
+    }
+
+    #[test]
+    fn units_with_an_i_are_binary_and_those_without_decimal() {
+        let cases = [
+            ("80KB", 80_000),
+            ("80kb", 80_000),
+            ("80KiB", 80 << 10),
+            ("80 kib", 80 << 10),
+            ("80K", 80 << 10),
+            ("3MB", 3_000_000),
+            ("3MiB", 3 << 20),
+            ("2GB", 2_000_000_000),
+            ("2GiB", 2 << 30),
+            ("1TB", 1_000_000_000_000),
+            ("1TiB", 1 << 40),
+            ("7B", 7),
+        ];
+        for (text, bytes) in cases {
+            assert_eq!((parse_bytes(text), parse_sample(text)), (Ok(bytes), Ok(bytes)), "{text}");
+        }
     }
 }

@@ -248,8 +248,8 @@ fn everything_that_is_documented_is_in_the_answers() {
         assert!(treemap.contains(&format!("nodes.{member}")), "{member}: {treemap:?}");
     }
     // Of what cannot be read nothing is known, but every name is there.
-    let missing = Viewer::new(&place, "missing.hw");
-    assert_eq!(names(&missing.source(0)).len(), viewer.source(0).as_object().unwrap().len());
+    let missing = Viewer::new(&place, "trace.ctf missing.hw");
+    assert_eq!(names(&missing.source(1)).len(), viewer.source(0).as_object().unwrap().len());
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! A flame graph: an SVG to click and search in, drawn by the `inferno` crate from the [`folded`] stacks.
 
 use crate::folded;
-use highwater_model::Snapshot;
 use highwater_model::groups::{Keep, Metric};
+use highwater_model::{Snapshot, disturbs_text};
 use inferno::flamegraph::Options;
 use std::io::{self, Write};
 use std::{error, fmt};
@@ -74,7 +74,7 @@ fn options(snapshot: &Snapshot, metric: Metric) -> Options<'static> {
 
 /// XML has no way to write a control character.
 fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}')).collect()
+    text.chars().filter(|c| !disturbs_text(*c) && !matches!(c, '\u{fffe}' | '\u{ffff}')).collect()
 }
 
 fn describe(metric: Metric) -> &'static str {

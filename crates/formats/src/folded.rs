@@ -1,11 +1,11 @@
 //! Collapsed stacks: one line per stack, `outermost;…;innermost value`, which every flame-graph tool reads.
 //!
 //! The format has no quoting, so what would be taken for structure is replaced: `;` in a name becomes `:`, control
-//! characters become spaces, and a name that ends in a number loses the space before it, because tools take a second
+//! characters become spaces, what turns or hides the text around it becomes U+FFFD, and a name that ends in a number loses the space before it, because tools take a second
 //! number at the end of a line for the other side of a comparison.
 
 use highwater_model::groups::{Keep, Metric, sites};
-use highwater_model::{Catalog, FrameText, Snapshot, StackId};
+use highwater_model::{Catalog, FrameText, Snapshot, StackId, disturbs_text};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -59,6 +59,11 @@ const UNKNOWN: &str = "[unknown]";
 fn folded_name(frame: &FrameText<'_>) -> String {
     let name: String = frame.function.chars().map(harmless).collect();
     let name = name.trim();
+    if name.is_empty()
+        && let Some(code) = frame.unnamed_code()
+    {
+        return code.to_string().chars().map(harmless).collect();
+    }
     match (name, frame.address, frame.module) {
         ("", 0, _) => UNKNOWN.to_owned(),
         ("", address, "") => format!("{address:#x}"),
@@ -76,6 +81,8 @@ fn harmless(c: char) -> char {
         // Not allowed in XML, and so in no flame graph.
         '\u{fffe}' | '\u{ffff}' => char::REPLACEMENT_CHARACTER,
         c if c.is_control() => ' ',
+        // Separators of lines, to some tools, and what turns or hides the text around it.
+        c if disturbs_text(c) => char::REPLACEMENT_CHARACTER,
         c => c,
     }
 }

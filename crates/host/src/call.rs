@@ -49,21 +49,30 @@ impl fmt::Display for Call {
     }
 }
 
-/// A duration in nanoseconds: `5s`, `300ms`, `2h`.
+/// A duration in nanoseconds: `5s`, `300ms`, `2h`, `1h30m`.
 pub fn duration(text: &str) -> Result<u64, String> {
-    let wrong = || format!("'{text}' is no duration; write it as 5s, 300ms or 2h");
-    let digits = text.find(|character: char| !character.is_ascii_digit()).ok_or_else(wrong)?;
-    let unit: u64 = match &text[digits..] {
-        "ns" => 1,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        "m" => 60_000_000_000,
-        "h" => 3_600_000_000_000,
-        "d" => 86_400_000_000_000,
-        _ => return Err(wrong()),
-    };
-    text[..digits].parse::<u64>().ok().and_then(|number| number.checked_mul(unit)).ok_or_else(wrong)
+    let wrong = || format!("'{text}' is no duration; write it as 5s, 300ms, 2h or 1h30m");
+    let (mut sum, mut rest): (u64, &str) = (0, text);
+    loop {
+        let (number, after) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?);
+        let (unit, after) = after.split_at(after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len()));
+        let unit: u64 = match unit {
+            "ns" => 1,
+            "us" => 1_000,
+            "ms" => 1_000_000,
+            "s" => 1_000_000_000,
+            "m" | "min" => 60_000_000_000,
+            "h" => 3_600_000_000_000,
+            "d" => 86_400_000_000_000,
+            _ => return Err(wrong()),
+        };
+        let part = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit)).ok_or_else(wrong)?;
+        sum = sum.checked_add(part).ok_or_else(wrong)?;
+        if after.is_empty() {
+            return Ok(sum);
+        }
+        rest = after;
+    }
 }
 
 #[cfg(test)]
@@ -80,6 +89,7 @@ mod tests {
         assert_eq!(call(" stat "), of(0, "stat", "()"));
         assert_eq!(call("put (\"a (b)\", 1)"), of(0, "put", "(\"a (b)\", 1)"));
         assert_eq!(call("+5s tick()"), of(5_000_000_000, "tick", "()"));
+        assert_eq!(call("+1h30m tick()"), of(5_400_000_000_000, "tick", "()"));
         assert_eq!(call("+300ms"), Ok(Call { after_ns: 300_000_000, method: None }));
         for wrong in ["", "(1)", "+5", "+s", "two words(1)", "+99999999999999999999s"] {
             assert!(call(wrong).is_err(), "{wrong}");

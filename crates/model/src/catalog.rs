@@ -74,8 +74,13 @@ pub struct FrameText<'a> {
     pub line: u32,
     /// The module's path or name.
     pub module: &'a str,
+    /// The module's build id. Belongs to the module: interning a frame ignores it.
+    pub build_id: &'a str,
     /// The code address, 0 where not known.
     pub address: u64,
+    /// Where in the module's file the address lies, if the module's mapping is known. Follows from the address: interning a frame
+    /// ignores it.
+    pub offset: Option<u64>,
     /// True when inlined into the next outer frame.
     pub inlined: bool,
     /// The columns of the source line.
@@ -232,12 +237,15 @@ impl Catalog {
 
     /// A frame with its texts.
     pub fn frame_text(&self, frame: &Frame) -> FrameText<'_> {
+        let module = self.module_of(frame);
         FrameText {
             function: self.strings.get(frame.function),
             file: self.strings.get(frame.file),
             line: frame.line,
-            module: self.module_of(frame).map_or("", |module| self.strings.get(module.path)),
+            module: module.map_or("", |module| self.strings.get(module.path)),
+            build_id: module.map_or("", |module| self.strings.get(module.build_id)),
             address: frame.address,
+            offset: module.and_then(|module| module.offset_of(frame.address)),
             inlined: frame.inlined,
             columns: frame.columns,
         }

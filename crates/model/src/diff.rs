@@ -1,11 +1,13 @@
 //! Comparing two snapshots: what came, went, grew and shrank.
 //!
-//! Rows are matched by what a person would call the same: the texts of a stack's frames, a thread's name or number, a
+//! Rows are matched by what a person would call the same: the texts of a stack's frames (of code
+//! without a name, its offset in its module), a thread's name or number, a
 //! type's name. Handles are not compared, so snapshots of two files can be. Single allocations are matched by number,
 //! which means something only within one recording.
 
 use crate::blocks::Block;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, FrameText};
+use crate::code_offset::CodeOffset;
 use crate::figures::Figures;
 use crate::groups::{GroupBy, GroupKey, Keep, Metric, rows};
 use crate::snapshot::Snapshot;
@@ -101,6 +103,7 @@ fn add_to(side: &mut Option<(GroupKey, Figures)>, key: GroupKey, figures: &Figur
 pub fn text_of(catalog: &Catalog, key: &GroupKey) -> String {
     match key {
         GroupKey::Name(name) => name.clone(),
+        GroupKey::Code { build_id, module, offset } => CodeOffset { build_id, module, offset: *offset }.identity(),
         GroupKey::Thread(thread) => match catalog.thread_name(*thread) {
             "" => thread.0.to_string(),
             name => format!("{name} {}", thread.0),
@@ -108,8 +111,14 @@ pub fn text_of(catalog: &Catalog, key: &GroupKey) -> String {
         GroupKey::Site(stack) => {
             let mut text = String::new();
             for frame in catalog.frame_texts(*stack) {
-                let address = if frame.function.is_empty() { frame.address } else { 0 };
-                let _ = writeln!(text, "{}|{}|{}|{}|{address}", frame.function, frame.file, frame.line, frame.module);
+                let _ = match frame.unnamed_code() {
+                    Some(code) => writeln!(text, "{}|{}|{}", code.identity(), frame.file, frame.line),
+                    None => {
+                        let address = if frame.function.is_empty() { frame.address } else { 0 };
+                        let FrameText { function, file, line, module, .. } = frame;
+                        writeln!(text, "{function}|{file}|{line}|{module}|{address}")
+                    }
+                };
             }
             text
         }

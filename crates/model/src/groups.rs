@@ -1,6 +1,7 @@
 //! Grouping a snapshot's figures: the rows of every report.
 
 use crate::catalog::{Catalog, FrameText};
+use crate::code_offset::CodeOffset;
 use crate::figures::Figures;
 use crate::heap::Heap;
 use crate::ids::{StackId, ThreadId};
@@ -69,6 +70,15 @@ pub enum GroupKey {
     Site(StackId),
     /// A function, file, module, type or heap; empty where the source does not say.
     Name(String),
+    /// Code without a function's name, among functions: a [`CodeOffset`].
+    Code {
+        /// The module's build id, empty where it has none.
+        build_id: String,
+        /// The module's path.
+        module: String,
+        /// The offset in the module's file.
+        offset: u64,
+    },
     /// A thread.
     Thread(ThreadId),
 }
@@ -87,7 +97,7 @@ pub struct Row {
 }
 
 /// Which texts are wanted, everything where there is none. A stack stays if any of its functions, files or modules
-/// does, a thread, type or heap if its name does.
+/// does, a thread, type or heap if its name does. Code without a name is met by `module+0x1234`.
 pub type Keep<'a> = Option<&'a dyn Fn(&str) -> bool>;
 
 /// The rows of a snapshot, biggest first by `metric`, empty ones left out.
@@ -96,9 +106,9 @@ pub fn rows(snapshot: &Snapshot, by: GroupBy, metric: Metric, keep: Keep<'_>) ->
     let accounts = &snapshot.accounts;
     let mut rows = match by {
         GroupBy::Site => sites(snapshot, keep).map(|(stack, figures)| row(GroupKey::Site(stack), figures)).collect(),
-        GroupBy::Function => by_frame(snapshot, keep, |frame| frame.function),
-        GroupBy::File => by_frame(snapshot, keep, |frame| frame.file),
-        GroupBy::Module => by_frame(snapshot, keep, |frame| frame.module),
+        GroupBy::Function => by_frame(snapshot, keep, |frame| frame.function_key()),
+        GroupBy::File => by_frame(snapshot, keep, |frame| FrameKey::Name(frame.file)),
+        GroupBy::Module => by_frame(snapshot, keep, |frame| FrameKey::Name(frame.module)),
         GroupBy::Thread => accounts
             .threads()
             .iter()
@@ -130,27 +140,61 @@ pub fn sites<'a>(snapshot: &'a Snapshot, keep: Keep<'a>) -> impl Iterator<Item =
 }
 
 fn stack_is_wanted(catalog: &Catalog, stack: StackId, keep: &dyn Fn(&str) -> bool) -> bool {
-    catalog.frame_texts(stack).any(|frame| keep(frame.function) || keep(frame.file) || keep(frame.module))
+    catalog.frame_texts(stack).any(|frame| {
+        let is_code_wanted = || frame.unnamed_code().is_some_and(|code| keep(&code.to_string()));
+        keep(frame.function) || keep(frame.file) || keep(frame.module) || is_code_wanted()
+    })
 }
 
-fn by_frame(snapshot: &Snapshot, keep: Keep<'_>, name: impl for<'a> Fn(&FrameText<'a>) -> &'a str) -> Vec<Row> {
-    let mut groups: BTreeMap<&str, (Figures, Figures)> = BTreeMap::new();
-    for (stack, figures) in sites(snapshot, keep) {
-        let frames: Vec<FrameText<'_>> = snapshot.catalog.frame_texts(stack).collect();
-        let own = frames.get(leading_plumbing(&frames)).map_or("", &name);
-        groups.entry(own).or_default().0.add(figures);
-        let mut names: Vec<&str> = frames.iter().map(&name).collect();
-        if names.is_empty() {
-            names.push("");
-        }
-        names.sort_unstable();
-        names.dedup();
-        for name in names {
-            groups.entry(name).or_default().1.add(figures);
+/// What a frame counts for in a table by function, file or module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FrameKey<'a> {
+    /// A name; empty where the source does not say.
+    Name(&'a str),
+    /// Code without a function's name.
+    Code(CodeOffset<'a>),
+}
+
+impl FrameKey<'_> {
+    /// Nothing is known.
+    pub const UNKNOWN: Self = Self::Name("");
+}
+
+impl<'a> FrameText<'a> {
+    /// What it counts for among functions: its function, or else where its code lies.
+    pub fn function_key(&self) -> FrameKey<'a> {
+        self.unnamed_code().map_or(FrameKey::Name(self.function), FrameKey::Code)
+    }
+}
+
+impl From<FrameKey<'_>> for GroupKey {
+    fn from(key: FrameKey<'_>) -> Self {
+        match key {
+            FrameKey::Name(name) => Self::Name(name.to_owned()),
+            FrameKey::Code(CodeOffset { build_id, module, offset }) => {
+                Self::Code { build_id: build_id.to_owned(), module: module.to_owned(), offset }
+            }
         }
     }
-    let row =
-        |(name, (figures, inclusive)): (&str, _)| Row { key: GroupKey::Name(name.to_owned()), figures, inclusive };
+}
+
+fn by_frame(snapshot: &Snapshot, keep: Keep<'_>, key: impl for<'a> Fn(&FrameText<'a>) -> FrameKey<'a>) -> Vec<Row> {
+    let mut groups: BTreeMap<FrameKey<'_>, (Figures, Figures)> = BTreeMap::new();
+    for (stack, figures) in sites(snapshot, keep) {
+        let frames: Vec<FrameText<'_>> = snapshot.catalog.frame_texts(stack).collect();
+        let own = frames.get(leading_plumbing(&frames)).map_or(FrameKey::UNKNOWN, &key);
+        groups.entry(own).or_default().0.add(figures);
+        let mut keys: Vec<FrameKey<'_>> = frames.iter().map(&key).collect();
+        if keys.is_empty() {
+            keys.push(FrameKey::UNKNOWN);
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        for key in keys {
+            groups.entry(key).or_default().1.add(figures);
+        }
+    }
+    let row = |(key, (figures, inclusive)): (FrameKey<'_>, _)| Row { key: key.into(), figures, inclusive };
     groups.into_iter().map(row).collect()
 }
 

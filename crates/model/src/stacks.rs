@@ -65,6 +65,14 @@ pub struct Module {
     pub unloaded: Option<Nanos>,
 }
 
+impl Module {
+    /// Where in the module's file an address lies. A return address may be the end of the module: what it called does not return.
+    pub fn offset_of(&self, address: u64) -> Option<u64> {
+        let is_inside = address != 0 && (self.start..=self.end).contains(&address);
+        is_inside.then(|| (address - self.start).saturating_add(self.file_offset))
+    }
+}
+
 /// What a recorded frame stands for: `count` frames from `first` on, innermost first; none for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resolution {

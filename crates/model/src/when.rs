@@ -30,7 +30,7 @@ impl fmt::Display for UnknownWhen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "'{}' names no instant: use start, peak, end, a time (12.5s, 300ms), a part (80%) or mark:NAME",
+            "'{}' names no instant: use start, peak, end, a time (12.5s, 300ms, 1h30m), a part (80%) or mark:NAME",
             self.0
         )
     }
@@ -73,25 +73,51 @@ impl FromStr for When {
     }
 }
 
-/// A duration with its unit: `12.5s`, `300ms`, `7us`, `42ns`, `2min`, `1h`.
+/// A duration: `500ms`, `12.5s`, `10m`, `2h`, `1h30m`. Units are d, h, m (or min), s, ms, us (or µs) and ns; in a duration of several parts
+/// each is smaller than the one before it. (The crate `humantime` knows no fractions, which instants have.)
 pub fn parse_duration(text: &str) -> Option<Nanos> {
-    const UNITS: [(&str, u64); 7] = [
-        ("ns", 1),
-        ("us", 1_000),
-        ("µs", 1_000),
-        ("ms", 1_000_000),
-        ("min", 60_000_000_000),
-        ("s", 1_000_000_000),
-        ("h", 3_600_000_000_000),
-    ];
-    let (number, scale) = UNITS.iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, *scale)))?;
-    let number = number.trim();
-    if let Ok(whole) = number.parse::<u64>() {
-        return whole.checked_mul(scale).map(Nanos);
+    let mut rest = text.trim();
+    let mut sum: u64 = 0;
+    let mut last_scale = u64::MAX;
+    while !rest.is_empty() {
+        let is_number = |c: char| c.is_ascii_digit() || c == '.';
+        let (number, after) = rest.split_at(rest.find(|c| !is_number(c))?);
+        let after = after.trim_start();
+        let (unit, after) = after.split_at(after.find(|c: char| !c.is_alphabetic()).unwrap_or(after.len()));
+        let scale = scale_of(unit).filter(|scale| *scale < last_scale)?;
+        sum = sum.checked_add(scaled(number, scale)?)?;
+        (last_scale, rest) = (scale, after.trim_start());
     }
-    let value: f64 = number.parse().ok()?;
-    let nanos = (value * scale as f64).round();
-    (nanos.is_finite() && (0.0..1.8e19).contains(&nanos)).then_some(Nanos(nanos as u64))
+    (last_scale != u64::MAX).then_some(Nanos(sum))
+}
+
+/// Nanoseconds in a unit of time.
+fn scale_of(unit: &str) -> Option<u64> {
+    Some(match unit {
+        "ns" => 1,
+        // The sign for micro, and the Greek letter.
+        "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" | "min" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        "d" => 86_400_000_000_000,
+        _ => return None,
+    })
+}
+
+/// A decimal number of units, to the nearest nanosecond.
+fn scaled(number: &str, scale: u64) -> Option<u64> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
+        return None;
+    }
+    let digits = |text: &str| if text.is_empty() { Some(0) } else { text.parse::<u64>().ok() };
+    // A day has less than 10^14 nanoseconds: what follows cannot be seen.
+    let fraction = &fraction[..fraction.len().min(15)];
+    let parts = 10u128.pow(fraction.len() as u32);
+    let of_fraction = (u128::from(digits(fraction)?) * u128::from(scale) + parts / 2) / parts;
+    digits(whole)?.checked_mul(scale)?.checked_add(of_fraction as u64)
 }
 
 #[cfg(test)]
@@ -109,13 +135,25 @@ mod tests {
             ("7us", When::At(Nanos(7_000))),
             ("42ns", When::At(Nanos(42))),
             ("2min", When::At(Nanos(120_000_000_000))),
+            ("10m", When::At(Nanos(600_000_000_000))),
+            ("1h30m", When::At(Nanos(5_400_000_000_000))),
+            ("1h 30min 0.5s", When::At(Nanos(5_400_500_000_000))),
+            ("1d", When::At(Nanos(86_400_000_000_000))),
+            (".5s", When::At(Nanos(500_000_000))),
+            ("0.1234567891s", When::At(Nanos(123_456_789))),
+            ("1.00000000000000000000000000000001us", When::At(Nanos(1_000))),
+            ("18446744073709551615ns", When::At(Nanos(u64::MAX))),
+            ("5 µs", When::At(Nanos(5_000))),
             ("80%", When::Percent(80.0)),
             ("mark:after load", When::Mark("after load".to_owned())),
         ];
         for (text, when) in cases {
             assert_eq!(text.parse(), Ok(when), "{text}");
         }
-        for text in ["", "12", "-3s", "101%", "-1%", "NaNs", "infs", "mark:", "soon", "99999999999999999999s", "%"] {
+        let none = ["", " ", "12", "-3s", "101%", "-1%", "NaNs", "infs", "mark:", "soon", "99999999999999999999s", "%"];
+        let no_durations =
+            ["s", ".s", "1.2.3s", "1h30", "30m1h", "5m5m", "1x", "10M", "1e3s", "18446744073709551615ns1", "600000d"];
+        for text in none.iter().chain(&no_durations) {
             assert!(text.parse::<When>().is_err(), "{text}");
         }
     }

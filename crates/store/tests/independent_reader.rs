@@ -98,7 +98,7 @@ impl Agreement {
 
 fn site_text(catalog: &Catalog, stack: StackId) -> String {
     let line = |frame: FrameText<'_>| {
-        let FrameText { function, file, line, module, address, inlined, columns } = frame;
+        let FrameText { function, file, line, module, address, inlined, columns, .. } = frame;
         let Columns { start, end } = columns;
         let columns = if columns.are_known() { format!(" {start}-{end}") } else { String::new() };
         format!("{function} {file}:{line} {module} {address:x}{}{columns}", if inlined { " inlined" } else { "" })

@@ -109,6 +109,13 @@ impl Api {
         Ok(())
     }
 
+    /// Why files cannot be read: a line for each that cannot, and how many there are in all.
+    pub fn unreadable(&self) -> (Vec<String>, usize) {
+        let all = self.sources.all();
+        let problems = all.iter().filter_map(|source| source.loaded().err());
+        (problems.map(|problem| problem.line().to_owned()).collect(), all.len())
+    }
+
     /// Fails with a line if a text is no filter.
     pub fn must_be_a_filter(text: &str) -> Result<(), Problem> {
         Filter::parse(text).map(drop)

@@ -1,7 +1,7 @@
 //! Why a question has no answer.
 
 use highwater_store::RecordingError;
-use std::io;
+use std::{fmt, io};
 
 /// Why a question has no answer: each a line for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,8 +45,26 @@ impl From<RecordingError> for Problem {
     }
 }
 
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.line())
+    }
+}
+
+impl std::error::Error for Problem {}
+
+impl From<Problem> for io::Error {
+    fn from(problem: Problem) -> Self {
+        Self::other(problem)
+    }
+}
+
 impl From<io::Error> for Problem {
+    /// A problem that passed through a reader as an error of the system comes out as it was.
     fn from(error: io::Error) -> Self {
+        if let Some(problem) = error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
+            return problem.clone();
+        }
         Self::Failed(format!("cannot read: {}", reason(&error)))
     }
 }
@@ -55,4 +73,19 @@ impl From<io::Error> for Problem {
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_a_file_cannot_be_read_is_said_once() {
+        let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let problem = Problem::from(denied());
+        assert_eq!(problem.line(), "cannot read: permission denied");
+        let through_a_reader = RecordingError::Io(problem.clone().into());
+        assert_eq!(Problem::from(through_a_reader), problem);
+        assert_eq!(Problem::from(io::Error::from(Problem::Cancelled)), Problem::Cancelled);
+    }
 }

@@ -162,12 +162,16 @@ impl Sieve {
     }
 }
 
-/// For each frame, whether its function is meant; names are compared once each.
+/// For each frame, whether its function is meant; names are compared once each. Code without one is met by where it lies, which is what
+/// it is called.
 fn functions_that(catalog: &Catalog, is_meant: impl Fn(&str) -> bool) -> Vec<bool> {
     let mut known = rustc_hash::FxHashMap::default();
     let frames = catalog.stacks.frames().iter();
     frames
-        .map(|frame| *known.entry(frame.function).or_insert_with(|| is_meant(catalog.strings.get(frame.function))))
+        .map(|frame| match catalog.frame_text(frame).unnamed_code() {
+            Some(code) => is_meant(&code.to_string()),
+            None => *known.entry(frame.function).or_insert_with(|| is_meant(catalog.strings.get(frame.function))),
+        })
         .collect()
 }
 

@@ -92,7 +92,7 @@ function rangeOf(row: Row, metric: Metric): string {
 /** The three callers of the function that the row is named after. */
 function callersOf(row: Row): string {
   const stack = row.stack ?? [];
-  const own = stack.findIndex((frame) => frame.function === row.frame?.function && frame.line === row.frame?.line);
+  const own = stack.findIndex((frame) => functionOf(frame) === functionOf(row.frame) && frame.line === row.frame?.line);
   return stack.slice(own + 1, own + 4).map((frame) => ` ← ${functionOf(frame)}`).join("");
 }
 

@@ -8,6 +8,7 @@ use crate::output::Output;
 use crate::print::bytes::{bytes, counted};
 use crate::print::colour::{Paint, Style};
 use crate::print::progress::Progress;
+use crate::print::text::printable;
 use clap::Args;
 use highwater_formats::json::{SCHEMA, source};
 use highwater_store::CheckReport;
@@ -86,6 +87,6 @@ fn text(opened: &Opened, report: &CheckReport, is_sound: bool, paint: Paint) -> 
     if !stats.complete {
         about.push("cut before its end, as by a crash".to_owned());
     }
-    text.push_str(&format!("{}: {verdict} ({})\n", opened.path.display(), about.join(", ")));
+    text.push_str(&format!("{}: {verdict} ({})\n", printable(&opened.path.display().to_string()), about.join(", ")));
     text
 }

@@ -40,7 +40,9 @@ pub struct Connect {
 }
 
 fn parse_time(text: &str) -> Result<Nanos, String> {
-    parse_duration(text).filter(|time| time.0 > 0).ok_or_else(|| "not a time; such as 90s, 500ms, 10m".to_owned())
+    parse_duration(text)
+        .filter(|time| time.0 > 0)
+        .ok_or_else(|| "not a time; such as 90s, 500ms, 10m, 1h30m".to_owned())
 }
 
 impl Connect {

@@ -98,7 +98,7 @@ impl Export {
             return write(output.stream()).map_err(|error| failure("to standard output", error));
         }
         let target = self.output.display().to_string();
-        write_file(&self.output, write).map_err(|error| failure(&target, error))
+        write_file(&self.output, |out| write(out).map_err(|error| failure(&target, error)))
     }
 }
 
@@ -118,15 +118,18 @@ impl Export {
         }
         let recording = opened.recording()?;
         let mut left_out = LeftOut::default();
-        let mut write = |out: &mut dyn Write| -> io::Result<()> {
-            left_out = write_course(recording, version, out)?;
+        let mut write = |target: &str, out: &mut dyn Write| -> Result<(), Failure> {
+            left_out = write_course(recording, version, out).map_err(|failed| match failed {
+                CourseError::Reading(error) => open::cannot_read(&self.input.path, &error),
+                CourseError::Writing(error) => Failure::writing(target, &error),
+            })?;
             Ok(())
         };
         if to_stdout {
-            write(output.stream()).map_err(|error| Failure::writing("to standard output", &error))?;
+            write("to standard output", output.stream())?;
         } else {
             let target = self.output.display().to_string();
-            write_file(&self.output, write).map_err(|error: io::Error| Failure::writing(&target, &error))?;
+            write_file(&self.output, |out| write(&target, out))?;
         }
         opened.ask(|_| Ok(()))?;
         let LeftOut { remarks, unmatched, cut_stacks } = left_out;
@@ -143,12 +146,22 @@ impl Export {
     }
 }
 
+/// Why a course could not be written.
+enum CourseError {
+    Reading(io::Error),
+    Writing(io::Error),
+}
+
 /// Writes every step of a recording as a trace.
-fn write_course(recording: &Recording, version: memtrace::Version, out: &mut dyn Write) -> io::Result<LeftOut> {
+fn write_course(
+    recording: &Recording,
+    version: memtrace::Version,
+    out: &mut dyn Write,
+) -> Result<LeftOut, CourseError> {
     let catalog = recording.catalog();
-    let mut writer = TraceWriter::new(out, recording.source(), version)?;
+    let mut writer = TraceWriter::new(out, recording.source(), version).map_err(CourseError::Writing)?;
     let mut written = Ok(());
-    recording.walk(|seen| {
+    let walked = recording.walk(|seen| {
         written = match seen {
             Seen::Block(..) => Ok(()),
             Seen::Step(ledger, step) => writer.write_step(step, ledger.accounts().next_id(), catalog),
@@ -156,9 +169,10 @@ fn write_course(recording: &Recording, version: memtrace::Version, out: &mut dyn
             Seen::Stored(ledger) => writer.catch_up(ledger.accounts(), |_| true, catalog),
         };
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    })?;
-    written?;
-    Ok(writer.finish(catalog)?.0)
+    });
+    walked.map_err(CourseError::Reading)?;
+    written.map_err(CourseError::Writing)?;
+    Ok(writer.finish(catalog).map_err(CourseError::Writing)?.0)
 }
 
 impl Format {

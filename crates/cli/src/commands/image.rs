@@ -23,7 +23,6 @@ use clap::{Args, Subcommand};
 /// The arguments of `highwater image`.
 #[derive(Debug, Args)]
 #[command(
-    disable_help_subcommand = true,
     subcommand_required = true,
     arg_required_else_help = true,
     after_help = "Examples:

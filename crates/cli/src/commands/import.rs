@@ -62,8 +62,8 @@ impl Import {
             (false, false) => self.import_lines(input)?,
         };
         let per_event = written.bytes as f64 / written.events.max(1) as f64;
-        output.text(&format!(
-            "{target}: {}, {}, {per_event:.2} bytes per event{skipped}\n",
+        output.line(&format!(
+            "{target}: {}, {}, {per_event:.2} bytes per event{skipped}",
             counted(written.events, "event"),
             bytes(written.bytes)
         ))

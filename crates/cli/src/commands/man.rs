@@ -17,17 +17,22 @@ pub struct Man {
     directory: Option<PathBuf>,
 }
 
+/// What has pages: all but 'help', which only shows what they say.
+fn command() -> clap::Command {
+    CommandLine::command().disable_help_subcommand(true).mut_subcommands(|one| one.disable_help_subcommand(true))
+}
+
 impl Man {
     /// Prints or writes the pages.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let Some(directory) = &self.directory else {
             let mut page = Vec::new();
-            let rendered = clap_mangen::Man::new(CommandLine::command()).render(&mut page);
+            let rendered = clap_mangen::Man::new(command()).render(&mut page);
             rendered.map_err(|error| Failure::fault(format_args!("cannot make the page: {}", reason(&error))))?;
             return output.bytes(&page);
         };
         std::fs::create_dir_all(directory)
-            .and_then(|()| clap_mangen::generate_to(CommandLine::command(), directory))
+            .and_then(|()| clap_mangen::generate_to(command(), directory))
             .map_err(|error| Failure::in_file(directory, format_args!("cannot write the pages: {}", reason(&error))))
     }
 }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   highwater run ./server --port 80          then: highwater snapshot --name server
-  highwater run --sample 512KiB ./server    hardly any cost: estimates
+  highwater run --sample 512KiB ./server    estimates, for some 4 % of time
   highwater run -- python3 app.py           '--' ends our own options
 
 The program behaves as without us: input, output, signals, exit code. A collector is started if none listens; it holds what the program \
@@ -45,7 +45,7 @@ pub struct Run {
     #[command(flatten)]
     socket: Socket,
     /// The program and its arguments
-    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
     program: Vec<OsString>,
 }
 

@@ -15,15 +15,12 @@ use serde_json::{Map, json};
 
 /// The arguments of `highwater snapshots`.
 #[derive(Debug, Args)]
-#[command(
-    disable_help_subcommand = true,
-    after_help = "Examples:
+#[command(after_help = "Examples:
   highwater snapshots                     all of them
   highwater snapshots get 3               a report of one
   highwater snapshots get 3 -o loaded.hw  or a file, as with 'highwater snapshot'
   highwater snapshots rm 1 2              let some go
-  highwater snapshots rm --all"
-)]
+  highwater snapshots rm --all")]
 pub struct Snapshots {
     #[command(subcommand)]
     action: Option<Action>,

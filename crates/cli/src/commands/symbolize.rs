@@ -6,7 +6,7 @@ use crate::output::{Output, warn};
 use crate::print::bytes::{count, counted};
 use crate::target;
 use clap::Args;
-use highwater_store::{OpenError, Recording, Writer};
+use highwater_store::{OpenError, Recording, RecordingError, Writer};
 use highwater_symbols::Symbolizer;
 use std::path::PathBuf;
 
@@ -52,20 +52,20 @@ impl Symbolize {
         done.problems.iter().for_each(|problem| warn(problem));
         let to = self.output.as_ref().unwrap_or(&self.path);
         target::replace_file(to, |unfinished| -> Result<(), Failure> {
-            let written = (|| {
-                std::fs::copy(&self.path, unfinished)?;
-                let file = std::fs::OpenOptions::new().read(true).write(true).open(unfinished)?;
-                let accounts = recording.snapshot(&highwater_model::When::End).map_err(std::io::Error::other)?.accounts;
-                let mut source = recording.source().clone();
-                source.duration = source.duration.max(accounts.last_time());
-                Writer::resume(file, &recording, accounts)?.finish(&catalog, &source).map(drop)
-            })();
-            written.map_err(|error: std::io::Error| {
-                Failure::in_file(to, format_args!("cannot be written: {}", reason(&error)))
-            })
+            let accounts = match recording.snapshot(&highwater_model::When::End) {
+                Ok(end) => end.accounts,
+                Err(RecordingError::Io(error)) => return Err(open::cannot_read(&self.path, &error)),
+                Err(other) => return Err(Failure::in_file(&self.path, other)),
+            };
+            let mut source = recording.source().clone();
+            source.duration = source.duration.max(accounts.last_time());
+            let written = std::fs::copy(&self.path, unfinished)
+                .and_then(|_| std::fs::OpenOptions::new().read(true).write(true).open(unfinished))
+                .and_then(|file| Writer::resume(file, &recording, accounts)?.finish(&catalog, &source).map(drop));
+            written.map_err(|error| Failure::in_file(to, format_args!("cannot be written: {}", reason(&error))))
         })?;
-        output.text(&format!(
-            "{}: {} of {} have a name, {} a source line\n",
+        output.line(&format!(
+            "{}: {} of {} have a name, {} a source line",
             to.display(),
             count(done.named as u64),
             counted(done.addresses as u64, "address").replace("addresss", "addresses"),

@@ -3,7 +3,7 @@
 use crate::failure::{Failure, reason};
 use crate::live::{LiveCollector, Socket};
 use crate::open::{self, Kind, OnDamage};
-use crate::output::{Output, say};
+use crate::output::{Output, say, warn};
 use crate::print::bytes::bytes;
 use crate::print::progress::Progress;
 use crate::target::replace_file;
@@ -29,6 +29,7 @@ use std::sync::Arc;
   highwater view app.hw --save app.html  one file, to be sent to somebody
   highwater view app.hw --from 50% --filter size:4096.. --save big.html
 
+A file that cannot be read is named here and on the page; where none can be, nothing is served, and the exit code is 1. \
 The page and what it shows stay on this machine: nobody else can connect, and the address has a token without which \
 nothing is answered.")]
 pub struct View {
@@ -73,6 +74,7 @@ impl View {
         let sources = Sources::new(&self.paths_with_children(), Box::new(AnyFile::default()));
         let collector = LiveCollector::new(self.socket.path()?);
         let api = Arc::new(Api::new(sources, Some(Box::new(collector))));
+        self.tell_of_unreadable_files(&api)?;
         let server = Server::bind(self.port.unwrap_or(0)).map_err(|error| {
             let port = self.port.unwrap_or(0);
             Failure::fault(format_args!("cannot listen on port {port}: {}; --port names another", reason(&error)))
@@ -121,6 +123,18 @@ impl View {
         self.paths.iter().cloned().chain(children.into_iter().take(MOST).map(|(_, path)| path)).collect()
     }
 
+    /// Names every file that cannot be read. Fails where nothing is left to show.
+    fn tell_of_unreadable_files(&self, api: &Api) -> Result<(), Failure> {
+        let (lines, files) = api.unreadable();
+        if !self.live && lines.len() == files {
+            let (last, others) = lines.split_last().ok_or_else(|| Failure::Usage("no file given".to_owned()))?;
+            others.iter().for_each(|line| say(line));
+            return Err(Failure::fault(last));
+        }
+        lines.iter().for_each(|line| warn(&format!("{line}; the rest is shown")));
+        Ok(())
+    }
+
     /// What is chosen, as the page's address has it: instants are those of the first file.
     fn choice(&self, api: &Api) -> Result<String, Failure> {
         let mut parts = Vec::new();
@@ -150,9 +164,9 @@ impl View {
                 other => Failure::fault(other.line()),
             })?;
         drop(progress);
-        let cannot_write = |error: &std::io::Error| Failure::writing(&target.display().to_string(), error);
-        replace_file(target, |path| std::fs::write(path, &page)).map_err(|error| cannot_write(&error))?;
-        output.text(&format!("{}: {}\n", target.display(), bytes(page.len() as u64)))
+        let cannot_write = |error: std::io::Error| Failure::writing_file(target, &error);
+        replace_file(target, |path| std::fs::write(path, &page).map_err(cannot_write))?;
+        output.line(&format!("{}: {}", target.display(), bytes(page.len() as u64)))
     }
 }
 

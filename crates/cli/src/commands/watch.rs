@@ -81,7 +81,7 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let interval = seconds.or_else(|| parse_duration(text).map(|time| Duration::from_nanos(time.0)));
     let sensible = |interval: &Duration| (Duration::from_millis(10)..=Duration::from_secs(86_400)).contains(interval);
-    interval.filter(sensible).ok_or_else(|| "not a time; such as 1, 0.5, 500ms, 2min".to_owned())
+    interval.filter(sensible).ok_or_else(|| "not a time; such as 1, 0.5, 500ms, 2m".to_owned())
 }
 
 /// What was seen at one look.

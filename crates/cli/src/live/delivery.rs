@@ -153,26 +153,30 @@ impl Delivery {
         let keep = Filter::keep(self.view.selection.filter.as_ref());
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
         let metric = self.view.metric.metric();
-        let written = write_file(path, |out| match contents {
-            Some(contents) => {
-                let more = |block: &Block, value: &mut Value| {
-                    value["contents"] = contents_of(snapshot, contents, block).map(hex).into();
-                };
-                Ok(json::write_full_with("export", snapshot, keep, more, out)?)
-            }
-            None => format.write(snapshot, metric, keep, out),
-        });
-        written.map_err(|error| export::failure(&path.display().to_string(), error))
+        write_file(path, |out| {
+            let written = match contents {
+                Some(contents) => {
+                    let more = |block: &Block, value: &mut Value| {
+                        value["contents"] = contents_of(snapshot, contents, block).map(hex).into();
+                    };
+                    json::write_full_with("export", snapshot, keep, more, out).map_err(Into::into)
+                }
+                None => format.write(snapshot, metric, keep, out),
+            };
+            written.map_err(|error| export::failure(&path.display().to_string(), error))
+        })
     }
 }
 
 /// Writes a snapshot that every reading command opens.
 fn write_snapshot_file(path: &Path, snapshot: &Snapshot) -> Result<(), Failure> {
     replace_file(path, |unfinished| {
-        let file = File::create(unfinished)?;
-        write_snapshot(file, &snapshot.source, &snapshot.catalog, &snapshot.accounts.to_state()).map(drop)
+        File::create(unfinished)
+            .and_then(|file| {
+                write_snapshot(file, &snapshot.source, &snapshot.catalog, &snapshot.accounts.to_state()).map(drop)
+            })
+            .map_err(|error| Failure::in_file(path, format_args!("cannot be written: {}", reason(&error))))
     })
-    .map_err(|error: std::io::Error| Failure::in_file(path, format_args!("cannot be written: {}", reason(&error))))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::stack::{Depth, add_site_row};
 use super::table::{Align, Cell, Table};
 use crate::args::By;
 use highwater_model::groups::{GroupKey, Metric, Row};
-use highwater_model::{Catalog, Figures};
+use highwater_model::{Catalog, CodeOffset, Figures};
 
 /// How rows are shown.
 #[derive(Clone, Copy)]
@@ -107,6 +107,10 @@ pub fn add_row(table: &mut Table, mut cells: Vec<Cell>, catalog: &Catalog, key: 
         }
         GroupKey::Name(name) => {
             cells.push(Cell::new(Style::Bold, name));
+            table.row(cells);
+        }
+        GroupKey::Code { build_id, module, offset } => {
+            cells.push(Cell::new(Style::Bold, &CodeOffset { build_id, module, offset: *offset }.to_string()));
             table.row(cells);
         }
         GroupKey::Thread(thread) => {

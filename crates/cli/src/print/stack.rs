@@ -83,8 +83,11 @@ pub fn site_in_a_line(catalog: &Catalog, stack: StackId) -> String {
     table.render(Paint::plain(), None)
 }
 
-/// What a frame is called: its function, or else its address and module.
+/// What a frame is called: its function, or else where its code lies: an offset in its module, or an address.
 pub fn name_of(frame: &FrameText<'_>) -> String {
+    if let Some(code) = frame.unnamed_code() {
+        return code.to_string();
+    }
     match (frame.function, frame.address, frame.module) {
         ("", 0, "") => "(unknown function)".to_owned(),
         ("", 0, module) => format!("(unknown function in {})", last_parts(module, 1)),

@@ -1,5 +1,6 @@
 //! One line on standard error that tells how things stand, at a terminal only.
 
+use super::text::printable;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -33,7 +34,7 @@ impl StatusLine {
     pub fn show(&mut self, text: &str) {
         if self.watched {
             self.drawn = true;
-            let _ = write!(std::io::stderr(), "\r{text}\x1b[K");
+            let _ = write!(std::io::stderr(), "\r{}\x1b[K", printable(text));
         }
     }
 

@@ -6,6 +6,7 @@ use super::figures::Units;
 use super::heading::{self, Heading};
 use super::stack::{Depth, add_site_row, site_in_a_line};
 use super::table::{Align, Table};
+use super::text::printable;
 use crate::failure::Failure;
 use crate::open::{self, OnDamage};
 use highwater_model::groups::{GroupBy, GroupKey, Metric, Row, rows};
@@ -66,9 +67,9 @@ pub fn print(
     let next = larger.and_then(|child| child.path.as_ref()).unwrap_or(path);
     let quoted = super::text::shell_word(&next.to_string_lossy());
     let next = format!(
-        "next: highwater report {quoted} --at peak  ·  highwater leaks {quoted}  ·  highwater timeline {quoted}\n"
+        "next: highwater report {quoted} --at peak  ·  highwater leaks {quoted}  ·  highwater timeline {quoted}"
     );
-    let _ = write!(std::io::stderr(), "{}", paint.paint(Style::Dim, &next));
+    let _ = writeln!(std::io::stderr(), "{}", paint.paint(Style::Dim, &printable(&next)));
     Ok(())
 }
 

@@ -124,6 +124,7 @@ impl Table {
                 owed_spaces = 0;
                 let room = limit.map_or(usize::MAX, |limit| limit.saturating_sub(used).max(1));
                 cell.write(paint, room, &mut line);
+                // A wide character that did not fit leaves a column free.
                 used += cell.width().min(room);
             }
             owed_spaces += after;
@@ -160,6 +161,21 @@ mod tests {
         let text = sample().render(plain(), Some(14));
         assert!(text.contains("   12  a_rath…\n"), "{text}");
         assert!(text.lines().all(|line| width_of(line) <= 14), "{text}");
+    }
+
+    #[test]
+    fn columns_line_up_under_wide_characters() {
+        let mut table = Table::default().column(Align::Left, "thread").column(Align::Right, "live");
+        table.row(vec!["工作线程".into(), "12".into()]);
+        table.row(vec!["worker".into(), "7".into()]);
+        table.row(vec!["e\u{301}".into(), "3".into()]);
+        assert_eq!(
+            table.render(plain(), None),
+            "thread    live\n工作线程    12\nworker       7\ne\u{301}            3\n"
+        );
+        let mut names = Table::default().column(Align::Left, "");
+        names.row(vec!["工作线程".into()]);
+        assert_eq!(names.render(plain(), Some(6)), "工作…\n");
     }
 
     #[test]

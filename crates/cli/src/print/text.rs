@@ -1,15 +1,31 @@
 //! Texts that fit a terminal and do it no harm.
 
+use highwater_model::disturbs_text;
+use std::borrow::Cow;
 use std::io::IsTerminal;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The text with every control character made visible: names come from files, and a file may want to move the cursor.
+/// The text with every [disturbing character](disturbs_text) made visible: names come from files, and a file may want to move the cursor
+/// or to show something else than it says.
 pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    replaced(text, disturbs_text).into_owned()
 }
 
-/// How many columns a text takes.
+/// The same for a text that we have laid out ourselves, with lines and colours.
+pub fn printable_lines(text: &str) -> Cow<'_, str> {
+    replaced(text, |c| !c.is_ascii() && disturbs_text(c))
+}
+
+fn replaced(text: &str, is_meant: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_meant) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().map(|c| if is_meant(c) { char::REPLACEMENT_CHARACTER } else { c }).collect())
+}
+
+/// How many columns a text takes: Chinese characters and most emoji take two, marks over the letter before them none.
 pub fn width_of(text: &str) -> usize {
-    text.chars().count()
+    text.width()
 }
 
 /// The text cut to `room` columns, with an ellipsis where something is missing.
@@ -17,10 +33,13 @@ pub fn fitted(text: &str, room: usize) -> String {
     if width_of(text) <= room {
         return text.to_owned();
     }
-    match room.checked_sub(1) {
-        Some(kept) => text.chars().take(kept).chain(['…']).collect(),
-        None => String::new(),
-    }
+    let Some(kept) = room.checked_sub(1) else { return String::new() };
+    let mut used = 0;
+    let fits = |c: &char| {
+        used += c.width().unwrap_or(0);
+        used <= kept
+    };
+    text.chars().take_while(fits).chain(['…']).collect()
 }
 
 /// A word as a shell takes it: in quotes where it has anything special.
@@ -54,5 +73,20 @@ mod tests {
         assert_eq!(fitted("short", 5), "short");
         assert_eq!(fitted("shorter", 5), "shor…");
         assert_eq!(fitted("shorter", 0), "");
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns_and_marks_none() {
+        assert_eq!((width_of("漢字"), width_of("e\u{301}"), width_of("ab")), (4, 1, 2));
+        assert_eq!(fitted("漢字漢字", 8), "漢字漢字");
+        // The half of a character cannot be shown.
+        assert_eq!((fitted("漢字漢字", 7), fitted("漢字漢字", 6)), ("漢字漢…".to_owned(), "漢字…".to_owned()));
+    }
+
+    #[test]
+    fn what_disturbs_the_text_around_it_is_replaced() {
+        assert_eq!(printable("a\u{202e}b\u{2028}c\u{1b}d\u{200b}\n"), "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}\u{fffd}");
+        assert_eq!(printable("漢字 é →"), "漢字 é →");
+        assert_eq!(printable_lines("\x1b[1mbold\x1b[0m\n\u{2066}x\u{85}"), "\x1b[1mbold\x1b[0m\n\u{fffd}x\u{fffd}");
     }
 }

@@ -72,10 +72,10 @@ pub fn receive(connection: &mut TcpStream, mut incoming: Incoming, arrival: &Arr
             let _ = connection.write_all(b"\n");
         }
         if arrival.interrupts.count() > 1 || (asked.is_some() && latest.elapsed() > PATIENCE) {
-            return incoming.end();
+            return incoming.end(None);
         }
         match connection.read(&mut piece) {
-            Ok(0) => return incoming.end(),
+            Ok(0) => return incoming.end(None),
             Ok(count) => {
                 latest = Instant::now();
                 incoming.take(&piece[..count])?;
@@ -84,7 +84,7 @@ pub fn receive(connection: &mut TcpStream, mut incoming: Incoming, arrival: &Arr
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             // The sender is gone; what came until then is kept.
-            Err(_) => return incoming.end(),
+            Err(error) => return incoming.end(Some(&error)),
         }
         if arrival.shows {
             arrival.board.show();

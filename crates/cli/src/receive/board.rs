@@ -3,6 +3,7 @@
 use super::incoming::Fare;
 use crate::output::say;
 use crate::print::bytes::{bytes, count, counted};
+use crate::print::text::{fitted, printable};
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -89,7 +90,7 @@ impl Board {
         for text in &texts {
             let width =
                 terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(width, _)| usize::from(width.0));
-            let text: String = text.chars().take(width.saturating_sub(1)).collect();
+            let text = fitted(&printable(text), width.saturating_sub(1));
             let _ = writeln!(error, "{text}\x1b[K");
         }
         *drawn = texts.len();

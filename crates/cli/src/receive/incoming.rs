@@ -7,7 +7,7 @@ use highwater_formats::memtrace::looks_like_memtrace;
 use highwater_model::Source;
 use highwater_store::{Follower, is_recording};
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,6 +15,8 @@ use std::sync::Arc;
 const TELLING: usize = 6;
 /// How many are waited for until it is known whose it is.
 const MOST_WITHOUT_SOURCE: usize = 1 << 20;
+/// How many bytes of an answer that is none are shown.
+const LONGEST_WORDS: usize = 512;
 /// What we say ourselves to whom we send nothing.
 const OUR_WORDS: &[u8] = b"highwater: ";
 
@@ -80,7 +82,7 @@ impl Incoming {
         self.bytes += bytes.len() as u64;
         if let Kind::Unknown(first) = &mut self.kind {
             first.extend_from_slice(bytes);
-            if first.len() < TELLING {
+            if first.len() < TELLING || may_be_words(first) {
                 return Ok(());
             }
             let first = std::mem::take(first);
@@ -155,11 +157,14 @@ impl Incoming {
         }
     }
 
-    /// Nothing more will come. An error where nothing usable came at all.
-    pub fn end(self) -> Result<Outcome, Failure> {
+    /// Nothing more will come, perhaps because the connection broke. An error where nothing usable came at all.
+    pub fn end(self, broken: Option<&io::Error>) -> Result<Outcome, Failure> {
+        let because = broken.map_or_else(String::new, |error| format!(" ({})", reason(error).to_lowercase()));
         let fare = self.fare();
         let (is_complete, cut, is_damaged) = match &self.kind {
-            Kind::Unknown(first) if first.is_empty() => return Err(Failure::fault("nothing was sent; not kept")),
+            Kind::Unknown(first) if first.is_empty() => {
+                return Err(Failure::fault(format_args!("nothing was sent{because}; not kept")));
+            }
             Kind::Unknown(first) => return Err(unknown(first)),
             Kind::Recording(follower) => {
                 let followed = follower.followed();
@@ -169,7 +174,8 @@ impl Incoming {
             Kind::Memtrace(packets) => (packets.pending() == 0, packets.pending(), packets.is_damaged()),
         };
         if fare.file.is_none() {
-            return Err(Failure::fault("it broke off before it said whose memory it is; not kept"));
+            let line = format_args!("it broke off before it said whose memory it is{because}; not kept");
+            return Err(Failure::fault(line));
         }
         Ok(Outcome { fare, is_complete, cut, is_damaged })
     }
@@ -185,12 +191,68 @@ fn recognise(first: &[u8]) -> Result<Kind, Failure> {
     }
 }
 
-/// What is said of something else: its own words, if they are ours.
+/// True for a line of text that has not ended: a server that refuses says why, and its words may come in pieces.
+fn may_be_words(first: &[u8]) -> bool {
+    let is_stream = is_recording(first) || looks_like_memtrace(first);
+    !is_stream && first.len() < LONGEST_WORDS && is_text(first)
+}
+
+fn is_text(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(|&byte| byte >= b' ' && byte != 0x7f || byte == b'\t')
+}
+
+/// What is said of something else: its own words, if it has any.
 fn unknown(first: &[u8]) -> Failure {
-    if let Some(words) = first.strip_prefix(OUR_WORDS) {
-        let words = String::from_utf8_lossy(words);
-        return Failure::fault(format_args!("it says: {}", words.lines().next().unwrap_or_default()));
+    let line = first.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
+    if let Some(words) = line.strip_prefix(OUR_WORDS) {
+        return Failure::fault(format_args!("refused: {}", String::from_utf8_lossy(words)));
+    }
+    if is_text(line) {
+        let words = String::from_utf8_lossy(line);
+        return Failure::fault(format_args!("neither a recording nor a memtrace trace (it says: {words}); not kept"));
     }
     let shown = first.iter().take(TELLING).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
     Failure::fault(format_args!("neither a recording nor a memtrace trace (it begins with {shown}); not kept"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(pieces: &[&[u8]], broken: Option<io::ErrorKind>) -> String {
+        let mut incoming = Incoming::new(Arc::new(Target::new(None).unwrap()));
+        let taken = pieces.iter().try_for_each(|piece| incoming.take(piece));
+        let broken = broken.map(io::Error::from);
+        let failure = taken.and_then(|()| incoming.end(broken.as_ref()).map(drop)).expect_err("no stream");
+        failure.line().unwrap().to_owned()
+    }
+
+    #[test]
+    fn why_a_server_refuses_is_told_in_whatever_pieces_it_comes() {
+        let words = b"highwater: another client is being served\n";
+        for at in 0..words.len() {
+            let (first, rest) = words.split_at(at);
+            assert_eq!(told(&[first, rest], None), "refused: another client is being served", "{at}");
+        }
+        assert_eq!(told(&[b"highwater: cut sho"], Some(io::ErrorKind::ConnectionReset)), "refused: cut sho");
+    }
+
+    #[test]
+    fn other_servers_are_quoted_and_other_bytes_shown() {
+        assert_eq!(
+            told(&[b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n"], None),
+            "neither a recording nor a memtrace trace (it says: HTTP/1.1 400 Bad Request); not kept"
+        );
+        let binary = told(&[b"\x16\x03\x01\x00\x05\x01\x00"], None);
+        assert!(binary.contains("it begins with 16 03 01 00 05 01"), "{binary}");
+        // What never ends is not waited for.
+        assert!(told(&[&[b'x'; 600]], None).contains("xxx"));
+    }
+
+    #[test]
+    fn a_connection_that_ends_without_a_word_tells_why() {
+        assert_eq!(told(&[], None), "nothing was sent; not kept");
+        let reset = told(&[], Some(io::ErrorKind::ConnectionReset));
+        assert_eq!(reset, "nothing was sent (connection reset); not kept");
+    }
 }

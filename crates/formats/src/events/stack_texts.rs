@@ -83,5 +83,6 @@ fn frame<'f>(fields: &'f Fields<'_>) -> Result<FrameText<'f>, Fault> {
         address: fields.address("address")?.unwrap_or(0),
         inlined: fields.truth("inlined")?,
         columns: Columns { start: column(fields, "column")?, end: column(fields, "end_column")? },
+        ..FrameText::default()
     })
 }

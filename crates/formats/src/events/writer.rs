@@ -280,6 +280,7 @@ mod tests {
                 address: *address,
                 inlined: *inlined,
                 columns: Columns { start: (*line % 7) as u16, end: (*line % 11) as u16 },
+                ..FrameText::default()
             })
             .collect();
         let variable = catalog.strings.intern(&texts.0);

@@ -1,8 +1,8 @@
 //! The rows of a report: `sites[]`, `functions[]`, `files[]`, `modules[]`, `threads[]`, `types[]`, `heaps[]`.
 
-use super::{estimates, figures, known_text, stack};
+use super::{estimates, figures, hex, known_text, stack};
 use highwater_model::groups::{self, GroupBy, GroupKey, Metric, Row};
-use highwater_model::{Catalog, Figures, Snapshot, ThreadId};
+use highwater_model::{Catalog, CodeOffset, Figures, Snapshot, ThreadId};
 use serde_json::{Map, Value, json};
 use std::cmp::Reverse;
 
@@ -48,6 +48,12 @@ pub(super) fn identity(catalog: &Catalog, key: &GroupKey) -> Map<String, Value> 
     super::members(match key {
         GroupKey::Site(site) => json!({ "stack": stack(catalog, *site) }),
         GroupKey::Name(name) => json!({ "name": known_text(name) }),
+        GroupKey::Code { build_id, module, offset } => json!({
+            "name": CodeOffset { build_id, module, offset: *offset }.to_string(),
+            "module": module,
+            "build_id": known_text(build_id),
+            "offset": hex(*offset),
+        }),
         GroupKey::Thread(thread) => thread_identity(catalog, *thread),
     })
 }

@@ -16,6 +16,9 @@ pub fn frame(frame: &FrameText<'_>) -> Value {
     if frame.address != 0 {
         value["address"] = hex(frame.address);
     }
+    if let Some(code) = frame.unnamed_code() {
+        value["offset"] = hex(code.offset);
+    }
     if frame.columns.are_known() {
         value["column"] = frame.columns.start.into();
         value["end_column"] = frame.columns.end.into();

@@ -1,7 +1,35 @@
 //! A document written as it is made, so that a long list never exists as a whole.
 
+use highwater_model::disturbs_text;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
+
+/// Writes what disturbs the text around it as `\\u202e`: names are exact for a program that reads the document, and harmless to a terminal
+/// that shows it. Such characters occur only inside of JSON's strings, and what is below them in ASCII is escaped there anyway.
+struct Harmless<W: Write>(W);
+
+impl<W: Write> Write for Harmless<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Ok(text) = std::str::from_utf8(bytes) else { return self.0.write(bytes) };
+        let mut rest = text;
+        while let Some(at) = rest.find(|c| c >= '\u{7f}' && disturbs_text(c)) {
+            let (before, from) = rest.split_at(at);
+            self.0.write_all(before.as_bytes())?;
+            let mut after = from.chars();
+            if let Some(c) = after.next() {
+                // All of them lie in the first plane.
+                write!(self.0, "\\u{:04x}", u32::from(c))?;
+            }
+            rest = after.as_str();
+        }
+        self.0.write_all(rest.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
 
 /// Writes one JSON object, member by member; each element of a list is on a line of its own.
 ///
@@ -22,14 +50,14 @@ impl<W: Write> DocumentWriter<W> {
     fn name(&mut self, name: &str) -> io::Result<()> {
         self.out.write_all(if self.is_empty { b"\n" } else { b",\n" })?;
         self.is_empty = false;
-        serde_json::to_writer(&mut self.out, name)?;
+        serde_json::to_writer(Harmless(&mut self.out), name)?;
         self.out.write_all(b":")
     }
 
     /// A member.
     pub fn member(&mut self, name: &str, value: &Value) -> io::Result<()> {
         self.name(name)?;
-        serde_json::to_writer(&mut self.out, value)?;
+        serde_json::to_writer(Harmless(&mut self.out), value)?;
         Ok(())
     }
 
@@ -45,7 +73,7 @@ impl<W: Write> DocumentWriter<W> {
         let mut separator: &[u8] = b"\n";
         for element in elements {
             self.out.write_all(separator)?;
-            serde_json::to_writer(&mut self.out, &element)?;
+            serde_json::to_writer(Harmless(&mut self.out), &element)?;
             separator = b",\n";
         }
         self.out.write_all(b"]")
@@ -73,6 +101,12 @@ mod tests {
         let text = writer.end().unwrap();
         let read: Value = serde_json::from_slice(&text).unwrap();
         assert_eq!(read, json!({"a \"quoted\" name": {"x": 1}, "empty": [], "two": [1, [2]]}));
+
+        let mut writer = DocumentWriter::begin(Vec::new()).unwrap();
+        writer.member("name", &json!("a\u{202e}b\u{2028}\u{85}漢\n")).unwrap();
+        let text = String::from_utf8(writer.end().unwrap()).unwrap();
+        assert!(text.contains(r#""a\u202eb\u2028\u0085漢\n""#), "{text}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["name"], "a\u{202e}b\u{2028}\u{85}漢\n");
 
         let nothing = DocumentWriter::begin(Vec::new()).unwrap().end().unwrap();
         assert_eq!(serde_json::from_slice::<Value>(&nothing).unwrap(), json!({}));

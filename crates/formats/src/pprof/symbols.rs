@@ -2,8 +2,9 @@
 //!
 //! A pprof location is one address with all the functions that were inlined there, innermost first. Highwater's stacks
 //! have one frame per function, marked when it was inlined into the next outer one; so a location is a run of inlined
-//! frames with the frame that ends it. A frame with an address but no function becomes a location without lines, which
-//! a viewer shows as an address or looks up by itself.
+//! frames with the frame that ends it. A frame with an address but no function becomes a location that is called after its
+//! place in the module, `app+0x1234`, or has no lines where that is not known. The mapping does not claim to have functions
+//! then, so a viewer still looks them up by itself.
 
 use super::profile_field;
 use super::strings::Strings;
@@ -112,9 +113,14 @@ impl<'a> Symbols<'a> {
         location.uint(location_field::ADDRESS, address);
         if address == 0 || frames.iter().any(|frame| !self.name_of(frame).is_empty()) {
             for frame in frames {
-                let line = self.line(frame, strings);
+                let line = self.line(self.name_of(frame), frame, strings);
                 location.message(location_field::LINE, &line);
             }
+        } else if let Some(frame) = frames.last()
+            && let Some(code) = self.catalog.frame_text(frame).unnamed_code()
+        {
+            let line = self.line(&code.to_string(), frame, strings);
+            location.message(location_field::LINE, &line);
         }
         self.encoded.message(profile_field::LOCATION, &location);
         self.learn_about_mapping(module, frames);
@@ -125,11 +131,8 @@ impl<'a> Symbols<'a> {
         self.catalog.strings.get(frame.function)
     }
 
-    fn line(&mut self, frame: &Frame, strings: &mut Strings) -> Message {
-        let name = match self.name_of(frame) {
-            "" => UNKNOWN_FUNCTION,
-            name => name,
-        };
+    fn line(&mut self, name: &str, frame: &Frame, strings: &mut Strings) -> Message {
+        let name = if name.is_empty() { UNKNOWN_FUNCTION } else { name };
         let (name, file) = (strings.index(name), strings.index(self.catalog.strings.get(frame.file)));
         let mut line = Message::default();
         line.uint(line_field::FUNCTION_ID, self.function_id(name, file));

@@ -225,6 +225,19 @@ fn an_inlined_group_is_one_location_and_a_bare_address_has_no_line() {
 }
 
 #[test]
+fn code_without_a_name_is_called_after_its_place_and_can_still_be_looked_up() {
+    let mut scene = Scene::default();
+    let stack =
+        scene.catalog.intern_stack(&[FrameText { address: 0x1099, module: "/opt/app", ..FrameText::default() }]);
+    scene.allocate(1, 1, 10, stack);
+    let app = &mut scene.catalog.modules[0];
+    (app.start, app.end, app.file_offset) = (0x1000, 0x2000, 0x40);
+    let profile = Profile::of(&scene.snapshot());
+    assert_eq!(profile.samples()[0].stack, ["0x1099 app+0xd9:0"]);
+    assert_eq!(profile.root().messages(3)[0].number(7), 0, "the mapping has no functions");
+}
+
+#[test]
 fn mappings_carry_build_ids_and_what_is_known_and_the_main_one_is_first() {
     let mut scene = Scene::default();
     scene.source.program = "/bin/app --serve".to_owned();

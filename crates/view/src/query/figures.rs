@@ -26,7 +26,7 @@ fn live_at_end(after: &Snapshot, key: &GroupKey) -> Option<(u64, u64)> {
     let figures = match key {
         GroupKey::Site(stack) => after.accounts.sites().get(stack.0 as usize)?,
         GroupKey::Thread(id) => &after.accounts.threads().iter().find(|thread| thread.id == *id)?.figures,
-        GroupKey::Name(_) => return None,
+        GroupKey::Name(_) | GroupKey::Code { .. } => return None,
     };
     Some((figures.live_bytes(), figures.live_blocks()))
 }
@@ -59,7 +59,7 @@ pub fn row_json(row: &Row, measured: &Measured, catalog: &Catalog, by: By) -> Va
         GroupKey::Thread(ThreadId(id)) => {
             put("id", (*id).into());
         }
-        GroupKey::Name(_) => {}
+        GroupKey::Name(_) | GroupKey::Code { .. } => {}
     }
     members.into()
 }

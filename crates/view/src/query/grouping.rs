@@ -4,7 +4,7 @@ use super::names::{MOST_FRAMES, own_frame};
 use crate::measure::{Amount, Amounts, Measured, amount_of};
 use crate::problem::Problem;
 use crate::work::Work;
-use highwater_model::groups::{self, GroupBy, GroupKey};
+use highwater_model::groups::{self, FrameKey, GroupBy, GroupKey};
 use highwater_model::{Catalog, Figures, FrameText, StackId};
 use std::collections::BTreeMap;
 
@@ -63,16 +63,18 @@ pub struct Row {
 
 /// The rows of what was measured, those that are nothing left out; in no particular order.
 pub fn rows_of(measured: &Measured, catalog: &Catalog, by: By, work: &Work<'_>) -> Result<Vec<Row>, Problem> {
-    let by_frame = |name: &dyn Fn(&FrameText<'_>) -> String| by_frame(measured, catalog, name, work);
+    let by_frame = |key: &dyn Fn(&FrameText<'_>) -> GroupKey| by_frame(measured, catalog, key, work);
     let mut rows: Vec<Row> = match by {
         By::Site => sites(measured).map(|(stack, own, figures)| row(GroupKey::Site(stack), own, figures)).collect(),
-        By::Function => by_frame(&|frame| frame.function.to_owned())?,
-        By::File => by_frame(&|frame| frame.file.to_owned())?,
-        By::Module => by_frame(&|frame| frame.module.to_owned())?,
-        By::Place => by_frame(&|frame| match (frame.file, frame.line) {
-            ("", _) => String::new(),
-            (file, 0) => file.to_owned(),
-            (file, line) => format!("{file}:{line}"),
+        By::Function => by_frame(&|frame| frame.function_key().into())?,
+        By::File => by_frame(&|frame| GroupKey::Name(frame.file.to_owned()))?,
+        By::Module => by_frame(&|frame| GroupKey::Name(frame.module.to_owned()))?,
+        By::Place => by_frame(&|frame| {
+            GroupKey::Name(match (frame.file, frame.line) {
+                ("", _) => String::new(),
+                (file, 0) => file.to_owned(),
+                (file, line) => format!("{file}:{line}"),
+            })
         })?,
         By::Thread | By::Type | By::Heap => by_owner(measured, catalog, by),
     };
@@ -104,33 +106,28 @@ pub fn sites(measured: &Measured) -> Box<dyn Iterator<Item = (StackId, Amount, O
 fn by_frame(
     measured: &Measured,
     catalog: &Catalog,
-    name: &dyn Fn(&FrameText<'_>) -> String,
+    key: &dyn Fn(&FrameText<'_>) -> GroupKey,
     work: &Work<'_>,
 ) -> Result<Vec<Row>, Problem> {
-    let mut groups: BTreeMap<String, Row> = BTreeMap::new();
-    let empty = |name: String| Row {
-        key: GroupKey::Name(name),
-        own: Amount::default(),
-        total: Amount::default(),
-        figures: None,
-    };
+    let mut groups: BTreeMap<GroupKey, Row> = BTreeMap::new();
+    let empty = |key: GroupKey| Row { key, own: Amount::default(), total: Amount::default(), figures: None };
     for (stack, amount, figures) in sites(measured) {
         work.go_on()?;
         let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(MOST_FRAMES).collect();
-        let own = own_frame(&frames).map_or_else(String::new, |frame| name(&frame));
+        let own = own_frame(&frames).map_or_else(|| FrameKey::UNKNOWN.into(), |frame| key(&frame));
         let own = groups.entry(own.clone()).or_insert_with(|| empty(own));
         own.own.add(amount);
         if let Some(figures) = figures {
             own.figures.get_or_insert_default().add(&figures);
         }
-        let mut names: Vec<String> = frames.iter().map(name).collect();
-        if names.is_empty() {
-            names.push(String::new());
+        let mut keys: Vec<GroupKey> = frames.iter().map(key).collect();
+        if keys.is_empty() {
+            keys.push(FrameKey::UNKNOWN.into());
         }
-        names.sort_unstable();
-        names.dedup();
-        for name in names {
-            groups.entry(name.clone()).or_insert_with(|| empty(name)).total.add(amount);
+        keys.sort_unstable();
+        keys.dedup();
+        for key in keys {
+            groups.entry(key.clone()).or_insert_with(|| empty(key)).total.add(amount);
         }
     }
     Ok(groups.into_values().collect())

@@ -2,7 +2,7 @@
 
 use highwater_formats::json;
 use highwater_model::groups::GroupKey;
-use highwater_model::{Catalog, FrameText, StackId, leading_plumbing};
+use highwater_model::{Catalog, CodeOffset, FrameText, StackId, leading_plumbing};
 use serde_json::Value;
 
 /// The most frames of a stack that are looked at: the innermost.
@@ -13,6 +13,9 @@ pub const UNKNOWN: &str = "[unknown]";
 
 /// A frame's name: its function, or where its code lies.
 pub fn label(frame: &FrameText<'_>) -> String {
+    if let Some(code) = frame.unnamed_code() {
+        return code.to_string();
+    }
     match (frame.function, frame.address, frame.module) {
         ("", 0, _) => UNKNOWN.to_owned(),
         ("", address, "") => format!("{address:#x}"),
@@ -31,6 +34,7 @@ pub fn key_text(catalog: &Catalog, key: &GroupKey) -> String {
     match key {
         GroupKey::Name(name) if name.is_empty() => UNKNOWN.to_owned(),
         GroupKey::Name(name) => name.clone(),
+        GroupKey::Code { build_id, module, offset } => CodeOffset { build_id, module, offset: *offset }.to_string(),
         GroupKey::Thread(thread) => match catalog.thread_name(*thread) {
             "" => thread.0.to_string(),
             name => format!("{name} ({})", thread.0),
@@ -49,8 +53,8 @@ pub fn is_found(catalog: &Catalog, key: &GroupKey, search: &str) -> bool {
         GroupKey::Site(stack) => catalog
             .frame_texts(*stack)
             .take(MOST_FRAMES)
-            .any(|frame| has(frame.function) || has(frame.file) || has(frame.module)),
-        GroupKey::Name(_) | GroupKey::Thread(_) => has(&key_text(catalog, key)),
+            .any(|frame| has(&label(&frame)) || has(frame.file) || has(frame.module)),
+        GroupKey::Name(_) | GroupKey::Code { .. } | GroupKey::Thread(_) => has(&key_text(catalog, key)),
     }
 }
 

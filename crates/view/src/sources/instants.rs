@@ -133,7 +133,7 @@ impl Loaded {
             let state_before = |block: usize| match course.figures_before(recording, block) {
                 Ok(Some(ledger)) => Ok(ledger),
                 Ok(None) => recording.state_before_block(block),
-                Err(problem) => Err(std::io::Error::other(problem.line().to_owned())),
+                Err(problem) => Err(problem.into()),
             };
             Ok(recording.highest_between_with(from, to, state_before)?)
         };

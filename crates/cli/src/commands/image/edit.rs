@@ -45,14 +45,16 @@ impl Edit {
         if is_same_file(&self.input.path, &self.output) {
             return Err(Failure::in_file(&self.output, "is the image itself; write the changed one elsewhere"));
         }
-        let cannot_write = |error: &std::io::Error| Failure::writing(&self.output.display().to_string(), error);
-        replace_file(&self.output, |path| write_changed(file.image(), &change.patches, path))
-            .map_err(|error| cannot_write(&error))?;
+        replace_file(&self.output, |path| {
+            let written = write_changed(file.image(), &change.patches, path);
+            written.map_err(|error| Failure::writing_file(&self.output, &error))
+        })?;
         let sidecar = Sidecar::path_of(&self.input.path);
         if sidecar.is_file() {
-            std::fs::copy(&sidecar, Sidecar::path_of(&self.output)).map_err(|error| cannot_write(&error))?;
+            let beside = Sidecar::path_of(&self.output);
+            std::fs::copy(&sidecar, &beside).map_err(|error| Failure::writing_file(&beside, &error))?;
         }
-        output.text(&format!("{}: {place} was {}, is {value}\n", self.output.display(), change.before))
+        output.line(&format!("{}: {place} was {}, is {value}", self.output.display(), change.before))
     }
 }
 

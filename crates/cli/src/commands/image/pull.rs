@@ -66,6 +66,6 @@ impl Pull {
         };
         let (id, size, received) = (info.id, bytes(info.bytes), bytes(pulled.received));
         let hash = description.sha256.get(..16).unwrap_or_default();
-        output.text(&format!("{shown}: snapshot {id}, {size} ({received} received{resumed}), sha256 {hash}…\n"))
+        output.line(&format!("{shown}: snapshot {id}, {size} ({received} received{resumed}), sha256 {hash}…"))
     }
 }

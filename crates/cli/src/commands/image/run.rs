@@ -75,7 +75,7 @@ impl Run {
             let info = snapshot.info();
             if !self.json {
                 let (size, used) = (bytes(info.bytes), bytes(info.occupied_bytes));
-                output.text(&format!("{}: {size}, {used} in use\n", path.display()))?;
+                output.line(&format!("{}: {size}, {used} in use", path.display()))?;
             }
             document["snapshot"] = info.to_json();
         }
@@ -85,9 +85,13 @@ impl Run {
 
 /// Writes an image and what lies beside it.
 fn write(path: &Path, snapshot: &Snapshot) -> Result<(), Failure> {
-    let cannot = |error| Failure::writing(&path.display().to_string(), &error);
     let beside = Sidecar::path(path);
-    replace_file(path, |unfinished| File::create(unfinished).and_then(|file| snapshot.image.write(&file)))
-        .map_err(cannot)?;
-    write_file(&beside, |out| out.write_all(snapshot.sidecar.to_text().as_bytes())).map_err(cannot)
+    replace_file(path, |unfinished| {
+        let written = File::create(unfinished).and_then(|file| snapshot.image.write(&file));
+        written.map_err(|error| Failure::writing_file(path, &error))
+    })?;
+    write_file(&beside, |out| {
+        let written = out.write_all(snapshot.sidecar.to_text().as_bytes());
+        written.map_err(|error| Failure::writing_file(&beside, &error))
+    })
 }
