@@ -1,6 +1,7 @@
 //! `sources`: what there is to look at.
 
 use super::names::saturated;
+use crate::choice::Metric;
 use crate::problem::Problem;
 use crate::sources::{FileKind, Loaded, Moment, Source, Sources};
 use crate::work::Work;
@@ -52,7 +53,7 @@ pub fn about(source: &Source) -> Value {
             about[name] = Value::Null;
         }
     }
-    for name in ["threads", "heaps", "has", "damage"] {
+    for name in ["threads", "heaps", "has", "metrics", "damage"] {
         if about.get(name).is_none() {
             about[name] = json!([]);
         }
@@ -92,6 +93,7 @@ fn facts(loaded: &Loaded) -> Result<Map<String, Value>, Problem> {
         "threads": threads.collect::<Value>(),
         "heaps": heaps(&last),
         "has": has(loaded, &last)?,
+        "metrics": Metric::of(loaded).iter().map(|metric| metric.key()).collect::<Value>(),
         "anomalies": json::anomalies(last.accounts.anomalies()),
         "damage": damage.collect::<Value>(),
     });
