@@ -158,7 +158,7 @@ pub fn moment(loaded: &Loaded, window: Window, text: &str) -> Result<Moment, Pro
         When::Start => Moment::Start,
         When::End => Moment::End,
         When::Peak => Moment::Event(loaded.highest(recording, window)?.event),
-        When::At(_) | When::Percent(_) => loaded.moment_at(time_of(loaded, &when)?),
+        When::At(_) | When::Percent(_) | When::Line(_) => loaded.moment_at(time_of(loaded, &when)?),
         When::Mark(name) => {
             let mark = loaded.marks()?.iter().find(|mark| mark.name == name);
             Moment::Event(mark.ok_or_else(|| Problem::Bad(format!("no mark is named '{name}'")))?.event)
@@ -177,6 +177,9 @@ fn moment_time(loaded: &Loaded, text: &str, name: &str) -> Result<Nanos, Problem
 
 /// The time that an instant means.
 pub fn time_of(loaded: &Loaded, when: &When) -> Result<Nanos, Problem> {
+    if loaded.source().untimed && matches!(when, When::At(_)) {
+        return Err(Problem::bad("the log tells no times; an instant of it is a part (50%), line:N or mark:NAME"));
+    }
     match loaded.recording() {
         Some(recording) => recording.time_of(when).map_err(|error| match error {
             RecordingError::Io(error) => error.into(),
