@@ -12,8 +12,8 @@ import { Told } from "../told";
 import { gaugesOf } from "./gauges";
 import { Layer } from "./layer";
 import { AXIS, Plots, RIGHT } from "./plots";
+import { peakOfFiltered, shownPeak } from "./peak";
 import { peakOfWindow, visibleRange } from "./range";
-import { shownPeak } from "./peak";
 
 export function Timeline() {
   const file = source.value;
@@ -33,10 +33,14 @@ function Course() {
     source: file.id, from: whole ? null : range.left, to: whole ? null : range.right, points, filter: choice.value.filters,
   }), 60);
   const { from, to, filters } = choice.value;
-  const peak = useAnswer<Peak>(from === null && to === null && filters.length === 0 ? null : about("peak", { at: null }), 60);
+  const peak = useAnswer<Peak>(from === null && to === null ? null : about("peak", { at: null, filter: null }), 60);
+  // Of what is filtered, the peak of the whole recording is in the answer only while all of it is shown.
+  const zoomed = useAnswer<Course>(whole || filters.length === 0 ? null : question("timeline", { source: file.id, points: 1, filter: filters }), 60);
+  const drawn = whole ? answer : zoomed;
   useEffect(() => {
     peakOfWindow.value = peak.waiting || peak.problem !== null ? null : peak.data;
-  }, [peak]);
+    peakOfFiltered.value = filters.length === 0 || drawn.waiting || drawn.problem !== null ? null : drawn.data?.peak ?? null;
+  }, [peak, drawn, filters]);
   useLayoutEffect(() => {
     const observer = new ResizeObserver(([entry]) => setWidth(Math.round(entry.contentRect.width)));
     observer.observe(frame.current!);

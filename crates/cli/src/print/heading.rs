@@ -4,7 +4,7 @@ use super::bytes::{bytes, count, counted, share};
 use super::colour::{Paint, Style};
 use super::figures::{Units, blocks_handed_out};
 use super::table::{Align, Cell, Table};
-use highwater_model::{Anomalies, Figures, Heap, Lifetimes, Nanos, Snapshot, Source, Totals, When};
+use highwater_model::{Anomalies, Figures, Heap, Lifetimes, Nanos, Snapshot, Source, SourceKind, Totals, When};
 use std::fmt::Write;
 
 /// Lines of `label  text`, the labels lined up.
@@ -45,7 +45,10 @@ pub fn program(source: &Source) -> String {
 
 /// Says whose memory it is, and where only one instant of it is known, which.
 pub fn add_program(head: &mut Heading, source: &Source) {
-    if source.snapshot {
+    if source.kind == SourceKind::Image {
+        // Its bytes do not say when they were taken.
+        head.line("snapshot", format!("of {}", program(source)));
+    } else if source.snapshot {
         head.line("snapshot", format!("of {} at {}", program(source), source.instant(source.duration)));
     } else {
         head.line("program", program(source));
