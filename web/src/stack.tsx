@@ -8,10 +8,11 @@ export function functionOf(frame?: Frame | null): string {
   return clean(nameOf(frame) ?? frame?.address ?? "?");
 }
 
-/** What a frame is called, by the page and the server: its function, or where in its module its code lies. */
+/** What a frame is called, by the page and the server: its function, or where in its module its code lies, or its source line. */
 function nameOf(frame?: Frame | null): string | null {
-  if (frame?.function || !frame?.module || !frame.offset) return frame?.function ?? null;
-  return `${frame.module.slice(frame.module.lastIndexOf("/") + 1)}+${frame.offset}`;
+  if (!frame || frame.function) return frame?.function ?? null;
+  if (frame.module && frame.offset) return `${frame.module.slice(frame.module.lastIndexOf("/") + 1)}+${frame.offset}`;
+  return frame.file && frame.line ? `${frame.file}:${frame.line}` : frame.file || null;
 }
 
 const LIBRARY = /^\/rustc\/|\/rustlib\/src\/rust\/|^\/rust\/deps\/|\/include\/c\+\+\//;
