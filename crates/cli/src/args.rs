@@ -6,7 +6,7 @@ use crate::open::OnDamage;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use highwater_model::groups::{GroupBy, Metric};
-use highwater_model::{Heap, Source, When};
+use highwater_model::{Heap, Snapshot, When};
 use regex::Regex;
 use std::fmt;
 use std::path::PathBuf;
@@ -300,7 +300,7 @@ pub enum RankBy {
     Allocated,
     /// Blocks ever allocated until then
     Allocations,
-    /// Blocks freed before their thread allocated anything else
+    /// Blocks freed before their thread allocated anything else; not known of sampled recordings
     Temporary,
 }
 
@@ -328,9 +328,14 @@ impl RankBy {
     }
 
     /// Fails where the source does not know it.
-    pub fn must_be_known(self, source: &Source) -> Result<(), Failure> {
-        if self == Self::Peak && source.snapshot {
+    pub fn must_be_known(self, snapshot: &Snapshot) -> Result<(), Failure> {
+        if self == Self::Peak && snapshot.source.snapshot {
             return Err(Failure::fault("a snapshot knows no peaks; choose another --metric"));
+        }
+        if self == Self::Temporary && !snapshot.knows_every_block() {
+            return Err(Failure::fault(
+                "temporary allocations cannot be estimated from samples: what a thread allocated next is not known; choose another --metric",
+            ));
         }
         Ok(())
     }

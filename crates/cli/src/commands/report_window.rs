@@ -52,6 +52,7 @@ impl Between {
         }
         let (before, after) = opened.ask(|recording| recording.snapshots_around(window))?;
         let highest = opened.ask(|recording: &Recording| Ok(recording.highest_between(window.from, window.to)?))?;
+        view.metric.must_be_known(&after)?;
         let counters = after.since(&before);
         let keep = view.selection.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
