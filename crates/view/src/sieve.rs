@@ -2,7 +2,7 @@
 
 use crate::filter::{Filter, Test};
 use crate::owned::Owned;
-use highwater_model::{Catalog, Nanos, StackId, TagId, ThreadId};
+use highwater_model::{ByteSum, Catalog, Nanos, StackId, TagId, ThreadId};
 
 /// All filters together.
 pub struct Sieve {
@@ -29,7 +29,7 @@ pub trait Candidate {
     /// Its size.
     fn size(&self) -> u64;
     /// The bytes and blocks that it counts as.
-    fn amount(&self) -> (u64, u64);
+    fn amount(&self) -> (ByteSum, u64);
     /// All of it.
     fn owned(&self) -> Owned;
 }

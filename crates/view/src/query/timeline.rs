@@ -12,7 +12,7 @@ use crate::sieve::{Candidate, Sieve};
 use crate::sources::{LONG, Loaded};
 use crate::traffic::{Depth, How, Row, Side};
 use crate::work::Work;
-use highwater_model::{GaugeReading, Nanos, Window};
+use highwater_model::{ByteSum, GaugeReading, Nanos, Window};
 use highwater_store::{EventsSummary, Recording};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -50,16 +50,16 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
         json!({ "at_ns": highest.at.0, "bytes": highest.bytes })
     } else {
         let most = live.iter().enumerate().max_by_key(|(at, (bytes, _))| (bytes.high, std::cmp::Reverse(*at)));
-        most.map_or(Value::Null, |(at, (bytes, _))| json!({ "at_ns": bins.edges()[at], "bytes": bytes.high }))
+        most.map_or(Value::Null, |(at, (bytes, _))| json!({ "at_ns": bins.edges()[at], "bytes": bytes.high.rounded() }))
     };
     let each = |figure: fn(&crate::bins::Bin) -> u64| bins.bins.iter().map(figure).collect::<Vec<u64>>();
     Ok(json!({
         "t": bins.edges(),
-        "live_bytes": spans(live.iter().map(|(bytes, _)| *bytes)),
+        "live_bytes": spans(live.iter().map(|(bytes, _)| bytes.map(ByteSum::rounded))),
         "live_blocks": spans(live.iter().map(|(_, blocks)| *blocks)),
-        "allocated_bytes": each(|bin| bin.allocated_bytes),
+        "allocated_bytes": each(|bin| bin.allocated.rounded()),
         "allocations": each(|bin| bin.allocations),
-        "freed_bytes": each(|bin| bin.freed_bytes),
+        "freed_bytes": each(|bin| bin.freed.rounded()),
         "gauges": gauges(loaded.gauges()?, window),
         "marks": loaded.marks()?.iter().filter(|mark| window.has(mark.time)).map(|mark| json!({ "t": mark.time.0, "name": mark.name })).collect::<Value>(),
         "peak": peak,
@@ -67,8 +67,8 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
     }))
 }
 
-fn spans(all: impl Iterator<Item = Span> + Clone) -> Value {
-    let each = |figure: fn(Span) -> u64| all.clone().map(figure).collect::<Vec<u64>>();
+fn spans(all: impl Iterator<Item = Span<u64>> + Clone) -> Value {
+    let each = |figure: fn(Span<u64>) -> u64| all.clone().map(figure).collect::<Vec<u64>>();
     json!({ "low": each(|span| span.low), "high": each(|span| span.high), "last": each(|span| span.last) })
 }
 
@@ -98,7 +98,7 @@ struct Counting {
     at: usize,
     /// What was live before, if that is known.
     before: Option<(u64, u64)>,
-    bytes: u64,
+    bytes: ByteSum,
     blocks: u64,
     /// Something wanted went that is about to come back, resized or promoted.
     is_halfway: bool,
@@ -109,21 +109,21 @@ impl Counting {
         if !is_wanted && !self.is_halfway {
             return;
         }
-        let (bytes, blocks) = if is_wanted { row.amount() } else { (0, 0) };
+        let (bytes, blocks) = if is_wanted { row.amount() } else { (ByteSum::ZERO, 0) };
         self.is_halfway = is_wanted && !row.is_arrival && matches!(row.how(), How::Resized | How::Promoted);
         while self.at + 1 < self.bins.bins.len() && edges[self.at + 1] <= row.at().0 {
             self.at += 1;
         }
         let bin = &mut self.bins.bins[self.at];
         if row.is_arrival {
-            self.bytes = self.bytes.saturating_add(bytes);
+            self.bytes += bytes;
             self.blocks = self.blocks.saturating_add(blocks);
-            bin.allocated_bytes = bin.allocated_bytes.saturating_add(bytes);
+            bin.allocated += bytes;
             bin.allocations = bin.allocations.saturating_add(blocks);
         } else {
             self.bytes = self.bytes.saturating_sub(bytes);
             self.blocks = self.blocks.saturating_sub(blocks);
-            bin.freed_bytes = bin.freed_bytes.saturating_add(bytes);
+            bin.freed += bytes;
         }
         // What is resized is never away.
         if !self.is_halfway {
@@ -154,7 +154,7 @@ fn by_changes(
         bins: empty.clone(),
         at: 0,
         before: told_before(block),
-        bytes: UNKNOWN,
+        bytes: ByteSum::whole(UNKNOWN),
         blocks: UNKNOWN,
         is_halfway: false,
     };
@@ -165,29 +165,33 @@ fn by_changes(
     let (mut bytes, mut blocks) = live_before(loaded, window.from, sieve)?;
     let mut all = empty.beginning_with(bytes, blocks);
     let in_truth = |counted: u64, before: u64| counted.saturating_add(before).saturating_sub(UNKNOWN);
+    let bytes_in_truth = |counted: ByteSum, before: ByteSum| (counted + before).saturating_sub(ByteSum::whole(UNKNOWN));
     for Counting { mut bins, before, bytes: last_bytes, blocks: last_blocks, .. } in lots {
-        (bytes, blocks) = before.unwrap_or((bytes, blocks));
+        // What a file says is rounded.
+        if let Some(told) = before.filter(|told| *told != (bytes.rounded(), blocks)) {
+            (bytes, blocks) = (ByteSum::whole(told.0), told.1);
+        }
         for live in bins.bins.iter_mut().filter_map(|bin| bin.live.as_mut()) {
-            live.0 = live.0.map(|counted| in_truth(counted, bytes));
+            live.0 = live.0.map(|counted| bytes_in_truth(counted, bytes));
             live.1 = live.1.map(|counted| in_truth(counted, blocks));
         }
         all.then(&bins);
-        (bytes, blocks) = (in_truth(last_bytes, bytes), in_truth(last_blocks, blocks));
+        (bytes, blocks) = (bytes_in_truth(last_bytes, bytes), in_truth(last_blocks, blocks));
     }
     Ok(all)
 }
 
 /// Bytes and blocks that were live before a time, of what passes a sieve.
-fn live_before(loaded: &Loaded, time: Nanos, sieve: &Sieve) -> Result<(u64, u64), Problem> {
+fn live_before(loaded: &Loaded, time: Nanos, sieve: &Sieve) -> Result<(ByteSum, u64), Problem> {
     let before = loaded.moment_before(time);
     if sieve.is_open() {
         let figures = loaded.standing(before)?.accounts.totals().figures;
-        return Ok((figures.live_bytes(), figures.live_blocks()));
+        return Ok((figures.live(), figures.live_blocks()));
     }
     let snapshot = loaded.snapshot(before)?;
     let wanted = blocks_of(&snapshot).filter(|owned| sieve.passes(owned));
-    Ok(wanted.fold((0u64, 0), |(bytes, blocks), owned| {
-        (bytes.saturating_add(owned.block.live_bytes()), blocks + owned.block.live_blocks())
+    Ok(wanted.fold((ByteSum::ZERO, 0), |(bytes, blocks), owned| {
+        (bytes + owned.block.live_amount(), blocks + owned.block.live_blocks())
     }))
 }
 
@@ -202,8 +206,10 @@ fn by_lives(
     let window = choice.window;
     // What came and went in each bin, bytes and blocks; what was there before.
     let empty = Bins::new(window, points);
-    type Flow = (Vec<[u64; 4]>, (u64, u64));
-    let begin = || -> Flow { (vec![[0; 4]; empty.bins.len()], (0, 0)) };
+    type Change = (ByteSum, u64);
+    type Flow = (Vec<[Change; 2]>, Change);
+    let begin = || -> Flow { (vec![Default::default(); empty.bins.len()], Default::default()) };
+    let add = |sum: &mut Change, (bytes, blocks): Change| *sum = (sum.0 + bytes, sum.1.saturating_add(blocks));
     let parts = ended_since(
         &choice.loaded,
         recording,
@@ -212,33 +218,32 @@ fn by_lives(
         work,
         begin,
         |(bins, before), block, life| {
-            let (bytes, blocks) = block.amount();
+            let amount = block.amount();
             match empty.place(life.birth) {
-                Some(at) => {
-                    bins[at][0] += bytes;
-                    bins[at][1] += blocks;
-                }
-                None if life.birth < window.from => {
-                    before.0 += bytes;
-                    before.1 += blocks;
-                }
+                Some(at) => add(&mut bins[at][0], amount),
+                None if life.birth < window.from => add(before, amount),
                 None => return,
             }
             if let Some(at) = life.death.and_then(|death| empty.place(death)) {
-                bins[at][2] += bytes;
-                bins[at][3] += blocks;
+                add(&mut bins[at][1], amount);
             }
         },
     )?;
     let mut bins = empty.clone();
-    let (mut bytes, mut blocks) = parts.iter().fold((0, 0), |sum, (_, before)| (sum.0 + before.0, sum.1 + before.1));
+    let sum = |changes: &mut dyn Iterator<Item = Change>| {
+        changes.fold(Change::default(), |mut sum, change| {
+            add(&mut sum, change);
+            sum
+        })
+    };
+    let (mut bytes, mut blocks) = sum(&mut parts.iter().map(|(_, before)| *before));
     bins.before = Some((bytes, blocks));
     for (at, bin) in bins.bins.iter_mut().enumerate() {
-        let sum = |figure: usize| parts.iter().map(|(bins, _)| bins[at][figure]).sum::<u64>();
-        bytes = (bytes + sum(0)).saturating_sub(sum(2));
-        blocks = (blocks + sum(1)).saturating_sub(sum(3));
+        let [came, went] = [0, 1].map(|way: usize| sum(&mut parts.iter().map(|(bins, _)| bins[at][way])));
+        bytes = (bytes + came.0).saturating_sub(went.0);
+        blocks = (blocks + came.1).saturating_sub(went.1);
         bin.is_live(bytes, blocks);
-        (bin.allocated_bytes, bin.allocations, bin.freed_bytes) = (sum(0), sum(1), sum(2));
+        (bin.allocated, bin.allocations, bin.freed) = (came.0, came.1, went.0);
     }
     Ok(bins)
 }
@@ -272,17 +277,17 @@ fn by_summaries(choice: &Choice, recording: &Recording, points: usize) -> Result
         let allocations = next.next().unwrap_or(summary.first_alloc).saturating_sub(summary.first_alloc);
         let before = std::mem::replace(&mut live, summary.live_bytes);
         if summary.last_time < window.from {
-            bins.before = Some((summary.live_bytes, summary.live_blocks));
+            bins.before = Some((ByteSum::whole(summary.live_bytes), summary.live_blocks));
         } else if summary.first_time > window.to {
             break;
         } else if let Some(at) = bins.place(summary.last_time.min(window.to)) {
             let bin = &mut bins.bins[at];
-            bin.is_live(summary.highest_bytes, summary.live_blocks);
-            bin.is_live(summary.live_bytes, summary.live_blocks);
+            bin.is_live(ByteSum::whole(summary.highest_bytes), summary.live_blocks);
+            bin.is_live(ByteSum::whole(summary.live_bytes), summary.live_blocks);
             let allocated = (allocations as f64 * mean_size) as u64;
             bin.allocations += allocations;
-            bin.allocated_bytes += allocated;
-            bin.freed_bytes += (before + allocated).saturating_sub(summary.live_bytes);
+            bin.allocated += ByteSum::whole(allocated);
+            bin.freed += ByteSum::whole((before + allocated).saturating_sub(summary.live_bytes));
         }
     }
     Ok(bins)
