@@ -68,7 +68,8 @@ fn trace(objects: &[Object], rate: f64) -> Vec<u8> {
     let stacks: Vec<_> = (0..SITES)
         .map(|site| {
             let function = format!("Site.f{site}");
-            let frame = FrameText { function: &function, file: "site.ml", line: 1, address: 16 + site, ..Default::default() };
+            let frame =
+                FrameText { function: &function, file: "site.ml", line: 1, address: 16 + site, ..Default::default() };
             catalog.intern_stack(&[frame])
         })
         .collect();

@@ -27,11 +27,7 @@ impl Sum {
 
     /// As figures of an owner who gave nothing back.
     pub fn figures(&self) -> Figures {
-        Figures {
-            allocations: self.blocks,
-            unrecorded: self.unrecorded,
-            ..Figures::of_live_bytes(self.bytes)
-        }
+        Figures { allocations: self.blocks, unrecorded: self.unrecorded, ..Figures::of_live_bytes(self.bytes) }
     }
 }
 
@@ -125,8 +121,7 @@ impl Sums {
     #[cold]
     fn add_sample(&mut self, owner: Owner, id: AllocId, size: u64, weight: Weight) -> (u64, Weight) {
         let bytes = weight.amount(size);
-        let fits = bytes <= self.room()
-            && self.whole.blocks.saturating_add(weight.most_blocks()) <= MOST_BLOCKS;
+        let fits = bytes <= self.room() && self.whole.blocks.saturating_add(weight.most_blocks()) <= MOST_BLOCKS;
         if !fits {
             return (self.add(owner, size), Weight::ONE);
         }

@@ -94,7 +94,9 @@ impl Anomaly {
             Self::UnmatchedPromotion => "promotions of blocks that are not known",
             Self::ClockStep => "times the clock was set back; all later times are shifted by the size of the step",
             Self::ClockStepMicroseconds => "microseconds by which the clock was set back, all steps together",
-            Self::GuessedLocation => "source locations that are guesses, marked [guessed]: damaged bytes are read in the likeliest way",
+            Self::GuessedLocation => {
+                "source locations that are guesses, marked [guessed]: damaged bytes are read in the likeliest way"
+            }
         }
     }
 

@@ -209,8 +209,10 @@ impl Figures {
 
     /// Joins bytes with another's, in units.
     fn combine_bytes(&mut self, other: &Self, join: impl Fn(i128, i128) -> i128) {
-        let allocated =
-            join(units_of(self.allocated_bytes, self.rests.allocated), units_of(other.allocated_bytes, other.rests.allocated));
+        let allocated = join(
+            units_of(self.allocated_bytes, self.rests.allocated),
+            units_of(other.allocated_bytes, other.rests.allocated),
+        );
         let freed = join(units_of(self.freed_bytes, self.rests.freed), units_of(other.freed_bytes, other.rests.freed));
         (self.allocated_bytes, self.rests.allocated) = split_units(allocated);
         (self.freed_bytes, self.rests.freed) = split_units(freed);

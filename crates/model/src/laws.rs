@@ -137,7 +137,11 @@ fn check_live(whose: &str, figures: &Figures, live: Live, found: &mut Vec<String
 
 /// Bytes given in units.
 fn shown(units: i128) -> String {
-    if units % (1 << 32) == 0 { (units >> 32).to_string() } else { format!("{:.3}", units as f64 / (1u64 << 32) as f64) }
+    if units % (1 << 32) == 0 {
+        (units >> 32).to_string()
+    } else {
+        format!("{:.3}", units as f64 / (1u64 << 32) as f64)
+    }
 }
 
 fn check_figures(whose: &str, figures: &Figures, found: &mut Vec<String>) {

@@ -7,6 +7,7 @@ use crate::catalog::Catalog;
 use crate::figures::Figures;
 use crate::heap::Heap;
 use crate::ids::Nanos;
+use crate::interval::Certainty;
 use crate::laws;
 use crate::word_sampling::WordSampling;
 use std::collections::BTreeMap;
@@ -45,6 +46,50 @@ pub struct Source {
     pub snapshot: bool,
     /// True when only figures are known, not single blocks.
     pub aggregated: bool,
+    /// True when the source tells no times, only an order. All that is [`Nanos`] elsewhere is then a line of the log, or a number of lines.
+    pub untimed: bool,
+}
+
+impl Source {
+    /// True when every block is recorded, or stands for as many words as it has; `totals` are its figures. Where blocks are missing between two
+    /// samples, it is not known what a thread allocated next, so that temporary allocations cannot be estimated.
+    pub fn knows_every_block(&self, totals: &Figures) -> bool {
+        let is_estimate = self.sample_rate.is_some() || totals.is_estimate();
+        !is_estimate || Certainty::of(self).is_some_and(|certainty| certainty.is_exact())
+    }
+
+    /// True when it is known which blocks were resized. Of a block that is resized, a sample may hit what it was and miss what it becomes: the
+    /// two are then a free and an allocation, or nothing. OCaml's runtime, which samples words, resizes no blocks.
+    pub fn knows_reallocations(&self, totals: &Figures) -> bool {
+        self.knows_every_block(totals) || self.word_sampling.is_some()
+    }
+
+    /// An instant, as people read it: `12.5s`, or `line 1,204` where there are no times.
+    pub fn instant(&self, at: Nanos) -> String {
+        if self.untimed { format!("line {}", grouped(at.0)) } else { at.to_string() }
+    }
+
+    /// A length of time, as people read it: `12.5s`, or `1,204 lines` where there are no times.
+    pub fn length(&self, length: Nanos) -> String {
+        match (self.untimed, length.0) {
+            (false, _) => length.to_string(),
+            (true, 1) => "1 line".to_owned(),
+            (true, lines) => format!("{} lines", grouped(lines)),
+        }
+    }
+}
+
+/// A number with its thousands apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// The kinds of source, in stored order. Append only.
@@ -114,16 +159,14 @@ impl Snapshot {
         self.source.sample_rate.is_some() || self.accounts.totals().figures.is_estimate()
     }
 
-    /// True when every block is recorded, or stands for as many words as it has. Where blocks are missing between two samples, it is not
-    /// known what a thread allocated next, so that temporary allocations cannot be estimated.
+    /// See [`Source::knows_every_block`].
     pub fn knows_every_block(&self) -> bool {
-        !self.is_estimate() || self.certainty().is_some_and(|certainty| certainty.is_exact())
+        self.source.knows_every_block(&self.accounts.totals().figures)
     }
 
-    /// True when it is known which blocks were resized. Of a block that is resized, a sample may hit what it was and miss what it becomes: the
-    /// two are then a free and an allocation, or nothing. OCaml's runtime, which samples words, resizes no blocks.
+    /// See [`Source::knows_reallocations`].
     pub fn knows_reallocations(&self) -> bool {
-        self.knows_every_block() || self.source.word_sampling.is_some()
+        self.source.knows_reallocations(&self.accounts.totals().figures)
     }
 
     /// The bytes that can be used of the live blocks of [`Heap::Malloc`], which are more than were asked for; `None` where the

@@ -5,8 +5,8 @@ mod histories;
 
 use highwater_model::groups::{GroupBy, GroupKey, Metric, rows};
 use highwater_model::{
-    AddressLedger, ByteSum, Catalog, Event, EventKind, Frame, FrameId, FrameText, Heap, Module, Nanos, Placement, Source,
-    StackId, Tag, ThreadId, Weight, When, laws, mapped_address,
+    AddressLedger, ByteSum, Catalog, Event, EventKind, Frame, FrameId, FrameText, Heap, Module, Nanos, Placement,
+    Source, StackId, Tag, ThreadId, Weight, When, laws, mapped_address,
 };
 use highwater_store::{Recording, Spacing, Writer};
 use histories::{doing, events};

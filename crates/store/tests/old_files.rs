@@ -121,5 +121,8 @@ fn estimates_of_an_old_file_are_those_that_it_stored() {
     let middle = recording.snapshot(&When::Percent(50.0)).unwrap().accounts.totals().figures;
     assert_eq!((middle.allocated_bytes, middle.live_bytes()), (15_011, 6283));
     // What is added up of its blocks is the same as what it stored.
-    assert_eq!(end.accounts.blocks().map(|block| block.live_amount()).sum::<highwater_model::ByteSum>(), figures.live());
+    assert_eq!(
+        end.accounts.blocks().map(|block| block.live_amount()).sum::<highwater_model::ByteSum>(),
+        figures.live()
+    );
 }

@@ -44,7 +44,8 @@ fn recording(rate: f64) -> Vec<u8> {
     };
     let mut catalog = Catalog::default();
     let stacks = ["f0", "f1", "f2"].map(|function| {
-        let frames = [FrameText { function, ..FrameText::default() }, FrameText { function: "main", ..FrameText::default() }];
+        let frames =
+            [FrameText { function, ..FrameText::default() }, FrameText { function: "main", ..FrameText::default() }];
         catalog.intern_stack(&frames)
     });
     let mut events = Vec::new();

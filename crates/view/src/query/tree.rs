@@ -33,7 +33,11 @@ pub struct Shape<'a> {
 
 impl Shape<'_> {
     fn shows(&self, frame: &FrameText<'_>) -> bool {
-        !self.hidden.contains(frame.function) && (self.with_library || !is_background(frame))
+        let is_hidden = match frame.function {
+            "" => self.hidden.contains(label(frame).as_str()),
+            function => self.hidden.contains(function),
+        };
+        !is_hidden && (self.with_library || !is_background(frame))
     }
 }
 
@@ -193,7 +197,15 @@ impl Columns {
     fn push(&mut self, node: &Node, depth: u32, tree: &Tree) {
         let name = number(&mut self.names, &mut self.name_numbers, tree.names[node.name as usize].clone());
         let file = number(&mut self.files, &mut self.file_numbers, tree.files[node.file as usize].clone());
-        let values = [name.into(), file.into(), node.line.into(), depth.into(), node.value.rounded(), node.own.rounded(), node.blocks];
+        let values = [
+            name.into(),
+            file.into(),
+            node.line.into(),
+            depth.into(),
+            node.value.rounded(),
+            node.own.rounded(),
+            node.blocks,
+        ];
         self.columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
         self.sides.iter_mut().zip(node.sides).for_each(|(column, value)| column.push(value.rounded()));
     }
