@@ -19,6 +19,9 @@ pub fn frame(frame: &FrameText<'_>) -> Value {
     if let Some(code) = frame.unnamed_code() {
         value["offset"] = hex(code.offset);
     }
+    if frame.is_guessed() {
+        value["guessed"] = true.into();
+    }
     if frame.columns.are_known() {
         value["column"] = frame.columns.start.into();
         value["end_column"] = frame.columns.end.into();
