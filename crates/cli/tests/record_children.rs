@@ -39,7 +39,7 @@ fn all_children_are_kept_on_demand_and_listed_by_peak() {
     let (large, small) = (said.find("-toucher.hw (").unwrap(), said.find("-busy.hw (").unwrap());
     assert!(large < small, "{said}");
     // The next recording of that name replaces this one, its children included.
-    run(&mut record(&place, &[], programs::c("toucher")).args(["1", "1", "1"])).succeeded();
+    run(record(&place, &[], programs::c("toucher")).args(["1", "1", "1"])).succeeded();
     assert_eq!(place.names(), ["recording.hw"]);
 }
 

@@ -6,8 +6,8 @@ use highwater_collector::protocol::{Detail, Retention, State};
 use support::child::{Running, be_child};
 use support::{Collector, Place, snapshot_in, wait_for};
 
-/// Not a test: what the other starts.
 #[test]
+#[ignore = "the program that the tests start, not a test"]
 fn child() {
     be_child();
 }

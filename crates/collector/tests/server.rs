@@ -4,15 +4,17 @@ mod support;
 use highwater_collector::contents::read_contents;
 use highwater_collector::protocol::{Detail, Request, Retention, State};
 use highwater_collector::{BindError, Client, ClientError, Options, Server};
+use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 use support::child::{Running, be_child};
 use support::fake::{Fake, connect};
 use support::{Collector, Place, snapshot_in, wait_for};
 
-/// Not a test: what the others start.
 #[test]
+#[ignore = "the program that the tests start, not a test"]
 fn child() {
     be_child();
 }
@@ -272,7 +274,6 @@ fn who_says_nothing_is_dropped_and_many_may_ask_at_once() {
     let place = Place::new();
     let collector = Collector::start(place.options());
     let silent = connect(collector.socket());
-    let begin = Instant::now();
     let child = Running::start(collector.socket(), 1000);
     let pid = child.pid();
     wait_for("registering", || has(&mut collector.client(), pid, State::Live));
@@ -288,14 +289,29 @@ fn who_says_nothing_is_dropped_and_many_may_ask_at_once() {
     });
     let (length, _) = rustix::net::recv(&silent, &mut [0][..], RecvFlags::empty()).unwrap();
     assert_eq!(length, 0);
-    assert!(begin.elapsed() > Duration::from_secs(4), "{:?}", begin.elapsed());
 }
 
 #[test]
 fn who_wants_very_many_connections_does_not_get_them() {
     let place = Place::new();
     let collector = Collector::start(place.options());
-    let many: Vec<_> = (0..400).map(|_| connect(collector.socket())).collect();
-    drop(many);
+    // More than the collector holds at a time.
+    const MANY: usize = 256 + 100;
+    let is_closed = |connection: &OwnedFd| {
+        matches!(rustix::net::recv(connection, &mut [0][..], RecvFlags::DONTWAIT), Ok((0, _)) | Err(Errno::CONNRESET))
+    };
+    wait_for("the last hundred to be refused while the first one is held", || {
+        let many: Vec<OwnedFd> = (0..MANY).map(|_| connect(collector.socket())).collect();
+        loop {
+            // Silent ones are dropped after a while, the oldest first: by then nothing can be seen any more, and new ones must try.
+            let refused = many[MANY - 100..].iter().filter(|connection| is_closed(connection)).count();
+            if is_closed(&many[0]) {
+                return false;
+            }
+            if refused == 100 {
+                return true;
+            }
+        }
+    });
     wait_for("an answer", || collector.client().processes().is_ok());
 }

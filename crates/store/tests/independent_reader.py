@@ -930,7 +930,11 @@ def read_source(payload):
     if not varints.at_end():
         context, runtime_parameters, word_bytes = varints.text(), varints.text(), varints.number()
         rate_bits = int.from_bytes(varints.take(8), "little")
-    return {"context": context, "runtime_parameters": runtime_parameters, "word_bytes": word_bytes,
+    executable, reserved_bytes, mapped_file_bytes = "", 0, 0
+    if not varints.at_end():
+        executable, reserved_bytes, mapped_file_bytes = varints.text(), varints.number(), varints.number()
+    return {"executable": executable, "reserved_bytes": reserved_bytes, "mapped_file_bytes": mapped_file_bytes,
+            "context": context, "runtime_parameters": runtime_parameters, "word_bytes": word_bytes,
             "rate_bits": rate_bits,"parent_pid": parent_pid, "usable_sizes": flags & 1 == 1, "snapshot": flags & 2 == 2,
             "aggregated": flags & 4 == 4, "untimed": flags & 8 == 8, "command": command,
             "kind": SOURCE_KINDS[kind], "pid": pid, "start_unix_ns": start_unix_ns, "duration_ns": duration_ns,

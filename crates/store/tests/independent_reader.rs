@@ -5,9 +5,9 @@
 //! difference in any field of any step shows.
 
 use highwater_model::{
-    AccountsState, AddressLedger, Anomaly, Blocks, Catalog, Columns, Event, EventKind, Figures, FrameId, FrameText,
-    Heap, Module, Nanos, Op, Placement, Source, SourceKind, Spacing as SampleSpacing, StackId, Step, Tag, TagId,
-    ThreadId, Weight, WordSampling, mapped_address,
+    AccountsState, AddressLedger, AddressSpace, Anomaly, Blocks, Catalog, Columns, Event, EventKind, Figures, FrameId,
+    FrameText, Heap, Module, Nanos, Op, Placement, Source, SourceKind, Spacing as SampleSpacing, StackId, Step, Tag,
+    TagId, ThreadId, Weight, WordSampling, mapped_address,
 };
 use highwater_store::{EventLog, Recording, Spacing, Writer, write_snapshot};
 use std::collections::BTreeMap;
@@ -170,11 +170,15 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
 
     let Source { kind, program, pid, parent_pid, command, host, start_unix_ns, duration, .. } =
         recording.source().clone();
-    let Source { context, runtime_parameters, word_sampling, .. } = recording.source().clone();
+    let Source { context, runtime_parameters, word_sampling, executable, address_space, .. } =
+        recording.source().clone();
     let Source { sample_rate, usable_sizes, snapshot, aggregated, untimed, .. } = *recording.source();
     let source = Json::object([
         ("kind", Json::text(kind.key())),
         ("program", Json::Text(program)),
+        ("executable", Json::Text(executable)),
+        ("reserved_bytes", Json::Number(address_space.reserved_bytes)),
+        ("mapped_file_bytes", Json::Number(address_space.mapped_file_bytes)),
         ("pid", Json::Number(pid)),
         ("parent_pid", Json::Number(parent_pid)),
         ("command", Json::List(command.into_iter().map(Json::Text).collect())),
@@ -567,7 +571,8 @@ fn snapshots_are_read() {
     let mut ledger = AddressLedger::default();
     events.iter().for_each(|event| ledger.record(event, &mut ()));
     let state = ledger.accounts().to_state();
-    let source = Source { usable_sizes: true, ..source() };
+    let address_space = AddressSpace { reserved_bytes: 8 << 30, mapped_file_bytes: 4096 };
+    let source = Source { usable_sizes: true, executable: "/usr/bin/größe-2".to_owned(), address_space, ..source() };
     let file = write_snapshot(Vec::new(), &source, &catalog, &state).unwrap().0;
     assert_agreement("snapshot", &file, Agreement::full);
     let figures = AccountsState { blocks: Blocks::default(), ..state };

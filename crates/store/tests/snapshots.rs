@@ -3,8 +3,8 @@
 mod histories;
 
 use highwater_model::{
-    AccountsState, AddressLedger, AllocId, Block, Blocks, Catalog, Event, Figures, FrameId, FrameText, Heap, Nanos,
-    Snapshot, Source, StackId, TagId, ThreadAccount, ThreadId, Weight, When,
+    AccountsState, AddressLedger, AddressSpace, AllocId, Block, Blocks, Catalog, Event, Figures, FrameId, FrameText,
+    Heap, Nanos, Snapshot, Source, StackId, TagId, ThreadAccount, ThreadId, Weight, When,
 };
 use highwater_store::{EventLog, LogError, Recording, RecordingError, Writer, write_snapshot};
 use histories::{doing, events};
@@ -22,6 +22,8 @@ fn state_after(events: &[Event]) -> AccountsState {
 fn source(aggregated: bool) -> Source {
     Source {
         program: "service".to_owned(),
+        executable: "/srv/bin/service-2".to_owned(),
+        address_space: AddressSpace { reserved_bytes: 1 << 40, mapped_file_bytes: 12288 },
         pid: 7,
         command: vec!["./service".to_owned(), "--port".to_owned()],
         duration: Nanos(1_000_000),

@@ -118,7 +118,7 @@ fn start(place: &Place, options: &[&str]) -> Child {
 pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !is_so() {
-        assert!(begin.elapsed() < Duration::from_secs(60), "waited too long for {what}");
+        assert!(begin.elapsed() < Duration::from_secs(120), "waited too long for {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -20,7 +20,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts one that allocates so many blocks and registers. The test program needs a test named `child` that calls [`be_child`].
+    /// Starts one that allocates so many blocks and registers. The test program needs an ignored test named `child` that calls [`be_child`].
     pub fn start(socket: &Path, blocks: u64) -> Self {
         Self::start_as(socket, blocks, "")
     }
@@ -32,7 +32,7 @@ impl Running {
 
     fn start_as(socket: &Path, blocks: u64, quiet: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child", "--nocapture", "--test-threads", "1"])
+            .args(["--exact", "child", "--ignored", "--nocapture", "--test-threads", "1"])
             .env(SOCKET, socket)
             .env(BLOCKS, blocks.to_string())
             .env(QUIET, quiet)
