@@ -1,0 +1,306 @@
+// Every figure on the page against the command line and against a naive replay of the events: each metric, each filter and pairs of them, the whole
+// recording and a window, exact and sampled, one file and two.
+//
+// What a filter means for a block is written once more in `filtersOf`. Where the command line can be asked the same (`cli`), its JSON must say what the
+// replay says; the page must always say what the replay says. To add a case, add a line to FILES, WINDOWS or `filtersOf`.
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { test } from "node:test";
+import { program, THREADS } from "./program.mjs";
+import { Replay, sum } from "./replay.mjs";
+import { bytes, count, highwater, json, page, recording, viewer } from "./support.mjs";
+
+const METRICS = ["live", "peak", "allocated", "leaked", "temporary", "freed"];
+/** Samples do not say whether a thread allocated anything else before it freed a block. */
+const metricsOf = (file) => METRICS.filter((metric) => !(file.isSampled && metric === "temporary"));
+
+const FILES = Object.fromEntries(Object.entries({ exact: { seed: 1 }, other: { seed: 2 }, sampled: { seed: 3, sampled: true } }).map(([name, options]) => {
+  const events = program(options);
+  const path = `figures-${name}.hw`;
+  writeFileSync(recording(`figures-${name}.jsonl`), events.map((event) => `${JSON.stringify(event)}\n`).join(""));
+  highwater("import", `figures-${name}.jsonl`, "-o", path, "--force");
+  return [name, { name, path, replay: new Replay(events), isSampled: options.sampled ?? false }];
+}));
+
+/** The time of the event that comes after this part of all. */
+const timeOf = ({ replay }, part) => replay.moves[Math.floor(part * (replay.moves.length - 1))].at;
+const WINDOWS = {
+  "the whole recording": (file) => ({ fragment: "", from: 0, to: file.replay.duration, cli: [] }),
+  "a window": (file) => {
+    const [from, to] = [timeOf(file, 0.35), timeOf(file, 0.7)];
+    return { fragment: `&from=${from}&to=${to}`, from, to, cli: ["--from", `${from}ns`, "--to", `${to}ns`] };
+  },
+};
+
+const inside = (name) => ({ stack }) => stack.some((frame) => frame.function === name);
+const from = (module) => ({ stack }) => stack.some((frame) => frame.module === module);
+const within = (number, least, most) => number !== null && number >= least && number <= most;
+/** One filter of each kind. */
+function filtersOf(file) {
+  const [early, middle, late] = [0.2, 0.5, 0.65].map((part) => timeOf(file, part));
+  const lifetime = ({ life }) => (life.died === null ? null : life.died - life.born);
+  return [
+    { text: "inside:equal:parse", keeps: inside("parse"), cli: ["--filter", "^parse$"] },
+    { text: "size:64..1024", keeps: ({ size }) => within(size, 64, 1024) },
+    { text: "inside:contains:make", keeps: inside("make_node"), cli: ["--filter", "make"] },
+    { text: `lifetime:..${middle - early}`, keeps: (state) => within(lifetime(state), 0, middle - early), deaths: true },
+    { text: "inside:regex:^(grow|serve)$", keeps: (state) => inside("grow")(state) || inside("serve")(state), cli: ["--filter", "^(grow|serve)$"] },
+    { text: "thread:2", keeps: ({ thread }) => thread === 2, cli: ["--by", "thread", "--filter", "^indexer$"] },
+    { text: "outside:equal:load", keeps: (state) => !inside("load")(state) },
+    { text: `freed:${middle}..${late}`, keeps: ({ life }) => within(life.died, middle, late), deaths: true },
+    { text: "heap:mmap", keeps: ({ heap }) => heap === "mmap", cli: ["--by", "heap", "--filter", "^mmap$"] },
+    { text: `allocated:${early}..${late}`, keeps: ({ life }) => within(life.born, early, late) },
+    { text: "module:libtext.so", keeps: from("libtext.so"), cli: ["--filter", "^libtext\\.so$"] },
+    { text: "freed:never", keeps: ({ life }) => life.died === null, deaths: true },
+    { text: "type:Text", keeps: ({ type }) => type === "Text" },
+    { text: `live:${middle}`, keeps: ({ life }) => life.born <= middle && (life.died === null || life.died > middle), deaths: true },
+    { text: "freed:ever", keeps: ({ life }) => life.died !== null, deaths: true },
+  ];
+}
+
+const opposite = ({ text, keeps, deaths }) => ({ text: `!${text}`, keeps: (state) => !keeps(state), deaths });
+const both = (one, other) => ({ texts: [one.text, other.text], keeps: (state) => one.keeps(state) && other.keeps(state), deaths: one.deaths || other.deaths });
+/** No filter, each alone, and each with its neighbour or with its neighbour's opposite. */
+function choicesOf(file) {
+  const filters = filtersOf(file);
+  const pairs = filters.map((filter, index) => [filter, filters[(index + 1) % filters.length], index % 2 === 1]);
+  return [
+    { texts: [], keeps: () => true, cli: [] },
+    ...filters.map((filter) => ({ ...filter, texts: [filter.text] })),
+    ...pairs.map(([one, other, isOpposite]) => both(one, isOpposite ? opposite(other) : other)),
+  ];
+}
+
+// What rows are, and what they are called.
+const place = ({ file, line }) => `${file}:${line}`;
+const perFrame = (name) => ({ own: ({ stack }) => name(stack[0]), all: ({ stack }) => [...new Set(stack.map(name))] });
+const GROUPINGS = {
+  site: { own: ({ stack }) => `${stack[0].function} ${place(stack[0])}${stack.slice(1, 4).map((frame) => ` ← ${frame.function}`).join("")}` },
+  function: perFrame((frame) => frame.function),
+  thread: { own: ({ thread }) => `${THREADS[thread]} (${thread})` },
+  file: perFrame((frame) => frame.file),
+  type: { own: ({ type }) => type },
+  module: perFrame((frame) => frame.module),
+  heap: { own: ({ heap }) => heap },
+  place: perFrame(place),
+};
+
+/** States by what they are called; `own` leaves what lies in frames further out to others. */
+function grouped(states, by) {
+  const groups = new Map();
+  const group = (name) => groups.get(name) ?? groups.set(name, { own: [], all: [] }).get(name);
+  for (const state of states) {
+    const own = GROUPINGS[by].own(state);
+    if (own === undefined) continue;
+    group(own).own.push(state);
+    for (const name of GROUPINGS[by].all?.(state) ?? [own]) group(name).all.push(state);
+  }
+  return [...groups].map(([name, { own, all }]) => ({ name, own: sum(own), all: sum(all) }));
+}
+
+const shown = (amount, metric, measure = "bytes") => (metric === "temporary" || measure === "blocks" ? count(amount.blocks) : bytes(amount.bytes));
+const valueOf = (amount, metric) => (metric === "temporary" ? amount.blocks : amount.bytes);
+const percent = (part, whole) => `${((whole === 0 ? 0 : part / whole) * 100).toFixed(1)}%`;
+const signed = (text, value) => `${value > 0 ? "+" : value < 0 ? "−" : ""}${text}`;
+function duration(ns) {
+  const [unit, scale, digits] = ns >= 1e9 ? ["s", 1e9, 2] : ns >= 1e6 ? ["ms", 1e6, 1] : ["µs", 1e3, 1];
+  return ns === 0 ? "0s" : ns < 1e3 ? `${ns}ns` : `${(ns / scale).toFixed(digits)}${unit}`;
+}
+
+/** What the page must show, view by view, in the form in which `read` finds it. */
+const EXPECTED = {
+  overview({ file, window, filter }) {
+    const { replay } = file;
+    const total = (metric) => sum(replay.counted(metric, window, window.to, filter));
+    const events = counters(file, window, filter);
+    const peak = replay.peak(window, filter);
+    const figures = {
+      live_bytes: { value: total("live").bytes, note: `${count(total("live").blocks)} blocks` },
+      peak_bytes: { value: peak.bytes, note: `at ${duration(peak.at)}` },
+      allocated_bytes: { value: total("allocated").bytes, note: `${count(events.allocations)} allocations` },
+      freed_bytes: { value: total("freed").bytes, note: `${count(events.frees)} frees` },
+    };
+    if (!file.isSampled && !filter.deaths) figures.reallocations = { value: events.reallocations, note: null };
+    if (!file.isSampled) {
+      figures.temporary_allocations = { value: total("temporary").blocks, note: `${percent(total("temporary").blocks, events.allocations + events.reallocations)} of allocations` };
+    }
+    for (const [name, figure] of Object.entries(figures)) figure.text = name.endsWith("_bytes") ? bytes(figure.value) : count(figure.value);
+    const tops = metricsOf(file).filter((metric) => !["freed", "leaked"].includes(metric)).map((metric) => {
+      const rows = grouped(replay.counted(metric, window, window.to, filter), "site");
+      const all = rows.reduce((value, row) => value + valueOf(row.own, metric), 0);
+      return rows.sort((a, b) => valueOf(b.own, metric) - valueOf(a.own, metric)).map(({ name, own }) => [shown(own, metric), percent(valueOf(own, metric), all), name.split(" ← ")[0]]);
+    });
+    return { figures, tops: tops.map((rows) => rows.sort()) };
+  },
+
+  table({ file, window, filter, metric, by }) {
+    const states = file.replay.counted(metric, window, window.to, filter);
+    const all = sum(states);
+    const rows = grouped(states, by);
+    return {
+      sum: `${count(rows.length)} rows, ${shown(all, metric)} in all`,
+      rows: rows.map(({ name, own, all: total }) => [
+        percent(valueOf(own, metric), valueOf(all, metric)), shown(own, metric), ...(by === "function" ? [shown(total, metric)] : []), count(own.blocks), name,
+      ]).sort(),
+    };
+  },
+
+  flame({ file, window, filter, metric, measure }) {
+    const all = sum(file.replay.counted(metric, window, window.to, filter));
+    return { flame: all.blocks === 0 ? null : `${shown(all, metric, measure)} in all` };
+  },
+
+  compare({ file, window, filter, other, by }) {
+    const before = file.replay.liveAt(window.to).filter(filter.keeps);
+    const after = other === file ? file.replay.counted("peak", window, null, filter) : other.replay.liveAt(other.replay.duration).filter(filter.keeps);
+    const [a, b] = [sum(before), sum(after)];
+    const sides = [before, after].map((states) => new Map(grouped(states, by).map((row) => [row.name, row.own])));
+    const none = { bytes: 0, blocks: 0 };
+    const names = [...new Set(sides.flatMap((side) => [...side.keys()]))];
+    const rows = names.map((name) => [name, ...sides.map((side) => side.get(name) ?? none)]).filter(([, old, now]) => old.bytes !== now.bytes || old.blocks !== now.blocks);
+    const what = (old, now) => {
+      if (old.blocks === 0) return "came";
+      if (now.blocks === 0) return "went";
+      return now.bytes < old.bytes || (now.bytes === old.bytes && now.blocks < old.blocks) ? "shrank" : "grew";
+    };
+    const change = (old, now, text) => signed(text(Math.abs(now - old)), now - old);
+    return {
+      change: `${bytes(a.bytes)} → ${bytes(b.bytes)}, ${change(a.bytes, b.bytes, bytes)}, ${change(a.blocks, b.blocks, count)} blocks`,
+      rows: rows.map(([name, old, now]) => [change(old.bytes, now.bytes, bytes), bytes(old.bytes), bytes(now.bytes), change(old.blocks, now.blocks, count), what(old, now), name.split(" ← ")[0]]).sort(),
+    };
+  },
+};
+
+/** How often things happened to what is kept. */
+function counters({ replay }, window, filter) {
+  const moves = replay.within(window);
+  const blocks = (how, side) => sum(moves.filter((move) => move.how === how).map((move) => move[side]).filter(filter.keeps)).blocks;
+  return {
+    allocations: filter.deaths ? sum(replay.counted("allocated", window, window.to, filter)).blocks : blocks("allocate", "arrives"),
+    frees: blocks("deallocate", "leaves"),
+    reallocations: filter.deaths ? 0 : blocks("reallocate", "arrives"),
+  };
+}
+
+/** In the browser: goes to a choice, waits until all of it is answered, and reads what is there. */
+async function read(fragment) {
+  const before = location.href;
+  const changed = new Promise((resolve) => addEventListener("hashchange", resolve, { once: true }));
+  location.hash = fragment;
+  if (location.href !== before) await changed;
+  // A new choice is drawn, then asked for, then the page is busy: each takes a frame at the most.
+  for (let quiet = 0; quiet < 4;) {
+    await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+    quiet = document.querySelector(".app")?.getAttribute("aria-busy") === "false" ? quiet + 1 : 0;
+  }
+  const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+  const text = (selector, within = document) => within.querySelector(selector)?.textContent.trim() ?? null;
+  const figure = (each) => [each.dataset.figure, { value: Number(each.dataset.value), note: text("small", each), text: text("b", each) }];
+  const cells = (row) => [...row.children].filter((cell) => !cell.querySelector(".share-bar")).map((cell) => cell.textContent.trim().replace(/ ±$/, ""));
+  const peak = document.querySelector("button.peak");
+  return {
+    figures: Object.fromEntries(all("[data-figure]").map(figure)),
+    tops: all(".top").map((top) => all("li button", top).map((row) => [text(".numeric", row), text(".share", row), text(".name .name", row)]).sort()),
+    sum: text(".tools small"),
+    rows: all(".table-row").map(cells).sort(),
+    flame: /^.* in all/.exec(text("#flame-details") ?? "")?.[0] ?? null,
+    change: text(".change-total"),
+    peak: peak && { text: text("span", peak), title: /at [^ ]+:/.exec(peak.title)?.[0] ?? peak.title },
+    problem: text(".problem"),
+  };
+}
+
+const PAGES = 6;
+/** Looks at each case on one of several pages, and lists what is wrong. */
+async function examine(view, cases) {
+  const pages = await Promise.all(Array.from({ length: PAGES }, () => page(view, "", { viewport: { width: 1280, height: 1200 } })));
+  const wrong = [];
+  let next = 0;
+  await Promise.all(pages.map(async (opened) => {
+    while (next < cases.length) {
+      const each = cases[next++];
+      const found = await opened.evaluate(read, each.fragment);
+      const expected = { ...EXPECTED[each.view](each), ...peakLabel(each) };
+      try {
+        assert.deepEqual(Object.fromEntries(Object.keys(expected).map((name) => [name, found[name]])), expected);
+      } catch (error) {
+        wrong.push(`#${each.fragment}${found.problem ? `: ${found.problem}` : ""}\n${error.message}`);
+      }
+    }
+  }));
+  for (const opened of pages) await opened.done();
+  await view.stop();
+  assert.equal(wrong.length, 0, `${wrong.length} of ${cases.length} views are wrong, among them\n${wrong.slice(0, 4).join("\n")}`);
+}
+
+/** The label on the timeline names the peak of what is kept in all of the recording. */
+function peakLabel({ file, filter }) {
+  const peak = file.replay.peak({ from: 0, to: Infinity }, filter);
+  return { peak: peak.bytes === 0 ? null : { text: `peak ${bytes(peak.bytes)}`, title: `at ${duration(peak.at)}:` } };
+}
+
+function casesOf(file, source, other, otherSource) {
+  const cases = [];
+  for (const window of Object.values(WINDOWS).map((of) => of(file))) {
+    for (const [index, filter] of choicesOf(file).entries()) {
+      const chosen = `&source=${source}${window.fragment}${filter.texts.map((text) => `&filter=${encodeURIComponent(text)}`).join("")}`;
+      const by = (step) => Object.keys(GROUPINGS)[filter.texts.length === 0 && step === 0 ? 0 : (index + step) % 8];
+      const add = (view, more, options = {}) => cases.push({ view, fragment: `view=${view}${chosen}${more}`, file, window, filter, ...options });
+      add("overview", "");
+      for (const [step, metric] of metricsOf(file).entries()) {
+        const measure = index % 2 === 0 ? "bytes" : "blocks";
+        add("table", `&metric=${metric}&by=${by(step)}`, { metric, by: by(step) });
+        add("flame", `&metric=${metric}&measure=${measure}`, { metric, measure });
+      }
+      add("compare", `&by=${by(7)}${other === file ? "" : `&other=${otherSource}`}`, { by: by(7), other });
+    }
+  }
+  return cases;
+}
+
+test("the replay says what the command line says", () => {
+  for (const file of Object.values(FILES)) {
+    for (const [name, of] of Object.entries(WINDOWS)) {
+      const window = of(file);
+      for (const filter of choicesOf(file).filter(({ cli }) => cli)) {
+        const where = `${file.path}, ${name}, ${filter.texts}`;
+        const document = json("report", file.path, ...window.cli, ...filter.cli);
+        const told = filter.texts.length === 0 ? [document.totals] : document.threads && filter.cli.includes("thread") ? document.threads : document.heaps && filter.cli.includes("heap") ? document.heaps : document.sites;
+        const total = (metric) => sum(file.replay.counted(metric, window, window.to, filter));
+        const { allocations, frees, reallocations } = counters(file, window, filter);
+        const expected = { live_bytes: total("live").bytes, live_blocks: total("live").blocks, allocated_bytes: total("allocated").bytes, freed_bytes: total("freed").bytes, allocations, frees };
+        if (!file.isSampled) Object.assign(expected, { reallocations, temporary_allocations: total("temporary").blocks });
+        for (const [figure, value] of Object.entries(expected)) {
+          const said = told.reduce((all, row) => all + row[figure], 0);
+          // Each row of estimates is rounded by itself.
+          const slack = file.isSampled && figure.endsWith("_bytes") ? told.length / 2 : 0;
+          assert.ok(Math.abs(said - value) <= slack, `${where}: ${figure} is ${said}, by the replay ${value}`);
+        }
+        if (filter.texts.length === 0) {
+          const peak = file.replay.peak(window, filter);
+          assert.deepEqual([document.totals.peak_bytes, document.totals.peak_at_ns], [peak.bytes, peak.at], where);
+        }
+      }
+    }
+  }
+});
+
+test("one file: an exact recording", async () => {
+  const { exact } = FILES;
+  await examine(await viewer([exact.path]), casesOf(exact, 0, exact, 0));
+});
+
+test("one file: a sampled recording", async () => {
+  const { sampled } = FILES;
+  await examine(await viewer([sampled.path]), casesOf(sampled, 0, sampled, 0));
+});
+
+test("two files: exact recordings", async () => {
+  const { exact, other } = FILES;
+  await examine(await viewer([exact.path, other.path]), casesOf(other, 1, exact, 0));
+});
+
+test("two files: an exact recording and a sampled one", async () => {
+  const { exact, sampled } = FILES;
+  await examine(await viewer([exact.path, sampled.path]), casesOf(sampled, 1, exact, 0));
+});
