@@ -26,6 +26,10 @@ export interface Source {
   threads?: { id: number; name: string | null }[];
   heaps?: string[];
   has: string[];
+  /** What it can be asked for: one instant knows only what is live. */
+  metrics?: Metric[];
+  /** False for a log without times: what are nanoseconds elsewhere are lines of it. */
+  timed?: boolean | null;
   damage?: { offset: number; length: number; what: string }[];
   problem?: string | null;
 }
@@ -99,6 +103,13 @@ export interface Timeline {
   peak?: { at_ns: Nanos; bytes: number } | null;
   /** Rates are reckoned, while a long recording is still being read. */
   approximate?: boolean;
+}
+
+/** Where the most is live within the window, of everything and of what the filters keep. */
+export interface Peak {
+  at_ns: Nanos;
+  bytes: number;
+  filtered: { at_ns: Nanos; bytes: number } | null;
 }
 
 export interface Tree {
@@ -198,7 +209,9 @@ export interface LeakSite {
   live_blocks: number;
   curve: number[];
   blocks_curve: number[];
-  growth_per_s: number;
+  /** Null where there are no times; then there is `growth_per_line`. */
+  growth_per_s: number | null;
+  growth_per_line?: number | null;
   steadiness: number;
   score: number;
   oldest_ns: Nanos | null;

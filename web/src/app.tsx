@@ -3,15 +3,16 @@ import type { ComponentChild } from "preact";
 import { open } from "./answer";
 import type { Measure, Metric } from "./answers";
 import { server, serverGone } from "./api";
-import { choice, choose, fragmentOf, isSavedChoice, METRICS, parseChoice, type View } from "./choice";
+import { length, when } from "./clock";
+import { choice, choose, fragmentOf, ignored, isSavedChoice, parseChoice, type View } from "./choice";
 import { Filters } from "./filters";
 import * as format from "./format";
 import { Help, helpShown } from "./help";
 import { CopyLink } from "./link";
 import { clean } from "./names";
 import { saved, savedChoice } from "./saved";
-import { growing, has, source, sources, sourcesProblem, titleOf } from "./sources";
-import { instantOf, showRange, wholeRange } from "./timeline/range";
+import { growing, has, metric, metrics, other, source, sources, sourcesProblem, titleOf } from "./sources";
+import { instantOf, instantOfB, showRange, wholeRange } from "./timeline/range";
 import { Timeline } from "./timeline/timeline";
 import { dark, safe } from "./theme";
 import { BlocksView } from "./views/blocks";
@@ -106,7 +107,8 @@ function Header() {
 function factsOf(): string {
   const file = source.value!;
   const parts = file.path ? [clean(file.name)] : [];
-  if (file.duration_ns > 0 && has("timeline")) parts.push(format.duration(file.duration_ns));
+  if (file.duration_ns > 0 && has("timeline")) parts.push(length(file.duration_ns));
+  if (file.timed === false && has("timeline")) parts.push("no times in the log");
   if (file.events > 0 && has("timeline")) parts.push(`${format.count(file.events)} events`);
   if (typeof file.reading === "number") parts.push(`being read: ${Math.floor(file.reading * 100)} %`);
   if (file.estimated) parts.push(`estimates${file.sampling ? `, ${file.sampling}` : ""}`);
@@ -120,6 +122,7 @@ function Problems() {
   if (server.value === "silent") lines.push("The server does not answer any more; this page shows what it had and tries again. Start it anew with 'highwater view'.");
   if (server.value === "another") lines.push("This page belongs to a viewer that has ended; open the address that the new one printed. What it had is still shown.");
   if (sourcesProblem.value) lines.push(sourcesProblem.value);
+  if (ignored.value.length) lines.push(`This link has ${ignored.value.length === 1 ? "a part that makes" : "parts that make"} no sense and ${ignored.value.length === 1 ? "is" : "are"} left out: ${ignored.value.map((part) => clean(part)).join(", ")}`);
   if (file?.problem) lines.push(clean(file.problem.includes(file.path) ? file.problem : `${file.path}: ${file.problem}`));
   const damage = file?.damage ?? [];
   if (damage.length) lines.push(`The file is damaged in ${damage.length === 1 ? "one place" : `${format.count(damage.length)} places`}: ${clean(damage[0].what)} at byte ${format.count(damage[0].offset)}${damage.length > 1 ? ", …" : ""}. What is undamaged is shown.`);
@@ -142,10 +145,17 @@ const METRIC_TITLES: { [metric: string]: string } = {
   live: "live at A", peak: "at the peak of the window", allocated: "allocated in the window", leaked: "allocated in the window, never freed", temporary: "temporary in the window", freed: "freed in the window",
 };
 
+/** What a metric means for this file, and these filters: its peak is that of the whole memory, whatever they keep. */
+export function titleOfMetric(each: Metric): string {
+  if (each === "live" && !has("timeline")) return "live";
+  if (each === "peak" && choice.value.filters.length > 0) return "at the peak of the whole memory";
+  return METRIC_TITLES[each];
+}
+
 function MetricChoice() {
   return (
-    <label>Metric <select id="metric" value={choice.value.metric} onChange={(event) => choose({ metric: event.currentTarget.value as Metric })}>
-      {METRICS.map((each) => <option value={each} key={each}>{METRIC_TITLES[each]}</option>)}
+    <label>Metric <select id="metric" value={metric.value} onChange={(event) => choose({ metric: event.currentTarget.value as Metric })}>
+      {metrics.value.map((each) => <option value={each} key={each}>{titleOfMetric(each)}</option>)}
     </select></label>
   );
 }
@@ -159,24 +169,30 @@ function MeasureChoice() {
   );
 }
 
+/** "peak, 1.2s"; while it is not known where that is, "peak". */
+function peakAnd(at: number | null, file = source.value): string {
+  return at === null ? "peak" : `peak, ${when(at, file)}`;
+}
+
 /** The chosen window and instants as text, and buttons for those who do not drag. */
 function WindowLine() {
   const file = source.value!;
-  if (!has("timeline")) return file.duration_ns > 0 ? <span class="window-line">one instant: {format.duration(file.duration_ns)}</span> : null;
+  if (!has("timeline")) return file.duration_ns > 0 ? <span class="window-line">one instant: {when(file.duration_ns)}</span> : null;
   const { from, to, at, b } = choice.value;
   const start = from ?? wholeRange().left;
   const end = to ?? file.duration_ns;
   const chosen = from !== null || to !== null;
   const a = instantOf(at, end);
+  const instantB = instantOfB(b, other.value, file.duration_ns);
   return (
     <span class="window-line">
-      <span>{chosen ? <>window <b>{format.duration(start)}</b> – <b>{format.duration(end)}</b> ({format.duration(end - start)})</> : "window: all"}</span>
+      <span>{chosen ? <>window <b>{when(start)}</b> – <b>{when(end)}</b> ({length(end - start)})</> : "window: all"}</span>
       {chosen && <button type="button" class="quiet" title="Zoom the timeline to the window (z)" onClick={() => showRange(start, end, true)}>zoom</button>}
       {chosen && <button type="button" class="quiet" title="The whole recording again (x)" onClick={() => choose({ from: null, to: null })}>all</button>}
-      <span class="instant-a">A <b>{at === "peak" ? "peak, " : ""}{format.duration(a)}</b></span>
-      {b !== null ? <span class="instant-b">B <b>{b === "peak" ? "peak, " : ""}{format.duration(instantOf(b, file.duration_ns))}</b></span> : null}
+      <span class="instant-a">A <b>{at === "peak" ? peakAnd(a) : when(a ?? end)}</b></span>
+      {b !== null ? <span class="instant-b">B <b>{b === "peak" ? peakAnd(instantB, other.value) : when(instantB ?? 0, other.value)}</b></span> : null}
       <button type="button" class="quiet" title="Put A at the peak (p)" onClick={() => choose({ at: "peak" })}>A to peak</button>
-      <button type="button" class="quiet" title="Put B where A is, or take it away (b)" onClick={() => choose({ b: b === null ? a : null })}>{b === null ? "set B" : "no B"}</button>
+      <button type="button" class="quiet" title="Put B where A is, or take it away (b)" onClick={() => choose({ b: b === null ? a ?? "peak" : null })}>{b === null ? "set B" : "no B"}</button>
     </span>
   );
 }

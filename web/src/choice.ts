@@ -40,6 +40,8 @@ export interface Choice {
   library: boolean;
   /** The node of the flame graph that fills it: which child of the root, which child of that, … */
   node: string;
+  /** How Compare shows what changed. */
+  compared: "table" | "flame";
   /** A row, an object, a block that is looked at closely. */
   pick: string;
   theme: "" | "light" | "dark";
@@ -48,27 +50,60 @@ export interface Choice {
 
 export const DEFAULT: Choice = {
   view: "overview", source: 0, from: null, to: null, left: null, right: null, at: null, b: null, other: null, metric: "live", measure: "bytes", filters: [],
-  by: "site", sort: "", order: "desc", search: "", direction: "down", upright: false, focus: "", hide: [], merge: false, library: false, node: "", pick: "",
+  by: "site", sort: "", order: "desc", search: "", direction: "down", upright: false, focus: "", hide: [], merge: false, library: false, node: "", compared: "table", pick: "",
   theme: "", palette: "",
 };
 
 const LISTS: { [key in keyof Choice]?: string } = { filters: "filter", hide: "hide" };
 
-export function parseChoice(fragment: string): Choice {
+/** The columns that something can be sorted by, whatever the view; each view has some of them. */
+const SORTS = [
+  "address", "after", "allocated", "before", "blocks", "bytes", "change", "dropped", "growth", "lifetime", "live", "made", "name", "objects", "score", "self", "share", "size", "steadiness", "total", "value", "what",
+];
+
+const NUMBER = /^\d{1,19}$/;
+const RANGE = /^\d{0,19}\.\.\d{0,19}$/;
+
+/** Whether a text is a filter, as far as that is seen without the server: docs/api.md. */
+export function isFilter(text: string): boolean {
+  const match = /^!?([a-z]+):([^]*)$/.exec(text);
+  if (!match) return false;
+  const [, kind, value] = match;
+  switch (kind) {
+    case "size": case "lifetime": case "allocated": return RANGE.test(value);
+    case "freed": return RANGE.test(value) || value === "ever" || value === "never";
+    case "live": case "thread": case "site": return NUMBER.test(value);
+    case "inside": case "outside": return /^(equal|contains|regex):/.test(value);
+    case "type": case "heap": case "module": return true;
+    default: return false;
+  }
+}
+
+/** What an address says; parts of it that make no sense are left out, and noted in `wrong`. */
+export function parseChoice(fragment: string, wrong: string[] = []): Choice {
   const given = new URLSearchParams(fragment.replace(/^#/, ""));
   const choice: Choice = structuredClone(DEFAULT);
   const oneOf = <T extends string>(name: string, allowed: readonly T[], otherwise: T): T => {
     const value = given.get(name) as T | null;
-    return value !== null && allowed.includes(value) ? value : otherwise;
+    if (value === null || allowed.includes(value)) return value ?? otherwise;
+    note(name, value);
+    return otherwise;
   };
+  const note = (name: string, value: string) => wrong.push(`${name}=${value}`);
   const natural = (name: string): number | null => {
     const value = given.get(name);
-    return value !== null && /^\d{1,16}$/.test(value) ? Number(value) : null;
+    if (value === null || (/^\d{1,16}$/.test(value) && Number.isSafeInteger(Number(value)))) return value === null ? null : Number(value);
+    note(name, value);
+    return null;
   };
   choice.view = oneOf("view", VIEWS, DEFAULT.view);
   choice.source = natural("source") ?? 0;
   choice.from = natural("from");
   choice.to = natural("to");
+  if (choice.from !== null && choice.to !== null && choice.from > choice.to) {
+    note("from", `${choice.from}&to=${choice.to}`);
+    choice.from = choice.to = null;
+  }
   choice.left = natural("left");
   choice.right = natural("right");
   choice.at = given.get("at") === "peak" ? "peak" : natural("at");
@@ -77,7 +112,7 @@ export function parseChoice(fragment: string): Choice {
   choice.metric = oneOf("metric", METRICS, DEFAULT.metric);
   choice.measure = oneOf("measure", ["bytes", "blocks"], DEFAULT.measure);
   choice.by = oneOf("by", GROUPINGS, DEFAULT.by);
-  choice.sort = given.get("sort") ?? "";
+  choice.sort = given.get("sort") ? oneOf("sort", SORTS, "") : "";
   choice.order = oneOf("order", ["asc", "desc"], DEFAULT.order);
   choice.search = given.get("search") ?? "";
   choice.direction = oneOf("direction", ["down", "up"], DEFAULT.direction);
@@ -86,10 +121,11 @@ export function parseChoice(fragment: string): Choice {
   choice.merge = given.get("merge") === "1";
   choice.library = given.get("library") === "1";
   choice.node = given.get("node") ?? "";
+  choice.compared = oneOf("compared", ["table", "flame"], DEFAULT.compared);
   choice.pick = given.get("pick") ?? "";
   choice.theme = given.get("dark") === "1" ? "dark" : oneOf("theme", ["light", "dark"], "" as never);
   choice.palette = oneOf("palette", ["safe"], "" as never);
-  choice.filters = given.getAll("filter");
+  choice.filters = given.getAll("filter").filter((filter) => isFilter(filter) || (note("filter", filter), false));
   choice.hide = given.getAll("hide");
   return choice;
 }
@@ -106,12 +142,19 @@ export function fragmentOf(choice: Choice): string {
 }
 
 /** What the address says; of a saved page that was opened without saying anything, what was saved. */
-const chosenInAddress = () => parseChoice(location.hash || savedChoice());
+function chosenInAddress(): Choice {
+  const wrong: string[] = [];
+  const chosen = parseChoice(location.hash || savedChoice(), wrong);
+  ignored.value = wrong;
+  return chosen;
+}
 
+/** Parts of the address that make no sense. */
+export const ignored = signal<string[]>([]);
 export const choice = signal<Choice>(chosenInAddress());
 
 /** What a saved page has is of one window, one instant of it, and certain filters; of another file, of all of it. */
-const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], types: [], timeline: ["filters"], compare: ["filters"] };
+const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], types: [], timeline: ["filters"], peak: ["from", "to", "filters"], compare: ["from", "to", "filters"] };
 
 /** Whether the answers of a saved page are answers to what is chosen now. */
 export function isSavedChoice(path: string): boolean {
@@ -124,7 +167,7 @@ export function isSavedChoice(path: string): boolean {
 /** Things that follow from others: another file has other times, another view has other rows. */
 const FORGOTTEN: { [key in keyof Choice]?: (keyof Choice)[] } = {
   source: ["from", "to", "left", "right", "at", "b", "filters", "focus", "hide", "node", "pick", "search"],
-  view: ["sort", "order", "pick", "search"],
+  view: ["sort", "order", "pick", "search", "node"],
   by: ["sort", "order", "pick"],
   metric: ["node", "pick"],
   direction: ["node"],
@@ -143,6 +186,7 @@ export function choose(changes: Partial<Choice>, step = true): void {
   const fragment = `#${fragmentOf(next)}`;
   if (fragment === `#${fragmentOf(choice.value)}`) return;
   choice.value = next;
+  ignored.value = [];
   remember(fragment, step);
 }
 

@@ -3,6 +3,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Rows } from "./answers";
 import { useAnswer } from "./answer";
 import { addFilter, choice, choose, removeFilter } from "./choice";
+import { isTimed, length, when } from "./clock";
 import * as format from "./format";
 import { clean } from "./names";
 import { question } from "./question";
@@ -44,10 +45,10 @@ export function describe(filter: string): string {
   const rest = filter.slice(colon + 1);
   switch (kind) {
     case "size": return `size ${range(rest, format.bytes)}`;
-    case "lifetime": return `lived ${range(rest, format.duration)}`;
-    case "allocated": return `allocated ${range(rest, format.duration)}`;
-    case "freed": return rest === "never" ? "never freed" : rest === "ever" ? "freed at some time" : `freed ${range(rest, format.duration)}`;
-    case "live": return `live at ${format.duration(Number(rest))}`;
+    case "lifetime": return `lived ${range(rest, length)}`;
+    case "allocated": return `allocated ${range(rest, when)}`;
+    case "freed": return rest === "never" ? "never freed" : rest === "ever" ? "freed at some time" : `freed ${range(rest, when)}`;
+    case "live": return `live at ${when(Number(rest))}`;
     case "thread": {
       const name = source.value?.threads?.find((thread) => String(thread.id) === rest)?.name;
       return `thread ${name ? clean(name) : rest}`;
@@ -60,6 +61,13 @@ export function describe(filter: string): string {
     case "site": return `site ${rest}`;
     default: return `${kind} ${clean(rest)}`;
   }
+}
+
+/** What somebody typed as a time; of a log without times, a line. Null if it is none. */
+function parseTime(text: string): number | null {
+  if (isTimed()) return format.parseDuration(text);
+  const match = /^\s*(?:line\s*)?([\d,]+)\s*(?:lines?)?\s*$/i.exec(text);
+  return match ? Number(match[1].replaceAll(",", "")) : null;
 }
 
 function range(text: string, shown: (value: number) => string): string {
@@ -94,8 +102,8 @@ function NewFilter({ close }: { close: () => void }) {
     }
     if (kind === "size") return `size:${parsed(low, format.parseBytes)}..${parsed(high, format.parseBytes)}`;
     if (kind === "freed" && when !== "range") return `freed:${when}`;
-    if (kind === "lifetime" || kind === "allocated" || kind === "freed") return `${kind}:${parsed(low, format.parseDuration)}..${parsed(high, format.parseDuration)}`;
-    if (kind === "live") return `live:${parsed(low, format.parseDuration) || 0}`;
+    if (kind === "lifetime" || kind === "allocated" || kind === "freed") return `${kind}:${parsed(low, parseTime)}..${parsed(high, parseTime)}`;
+    if (kind === "live") return `live:${parsed(low, parseTime) || 0}`;
     const value = text || (kind === "thread" ? String(file?.threads?.[0]?.id ?? "") : kind === "heap" ? file?.heaps?.[0] ?? "" : "");
     if (!value) throw new Error("a value is needed");
     return `${kind}:${value}`;
@@ -135,8 +143,8 @@ function NewFilter({ close }: { close: () => void }) {
         </select>
       )}
       {kind === "size" && <>{field("Least", low, setLow, "from 4 KiB")}{field("Most", high, setHigh, "to 1 MiB")}</>}
-      {isTime && (kind !== "freed" || when === "range") && <>{field("Least", low, setLow, "from 10ms")}{field("Most", high, setHigh, "to 2s")}</>}
-      {kind === "live" && field("Instant", low, setLow, "at 1.5s")}
+      {isTime && (kind !== "freed" || when === "range") && <>{field("Least", low, setLow, isTimed() ? "from 10ms" : "from 100")}{field("Most", high, setHigh, isTimed() ? "to 2s" : "to 2000")}</>}
+      {kind === "live" && field("Instant", low, setLow, isTimed() ? "at 1.5s" : "at line 100")}
       {kind === "thread" && (
         <select aria-label="Thread" value={text} onChange={(event) => setText(event.currentTarget.value)}>
           {file?.threads?.map((thread) => <option value={String(thread.id)} key={thread.id}>{thread.name ? `${clean(thread.name)} (${thread.id})` : thread.id}</option>)}

@@ -1,8 +1,8 @@
 // The files and processes that the server has open, looked at again every few seconds: they grow, they go away, and so does the server.
 import { computed, effect, signal } from "@preact/signals";
-import type { Source, Sources } from "./answers";
+import type { Metric, Source, Sources } from "./answers";
 import { ask, Failure, serverGone } from "./api";
-import { choice } from "./choice";
+import { choice, METRICS } from "./choice";
 import { clean } from "./names";
 import { saved } from "./saved";
 
@@ -36,6 +36,12 @@ export function titleOf(file: Source): string {
 export function has(what: string): boolean {
   return source.value?.has.includes(what) ?? false;
 }
+
+/** The metrics that the chosen file has. */
+export const metrics = computed<Metric[]>(() => source.value?.metrics ?? METRICS);
+
+/** The metric that is shown: the chosen one, if the file has it. */
+export const metric = computed<Metric>(() => (metrics.value.includes(choice.value.metric) ? choice.value.metric : "live"));
 
 /** Files that had more events when they were last looked at than before, or a few times ago. */
 export const growing = signal<ReadonlySet<number>>(new Set());

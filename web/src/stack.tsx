@@ -5,6 +5,7 @@ import * as format from "./format";
 import { clean } from "./names";
 
 export function functionOf(frame?: Frame | null): string {
+  if (!frame?.function && frame?.file) return clean(frame.line ? `${frame.file}:${frame.line}` : frame.file);
   return clean(frame?.function ?? frame?.address ?? "?");
 }
 

@@ -6,7 +6,7 @@ use crate::open::OnDamage;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use highwater_model::groups::{GroupBy, Metric};
-use highwater_model::{Heap, Source, When};
+use highwater_model::{Heap, Source, SourceKind, When};
 use regex::Regex;
 use std::fmt;
 use std::path::PathBuf;
@@ -130,7 +130,7 @@ pub struct Input {
 /// The instant of interest.
 #[derive(Debug, Args)]
 pub struct Instant {
-    /// The instant: start, peak, end, a time (12.5s, 300ms), a part (80%) or mark:NAME
+    /// The instant: start, peak, end, a time (12.5s, 300ms), a part (80%) or mark:NAME; of a log without times line:N
     #[arg(long = "at", value_name = "WHEN", default_value = "end")]
     pub when: When,
 }
@@ -329,10 +329,18 @@ impl RankBy {
 
     /// Fails where the source does not know it.
     pub fn must_be_known(self, source: &Source) -> Result<(), Failure> {
-        if self == Self::Peak && source.snapshot {
-            return Err(Failure::fault("a snapshot knows no peaks; choose another --metric"));
+        let what = if source.kind == SourceKind::Image { "a memory image" } else { "a snapshot" };
+        match self {
+            _ if !source.snapshot => Ok(()),
+            Self::Live => Ok(()),
+            Self::Peak => {
+                Err(Failure::fault(format_args!("{what} knows what is live, and no peaks; choose --metric live")))
+            }
+            // Of a live process sums are known of what was freed before, and one row has them: no row has what it allocated.
+            _ => Err(Failure::fault(format_args!(
+                "{what} knows what is live, and not who allocated what before; choose --metric live"
+            ))),
         }
-        Ok(())
     }
 
     /// Its name on the command line and in JSON.

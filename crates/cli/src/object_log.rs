@@ -86,12 +86,13 @@ pub fn convert<S: Sink>(
     drop(progress);
     reader.finish(&mut translator);
     judge_lines(reader.counts(), path, strict)?;
+    let untimed = translator.is_untimed();
     let (mut recorder, catalog) = translator.finish(&reader);
     recorder.write(&catalog);
     if let Some(error) = recorder.error {
         return Err(cannot_write(&error));
     }
-    let source = Source { duration: recorder.latest, ..source };
+    let source = Source { duration: recorder.latest, untimed, ..source };
     let (written, sink) = recorder.writer.finish(&catalog, &source).map_err(|error| cannot_write(&error))?;
     Ok(Converted { written, sink, bad_lines: reader.counts().malformed, input_bytes: reader.bytes() })
 }

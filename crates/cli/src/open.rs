@@ -273,8 +273,18 @@ impl Opened {
         }
     }
 
+    /// Fails where a time is named and the file has none.
+    pub fn must_know(&self, when: &When) -> Result<(), Failure> {
+        if self.source().untimed && matches!(when, When::At(_)) {
+            let why = "the log tells no times; an instant of it is a part (50%), line:N or mark:NAME";
+            return Err(Failure::in_file(&self.path, why));
+        }
+        Ok(())
+    }
+
     /// The state at an instant.
     pub fn snapshot(&self, when: &When) -> Result<Snapshot, Failure> {
+        self.must_know(when)?;
         match &self.content {
             Content::Trace(trace) if *when == When::End => Ok(trace.end()),
             _ => self.ask(|recording| recording.snapshot(when)),
@@ -283,6 +293,7 @@ impl Opened {
 
     /// The state at an instant, of one heap alone if one is given.
     pub fn snapshot_of(&self, when: &When, heap: Option<Heap>) -> Result<Snapshot, Failure> {
+        self.must_know(when)?;
         match heap {
             Some(heap) => self.ask(|recording| recording.snapshot_of_heap(when, heap)),
             None => self.snapshot(when),

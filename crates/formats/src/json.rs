@@ -33,6 +33,7 @@ mod rows;
 mod source;
 mod stack;
 mod streamed;
+mod untimed;
 mod window;
 
 pub use comparison::{comparison, delta};

@@ -44,6 +44,37 @@ pub struct Source {
     pub snapshot: bool,
     /// True when only figures are known, not single blocks.
     pub aggregated: bool,
+    /// True when the source tells no times, only an order. All that is [`Nanos`] elsewhere is then a line of the log, or a number of lines.
+    pub untimed: bool,
+}
+
+impl Source {
+    /// An instant, as people read it: `12.5s`, or `line 1,204` where there are no times.
+    pub fn instant(&self, at: Nanos) -> String {
+        if self.untimed { format!("line {}", grouped(at.0)) } else { at.to_string() }
+    }
+
+    /// A length of time, as people read it: `12.5s`, or `1,204 lines` where there are no times.
+    pub fn length(&self, length: Nanos) -> String {
+        match (self.untimed, length.0) {
+            (false, _) => length.to_string(),
+            (true, 1) => "1 line".to_owned(),
+            (true, lines) => format!("{} lines", grouped(lines)),
+        }
+    }
+}
+
+/// A number with its thousands apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// The kinds of source, in stored order. Append only.

@@ -1,4 +1,4 @@
-//! Naming an instant of a recording: `start`, `peak`, `end`, `12.5s`, `80%`, `mark:NAME`.
+//! Naming an instant of a recording: `start`, `peak`, `end`, `12.5s`, `80%`, `mark:NAME`, of a log without times `line:1200`.
 
 use crate::ids::Nanos;
 use std::fmt;
@@ -20,6 +20,8 @@ pub enum When {
     Percent(f64),
     /// The first mark of this name.
     Mark(String),
+    /// After this line of a log that tells no times ([`Source::untimed`](crate::Source::untimed)).
+    Line(u64),
 }
 
 /// A text that names no instant.
@@ -47,6 +49,7 @@ impl fmt::Display for When {
             Self::At(time) => write!(f, "{time}"),
             Self::Percent(part) => write!(f, "{part}%"),
             Self::Mark(name) => write!(f, "mark:{name}"),
+            Self::Line(line) => write!(f, "line:{line}"),
         }
     }
 }
@@ -64,6 +67,9 @@ impl FromStr for When {
         }
         if let Some(name) = text.strip_prefix("mark:") {
             return if name.is_empty() { Err(unknown()) } else { Ok(Self::Mark(name.to_owned())) };
+        }
+        if let Some(line) = text.strip_prefix("line:") {
+            return line.parse().map(Self::Line).map_err(|_| unknown());
         }
         if let Some(part) = text.strip_suffix('%') {
             let part: f64 = part.trim().parse().map_err(|_| unknown())?;
@@ -110,6 +116,7 @@ mod tests {
             ("42ns", When::At(Nanos(42))),
             ("2min", When::At(Nanos(120_000_000_000))),
             ("80%", When::Percent(80.0)),
+            ("line:1200", When::Line(1200)),
             ("mark:after load", When::Mark("after load".to_owned())),
         ];
         for (text, when) in cases {

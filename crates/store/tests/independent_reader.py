@@ -869,7 +869,7 @@ def read_source(payload):
         rate_bits = int.from_bytes(varints.take(8), "little")
     return {"context": context, "runtime_parameters": runtime_parameters, "word_bytes": word_bytes,
             "rate_bits": rate_bits,"parent_pid": parent_pid, "usable_sizes": flags & 1 == 1, "snapshot": flags & 2 == 2,
-            "aggregated": flags & 4 == 4, "command": command,
+            "aggregated": flags & 4 == 4, "untimed": flags & 8 == 8, "command": command,
             "kind": SOURCE_KINDS[kind], "pid": pid, "start_unix_ns": start_unix_ns, "duration_ns": duration_ns,
             "sample_rate": sample_rate, "program": program, "host": host}
 

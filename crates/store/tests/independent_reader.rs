@@ -171,7 +171,7 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
     let Source { kind, program, pid, parent_pid, command, host, start_unix_ns, duration, .. } =
         recording.source().clone();
     let Source { context, runtime_parameters, word_sampling, .. } = recording.source().clone();
-    let Source { sample_rate, usable_sizes, snapshot, aggregated, .. } = *recording.source();
+    let Source { sample_rate, usable_sizes, snapshot, aggregated, untimed, .. } = *recording.source();
     let source = Json::object([
         ("kind", Json::text(kind.key())),
         ("program", Json::Text(program)),
@@ -181,6 +181,7 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
         ("usable_sizes", Json::Bool(usable_sizes)),
         ("snapshot", Json::Bool(snapshot)),
         ("aggregated", Json::Bool(aggregated)),
+        ("untimed", Json::Bool(untimed)),
         ("host", Json::Text(host)),
         ("start_unix_ns", Json::Number(start_unix_ns)),
         ("duration_ns", Json::Number(duration.0)),

@@ -50,6 +50,7 @@ fn manner(name: &str) -> Option<Manner> {
     Some(match name {
         "sources" => Manner::Whole(|api, _, work| query::sources::answer(&api.sources, work)),
         "timeline" => Manner::InLines(query::timeline::answer),
+        "peak" => Manner::InLines(query::peak::answer),
         "rows" => Manner::InLines(query::rows::answer),
         "callers" => Manner::InLines(query::callers::answer),
         "overview" => Manner::InLines(query::overview::answer),
@@ -170,10 +171,10 @@ impl Api {
         match result {
             Ok(result) => send_line(exchange, &json!({ "result": query::saturated(result) }))?,
             Err(problem @ Problem::Cancelled) => return send_problem(exchange, &problem),
-            Err(problem) if !exchange.is_begun() && !matches!(problem, Problem::Failed(_)) => {
+            Err(problem) if !exchange.is_begun() && !problem.is_of_source() => {
                 return send_problem(exchange, &problem);
             }
-            Err(problem) => send_line(exchange, &json!({ "error": { "what": problem.line() } }))?,
+            Err(problem) => send_line(exchange, &json!({ "error": problem.to_json() }))?,
         }
         exchange.end()
     }
@@ -206,7 +207,7 @@ fn send_problem(exchange: &mut Exchange, problem: &Problem) -> io::Result<()> {
     let status = match problem {
         Problem::Bad(_) => "400 Bad Request",
         Problem::Unknown(_) => "404 Not Found",
-        Problem::Failed(_) => "500 Internal Server Error",
+        Problem::Failed(_) | Problem::NoMetric(_) => "500 Internal Server Error",
         Problem::Cancelled => return Err(io::ErrorKind::ConnectionAborted.into()),
     };
     exchange.line(status, problem.line())

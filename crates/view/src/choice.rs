@@ -2,8 +2,8 @@
 
 use crate::filter::Filter;
 use crate::http::request::Request;
-use crate::problem::Problem;
-use crate::sources::{Loaded, Moment, Sources};
+use crate::problem::{NoMetric, Problem};
+use crate::sources::{FileKind, Loaded, Moment, Sources};
 use highwater_model::{Nanos, When, Window};
 use highwater_store::RecordingError;
 use std::sync::Arc;
@@ -32,6 +32,11 @@ pub enum Metric {
 impl Metric {
     /// All of them.
     pub const ALL: [Self; 6] = [Self::Live, Self::Peak, Self::Allocated, Self::Leaked, Self::Temporary, Self::Freed];
+
+    /// The metrics that a source has. One instant knows only what is live: of what was before, at most sums are known.
+    pub fn of(loaded: &Loaded) -> &'static [Self] {
+        if loaded.recording().is_some() { &Self::ALL } else { &[Self::Live] }
+    }
 
     /// Its name.
     pub fn key(self) -> &'static str {
@@ -78,24 +83,14 @@ impl Choice {
             None => 0,
         };
         let loaded = sources.get(source)?.loaded()?;
-        let whole = loaded.whole();
-        let time = |name: &str, missing: Nanos| match request.parameter(name) {
-            None | Some("") => Ok(missing),
-            Some(text) => moment_time(&loaded, text, name),
-        };
-        let window = Window {
-            from: time("from", whole.from)?.clamp(whole.from, whole.to),
-            to: time("to", whole.to)?.clamp(whole.from, whole.to),
-        };
-        if window.from > window.to {
-            return Err(Problem::bad("the window ends before it begins: 'from' must not be greater than 'to'"));
-        }
+        let window = window_of(request, &loaded)?;
         let (filters, filter_texts) = filters_of(request)?;
         let at = match request.parameter("at") {
             None | Some("") => loaded.moment_at(window.to),
             Some(text) => moment(&loaded, window, text)?,
         };
         let metric = request.parameter("metric").map_or(Ok(Metric::default()), Metric::parse)?;
+        must_have(&loaded, metric)?;
         Ok(Self { loaded, window, at, metric, filters, filter_texts })
     }
 
@@ -103,6 +98,35 @@ impl Choice {
     pub fn measuring(&self, metric: Metric) -> Self {
         Self { metric, ..self.clone() }
     }
+}
+
+/// The window of a request.
+pub fn window_of(request: &Request, loaded: &Loaded) -> Result<Window, Problem> {
+    let whole = loaded.whole();
+    let time = |name: &str, missing: Nanos| match request.parameter(name) {
+        None | Some("") => Ok(missing),
+        Some(text) => moment_time(loaded, text, name),
+    };
+    let window = Window {
+        from: time("from", whole.from)?.clamp(whole.from, whole.to),
+        to: time("to", whole.to)?.clamp(whole.from, whole.to),
+    };
+    if window.from > window.to {
+        return Err(Problem::bad("the window ends before it begins: 'from' must not be greater than 'to'"));
+    }
+    Ok(window)
+}
+
+/// Fails where a source lacks a metric.
+fn must_have(loaded: &Loaded, metric: Metric) -> Result<(), Problem> {
+    let has = Metric::of(loaded);
+    if has.contains(&metric) {
+        return Ok(());
+    }
+    let what = if loaded.kind == FileKind::Image { "a memory image" } else { "a snapshot" };
+    let line = format!("{what} knows one instant only: what is live; it has no metric '{}'", metric.key());
+    let metrics = has.iter().map(|metric| metric.key()).collect();
+    Err(Problem::NoMetric(NoMetric { metric: metric.key(), metrics, line }))
 }
 
 /// The filters of a request, and how they were written.
@@ -124,12 +148,17 @@ pub fn moment(loaded: &Loaded, window: Window, text: &str) -> Result<Moment, Pro
         return Ok(loaded.moment_at(Nanos(time)));
     }
     let when: When = text.parse().map_err(Problem::bad)?;
-    let Some(recording) = loaded.recording() else { return Ok(Moment::End) };
+    let Some(recording) = loaded.recording() else {
+        return match when {
+            When::End => Ok(Moment::End),
+            other => Err(Problem::Failed(format!("a snapshot knows one instant only; there is no '{other}' in it"))),
+        };
+    };
     Ok(match when {
         When::Start => Moment::Start,
         When::End => Moment::End,
         When::Peak => Moment::Event(loaded.highest(recording, window)?.event),
-        When::At(_) | When::Percent(_) => loaded.moment_at(time_of(loaded, &when)?),
+        When::At(_) | When::Percent(_) | When::Line(_) => loaded.moment_at(time_of(loaded, &when)?),
         When::Mark(name) => {
             let mark = loaded.marks()?.iter().find(|mark| mark.name == name);
             Moment::Event(mark.ok_or_else(|| Problem::Bad(format!("no mark is named '{name}'")))?.event)
@@ -148,6 +177,9 @@ fn moment_time(loaded: &Loaded, text: &str, name: &str) -> Result<Nanos, Problem
 
 /// The time that an instant means.
 pub fn time_of(loaded: &Loaded, when: &When) -> Result<Nanos, Problem> {
+    if loaded.source().untimed && matches!(when, When::At(_)) {
+        return Err(Problem::bad("the log tells no times; an instant of it is a part (50%), line:N or mark:NAME"));
+    }
     match loaded.recording() {
         Some(recording) => recording.time_of(when).map_err(|error| match error {
             RecordingError::Io(error) => error.into(),

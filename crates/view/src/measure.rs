@@ -92,6 +92,47 @@ pub struct Measured {
     pub amounts: Amounts,
     /// The sum.
     pub total: Amount,
+    /// Which of its blocks moved there or away; `None` where each block counts once, whatever became of it.
+    pub moved: Option<Moved>,
+}
+
+/// Blocks that came or went without being allocated or freed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// By a reallocation.
+    pub resized: u64,
+    /// By a promotion into another heap, or out of it.
+    pub promoted: u64,
+}
+
+impl Moved {
+    fn add(&mut self, other: Self) {
+        self.resized = self.resized.saturating_add(other.resized);
+        self.promoted = self.promoted.saturating_add(other.promoted);
+    }
+
+    fn count(&mut self, row: &Row<'_>) {
+        match row.how() {
+            How::Resized => self.resized = self.resized.saturating_add(row.amount().1),
+            How::Promoted => self.promoted = self.promoted.saturating_add(row.amount().1),
+            _ => {}
+        }
+    }
+
+    /// What a metric says of figures by stack, to which promotions are no moves.
+    fn of(metric: Metric, figures: &Figures) -> Self {
+        let resized = match metric {
+            Metric::Allocated => figures.reallocations,
+            Metric::Freed => figures.reallocated_away,
+            _ => 0,
+        };
+        Self { resized, promoted: 0 }
+    }
+
+    /// Both together.
+    pub fn blocks(&self) -> u64 {
+        self.resized.saturating_add(self.promoted)
+    }
 }
 
 /// What a metric says of figures.
@@ -147,14 +188,18 @@ fn by_figures_of(choice: &Choice, sieve: Sieve) -> Result<Measured, Problem> {
         }
     };
     let accounts = &figured.snapshot().accounts;
-    let mut total = Amount::default();
+    let (mut total, mut moved) = (Amount::default(), Moved::default());
+    let mut count = |figures: &Figures| {
+        total.add(amount_of(metric, figures));
+        moved.add(Moved::of(metric, figures));
+    };
     if sieve.is_open() {
-        total = amount_of(metric, &accounts.totals().figures);
+        count(&accounts.totals().figures);
     } else {
         let passing = (0..).map(StackId).zip(accounts.sites()).filter(|(stack, _)| sieve.passes_stack(*stack));
-        passing.for_each(|(_, figures)| total.add(amount_of(metric, figures)));
+        passing.for_each(|(_, figures)| count(figures));
     }
-    Ok(Measured { metric, at, total, amounts: Amounts::Figures { figured, sieve } })
+    Ok(Measured { metric, at, total, moved: Some(moved), amounts: Amounts::Figures { figured, sieve } })
 }
 
 /// What owners have.
@@ -169,16 +214,17 @@ fn count(tally: &mut Tally, block: &(impl Candidate + ?Sized), metric: Metric) {
 
 fn by_blocks(choice: &Choice, sieve: &Sieve, work: &Work<'_>) -> Result<Measured, Problem> {
     let metric = choice.metric;
-    let (amounts, at) = match metric {
+    let ((amounts, moved), at) = match metric {
         Metric::Live | Metric::Peak | Metric::Leaked => {
             let snapshot = choice.loaded.snapshot(instant(choice)?)?;
-            (of_instant(choice, &snapshot, sieve, work)?, told_as(choice, snapshot.at))
+            let amounts = of_instant(choice, &snapshot, sieve, work)?;
+            ((amounts, Some(Moved::default())), told_as(choice, snapshot.at))
         }
         Metric::Allocated | Metric::Freed | Metric::Temporary => (of_window(choice, sieve, work)?, choice.window.to),
     };
     let mut total = Amount::default();
     amounts.values().for_each(|amount| total.add(*amount));
-    Ok(Measured { metric, at, amounts: Amounts::Blocks(amounts), total })
+    Ok(Measured { metric, at, amounts: Amounts::Blocks(amounts), total, moved })
 }
 
 /// What is live at an instant, block by block.
@@ -212,7 +258,7 @@ pub fn must_have_blocks(snapshot: &Snapshot) -> Result<(), Problem> {
 }
 
 /// What happened in a window, block by block.
-fn of_window(choice: &Choice, sieve: &Sieve, work: &Work<'_>) -> Result<Tally, Problem> {
+fn of_window(choice: &Choice, sieve: &Sieve, work: &Work<'_>) -> Result<(Tally, Option<Moved>), Problem> {
     let Some(recording) = choice.loaded.recording() else {
         return Err(Problem::failed("a snapshot knows one instant only, and not when its blocks came and went"));
     };
@@ -226,18 +272,19 @@ fn of_window(choice: &Choice, sieve: &Sieve, work: &Work<'_>) -> Result<Tally, P
             (since, until),
             (side, Depth::Figures),
             work,
-            |_| Tally::default(),
-            |tally, row| {
+            |_| (Tally::default(), Moved::default()),
+            |(tally, moved), row| {
                 if is_counted(row) {
                     count(tally, &row, metric);
+                    moved.count(&row);
                 }
             },
         )
     };
     let tallies = match (metric, sieve.needs_deaths()) {
         (Metric::Allocated, true) => {
-            let since = (since, Depth::Figures);
-            ended_since(&choice.loaded, recording, since, sieve, work, Tally::default, |tally, block, life| {
+            let (since, begin) = ((since, Depth::Figures), || (Tally::default(), Moved::default()));
+            ended_since(&choice.loaded, recording, since, sieve, work, begin, |(tally, _), block, life| {
                 if window.has(life.birth) {
                     count(tally, block, metric);
                 }
@@ -250,9 +297,11 @@ fn of_window(choice: &Choice, sieve: &Sieve, work: &Work<'_>) -> Result<Tally, P
         (_, true) => count_all(Side::Departures, &|row| row.life().is_some_and(|life| sieve.passes_with(&row, &life)))?,
         (_, false) => count_all(Side::Departures, &|row| row.passes(sieve))?,
     };
-    let mut all = Tally::default();
-    for (owners, amount) in tallies.into_iter().flatten() {
-        all.entry(owners).or_default().add(amount);
+    let (mut all, mut moved) = (Tally::default(), Moved::default());
+    for (tally, own_moved) in tallies {
+        tally.into_iter().for_each(|(owners, amount)| all.entry(owners).or_default().add(amount));
+        moved.add(own_moved);
     }
-    Ok(all)
+    let counts_moves = metric != Metric::Allocated || !sieve.needs_deaths();
+    Ok((all, counts_moves.then_some(moved)))
 }

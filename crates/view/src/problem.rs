@@ -1,6 +1,7 @@
 //! Why a question has no answer.
 
 use highwater_store::RecordingError;
+use serde_json::{Value, json};
 use std::io;
 
 /// Why a question has no answer: each a line for people.
@@ -12,8 +13,21 @@ pub enum Problem {
     Unknown(String),
     /// The source does not know, or cannot be read any more.
     Failed(String),
+    /// The source lacks a metric.
+    NoMetric(NoMetric),
     /// Nobody waits for the answer.
     Cancelled,
+}
+
+/// A metric that a source lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoMetric {
+    /// The metric.
+    pub metric: &'static str,
+    /// The metrics that the source has.
+    pub metrics: Vec<&'static str>,
+    /// The same in a line.
+    pub line: String,
 }
 
 impl Problem {
@@ -31,7 +45,23 @@ impl Problem {
     pub fn line(&self) -> &str {
         match self {
             Self::Bad(line) | Self::Unknown(line) | Self::Failed(line) => line,
+            Self::NoMetric(lacking) => &lacking.line,
             Self::Cancelled => "nobody waits for the answer any more",
+        }
+    }
+
+    /// True where the question is sound and the source has no answer: an answer in lines ends with it.
+    pub fn is_of_source(&self) -> bool {
+        matches!(self, Self::Failed(_) | Self::NoMetric(_))
+    }
+
+    /// The last line of an answer in lines.
+    pub fn to_json(&self) -> Value {
+        match self {
+            Self::NoMetric(NoMetric { metric, metrics, line }) => {
+                json!({ "kind": "no_metric", "metric": metric, "metrics": metrics, "what": line })
+            }
+            other => json!({ "kind": "failed", "what": other.line() }),
         }
     }
 }

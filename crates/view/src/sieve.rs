@@ -2,7 +2,8 @@
 
 use crate::filter::{Filter, Test};
 use crate::owned::Owned;
-use highwater_model::{Catalog, Nanos, StackId, TagId, ThreadId};
+use crate::query::label;
+use highwater_model::{Catalog, Frame, Nanos, StackId, StringId, TagId, ThreadId};
 
 /// All filters together.
 pub struct Sieve {
@@ -162,13 +163,16 @@ impl Sieve {
     }
 }
 
-/// For each frame, whether its function is meant; names are compared once each.
+/// For each frame, whether its function is meant; names are compared once each. A frame without a function goes by what it is called
+/// instead: views offer filters by that name.
 fn functions_that(catalog: &Catalog, is_meant: impl Fn(&str) -> bool) -> Vec<bool> {
     let mut known = rustc_hash::FxHashMap::default();
     let frames = catalog.stacks.frames().iter();
-    frames
-        .map(|frame| *known.entry(frame.function).or_insert_with(|| is_meant(catalog.strings.get(frame.function))))
-        .collect()
+    let is_meant = |frame: &Frame| match frame.function {
+        StringId::EMPTY => is_meant(&label(&catalog.frame_text(frame))),
+        function => *known.entry(function).or_insert_with(|| is_meant(catalog.strings.get(function))),
+    };
+    frames.map(is_meant).collect()
 }
 
 /// For each stack, whether one of these frames is in it. A stack's caller has a smaller number.

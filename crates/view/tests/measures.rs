@@ -137,6 +137,48 @@ fn query(asked: &Asked) -> String {
     format!("from={}&to={}&at={}{filters}", asked.from, asked.to, asked.at)
 }
 
+/// The step with which a block was born.
+fn first_step(truth: &Truth, id: u64) -> usize {
+    truth.placed.iter().find(|placed| placed.id == id).unwrap().start_step
+}
+
+/// The most bytes that wanted blocks held at once within the window, and when they first did.
+fn own_peak(truth: &Truth, asked: &Asked, asks_for_deaths: bool, wanted: &dyn Fn(&&Placed) -> bool) -> (u64, u64) {
+    let Asked { from, to, .. } = *asked;
+    let mut best = (0, from);
+    let mut see = |bytes: u64, at: u64| {
+        if bytes > best.0 {
+            best = (bytes, at);
+        }
+    };
+    if asks_for_deaths {
+        // By whole lives: as the block was last.
+        let lives = || truth.placed.iter().filter(|placed| placed.end.is_none() || placed.is_freed).filter(wanted);
+        let live_at = |time: u64| {
+            let death = |placed: &Placed| truth.deaths.get(&placed.id).copied();
+            lives().filter(|p| p.birth <= time && death(p).is_none_or(|death| death > time)).map(|p| p.size).sum()
+        };
+        let before = lives().filter(|p| p.birth < from && p.end.is_none_or(|end| end >= from));
+        see(before.map(|placed| placed.size).sum(), from);
+        truth
+            .steps
+            .iter()
+            .filter(|step| (from..=to).contains(&step.time.0))
+            .for_each(|s| see(live_at(s.time.0), s.time.0));
+        return best;
+    }
+    let before = truth.steps.iter().take_while(|step| step.time.0 < from).count();
+    let until = truth.steps.iter().take_while(|step| step.time.0 <= to).count();
+    for steps in before..=until {
+        let is_instant = steps == before || truth.steps[steps - 1].op.is_event();
+        let at = if steps == before { from } else { truth.steps[steps - 1].time.0 };
+        if is_instant {
+            see(truth.live_after(steps).filter(wanted).map(|placed| placed.size).sum(), at);
+        }
+    }
+    best
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
@@ -251,6 +293,65 @@ proptest! {
                 prop_assert_eq!((last[at], allocated[at]), (live, came), "bin {}", at);
             }
         }
+    }
+
+    #[test]
+    fn every_figure_of_the_overview_is_that_of_the_blocks_that_pass(
+        seed in 1u64..10_000,
+        every in 20u64..400,
+        ends in (0.0f64..1.0, 0.0f64..1.0),
+        filters in prop::collection::vec(filter(60_000), 0..3),
+    ) {
+        let (catalog, events) = history(seed, 300);
+        let truth = Truth::of(&events);
+        let place = Place::new();
+        let server = Running::new(&[place.write("random.hw", &written(&catalog, &events, every, 40))]);
+        let duration = events.last().unwrap().time.0;
+        let time = |part: f64| (duration as f64 * part) as u64;
+        let (from, to) = (time(ends.0.min(ends.1)), time(ends.0.max(ends.1)));
+        let asked = Asked { from, to, at: to, filters };
+        let figures = server.ask(&format!("overview?{}", query(&asked)))["figures"].take();
+        let death = |placed: &Placed| truth.deaths.get(&placed.id).copied();
+        let asks_for_deaths = asked.filters.iter().any(|filter| {
+            ["freed:", "live:", "lifetime:"].iter().any(|name| filter.trim_start_matches('!').starts_with(name))
+        });
+        let wanted = |placed: &&Placed| asked.filters.iter().all(|filter| passes(filter, placed, death(placed), &catalog));
+        let sum = |metric: &str| {
+            let all = expected(metric, &asked, &truth, &catalog);
+            (all.values().map(|sum| sum.0).sum::<u64>(), all.values().map(|sum| sum.1).sum::<u64>())
+        };
+        let window = from..=to;
+        let resized_to = || truth.placed.iter().filter(|p| p.start_step != first_step(&truth, p.id) && window.contains(&p.start));
+        let resized_from = || truth.placed.iter().filter(|p| !p.is_freed && p.end.is_some_and(|end| window.contains(&end)));
+        let count = |all: usize| all as u64;
+        let (allocated, freed, temporary) = (sum("allocated"), sum("freed"), sum("temporary"));
+        let figure = |name: &str| figures[name].as_u64();
+        prop_assert_eq!((figure("live_bytes"), figure("live_blocks")), (Some(sum("live").0), Some(sum("live").1)));
+        prop_assert_eq!((figure("allocated_bytes"), figure("allocated_blocks")), (Some(allocated.0), Some(allocated.1)));
+        prop_assert_eq!(figure("freed_bytes"), Some(freed.0));
+        prop_assert_eq!(figure("temporary_allocations"), Some(temporary.0));
+        if asks_for_deaths {
+            // Each block counts once; how often it was resized is not told, rather than told as nothing.
+            prop_assert_eq!((figure("allocations"), figure("reallocations"), figure("frees")), (Some(allocated.1), None, Some(freed.1)));
+        } else {
+            let moved = (count(resized_to().filter(wanted).count()), count(resized_from().filter(wanted).count()));
+            let told = (figure("allocations"), figure("reallocations"), figure("frees"));
+            prop_assert_eq!(told, (Some(allocated.1 - moved.0), Some(moved.0), Some(freed.1 - moved.1)));
+        }
+        let (bytes, at) = if asked.filters.is_empty() {
+            let (steps, bytes) = truth.highest(from, to);
+            (bytes, steps.checked_sub(1).map_or(0, |step| truth.steps[step].time.0).max(from))
+        } else {
+            own_peak(&truth, &asked, asks_for_deaths, &wanted)
+        };
+        prop_assert_eq!((figure("peak_bytes"), figure("peak_at_ns")), (Some(bytes), Some(at)));
+        let peak = server.ask(&format!("peak?{}", query(&asked)));
+        let highest = truth.highest(from, to).1;
+        prop_assert_eq!(peak["bytes"].as_u64(), Some(highest));
+        let told = if asked.filters.is_empty() { &peak } else { &peak["filtered"] };
+        prop_assert_eq!((told["bytes"].as_u64(), told["at_ns"].as_u64()), (Some(bytes), Some(at)));
+        let timeline = server.ask(&format!("timeline?points=5&{}", query(&asked)));
+        prop_assert_eq!((timeline["peak"]["bytes"].as_u64(), timeline["peak"]["at_ns"].as_u64()), (Some(bytes), Some(at)));
     }
 
     #[test]

@@ -81,9 +81,29 @@ fn a_snapshot_answers_what_one_instant_knows() {
     assert_eq!((&about["kind"], &about["duration_ns"]), (&"snapshot".into(), &snapshot.at.0.into()));
     assert!(!about["has"].to_string().contains("timeline"));
     let live = snapshot.accounts.totals().figures.live_bytes();
-    for question in ["rows", "rows?by=thread", "rows?metric=peak", "rows?filter=size:0.."] {
+    for question in ["rows", "rows?by=thread", "rows?metric=live", "rows?filter=size:0.."] {
         assert_eq!(server.ask(question)["total"]["value"], live, "{question}");
     }
+    // Of what was before it nothing is known by site: neither a peak, nor what was allocated or freed.
+    assert_eq!(about["metrics"], serde_json::json!(["live"]));
+    for metric in ["peak", "allocated", "leaked", "temporary", "freed"] {
+        for question in ["rows", "tree", "callers?function=main"] {
+            let joint = if question.contains('?') { '&' } else { '?' };
+            let error = server.last_line(&format!("{question}{joint}metric={metric}"))["error"].take();
+            assert_eq!((&error["kind"], &error["metric"]), (&"no_metric".into(), &metric.into()), "{question}");
+            assert_eq!(error["metrics"], serde_json::json!(["live"]));
+            assert!(error["what"].as_str().unwrap().contains("one instant only"), "{error}");
+        }
+    }
+    for instant in ["peak", "start", "50%25"] {
+        let error = server.last_line(&format!("rows?at={instant}"))["error"]["what"].take();
+        assert!(error.as_str().unwrap().contains("one instant only"), "{instant}: {error}");
+    }
+    let overview = server.ask("overview");
+    let names: Vec<&str> = overview["figures"].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(names, ["live_blocks", "live_bytes"]);
+    let page = server.get("/api/1/save").text();
+    assert!(page.contains("rows?by=site&metric=live") && !page.contains("metric=peak"));
     assert_eq!(server.ask("blocks")["count"], snapshot.accounts.totals().figures.live_blocks());
     assert!(server.last_line("timeline")["error"]["what"].as_str().unwrap().contains("one instant only"));
     assert!(server.ask("overview")["notes"].to_string().contains("One instant only"));

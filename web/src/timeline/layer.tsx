@@ -1,15 +1,28 @@
 // Everything that can be taken hold of lies above the curves, as ordinary elements: the window and its two edges, the handles A and B, marks, the peak.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Timeline as Course } from "../answers";
-import { choice, choose } from "../choice";
+import { choice, choose, fragmentOf, type Choice } from "../choice";
+import { instant, when } from "../clock";
 import * as format from "../format";
 import { source } from "../sources";
 import { marksOf } from "./marks";
+import { shownPeak } from "./peak";
 import { AXIS } from "./plots";
-import { instantOf, showRange, visibleRange, wholeRange, zoom, type Range } from "./range";
+import { instantOf, instantOfB, showRange, visibleRange, wholeRange, zoom, type Range } from "./range";
 import { Reading } from "./reading";
 
 type Grip = "window" | "from" | "to" | "whole" | "a" | "b" | "axis";
+
+/** Within how many milliseconds a second click makes a double one. */
+const DOUBLE = 500;
+
+/** The last click, and what it moved. */
+interface Clicked {
+  time: number;
+  x: number;
+  before: Pick<Choice, "at" | "b" | "other">;
+  isStep: boolean;
+}
 
 /** Positions follow from the visible range alone, so that nothing waits for a drawing. */
 export function Layer({ course, width, range }: { course: Course | null; width: number; range: Range }) {
@@ -25,7 +38,8 @@ export function Layer({ course, width, range }: { course: Course | null; width: 
   const start = from ?? begin;
   const end = to ?? duration;
   const instantA = instantOf(at, end);
-  const instantB = b === null ? null : choice.value.other !== null && choice.value.other !== file.id ? null : instantOf(b, duration);
+  const instantB = b === null ? null : choice.value.other !== null && choice.value.other !== file.id ? null : instantOfB(b, file, duration);
+  const clicked = useRef<Clicked | null>(null);
 
   const grab = (grip: Grip) => (event: PointerEvent) => {
     if (event.button !== 0) return;
@@ -61,11 +75,25 @@ export function Layer({ course, width, range }: { course: Course | null; width: 
       target.removeEventListener("pointerup", drop);
       target.removeEventListener("pointercancel", drop);
       if (moved || now.type !== "pointerup" || grip !== "window") return;
+      const { at, b, other } = choice.value;
+      const last = clicked.current;
+      // The second click of a double one says nothing of its own.
+      if (last && now.timeStamp - last.time < DOUBLE && Math.abs(now.clientX - last.x) < 8) return;
+      const before = fragmentOf(choice.value);
       choose(now.shiftKey ? { b: began, other: null } : { at: began });
+      clicked.current = { time: now.timeStamp, x: now.clientX, before: { at, b, other }, isStep: fragmentOf(choice.value) !== before };
     };
     target.addEventListener("pointermove", drag);
     target.addEventListener("pointerup", drop);
     target.addEventListener("pointercancel", drop);
+  };
+
+  /** All of the time again; what the first of the two clicks moved goes back. */
+  const seeAll = (event: MouseEvent) => {
+    const { at, b, other } = choice.value;
+    const { before, isStep } = clicked.current ?? { before: { at, b, other }, isStep: false };
+    clicked.current = { time: event.timeStamp, x: event.clientX, before, isStep: false };
+    choose({ ...before, from: null, to: null, left: null, right: null }, !isStep);
   };
 
   useEffect(() => {
@@ -117,7 +145,7 @@ export function Layer({ course, width, range }: { course: Course | null; width: 
     if (position < -1 || position > width + 1) return null;
     return (
       <div class={`handle handle-${name}`} style={{ transform: `translateX(${position}px)` }} role="slider" tabIndex={0} aria-label={label} aria-valuemin={begin} aria-valuemax={duration} aria-valuenow={t}
-        aria-valuetext={format.duration(t)} title={`${label}: ${format.instant(t, span / width)}`} onPointerDown={grab(grip)} onKeyDown={nudge(t, set, remove)}>
+        aria-valuetext={when(t)} title={`${label}: ${instant(t, span / width)}`} onPointerDown={grab(grip)} onKeyDown={nudge(t, set, remove)}>
         {(name === "a" || name === "b") && <span class="flag">{name.toUpperCase()}</span>}
       </div>
     );
@@ -126,10 +154,10 @@ export function Layer({ course, width, range }: { course: Course | null; width: 
   const chosen = from !== null || to !== null;
   const low = Math.max(0, Math.min(width, x(start)));
   const high = Math.max(0, Math.min(width, x(end)));
-  const peak = file.peak;
+  const peak = shownPeak();
   return (
     <div class="layer" ref={layer} style={{ left: `${AXIS}px`, width: `${width}px` }} role="group" tabIndex={0} aria-label="Drag to choose a window, wheel to zoom, arrows to move"
-      onPointerDown={grab("window")} onDblClick={() => choose({ from: null, to: null, left: null, right: null })} onKeyDown={keys}
+      onPointerDown={grab("window")} onDblClick={seeAll} onKeyDown={keys}
       onPointerMove={(event) => setHover(timeAt(event.clientX))} onPointerLeave={() => setHover(null)}>
       {chosen && <div class="outside" style={{ left: 0, width: `${low}px` }} />}
       {chosen && <div class="outside" style={{ left: `${high}px`, width: `${Math.max(0, width - high)}px` }} />}
@@ -138,13 +166,13 @@ export function Layer({ course, width, range }: { course: Course | null; width: 
         <div class={`mark${mark.leftwards ? " mark-left" : ""}`} key={mark.key} style={{ transform: `translateX(${mark.x}px)` }} title={mark.title}><span style={{ top: `${mark.lane * 13}px` }}>{mark.text}</span></div>
       ))}
       {peak && x(peak.at_ns) >= 0 && x(peak.at_ns) <= width && (
-        <button type="button" class={`peak${x(peak.at_ns) > width - 150 ? " peak-left" : ""}`} style={{ transform: `translateX(${x(peak.at_ns)}px)` }} title={`The peak of the recording, ${format.bytes(peak.bytes)} at ${format.duration(peak.at_ns)}: put A here`}
-          onPointerDown={(event) => event.stopPropagation()} onClick={() => choose({ at: "peak" })}><i>▼</i><span>peak {format.bytes(peak.bytes)}</span></button>
+        <button type="button" class={`peak${x(peak.at_ns) > width - 150 ? " peak-left" : ""}`} style={{ transform: `translateX(${x(peak.at_ns)}px)` }} title={peak.title}
+          onPointerDown={(event) => event.stopPropagation()} onDblClick={(event) => event.stopPropagation()} onClick={() => choose({ at: peak.goal })}><i>▼</i><span>peak {format.bytes(peak.bytes)}</span></button>
       )}
       {chosen && slider("from", "Start of the window", "from", start, (t) => choose({ from: Math.min(t, end - 1) }, false), () => choose({ from: null }))}
       {chosen && slider("to", "End of the window", "to", end, (t) => choose({ to: Math.max(t, start + 1) }, false), () => choose({ to: null }))}
       {instantB !== null && slider("b", "Instant B", "b", instantB, (t) => choose({ b: t }, false), () => choose({ b: null }))}
-      {slider("a", "Instant A", "a", instantA, (t) => choose({ at: t }, false), () => choose({ at: null }))}
+      {instantA !== null && slider("a", "Instant A", "a", instantA, (t) => choose({ at: t }, false), () => choose({ at: null }))}
       {hover !== null && <Reading course={course} t={hover} x={x(hover)} width={width} measure={measure} resolution={span / width} />}
       <div class="axis-grip" title="Drag to move along the time" onPointerDown={grab("axis")} />
     </div>

@@ -1,6 +1,6 @@
 // The program's marks, where they can be read.
 import type { Timeline as Course } from "../answers";
-import * as format from "../format";
+import { when } from "../clock";
 import { clean } from "../names";
 import type { Range } from "./range";
 
@@ -26,7 +26,7 @@ export function marksOf(course: Course | null, range: Range, x: (t: number) => n
     if (position < sameUntil) {
       together += 1;
       const last = shown[shown.length - 1];
-      if (together <= 12) last.title += `\n${clean(mark.name)} at ${format.duration(mark.t)}`;
+      if (together <= 12) last.title += `\n${clean(mark.name)} at ${when(mark.t)}`;
       last.text = `${together} marks`;
       continue;
     }
@@ -38,7 +38,7 @@ export function marksOf(course: Course | null, range: Range, x: (t: number) => n
     const begins = leftwards ? position - long : position;
     const lane = Math.max(0, filled.findIndex((until) => until <= begins));
     filled[lane] = begins + long;
-    shown.push({ key, x: Math.min(width, position), text: name, title: `${name} at ${format.duration(mark.t)}`, lane, leftwards });
+    shown.push({ key, x: Math.min(width, position), text: name, title: `${name} at ${when(mark.t)}`, lane, leftwards });
     if (shown.length >= 200) break;
   }
   return shown;

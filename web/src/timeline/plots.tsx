@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import type { Timeline as Course } from "../answers";
 import { choice } from "../choice";
+import { instant, perUnit, rate as rateOf } from "../clock";
 import * as format from "../format";
 import { colours } from "../theme";
 import { along, gaugesOf } from "./gauges";
@@ -44,7 +45,7 @@ export function Plots({ course, width, range }: { course: Course | null; width: 
     const envelope = measure === "bytes" ? course.live_bytes : course.live_blocks;
     const t = course.t.slice(0, envelope.high.length + 1);
     const filled = (values: number[]) => (values.length < t.length ? [...values, values[values.length - 1] ?? 0] : values);
-    const perSecond = (measure === "bytes" ? course.allocated_bytes : course.allocations).map((value, index) => value / Math.max(1e-9, (t[index + 1] - t[index]) / 1e9));
+    const perSecond = (measure === "bytes" ? course.allocated_bytes : course.allocations).map((value, index) => rateOf(value, t[index + 1] - t[index]));
     const high = filled(envelope.high);
     live.setData([t, high, filled(envelope.low), high, ...shownGauges.map((gauge) => along(t, gauge.t, gauge.value))], false);
     rate.setData([t, filled(perSecond)], false);
@@ -75,7 +76,7 @@ function liveOptions(width: number, measure: "bytes" | "blocks", gauges: string[
     scales: { x: { time: false, auto: false }, y: { range: (_plot, _low, high) => [0, Math.max(1, high ?? 1) * 1.04] } },
     axes: [
       { stroke: theme.faint, font: "11px system-ui, sans-serif", grid: { stroke: theme.line, width: 1 }, ticks: { stroke: theme.line, size: 4 }, size: 22, gap: 2, space: 110, incrs: INSTANTS,
-        values: (_plot, splits, _axis, _space, step) => splits.map((each) => format.instant(each, step)) },
+        values: (_plot, splits, _axis, _space, step) => splits.map((each) => instant(each, step)) },
       { stroke: theme.faint, font: "11px system-ui, sans-serif", grid: { stroke: theme.line, width: 1 }, ticks: { show: false }, size: AXIS, gap: 6, space: 22,
         ...(measure === "bytes" ? { incrs: POWERS_OF_TWO } : { incrs: INSTANTS }),
         values: (_plot, splits) => splits.map((each) => (measure === "bytes" ? format.bytes(each) : format.shortCount(each))) },
@@ -98,7 +99,7 @@ function rateOptions(width: number, measure: "bytes" | "blocks"): uPlot.Options 
     axes: [
       { show: false },
       { stroke: theme.faint, font: "11px system-ui, sans-serif", grid: { show: false }, ticks: { show: false }, size: AXIS, gap: 6,
-        splits: (plot) => [(plot.scales.y.max ?? 0) * 0.72], values: (plot) => [`${measure === "bytes" ? format.bytes(plot.scales.y.max ?? 0) : format.shortCount(plot.scales.y.max ?? 0)}/s`] },
+        splits: (plot) => [(plot.scales.y.max ?? 0) * 0.72], values: (plot) => [`${measure === "bytes" ? format.bytes(plot.scales.y.max ?? 0) : format.shortCount(plot.scales.y.max ?? 0)}${perUnit()}`] },
     ],
     series: [{}, { points: { show: false }, paths: STEPS, stroke: theme.rate, width: 1, fill: theme.rateFill }],
   };

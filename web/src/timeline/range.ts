@@ -1,5 +1,6 @@
 // What of the time is visible (`left` to `right`) and what is counted (`from` to `to`) are two choices. Here is the first, and the instants of handles.
-import type { Nanos } from "../answers";
+import { signal } from "@preact/signals";
+import type { Nanos, Peak, Source } from "../answers";
 import { choice, choose } from "../choice";
 import { source } from "../sources";
 
@@ -24,10 +25,25 @@ export function wholeRange(): Range {
   return { left: Math.min(file?.begins_ns ?? 0, file?.duration_ns ?? 0), right: file?.duration_ns ?? 0 };
 }
 
-/** The instant of a handle, which may stand at the peak by name. */
-export function instantOf(at: Nanos | "peak" | null, otherwise: Nanos): Nanos {
-  if (at === "peak") return source.value?.peak?.at_ns ?? otherwise;
-  return at ?? otherwise;
+/** Where the peak of the chosen window is; null while that is asked. */
+export const peakOfWindow = signal<Peak | null>(null);
+
+/** The instant that "peak" means: that of the window, which is the whole recording where none is chosen; null while it is not known. */
+export function peakInstant(): Nanos | null {
+  const { from, to } = choice.value;
+  if (from === null && to === null) return source.value?.peak?.at_ns ?? null;
+  return peakOfWindow.value?.at_ns ?? null;
+}
+
+/** The instant of a handle, which may stand at the peak by name; null while that is not known. */
+export function instantOf(at: Nanos | "peak" | null, otherwise: Nanos): Nanos | null {
+  return at === "peak" ? peakInstant() : at ?? otherwise;
+}
+
+/** The instant of B, which may be in another file: the peak is then that of the other file. */
+export function instantOfB(b: Nanos | "peak" | null, file: Source | null, otherwise: Nanos): Nanos | null {
+  if (b === "peak" && file && file.id !== source.value?.id) return file.peak?.at_ns ?? null;
+  return instantOf(b, otherwise);
 }
 
 export function showRange(left: number, right: number, step: boolean): void {

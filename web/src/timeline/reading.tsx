@@ -1,20 +1,21 @@
 // What the curves say under the pointer.
 import type { Measure, Timeline as Course } from "../answers";
+import { instant, perUnit, rate } from "../clock";
 import * as format from "../format";
 import { clean } from "../names";
 import { along } from "./gauges";
 
 export function Reading({ course, t, x, width, measure, resolution }: { course: Course | null; t: number; x: number; width: number; measure: Measure; resolution: number }) {
   const index = course ? binOf(course.t, t) : -1;
-  let text = format.instant(t, Math.max(1, resolution));
+  let text = instant(t, Math.max(1, resolution));
   if (course && index >= 0) {
     const envelope = measure === "bytes" ? course.live_bytes : course.live_blocks;
     const [low, high] = [envelope.low[index], envelope.high[index]];
     const shown = (value: number) => (measure === "bytes" ? format.bytes(value) : format.count(value));
     text += low === high ? ` · ${shown(high)} live` : ` · ${shown(low)} – ${shown(high)} live`;
-    const seconds = (course.t[index + 1] - course.t[index]) / 1e9;
+    const long = course.t[index + 1] - course.t[index];
     const amount = measure === "bytes" ? course.allocated_bytes[index] : course.allocations[index];
-    if (amount > 0 && seconds > 0) text += ` · ${shown(amount / seconds)}/s`;
+    if (amount > 0 && long > 0) text += ` · ${shown(rate(amount, long))}${perUnit()}`;
     for (const gauge of course.gauges.slice(0, 3)) {
       const value = along([t], gauge.t, gauge.value)[0];
       if (value !== null) text += ` · ${clean(gauge.name)} ${gauge.unit === "bytes" ? format.bytes(value) : format.count(value)}`;

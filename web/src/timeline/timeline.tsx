@@ -1,17 +1,19 @@
 // The course of memory over time, above every view: curves that are drawn, and above them all that can be taken hold of.
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Timeline as Course } from "../answers";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Peak, Timeline as Course } from "../answers";
 import { useAnswer } from "../answer";
 import { choice } from "../choice";
+import { isTimed } from "../clock";
 import { clean } from "../names";
-import { question } from "../question";
+import { about, question } from "../question";
 import { saved } from "../saved";
 import { has, source } from "../sources";
 import { Told } from "../told";
 import { gaugesOf } from "./gauges";
 import { Layer } from "./layer";
 import { AXIS, Plots, RIGHT } from "./plots";
-import { visibleRange } from "./range";
+import { peakOfFiltered, shownPeak } from "./peak";
+import { peakOfWindow, visibleRange } from "./range";
 
 export function Timeline() {
   const file = source.value;
@@ -30,6 +32,15 @@ function Course() {
   const answer = useAnswer<Course>(width === 0 ? null : question("timeline", {
     source: file.id, from: whole ? null : range.left, to: whole ? null : range.right, points, filter: choice.value.filters,
   }), 60);
+  const { from, to, filters } = choice.value;
+  const peak = useAnswer<Peak>(from === null && to === null ? null : about("peak", { at: null, filter: null }), 60);
+  // Of what is filtered, the peak of the whole recording is in the answer only while all of it is shown.
+  const zoomed = useAnswer<Course>(whole || filters.length === 0 ? null : question("timeline", { source: file.id, points: 1, filter: filters }), 60);
+  const drawn = whole ? answer : zoomed;
+  useEffect(() => {
+    peakOfWindow.value = peak.waiting || peak.problem !== null ? null : peak.data;
+    peakOfFiltered.value = filters.length === 0 || drawn.waiting || drawn.problem !== null ? null : drawn.data?.peak ?? null;
+  }, [peak, drawn, filters]);
   useLayoutEffect(() => {
     const observer = new ResizeObserver(([entry]) => setWidth(Math.round(entry.contentRect.width)));
     observer.observe(frame.current!);
@@ -53,13 +64,13 @@ function Course() {
 function Legend({ course }: { course: Course }) {
   const { measure } = choice.value;
   const { left, right } = visibleRange();
-  const peak = source.value?.peak?.at_ns;
-  const peakIsLeft = peak !== undefined && peak < (left + right) / 2;
+  const peak = shownPeak();
+  const peakIsLeft = peak !== null && peak.at_ns < (left + right) / 2;
   return (
     <p class={`curves${peakIsLeft ? " curves-right" : ""}`}>
       <span><i class="of-live" /> live {measure}</span>
       {gaugesOf(course, measure).map((gauge, index) => <span key={gauge.name}><i class={`of-gauge of-gauge-${index + 1}`} /> {clean(gauge.name)}</span>)}
-      <span><i class="of-rate" /> {measure === "bytes" ? "allocated per second" : "allocations per second"}{course.approximate ? ", roughly: the file is still being read" : ""}</span>
+      <span><i class="of-rate" /> {measure === "bytes" ? "allocated" : "allocations"} per {isTimed() ? "second" : "line"}{course.approximate ? ", roughly: the file is still being read" : ""}</span>
     </p>
   );
 }

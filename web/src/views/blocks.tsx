@@ -2,6 +2,7 @@
 import type { Block, Blocks, Histograms } from "../answers";
 import { useAnswer } from "../answer";
 import { choice, choose, setFilter } from "../choice";
+import { length, when } from "../clock";
 import * as format from "../format";
 import { Histogram, type Bar } from "../histogram";
 import { clean } from "../names";
@@ -16,7 +17,7 @@ const SORTS: { [column: string]: string } = { size: "size", allocated: "time", l
 
 export function BlocksView() {
   const { sort, order, filters, measure, pick } = choice.value;
-  const column = sort in SORTS ? sort : "size";
+  const column = Object.hasOwn(SORTS, sort) ? sort : "size";
   const histograms = useAnswer<Histograms>(about("histograms"), 80);
   const pages = usePages<Blocks, Block>(about("blocks", { sort: SORTS[column], order }), (answer) => answer.blocks, (answer) => answer.count, 80);
   const data = pages.answer.data;
@@ -29,7 +30,7 @@ export function BlocksView() {
       <div class="histograms">
         {histograms.data && <Histogram title="Size" bars={histograms.data.size.map((bin) => ({ from: bin.from ?? 0, to: bin.to ?? 0, blocks: bin.blocks, bytes: bin.bytes }))} shown={format.bytes} measure={measure}
           chosen={rangeOf("size")} onChoose={(range) => setFilter("size", range && `size:${range.from}..${range.to}`)} />}
-        {histograms.data && <Histogram title="Lifetime" bars={histograms.data.lifetime.map((bin): Bar => ({ from: bin.from_ns ?? bin.from ?? 0, to: bin.to_ns ?? bin.to ?? 0, blocks: bin.blocks, bytes: bin.bytes }))} shown={format.duration} measure={measure}
+        {histograms.data && <Histogram title="Lifetime" bars={histograms.data.lifetime.map((bin): Bar => ({ from: bin.from_ns ?? bin.from ?? 0, to: bin.to_ns ?? bin.to ?? 0, blocks: bin.blocks, bytes: bin.bytes }))} shown={(value) => length(value)} measure={measure}
           chosen={rangeOf("lifetime")} onChoose={(range) => setFilter("lifetime", range && `lifetime:${range.from}..${range.to}`)} />}
         {never && (
           <section class="never">
@@ -48,11 +49,11 @@ export function BlocksView() {
       </div>
       <div class="split">
         <Table label="Blocks" columns={COLUMNS} count={pages.count} row={pages.row} need={pages.need} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })}
-          selected={picked} onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={pages.answer.question ?? ""} empty="No block matches." />
+          selected={picked} onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={pages.answer.question ?? ""} empty={data ? "No block matches." : ""} />
         {block && (
           <aside class="picked" aria-label="The chosen block">
             <h2>{clean(block.address)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
-            <p>{format.bytes(block.size)} ({format.count(block.size)}){block.usable ? `, usable ${format.bytes(block.usable)}` : ""}{block.weight && block.weight > 1 ? `, stands for ${format.count(block.weight)}` : ""}; allocated at {format.duration(block.allocated_ns)}, {block.freed_ns === null ? "never freed" : `freed at ${format.duration(block.freed_ns)}`}</p>
+            <p>{format.bytes(block.size)} ({format.count(block.size)}){block.usable ? `, usable ${format.bytes(block.usable)}` : ""}{block.weight && block.weight > 1 ? `, stands for ${format.count(block.weight)}` : ""}; allocated at {when(block.allocated_ns)}, {block.freed_ns === null ? "never freed" : `freed at ${when(block.freed_ns)}`}</p>
             <Stack stack={block.stack} site={block.site} />
           </aside>
         )}
@@ -81,8 +82,8 @@ function threadName(id: number | null): string {
 const COLUMNS: Column<Block>[] = [
   { name: "address", title: "Address", width: "124px", sortable: true, cell: (block) => <code>{clean(block.address)}</code> },
   { name: "size", title: "Size", width: "88px", numeric: true, sortable: true, cell: (block) => <span title={`${format.count(block.size)} bytes`}>{format.bytes(block.size)}</span> },
-  { name: "allocated", title: "Allocated", width: "84px", numeric: true, sortable: true, cell: (block) => format.duration(block.allocated_ns) },
-  { name: "lifetime", title: "Lived", width: "84px", numeric: true, sortable: true, cell: (block) => (block.lifetime_ns === null ? <span class="faint">never freed</span> : format.duration(block.lifetime_ns)) },
+  { name: "allocated", title: "Allocated", width: "84px", numeric: true, sortable: true, cell: (block) => when(block.allocated_ns) },
+  { name: "lifetime", title: "Lived", width: "84px", numeric: true, sortable: true, cell: (block) => (block.lifetime_ns === null ? <span class="faint">never freed</span> : length(block.lifetime_ns)) },
   { name: "thread", title: "Thread", width: "92px", cell: (block) => threadName(block.thread) },
   { name: "heap", title: "Heap", width: "70px", cell: (block) => clean(block.heap ?? "") },
   { name: "site", title: "Allocated by", width: "minmax(160px, 1fr)", cell: (block) => {

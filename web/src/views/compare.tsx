@@ -1,8 +1,9 @@
 // A against B: two instants of one file, or of two.
 import { useMemo } from "preact/hooks";
-import type { Change, Compare } from "../answers";
+import type { Change, Compare, Source } from "../answers";
 import { useAnswer } from "../answer";
 import { choice, choose, GROUPINGS, type Grouping } from "../choice";
+import { when } from "../clock";
 import { FlameGraph, type Node, type Part } from "../flame/graph";
 import * as format from "../format";
 import { clean } from "../names";
@@ -20,24 +21,25 @@ function side(id: number, at: number | "peak" | "end"): string {
 }
 
 export function CompareView() {
-  const { at, b, to, by, filters, search, sort, order, pick, node } = choice.value;
+  const { at, b, from, to, by, filters, search, sort, order, pick, node } = choice.value;
   const file = source.value!;
   const second = other.value;
   const sameFile = second?.id === file.id;
   const before = side(file.id, at ?? to ?? "end");
-  const after = second ? side(second.id, b ?? (sameFile ? "peak" : "end")) : null;
-  const answer = useAnswer<Compare>(after === null || (sameFile && !has("timeline")) ? null : question("compare", { a: before, b: after, by, filter: filters, library: choice.value.library || null }), 80);
+  const secondHasTime = second?.has.includes("timeline") ?? false;
+  const after = second ? side(second.id, b === "peak" && !secondHasTime ? "end" : b ?? (sameFile ? "peak" : "end")) : null;
+  const answer = useAnswer<Compare>(after === null || (sameFile && !has("timeline")) ? null : question("compare", { a: before, b: after, from, to, by, filter: filters, library: choice.value.library || null }), 80);
   const data = answer.data;
   const column = sort || "change";
   const rows = useMemo(() => sorted(data?.rows ?? [], column, order, search), [data, column, order, search]);
   const parts = useMemo<Part[]>(() => (data?.tree ? [{ tree: data.tree, upwards: false }] : []), [data]);
   const picked = pick === "" ? -1 : rows.findIndex((row) => row.key === pick || String(row.id_a ?? row.id_b) === pick);
   const row = rows[picked];
-  const graph = choice.value.upright;
+  const graph = choice.value.compared === "flame";
   return (
     <div class={`compare-view${answer.waiting ? " old" : ""}`}>
       <div class="tools">
-        <span class="instant-a">A</span> <b>{titleOf(file)}</b> at {at === "peak" ? "the peak" : format.duration(instantOf(at, to ?? file.duration_ns))}
+        <span class="instant-a">A</span> <b>{titleOf(file)}</b> at {at === "peak" ? "the peak" : when(instantOf(at, to ?? file.duration_ns) ?? 0)}{at === "peak" && <Instant data={data?.before} file={file} />}
         <button type="button" title="Exchange A and B" onClick={exchange}>⇄</button>
         <span class="instant-b">B</span>
         <select aria-label="B's file" value={second?.id ?? ""} onChange={(event) => choose({ other: Number(event.currentTarget.value) === file.id ? null : Number(event.currentTarget.value), b: null })}>
@@ -45,18 +47,19 @@ export function CompareView() {
         </select>
         <select aria-label="B's instant" value={b === null ? "" : String(b)} onChange={(event) => choose({ b: event.currentTarget.value === "peak" ? "peak" : event.currentTarget.value === "" ? null : Number(event.currentTarget.value) })}>
           <option value="">{sameFile ? "at the peak" : "at its end"}</option>
-          {!sameFile && <option value="peak">at its peak</option>}
+          {!sameFile && secondHasTime && <option value="peak">at its peak</option>}
           {sameFile && <option value={String(file.duration_ns)}>at the end</option>}
           {sameFile && <option value="0">at the start</option>}
-          {typeof b === "number" && b !== 0 && b !== file.duration_ns && <option value={String(b)}>at {format.duration(b)}</option>}
+          {typeof b === "number" && b !== 0 && b !== file.duration_ns && <option value={String(b)}>at {when(b, second)}</option>}
           {b === "peak" && sameFile && <option value="peak">at the peak</option>}
         </select>
+        {(b === "peak" || (b === null && sameFile)) && <Instant data={data?.after} file={second} />}
         {data && <span class="change-total" data-change={data.change.bytes}>{format.bytes(data.before.live_bytes ?? 0)} → {format.bytes(data.after.live_bytes ?? 0)}, <b>{format.signed(format.bytes(data.change.bytes), data.change.bytes)}</b>, {format.signed(format.count(data.change.blocks), data.change.blocks)} blocks</span>}
         <span class="stretch" />
         <Told answer={answer} />
       </div>
       <div class="tools">
-        <span class="switch" role="group" aria-label="Show as"><button type="button" aria-pressed={!graph} onClick={() => choose({ upright: false })}>Table</button><button type="button" aria-pressed={graph} onClick={() => choose({ upright: true })}>Flame graph</button></span>
+        <span class="switch" role="group" aria-label="Show as"><button type="button" aria-pressed={!graph} onClick={() => choose({ compared: "table" })}>Table</button><button type="button" aria-pressed={graph} onClick={() => choose({ compared: "flame" })}>Flame graph</button></span>
         {!graph && <label>By <select value={by} onChange={(event) => choose({ by: event.currentTarget.value as Grouping })}>{GROUPINGS.map((each) => <option value={each} key={each}>{each}</option>)}</select></label>}
         {graph && <span class="legend"><i class="shrunk" /> shrank or went <i class="same" /> the same <i class="grown" /> grew or came</span>}
         {graph && <label title="Frames of the language's own library, and of what runs before main"><input type="checkbox" checked={choice.value.library} onChange={(event) => choose({ library: event.currentTarget.checked })} /> library frames</label>}
@@ -88,11 +91,16 @@ export function CompareView() {
   );
 }
 
+/** When a peak was, as the server found it. */
+function Instant({ data, file }: { data: Compare["before"] | undefined; file: Source | null }) {
+  return data?.at_ns === undefined ? null : <small class="at">{when(data.at_ns, file)}</small>;
+}
+
 function exchange(): void {
   const { at, b, to, other: second, source: first } = choice.value;
   const duration = source.value?.duration_ns ?? 0;
   if (second !== null && second !== first) choose({ source: second, other: first, at: b, b: at });
-  else choose({ at: b ?? "peak", b: instantOf(at, to ?? duration) });
+  else choose({ at: b ?? "peak", b: at === "peak" ? "peak" : instantOf(at, to ?? duration) });
 }
 
 function lineOf({ tree, node }: Node): string {

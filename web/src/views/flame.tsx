@@ -9,11 +9,13 @@ import { clean } from "../names";
 import { about } from "../question";
 import { saved } from "../saved";
 import { Search } from "../search";
+import { metric as shownMetric } from "../sources";
 import { FunctionActions } from "../stack";
 import { Told } from "../told";
 
 export function FlameView() {
-  const { metric, measure, direction, upright, focus, hide, merge, library, node, search } = choice.value;
+  const { measure, direction, upright, focus, hide, merge, library, node, search } = choice.value;
+  const metric = shownMetric.value;
   const answer = useAnswer<Tree | FocusedTree>(about("tree", {
     metric, direction, measure: saved ? null : measure, focus: focus || null, hide, merge_recursion: merge || null, library: library || null,
   }), 80);
@@ -62,7 +64,8 @@ function keys(key: string, node: Node): boolean {
 
 /** One line about a node: value, share, function, place. */
 export function lineOf({ tree, layout, node }: Node): string {
-  const { measure, metric } = choice.value;
+  const { measure } = choice.value;
+  const metric = shownMetric.value;
   const value = measure === "blocks" ? tree.node_blocks[node] : tree.node_value[node];
   const parts = [format.valued(value, metric, measure), `${format.percent(layout.width[node] / Math.max(1, layout.total))}`];
   if (measure === "bytes" && metric !== "temporary") parts.push(`${format.count(tree.node_blocks[node])} blocks`);
@@ -83,7 +86,8 @@ function Tip({ node }: { node: Node }) {
 }
 
 function Details({ node, matched, whole }: { node: Node | null; matched: number | null; whole: Tree }) {
-  const { measure, metric } = choice.value;
+  const { measure } = choice.value;
+  const metric = shownMetric.value;
   const found = matched === null ? null : <b class="found">found: {format.percent(matched)}</b>;
   if (!node) return <>{found}<span>{format.valued(measure === "blocks" ? whole.node_blocks[0] : whole.node_value[0], metric, measure)} in all. Click to zoom; arrows, Enter and Escape do the same.</span></>;
   const file = node.tree.files[node.tree.node_file[node.node]];

@@ -34,7 +34,7 @@ export function ImageView() {
         <Told answer={heap} /><Told answer={treemap} /><Told answer={comparison} />
       </div>
       <div class="split">
-        {comparison.data ? <Compared data={comparison.data} /> : treemap.data && treemap.data.nodes.length > 0 ? <Treemap data={treemap.data} /> : <p class="nothing">{treemap.waiting ? "" : treemap.problem ?? "Nothing is live."}</p>}
+        {comparison.data ? <Compared data={comparison.data} /> : treemap.data && treemap.data.nodes.length > 0 ? <Treemap data={treemap.data} /> : <p class="nothing">{treemap.data ? "Nothing is live." : ""}</p>}
         <aside class="picked" aria-label="Object">
           <Told answer={object} />
           {object.data ? <Inspector data={object.data} /> : data && <Shapes data={data} />}
@@ -151,11 +151,22 @@ function Shapes({ data }: { data: ImageHeap }) {
   );
 }
 
+function Roots({ title, roots }: { title: string; roots: ImageCompare["roots"] }) {
+  if (roots.length === 0) return null;
+  return (
+    <>
+      <h3>{title}</h3>
+      <ul class="neighbours" aria-label={title}>{roots.slice(0, 20).map((each) => <li key={each.name}><span class={`numeric ${each.change_bytes > 0 ? "grown" : "shrunk"}`}>{format.signed(format.bytes(each.change_bytes), each.change_bytes)}</span> {clean(each.name)}</li>)}</ul>
+    </>
+  );
+}
+
 function Compared({ data }: { data: ImageCompare }) {
   return (
     <div class="image-compare">
       <p><b>{data.images.map((each) => format.bytes(each.live_bytes)).join(" → ")}</b> live; {format.bytes(data.came.bytes)} in {format.count(data.came.count)} objects came, {format.bytes(data.went.bytes)} in {format.count(data.went.count)} went.</p>
-      {data.roots.length > 0 && <><h3>Roots that keep more</h3><ul class="neighbours">{data.roots.slice(0, 20).map((each) => <li key={each.name}><span class="numeric grown">{format.signed(format.bytes(each.change_bytes), each.change_bytes)}</span> {clean(each.name)}</li>)}</ul></>}
+      <Roots title="Roots that keep more" roots={data.roots.filter((each) => each.change_bytes > 0)} />
+      <Roots title="Roots that keep less" roots={data.roots.filter((each) => each.change_bytes < 0).reverse()} />
       <h3>Shapes</h3>
       <ul class="neighbours">{data.shapes.slice(0, 200).map((each) => <li key={each.shape}><span class={`numeric ${each.change_bytes > 0 ? "grown" : "shrunk"}`}>{format.signed(format.bytes(each.change_bytes), each.change_bytes)}</span> <span class="name">{clean(each.shape)} <small>{each.count.map(format.count).join(" → ")}</small></span></li>)}</ul>
       <h3>What came</h3>

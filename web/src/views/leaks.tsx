@@ -2,6 +2,7 @@
 import type { Leaks, LeakSite } from "../answers";
 import { useAnswer } from "../answer";
 import { addFilter, choice, choose } from "../choice";
+import { length, perUnit } from "../clock";
 import { Curve } from "../curve";
 import * as format from "../format";
 import { clean } from "../names";
@@ -37,7 +38,7 @@ export function LeaksView() {
           <aside class="picked" aria-label="The chosen site">
             <h2>{clean(site.frame?.function ?? site.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
             <Curve values={site.curve} width={300} height={70} label="Survivors over time" />
-            <p>{format.bytes(site.live_bytes)} in {format.count(site.live_blocks)} blocks; {format.bytes(site.growth_per_s)} more each second{site.oldest_ns !== null ? `; the oldest has lived ${format.duration(Math.max(0, end - site.oldest_ns))}` : ""}.</p>
+            <p>{format.bytes(site.live_bytes)} in {format.count(site.live_blocks)} blocks; {format.bytes(growthOf(site))} more each {perUnit().slice(1) === "s" ? "second" : "line"}{site.oldest_ns !== null ? `; the oldest has lived ${length(Math.max(0, end - site.oldest_ns))}` : ""}.</p>
             <p class="actions"><button type="button" onClick={() => { addFilter(`site:${site.id}`); choose({ view: "blocks" }); }}>Its blocks</button></p>
             <FunctionActions name={site.frame?.function ?? site.key} />
             <Stack stack={site.stack ?? []} site={site.id} />
@@ -48,10 +49,15 @@ export function LeaksView() {
   );
 }
 
+/** Bytes a second; of a log without times, a line. */
+function growthOf(site: LeakSite): number {
+  return site.growth_per_s ?? site.growth_per_line ?? 0;
+}
+
 function sorted(sites: LeakSite[], column: string, order: "asc" | "desc", search: string): LeakSite[] {
   const wanted = search.toLowerCase();
   const found = wanted ? sites.filter((site) => site.key.toLowerCase().includes(wanted) || site.stack?.some((frame) => frame.function?.toLowerCase().includes(wanted))) : [...sites];
-  const value = (site: LeakSite) => ({ live: site.live_bytes, blocks: site.live_blocks, growth: site.growth_per_s, steadiness: site.steadiness, score: site.score } as { [column: string]: number })[column] ?? site.score;
+  const value = (site: LeakSite) => ({ live: site.live_bytes, blocks: site.live_blocks, growth: growthOf(site), steadiness: site.steadiness, score: site.score } as { [column: string]: number })[column] ?? site.score;
   return found.sort((a, b) => (order === "asc" ? 1 : -1) * (value(a) - value(b)));
 }
 
@@ -61,9 +67,9 @@ function columnsOf(sites: LeakSite[]): Column<LeakSite>[] {
     { name: "curve", title: "Survivors over time", width: "136px", cell: (site) => <Curve values={site.curve} label={`From ${format.bytes(site.curve[0] ?? 0)} to ${format.bytes(site.curve[site.curve.length - 1] ?? 0)}`} /> },
     { name: "live", title: "Still there", width: "92px", numeric: true, sortable: true, cell: (site) => format.bytes(site.live_bytes) },
     { name: "blocks", title: "Blocks", width: "80px", numeric: true, sortable: true, cell: (site) => format.count(site.live_blocks) },
-    { name: "growth", title: "Growth", width: "100px", numeric: true, sortable: true, cell: (site) => `${format.bytes(site.growth_per_s)}/s` },
+    { name: "growth", title: "Growth", width: "100px", numeric: true, sortable: true, cell: (site) => `${format.bytes(growthOf(site))}${perUnit()}` },
     { name: "steadiness", title: "Steady", width: "72px", numeric: true, sortable: true, hint: "How straight the curve rises: 100% is a straight line", cell: (site) => format.percent(site.steadiness).replace(/\.\d/, "") },
-    { name: "score", title: "Rank", width: "92px", numeric: true, sortable: true, hint: "Growth times steadiness", cell: (site) => `${format.bytes(site.score)}/s` },
+    { name: "score", title: "Rank", width: "92px", numeric: true, sortable: true, hint: "Growth times steadiness", cell: (site) => `${format.bytes(growthOf(site) * site.steadiness)}${perUnit()}` },
     { name: "name", title: "Site", width: "minmax(180px, 1fr)", cell: (site) => <><RowName row={site} /> <small>{callers.get(site.id)}</small></> },
   ];
 }

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import type { Metric, Overview, Row } from "../answers";
 import { useAnswer } from "../answer";
 import { choice, choose } from "../choice";
+import { when } from "../clock";
 import * as format from "../format";
 import { clean } from "../names";
 import { about } from "../question";
@@ -18,11 +19,11 @@ export function OverviewView() {
     <div class={`overview${answer.waiting ? " old" : ""}`}>
       <Told answer={answer} />
       {data && <Figures data={data} />}
-      {data && data.anomalies.length > 0 && <section class="words" aria-label="Anomalies">{data.anomalies.map((line) => <p key={line} class="anomaly">{clean(line)}</p>)}</section>}
+      {data && data.anomalies.length > 0 && <section class="words" aria-label="Anomalies">{isPart() && <h2>In the whole recording</h2>}{data.anomalies.map((line) => <p key={line} class="anomaly">{clean(line)}</p>)}</section>}
       {data && (
         <div class="tops">
-          <Top title={!has("timeline") ? "Live" : `Live at ${choice.value.at === "peak" ? "the peak" : format.duration(data.at_ns)}`} metric="live" rows={data.top.live} />
-          {has("timeline") && <Top title="At the peak of the window" metric="peak" rows={data.top.peak} />}
+          <Top title={!has("timeline") ? "Live" : `Live at ${choice.value.at === "peak" ? "the peak, " : ""}${when(data.at_ns)}`} metric="live" rows={data.top.live} />
+          {has("timeline") && <Top title={choice.value.filters.length > 0 ? "At the peak of the whole memory" : "At the peak of the window"} metric="peak" rows={data.top.peak} />}
           {has("timeline") && <Top title="Allocated in the window" metric="allocated" rows={data.top.allocated} />}
           {has("timeline") && <Top title="Temporary in the window" metric="temporary" rows={data.top.temporary} hint="freed before its thread allocated anything else" />}
         </div>
@@ -38,19 +39,33 @@ export function OverviewView() {
   );
 }
 
+/** Whether what is shown is less than the whole recording: what is odd about its events is told of all of them. */
+function isPart(): boolean {
+  const { from, to, filters } = choice.value;
+  return from !== null || to !== null || filters.length > 0;
+}
+
+/** A count with its unit; nothing where it is not known. */
+function counted(value: number | undefined, one: string): string {
+  return value === undefined ? "" : format.plural(value, one);
+}
+
 function Figures({ data }: { data: Overview }) {
   const figures = data.figures;
-  const temporary = (figures.temporary_allocations ?? 0) / Math.max(1, (figures.allocations ?? 0) + (figures.reallocations ?? 0));
+  const { temporary_allocations: temporary, allocated_blocks: allocated } = figures;
+  // Near the edges of a window something may be freed at once that came before it.
+  const share = temporary !== undefined && allocated !== undefined && allocated > 0 && temporary <= allocated ? `${format.percent(temporary / allocated)} of allocations` : "";
+  const promoted = figures.promoted_blocks ? `, ${format.count(figures.promoted_blocks)} promoted` : "";
   const range = intervalOf(data, "live_bytes");
   return (
     <dl class="figures">
       <Figure name="live_bytes" title={has("timeline") ? "live at A" : "live"} value={figures.live_bytes} note={figures.live_blocks !== undefined ? `${format.count(figures.live_blocks)} blocks${range}` : ""} />
       {!has("timeline") && <Figure name="live_blocks" title="blocks" value={figures.live_blocks} counted />}
-      {has("timeline") && <><Figure name="peak_bytes" title="peak in the window" value={figures.peak_bytes} note={figures.peak_at_ns !== undefined && figures.peak_at_ns !== null ? `at ${format.duration(figures.peak_at_ns)}` : ""} />
-      <Figure name="allocated_bytes" title="allocated" value={figures.allocated_bytes} note={`${format.count(figures.allocations ?? 0)} allocations`} />
-      <Figure name="freed_bytes" title="freed" value={figures.freed_bytes} note={`${format.count(figures.frees ?? 0)} frees`} />
-      <Figure name="reallocations" title="reallocations" value={figures.reallocations} counted />
-      <Figure name="temporary_allocations" title="temporary" value={figures.temporary_allocations} counted note={`${format.percent(temporary)} of allocations`} /></>}
+      {has("timeline") && <><Figure name="peak_bytes" title="peak in the window" value={figures.peak_bytes} note={figures.peak_at_ns !== undefined && figures.peak_at_ns !== null ? `at ${when(figures.peak_at_ns)}` : ""} known />
+      <Figure name="allocated_bytes" title="allocated" value={figures.allocated_bytes} note={`${counted(figures.allocations, "allocation")}${promoted}`} known />
+      <Figure name="freed_bytes" title="freed" value={figures.freed_bytes} note={counted(figures.frees, "free")} known />
+      <Figure name="reallocations" title="reallocations" value={figures.reallocations} counted known />
+      <Figure name="temporary_allocations" title="temporary" value={temporary} counted note={share} /></>}
     </dl>
   );
 }
@@ -61,8 +76,11 @@ function intervalOf(data: Overview, name: string): string {
   return Array.isArray(range) ? `, ${format.bytes(range[0])} – ${format.bytes(range[1])} at 95%` : "";
 }
 
-function Figure({ name, title, value, note, counted }: { name: string; title: string; value: number | null | undefined; note?: ComponentChildren; counted?: boolean }) {
-  if (value === undefined || value === null) return null;
+/** `known`: one that every recording has, so that where it is missing, the filters make it unknowable. */
+function Figure({ name, title, value, note, counted, known }: { name: string; title: string; value: number | null | undefined; note?: ComponentChildren; counted?: boolean; known?: boolean }) {
+  if (value === undefined || value === null) {
+    return known && choice.value.filters.length > 0 ? <div data-unknown={name}><dt>{title}</dt><dd title="These filters go by how long blocks lived; that is not known of this figure"><b class="faint">not known</b></dd></div> : null;
+  }
   return (
     <div data-figure={name} data-value={value}>
       <dt>{title}</dt>

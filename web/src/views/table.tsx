@@ -9,13 +9,17 @@ import { usePages } from "../pages";
 import { about } from "../question";
 import { saved } from "../saved";
 import { Search } from "../search";
+import { metric as shownMetric } from "../sources";
 import { FunctionActions, functionOf, RowName, Stack } from "../stack";
 import { Table, type Column } from "../table";
 import { Told } from "../told";
 
+const SORTS = ["value", "self", "share", "total", "blocks", "name"];
+
 export function TableView() {
-  const { metric, measure, by, sort, order, search, pick } = choice.value;
-  const sorted = sort || (measure === "blocks" ? "blocks" : "value");
+  const { measure, by, sort, order, search, pick } = choice.value;
+  const metric = shownMetric.value;
+  const sorted = SORTS.includes(sort) ? sort : (measure === "blocks" ? "blocks" : "value");
   const pages = usePages<Rows, Row>(about("rows", { metric, by, sort: sorted, order, search: search || null }), (answer) => answer.rows, (answer) => answer.count, 80);
   const local = useMemo(() => (saved && pages.answer.data ? searchedAndSorted(pages.answer.data.rows, search, sorted, order) : null), [pages.answer.data, search, sorted, order]);
   const count = local ? local.length : pages.count;
@@ -36,7 +40,7 @@ export function TableView() {
       </div>
       <div class="split">
         <Table label="Rows" columns={columnsOf(by, metric, shareOf)} count={count} row={row} need={local ? undefined : pages.need} sort={sorted} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })}
-          selected={picked} onSelect={(_, each) => choose({ pick: keyOfRow(each) }, pick === "")} identity={pages.answer.question ?? ""} />
+          selected={picked} onSelect={(_, each) => choose({ pick: keyOfRow(each) }, pick === "")} identity={pages.answer.question ?? ""} empty={pages.answer.data ? undefined : ""} />
         {pickedRow && <Picked row={pickedRow} by={by} />}
       </div>
     </div>
@@ -97,7 +101,7 @@ function callersOf(row: Row): string {
 }
 
 function Picked({ row, by }: { row: Row; by: Grouping }) {
-  const { metric } = choice.value;
+  const metric = shownMetric.value;
   const filter = by === "thread" || by === "type" || by === "heap" || by === "module" ? `${by}:${by === "thread" && row.id !== null ? row.id : row.key}` : null;
   return (
     <aside class="picked" aria-label="The chosen row">
@@ -111,13 +115,13 @@ function Picked({ row, by }: { row: Row; by: Grouping }) {
 }
 
 function FunctionDetails({ name }: { name: string }) {
-  const answer = useAnswer<Callers>(saved ? null : about("callers", { metric: choice.value.metric, function: name }));
+  const answer = useAnswer<Callers>(saved ? null : about("callers", { metric: shownMetric.value, function: name }));
   const data = answer.data;
   const side = (title: string, list: { function: string; value: number }[]) => (
     <>
       <h3>{title}</h3>
       <ul class="neighbours">
-        {list.map((each) => <li key={each.function}><span class="numeric">{format.valued(each.value, choice.value.metric)}</span> <button type="button" class="frame" onClick={() => choose({ pick: each.function, search: "" })}>{clean(each.function)}</button></li>)}
+        {list.map((each) => <li key={each.function}><span class="numeric">{format.valued(each.value, shownMetric.value)}</span> <button type="button" class="frame" onClick={() => choose({ pick: each.function, search: "" })}>{clean(each.function)}</button></li>)}
         {list.length === 0 && <li class="nothing">none</li>}
       </ul>
     </>

@@ -50,7 +50,7 @@ impl Info {
         output.text(&head(&opened)?.render(paint, width))?;
         let sections = [
             ("damage", damage_table(&opened)),
-            ("marks", marks_table(&marks)),
+            ("marks", marks_table(opened.source(), &marks)),
             ("gauges", gauges_table(&gauges)),
             ("modules", modules_table(opened.catalog())),
         ];
@@ -93,6 +93,7 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
     match opened.kind {
         Kind::Image => {}
         Kind::Snapshot => head.line("taken", format!("{} after it began", source.duration)),
+        _ if source.untimed => head.line("lasted", format!("{}; it tells no times", source.length(source.duration))),
         _ => head.line("lasted", source.duration.to_string()),
     }
     if !source.command.is_empty() {
@@ -203,10 +204,10 @@ fn damage_table(opened: &Opened) -> Option<Table> {
     (!damage.is_empty()).then_some(table)
 }
 
-fn marks_table(marks: &[NamedInstant]) -> Option<Table> {
+fn marks_table(source: &Source, marks: &[NamedInstant]) -> Option<Table> {
     let mut table = Table::default().column(Align::Right, "").column(Align::Left, "");
     for mark in marks {
-        table.row(vec![format!("  {}", mark.time).into(), mark.name.as_str().into()]);
+        table.row(vec![format!("  {}", source.instant(mark.time)).into(), mark.name.as_str().into()]);
     }
     (!marks.is_empty()).then_some(table)
 }

@@ -107,7 +107,7 @@ impl Leaks {
         for row in first {
             let live = row.figures.live_bytes();
             let GroupKey::Site(stack) = row.key else { continue };
-            let age = births.get(&stack).map_or_else(String::new, |birth| age(snapshot, *birth).to_string());
+            let age = births.get(&stack).map_or_else(String::new, |birth| snapshot.source.length(age(snapshot, *birth)));
             let mut cells: Vec<Cell> = vec![share(live, whole).into(), units.bytes(live).into()];
             if units.has_intervals() {
                 cells.push(units.interval(Metric::Live, &row.figures).into());
@@ -134,8 +134,8 @@ fn head(snapshot: &Snapshot) -> Heading {
     if snapshot.source.snapshot {
         head.line("live", live);
     } else {
-        head.line("live", format!("{live} at the end ({})", snapshot.at));
-        head.line("peak", heading::peak(units, totals));
+        head.line("live", format!("{live} at the end ({})", snapshot.source.instant(snapshot.at)));
+        head.line("peak", heading::peak(&snapshot.source, units, totals));
     }
     head
 }

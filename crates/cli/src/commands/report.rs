@@ -13,7 +13,7 @@ use crate::print::stack::Depth;
 use clap::Args;
 use highwater_formats::json;
 use highwater_model::groups::{Row, rows};
-use highwater_model::{Lifetimes, Snapshot, Totals, When};
+use highwater_model::{Lifetimes, Snapshot, SourceKind, Totals, When};
 use serde_json::{Map, Value, json};
 
 /// The arguments of `highwater report`.
@@ -159,17 +159,20 @@ impl View {
             head.line("live", heading::live(units, figures));
         } else {
             let events = counted(*events, "event");
-            head.line("recorded", format!("{events} in {}", snapshot.source.duration));
-            head.line("peak", heading::peak_in_full(units, whole_course));
-            let instant = heading::instant(when, snapshot.at);
+            head.line("recorded", format!("{events} in {}", snapshot.source.length(snapshot.source.duration)));
+            head.line("peak", heading::peak_in_full(&snapshot.source, units, whole_course));
+            let instant = heading::instant(&snapshot.source, when, snapshot.at);
             head.line("live", format!("{} at {instant}", heading::live(units, figures)));
         }
         if let Some(usable) = heading::usable(units, snapshot) {
             head.line("usable", usable);
         }
-        head.line("allocated", heading::allocated(units, figures));
+        // An image knows nothing of what was there before.
+        if snapshot.source.kind != SourceKind::Image {
+            head.line("allocated", heading::allocated(units, figures));
+        }
         if let Some(lifetimes) = &subject.lifetimes {
-            head.line("lifetimes", heading::lifetimes(units, lifetimes));
+            head.line("lifetimes", heading::lifetimes(&snapshot.source, units, lifetimes));
         }
         head
     }

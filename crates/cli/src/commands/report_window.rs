@@ -40,6 +40,9 @@ impl Between {
         if view.metric == RankBy::Peak {
             return Err(Failure::Usage("rows of a window have no peaks; choose another --metric".to_owned()));
         }
+        for when in self.from.iter().chain(&self.to) {
+            opened.must_know(when)?;
+        }
         let window = opened.ask(|recording| {
             let time = |when: &Option<When>, default: When| recording.time_of(when.as_ref().unwrap_or(&default));
             Ok(Window { from: time(&self.from, When::Start)?, to: time(&self.to, When::End)? })
@@ -47,11 +50,14 @@ impl Between {
         if window.from > window.to {
             return Err(Failure::Usage(format!(
                 "the window ends at {}, before it begins at {}",
-                window.to, window.from
+                opened.source().instant(window.to),
+                opened.source().instant(window.from)
             )));
         }
         let (before, after) = opened.ask(|recording| recording.snapshots_around(window))?;
-        let highest = opened.ask(|recording: &Recording| Ok(recording.highest_between(window.from, window.to)?))?;
+        let mut highest = opened.ask(|recording: &Recording| Ok(recording.highest_between(window.from, window.to)?))?;
+        // What was there when the window began is at its beginning.
+        highest.at = highest.at.max(window.from);
         let counters = after.since(&before);
         let keep = view.selection.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
@@ -86,8 +92,9 @@ fn head(window: Window, after: &Snapshot, counters: &Snapshot, highest: Highest)
     let mut head = Heading::default();
     heading::add_program(&mut head, &after.source);
     let events = counted(counters.accounts.events(), "event");
-    head.line("window", format!("{events} from {} to {}", window.from, window.to));
-    head.line("peak", format!("{} at {} in the window", units.bytes(highest.bytes), highest.at));
+    let instant = |at| after.source.instant(at);
+    head.line("window", format!("{events} from {} to {}", instant(window.from), instant(window.to)));
+    head.line("peak", format!("{} at {} in the window", units.bytes(highest.bytes), instant(highest.at)));
     head.line("live", format!("{} at its end", heading::live(units, &after.accounts.totals().figures)));
     head.line("allocated", heading::allocated(units, figures));
     head.line("freed", format!("{} in {}", units.bytes(figures.freed_bytes), units.counted(figures.frees, "free")));

@@ -12,7 +12,7 @@ use crate::print::heading::{self, Heading};
 use crate::print::table::{Align, Cell, Table};
 use clap::Args;
 use highwater_formats::json;
-use highwater_model::{self as model, NamedInstant, Nanos, TimelinePoint, Totals, When};
+use highwater_model::{self as model, NamedInstant, Nanos, Source, TimelinePoint, Totals, When};
 
 /// The arguments of `highwater timeline`.
 #[derive(Debug, Args)]
@@ -93,18 +93,18 @@ impl Timeline {
         head.line("program", heading::program(opened.source()));
         heading::add_sampling(&mut head, opened.source(), &totals.figures);
         let events = counted(opened.stats().events, "event");
-        head.line("recorded", format!("{events} in {}", opened.source().duration));
+        head.line("recorded", format!("{events} in {}", opened.source().length(opened.source().duration)));
         let mut text = head.render(paint, output.width);
         text.push_str("\nlive bytes\n");
-        let peak = format!("peak {}", heading::peak(units, totals));
+        let peak = format!("peak {}", heading::peak(opened.source(), units, totals));
         text.push_str(&of_bytes.pointer(columns.at(totals.peak_at), &peak, paint));
         text.push_str(&of_bytes.lines(paint));
         text.push_str(&of_bytes.axis(&signs, paint));
-        text.push_str(&of_bytes.captions(&columns.captions()));
+        text.push_str(&of_bytes.captions(&columns.captions(opened.source())));
         text.push_str("\nlive blocks\n");
         text.push_str(&of_blocks.lines(paint));
         text.push_str(&of_blocks.axis(&signs, paint));
-        text.push_str(&legend(&course.marks, output));
+        text.push_str(&legend(&course.marks, opened.source(), output));
         text
     }
 }
@@ -144,12 +144,12 @@ impl Columns {
     }
 
     /// Times under the axis: the quarters.
-    fn captions(&self) -> Vec<(usize, String)> {
+    fn captions(&self, source: &Source) -> Vec<(usize, String)> {
         let last = self.highest_bytes.len() - 1;
         let quarters = if last < 60 { vec![0, 2, 4] } else { vec![0, 1, 2, 3, 4] };
         let caption = |quarter: u64| {
             let time = self.start.0 + (u128::from(self.length.0) * u128::from(quarter) / 4) as u64;
-            let text = if time == 0 { "0s".to_owned() } else { Nanos(time).to_string() };
+            let text = if time == 0 && !source.untimed { "0s".to_owned() } else { source.instant(Nanos(time)) };
             (last * quarter as usize / 4, text)
         };
         quarters.into_iter().map(caption).collect()
@@ -166,14 +166,14 @@ fn signs(marks: &[NamedInstant], columns: &Columns) -> Vec<(usize, char)> {
     signs
 }
 
-fn legend(marks: &[NamedInstant], output: &Output) -> String {
+fn legend(marks: &[NamedInstant], source: &Source, output: &Output) -> String {
     if marks.is_empty() {
         return String::new();
     }
     let mut table = Table::default().column(Align::Left, "").column(Align::Right, "").column(Align::Left, "");
     for (mark, letter) in marks.iter().zip(LETTERS.chars()) {
         let letter = Cell::new(Style::Yellow, letter.encode_utf8(&mut [0; 4]));
-        table.row(vec![letter, mark.time.to_string().into(), mark.name.as_str().into()]);
+        table.row(vec![letter, source.instant(mark.time).into(), mark.name.as_str().into()]);
     }
     let mut text = format!("\nmarks\n{}", table.render(output.paint, output.width));
     if marks.len() > LETTERS.len() {

@@ -4,7 +4,7 @@ use super::bytes::{bytes, count, counted, share};
 use super::colour::{Paint, Style};
 use super::figures::{Units, blocks_handed_out};
 use super::table::{Align, Cell, Table};
-use highwater_model::{Anomalies, Figures, Heap, Lifetimes, Nanos, Snapshot, Source, Totals, When};
+use highwater_model::{Anomalies, Figures, Heap, Lifetimes, Nanos, Snapshot, Source, SourceKind, Totals, When};
 use std::fmt::Write;
 
 /// Lines of `label  text`, the labels lined up.
@@ -45,17 +45,21 @@ pub fn program(source: &Source) -> String {
 
 /// Says whose memory it is, and where only one instant of it is known, which.
 pub fn add_program(head: &mut Heading, source: &Source) {
-    if source.snapshot {
-        head.line("snapshot", format!("of {} at {}", program(source), source.duration));
+    if source.kind == SourceKind::Image {
+        // Its bytes do not say when they were taken.
+        head.line("snapshot", format!("of {}", program(source)));
+    } else if source.snapshot {
+        head.line("snapshot", format!("of {} at {}", program(source), source.instant(source.duration)));
     } else {
         head.line("program", program(source));
     }
 }
 
 /// An instant as the user named it and as a time: `peak (8.21s)`.
-pub fn instant(when: &When, at: Nanos) -> String {
+pub fn instant(source: &Source, when: &When, at: Nanos) -> String {
+    let at = source.instant(at);
     match when {
-        When::At(_) => at.to_string(),
+        When::At(_) | When::Line(_) => at,
         _ => format!("{when} ({at})"),
     }
 }
@@ -66,14 +70,14 @@ pub fn live(units: Units, figures: &Figures) -> String {
 }
 
 /// The highest point: `24.1 MiB at 8.21s`.
-pub fn peak(units: Units, totals: &Totals) -> String {
-    format!("{} at {}", units.peak(totals), totals.peak_at)
+pub fn peak(source: &Source, units: Units, totals: &Totals) -> String {
+    format!("{} at {}", units.peak(totals), source.instant(totals.peak_at))
 }
 
 /// The highest point, and how much was held inside a moving reallocation where that was more:
 /// `24.1 MiB at 8.21s; 30.0 MiB while a reallocation held both blocks`.
-pub fn peak_in_full(units: Units, totals: &Totals) -> String {
-    let mut text = peak(units, totals);
+pub fn peak_in_full(source: &Source, units: Units, totals: &Totals) -> String {
+    let mut text = peak(source, units, totals);
     let inside = units.bytes(totals.peak_bytes_inside_reallocation);
     let is_more = totals.peak_bytes_inside_reallocation > totals.figures.peak_bytes;
     if is_more && inside != units.bytes(totals.figures.peak_bytes) {
@@ -177,10 +181,13 @@ pub fn records(figures: &Figures) -> String {
 }
 
 /// How long blocks lived that are gone: `half of them up to 1.2ms, nine of ten up to 8.3ms, 5.0ms on average`.
-pub fn lifetimes(units: Units, lifetimes: &Lifetimes) -> String {
+pub fn lifetimes(source: &Source, units: Units, lifetimes: &Lifetimes) -> String {
     match (lifetimes.quantile(0.5), lifetimes.quantile(0.9), lifetimes.mean()) {
         (Some(half), Some(most), Some(mean)) => format!(
-            "{half} or less for half of what is gone, {most} for nine of ten, {mean} on average ({})",
+            "{} or less for half of what is gone, {} for nine of ten, {} on average ({})",
+            source.length(half),
+            source.length(most),
+            source.length(mean),
             units.counted(lifetimes.blocks(), "block")
         ),
         _ => "nothing is gone".to_owned(),

@@ -40,7 +40,7 @@ pub fn print(
     let each = stats.file_bytes as f64 / stats.events.max(1) as f64;
     head.line("recorded", format!("{file}: {size} ({each:.1} bytes each), {:.2} s", lasted.as_secs_f64()));
     head.line("program", heading::program(&end.source));
-    head.line("peak", heading::peak_in_full(units, totals));
+    head.line("peak", heading::peak_in_full(&end.source, units, totals));
     head.line("allocated", heading::allocated(units, &totals.figures));
     head.line("at exit", heading::live(units, &totals.figures));
     head.line("cost", cost(main));

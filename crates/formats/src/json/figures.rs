@@ -1,6 +1,6 @@
 //! `totals`, `anomalies` and the figures of every row.
 
-use highwater_model::{Anomalies, Certainty, Figures, Interval, Snapshot};
+use highwater_model::{Anomalies, Certainty, Figures, Interval, Snapshot, SourceKind};
 use serde_json::{Map, Value, json};
 
 /// The figures of a thread, a site or any other row. Where they are estimates, also how many records are behind them; where only one
@@ -9,6 +9,11 @@ pub fn figures(snapshot: &Snapshot, figures: &Figures) -> Map<String, Value> {
     let mut members = exact_figures(figures);
     if snapshot.source.snapshot {
         members.insert("peak_bytes".to_owned(), Value::Null);
+    }
+    // An image is all that is live, and knows nothing of what was before.
+    if snapshot.source.kind == SourceKind::Image {
+        let of_live = |name: &str| name.starts_with("live_");
+        members.iter_mut().filter(|(name, _)| !of_live(name)).for_each(|(_, value)| *value = Value::Null);
     }
     if snapshot.is_estimate() {
         members.extend(estimates(snapshot, figures));

@@ -21,6 +21,9 @@ pub fn source(source: &Source) -> Value {
         "snapshot": source.snapshot,
         "aggregated": source.aggregated,
     });
+    if source.kind == SourceKind::Objlog {
+        value["timed"] = (!source.untimed).into();
+    }
     // What only some sources have is left out of the documents of all others.
     if source.kind == SourceKind::Memtrace {
         // A program without a process id has a negative one.

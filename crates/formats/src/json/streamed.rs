@@ -1,5 +1,6 @@
 //! A document written as it is made, so that a long list never exists as a whole.
 
+use super::untimed::{is_untimed, lines_for_times};
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 
@@ -10,13 +11,15 @@ use std::io::{self, Write};
 pub struct DocumentWriter<W: Write> {
     out: W,
     is_empty: bool,
+    /// The document is about a source that tells no times.
+    is_untimed: bool,
 }
 
 impl<W: Write> DocumentWriter<W> {
     /// Opens the document.
     pub fn begin(mut out: W) -> io::Result<Self> {
         out.write_all(b"{")?;
-        Ok(Self { out, is_empty: true })
+        Ok(Self { out, is_empty: true, is_untimed: false })
     }
 
     fn name(&mut self, name: &str) -> io::Result<()> {
@@ -28,13 +31,23 @@ impl<W: Write> DocumentWriter<W> {
 
     /// A member.
     pub fn member(&mut self, name: &str, value: &Value) -> io::Result<()> {
+        if !self.is_untimed && value["source"]["timed"] != false {
+            return self.plain_member(name, value);
+        }
+        let around = Map::from_iter([(name.to_owned(), value.clone())]);
+        let told = lines_for_times(Value::Object(around), self.is_untimed);
+        told.as_object().into_iter().flatten().try_for_each(|(name, value)| self.plain_member(name, value))
+    }
+
+    fn plain_member(&mut self, name: &str, value: &Value) -> io::Result<()> {
         self.name(name)?;
         serde_json::to_writer(&mut self.out, value)?;
         Ok(())
     }
 
-    /// Several members.
+    /// Several members. What comes after a `source` that tells no times has lines in place of times.
     pub fn members(&mut self, members: &Map<String, Value>) -> io::Result<()> {
+        self.is_untimed |= is_untimed(members);
         members.iter().try_for_each(|(name, value)| self.member(name, value))
     }
 
@@ -45,6 +58,7 @@ impl<W: Write> DocumentWriter<W> {
         let mut separator: &[u8] = b"\n";
         for element in elements {
             self.out.write_all(separator)?;
+            let element = if self.is_untimed { lines_for_times(element, true) } else { element };
             serde_json::to_writer(&mut self.out, &element)?;
             separator = b",\n";
         }

@@ -89,6 +89,8 @@ impl LineCounts {
 /// An event of the log with what it was found to mean.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen<'a> {
+    /// The line that says so, from 1 on.
+    pub line: u64,
     /// When it happened, where the log says so.
     pub time: Option<Nanos>,
     /// Who did it, where the log says so.
@@ -359,7 +361,7 @@ impl Sense {
                 What::Mark { label }
             }
         };
-        self.end_event(&Seen { time: None, thread: None, stack: None, what }, observer);
+        self.end_event(&Seen { line: number, time: None, thread: None, stack: None, what }, observer);
         Ok(())
     }
 
@@ -393,7 +395,7 @@ impl Sense {
             self.span = Some((first.min(time), last.max(time)));
         }
         if let Some(what) = checked? {
-            self.end_event(&Seen { time, thread, stack, what }, observer);
+            self.end_event(&Seen { line: number, time, thread, stack, what }, observer);
         }
         Ok(())
     }

@@ -2,6 +2,9 @@
 //!
 //! Order in the file is not order in time. A drop that stands before its birth is held back until that comes; what has times is put in their order,
 //! as far as [`HELD_BACK`] events reach.
+//!
+//! A log that tells no times has an order only: its lines. Events are then at lines, and [`Source::untimed`] says so. What comes before the
+//! first time of a log that has times is held back until that is known, and happened then, at the latest.
 
 use super::json_form::Thread;
 use super::matcher::{Matcher, Meaning, SiteId};
@@ -17,14 +20,17 @@ use std::collections::BinaryHeap;
 
 /// Events with times that wait for earlier ones.
 const HELD_BACK: usize = 1 << 16;
-/// What an event takes in a log that tells no times.
-const STEP: u64 = 1000;
 /// Threads with names are numbered from here.
 const NAMED_THREADS: u64 = 1 << 32;
 
 /// The address under which an object is recorded.
 pub fn address_of(id: u64) -> u64 {
     id.rotate_left(4)
+}
+
+/// The object that is recorded under an address.
+fn id_at(address: u64) -> u64 {
+    address.rotate_right(4)
 }
 
 /// Takes the history that a log tells.
@@ -48,10 +54,20 @@ pub struct Translator<R> {
     births: FxHashMap<u64, Nanos>,
     memory: StringId,
     seen: u64,
-    time: Option<Nanos>,
+    clock: Clock,
     waiting: BinaryHeap<Reverse<Waiting>>,
     duplicates: u64,
     type_mismatches: u64,
+}
+
+/// What a log tells of times.
+enum Clock {
+    /// Nothing yet; events with their lines wait for a first time.
+    Unknown(Vec<Event>),
+    /// The time that it told last.
+    Time(Nanos),
+    /// Nothing: lines count.
+    Lines,
 }
 
 /// An event that waits, ordered by its time and then as it came.
@@ -96,7 +112,7 @@ impl<R: Receive> Translator<R> {
             births: FxHashMap::default(),
             memory,
             seen: 0,
-            time: None,
+            clock: Clock::Unknown(Vec::new()),
             waiting: BinaryHeap::new(),
             duplicates: 0,
             type_mismatches: 0,
@@ -108,9 +124,15 @@ impl<R: Receive> Translator<R> {
         Source { kind: SourceKind::Objlog, program: program.to_owned(), ..Source::default() }
     }
 
+    /// Whether the log tells no times, as far as it was read; known when all of it was.
+    pub fn is_untimed(&self) -> bool {
+        !matches!(self.clock, Clock::Time(_))
+    }
+
     /// Everything that is known when a log has been read: what waits, drops without births, and what else was odd. Gives back the receiver
     /// and the catalog.
     pub fn finish(mut self, reader: &Reader) -> (R, Catalog) {
+        self.go_by_lines();
         self.release(0);
         let odd = reader.matcher().contradictions();
         let notes = [
@@ -128,12 +150,57 @@ impl<R: Receive> Translator<R> {
 
     fn emit(&mut self, time: Nanos, thread: ThreadId, kind: EventKind) {
         let event = Event { time, thread, kind };
-        if self.time.is_none() {
-            return self.receiver.receive(event, &self.catalog);
+        match &mut self.clock {
+            Clock::Unknown(untimed) => {
+                untimed.push(event);
+                if untimed.len() == HELD_BACK {
+                    self.go_by_lines();
+                }
+            }
+            Clock::Time(_) => self.wait(event),
+            Clock::Lines => self.receiver.receive(event, &self.catalog),
         }
-        self.waiting.push(Reverse(Waiting { time, number: self.seen, event }));
+    }
+
+    fn wait(&mut self, event: Event) {
+        self.waiting.push(Reverse(Waiting { time: event.time, number: self.seen, event }));
         self.seen += 1;
         self.release(HELD_BACK);
+    }
+
+    /// No time came: from now on none is looked at.
+    fn go_by_lines(&mut self) {
+        if let Clock::Unknown(untimed) = &mut self.clock {
+            let untimed = std::mem::take(untimed);
+            self.clock = Clock::Lines;
+            untimed.into_iter().for_each(|event| self.receiver.receive(event, &self.catalog));
+        }
+    }
+
+    /// When an event is said to have happened: a time, or a line.
+    fn instant_of(&mut self, seen: &Seen<'_>) -> Nanos {
+        match (&mut self.clock, seen.time) {
+            (Clock::Lines, _) | (Clock::Unknown(_), None) => Nanos(seen.line),
+            (Clock::Time(time), None) => *time,
+            (Clock::Time(latest), Some(time)) => {
+                *latest = time;
+                time
+            }
+            (Clock::Unknown(untimed), Some(time)) => {
+                let untimed = std::mem::take(untimed);
+                self.clock = Clock::Time(time);
+                self.early.values_mut().for_each(|early| early.0 = time);
+                for event in untimed {
+                    match event.kind {
+                        EventKind::Allocate(place) => drop(self.births.insert(id_at(place.address), time)),
+                        EventKind::Deallocate { address, .. } => drop(self.births.remove(&id_at(address))),
+                        _ => {}
+                    }
+                    self.wait(Event { time, ..event });
+                }
+                time
+            }
+        }
     }
 
     fn release(&mut self, keep: usize) {
@@ -195,7 +262,7 @@ impl<R: Receive> Translator<R> {
             }
             _ => self.emit(time, thread, EventKind::Allocate(place)),
         }
-        if self.time.is_some() && !matches!(meaning, Meaning::BirthBehind { dropped: true, .. }) {
+        if matches!(self.clock, Clock::Time(_)) && !matches!(meaning, Meaning::BirthBehind { dropped: true, .. }) {
             self.births.insert(id, time);
         }
     }
@@ -230,17 +297,7 @@ impl<R: Receive> Translator<R> {
 
 impl<R: Receive> Observer for Translator<R> {
     fn see(&mut self, seen: &Seen<'_>, matcher: &Matcher) {
-        let time = match (seen.time, self.time) {
-            (Some(time), _) => {
-                self.time = Some(time);
-                time
-            }
-            (None, Some(time)) => time,
-            (None, None) => {
-                self.seen += 1;
-                Nanos((self.seen - 1).saturating_mul(STEP))
-            }
-        };
+        let time = self.instant_of(seen);
         let thread = self.thread(seen.thread.as_ref());
         match seen.what {
             What::Allocate { bytes, site, id, meaning } => {

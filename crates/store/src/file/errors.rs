@@ -58,6 +58,15 @@ pub enum RecordingError {
         /// How long the recording is.
         duration: Nanos,
     },
+    /// The line asked for lies behind the last.
+    LineOutside {
+        /// What was asked.
+        asked: u64,
+        /// The last line that says something.
+        last: u64,
+    },
+    /// A line was asked for, and the recording has times.
+    NoLines,
     /// The time asked for lies before a stream was joined.
     TimeBefore {
         /// What was asked.
@@ -102,6 +111,10 @@ impl fmt::Display for RecordingError {
             Self::TimeOutside { asked, duration } => {
                 write!(f, "{asked} lies outside the recording, which ends at {duration}")
             }
+            Self::LineOutside { asked, last } => {
+                write!(f, "line {asked} lies outside the log: the last line about objects is {last}")
+            }
+            Self::NoLines => f.write_str("only instants of a log without times are lines; name a time, a part or a mark"),
             Self::TimeBefore { asked, begins_at } => {
                 write!(
                     f,

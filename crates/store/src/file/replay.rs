@@ -227,6 +227,7 @@ impl Recording {
         if self.is_snapshot() {
             return self.only_snapshot(when);
         }
+        let when = &self.as_time(when)?;
         self.snapshot_by(when, |until| self.accounts_until(until))
     }
 
@@ -238,7 +239,16 @@ impl Recording {
         if self.source().snapshot {
             return self.snapshot(when)?.heap_alone(heap).ok_or(RecordingError::NoHeapAlone);
         }
+        let when = &self.as_time(when)?;
         self.snapshot_by(when, |until| self.accounts_of_heap(until, heap))
+    }
+
+    /// A line is the time of a log that has no others.
+    fn as_time(&self, when: &When) -> Result<When, RecordingError> {
+        Ok(match when {
+            When::Line(_) => When::At(self.time_of(when)?),
+            other => other.clone(),
+        })
     }
 
     /// The state that a snapshot holds, if that is the one asked for.
@@ -248,7 +258,7 @@ impl Recording {
             When::End => true,
             When::At(time) => *time == at,
             When::Percent(part) => *part >= 100.0,
-            When::Start | When::Peak | When::Mark(_) => false,
+            When::Start | When::Peak | When::Mark(_) | When::Line(_) => false,
         };
         if !is_end {
             return Err(RecordingError::OneInstant { asked: when.clone(), at });
@@ -281,12 +291,15 @@ impl Recording {
                 }
                 (peak.peak_at, accounts(Until::Event(peak.peak_event))?)
             }
+            When::At(time) if *time > duration && self.source().untimed => {
+                return Err(RecordingError::LineOutside { asked: time.0, last: duration.0 });
+            }
             When::At(time) if *time > duration => return Err(RecordingError::TimeOutside { asked: *time, duration }),
             When::At(time) if *time < self.begins_at() => {
                 return Err(RecordingError::TimeBefore { asked: *time, begins_at: self.begins_at() });
             }
             When::At(time) => (*time, accounts(Until::Time(*time))?),
-            When::Percent(_) => {
+            When::Percent(_) | When::Line(_) => {
                 let time = self.time_of(when)?;
                 (time, accounts(Until::Time(time))?)
             }

@@ -11,6 +11,8 @@ mod flag {
     pub const SNAPSHOT: u64 = 1 << 1;
     /// Only figures are known.
     pub const AGGREGATED: u64 = 1 << 2;
+    /// Times are lines of a log.
+    pub const UNTIMED: u64 = 1 << 3;
 }
 
 fn flags(source: &Source) -> u64 {
@@ -18,6 +20,7 @@ fn flags(source: &Source) -> u64 {
     bit(source.usable_sizes, flag::USABLE_SIZES)
         | bit(source.snapshot, flag::SNAPSHOT)
         | bit(source.aggregated, flag::AGGREGATED)
+        | bit(source.untimed, flag::UNTIMED)
 }
 
 /// Appends the payload.
@@ -64,6 +67,7 @@ pub fn decode(payload: &[u8]) -> Option<Source> {
         source.usable_sizes = flags & flag::USABLE_SIZES != 0;
         source.snapshot = flags & flag::SNAPSHOT != 0;
         source.aggregated = flags & flag::AGGREGATED != 0;
+        source.untimed = flags & flag::UNTIMED != 0;
         for _ in 0..input.number()? {
             source.command.push(text(&mut input)?);
         }

@@ -4,7 +4,7 @@ use super::grouping::{By, Row, rows_of, sites};
 use super::names::{frame_and_stack, is_found, key_text};
 use super::tree::{Shape, Tree, Weighed, frames_of, least_share, with_library};
 use super::{number, word};
-use crate::choice::{Choice, Metric, filters_of, moment};
+use crate::choice::{Choice, Metric, filters_of, moment, window_of};
 use crate::http::request::Request;
 use crate::measure::{Amount, Measured, measure};
 use crate::problem::Problem;
@@ -28,11 +28,10 @@ struct Side {
 
 impl Side {
     fn of(request: &Request, name: &str, by: By, sources: &Sources, work: &Work<'_>) -> Result<Self, Problem> {
-        let text = request.parameter(name).ok_or_else(|| Problem::Bad(format!("{name}= is missing")))?;
-        let (id, instant) = text.split_once('@').unwrap_or((text, "end"));
-        let id = id.parse().map_err(|_| Problem::Bad(format!("{name}={text}: SOURCE@INSTANT is wanted")))?;
+        let (id, instant) = named(request, name)?;
         let loaded = sources.get(id)?.loaded()?;
-        let window = loaded.whole();
+        // The window is one of A's source: another source has other times.
+        let window = if id == named(request, "a")?.0 { window_of(request, &loaded)? } else { loaded.whole() };
         let at = moment(&loaded, window, instant)?;
         let (filters, filter_texts) = filters_of(request)?;
         let choice = Choice { loaded, window, at, metric: Metric::Live, filters, filter_texts };
@@ -48,6 +47,14 @@ impl Side {
         let Amount { value, blocks } = self.measured.total;
         json!({ "at_ns": self.measured.at.0, "live_bytes": value, "live_blocks": blocks })
     }
+}
+
+/// The source and the instant that a side names.
+fn named<'a>(request: &'a Request, name: &str) -> Result<(usize, &'a str), Problem> {
+    let text = request.parameter(name).ok_or_else(|| Problem::Bad(format!("{name}= is missing")))?;
+    let (id, instant) = text.split_once('@').unwrap_or((text, "end"));
+    let id = id.parse().map_err(|_| Problem::Bad(format!("{name}={text}: SOURCE@INSTANT is wanted")))?;
+    Ok((id, instant))
 }
 
 /// A row of both sides.

@@ -1,6 +1,6 @@
 //! What was measured, by site, function, file, module, place, thread, type or heap.
 
-use super::names::{MOST_FRAMES, own_frame};
+use super::names::{MOST_FRAMES, own_frame, place};
 use crate::measure::{Amount, Amounts, Measured, amount_of};
 use crate::problem::Problem;
 use crate::work::Work;
@@ -69,11 +69,7 @@ pub fn rows_of(measured: &Measured, catalog: &Catalog, by: By, work: &Work<'_>) 
         By::Function => by_frame(&|frame| frame.function.to_owned())?,
         By::File => by_frame(&|frame| frame.file.to_owned())?,
         By::Module => by_frame(&|frame| frame.module.to_owned())?,
-        By::Place => by_frame(&|frame| match (frame.file, frame.line) {
-            ("", _) => String::new(),
-            (file, 0) => file.to_owned(),
-            (file, line) => format!("{file}:{line}"),
-        })?,
+        By::Place => by_frame(&place)?,
         By::Thread | By::Type | By::Heap => by_owner(measured, catalog, by),
     };
     rows.retain(|row| !row.total.is_nothing());

@@ -88,6 +88,7 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
         ranked.reverse();
     }
     let count = ranked.len();
+    let is_untimed = loaded.source().untimed;
     let site = |(score, growth, steadiness, stack, survivors): &(f64, f64, f64, StackId, Survivors)| {
         let (frame, frames) = frame_and_stack(catalog, *stack);
         json!({
@@ -99,7 +100,8 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
             "live_blocks": survivors.blocks,
             "curve": curve(survivors, |born| born.0),
             "blocks_curve": curve(survivors, |born| born.1),
-            "growth_per_s": growth,
+            "growth_per_s": (!is_untimed).then_some(growth),
+            "growth_per_line": is_untimed.then_some(growth / 1e9),
             "steadiness": steadiness,
             "score": score,
             "oldest_ns": survivors.oldest,

@@ -7,6 +7,7 @@ pub mod histograms;
 pub mod leaks;
 pub mod live;
 pub mod overview;
+pub mod peak;
 pub mod rows;
 pub mod sources;
 pub mod special;
@@ -17,7 +18,7 @@ mod figures;
 mod grouping;
 mod names;
 
-pub use names::saturated;
+pub use names::{label, saturated};
 
 use crate::http::request::Request;
 use crate::problem::Problem;

@@ -11,13 +11,22 @@ pub const MOST_FRAMES: usize = 2048;
 /// What nothing is known of.
 pub const UNKNOWN: &str = "[unknown]";
 
-/// A frame's name: its function, or where its code lies.
+/// A frame's name: its function, or its source line, or where its code lies.
 pub fn label(frame: &FrameText<'_>) -> String {
     match (frame.function, frame.address, frame.module) {
+        ("", ..) if !frame.file.is_empty() => place(frame),
         ("", 0, _) => UNKNOWN.to_owned(),
         ("", address, "") => format!("{address:#x}"),
         ("", address, module) => format!("{}!{address:#x}", module.rsplit('/').next().unwrap_or(module)),
         (function, ..) => function.to_owned(),
+    }
+}
+
+/// A frame's source line, or its file; nothing where neither is known.
+pub fn place(frame: &FrameText<'_>) -> String {
+    match (frame.file, frame.line) {
+        (file, 0) => file.to_owned(),
+        (file, line) => format!("{file}:{line}"),
     }
 }
 

@@ -2,16 +2,21 @@
 
 use super::figures::row_json;
 use super::grouping::{By, rows_of};
+use super::timeline::own_peak;
 use crate::choice::{Choice, Metric};
 use crate::http::request::Request;
 use crate::measure::{Amounts, Figured, measure};
 use crate::problem::Problem;
+use crate::sieve::Sieve;
+use crate::sources::Between;
 use crate::work::Work;
-use highwater_model::Snapshot;
+use highwater_model::{Snapshot, StackId};
 use serde_json::{Map, Value, json};
 
 /// Rows of each list.
 const ROWS: usize = 8;
+/// What is measured. All but the last have a list.
+const METRICS: [Metric; 5] = [Metric::Live, Metric::Peak, Metric::Allocated, Metric::Temporary, Metric::Freed];
 
 /// The answer.
 pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Problem> {
@@ -19,18 +24,14 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
     let mut top = Map::new();
     let mut figures = Map::new();
     let mut at = choice.window.to;
-    let has_course = choice.loaded.recording().is_some();
-    for (count, metric) in [Metric::Live, Metric::Peak, Metric::Allocated, Metric::Temporary].into_iter().enumerate() {
-        work.progress(count as f64 / 4.0, "adding up")?;
-        let measured = match measure(&choice.measuring(metric), false, work) {
-            Ok(measured) => measured,
-            // One instant does not know what came and went under a filter; the other lists stand.
-            Err(Problem::Failed(_)) if !has_course && metric != Metric::Live => {
-                top.insert(metric.key().to_owned(), json!([]));
-                continue;
-            }
-            Err(problem) => return Err(problem),
-        };
+    let is_filtered = !choice.filters.is_empty();
+    for (count, metric) in METRICS.into_iter().enumerate() {
+        work.progress(count as f64 / METRICS.len() as f64, "adding up")?;
+        if !Metric::of(&choice.loaded).contains(&metric) {
+            top.insert(metric.key().to_owned(), json!([]));
+            continue;
+        }
+        let measured = measure(&choice.measuring(metric), false, work)?;
         let mut rows = rows_of(&measured, catalog, By::Site, work)?;
         rows.sort_by(|a, b| (b.own.value, b.own.blocks).cmp(&(a.own.value, a.own.blocks)).then(a.key.cmp(&b.key)));
         let rows: Value = rows.iter().take(ROWS).map(|row| row_json(row, &measured, catalog, By::Site)).collect();
@@ -42,6 +43,8 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
                 put("live_bytes", measured.total.value);
                 put("live_blocks", measured.total.blocks);
             }
+            // Of some blocks it is their own peak that counts, and that is found below.
+            Metric::Peak if is_filtered => {}
             Metric::Peak => {
                 put("peak_bytes", measured.total.value);
                 put("peak_blocks_then", measured.total.blocks);
@@ -50,24 +53,43 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
             Metric::Temporary => {
                 put("temporary_allocations", measured.total.value);
             }
+            Metric::Freed => {
+                let moved = measured.moved.map_or(0, |moved| moved.blocks());
+                put("freed_bytes", measured.total.value);
+                put("frees", measured.total.blocks.saturating_sub(moved));
+            }
             _ => {
                 put("allocated_bytes", measured.total.value);
                 put("allocated_blocks", measured.total.blocks);
-                if let Amounts::Figures { figured: Figured::In(between), sieve } = &measured.amounts
-                    && sieve.is_open()
-                {
-                    let counted = &between.counters.accounts.totals().figures;
-                    put("allocations", counted.allocations);
-                    put("reallocations", counted.reallocations);
-                    put("frees", counted.frees);
-                    put("freed_bytes", counted.freed_bytes);
-                    put("cross_thread_frees", counted.cross_thread_frees);
-                    put("events", between.counters.accounts.events());
-                    put("live_bytes_before", between.before.accounts.totals().figures.live_bytes());
+                let moved = measured.moved.map_or(0, |moved| moved.blocks());
+                put("allocations", measured.total.blocks.saturating_sub(moved));
+                // Where each block counts once, as it was last, it is not known how often it was resized.
+                if let Some(moved) = measured.moved {
+                    put("reallocations", moved.resized);
+                    if moved.promoted > 0 {
+                        put("promoted_blocks", moved.promoted);
+                    }
+                }
+                if let Amounts::Figures { figured: Figured::In(between), sieve } = &measured.amounts {
+                    put("cross_thread_frees", cross_thread_frees(between, sieve));
+                    if sieve.is_open() {
+                        put("events", between.counters.accounts.events());
+                        put("live_bytes_before", between.before.accounts.totals().figures.live_bytes());
+                    }
                 }
             }
         }
     }
+    if is_filtered
+        && let Some(recording) = choice.loaded.recording()
+        && let Some(peak) = own_peak(choice, recording, work)?
+    {
+        for (name, value) in [("peak_bytes", peak.bytes), ("peak_blocks_then", peak.blocks), ("peak_at_ns", peak.at.0)]
+        {
+            figures.insert(name.to_owned(), value.into());
+        }
+    }
+    top.remove(Metric::Freed.key());
     let last = choice.loaded.standing(crate::sources::Moment::End)?;
     Ok(json!({
         "at_ns": at.0,
@@ -77,6 +99,16 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
         "anomalies": anomalies(&last),
         "notes": notes(choice, &last, &figures),
     }))
+}
+
+/// Blocks of stacks that pass that were freed by another thread than the one that owned them.
+fn cross_thread_frees(between: &Between, sieve: &Sieve) -> u64 {
+    let accounts = &between.counters.accounts;
+    if sieve.is_open() {
+        return accounts.totals().figures.cross_thread_frees;
+    }
+    let passing = (0..).map(StackId).zip(accounts.sites()).filter(|(stack, _)| sieve.passes_stack(*stack));
+    passing.map(|(_, figures)| figures.cross_thread_frees).sum()
 }
 
 /// What is odd about the events, in words.

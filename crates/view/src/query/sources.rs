@@ -1,6 +1,7 @@
 //! `sources`: what there is to look at.
 
 use super::names::saturated;
+use crate::choice::Metric;
 use crate::problem::Problem;
 use crate::sources::{FileKind, Loaded, Moment, Source, Sources};
 use crate::work::Work;
@@ -44,6 +45,7 @@ pub fn about(source: &Source) -> Value {
         "reading",
         "estimated",
         "sampling",
+        "timed",
         "peak",
         "live_at_end",
         "anomalies",
@@ -52,7 +54,7 @@ pub fn about(source: &Source) -> Value {
             about[name] = Value::Null;
         }
     }
-    for name in ["threads", "heaps", "has", "damage"] {
+    for name in ["threads", "heaps", "has", "metrics", "damage"] {
         if about.get(name).is_none() {
             about[name] = json!([]);
         }
@@ -87,11 +89,13 @@ fn facts(loaded: &Loaded) -> Result<Map<String, Value>, Problem> {
         "reading": loaded.reading(),
         "estimated": last.is_estimate(),
         "sampling": sampling(&last),
+        "timed": !loaded.source().untimed,
         "peak": peak,
         "live_at_end": { "bytes": totals.figures.live_bytes(), "blocks": totals.figures.live_blocks() },
         "threads": threads.collect::<Value>(),
         "heaps": heaps(&last),
         "has": has(loaded, &last)?,
+        "metrics": Metric::of(loaded).iter().map(|metric| metric.key()).collect::<Value>(),
         "anomalies": json::anomalies(last.accounts.anomalies()),
         "damage": damage.collect::<Value>(),
     });

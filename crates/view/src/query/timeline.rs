@@ -16,6 +16,7 @@ use highwater_model::{GaugeReading, Nanos, Window};
 use highwater_store::{EventsSummary, Recording};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The most bins.
 const MOST_POINTS: u64 = 10_000;
@@ -32,25 +33,25 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
     let events =
         recording.stretches(window.from, window.to, u64::MAX).iter().map(|stretch| stretch.events).sum::<u64>();
     let mut is_approximate = false;
-    let bins = if sieve.needs_deaths() {
-        by_lives(choice, recording, &sieve, points, work)?
-    } else if !sieve.is_open() {
-        by_changes(choice, recording, &sieve, points, work)?
+    let mut own_peak = None;
+    let bins = if !sieve.is_open() {
+        let (bins, peak) = filtered(choice, recording, &sieve, points, work)?;
+        own_peak = peak;
+        bins
     } else if loaded.is_long() && loaded.known_course().is_none() {
         is_approximate = true;
         by_summaries(choice, recording, points)?
     } else if events <= LONG {
-        by_changes(choice, recording, &sieve, points, work)?
+        by_changes(choice, recording, &sieve, points, work)?.0
     } else {
         in_short(choice, &*loaded.course(recording, work)?, points)?
     };
     let live = bins.live();
-    let highest = loaded.highest(recording, window)?;
     let peak = if sieve.is_open() {
-        json!({ "at_ns": highest.at.0, "bytes": highest.bytes })
+        let highest = loaded.highest(recording, window)?;
+        json!({ "at_ns": highest.at.max(window.from).0, "bytes": highest.bytes })
     } else {
-        let most = live.iter().enumerate().max_by_key(|(at, (bytes, _))| (bytes.high, std::cmp::Reverse(*at)));
-        most.map_or(Value::Null, |(at, (bytes, _))| json!({ "at_ns": bins.edges()[at], "bytes": bytes.high }))
+        own_peak.map_or(Value::Null, |peak| json!({ "at_ns": peak.at.0, "bytes": peak.bytes }))
     };
     let each = |figure: fn(&crate::bins::Bin) -> u64| bins.bins.iter().map(figure).collect::<Vec<u64>>();
     Ok(json!({
@@ -70,6 +71,46 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
 fn spans(all: impl Iterator<Item = Span> + Clone) -> Value {
     let each = |figure: fn(Span) -> u64| all.clone().map(figure).collect::<Vec<u64>>();
     json!({ "low": each(|span| span.low), "high": each(|span| span.high), "last": each(|span| span.last) })
+}
+
+/// The most bytes that some blocks held at once, within a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnPeak {
+    /// Bytes.
+    pub bytes: u64,
+    /// Blocks that were live then.
+    pub blocks: u64,
+    /// When they were first held; the beginning of the window, if it was then.
+    pub at: Nanos,
+}
+
+impl OwnPeak {
+    fn see(&mut self, bytes: u64, blocks: u64, at: Nanos) {
+        if bytes > self.bytes {
+            *self = Self { bytes, blocks, at };
+        }
+    }
+}
+
+/// The peak of the blocks that pass the filters; `None` where too many of them would have to be put in order.
+pub fn own_peak(choice: &Choice, recording: &Recording, work: &Work<'_>) -> Result<Option<OwnPeak>, Problem> {
+    let sieve = Sieve::new(&choice.filters, choice.loaded.catalog());
+    Ok(filtered(choice, recording, &sieve, 1, work)?.1)
+}
+
+/// What is live of the blocks that pass a sieve, and their peak.
+fn filtered(
+    choice: &Choice,
+    recording: &Recording,
+    sieve: &Sieve,
+    points: usize,
+    work: &Work<'_>,
+) -> Result<(Bins, Option<OwnPeak>), Problem> {
+    if sieve.needs_deaths() {
+        return by_lives(choice, recording, sieve, points, work);
+    }
+    let (bins, peak) = by_changes(choice, recording, sieve, points, work)?;
+    Ok((bins, Some(peak)))
 }
 
 /// The readings of each gauge.
@@ -100,6 +141,8 @@ struct Counting {
     before: Option<(u64, u64)>,
     bytes: u64,
     blocks: u64,
+    /// The most until now, counted as the two are.
+    peak: OwnPeak,
     /// Something wanted went that is about to come back, resized or promoted.
     is_halfway: bool,
 }
@@ -128,6 +171,7 @@ impl Counting {
         // What is resized is never away.
         if !self.is_halfway {
             bin.is_live(self.bytes, self.blocks);
+            self.peak.see(self.bytes, self.blocks, row.at());
         }
     }
 }
@@ -139,7 +183,7 @@ fn by_changes(
     sieve: &Sieve,
     points: usize,
     work: &Work<'_>,
-) -> Result<Bins, Problem> {
+) -> Result<(Bins, OwnPeak), Problem> {
     let Choice { loaded, window, .. } = choice;
     let course = loaded.course(recording, work)?;
     let empty = Bins::new(*window, points);
@@ -156,6 +200,8 @@ fn by_changes(
         before: told_before(block),
         bytes: UNKNOWN,
         blocks: UNKNOWN,
+        // The first state seen is higher than nothing.
+        peak: OwnPeak { bytes: 0, blocks: 0, at: window.from },
         is_halfway: false,
     };
     let (times, wanted) = ((window.from, window.to), (Side::Both, Depth::Figures));
@@ -164,17 +210,21 @@ fn by_changes(
     })?;
     let (mut bytes, mut blocks) = live_before(loaded, window.from, sieve)?;
     let mut all = empty.beginning_with(bytes, blocks);
+    let mut peak = OwnPeak { bytes, blocks, at: window.from };
     let in_truth = |counted: u64, before: u64| counted.saturating_add(before).saturating_sub(UNKNOWN);
-    for Counting { mut bins, before, bytes: last_bytes, blocks: last_blocks, .. } in lots {
+    for Counting { mut bins, before, bytes: last_bytes, blocks: last_blocks, peak: highest, .. } in lots {
         (bytes, blocks) = before.unwrap_or((bytes, blocks));
         for live in bins.bins.iter_mut().filter_map(|bin| bin.live.as_mut()) {
             live.0 = live.0.map(|counted| in_truth(counted, bytes));
             live.1 = live.1.map(|counted| in_truth(counted, blocks));
         }
         all.then(&bins);
+        if highest.bytes > 0 {
+            peak.see(in_truth(highest.bytes, bytes), in_truth(highest.blocks, blocks), highest.at);
+        }
         (bytes, blocks) = (in_truth(last_bytes, bytes), in_truth(last_blocks, blocks));
     }
-    Ok(all)
+    Ok((all, peak))
 }
 
 /// Bytes and blocks that were live before a time, of what passes a sieve.
@@ -198,12 +248,12 @@ fn by_lives(
     sieve: &Sieve,
     points: usize,
     work: &Work<'_>,
-) -> Result<Bins, Problem> {
+) -> Result<(Bins, Option<OwnPeak>), Problem> {
     let window = choice.window;
     // What came and went in each bin, bytes and blocks; what was there before.
     let empty = Bins::new(window, points);
-    type Flow = (Vec<[u64; 4]>, (u64, u64));
-    let begin = || -> Flow { (vec![[0; 4]; empty.bins.len()], (0, 0)) };
+    let begin = || Flow { bins: vec![[0; 4]; empty.bins.len()], before: (0, 0), changes: Some(Vec::new()) };
+    let known = AtomicUsize::new(0);
     let parts = ended_since(
         &choice.loaded,
         recording,
@@ -211,12 +261,20 @@ fn by_lives(
         sieve,
         work,
         begin,
-        |(bins, before), block, life| {
+        |Flow { bins, before, changes }, block, life| {
             let (bytes, blocks) = block.amount();
+            let mut note = |change: Change| {
+                if known.fetch_add(1, Ordering::Relaxed) >= MOST_CHANGES {
+                    *changes = None;
+                } else if let Some(changes) = changes {
+                    changes.push(change);
+                }
+            };
             match empty.place(life.birth) {
                 Some(at) => {
                     bins[at][0] += bytes;
                     bins[at][1] += blocks;
+                    note(Change { at: life.birth, is_birth: true, bytes, blocks });
                 }
                 None if life.birth < window.from => {
                     before.0 += bytes;
@@ -224,23 +282,65 @@ fn by_lives(
                 }
                 None => return,
             }
-            if let Some(at) = life.death.and_then(|death| empty.place(death)) {
+            if let Some((death, at)) = life.death.and_then(|death| Some((death, empty.place(death)?))) {
                 bins[at][2] += bytes;
                 bins[at][3] += blocks;
+                note(Change { at: death, is_birth: false, bytes, blocks });
             }
         },
     )?;
     let mut bins = empty.clone();
-    let (mut bytes, mut blocks) = parts.iter().fold((0, 0), |sum, (_, before)| (sum.0 + before.0, sum.1 + before.1));
+    let (mut bytes, mut blocks) = parts.iter().fold((0, 0), |sum, flow| (sum.0 + flow.before.0, sum.1 + flow.before.1));
     bins.before = Some((bytes, blocks));
+    let before = OwnPeak { bytes, blocks, at: window.from };
     for (at, bin) in bins.bins.iter_mut().enumerate() {
-        let sum = |figure: usize| parts.iter().map(|(bins, _)| bins[at][figure]).sum::<u64>();
+        let sum = |figure: usize| parts.iter().map(|flow| flow.bins[at][figure]).sum::<u64>();
         bytes = (bytes + sum(0)).saturating_sub(sum(2));
         blocks = (blocks + sum(1)).saturating_sub(sum(3));
         bin.is_live(bytes, blocks);
         (bin.allocated_bytes, bin.allocations, bin.freed_bytes) = (sum(0), sum(1), sum(2));
     }
-    Ok(bins)
+    let changes: Option<Vec<Vec<Change>>> = parts.into_iter().map(|flow| flow.changes).collect();
+    Ok((bins, changes.map(|changes| peak_of(before, changes.concat()))))
+}
+
+/// Changes that are put in order to find a peak: they take 32 bytes each.
+const MOST_CHANGES: usize = 4 << 20;
+
+/// What came and went in some part of the work.
+struct Flow {
+    /// In each bin: bytes and blocks that came, and that went.
+    bins: Vec<[u64; 4]>,
+    /// What was there before.
+    before: (u64, u64),
+    /// Each of them; `None` where there are too many.
+    changes: Option<Vec<Change>>,
+}
+
+/// A birth or a death.
+#[derive(Clone, Copy)]
+struct Change {
+    at: Nanos,
+    is_birth: bool,
+    bytes: u64,
+    blocks: u64,
+}
+
+/// Where the most was live, after all that happened at one time.
+fn peak_of(before: OwnPeak, mut changes: Vec<Change>) -> OwnPeak {
+    changes.sort_unstable_by_key(|change| change.at);
+    let (mut peak, mut bytes, mut blocks) = (before, before.bytes, before.blocks);
+    for together in changes.chunk_by(|a, b| a.at == b.at) {
+        // What comes goes later, or at the same time: births first, so that nothing falls below zero.
+        for change in together.iter().filter(|change| change.is_birth) {
+            (bytes, blocks) = (bytes.saturating_add(change.bytes), blocks.saturating_add(change.blocks));
+        }
+        for change in together.iter().filter(|change| !change.is_birth) {
+            (bytes, blocks) = (bytes.saturating_sub(change.bytes), blocks.saturating_sub(change.blocks));
+        }
+        peak.see(bytes, blocks, together[0].at);
+    }
+    peak
 }
 
 /// Read off the course in short: a slice that lies in several bins counts in its last one.

@@ -33,7 +33,11 @@ pub struct Shape<'a> {
 
 impl Shape<'_> {
     fn shows(&self, frame: &FrameText<'_>) -> bool {
-        !self.hidden.contains(frame.function) && (self.with_library || !is_background(frame))
+        let is_hidden = match frame.function {
+            "" => self.hidden.contains(label(frame).as_str()),
+            function => self.hidden.contains(function),
+        };
+        !is_hidden && (self.with_library || !is_background(frame))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::choice::Metric;
 use crate::http::request::{Request, parameters_of};
 use crate::problem::Problem;
 use crate::query;
-use crate::sources::FileKind;
+use crate::sources::{FileKind, Loaded};
 use crate::work::Work;
 use highwater_model::rfc3339;
 use serde_json::{Map, Value, json};
@@ -61,10 +61,14 @@ impl Chosen {
     /// Those of them that the page gives to a question. Its timeline is that of the whole time; a comparison has its instants in its key.
     fn parameters_of(&self, question: &Question) -> Vec<(String, String)> {
         let names: &[&str] = match question.name {
-            "timeline" | "compare" => &["filter"],
+            "timeline" => &["filter"],
+            "compare" => &["from", "to", "filter"],
             _ => &["from", "to", "at", "filter"],
         };
-        let of_other = question.key.iter().any(|(name, value)| *name == "source" && value.parse().ok() != self.source);
+        // A comparison names its sources with their instants: `a=0@end`.
+        let source = |value: &str| value.split('@').next().and_then(|id| id.parse().ok());
+        let of_other =
+            question.key.iter().any(|(name, value)| ["source", "a"].contains(name) && source(value) != self.source);
         let given = self.parameters.iter().filter(|(name, _)| !of_other && names.contains(&name.as_str()));
         given.cloned().collect()
     }
@@ -89,7 +93,7 @@ pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Pro
                 {
                     return Err(Problem::Cancelled);
                 }
-                questions.extend(of_source(*id, loaded.kind));
+                questions.extend(of_source(*id, &loaded));
             }
             // The list says what is wrong with it.
             Err(_) => continue,
@@ -111,7 +115,7 @@ pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Pro
                 stacks.take_out_of(&mut answer);
                 answers.insert(question.key(), answer);
             }
-            Err(Problem::Failed(_)) => {}
+            Err(problem) if problem.is_of_source() => {}
             Err(problem) => return Err(problem),
         }
     }
@@ -146,15 +150,16 @@ fn comparisons(ids: &[usize], chosen: &Chosen) -> Vec<Question> {
     questions
 }
 
-fn of_source(id: usize, kind: FileKind) -> Vec<Question> {
+fn of_source(id: usize, loaded: &Loaded) -> Vec<Question> {
     let mut questions = vec![
         Question::new("overview", id),
         Question::new("timeline", id).with("points", "600"),
+        Question::new("peak", id),
         Question::new("leaks", id).with("limit", ROWS),
         Question::new("histograms", id),
         Question::new("blocks", id).with("limit", ROWS),
     ];
-    for metric in Metric::ALL.map(Metric::key) {
+    for metric in Metric::of(loaded).iter().map(|metric| metric.key()) {
         for direction in ["down", "up"] {
             questions.push(Question::new("tree", id).keyed("direction", direction).keyed("metric", metric));
         }
@@ -162,7 +167,7 @@ fn of_source(id: usize, kind: FileKind) -> Vec<Question> {
             questions.push(Question::new("rows", id).keyed("by", by).keyed("metric", metric).with("limit", ROWS));
         }
     }
-    match kind {
+    match loaded.kind {
         FileKind::Objects => questions.push(Question::new("types", id)),
         FileKind::Image => {
             questions.push(Question::new("image/heap", id));
