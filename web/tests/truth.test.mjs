@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { pathToFileURL } from "node:url";
 import { api, choiceOf, figures, folder, go, highwater, json, page, recording, rows, settled, viewer } from "./support.mjs";
 
 const S = 1_000_000_000;
@@ -80,6 +81,25 @@ test("a peak is that of the window, of the filtered blocks, of the file that is 
   await go(opened, `view=compare&other=1&b=peak&at=peak&from=0&to=${5.5 * S}`);
   assert.deepEqual(await opened.locator(".compare-view .at").allTextContents(), ["4.00s", "3.00s"]);
   assert.match(await opened.locator(".change-total").textContent(), /^1\.3 KiB → 6\.8 KiB/);
+  await opened.done();
+});
+
+test("a saved page has the same peaks", async () => {
+  const opened = await page(view, `from=0&to=${5.5 * S}&at=peak&filter=thread:2`);
+  const shown = async (page) => [await page.locator("button.peak").getAttribute("title"), await page.locator(".window-line").textContent(), await figures(page)];
+  const before = await shown(opened);
+  const path = join(place, "saved.html");
+  const [download] = await Promise.all([opened.waitForEvent("download"), opened.getByText("Save page").click()]);
+  await download.saveAs(path);
+  const offline = await page({ address: pathToFileURL(path).href }, "", { offline: true });
+  assert.match(before[0], /filtered blocks, 500 B at 8\.00s/);
+  assert.match(before[1], /A peak, 4\.00s/);
+  assert.deepEqual(await shown(offline), before);
+  await offline.getByRole("tab", { name: "Compare" }).click();
+  await settled(offline);
+  // A at the peak against B at the peak: both are the window's.
+  assert.deepEqual(await offline.locator(".compare-view .at").allTextContents(), ["4.00s", "4.00s"]);
+  await offline.done();
   await opened.done();
 });
 

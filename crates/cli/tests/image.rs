@@ -95,7 +95,15 @@ fn an_image_is_a_snapshot_for_every_other_command() {
         "{account, key, left, right}",
         "← tree",
     ]);
+    // What was there before is not known, and no figure pretends that it is.
+    for metric in ["peak", "allocated", "allocations", "temporary"] {
+        let report = place.highwater(&format!("report ledger-3.img --metric {metric}"));
+        report.is_one_clear_line_about(&["a memory image knows what is live", "--metric live"]);
+    }
     let types = place.json("report ledger-3.img --by type");
+    for (name, value) in types["totals"].as_object().unwrap() {
+        assert_eq!(value.is_null(), !name.starts_with("live_"), "{name}: {value}");
+    }
     let accounts =
         types["types"].as_array().expect("types").iter().find(|entry| entry["type"] == "{balance, id, owner, tier}");
     assert_eq!(accounts.expect("accounts")["live_objects"], 2000);

@@ -246,6 +246,61 @@ fn times_threads_and_stacks_of_the_json_form_reach_the_recording() {
     assert!(anomalies.values().all(|count| count == 0), "{anomalies:?}");
 }
 
+const UNTIMED: &str = "hello\n@ ALLOCATE 100 src/a.rs:7 Key 0\n@ ALLOCATE 30 src/a.rs:9 Table 1\n@ MARK half\n@ DROP 30 Table 1\n\n@ ALLOCATE 5 src/a.rs:7 Key 2\n";
+
+#[test]
+fn a_log_without_times_has_lines_and_no_invented_times() {
+    let place = Place::new();
+    place.write("console.log", UNTIMED);
+    place.highwater("import console.log -o console.hw").stdout_has(&[]);
+    for file in ["console.log", "console.hw"] {
+        place.highwater(&format!("report {file} --stacks top")).stdout_has(&[
+            "events in 7 lines",
+            "peak       130 B at line 3",
+            "at end (line 7)",
+            "src/a.rs:7",
+        ]);
+        place.highwater(&format!("report {file} --at line:4")).stdout_has(&["130 B in 2 blocks at line 4"]);
+        place.highwater(&format!("report {file} --from line:4 --to line:6")).stdout_has(&["from line 4 to line 6"]);
+        place.highwater(&format!("diff {file}@line:2 {file}")).stdout_has(&["at line 2", "at end (line 7)"]);
+        place.highwater(&format!("leaks {file}")).stdout_has(&["at the end (line 7)", "5 lines"]);
+        place.highwater(&format!("timeline {file}")).stdout_has(&["peak 130 B at line 3", "line 4  half"]);
+        place.highwater(&format!("info {file}")).stdout_has(&["7 lines; it tells no times", "line 4  half"]);
+        for when in ["2s", "3ns"] {
+            let report = place.highwater(&format!("report {file} --at {when}"));
+            report.is_one_clear_line_about(&[file, "tells no times", "line:N"]);
+        }
+        place.highwater(&format!("report {file} --from 1ns")).is_one_clear_line_about(&[file, "tells no times"]);
+        place.highwater(&format!("report {file} --at line:9")).is_one_clear_line_about(&["line 9", "is 7"]);
+        let report = place.json(&format!("report {file}"));
+        assert_eq!((&report["source"]["timed"], &report["source"]["duration_lines"]), (&json!(false), &json!(7)));
+        assert_eq!((&report["totals"]["peak_at_line"], &report["totals"]["peak_at_ns"]), (&json!(3), &Value::Null));
+        assert_eq!((&report["at_line"], &report["at_ns"]), (&json!(7), &Value::Null));
+        let points = place.json(&format!("timeline {file}"))["points"].take();
+        assert!(
+            points.as_array().unwrap().iter().all(|point| point["time_ns"].is_null() && point["time_line"].is_u64())
+        );
+        let text = place.highwater(&format!("export {file} --to json -o -")).stdout;
+        let blocks = serde_json::from_str::<Value>(&text).unwrap()["blocks"].take();
+        assert_eq!((&blocks[0]["time_line"], &blocks[0]["time_ns"]), (&json!(2), &Value::Null));
+    }
+}
+
+#[test]
+fn what_comes_before_the_first_time_of_a_log_happened_then_at_the_latest() {
+    let place = Place::new();
+    let timed = r#"@ {"event":"ALLOCATE","bytes":64,"file":"a.rs","line":1,"type":"Key","id":1,"time":2.5}
+@ {"event":"DROP","bytes":100,"type":"Key","id":0,"time":4}
+"#;
+    place.write("console.log", format!("@ ALLOCATE 100 src/a.rs:7 Key 0\n{timed}"));
+    let report = place.json("report console.log");
+    assert_eq!((&report["source"]["timed"], &report["source"]["duration_ns"]), (&json!(true), &json!(4_000_000)));
+    assert_eq!(report["totals"]["peak_at_ns"], 2_500_000);
+    place.highwater("report console.log --at 3ms").stdout_has(&["164 B in 2 blocks"]);
+    place.highwater("report console.log --at 2ms").stdout_has(&["0 B in 0 blocks"]);
+    place.highwater("report console.log --at line:2").is_one_clear_line_about(&["without times"]);
+}
+
 #[test]
 fn what_is_no_log_is_told_to_be_none() {
     let place = Place::new();

@@ -76,6 +76,12 @@ fn there_is_one_instant_and_no_peak() {
         place.highwater(&format!("report {file} --metric peak")).is_one_clear_line_about(&["no peaks", "--metric"]);
         let export = place.highwater(&format!("export {file} --to folded --metric peak -o -"));
         export.is_one_clear_line_about(&["no peaks", "--metric"]);
+        for metric in ["allocated", "allocations", "temporary"] {
+            let report = place.highwater(&format!("report {file} --metric {metric}"));
+            report.is_one_clear_line_about(&["a snapshot knows what is live", "--metric live"]);
+            let export = place.highwater(&format!("export {file} --to flamegraph --metric {metric} -o -"));
+            export.is_one_clear_line_about(&["a snapshot knows what is live", "--metric live"]);
+        }
     }
 }
 

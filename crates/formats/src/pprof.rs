@@ -1,7 +1,7 @@
 //! pprof: the gzipped `profile.proto` that `go tool pprof` and many others read.
 //!
 //! Every sample has four values, named as in Go's heap profiles: `alloc_objects`, `alloc_space`, `inuse_objects` and
-//! `inuse_space`. Summed over all samples they are the snapshot's totals, to the byte; a reallocation counts as an
+//! `inuse_space`; those of a memory image have the last two alone. Summed over all samples they are the snapshot's totals, to the byte; a reallocation counts as an
 //! allocated object, since it hands out bytes anew. Samples of live blocks carry the labels `thread`, `thread_id` and
 //! `bytes` (the size of each block), where single blocks are known; what a site allocated and no longer holds is one sample without labels. Of a sampled
 //! recording the values are estimates of the whole, not to be scaled again, and the period is the sample rate.
@@ -18,7 +18,7 @@ use crate::protobuf::Message;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use highwater_model::groups::{Keep, Metric};
-use highwater_model::{Snapshot, Source, ThreadAccount, ThreadId};
+use highwater_model::{Snapshot, Source, SourceKind, ThreadAccount, ThreadId};
 use samples::Sample;
 use std::io::{self, Write};
 use strings::Strings;
@@ -55,6 +55,11 @@ mod label_field {
 const SAMPLE_TYPES: [(&str, &str); 4] =
     [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes")];
 
+/// How many of the sample types a source lacks: a memory image does not know what was ever allocated.
+fn lacking(source: &Source) -> usize {
+    if source.kind == SourceKind::Image { 2 } else { 0 }
+}
+
 /// Writes the stacks of a snapshot that `keep` wants; a viewer shows `default` first.
 pub fn write(snapshot: &Snapshot, default: Metric, keep: Keep<'_>, out: impl Write) -> io::Result<()> {
     let mut out = GzEncoder::new(out, Compression::default());
@@ -67,7 +72,7 @@ pub fn write(snapshot: &Snapshot, default: Metric, keep: Keep<'_>, out: impl Wri
     out.write_all(chunk.bytes())?;
     for sample in samples::samples(snapshot, keep) {
         chunk.clear();
-        let message = sample_message(&sample, &threads, &mut symbols, &mut strings);
+        let message = sample_message(&sample, lacking(&snapshot.source), &threads, &mut symbols, &mut strings);
         chunk.message(profile_field::SAMPLE, &message);
         out.write_all(chunk.bytes())?;
     }
@@ -81,14 +86,16 @@ pub fn write(snapshot: &Snapshot, default: Metric, keep: Keep<'_>, out: impl Wri
 fn header(snapshot: &Snapshot, default: Metric, strings: &mut Strings) -> Message {
     let Snapshot { source, at, .. } = snapshot;
     let mut profile = Message::default();
-    for (kind, unit) in SAMPLE_TYPES {
+    for (kind, unit) in SAMPLE_TYPES.into_iter().skip(lacking(source)) {
         profile.message(profile_field::SAMPLE_TYPE, &value_type(kind, unit, strings));
     }
     profile.int(profile_field::DEFAULT_SAMPLE_TYPE, strings.index(default_sample_type(default)));
     if source.start_unix_ns != 0 {
         profile.int(profile_field::TIME_NANOS, source.start_unix_ns.saturating_add(at.0));
     }
-    profile.int(profile_field::DURATION_NANOS, at.0);
+    if !source.untimed {
+        profile.int(profile_field::DURATION_NANOS, at.0);
+    }
     profile.message(profile_field::PERIOD_TYPE, &value_type("space", "bytes", strings));
     profile.int(profile_field::PERIOD, source.sample_rate.unwrap_or(1));
     let comments: Vec<u64> = comments(source).iter().map(|comment| strings.index(comment)).collect();
@@ -149,13 +156,14 @@ fn thread_labels(snapshot: &Snapshot, strings: &mut Strings) -> Vec<ThreadLabel>
 
 fn sample_message(
     sample: &Sample,
+    lacking: usize,
     threads: &[ThreadLabel],
     symbols: &mut Symbols<'_>,
     strings: &mut Strings,
 ) -> Message {
     let mut message = Message::default();
     message.ints(sample_field::LOCATION_ID, &symbols.location_ids(sample.stack, strings));
-    message.ints(sample_field::VALUE, &sample.values());
+    message.ints(sample_field::VALUE, &sample.values()[lacking..]);
     if let Some(labels) = &sample.labels {
         if let Some(thread) = threads.get(labels.thread as usize) {
             let name = label("thread", strings, |label, _| label.int(label_field::STR, thread.name));

@@ -208,7 +208,11 @@ fn head(before: &Side, after: &Side) -> Heading {
         let live = heading::live(units, figures(&side.snapshot));
         match &side.state {
             State::Recorded(Place { path, when }) => {
-                format!("{live}: {} at {}", path.display(), heading::instant(&side.snapshot.source, when, side.snapshot.at))
+                format!(
+                    "{live}: {} at {}",
+                    path.display(),
+                    heading::instant(&side.snapshot.source, when, side.snapshot.at)
+                )
             }
             State::Live { name, pid } => format!("{live}: {name} (pid {pid}) now"),
         }

@@ -107,7 +107,8 @@ impl Leaks {
         for row in first {
             let live = row.figures.live_bytes();
             let GroupKey::Site(stack) = row.key else { continue };
-            let age = births.get(&stack).map_or_else(String::new, |birth| snapshot.source.length(age(snapshot, *birth)));
+            let age =
+                births.get(&stack).map_or_else(String::new, |birth| snapshot.source.length(age(snapshot, *birth)));
             let mut cells: Vec<Cell> = vec![share(live, whole).into(), units.bytes(live).into()];
             if units.has_intervals() {
                 cells.push(units.interval(Metric::Live, &row.figures).into());

@@ -4,7 +4,7 @@ use super::write;
 use crate::scene::{Scene, any_snapshot, function, parser, without_blocks};
 use flate2::read::GzDecoder;
 use highwater_model::groups::Metric;
-use highwater_model::{FrameText, Snapshot};
+use highwater_model::{FrameText, Snapshot, SourceKind};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
@@ -144,6 +144,19 @@ impl Profile {
         };
         self.root().messages(2).iter().map(sample).collect()
     }
+}
+
+#[test]
+fn an_image_has_no_figures_of_what_was_ever_allocated_and_a_log_without_times_no_duration() {
+    let mut scene = parser();
+    scene.source.kind = SourceKind::Image;
+    scene.source.untimed = true;
+    let profile = Profile::of(&scene.snapshot());
+    let root = profile.root();
+    let types: Vec<String> = root.messages(1).iter().map(|kind| profile.string(kind.number(1))).collect();
+    assert_eq!(types, ["inuse_objects", "inuse_space"]);
+    assert!(root.messages(2).iter().all(|sample| sample.packed(2).len() == 2));
+    assert_eq!(root.number(10), 0);
 }
 
 #[test]

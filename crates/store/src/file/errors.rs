@@ -114,7 +114,9 @@ impl fmt::Display for RecordingError {
             Self::LineOutside { asked, last } => {
                 write!(f, "line {asked} lies outside the log: the last line about objects is {last}")
             }
-            Self::NoLines => f.write_str("only instants of a log without times are lines; name a time, a part or a mark"),
+            Self::NoLines => {
+                f.write_str("only instants of a log without times are lines; name a time, a part or a mark")
+            }
             Self::TimeBefore { asked, begins_at } => {
                 write!(
                     f,
