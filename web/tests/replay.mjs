@@ -26,7 +26,8 @@ export class Replay {
       if (event === "allocate" || event === "reallocate") {
         const leaves = event === "reallocate" ? live.get(old_address) : undefined;
         const life = leaves?.life ?? { born: at, died: null };
-        const { size, stack, type, heap = "malloc" } = given;
+        // Without a type of its own a reallocation keeps the one that the block had.
+        const { size, stack, type = leaves?.type, heap = "malloc" } = given;
         const arrives = { life, size, thread, stack, type, heap, ...countedAs(given) };
         if (leaves) live.delete(old_address);
         live.set(address, arrives);
@@ -76,13 +77,18 @@ export class Replay {
     return { ...most, bytes: Math.round(most.bytes) };
   }
 
+  /** What is live where all memory together is highest. */
+  liveAtPeak(window) {
+    return this.liveAfter(this.peak(window, EVERYTHING).count);
+  }
+
   /** The states that a metric counts. `deaths`: the filters ask for deaths, and then a block that was resized counts once, as it was last. */
   counted(metric, window, at, { keeps, deaths }) {
     const moves = this.within(window);
     const left = moves.filter((move) => move.leaves && (!deaths || move.how === "deallocate"));
     switch (metric) {
-      case "live": return this.liveAt(at).filter(keeps);
-      case "peak": return this.liveAfter(this.peak(window, EVERYTHING).count).filter(keeps);
+      case "live": return (at === "peak" ? this.liveAtPeak(window) : this.liveAt(at)).filter(keeps);
+      case "peak": return this.liveAtPeak(window).filter(keeps);
       case "leaked": return this.liveAt(this.duration).filter(({ life }) => life.born >= window.from && life.born <= window.to).filter(keeps);
       case "temporary": return left.filter((move) => move.isTemporary).map((move) => move.leaves).filter(keeps);
       case "freed": return left.map((move) => move.leaves).filter(keeps);

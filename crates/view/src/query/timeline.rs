@@ -5,7 +5,7 @@ use crate::bins::{Bins, Span};
 use crate::choice::Choice;
 use crate::course::Course;
 use crate::http::request::Request;
-use crate::lives::{blocks_of, ended_since};
+use crate::lives::{State, blocks_of, states_since};
 use crate::problem::Problem;
 use crate::scan;
 use crate::sieve::{Candidate, Sieve};
@@ -241,7 +241,7 @@ fn live_before(loaded: &Loaded, time: Nanos, sieve: &Sieve) -> Result<(u64, u64)
     }))
 }
 
-/// By whole lives, where deaths are asked for: what was live at the end of each bin.
+/// By whole lives, where deaths are asked for: what was live at the end of each bin, each block as it was then.
 fn by_lives(
     choice: &Choice,
     recording: &Recording,
@@ -254,41 +254,34 @@ fn by_lives(
     let empty = Bins::new(window, points);
     let begin = || Flow { bins: vec![[0; 4]; empty.bins.len()], before: (0, 0), changes: Some(Vec::new()) };
     let known = AtomicUsize::new(0);
-    let parts = ended_since(
-        &choice.loaded,
-        recording,
-        (window.from, Depth::Figures),
-        sieve,
-        work,
-        begin,
-        |Flow { bins, before, changes }, block, life| {
-            let (bytes, blocks) = block.amount();
-            let mut note = |change: Change| {
-                if known.fetch_add(1, Ordering::Relaxed) >= MOST_CHANGES {
-                    *changes = None;
-                } else if let Some(changes) = changes {
-                    changes.push(change);
-                }
-            };
-            match empty.place(life.birth) {
-                Some(at) => {
-                    bins[at][0] += bytes;
-                    bins[at][1] += blocks;
-                    note(Change { at: life.birth, is_birth: true, bytes, blocks });
-                }
-                None if life.birth < window.from => {
-                    before.0 += bytes;
-                    before.1 += blocks;
-                }
-                None => return,
+    let parts = states_since(&choice.loaded, recording, window.from, sieve, work, begin, |flow, state| {
+        let Flow { bins, before, changes } = flow;
+        let State { amount: (bytes, blocks), since, until } = state;
+        let mut note = |change: Change| {
+            if known.fetch_add(1, Ordering::Relaxed) >= MOST_CHANGES {
+                *changes = None;
+            } else if let Some(changes) = changes {
+                changes.push(change);
             }
-            if let Some((death, at)) = life.death.and_then(|death| Some((death, empty.place(death)?))) {
-                bins[at][2] += bytes;
-                bins[at][3] += blocks;
-                note(Change { at: death, is_birth: false, bytes, blocks });
+        };
+        match empty.place(since) {
+            Some(at) => {
+                bins[at][0] += bytes;
+                bins[at][1] += blocks;
+                note(Change { at: since, is_birth: true, bytes, blocks });
             }
-        },
-    )?;
+            None if since < window.from => {
+                before.0 += bytes;
+                before.1 += blocks;
+            }
+            None => return,
+        }
+        if let Some((until, at)) = until.and_then(|until| Some((until, empty.place(until)?))) {
+            bins[at][2] += bytes;
+            bins[at][3] += blocks;
+            note(Change { at: until, is_birth: false, bytes, blocks });
+        }
+    })?;
     let mut bins = empty.clone();
     let (mut bytes, mut blocks) = parts.iter().fold((0, 0), |sum, flow| (sum.0 + flow.before.0, sum.1 + flow.before.1));
     bins.before = Some((bytes, blocks));
