@@ -6,7 +6,7 @@ use crate::open::OnDamage;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use highwater_model::groups::{GroupBy, Metric};
-use highwater_model::{Heap, Source, SourceKind, When};
+use highwater_model::{Heap, Snapshot, SourceKind, When};
 use regex::Regex;
 use std::fmt;
 use std::path::PathBuf;
@@ -300,7 +300,7 @@ pub enum RankBy {
     Allocated,
     /// Blocks ever allocated until then
     Allocations,
-    /// Blocks freed before their thread allocated anything else
+    /// Blocks freed before their thread allocated anything else; not known of sampled recordings
     Temporary,
 }
 
@@ -328,9 +328,13 @@ impl RankBy {
     }
 
     /// Fails where the source does not know it.
-    pub fn must_be_known(self, source: &Source) -> Result<(), Failure> {
+    pub fn must_be_known(self, snapshot: &Snapshot) -> Result<(), Failure> {
+        let source = &snapshot.source;
         let what = if source.kind == SourceKind::Image { "a memory image" } else { "a snapshot" };
         match self {
+            Self::Temporary if !source.snapshot && !snapshot.knows_every_block() => Err(Failure::fault(
+                "temporary allocations cannot be estimated from samples: what a thread allocated next is not known; choose another --metric",
+            )),
             _ if !source.snapshot => Ok(()),
             Self::Live => Ok(()),
             Self::Peak => {

@@ -102,6 +102,14 @@ fn estimates_are_marked_as_such() {
     assert_eq!(recording.report["totals"]["estimate"], true);
     place.highwater("report recording.hw").stdout_has(&["figures are estimates: one sample for each 64.0 KiB", "~"]);
     assert!(summary.contains('~'), "{summary}");
+    // What samples cannot say is not said.
+    for name in ["temporary_allocations", "reallocations", "reallocated_away", "peak_bytes_inside_reallocation"] {
+        assert_eq!(recording.report["totals"].get(name), Some(&serde_json::Value::Null), "{name}");
+    }
+    let text = place.highwater("report recording.hw").stdout;
+    assert!(!text.contains("temporary") && !text.contains("reallocation"), "{text}");
+    assert!(!summary.contains("temporary") && !summary.contains("reallocation"), "{summary}");
+    place.highwater("report recording.hw --metric temporary").is_one_clear_line_about(&["cannot be estimated"]);
 }
 
 #[test]

@@ -17,7 +17,9 @@ pub fn figures_of_past(counts: &Counted, live: &Sum) -> Figures {
     let recorded = of(Count::Frees).min(room);
     let unrecorded = (of(Count::MoreFrees) / UNITS).min(room - recorded);
     let reallocations = of(Count::Reallocations).min(room - recorded - unrecorded);
-    let bytes = of(Count::FreedBytes).saturating_add(of(Count::MoreFreedBytes)).min(u64::MAX - live.bytes);
+    let bytes = of(Count::FreedBytes).saturating_add(of(Count::MoreFreedBytes));
+    // One byte less: what is live may be rounded up.
+    let bytes = bytes.min((u64::MAX - live.bytes.rounded()).saturating_sub(1));
     come_and_gone(recorded + unrecorded, reallocations, bytes, unrecorded)
 }
 

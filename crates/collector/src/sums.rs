@@ -1,7 +1,7 @@
 //! Sums of live blocks: by stack node, by thread, and of mappings.
 
 use crate::table::Extent;
-use highwater_model::{AllocId, Figures, Weight};
+use highwater_model::{AllocId, ByteSum, Figures, Weight};
 
 /// The most blocks that weights may make of what was recorded, and that are counted at all: a file holds no larger counts.
 pub const MOST_BLOCKS: u64 = (1 << 40) - (1 << 36);
@@ -12,14 +12,14 @@ pub struct Sum {
     /// Blocks, as many as all records stand for.
     pub blocks: u64,
     /// Their bytes.
-    pub bytes: u64,
+    pub bytes: ByteSum,
     /// Those of the blocks that have no record of their own.
     pub unrecorded: u64,
 }
 
 impl Sum {
     #[inline(always)]
-    fn add(&mut self, blocks: u64, bytes: u64) {
+    fn add(&mut self, blocks: u64, bytes: ByteSum) {
         self.blocks += blocks;
         self.bytes += bytes;
         self.unrecorded += blocks - 1;
@@ -27,21 +27,20 @@ impl Sum {
 
     /// As figures of an owner who gave nothing back.
     pub fn figures(&self) -> Figures {
-        Figures {
-            allocations: self.blocks,
-            allocated_bytes: self.bytes,
-            peak_bytes: self.bytes,
-            unrecorded: self.unrecorded,
-            ..Figures::default()
-        }
+        Figures { allocations: self.blocks, unrecorded: self.unrecorded, ..Figures::of_live_bytes(self.bytes) }
     }
 }
 
 /// A sum as its words: a vector of zeros that is not touched takes no memory.
-type Words = [u64; 3];
+type Words = [u64; 4];
 
-fn sum_of([blocks, bytes, unrecorded]: Words) -> Sum {
-    Sum { blocks, bytes, unrecorded }
+fn sum_of([blocks, low, high, unrecorded]: Words) -> Sum {
+    Sum { blocks, bytes: bytes_of(low, high), unrecorded }
+}
+
+/// Bytes from the two halves of their units.
+fn bytes_of(low: u64, high: u64) -> ByteSum {
+    ByteSum::from_units(u128::from(low) | u128::from(high) << 64)
 }
 
 /// Who owns a block.
@@ -81,8 +80,8 @@ impl Sums {
             mappings: Sum::default(),
             records: 0,
             clamped: 0,
-            nodes: vec![[0; 3]; extent.nodes.max(1) as usize],
-            threads: vec![[0; 3]; extent.threads.max(1) as usize],
+            nodes: vec![[0; 4]; extent.nodes.max(1) as usize],
+            threads: vec![[0; 4]; extent.threads.max(1) as usize],
             nodes_met: Vec::new(),
             threads_met: Vec::new(),
         }
@@ -91,19 +90,26 @@ impl Sums {
     #[inline(always)]
     fn add(&mut self, owner: Owner, size: u64) -> u64 {
         self.records += 1;
-        match self.whole.bytes.checked_add(size) {
-            Some(_) => self.add_to(owner, 1, size),
-            None => return self.add_clamped(owner),
+        let bytes = ByteSum::whole(size);
+        if bytes > self.room() {
+            return self.add_clamped(owner);
         }
+        self.add_to(owner, 1, bytes);
         size
     }
 
     #[cold]
     fn add_clamped(&mut self, owner: Owner) -> u64 {
-        let room = u64::MAX - self.whole.bytes;
+        // Whole bytes: what is left of one counts for nothing.
+        let room = (self.room().units() >> 32) as u64;
         self.clamped += 1;
-        self.add_to(owner, 1, room);
+        self.add_to(owner, 1, ByteSum::whole(room));
         room
+    }
+
+    /// What can be added without the sum leaving 64 bits.
+    fn room(&self) -> ByteSum {
+        ByteSum::MAX.saturating_sub(self.whole.bytes)
     }
 
     /// Adds a block, and says with which size and weight: they are those that it has, unless the sums would become too large.
@@ -114,9 +120,8 @@ impl Sums {
 
     #[cold]
     fn add_sample(&mut self, owner: Owner, id: AllocId, size: u64, weight: Weight) -> (u64, Weight) {
-        let bytes = weight.bytes(size);
-        let fits = self.whole.bytes.checked_add(bytes).is_some()
-            && self.whole.blocks.saturating_add(weight.most_blocks()) <= MOST_BLOCKS;
+        let bytes = weight.amount(size);
+        let fits = bytes <= self.room() && self.whole.blocks.saturating_add(weight.most_blocks()) <= MOST_BLOCKS;
         if !fits {
             return (self.add(owner, size), Weight::ONE);
         }
@@ -126,7 +131,7 @@ impl Sums {
     }
 
     #[inline(always)]
-    fn add_to(&mut self, owner: Owner, blocks: u64, bytes: u64) {
+    fn add_to(&mut self, owner: Owner, blocks: u64, bytes: ByteSum) {
         self.whole.add(blocks, bytes);
         if owner.is_mapping {
             self.mappings.add(blocks, bytes);
@@ -148,13 +153,14 @@ impl Sums {
 
 /// What is beyond what is known belongs to number 0.
 #[inline(always)]
-fn add_at(sums: &mut [Words], met: &mut Vec<u32>, number: u32, blocks: u64, bytes: u64) {
+fn add_at(sums: &mut [Words], met: &mut Vec<u32>, number: u32, blocks: u64, bytes: ByteSum) {
     let number = if (number as usize) < sums.len() { number } else { 0 };
-    let [all_blocks, all_bytes, unrecorded] = &mut sums[number as usize];
+    let [all_blocks, low, high, unrecorded] = &mut sums[number as usize];
     if *all_blocks == 0 {
         met.push(number);
     }
     *all_blocks += blocks;
-    *all_bytes += bytes;
+    let units = (bytes_of(*low, *high) + bytes).units();
+    (*low, *high) = (units as u64, (units >> 64) as u64);
     *unrecorded += blocks - 1;
 }

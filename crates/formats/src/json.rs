@@ -19,7 +19,7 @@
 //!
 //! *Figures* are `allocations, frees, reallocations, reallocated_away, allocated_bytes, freed_bytes, live_blocks,
 //! live_bytes, peak_bytes, cross_thread_frees, temporary_allocations` (`totals` has no `reallocated_away`). What is not
-//! known is `null`. `promotions` are there where there are any; those that came to a heap are among its `reallocations`, too. Where figures
+//! known is `null`: of samples `temporary_allocations`, and, where bytes are sampled, `reallocations` and `reallocated_away`. `promotions` are there where there are any; those that came to a heap are among its `reallocations`, too. Where figures
 //! are estimates, `samples, live_samples, records, freed_records, live_records` beside them tell what they come from (a record may have been hit by several
 //! samples), and `interval_95` between which bounds `[low, high]` they lie in 95 of 100 cases. Addresses are texts in hex, since many languages cannot hold 64 bits in a number.
 

@@ -8,6 +8,7 @@
 
 use crate::anomalies::{Anomalies, Anomaly};
 use crate::blocks::{Block, Blocks, Kept};
+use crate::byte_sum::ByteSum;
 use crate::event::Placement;
 use crate::figures::{Figures, Totals};
 use crate::ids::{AllocId, Nanos, StackId, TagId, ThreadId};
@@ -72,15 +73,19 @@ pub struct Accounts {
     blocks: Blocks,
     thread_indices: FxHashMap<ThreadId, u32>,
     latest_thread: u32,
-    /// What promotions took from one tag to another.
+    /// What promotions took from one tag to another, and what rounding left of it.
     promoted_bytes: u64,
+    promoted_rest: i32,
 }
 
 /// What a record counts as.
 #[derive(Clone, Copy)]
 struct Counted {
     blocks: u64,
+    /// Bytes, where they are a whole number.
     bytes: u64,
+    /// All bytes, where they are not.
+    sum: Option<ByteSum>,
     /// Blocks that it stands for besides its own.
     unrecorded: u64,
     /// Samples beyond one.
@@ -91,13 +96,34 @@ impl Counted {
     /// A block that stands for itself.
     #[inline(always)]
     fn exact(size: u64) -> Self {
-        Self { blocks: 1, bytes: size, unrecorded: 0, more_samples: 0 }
+        Self { blocks: 1, bytes: size, sum: None, unrecorded: 0, more_samples: 0 }
     }
 
     #[inline]
     fn of(weight: Weight, id: AllocId, size: u64) -> Self {
         let blocks = weight.blocks(id);
-        Self { blocks, bytes: weight.bytes(size), unrecorded: blocks - 1, more_samples: weight.samples() - 1 }
+        let sum = Some(weight.amount(size));
+        Self { blocks, bytes: 0, sum, unrecorded: blocks - 1, more_samples: weight.samples() - 1 }
+    }
+
+    fn sum(self) -> ByteSum {
+        self.sum.unwrap_or(ByteSum::whole(self.bytes))
+    }
+
+    #[inline(always)]
+    fn allocate(self, figures: &mut Figures) {
+        match self.sum {
+            None => figures.allocated_bytes += self.bytes,
+            Some(sum) => figures.add_allocated(sum),
+        }
+    }
+
+    #[inline(always)]
+    fn free(self, figures: &mut Figures) {
+        match self.sum {
+            None => figures.freed_bytes += self.bytes,
+            Some(sum) => figures.add_freed(sum),
+        }
     }
 }
 
@@ -118,7 +144,7 @@ fn add_rows(figures: &mut Vec<Figures>, count: usize) {
 /// Takes bytes and records away.
 #[inline(always)]
 fn release(figures: &mut Figures, counted: Counted) {
-    figures.freed_bytes += counted.bytes;
+    counted.free(figures);
     figures.unrecorded_gone += counted.unrecorded;
     figures.more_samples_gone += counted.more_samples;
 }
@@ -134,7 +160,7 @@ fn leave(figures: &mut Figures, counted: Counted) {
 #[inline(always)]
 fn arrive(figures: &mut Figures, counted: Counted) {
     figures.reallocations += counted.blocks;
-    figures.allocated_bytes += counted.bytes;
+    counted.allocate(figures);
     figures.unrecorded += counted.unrecorded;
     figures.more_samples += counted.more_samples;
 }
@@ -159,6 +185,7 @@ impl Accounts {
         let thread_indices = state.threads.iter().zip(0..).map(|(thread, index)| (thread.id, index)).collect();
         Self {
             promoted_bytes: state.tags.first().map_or(0, |moved| moved.allocated_bytes),
+            promoted_rest: state.tags.first().map_or(0, |moved| moved.rests.allocated),
             totals: state.totals,
             anomalies: state.anomalies,
             threads: state.threads,
@@ -311,11 +338,21 @@ impl Accounts {
         self.note(Anomaly::LostToDamage, lost_events);
     }
 
-    /// The bytes that can be added without any sum leaving 64 bits. A tag may have been given all that there ever was, and by
+    /// The whole bytes that can be added without any sum leaving 64 bits. A tag may have been given all that there ever was, and by
     /// promotion some of it again.
     #[inline]
     fn room(&self) -> u64 {
-        (u64::MAX - self.promoted_bytes).saturating_sub(self.totals.figures.allocated_bytes)
+        if self.totals.figures.rests.allocated == 0 && self.promoted_rest == 0 {
+            (u64::MAX - self.promoted_bytes).saturating_sub(self.totals.figures.allocated_bytes)
+        } else {
+            (self.fine_room().units() >> 32) as u64
+        }
+    }
+
+    /// The same with parts of bytes.
+    fn fine_room(&self) -> ByteSum {
+        let moved = self.tags.first().copied().unwrap_or_default();
+        ByteSum::MAX.saturating_sub(self.totals.figures.allocated()).saturating_sub(moved.allocated())
     }
 
     /// The part of a size that can be added without any sum leaving 64 bits.
@@ -332,7 +369,7 @@ impl Accounts {
         let Figures { allocations, reallocations, .. } = self.totals.figures;
         let blocks = allocations + reallocations + weight.most_blocks();
         let samples = self.totals.figures.more_samples.saturating_add(weight.samples());
-        let fits = weight.bytes(size) <= room && blocks <= MOST_ESTIMATED && samples <= MOST_SAMPLES;
+        let fits = weight.amount(size) <= self.fine_room() && blocks <= MOST_ESTIMATED && samples <= MOST_SAMPLES;
         if fits { (size, weight) } else { (size.min(room), Weight::ONE) }
     }
 
@@ -393,7 +430,7 @@ impl Accounts {
         self.threads[thread as usize].last_allocation = id;
         self.raise_owners(thread, place.stack, place.tag, |figures| {
             figures.allocations += counted.blocks;
-            figures.allocated_bytes += counted.bytes;
+            counted.allocate(figures);
             figures.unrecorded += counted.unrecorded;
             figures.more_samples += counted.more_samples;
         });
@@ -474,7 +511,10 @@ impl Accounts {
     fn reallocate_as(&mut self, slot: Slot, thread: u32, new: &Placement, before: Counted, after: Counted) {
         let old = *self.kept(slot);
         if new.address != old.address {
-            let both = self.totals.figures.live_bytes().saturating_add(after.bytes);
+            let both = match after.sum {
+                None => self.totals.figures.live_bytes().saturating_add(after.bytes),
+                Some(sum) => (self.totals.figures.live() + sum).rounded(),
+            };
             let peak = &mut self.totals.peak_bytes_inside_reallocation;
             *peak = both.max(*peak);
         }
@@ -491,10 +531,10 @@ impl Accounts {
         let counted = Counted::of(weight, id, size);
         let all = &self.totals.figures;
         let moved = self.tags.first().copied().unwrap_or_default();
-        let moved_bytes = moved.allocated_bytes.saturating_add(counted.bytes);
+        let (moved_bytes, all_bytes) = (moved.allocated() + counted.sum(), all.allocated());
         all.promotions + counted.blocks <= all.allocations + all.reallocations
-            && moved_bytes <= all.allocated_bytes
-            && moved_bytes <= u64::MAX - all.allocated_bytes
+            && moved_bytes <= all_bytes
+            && moved_bytes <= ByteSum::MAX.saturating_sub(all_bytes)
             && moved.more_samples + counted.more_samples <= all.more_samples
     }
 
@@ -511,6 +551,7 @@ impl Accounts {
         arrive(moved, counted);
         leave(moved, counted);
         self.promoted_bytes = moved.allocated_bytes;
+        self.promoted_rest = moved.rests.allocated;
         if block.tag != TagId::NONE {
             leave(figures_at(&mut self.tags, block.tag.0), counted);
         }

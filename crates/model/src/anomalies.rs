@@ -28,11 +28,17 @@ pub enum Anomaly {
     LostToDamage,
     /// A promotion of a block that is not known.
     UnmatchedPromotion,
+    /// The source's clock was set back; all later times are shifted by the size of the step.
+    ClockStep,
+    /// By how many microseconds, all steps together.
+    ClockStepMicroseconds,
+    /// A source location that is the likeliest reading of damaged bytes. Its function ends with [`GUESSED`](crate::GUESSED).
+    GuessedLocation,
 }
 
 impl Anomaly {
     /// All kinds, in stored order.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::UnmatchedFree,
         Self::UnmatchedReallocation,
         Self::DuplicateAllocation,
@@ -45,6 +51,9 @@ impl Anomaly {
         Self::ClampedSize,
         Self::LostToDamage,
         Self::UnmatchedPromotion,
+        Self::ClockStep,
+        Self::ClockStepMicroseconds,
+        Self::GuessedLocation,
     ];
 
     /// The counter's name in JSON.
@@ -62,6 +71,9 @@ impl Anomaly {
             Self::ClampedSize => "clamped_sizes",
             Self::LostToDamage => "lost_to_damage",
             Self::UnmatchedPromotion => "unmatched_promotions",
+            Self::ClockStep => "clock_steps",
+            Self::ClockStepMicroseconds => "clock_step_us",
+            Self::GuessedLocation => "guessed_locations",
         }
     }
 
@@ -80,6 +92,11 @@ impl Anomaly {
             Self::ClampedSize => "sizes too large to add up, cut to what fits",
             Self::LostToDamage => "events lost to damage of the file, or that refer to lost ones",
             Self::UnmatchedPromotion => "promotions of blocks that are not known",
+            Self::ClockStep => "times the clock was set back; all later times are shifted by the size of the step",
+            Self::ClockStepMicroseconds => "microseconds by which the clock was set back, all steps together",
+            Self::GuessedLocation => {
+                "source locations that are guesses, marked [guessed]: damaged bytes are read in the likeliest way"
+            }
         }
     }
 

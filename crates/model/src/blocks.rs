@@ -3,6 +3,7 @@
 //! Finding and touching a block is much of what an event costs, so it shall be small. Nearly all recordings are exact; their blocks
 //! all have the weight 1. So weights are kept aside, and not at all until one is another.
 
+use crate::byte_sum::ByteSum;
 use crate::heap::usable_of_size;
 use crate::ids::{AllocId, Nanos, StackId, TagId};
 use crate::weight::Weight;
@@ -34,6 +35,11 @@ impl Block {
     /// The bytes it counts as: its size, or an estimate of all that it stands for.
     pub fn live_bytes(&self) -> u64 {
         self.weight.bytes(self.size)
+    }
+
+    /// The bytes it counts as, to be added up.
+    pub fn live_amount(&self) -> ByteSum {
+        self.weight.amount(self.size)
     }
 
     /// How many of its own bytes can be used.

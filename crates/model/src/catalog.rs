@@ -63,6 +63,10 @@ impl Default for Catalog {
     }
 }
 
+/// What the function of a frame ends with whose location is a guess: the likeliest reading of damaged bytes. It is part of the name, so
+/// every output and every file has it.
+pub const GUESSED: &str = " [guessed]";
+
 /// A frame as a source knows it, before interning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameText<'a> {
@@ -80,6 +84,13 @@ pub struct FrameText<'a> {
     pub inlined: bool,
     /// The columns of the source line.
     pub columns: Columns,
+}
+
+impl FrameText<'_> {
+    /// True where the location is a guess.
+    pub fn is_guessed(&self) -> bool {
+        self.function.ends_with(GUESSED)
+    }
 }
 
 impl Catalog {

@@ -49,7 +49,7 @@ impl Delta {
 
     /// How many more bytes are live.
     pub fn live_bytes(&self) -> i128 {
-        i128::from(self.after_figures().live_bytes()) - i128::from(self.before_figures().live_bytes())
+        self.after_figures().live().rounded_difference(self.before_figures().live())
     }
 
     /// How many more blocks are live.

@@ -1,5 +1,6 @@
 //! The figures kept for the whole memory, for each thread, each site and each tag, and their arithmetic.
 
+use crate::byte_sum::{ByteSum, split_units, units_of};
 use crate::ids::Nanos;
 
 /// What is counted for anything that owns blocks.
@@ -13,7 +14,9 @@ use crate::ids::Nanos;
 ///
 /// Where blocks have a [`Weight`](crate::Weight), all of these are estimates: each recorded block counts as the blocks and bytes
 /// that it stands for. The number of records is then kept besides, as what they are short of the blocks, so that exact recordings
-/// need not keep it.
+/// need not keep it. What bytes are beyond the whole number next to them is kept in `rests`: sums are made of both, so that only what is
+/// shown is rounded. What is shown of parts may therefore add up to a few bytes more or less than what is shown of the whole: half a byte
+/// for each part at most, and one for `allocated − freed`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Blocks handed out, reallocations apart.
@@ -48,9 +51,65 @@ pub struct Figures {
     pub more_samples: u64,
     /// The same of what left.
     pub more_samples_gone: u64,
+    /// What rounding left of the bytes.
+    pub rests: Rests,
+}
+
+/// What rounding left of sums of bytes, in units of 2⁻³² bytes, from minus half a byte to just below half a byte. Zero where nothing is
+/// estimated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rests {
+    /// Of the bytes allocated.
+    pub allocated: i32,
+    /// Of the bytes freed.
+    pub freed: i32,
+}
+
+/// Adds a sum to a rounded number and what rounding left of it.
+#[inline]
+fn add_to(bytes: &mut u64, rest: &mut i32, sum: ByteSum) {
+    (*bytes, *rest) = split_units(units_of(*bytes, *rest) + sum.units() as i128);
 }
 
 impl Figures {
+    /// Bytes ever handed out, to be added up.
+    #[inline]
+    pub fn allocated(&self) -> ByteSum {
+        ByteSum::from_units(units_of(self.allocated_bytes, self.rests.allocated).max(0) as u128)
+    }
+
+    /// Bytes ever given back, to be added up.
+    #[inline]
+    pub fn freed(&self) -> ByteSum {
+        ByteSum::from_units(units_of(self.freed_bytes, self.rests.freed).max(0) as u128)
+    }
+
+    /// Bytes live now, to be added up.
+    #[inline]
+    pub fn live(&self) -> ByteSum {
+        self.allocated().saturating_sub(self.freed())
+    }
+
+    /// Counts bytes that were handed out.
+    #[inline]
+    pub fn add_allocated(&mut self, sum: ByteSum) {
+        add_to(&mut self.allocated_bytes, &mut self.rests.allocated, sum);
+    }
+
+    /// Counts bytes that were given back.
+    #[inline]
+    pub fn add_freed(&mut self, sum: ByteSum) {
+        add_to(&mut self.freed_bytes, &mut self.rests.freed, sum);
+    }
+
+    /// Figures with nothing but bytes that were handed out and are live.
+    pub fn of_live_bytes(sum: ByteSum) -> Self {
+        let mut figures = Self::default();
+        figures.add_allocated(sum);
+        figures.peak_bytes = figures.allocated_bytes;
+        figures
+    }
+
     /// How many records are behind what was allocated, reallocations included.
     pub fn records(&self) -> u64 {
         (self.allocations + self.reallocations).saturating_sub(self.unrecorded)
@@ -99,7 +158,11 @@ impl Figures {
     /// Bytes live now.
     #[inline]
     pub fn live_bytes(&self) -> u64 {
-        self.allocated_bytes.saturating_sub(self.freed_bytes)
+        if self.rests == Rests::default() {
+            self.allocated_bytes.saturating_sub(self.freed_bytes)
+        } else {
+            self.live().rounded()
+        }
     }
 
     /// Blocks live now.
@@ -116,25 +179,52 @@ impl Figures {
     /// Adds another's figures. The sum's peak is the sum of the peaks: an upper bound, since they need not coincide.
     pub fn add(&mut self, other: &Self) {
         self.combine(other, u64::saturating_add);
+        self.combine_bytes(other, |own, others| (own + others).min(ByteSum::MAX.units() as i128));
         self.peak_bytes = self.peak_bytes.saturating_add(other.peak_bytes);
+        // Peaks are rounded, and what is live may be rounded up where all of them were rounded down.
+        if self.rests != Rests::default() && self.peak_bytes > 0 {
+            self.peak_bytes = self.peak_bytes.max(self.live_bytes());
+        }
     }
 
     /// Takes away what `part` has of it, peaks apart: the rest cannot have held more at once than the whole.
     pub fn without(&self, part: &Self) -> Self {
         let mut rest = *self;
         rest.combine(part, u64::saturating_sub);
+        rest.combine_bytes(part, |own, others| (own - others).max(0));
         rest
     }
 
-    /// Joins each counter with another's, peaks apart.
-    pub(crate) fn combine(&mut self, other: &Self, join: impl Fn(u64, u64) -> u64) {
+    /// Adds another's figures, peaks apart, modulo 2⁶⁴.
+    pub(crate) fn wrapping_add(&mut self, other: &Self) {
+        self.combine(other, u64::wrapping_add);
+        self.combine_bytes(other, |own, others| own + others);
+    }
+
+    /// Takes another's figures away, peaks apart, modulo 2⁶⁴.
+    pub(crate) fn wrapping_sub(&mut self, other: &Self) {
+        self.combine(other, u64::wrapping_sub);
+        self.combine_bytes(other, |own, others| own - others);
+    }
+
+    /// Joins bytes with another's, in units.
+    fn combine_bytes(&mut self, other: &Self, join: impl Fn(i128, i128) -> i128) {
+        let allocated = join(
+            units_of(self.allocated_bytes, self.rests.allocated),
+            units_of(other.allocated_bytes, other.rests.allocated),
+        );
+        let freed = join(units_of(self.freed_bytes, self.rests.freed), units_of(other.freed_bytes, other.rests.freed));
+        (self.allocated_bytes, self.rests.allocated) = split_units(allocated);
+        (self.freed_bytes, self.rests.freed) = split_units(freed);
+    }
+
+    /// Joins each counter with another's, bytes apart.
+    fn combine(&mut self, other: &Self, join: impl Fn(u64, u64) -> u64) {
         let pairs = [
             (&mut self.allocations, other.allocations),
             (&mut self.frees, other.frees),
             (&mut self.reallocations, other.reallocations),
             (&mut self.reallocated_away, other.reallocated_away),
-            (&mut self.allocated_bytes, other.allocated_bytes),
-            (&mut self.freed_bytes, other.freed_bytes),
             (&mut self.cross_thread_frees, other.cross_thread_frees),
             (&mut self.temporary_allocations, other.temporary_allocations),
             (&mut self.promotions, other.promotions),

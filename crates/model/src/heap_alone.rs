@@ -54,11 +54,10 @@ impl Snapshot {
 
 /// The figures of an owner who has only this block, and never had another.
 fn figures_of(block: &Block) -> Figures {
-    let (blocks, bytes) = (block.live_blocks(), block.live_bytes());
+    let blocks = block.live_blocks();
     let unrecorded = blocks.saturating_sub(1);
     let more_samples = block.weight.samples() - 1;
-    let (allocations, allocated_bytes, peak_bytes) = (blocks, bytes, bytes);
-    Figures { allocations, allocated_bytes, peak_bytes, unrecorded, more_samples, ..Figures::default() }
+    Figures { allocations: blocks, unrecorded, more_samples, ..Figures::of_live_bytes(block.live_amount()) }
 }
 
 /// What a heap had and has no longer.

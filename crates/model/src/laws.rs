@@ -2,6 +2,7 @@
 
 use crate::accounts::Accounts;
 use crate::blocks::Block;
+use crate::byte_sum::ByteSum;
 use crate::figures::Figures;
 use crate::ids::TagId;
 
@@ -72,7 +73,7 @@ fn check_whole(accounts: &Accounts, found: &mut Vec<String>) {
 #[derive(Clone, Copy, Default)]
 struct Live {
     blocks: u64,
-    bytes: u64,
+    bytes: ByteSum,
     records: u64,
     samples: u64,
 }
@@ -80,7 +81,7 @@ struct Live {
 impl Live {
     fn add(&mut self, block: &Block) {
         self.blocks = self.blocks.saturating_add(block.live_blocks());
-        self.bytes = self.bytes.saturating_add(block.live_bytes());
+        self.bytes += block.live_amount();
         self.records += 1;
         self.samples = self.samples.saturating_add(block.weight.samples());
     }
@@ -95,6 +96,7 @@ fn check_owner(whose: &str, figures: &Figures, blocks: impl Iterator<Item = Bloc
 /// What an owner still has by its figures.
 struct Kept {
     blocks: i128,
+    /// In units of 2⁻³² bytes.
     bytes: i128,
     records: i128,
     samples: i128,
@@ -104,7 +106,7 @@ impl Kept {
     fn of(figures: &Figures) -> Self {
         let births = i128::from(figures.allocations) + i128::from(figures.reallocations);
         let blocks = births - i128::from(figures.frees) - i128::from(figures.reallocated_away);
-        let bytes = i128::from(figures.allocated_bytes) - i128::from(figures.freed_bytes);
+        let bytes = figures.allocated().units() as i128 - figures.freed().units() as i128;
         let records = blocks - i128::from(figures.unrecorded) + i128::from(figures.unrecorded_gone);
         let samples = records + i128::from(figures.more_samples) - i128::from(figures.more_samples_gone);
         Self { blocks, bytes, records, samples }
@@ -114,9 +116,11 @@ impl Kept {
 fn check_live(whose: &str, figures: &Figures, live: Live, found: &mut Vec<String>) {
     let Live { blocks, bytes, records, samples } = live;
     let kept = Kept::of(figures);
-    if kept.bytes != i128::from(bytes) {
-        found.push(format!("{whose}: allocated - freed = {} bytes, but the live blocks hold {bytes}", kept.bytes));
+    if kept.bytes != bytes.units() as i128 {
+        let (kept, bytes) = (shown(kept.bytes), shown(bytes.units() as i128));
+        found.push(format!("{whose}: allocated - freed = {kept} bytes, but the live blocks hold {bytes}"));
     }
+    let bytes = bytes.rounded();
     if kept.blocks != i128::from(blocks) {
         found.push(format!("{whose}: allocated - freed = {} blocks, but {blocks} are live", kept.blocks));
     }
@@ -131,10 +135,19 @@ fn check_live(whose: &str, figures: &Figures, live: Live, found: &mut Vec<String
     }
 }
 
+/// Bytes given in units.
+fn shown(units: i128) -> String {
+    if units % (1 << 32) == 0 {
+        (units >> 32).to_string()
+    } else {
+        format!("{:.3}", units as f64 / (1u64 << 32) as f64)
+    }
+}
+
 fn check_figures(whose: &str, figures: &Figures, found: &mut Vec<String>) {
     let kept = Kept::of(figures);
     let all = [
-        ("bytes", kept.bytes),
+        ("bytes", kept.bytes.div_euclid(1 << 32)),
         ("blocks", kept.blocks),
         ("records of blocks", kept.records),
         ("samples", kept.samples),
@@ -144,9 +157,9 @@ fn check_figures(whose: &str, figures: &Figures, found: &mut Vec<String>) {
             found.push(format!("{whose}: {} more {what} were freed than allocated", -left));
         }
     }
-    if i128::from(figures.peak_bytes) < kept.bytes {
-        let peak = figures.peak_bytes;
-        found.push(format!("{whose}: the peak is {peak} bytes, below the {} that are live", kept.bytes));
+    if figures.peak_bytes < figures.live_bytes() {
+        let (peak, live) = (figures.peak_bytes, figures.live_bytes());
+        found.push(format!("{whose}: the peak is {peak} bytes, below the {live} that are live"));
     }
 }
 
@@ -159,6 +172,7 @@ fn check_rows<'a>(what: &str, rows: impl Iterator<Item = &'a Figures>, live: &[L
 fn check_sum<'a>(what: &str, rows: impl Iterator<Item = &'a Figures>, total: &Figures, found: &mut Vec<String>) {
     let mut sum = Figures::default();
     rows.for_each(|figures| sum.add(figures));
+    let rest = |rest: i32| u64::from(rest.cast_unsigned());
     let pairs = [
         ("allocations", sum.allocations, total.allocations),
         ("frees", sum.frees, total.frees),
@@ -174,6 +188,8 @@ fn check_sum<'a>(what: &str, rows: impl Iterator<Item = &'a Figures>, total: &Fi
         ("unrecorded promotions", sum.unrecorded_promotions, total.unrecorded_promotions),
         ("samples", sum.more_samples, total.more_samples),
         ("samples gone", sum.more_samples_gone, total.more_samples_gone),
+        ("parts of allocated bytes", rest(sum.rests.allocated), rest(total.rests.allocated)),
+        ("parts of freed bytes", rest(sum.rests.freed), rest(total.rests.freed)),
     ];
     for (name, sum, total) in pairs.into_iter().filter(|(_, sum, total)| sum != total) {
         found.push(format!("the {name} of all {what} sum to {sum}, but the total is {total}"));

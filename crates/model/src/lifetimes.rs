@@ -1,5 +1,6 @@
 //! How long blocks lived that are gone.
 
+use crate::byte_sum::ByteSum;
 use crate::ids::Nanos;
 
 /// Stretches of each doubling: enough for two digits.
@@ -19,7 +20,7 @@ pub struct Stretch {
     /// How many, estimated where blocks have weights.
     pub blocks: u64,
     /// Their bytes.
-    pub bytes: u64,
+    pub bytes: ByteSum,
 }
 
 impl Default for Lifetimes {
@@ -51,10 +52,10 @@ fn end_of(stretch: usize) -> Nanos {
 
 impl Lifetimes {
     /// Adds what died at an age.
-    pub fn add(&mut self, age: Nanos, blocks: u64, bytes: u64) {
+    pub fn add(&mut self, age: Nanos, blocks: u64, bytes: ByteSum) {
         let stretch = &mut self.stretches[stretch_of(age.0)];
         stretch.blocks = stretch.blocks.saturating_add(blocks);
-        stretch.bytes = stretch.bytes.saturating_add(bytes);
+        stretch.bytes += bytes;
         self.nanoseconds = self.nanoseconds.saturating_add(u128::from(age.0) * u128::from(blocks));
     }
 
@@ -111,13 +112,13 @@ mod tests {
         let mut lifetimes = Lifetimes::default();
         assert_eq!((lifetimes.mean(), lifetimes.quantile(0.5)), (None, None));
         for age in 1..=1000 {
-            lifetimes.add(Nanos(age * 1000), 1, 16);
+            lifetimes.add(Nanos(age * 1000), 1, ByteSum::whole(16));
         }
         let median = lifetimes.quantile(0.5).unwrap().0;
         assert!((500_000..640_000).contains(&median), "{median}");
         assert_eq!(lifetimes.mean(), Some(Nanos(500_500)));
-        assert_eq!(lifetimes.iter().map(|(_, stretch)| stretch.bytes).sum::<u64>(), 16_000);
-        lifetimes.add(Nanos(u64::MAX), u64::MAX, u64::MAX);
+        assert_eq!(lifetimes.iter().map(|(_, stretch)| stretch.bytes).sum::<ByteSum>().rounded(), 16_000);
+        lifetimes.add(Nanos(u64::MAX), u64::MAX, ByteSum::MAX);
         assert_eq!((lifetimes.blocks(), lifetimes.quantile(0.5)), (u64::MAX, Some(Nanos(u64::MAX))));
     }
 }

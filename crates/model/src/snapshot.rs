@@ -2,10 +2,12 @@
 
 use crate::accounts::Accounts;
 use crate::blocks::Block;
+use crate::byte_sum::ByteSum;
 use crate::catalog::Catalog;
 use crate::figures::Figures;
 use crate::heap::Heap;
 use crate::ids::Nanos;
+use crate::interval::Certainty;
 use crate::laws;
 use crate::word_sampling::WordSampling;
 use std::collections::BTreeMap;
@@ -49,6 +51,19 @@ pub struct Source {
 }
 
 impl Source {
+    /// True when every block is recorded, or stands for as many words as it has; `totals` are its figures. Where blocks are missing between two
+    /// samples, it is not known what a thread allocated next, so that temporary allocations cannot be estimated.
+    pub fn knows_every_block(&self, totals: &Figures) -> bool {
+        let is_estimate = self.sample_rate.is_some() || totals.is_estimate();
+        !is_estimate || Certainty::of(self).is_some_and(|certainty| certainty.is_exact())
+    }
+
+    /// True when it is known which blocks were resized. Of a block that is resized, a sample may hit what it was and miss what it becomes: the
+    /// two are then a free and an allocation, or nothing. OCaml's runtime, which samples words, resizes no blocks.
+    pub fn knows_reallocations(&self, totals: &Figures) -> bool {
+        self.knows_every_block(totals) || self.word_sampling.is_some()
+    }
+
     /// An instant, as people read it: `12.5s`, or `line 1,204` where there are no times.
     pub fn instant(&self, at: Nanos) -> String {
         if self.untimed { format!("line {}", grouped(at.0)) } else { at.to_string() }
@@ -144,12 +159,22 @@ impl Snapshot {
         self.source.sample_rate.is_some() || self.accounts.totals().figures.is_estimate()
     }
 
+    /// See [`Source::knows_every_block`].
+    pub fn knows_every_block(&self) -> bool {
+        self.source.knows_every_block(&self.accounts.totals().figures)
+    }
+
+    /// See [`Source::knows_reallocations`].
+    pub fn knows_reallocations(&self) -> bool {
+        self.source.knows_reallocations(&self.accounts.totals().figures)
+    }
+
     /// The bytes that can be used of the live blocks of [`Heap::Malloc`], which are more than were asked for; `None` where the
     /// source does not know.
     pub fn usable_bytes(&self) -> Option<u64> {
         (self.source.usable_sizes && !self.source.aggregated).then(|| {
-            let of_block = |block: Block| block.weight.bytes(block.usable_size());
-            self.blocks_of(Heap::Malloc).map(of_block).fold(0, u64::saturating_add)
+            let of_block = |block: Block| block.weight.amount(block.usable_size());
+            self.blocks_of(Heap::Malloc).map(of_block).sum::<ByteSum>().rounded()
         })
     }
 
@@ -160,12 +185,12 @@ impl Snapshot {
         let mut first = self.accounts.totals().figures;
         // To the whole a promotion is nothing, to each heap that takes part it is. Sums may pass 64 bits on the way.
         if let Some(moved) = self.accounts.tags().first() {
-            first.combine(moved, u64::wrapping_add);
+            first.wrapping_add(moved);
         }
         for (tag, figures) in self.catalog.tags().iter().zip(self.accounts.tags()) {
             if tag.heap != Heap::Malloc {
                 heaps.entry(tag.heap).or_default().add(figures);
-                first.combine(figures, u64::wrapping_sub);
+                first.wrapping_sub(figures);
             }
         }
         // What was promoted to the other heaps is theirs; those to the first are not told apart.

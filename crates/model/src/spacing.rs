@@ -1,66 +1,77 @@
 //! How far samples are apart.
 
-/// The mean number of bytes from one sample to the next, in 32 bits that a file can store.
+use crate::byte_sum::ByteSum;
+
+/// The mean number of bytes from one sample to the next: a float of 64 bits, as a file stores it.
 ///
-/// Bits `e << 27 | f` stand for f · 2ᵉ / 2¹⁶ bytes: every whole number below 2²⁷ is exact, all others are to eight digits. Sums of what
-/// samples stand for are made in whole numbers, so that every reader in any language comes to the same.
+/// Samples are multiplied by it in units of 2⁻³² bytes, to which it is rounded once. Sums of what samples stand for are made in whole
+/// numbers of these units, so that every reader in any language comes to the same.
 ///
 /// ```
 /// use highwater_model::Spacing;
 ///
-/// assert_eq!(Spacing::new(80_000.0).times(3), 240_000);
-/// assert_eq!(Spacing::new(8.0 / 0.3).times(3), 80);
+/// assert_eq!(Spacing::new(80_000.0).times(3).rounded(), 240_000);
+/// assert_eq!(Spacing::new(8.0 / 0.3).times(3).rounded(), 80);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Spacing(u32);
+pub struct Spacing(u64);
 
-const FACTOR_BITS: u32 = 27;
-const UNIT_BITS: u32 = 16;
+/// The largest spacing: no memory is larger.
+const MOST: f64 = (1u64 << 63) as f64;
+const UNITS: f64 = (1u64 << 32) as f64;
+
+/// Files up to version 2 have f · 2ᵉ / 2¹⁶ bytes as `e << 27 | f`.
+const OLD_FACTOR_BITS: u32 = 27;
+const OLD_UNITS: f64 = (1u32 << 16) as f64;
 
 impl Spacing {
     /// Not known.
     pub const NONE: Self = Self(0);
 
-    /// The spacing nearest to `bytes`; what is negative or no number is none.
+    /// The spacing of so many bytes; what is negative or no number is none.
     pub fn new(bytes: f64) -> Self {
-        if bytes.is_nan() || bytes <= 0.0 {
-            return Self::NONE;
-        }
-        let units = bytes * f64::from(1u32 << UNIT_BITS);
-        for exponent in 0..32 {
-            let factor = (units / f64::from(1u32 << exponent)).round();
-            if factor < f64::from(1u32 << FACTOR_BITS) {
-                return Self(exponent << FACTOR_BITS | factor as u32);
-            }
-        }
-        Self(u32::MAX)
+        if bytes.is_nan() || bytes <= 0.0 { Self::NONE } else { Self(bytes.min(MOST).to_bits()) }
     }
 
     /// The spacing that a file stores as `bits`.
-    pub fn from_bits(bits: u32) -> Self {
-        Self(bits)
+    pub fn from_bits(bits: u64) -> Self {
+        Self::new(f64::from_bits(bits))
     }
 
     /// The bits, as a file stores them.
-    pub fn bits(self) -> u32 {
+    pub fn bits(self) -> u64 {
         self.0
+    }
+
+    /// The spacing that a file of version 2 stores as `bits`.
+    pub fn from_old_bits(bits: u32) -> Self {
+        let factor = f64::from(bits & ((1 << OLD_FACTOR_BITS) - 1));
+        Self::new(factor * f64::from(1u32 << (bits >> OLD_FACTOR_BITS)) / OLD_UNITS)
+    }
+
+    /// The bits of the nearest spacing that a file of version 2 can store.
+    pub fn old_bits(self) -> u32 {
+        let units = self.bytes() * OLD_UNITS;
+        for exponent in 0..32 {
+            let factor = (units / f64::from(1u32 << exponent)).round();
+            if factor < f64::from(1u32 << OLD_FACTOR_BITS) {
+                return exponent << OLD_FACTOR_BITS | factor as u32;
+            }
+        }
+        u32::MAX
     }
 
     /// In bytes.
     pub fn bytes(self) -> f64 {
-        self.units() as f64 / f64::from(1u32 << UNIT_BITS)
+        f64::from_bits(self.0)
     }
 
+    /// The bytes that so many samples stand for.
     #[inline]
-    fn units(self) -> u64 {
-        u64::from(self.0 & ((1 << FACTOR_BITS) - 1)) << (self.0 >> FACTOR_BITS)
-    }
-
-    /// The bytes that so many samples stand for, rounded half up.
-    #[inline]
-    pub fn times(self, samples: u32) -> u64 {
-        let product = u128::from(self.units()) * u128::from(samples) + (1 << (UNIT_BITS - 1));
-        u64::try_from(product >> UNIT_BITS).unwrap_or(u64::MAX)
+    pub fn times(self, samples: u32) -> ByteSum {
+        // Scaling by a power of two is exact.
+        let units = (self.bytes() * UNITS).round() as u128;
+        ByteSum::from_units(units * u128::from(samples))
     }
 }
 
@@ -69,22 +80,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_numbers_are_exact_and_all_others_nearly() {
+    fn spacings_are_exact() {
         for bytes in [1.0, 8.0, 800.0, 16_000.0, 80_000.0, 8e6, 8e7, 134_217_727.0, 8e9] {
             assert_eq!(Spacing::new(bytes).bytes(), bytes);
-            assert_eq!(Spacing::new(bytes).times(1_000), bytes as u64 * 1_000);
+            assert_eq!(Spacing::new(bytes).times(1_000).rounded(), bytes as u64 * 1_000);
         }
-        for bytes in [0.01, 8.0 / 0.3, 8.0 / 3e-6, 1e11] {
-            let kept = Spacing::new(bytes).bytes();
-            assert!((kept / bytes - 1.0).abs() < 1e-2_f64.min(1e-8 * (1.0 + 1e3 / bytes)), "{bytes} became {kept}");
-        }
+        // 8 / 0.3 is 80 / 3: a billion samples are off by less than half a byte.
+        assert_eq!(Spacing::new(8.0 / 0.3).times(1_000_000_000).rounded(), 26_666_666_667);
     }
 
     #[test]
     fn nothing_wraps_and_every_pattern_has_a_meaning() {
-        assert_eq!(Spacing::new(f64::INFINITY), Spacing(u32::MAX));
+        assert_eq!(Spacing::new(f64::INFINITY).times(u32::MAX), ByteSum::MAX);
         assert_eq!([f64::NAN, -1.0, 0.0].map(Spacing::new), [Spacing::NONE; 3]);
-        assert!(Spacing(u32::MAX).times(u32::MAX) > 1 << 62);
-        assert_eq!(Spacing::from_bits(12345).bits(), 12345);
+        assert_eq!([u64::MAX, 1 << 63, f64::NAN.to_bits()].map(Spacing::from_bits), [Spacing::NONE; 3]);
+        assert_eq!(Spacing::from_bits(8.0f64.to_bits()).bits(), 8.0f64.to_bits());
+    }
+
+    #[test]
+    fn spacings_of_old_files_are_kept_as_they_were() {
+        for bits in [0, 12_345, 8 << 16, 31 << 27 | 1 << 26, u32::MAX] {
+            let spacing = Spacing::from_old_bits(bits);
+            assert_eq!(Spacing::from_old_bits(spacing.old_bits()), spacing);
+        }
+        assert_eq!(Spacing::from_old_bits(8 << 16).bytes(), 8.0);
+        assert!(Spacing::from_old_bits(u32::MAX).times(u32::MAX).rounded() > 1 << 62);
     }
 }

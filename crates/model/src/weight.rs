@@ -1,5 +1,6 @@
 //! Weights: what a sampled block stands for (law 6).
 
+use crate::byte_sum::ByteSum;
 use crate::ids::AllocId;
 use crate::spacing::Spacing;
 
@@ -8,7 +9,8 @@ use crate::spacing::Spacing;
 /// It stands for a number of blocks of its kind, from 1 to just below 2³², kept in 22 bits, five of exponent and 17 of fraction, so
 /// that a file needs three bytes for it and no pattern of bits is without meaning: bits `e << 17 | f` stand for (1 + f / 2¹⁷) · 2ᵉ.
 /// Zero is exactly one. The bytes that it stands for are as many times its size, unless the source [counted its
-/// samples](Self::of_samples): then they are as many times the mean [`Spacing`] of samples.
+/// samples](Self::of_samples): then they are as many times the mean [`Spacing`] of samples. They are seldom a whole number, so whoever
+/// adds some up takes their [`amount`](Self::amount) and rounds the sum; [`bytes`](Self::bytes) is for showing one block.
 ///
 /// ```
 /// use highwater_model::{AllocId, Spacing, Weight};
@@ -26,6 +28,7 @@ use crate::spacing::Spacing;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Weight {
+    /// The bits of the number of blocks, and [`ROUNDED`].
     blocks: u32,
     /// How many samples hit it; 0 where they were not counted.
     samples: u32,
@@ -34,6 +37,8 @@ pub struct Weight {
 
 const FRACTION_BITS: u32 = 17;
 const ALL_BITS: u32 = 22;
+/// Says that the bytes are rounded record by record.
+const ROUNDED: u32 = 1 << 31;
 /// The bits of a float's fraction that are not kept.
 const DROPPED_BITS: u32 = f64::MANTISSA_DIGITS - 1 - FRACTION_BITS;
 
@@ -73,9 +78,29 @@ impl Weight {
         Self { samples, spacing, ..self }
     }
 
+    /// The same for a block of a file up to version 2, in which bytes are rounded record by record before they are added up.
+    pub fn rounded_per_record(self) -> Self {
+        if self.is_one() { Self::ONE } else { Self { blocks: self.blocks | ROUNDED, ..self } }
+    }
+
+    /// True where bytes are rounded record by record.
+    pub fn is_rounded(self) -> bool {
+        self.blocks & ROUNDED != 0
+    }
+
     /// The bits of the number of blocks, as a file stores them.
     pub fn bits(self) -> u32 {
+        self.blocks & !ROUNDED
+    }
+
+    /// Everything but samples, in 32 bits: zero for one block.
+    pub fn raw(self) -> u32 {
         self.blocks
+    }
+
+    /// The weight that [`raw`](Self::raw) made, samples apart.
+    pub fn from_raw(raw: u32) -> Self {
+        Self::of_blocks(raw & (ROUNDED | ((1 << ALL_BITS) - 1)))
     }
 
     /// The weight whose number of blocks a file stores as `bits`.
@@ -86,7 +111,7 @@ impl Weight {
     /// True for a block that stands for itself alone.
     #[inline]
     pub fn is_one(self) -> bool {
-        self.blocks == 0 && self.samples == 0
+        self.bits() == 0 && self.samples == 0
     }
 
     /// How many samples hit it, and how far those are apart; `None` where they were not counted.
@@ -105,26 +130,41 @@ impl Weight {
         self.parts() as f64 / f64::from(1u32 << FRACTION_BITS)
     }
 
-    /// The bytes that a block of `size` bytes stands for, rounded half up.
+    /// The bytes that a block of `size` bytes stands for, rounded half up. Sums are made of [amounts](Self::amount).
     #[inline]
     pub fn bytes(self, size: u64) -> u64 {
-        if self.is_one() { size } else { self.scaled(size) }
+        if self.is_one() { size } else { self.scaled(size).rounded() }
+    }
+
+    /// The bytes that a block of `size` bytes stands for, to be added up.
+    #[inline]
+    pub fn amount(self, size: u64) -> ByteSum {
+        if self.is_one() {
+            ByteSum::whole(size)
+        } else if self.is_rounded() {
+            ByteSum::whole(self.scaled(size).rounded())
+        } else {
+            self.scaled(size)
+        }
     }
 
     #[inline]
-    fn scaled(self, size: u64) -> u64 {
+    fn scaled(self, size: u64) -> ByteSum {
         if self.samples > 0 {
             return self.spacing.times(self.samples);
         }
         let product = u128::from(size) * u128::from(self.parts());
-        u64::try_from((product + (1 << (FRACTION_BITS - 1))) >> FRACTION_BITS).unwrap_or(u64::MAX)
+        // Units are finer than parts. A product that would not fit is more than any memory.
+        const FINER: u32 = 32 - FRACTION_BITS;
+        if product > u128::MAX >> FINER { ByteSum::MAX } else { ByteSum::from_units(product << FINER) }
     }
 
     /// The weight in units of 2⁻¹⁷: whole numbers, so that every reader in any language comes to the same sums.
     #[inline]
     fn parts(self) -> u64 {
-        let fraction = u64::from(self.blocks & ((1 << FRACTION_BITS) - 1));
-        (fraction | 1 << FRACTION_BITS) << (self.blocks >> FRACTION_BITS)
+        let bits = self.bits();
+        let fraction = u64::from(bits & ((1 << FRACTION_BITS) - 1));
+        (fraction | 1 << FRACTION_BITS) << (bits >> FRACTION_BITS)
     }
 
     /// The whole number of blocks that the allocation with this number is counted as: the weight rounded down or up. Which of the
@@ -180,6 +220,19 @@ mod tests {
         assert_eq!(Weight::new(2.5).bytes(u64::MAX), u64::MAX);
         assert_eq!(Weight::MOST.bytes(u64::MAX), u64::MAX);
         assert_eq!(Weight::new(4.0).bytes(0), 0);
+    }
+
+    #[test]
+    fn sums_are_rounded_last_but_for_old_files() {
+        let weight = Weight::new(2.5).of_samples(1, Spacing::new(8.0 / 0.3));
+        let sum = |weight: Weight, size| std::iter::repeat_n(weight.amount(size), 3000).sum::<ByteSum>().rounded();
+        assert_eq!((sum(weight, 24), sum(weight.rounded_per_record(), 24)), (80_000, 81_000));
+        let weight = Weight::new(1.25);
+        assert_eq!((sum(weight, 1), sum(weight.rounded_per_record(), 1)), (3750, 3000));
+        assert_eq!((weight.bytes(1), weight.rounded_per_record().bytes(1)), (1, 1));
+        assert_eq!(Weight::ONE.rounded_per_record(), Weight::ONE);
+        let old = weight.rounded_per_record();
+        assert_eq!((old.bits(), old.value(), Weight::from_raw(old.raw())), (weight.bits(), 1.25, old));
     }
 
     #[test]

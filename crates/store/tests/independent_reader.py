@@ -11,7 +11,10 @@ Needs the `zstd` command, because the standard library has no Zstandard.
 """
 
 import collections
+import fractions
 import json
+import math
+import struct
 import subprocess
 import sys
 import zlib
@@ -27,7 +30,7 @@ OPERATIONS = ["allocate", "free", "reallocate", "unmatched_free", "mark", "gauge
 ANOMALIES = [
     "unmatched_frees", "unmatched_reallocations", "duplicate_allocations", "size_mismatches", "type_mismatches",
     "out_of_order_events", "repaired_times", "dropped_events", "truncated_stacks", "clamped_sizes", "lost_to_damage",
-    "unmatched_promotions",
+    "unmatched_promotions", "clock_steps", "clock_step_us", "guessed_locations",
 ]
 UNMATCHED_FREE, DUPLICATE_ALLOCATION, LOST_TO_DAMAGE = 0, 2, 10
 FIGURES = [
@@ -36,7 +39,7 @@ FIGURES = [
 ]
 RECORDS = ["records", "freed_records"]
 FURTHER = ["promotions", "promoted_records", "more_samples", "more_samples_gone"]
-NOTHING_SAID = (0, 0, 0)
+NOTHING_SAID = (0, 0, 0, 0)
 HEAPS = ["malloc", "mmap", "minor", "major", "external"]
 SUMMARY = [
     "first_event", "events", "steps", "first_allocation", "first_time", "time_span", "live_bytes", "live_blocks",
@@ -139,11 +142,26 @@ class Exceptions:
         return value
 
 
-def sound_weight(bits, hits, spacing):
-    """Bits, samples and spacing; the last two are 0 where samples were not counted."""
+def sound_weight(bits, hits, spacing, rounded):
+    """Bits, samples, their spacing as the bits of a float, and whether bytes are rounded record by record. Samples and spacing are 0 where
+    samples were not counted."""
     require(bits < 1 << 22, "a weight is too large")
-    require(hits < 1 << 32 and spacing < 1 << 32, "there are too many samples")
-    return bits, hits, spacing if hits else 0
+    require(hits < 1 << 32, "there are too many samples")
+    return bits, hits, spacing if hits else 0, int(bool(rounded and (bits or hits)))
+
+
+def float_of(bits):
+    return struct.unpack("<d", struct.pack("<Q", bits))[0]
+
+
+def bits_of(number):
+    """The bits of a spacing; 0 for what is none."""
+    return struct.unpack("<Q", struct.pack("<d", min(number, 2.0 ** 63)))[0] if number > 0 else 0
+
+
+def old_spacing(bits):
+    require(bits < 1 << 32, "a spacing is too large")
+    return bits_of(((bits & (1 << 27) - 1) << (bits >> 27)) / 65536)
 
 
 def from_zigzag(value):
@@ -270,9 +288,10 @@ def steps_of(payload, catalog):
     count = varints.number()
     require(count <= summary["steps"], "too many threads")
     threads = varints.numbers(count)
-    columns = unpack_columns(varints, 13, 2 * MOST_STEPS * 9)
-    surpluses, weights, samples, spacings = (Exceptions(columns[id]) for id in (9, 10, 11, 12))
-    latest_spacing = 0
+    columns = unpack_columns(varints, 15, 2 * MOST_STEPS * 9)
+    surpluses, old_weights, samples, old_spacings = (Exceptions(columns[id]) for id in (9, 10, 11, 12))
+    weights, spacings = (Exceptions(columns[id]) for id in (13, 14))
+    latest_spacing = (0, False)
     packed = [Packed(columns[id]) for id in range(9)]
     operations, times, switches, sizes, stacks, tags, addresses, distances, rest = packed
     first = following = summary["first_allocation"]
@@ -296,9 +315,16 @@ def steps_of(payload, catalog):
 
     def surplus_and_weight():
         nonlocal latest_spacing
-        surplus, weight, hits, spacing = from_zigzag(surpluses.number()), weights.number(), samples.number(), spacings.number()
-        latest_spacing = spacing or latest_spacing
-        return surplus, sound_weight(weight, hits, latest_spacing)
+        surplus, hits = from_zigzag(surpluses.number()), samples.number()
+        old_weight, weight = old_weights.number(), weights.number()
+        said, old_said = spacings.number(), old_spacings.number()
+        require(not (old_weight and weight), "a weight is said in two ways")
+        if said:
+            latest_spacing = (bits_of(float_of(said)), False)
+        elif old_said:
+            latest_spacing = (old_spacing(old_said), True)
+        spacing, is_old = latest_spacing
+        return surplus, sound_weight(old_weight or weight, hits, spacing, old_weight or (hits and is_old))
 
     def number_of_block():
         distance = distances.number()
@@ -471,15 +497,24 @@ Block = collections.namedtuple("Block", "number address size birth thread stack 
 
 def weight_in_parts(weight):
     """A weight as a whole number of 2 ** -17."""
-    bits, _, _ = weight
+    bits = weight[0]
     return (bits & (1 << 17) - 1 | 1 << 17) << (bits >> 17)
 
 
+def rounded(units):
+    """Units of 2 ** -32 bytes as bytes."""
+    return min(units + (1 << 31) >> 32, WORD)
+
+
 def weighted_bytes(size, weight):
-    _, hits, spacing = weight
+    """The bytes that a block stands for, in units of 2 ** -32."""
+    _, hits, spacing, is_rounded = weight
     if hits:
-        return min(hits * ((spacing & (1 << 27) - 1) << (spacing >> 27)) + (1 << 15) >> 16, WORD)
-    return min(size * weight_in_parts(weight) + (1 << 16) >> 17, WORD)
+        units = hits * math.floor(fractions.Fraction(float_of(spacing)) * (1 << 32) + fractions.Fraction(1, 2))
+    else:
+        units = size * weight_in_parts(weight) << 15
+    units = min(units, WORD << 32)
+    return rounded(units) << 32 if is_rounded else units
 
 
 def weighted_blocks(number, weight):
@@ -510,6 +545,11 @@ def no_figures():
 
 
 def live_bytes(figures):
+    return rounded(live_units(figures))
+
+
+def live_units(figures):
+    """Sums of bytes are kept in units, and rounded when they are shown."""
     return figures["allocated_bytes"] - figures["freed_bytes"]
 
 
@@ -577,12 +617,13 @@ class Ledger:
                 figures[name] += blocks_of(block) * is_so
 
     def admissible(self, size, weight):
-        room = WORD - self.totals["allocated_bytes"] - self.moved()["allocated_bytes"]
+        allocated, moved = self.totals["allocated_bytes"], self.moved()["allocated_bytes"]
+        room = (WORD << 32) - allocated - moved
         blocks = self.totals["allocations"] + self.totals["reallocations"] + most_blocks(weight)
         samples = self.totals["more_samples"] + max(weight[1], 1)
         fits = weighted_bytes(size, weight) <= room and blocks <= (1 << 40) - (1 << 36) and samples <= 1 << 62
         if weight == NOTHING_SAID or not fits:
-            return min(size, room), NOTHING_SAID
+            return min(size, room >> 32), NOTHING_SAID
         return size, weight
 
     def moved(self):
@@ -631,7 +672,7 @@ class Ledger:
         moved, totals = self.moved(), self.totals
         promoted = moved["allocated_bytes"] + size
         possible = (totals["promotions"] + blocks <= totals["allocations"] + totals["reallocations"]
-                    and promoted <= totals["allocated_bytes"] and promoted + totals["allocated_bytes"] <= WORD
+                    and promoted <= totals["allocated_bytes"] and promoted + totals["allocated_bytes"] <= WORD << 32
                     and moved["more_samples"] + more <= totals["more_samples"])
         if not possible:
             return self.count(LOST_TO_DAMAGE, 1)
@@ -663,7 +704,7 @@ class Ledger:
         size, weight = self.admissible(size, weight)
         block = Block(number, address, size, old.birth, thread, stack or old.stack, tag or old.tag, surplus, weight)
         if address != old.address:
-            both = min(live_bytes(self.totals) + bytes_of(block), WORD)
+            both = rounded(live_units(self.totals) + bytes_of(block))
             self.high["peak_inside_reallocation"] = max(self.high["peak_inside_reallocation"], both)
         self.release(old, "reallocated_away")
         self.receive(block, "reallocations")
@@ -681,6 +722,8 @@ def read_figures(varints):
     figures["records"] = figures["allocations"] + figures["reallocations"]
     figures["freed_records"] = figures["frees"] + figures["reallocated_away"]
     figures.update(dict.fromkeys(FURTHER, 0))
+    figures["allocated_bytes"] <<= 32
+    figures["freed_bytes"] <<= 32
     return figures
 
 
@@ -704,6 +747,17 @@ def read_further(column, rows):
             figures.update(counts)
 
 
+def read_rests(column, rows):
+    """What rounding left of the bytes."""
+    varints = Varints(column)
+    if not varints.at_end():
+        for figures in rows:
+            for name in ("allocated_bytes", "freed_bytes"):
+                rest = varints.number()
+                require(rest < 1 << 32, "a rest is too large")
+                figures[name] += from_zigzag(rest)
+
+
 def read_sparse(column, bound):
     varints = Varints(column)
     rows = {}
@@ -725,19 +779,23 @@ def read_keyframe(payload, catalog):
     state.high = dict(zip(["peak_blocks", "peak_time", "peak_event", "peak_inside_reallocation"], varints.numbers(4)))
     counters = varints.numbers(varints.number())[:len(ANOMALIES)]
     state.anomalies = counters + [0] * (len(ANOMALIES) - len(counters))
-    columns = unpack_columns(varints, 9, 1 << 27)
+    columns = unpack_columns(varints, 12, 1 << 27)
     threads = Varints(columns[0])
     while not threads.at_end():
         id, last_allocation = threads.number(), (threads.number() - 1) & WORD
         state.threads[id] = {"last_allocation": last_allocation, "figures": read_figures(threads)}
     state.sites = read_sparse(columns[1], len(catalog.nodes))
     state.tags = read_sparse(columns[2], len(catalog.tags))
-    for first, read in ((3, read_records), (6, read_further)):
+    for first, read in ((3, read_records), (6, read_further), (9, read_rests)):
         read(columns[first], [account["figures"] for account in state.threads.values()])
         read(columns[first + 1], state.sites.values())
         read(columns[first + 2], state.tags.values())
     for name in RECORDS + FURTHER:
         state.totals[name] = sum(account["figures"][name] for account in state.threads.values())
+    for name in ("allocated_bytes", "freed_bytes"):
+        units = sum(account["figures"][name] for account in state.threads.values())
+        require(rounded(units) == state.totals[name] >> 32, "the threads do not add up")
+        state.totals[name] = units
     return state
 
 
@@ -745,9 +803,9 @@ def read_live_blocks(payload, state):
     varints = Varints(payload)
     count = varints.number()
     require(count <= 1 << 18 and count <= 4 * (len(payload) + 1), "too many live blocks")
-    columns = unpack_columns(varints, 11, count * 9)
-    optional = [Packed(columns[id] or bytes(count)) for id in (7, 8, 9, 10)]
-    surpluses, weights, samples, spacings = optional
+    columns = unpack_columns(varints, 13, count * 9)
+    optional = [Packed(columns[id] or bytes(count)) for id in range(7, 13)]
+    surpluses, old_weights, samples, old_spacings, weights, spacings = optional
     numbers, times, addresses, sizes, owners, stacks, tags = (Packed(columns[id]) for id in range(7))
     threads = list(state.threads)
     predictor = Predictor()
@@ -763,7 +821,12 @@ def read_live_blocks(payload, state):
         predictor.allocated(owner, size, address, False)
         stack, tag = stacks.number(), tags.number()
         surplus = from_zigzag(surpluses.number())
-        weight = sound_weight(weights.number(), samples.number(), spacings.number())
+        old_weight, old_said, hits = old_weights.number(), old_spacings.number(), samples.number()
+        weight, said = weights.number(), spacings.number()
+        is_old = bool(old_weight or old_said)
+        require(not (is_old and (weight or said)), "a weight is said in two ways")
+        spacing = old_spacing(old_said) if is_old else bits_of(float_of(said))
+        weight = sound_weight(old_weight or weight, hits, spacing, is_old)
         state.blocks[number] = Block(number, address, size, time, threads[owner], stack, tag, surplus, weight)
 
 
@@ -795,9 +858,9 @@ class File:
             if data[16:20] != b"HWB1":
                 sys.exit("independent_reader.py: not a Highwater recording")
             self.damage.append(0)
-            return 2
+            return 3
         version = int.from_bytes(data[6:8], "little")
-        if version > 2:
+        if version > 3:
             sys.exit(f"independent_reader.py: version {version} is too new")
         return version
 
@@ -986,7 +1049,7 @@ class Replay:
             read_live_blocks(block[3], state)
         kept = list(state.blocks.values())
         found = (sum(map(blocks_of, kept)), sum(map(bytes_of, kept)), len(kept), sum(map(more_samples_of, kept)))
-        expected = (live_blocks(state.totals), live_bytes(state.totals),
+        expected = (live_blocks(state.totals), live_units(state.totals),
                     state.totals["records"] - state.totals["freed_records"],
                     state.totals["more_samples"] - state.totals["more_samples_gone"])
         if self.source.get("aggregated", False):
@@ -1029,10 +1092,10 @@ class Replay:
             "allocations": totals["allocations"],
             "frees": totals["frees"],
             "reallocations": totals["reallocations"],
-            "allocated_bytes": totals["allocated_bytes"],
-            "freed_bytes": totals["freed_bytes"],
+            "allocated_bytes": rounded(totals["allocated_bytes"]),
+            "freed_bytes": rounded(totals["freed_bytes"]),
             "live_blocks": live_blocks(totals) if aggregated else sum(map(blocks_of, ledger.blocks.values())),
-            "live_bytes": live_bytes(totals) if aggregated else sum(map(bytes_of, ledger.blocks.values())),
+            "live_bytes": live_bytes(totals) if aggregated else rounded(sum(map(bytes_of, ledger.blocks.values()))),
             "live_records": len(ledger.blocks),
             "records": totals["records"],
             "samples": totals["records"] + totals["more_samples"],

@@ -124,10 +124,10 @@ fn live_by_text(rows: &[Figures], text: impl Fn(u32) -> String) -> Json {
 const OPERATIONS: [&str; 9] =
     ["allocate", "free", "reallocate", "unmatched_free", "mark", "gauge", "evict", "note", "promote"];
 
-/// The bits of a weight, its samples and their spacing.
+/// The bits of a weight, its samples, their spacing, and whether its bytes are rounded record by record.
 fn weight_text(weight: Weight) -> String {
     let (samples, spacing) = weight.counted().unwrap_or_default();
-    format!("{}/{samples}/{}", weight.bits(), spacing.bits())
+    format!("{}/{samples}/{}/{}", weight.bits(), spacing.bits(), u8::from(weight.is_rounded()))
 }
 
 /// A step's operation and its fields as text.
@@ -553,6 +553,11 @@ fn promotions_and_counted_samples_are_read() {
     let figures = &end.accounts.totals().figures;
     assert!(figures.promoted_records() > 100 && figures.samples() > figures.records(), "{figures:?}");
     assert_agreement("counted", &file, Agreement::full);
+}
+
+#[test]
+fn a_file_that_rounded_record_by_record_is_read() {
+    assert_agreement("old_estimates", include_bytes!("fixtures/before_estimates.hw"), Agreement::full);
 }
 
 #[test]

@@ -5,8 +5,8 @@ mod histories;
 
 use highwater_model::groups::{GroupBy, GroupKey, Metric, rows};
 use highwater_model::{
-    AddressLedger, Catalog, Event, EventKind, Frame, FrameId, FrameText, Heap, Module, Nanos, Placement, Source,
-    StackId, Tag, ThreadId, Weight, When, laws, mapped_address,
+    AddressLedger, ByteSum, Catalog, Event, EventKind, Frame, FrameId, FrameText, Heap, Module, Nanos, Placement,
+    Source, StackId, Tag, ThreadId, Weight, When, laws, mapped_address,
 };
 use highwater_store::{Recording, Spacing, Writer};
 use histories::{doing, events};
@@ -66,8 +66,8 @@ proptest! {
             prop_assert_eq!((figures.frees, figures.samples()), (by_tag.frees, by_tag.samples()));
             prop_assert!(figures.peak_bytes <= by_tag.peak_bytes);
         }
-        let sum: u64 = heaps.iter().map(|part| part.accounts.totals().figures.live_bytes()).sum();
-        prop_assert_eq!(sum, whole.accounts.totals().figures.live_bytes());
+        let sum: ByteSum = heaps.iter().map(|part| part.accounts.totals().figures.live()).sum();
+        prop_assert_eq!(sum, whole.accounts.totals().figures.live());
         prop_assert_eq!(catalog.tag(mapped).heap, Heap::Mapped);
     }
 }

@@ -100,3 +100,29 @@ fn a_file_that_uses_nothing_new_is_written_as_before() {
     assert_eq!(before.iter().zip(&now).position(|(a, b)| a != b), None, "first offset that differs");
     assert_eq!(before.len(), now.len());
 }
+
+/// Written by a Highwater that rounded estimates record by record: version 2, with weights of 2.3 blocks and samples 26⅔ bytes apart.
+const BEFORE_ESTIMATES: &[u8] = include_bytes!("fixtures/before_estimates.hw");
+
+#[test]
+fn estimates_of_an_old_file_are_those_that_it_stored() {
+    let recording = Recording::from_bytes(BEFORE_ESTIMATES.to_vec()).unwrap();
+    let report = recording.check(&mut |_| {}).unwrap();
+    assert_eq!((report.violations, recording.damage(), recording.stats().version), (vec![], vec![], 2));
+    let end = recording.snapshot(&When::End).unwrap();
+    let figures = end.accounts.totals().figures;
+    let bytes = [figures.allocated_bytes, figures.freed_bytes, figures.live_bytes(), figures.peak_bytes];
+    assert_eq!(bytes, [28_808, 16_945, 11_863, 12_215]);
+    let mut sites: Vec<(u64, u64)> =
+        end.accounts.sites().iter().map(|site| (site.live_bytes(), site.allocated_bytes)).collect();
+    sites.retain(|site| site.1 > 0);
+    sites.sort_unstable();
+    assert_eq!(sites, [(2815, 7558), (2914, 6326), (3065, 8057), (3069, 6867)]);
+    let middle = recording.snapshot(&When::Percent(50.0)).unwrap().accounts.totals().figures;
+    assert_eq!((middle.allocated_bytes, middle.live_bytes()), (15_011, 6283));
+    // What is added up of its blocks is the same as what it stored.
+    assert_eq!(
+        end.accounts.blocks().map(|block| block.live_amount()).sum::<highwater_model::ByteSum>(),
+        figures.live()
+    );
+}

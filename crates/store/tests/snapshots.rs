@@ -70,7 +70,7 @@ fn small() -> (Catalog, AccountsState) {
     for block in [block(3, 100, 1.0), block(5, 7, 2.5), block(8, 0, 1.0)] {
         figures.allocations += block.live_blocks();
         figures.unrecorded += block.live_blocks() - 1;
-        figures.allocated_bytes += block.live_bytes();
+        figures.add_allocated(block.live_amount());
         state.blocks.push(block);
     }
     figures.peak_bytes = figures.live_bytes();

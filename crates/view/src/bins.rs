@@ -1,27 +1,27 @@
 //! Stretches of time of equal length, and what was live in each.
 
-use highwater_model::{Figures, Nanos, Window};
+use highwater_model::{ByteSum, Figures, Nanos, Window};
 
 /// The least, the greatest and the last of some figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct Span<T> {
     /// The least.
-    pub low: u64,
+    pub low: T,
     /// The greatest.
-    pub high: u64,
+    pub high: T,
     /// The last.
-    pub last: u64,
+    pub last: T,
 }
 
-impl Span {
+impl<T: Copy + Ord> Span<T> {
     /// One value.
-    pub fn of(value: u64) -> Self {
+    pub fn of(value: T) -> Self {
         Self { low: value, high: value, last: value }
     }
 
     /// The same of other values, whose order is that of these.
-    pub fn map(self, value: impl Fn(u64) -> u64) -> Self {
-        Self { low: value(self.low), high: value(self.high), last: value(self.last) }
+    pub fn map<U>(self, value: impl Fn(T) -> U) -> Span<U> {
+        Span { low: value(self.low), high: value(self.high), last: value(self.last) }
     }
 
     /// Goes on with another.
@@ -34,22 +34,22 @@ impl Span {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bin {
     /// Bytes and blocks that were live after something happened; nothing where nothing did.
-    pub live: Option<(Span, Span)>,
+    pub live: Option<(Span<ByteSum>, Span<u64>)>,
     /// Bytes allocated.
-    pub allocated_bytes: u64,
+    pub allocated: ByteSum,
     /// Blocks allocated, reallocations included.
     pub allocations: u64,
     /// Bytes freed.
-    pub freed_bytes: u64,
+    pub freed: ByteSum,
 }
 
 impl Bin {
     /// So much is live now.
-    pub fn is_live(&mut self, bytes: u64, blocks: u64) {
+    pub fn is_live(&mut self, bytes: ByteSum, blocks: u64) {
         self.then_live((Span::of(bytes), Span::of(blocks)));
     }
 
-    fn then_live(&mut self, next: (Span, Span)) {
+    fn then_live(&mut self, next: (Span<ByteSum>, Span<u64>)) {
         match &mut self.live {
             Some((bytes, blocks)) => {
                 bytes.then(next.0);
@@ -61,11 +61,11 @@ impl Bin {
 
     /// Figures went from one state to another.
     pub fn see(&mut self, before: &Figures, after: &Figures) {
-        self.is_live(after.live_bytes(), after.live_blocks());
+        self.is_live(after.live(), after.live_blocks());
         let came = |figures: &Figures| figures.allocations + figures.reallocations;
-        self.allocated_bytes += after.allocated_bytes.saturating_sub(before.allocated_bytes);
+        self.allocated += after.allocated().saturating_sub(before.allocated());
         self.allocations += came(after).saturating_sub(came(before));
-        self.freed_bytes += after.freed_bytes.saturating_sub(before.freed_bytes);
+        self.freed += after.freed().saturating_sub(before.freed());
     }
 
     /// Goes on with what happened then.
@@ -73,9 +73,9 @@ impl Bin {
         if let Some(live) = next.live {
             self.then_live(live);
         }
-        self.allocated_bytes += next.allocated_bytes;
+        self.allocated += next.allocated;
         self.allocations += next.allocations;
-        self.freed_bytes += next.freed_bytes;
+        self.freed += next.freed;
     }
 }
 
@@ -86,7 +86,7 @@ pub struct Bins {
     /// In order.
     pub bins: Vec<Bin>,
     /// Bytes and blocks that were live before the window, as far as was seen.
-    pub before: Option<(u64, u64)>,
+    pub before: Option<(ByteSum, u64)>,
 }
 
 impl Bins {
@@ -98,7 +98,7 @@ impl Bins {
     }
 
     /// The same; so much is live before the window.
-    pub fn beginning_with(self, bytes: u64, blocks: u64) -> Self {
+    pub fn beginning_with(self, bytes: ByteSum, blocks: u64) -> Self {
         Self { before: Some((bytes, blocks)), ..self }
     }
 
@@ -126,7 +126,7 @@ impl Bins {
     }
 
     /// What was live in each: what happened in it, and what was live when it began.
-    pub fn live(&self) -> Vec<(Span, Span)> {
+    pub fn live(&self) -> Vec<(Span<ByteSum>, Span<u64>)> {
         let (bytes, blocks) = self.before.unwrap_or_default();
         let mut carried = (Span::of(bytes), Span::of(blocks));
         let mut all = Vec::with_capacity(self.bins.len());

@@ -33,9 +33,19 @@ impl Metric {
     /// All of them.
     pub const ALL: [Self; 6] = [Self::Live, Self::Peak, Self::Allocated, Self::Leaked, Self::Temporary, Self::Freed];
 
-    /// The metrics that a source has. One instant knows only what is live: of what was before, at most sums are known.
+    /// All that samples can say.
+    const OF_SAMPLES: [Self; 5] = [Self::Live, Self::Peak, Self::Allocated, Self::Leaked, Self::Freed];
+
+    /// The metrics that a source has. One instant knows only what is live: of what was before, at most sums are known. Samples do not know
+    /// what a thread allocated next.
     pub fn of(loaded: &Loaded) -> &'static [Self] {
-        if loaded.recording().is_some() { &Self::ALL } else { &[Self::Live] }
+        let knows_every_block =
+            || loaded.totals().map_or(true, |totals| loaded.source().knows_every_block(&totals.figures));
+        match loaded.recording() {
+            None => &[Self::Live],
+            Some(_) if knows_every_block() => &Self::ALL,
+            Some(_) => &Self::OF_SAMPLES,
+        }
     }
 
     /// Its name.
@@ -124,7 +134,11 @@ fn must_have(loaded: &Loaded, metric: Metric) -> Result<(), Problem> {
         return Ok(());
     }
     let what = if loaded.kind == FileKind::Image { "a memory image" } else { "a snapshot" };
-    let line = format!("{what} knows one instant only: what is live; it has no metric '{}'", metric.key());
+    let line = match loaded.recording() {
+        Some(_) => "temporary allocations cannot be estimated from samples: what a thread allocated next is not known"
+            .to_owned(),
+        None => format!("{what} knows one instant only: what is live; it has no metric '{}'", metric.key()),
+    };
     let metrics = has.iter().map(|metric| metric.key()).collect();
     Err(Problem::NoMetric(NoMetric { metric: metric.key(), metrics, line }))
 }

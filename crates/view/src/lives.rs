@@ -9,7 +9,7 @@ use crate::sieve::{Candidate, Life, Sieve};
 use crate::sources::{Loaded, Moment};
 use crate::traffic::{Depth, How, Side};
 use crate::work::Work;
-use highwater_model::{AllocId, Nanos, Snapshot, ThreadId};
+use highwater_model::{AllocId, ByteSum, Nanos, Snapshot, ThreadId};
 use highwater_store::Recording;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -99,20 +99,20 @@ struct Earlier {
     id: AllocId,
     /// When it ended.
     until: Nanos,
-    amount: (u64, u64),
+    amount: (ByteSum, u64),
     passes: bool,
     /// By a promotion, which is a change only between states of which one passes.
     is_promoted: bool,
 }
 
-/// Earlier states that are kept to follow resized blocks: they take 48 bytes each.
+/// Earlier states that are kept to follow resized blocks: they take 64 bytes each.
 const MOST_EARLIER: usize = 4 << 20;
 
 /// A state of a block that passes a sieve.
 #[derive(Clone, Copy, Debug)]
 pub struct State {
     /// The bytes and blocks that it counts as.
-    pub amount: (u64, u64),
+    pub amount: (ByteSum, u64),
     /// When the block came into it.
     pub since: Nanos,
     /// When it left it; `None` for never.
@@ -157,7 +157,7 @@ pub fn states_since<T: Send>(
     let mut earlier: Vec<Earlier> = found.into_iter().flatten().collect();
     // Stable: the states of one block stay in order.
     earlier.sort_by_key(|state| state.id);
-    let show = |own: &mut T, id: AllocId, life: Life, last: (bool, (u64, u64))| {
+    let show = |own: &mut T, id: AllocId, life: Life, last: (bool, (ByteSum, u64))| {
         if !sieve.passes_death(&life) {
             return;
         }

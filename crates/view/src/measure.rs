@@ -13,23 +13,36 @@ use crate::sieve::{Candidate, Life, Sieve};
 use crate::sources::{Between, Moment};
 use crate::traffic::{Depth, How, Row, Side};
 use crate::work::Work;
-use highwater_model::{Figures, Nanos, Snapshot, StackId, TagId, ThreadId};
+use highwater_model::{ByteSum, Figures, Nanos, Snapshot, StackId, TagId, ThreadId};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// Bytes and blocks. Of temporary allocations only blocks are known, and both are their number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// What is measured.
+    /// What is measured, rounded.
     pub value: u64,
+    /// The same as it is added up.
+    pub sum: ByteSum,
     /// Blocks.
     pub blocks: u64,
 }
 
 impl Amount {
+    /// So much.
+    pub fn new(sum: ByteSum, blocks: u64) -> Self {
+        Self { value: sum.rounded(), sum, blocks }
+    }
+
+    /// So many blocks, of which only the number is known.
+    pub fn of_blocks(blocks: u64) -> Self {
+        Self::new(ByteSum::whole(blocks), blocks)
+    }
+
     /// Adds another.
     pub fn add(&mut self, other: Self) {
-        self.value = self.value.saturating_add(other.value);
+        self.sum += other.sum;
+        self.value = self.sum.rounded();
         self.blocks = self.blocks.saturating_add(other.blocks);
     }
 
@@ -138,14 +151,10 @@ impl Moved {
 /// What a metric says of figures.
 pub fn amount_of(metric: Metric, figures: &Figures) -> Amount {
     match metric {
-        Metric::Live | Metric::Peak | Metric::Leaked => {
-            Amount { value: figures.live_bytes(), blocks: figures.live_blocks() }
-        }
-        Metric::Allocated => {
-            Amount { value: figures.allocated_bytes, blocks: figures.allocations + figures.reallocations }
-        }
-        Metric::Freed => Amount { value: figures.freed_bytes, blocks: figures.frees + figures.reallocated_away },
-        Metric::Temporary => Amount { value: figures.temporary_allocations, blocks: figures.temporary_allocations },
+        Metric::Live | Metric::Peak | Metric::Leaked => Amount::new(figures.live(), figures.live_blocks()),
+        Metric::Allocated => Amount::new(figures.allocated(), figures.allocations + figures.reallocations),
+        Metric::Freed => Amount::new(figures.freed(), figures.frees + figures.reallocated_away),
+        Metric::Temporary => Amount::of_blocks(figures.temporary_allocations),
     }
 }
 
@@ -158,7 +167,7 @@ pub fn measure(choice: &Choice, by_owner: bool, work: &Work<'_>) -> Result<Arc<M
     let make = || if by_figures { by_figures_of(choice, sieve) } else { by_blocks(choice, &sieve, work) };
     choice.loaded.measured.get(&key, make, |measured| match &measured.amounts {
         Amounts::Figures { figured, .. } => figured.snapshot().accounts.sites().len() * 400 + 4096,
-        Amounts::Blocks(amounts) => amounts.capacity() * 40 + 4096,
+        Amounts::Blocks(amounts) => amounts.capacity() * 64 + 4096,
     })
 }
 
@@ -208,8 +217,8 @@ pub type Tally = FxHashMap<Owners, Amount>;
 fn count(tally: &mut Tally, block: &(impl Candidate + ?Sized), metric: Metric) {
     let (bytes, blocks) = block.amount();
     let owners = Owners { stack: block.stack(), tag: block.tag(), thread: block.thread() };
-    let value = if metric == Metric::Temporary { blocks } else { bytes };
-    tally.entry(owners).or_default().add(Amount { value, blocks });
+    let amount = if metric == Metric::Temporary { Amount::of_blocks(blocks) } else { Amount::new(bytes, blocks) };
+    tally.entry(owners).or_default().add(amount);
 }
 
 fn by_blocks(choice: &Choice, sieve: &Sieve, work: &Work<'_>) -> Result<Measured, Problem> {

@@ -1,7 +1,7 @@
 //! Blocks and who owns them.
 
 use crate::sieve::Candidate;
-use highwater_model::{AllocId, Block, Nanos, NumberLedger, StackId, TagId, ThreadId};
+use highwater_model::{AllocId, Block, ByteSum, Nanos, NumberLedger, StackId, TagId, ThreadId};
 
 /// A block and who owns it. The block's own index of its owner is of use only together with the accounts that it comes from.
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +47,8 @@ impl Candidate for Owned {
         self.block.size
     }
 
-    fn amount(&self) -> (u64, u64) {
-        (self.block.live_bytes(), self.block.live_blocks())
+    fn amount(&self) -> (ByteSum, u64) {
+        (self.block.live_amount(), self.block.live_blocks())
     }
 
     fn owned(&self) -> Owned {

@@ -3,7 +3,7 @@
 use crate::filter::{Filter, Test};
 use crate::owned::Owned;
 use crate::query::label;
-use highwater_model::{Catalog, Frame, Nanos, StackId, StringId, TagId, ThreadId};
+use highwater_model::{ByteSum, Catalog, Frame, Nanos, StackId, StringId, TagId, ThreadId};
 
 /// All filters together.
 pub struct Sieve {
@@ -30,7 +30,7 @@ pub trait Candidate {
     /// Its size.
     fn size(&self) -> u64;
     /// The bytes and blocks that it counts as.
-    fn amount(&self) -> (u64, u64);
+    fn amount(&self) -> (ByteSum, u64);
     /// All of it.
     fn owned(&self) -> Owned;
 }

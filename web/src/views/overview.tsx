@@ -7,7 +7,7 @@ import { when } from "../clock";
 import * as format from "../format";
 import { clean } from "../names";
 import { about } from "../question";
-import { has, source } from "../sources";
+import { has, metrics, source } from "../sources";
 import { distinctCallers, RowName } from "../stack";
 import { Told } from "../told";
 
@@ -25,7 +25,7 @@ export function OverviewView() {
           <Top title={!has("timeline") ? "Live" : `Live at ${choice.value.at === "peak" ? "the peak, " : ""}${when(data.at_ns)}`} metric="live" rows={data.top.live} />
           {has("timeline") && <Top title={choice.value.filters.length > 0 ? "At the peak of the whole memory" : "At the peak of the window"} metric="peak" rows={data.top.peak} />}
           {has("timeline") && <Top title="Allocated in the window" metric="allocated" rows={data.top.allocated} />}
-          {has("timeline") && <Top title="Temporary in the window" metric="temporary" rows={data.top.temporary} hint="freed before its thread allocated anything else" />}
+          {has("timeline") && metrics.value.includes("temporary") && <Top title="Temporary in the window" metric="temporary" rows={data.top.temporary} hint="freed before its thread allocated anything else" />}
         </div>
       )}
       {data && (
@@ -64,7 +64,7 @@ function Figures({ data }: { data: Overview }) {
       {has("timeline") && <><Figure name="peak_bytes" title="peak in the window" value={figures.peak_bytes} note={figures.peak_at_ns !== undefined && figures.peak_at_ns !== null ? `at ${when(figures.peak_at_ns)}` : ""} known />
       <Figure name="allocated_bytes" title="allocated" value={figures.allocated_bytes} note={`${counted(figures.allocations, "allocation")}${promoted}`} known />
       <Figure name="freed_bytes" title="freed" value={figures.freed_bytes} note={counted(figures.frees, "free")} known />
-      <Figure name="reallocations" title="reallocations" value={figures.reallocations} counted known />
+      <Figure name="reallocations" title="reallocations" value={figures.reallocations} counted known={metrics.value.includes("temporary")} />
       <Figure name="temporary_allocations" title="temporary" value={temporary} counted note={share} /></>}
     </dl>
   );

@@ -10,6 +10,7 @@ use crate::print::colour::{Paint, Style};
 use crate::print::progress::Progress;
 use clap::Args;
 use highwater_formats::json::{SCHEMA, source};
+use highwater_model::GUESSED;
 use highwater_store::CheckReport;
 use serde_json::{Value, json};
 
@@ -62,6 +63,7 @@ fn document(opened: &Opened, report: &CheckReport, is_sound: bool) -> Value {
         "damage": damage_list(opened),
         "bad_lines": opened.bad_lines,
         "violations": report.violations,
+        "guessed_locations": report.guessed_locations,
     })
 }
 
@@ -73,6 +75,13 @@ fn text(opened: &Opened, report: &CheckReport, is_sound: bool, paint: Paint) -> 
     }
     for violation in &report.violations {
         text.push_str(&format!("{} {violation}\n", paint.paint(Style::Red, "violation:")));
+    }
+    if report.guessed_locations > 0 {
+        let guesses = counted(report.guessed_locations, "source location");
+        let mark = paint.paint(Style::Yellow, "guesses:");
+        text.push_str(&format!(
+            "{mark} {guesses} marked{GUESSED}: damaged bytes of the trace were read in the likeliest way\n"
+        ));
     }
     let verdict = if is_sound { paint.paint(Style::Green, "sound") } else { paint.paint(Style::Red, "not sound") };
     let what = match opened.kind {

@@ -218,7 +218,7 @@ fn head(before: &Side, after: &Side) -> Heading {
         }
     };
     let (old, new) = (figures(&before.snapshot), figures(&after.snapshot));
-    let bytes = i128::from(new.live_bytes()) - i128::from(old.live_bytes());
+    let bytes = new.live().rounded_difference(old.live());
     let blocks = i128::from(new.live_blocks()) - i128::from(old.live_blocks());
     let units = Units::of_snapshot(&before.snapshot).or(Units::of_snapshot(&after.snapshot));
     let mut head = Heading::default();

@@ -90,7 +90,7 @@ impl Export {
         let on_damage = if self.strict { OnDamage::Fail } else { OnDamage::Warn };
         let heap = Filter::heap(self.filter.as_ref());
         let snapshot = open::open(&self.input.path, on_damage)?.snapshot_of(&self.instant.when, heap)?;
-        self.metric.must_be_known(&snapshot.source)?;
+        self.metric.must_be_known(&snapshot)?;
         let keep = Filter::keep(self.filter.as_ref());
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
         let write = |out: &mut dyn Write| self.format.write(&snapshot, self.metric.metric(), keep, out);

@@ -108,7 +108,7 @@ impl View {
     /// Prints the report.
     pub fn print(&self, subject: Subject<'_>, json: bool, output: &mut Output) -> Result<(), Failure> {
         let snapshot = subject.snapshot;
-        self.metric.must_be_known(&snapshot.source)?;
+        self.metric.must_be_known(snapshot)?;
         let keep = self.selection.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
         let rows = rows(snapshot, self.by.group(), self.metric.metric(), keep);

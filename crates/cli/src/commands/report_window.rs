@@ -58,6 +58,7 @@ impl Between {
         let mut highest = opened.ask(|recording: &Recording| Ok(recording.highest_between(window.from, window.to)?))?;
         // What was there when the window began is at its beginning.
         highest.at = highest.at.max(window.from);
+        view.metric.must_be_known(&after)?;
         let counters = after.since(&before);
         let keep = view.selection.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);

@@ -80,7 +80,7 @@ pub fn peak_in_full(source: &Source, units: Units, totals: &Totals) -> String {
     let mut text = peak(source, units, totals);
     let inside = units.bytes(totals.peak_bytes_inside_reallocation);
     let is_more = totals.peak_bytes_inside_reallocation > totals.figures.peak_bytes;
-    if is_more && inside != units.bytes(totals.figures.peak_bytes) {
+    if is_more && !units.is_estimated() && inside != units.bytes(totals.figures.peak_bytes) {
         let _ = write!(text, "; {inside} while a reallocation held both blocks");
     }
     text
@@ -98,7 +98,8 @@ pub fn usable(units: Units, snapshot: &Snapshot) -> Option<String> {
 /// What was ever handed out: `1.2 GiB in 602,112 allocations, 30 reallocations; 12.3% temporary`.
 pub fn allocated(units: Units, figures: &Figures) -> String {
     let mut text = format!("{} in {}", units.allocated(figures), units.counted(figures.allocations, "allocation"));
-    if figures.reallocations_alone() > 0 {
+    // Samples say neither what was resized nor what was temporary.
+    if figures.reallocations_alone() > 0 && !units.is_estimated() {
         let _ = write!(text, ", {}", units.counted(figures.reallocations_alone(), "reallocation"));
     }
     if figures.promotions > 0 {

@@ -86,7 +86,9 @@ pub struct Counts {
 impl Counts {
     pub fn of(row: &Value) -> Self {
         let number = |name: &str| row[name].as_u64().unwrap_or_else(|| panic!("no {name} in {row}"));
-        let allocated = number("reallocations");
+        // Samples say neither what was resized nor what was temporary.
+        let known = |name: &str| if row["live_samples"].is_null() { number(name) } else { 0 };
+        let allocated = known("reallocations");
         Self {
             allocations: number("allocations"),
             frees: number("frees"),
@@ -98,7 +100,7 @@ impl Counts {
             live_blocks: number("live_blocks"),
             live_bytes: number("live_bytes"),
             cross_thread_frees: number("cross_thread_frees"),
-            temporary_allocations: number("temporary_allocations"),
+            temporary_allocations: known("temporary_allocations"),
         }
     }
 }

@@ -21,7 +21,7 @@ pub fn comparison(command: &str, before: &Snapshot, after: &Snapshot, by: GroupB
     let mut members = head(command, after);
     members.insert("before".to_owned(), side(before));
     members.insert("after".to_owned(), side(after));
-    members.insert("live_bytes_delta".to_owned(), difference(old.live_bytes(), new.live_bytes()));
+    members.insert("live_bytes_delta".to_owned(), bytes_difference(old, new));
     members.insert("live_blocks_delta".to_owned(), difference(old.live_blocks(), new.live_blocks()));
     let deltas: Value = deltas.iter().map(|each| delta(before, after, by, each)).collect();
     members.insert(list_name(by).to_owned(), deltas);
@@ -42,13 +42,20 @@ pub fn delta(before: &Snapshot, after: &Snapshot, by: GroupBy, delta: &Delta) ->
     {
         members.insert("type".to_owned(), name);
     }
-    let (old, new) = (delta.before_figures(), delta.after_figures());
+    let (old, new) = (&delta.before_figures(), &delta.after_figures());
     members.insert("change".to_owned(), change_name(delta.change()).into());
-    members.insert("before".to_owned(), live(before, &old));
-    members.insert("after".to_owned(), live(after, &new));
-    members.insert("live_bytes_delta".to_owned(), difference(old.live_bytes(), new.live_bytes()));
+    members.insert("before".to_owned(), live(before, old));
+    members.insert("after".to_owned(), live(after, new));
+    members.insert("live_bytes_delta".to_owned(), bytes_difference(old, new));
     members.insert("live_blocks_delta".to_owned(), difference(old.live_blocks(), new.live_blocks()));
     members.into()
+}
+
+/// How many more bytes are live; rounded last.
+fn bytes_difference(old: &Figures, new: &Figures) -> Value {
+    let change = new.live().rounded_difference(old.live());
+    let size = u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX);
+    if change < 0 { difference(size, 0) } else { difference(0, size) }
 }
 
 fn live(snapshot: &Snapshot, figures: &Figures) -> Value {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// `lifetimes`: `blocks, mean_ns, median_ns, p90_ns, p99_ns` (`null` where nothing is gone), and `histogram[]` of `up_to_ns, blocks, bytes`.
 pub fn lifetimes(lifetimes: &Lifetimes) -> Value {
     let nanoseconds = |age: Option<Nanos>| age.map(|age| age.0);
-    let stretch = |(end, stretch): (Nanos, Stretch)| json!({ "up_to_ns": end.0, "blocks": stretch.blocks, "bytes": stretch.bytes });
+    let stretch = |(end, stretch): (Nanos, Stretch)| json!({ "up_to_ns": end.0, "blocks": stretch.blocks, "bytes": stretch.bytes.rounded() });
     json!({
         "blocks": lifetimes.blocks(),
         "mean_ns": nanoseconds(lifetimes.mean()),
@@ -25,7 +25,7 @@ mod tests {
     fn ages_are_counted_and_what_is_not_known_is_null() {
         assert_eq!(lifetimes(&Lifetimes::default())["median_ns"], Value::Null);
         let mut known = Lifetimes::default();
-        known.add(Nanos(3), 2, 32);
+        known.add(Nanos(3), 2, highwater_model::ByteSum::whole(32));
         let expected = json!({
             "blocks": 2, "mean_ns": 3, "median_ns": 3, "p90_ns": 3, "p99_ns": 3,
             "histogram": [{ "up_to_ns": 3, "blocks": 2, "bytes": 32 }],

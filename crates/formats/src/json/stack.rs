@@ -16,6 +16,9 @@ pub fn frame(frame: &FrameText<'_>) -> Value {
     if frame.address != 0 {
         value["address"] = hex(frame.address);
     }
+    if frame.is_guessed() {
+        value["guessed"] = true.into();
+    }
     if frame.columns.are_known() {
         value["column"] = frame.columns.start.into();
         value["end_column"] = frame.columns.end.into();

@@ -2,7 +2,7 @@
 
 use super::locations::{Described, Location, module_of};
 use super::names::Name;
-use highwater_model::{Catalog, Columns, Frame, FrameId, FrameText, StackId};
+use highwater_model::{Catalog, Columns, Frame, FrameId, FrameText, GUESSED, StackId};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use std::sync::Arc;
 struct Code {
     frame: FrameId,
     is_described: bool,
+    is_guess: bool,
 }
 
 /// The codes of a trace, of all domains. A code is a frame with that address, and what it is described as is that frame's resolution: so
@@ -24,6 +25,8 @@ pub struct Codes {
     doubt: Option<StackId>,
     /// How many codes were described in two ways.
     contradictions: u64,
+    /// How many locations are guesses.
+    guesses: u64,
 }
 
 /// What stands under stacks that may be wrong.
@@ -41,7 +44,7 @@ impl Codes {
         self.codes.entry(code).or_insert_with(|| {
             let function = if code == 0 { catalog.strings.intern(NO_CODE) } else { Default::default() };
             let frame = catalog.stacks.push_frame(Frame { address: code, function, ..Frame::default() });
-            Code { frame, is_described: false }
+            Code { frame, is_described: false, is_guess: false }
         })
     }
 
@@ -57,17 +60,30 @@ impl Codes {
         self.contradictions
     }
 
-    /// Takes over what a code is described as.
+    /// How many locations are guesses, and marked as such.
+    pub fn guesses(&self) -> u64 {
+        self.guesses
+    }
+
+    /// Takes over what a code is described as. What is known replaces a guess.
     pub fn describe(&mut self, described: &Described, catalog: &mut Catalog) {
-        let &mut Code { frame, is_described } = self.code(described.code, catalog);
+        let &mut Code { frame, is_described, is_guess } = self.code(described.code, catalog);
         if is_described && is_complete(described) {
             let known = locations_of(frame, catalog);
-            self.contradictions += u64::from(is_complete_list(&known) && known != described.locations);
-            if is_complete_list(&known) {
+            let replaces_guess = is_guess && !described.is_guess;
+            self.contradictions +=
+                u64::from(is_complete_list(&known) && known != described.locations && !replaces_guess);
+            if is_complete_list(&known) && !replaces_guess {
                 return;
             }
         } else if is_described {
             return;
+        }
+        if is_guess {
+            self.guesses -= locations_of(frame, catalog).len() as u64;
+        }
+        if described.is_guess {
+            self.guesses += described.locations.len() as u64;
         }
         for location in &described.locations {
             if let (Some(function), Some(file)) = (&location.function, &location.file)
@@ -77,8 +93,12 @@ impl Codes {
             }
         }
         let text = |name: &Name| name.clone().unwrap_or_default();
+        let function = |name: &Name| match described.is_guess {
+            true => Arc::from(format!("{}{GUESSED}", text(name))),
+            false => text(name),
+        };
         let texts: Vec<(Arc<str>, Arc<str>)> =
-            described.locations.iter().map(|location| (text(&location.function), text(&location.file))).collect();
+            described.locations.iter().map(|location| (function(&location.function), text(&location.file))).collect();
         let outermost = 0;
         let frames: Vec<FrameText<'_>> = described
             .locations
@@ -98,7 +118,8 @@ impl Codes {
         if !frames.is_empty() {
             catalog.resolve(frame, &frames);
         }
-        self.codes.insert(described.code, Code { frame, is_described: true });
+        let is_guess = described.is_guess;
+        self.codes.insert(described.code, Code { frame, is_described: true, is_guess });
     }
 
     /// The file of a module, if a function of it was met.
@@ -128,11 +149,18 @@ fn locations_of(frame: FrameId, catalog: &Catalog) -> Vec<Location> {
         return Vec::new();
     }
     let name = |id| catalog.strings.shared(id).filter(|text| !text.is_empty());
+    let function = |id| {
+        name(id).and_then(|text| match text.strip_suffix(GUESSED) {
+            Some("") => None,
+            Some(known) => Some(Arc::from(known)),
+            None => Some(text),
+        })
+    };
     let frames = catalog.stacks.frame_ids(frame).rev().filter_map(|id| catalog.stacks.frame(FrameId(id)));
     let location = |frame: &Frame| {
         let Columns { start, end } = frame.columns;
         let columns = Columns { start, end };
-        Location { file: name(frame.file), function: name(frame.function), line: frame.line, columns }
+        Location { file: name(frame.file), function: function(frame.function), line: frame.line, columns }
     };
     frames.map(location).collect()
 }
@@ -148,7 +176,7 @@ mod tests {
             line: 3,
             columns: Columns { start: 1, end: 4 },
         };
-        Described { code, locations: functions.iter().map(location).collect() }
+        Described { code, locations: functions.iter().map(location).collect(), is_guess: false }
     }
 
     #[test]
@@ -175,9 +203,25 @@ mod tests {
     }
 
     #[test]
+    fn a_guess_is_marked_until_something_better_is_known() {
+        let (mut codes, mut catalog) = (Codes::default(), Catalog::default());
+        let frame = codes.frame(0x40, &mut catalog);
+        let stack = catalog.stacks.intern_child(StackId::UNKNOWN, frame);
+        codes.describe(&Described { is_guess: true, ..described(0x40, &["f", "g"]) }, &mut catalog);
+        let texts = |catalog: &Catalog| -> Vec<String> {
+            catalog.frame_texts(stack).map(|text| text.function.to_owned()).collect()
+        };
+        assert_eq!((texts(&catalog), codes.guesses()), (vec!["g [guessed]".to_owned(), "f [guessed]".to_owned()], 2));
+        assert_eq!(codes.known(0x40, &catalog), Some(described(0x40, &["f", "g"]).locations));
+        codes.describe(&described(0x40, &["h"]), &mut catalog);
+        assert_eq!((texts(&catalog), codes.guesses(), codes.contradictions()), (vec!["h".to_owned()], 0, 0));
+    }
+
+    #[test]
     fn a_name_that_was_lost_is_taken_from_a_later_description() {
         let (mut codes, mut catalog) = (Codes::default(), Catalog::default());
-        let lost = Described { code: 7, locations: vec![Location { line: 3, ..Location::default() }] };
+        let locations = vec![Location { line: 3, ..Location::default() }];
+        let lost = Described { code: 7, locations, is_guess: false };
         codes.describe(&lost, &mut catalog);
         assert_eq!(codes.known(7, &catalog), None);
         codes.describe(&described(7, &["f"]), &mut catalog);

@@ -7,7 +7,7 @@ use super::info;
 use super::order::Domains;
 use super::packet::Packet;
 use super::trace::Trace;
-use highwater_model::{Anomaly, Catalog, Damage, Source};
+use highwater_model::{Anomaly, Catalog, Damage, GUESSED, Source};
 use std::fmt;
 
 /// How many bytes of packets are held back by default, so that events of several domains are given out in the order of time.
@@ -205,6 +205,15 @@ impl Decoder {
                 Damage { offset, length: 0, what: what.into() },
             );
         }
+        if let (Some(offset), guesses @ 1..) = (trace.first_guess, trace.codes.guesses()) {
+            let what = format!(
+                "columns did not fit into their records: {guesses} locations are the likeliest readings, and are marked{GUESSED}"
+            );
+            damage.insert(
+                damage.iter().take_while(|one| one.offset <= offset).count(),
+                Damage { offset, length: 0, what: what.into() },
+            );
+        }
         if contradictions > 0 {
             let what = format!("{contradictions} locations are described in two ways; the first counts");
             damage.push(Damage { offset: self.framer.arrived(), length: 0, what: what.into() });
@@ -222,7 +231,10 @@ impl Decoder {
         let cut = self.domains.iter().map(|domain| domain.backtraces.cut).sum();
         let all = [
             (Anomaly::RepairedTime, trace.repaired_times),
+            (Anomaly::ClockStep, trace.clock_steps),
+            (Anomaly::ClockStepMicroseconds, trace.clock_step_us),
             (Anomaly::TruncatedStack, cut),
+            (Anomaly::GuessedLocation, trace.codes.guesses()),
             (Anomaly::LostToDamage, trace.lost.objects.saturating_add(trace.lost.references)),
         ];
         all.into_iter().filter(|(_, count)| *count > 0).collect()

@@ -4,7 +4,7 @@ use super::backtrace::Backtraces;
 use super::bytes::Input;
 use super::codes::Codes;
 use super::header::TIME_BITS;
-use super::locations::{self, Location};
+use super::locations::{self, Described, Location};
 use super::names::NameTables;
 use super::packet::{Packet, TIME_MASK, code};
 use super::spill;
@@ -43,8 +43,12 @@ pub struct Domain {
     /// Backtraces, each told by what is new in it.
     pub backtraces: Backtraces,
     names: NameTables,
-    /// The time of its last event.
-    last_time: i64,
+    /// True when some of the names come from a reading that is a guess.
+    has_guessed_names: bool,
+    /// What the clock showed at its last event.
+    last_clock: i64,
+    /// By how much the clock was set back so far: what is added to all that it shows from then on.
+    shift: i64,
     /// The number that the next allocation should have.
     expected_id: Option<i64>,
     /// Packets that wait.
@@ -84,7 +88,9 @@ impl Domain {
             number,
             backtraces: Backtraces::default(),
             names: NameTables::default(),
-            last_time: start,
+            has_guessed_names: false,
+            last_clock: start,
+            shift: 0,
             expected_id: None,
             packets: VecDeque::new(),
             next: None,
@@ -153,12 +159,17 @@ impl Domain {
         self.packets.push_front(packet);
     }
 
+    fn forget_names(&mut self) {
+        self.names.forget();
+        self.has_guessed_names = false;
+    }
+
     /// Looks at what a packet says of the state before it.
     fn begin(&mut self, packet: &mut Packet, trace: &mut Trace, catalog: &mut Catalog) {
         packet.is_begun = true;
         if packet.is_behind_gap {
             self.backtraces.lose();
-            self.names.forget();
+            self.forget_names();
         }
         if let Some(only) = locations::only_event(&packet.content, packet.header.time_begin, packet.header.time_end) {
             debug_assert_eq!(only >> TIME_BITS, code::LOCATION);
@@ -228,12 +239,16 @@ impl Domain {
             if let Some((repaired, repaired_tables)) = repaired {
                 (described, tables, is_read) = (repaired, repaired_tables, true);
                 trace.has_spills = true;
+                trace.first_guess.get_or_insert(packet.offset);
+                self.has_guessed_names = true;
             }
         }
+        // A location is read with names from before it: one that builds on a guess is one.
+        described.iter_mut().for_each(|one| one.is_guess |= self.has_guessed_names);
         described.iter().for_each(|one| trace.codes.describe(one, catalog));
         self.names = tables;
         if !is_read {
-            self.names.forget();
+            self.forget_names();
             let what = if packet.is_cut { None } else { Some("locations are malformed: their names are not known") };
             let rest = (packet.content.len() - run.end) as u64;
             what.into_iter().for_each(|what| trace.damage.add(packet.offset + run.end as u64, rest, what));
@@ -259,9 +274,22 @@ impl Domain {
             if !is_in_order && !packet.has_odd_clock && !self.excuse_clock(packet, trace) {
                 return None;
             }
-            return Some(time.max(self.last_time));
+            return Some(self.shifted(time));
         }
         None
+    }
+
+    /// When it was by a clock that is never set back. The first time after a step back is that of the event before it, and all later
+    /// ones keep their distances. So an event that a domain writes after another is never earlier.
+    #[inline]
+    fn shifted(&self, clock: i64) -> i64 {
+        clock.saturating_add(self.shift).saturating_add(self.step_to(clock))
+    }
+
+    /// By how much the clock must have been set back, at least, if it shows this next.
+    #[inline]
+    fn step_to(&self, clock: i64) -> i64 {
+        self.last_clock.saturating_sub(clock).max(0)
     }
 
     /// Reads one location among other events.
@@ -271,10 +299,11 @@ impl Domain {
         match locations::read(&mut input, &mut self.names) {
             Some(described) => {
                 packet.at = input.at;
+                let described = Described { is_guess: self.has_guessed_names, ..described };
                 trace.codes.describe(&described, catalog);
             }
             None => {
-                self.names.forget();
+                self.forget_names();
                 self.give_up(packet, "a location is malformed", trace);
             }
         }
@@ -367,12 +396,18 @@ impl Domain {
         }
         packet.at = input.at;
         packet.time = clock;
-        self.last_time = time;
+        let step = self.step_to(clock);
+        if step > 0 {
+            self.shift = self.shift.saturating_add(step);
+            trace.clock_steps += 1;
+            trace.clock_step_us = trace.clock_step_us.saturating_add(step as u64);
+        }
+        self.last_clock = clock;
         if let Some(kind) = kind {
             trace.events += 1;
             // What comes too late happens now.
             trace.end = trace.end.max(time);
-            trace.repaired_times += u64::from(clock < trace.end);
+            trace.repaired_times += u64::from(time < trace.end);
             let time = trace.end;
             let event = Event { time: trace.since_start(time), thread: ThreadId(self.number.into()), kind };
             receiver.receive(event, catalog);

@@ -37,6 +37,8 @@ pub struct Described {
     pub code: u64,
     /// The places.
     pub locations: Vec<Location>,
+    /// True where they are the likeliest reading of damaged bytes.
+    pub is_guess: bool,
 }
 
 /// The fields of a record, as they are stored in 48 bits.
@@ -111,7 +113,7 @@ pub fn read(input: &mut Input<'_>, tables: &mut NameTables) -> Option<Described>
         let columns = Columns { start, end };
         locations.push(Location { file: tables.file(), function: tables.function(), line, columns });
     }
-    Some(Described { code, locations })
+    Some(Described { code, locations, is_guess: false })
 }
 
 /// What became of a packet that has only locations.

@@ -75,7 +75,7 @@ impl Reading {
                 Entry::Location(location) => locations.push(location.clone()),
                 Entry::Code(code) => {
                     locations.reverse();
-                    found.push(Described { code: *code, locations: std::mem::take(&mut locations) });
+                    found.push(Described { code: *code, locations: std::mem::take(&mut locations), is_guess: true });
                 }
             }
             past = one.before.as_ref();

@@ -35,8 +35,14 @@ pub struct Trace {
     pub lost: LostIds,
     /// True when locations were found that did not fit into their records.
     pub has_spills: bool,
-    /// Events whose times were repaired.
+    /// Where the first packet lies whose locations are guesses.
+    pub first_guess: Option<u64>,
+    /// Events that came too late to be put in order, and got the latest time given out.
     pub repaired_times: u64,
+    /// How often the clock was set back, as each domain saw it.
+    pub clock_steps: u64,
+    /// By how much in all, in microseconds.
+    pub clock_step_us: u64,
     /// Events that were given out.
     pub events: u64,
     /// The latest time given out, in microseconds.
@@ -60,7 +66,10 @@ impl Trace {
             damage: DamageList::default(),
             lost: LostIds::default(),
             has_spills: false,
+            first_guess: None,
             repaired_times: 0,
+            clock_steps: 0,
+            clock_step_us: 0,
             events: 0,
             end: start,
             bytes: 0,

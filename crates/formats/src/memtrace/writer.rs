@@ -253,7 +253,7 @@ impl<W: Write> TraceWriter<W> {
     /// How many samples stand for as many bytes as a block does. What is left over decides with the same chance whether there is one
     /// more, so that sums are right on the average.
     fn samples_of(&self, weight: Weight, size: u64, key: u64) -> u32 {
-        let samples = weight.bytes(size) as f64 / self.sampling.bytes_per_sample();
+        let samples = weight.amount(size).units() as f64 / (1u64 << 32) as f64 / self.sampling.bytes_per_sample();
         let draw = Weight::new(1.0 + samples.fract()).blocks(AllocId(key)) - 1;
         (samples.floor() as u64 + draw).clamp(1, u32::MAX.into()) as u32
     }

@@ -30,6 +30,8 @@ pub struct Survivors {
     by_stretch: FxHashMap<(SiteId, u32), Amount>,
     /// Those born between the first and the last `MEMORY` line.
     pub born_during_growth: Amount,
+    /// Those born before the last `MEMORY` line, where there are two.
+    pub born_until_last_reading: Amount,
 }
 
 impl Survivors {
@@ -50,6 +52,9 @@ impl Survivors {
             }
             if growth.is_some_and(|growth| growth.covers(object.iteration)) {
                 found.born_during_growth += amount;
+            }
+            if growth.is_some_and(|growth| object.iteration <= growth.to_iteration) {
+                found.born_until_last_reading += amount;
             }
         });
         found

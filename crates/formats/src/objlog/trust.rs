@@ -1,6 +1,7 @@
 //! Can the answer be trusted? Judged by what the log says against itself, and by what the memory says.
 
 use super::contradictions::Contradictions;
+use super::memory::Growth;
 use super::reader::Reader;
 use super::survivors::Survivors;
 
@@ -9,10 +10,16 @@ use super::survivors::Survivors;
 pub enum Explanation {
     /// There are fewer than two `MEMORY` lines.
     NotMeasured,
-    /// More was never dropped than the memory grew by.
+    /// More was never dropped than the memory holds at all.
     Impossible {
         /// How much more.
         excess: u64,
+    },
+    /// More was never dropped than the memory grew by. The rest lies in memory that was free before or became free since, if there
+    /// was as much. A log does not know the free room of the heap, so it cannot tell this from a method that is at fault.
+    NeedsFreeRoom {
+        /// The bytes that must have been free.
+        room: u64,
     },
     /// The memory did not grow, and nothing says that it should have.
     NoGrowth,
@@ -33,13 +40,17 @@ pub enum Explanation {
 }
 
 impl Explanation {
-    /// Compares bytes never dropped with a growth that is measured in pages of some size.
-    pub fn of(never_dropped: u64, growth: i128, page: u64) -> Self {
-        let excess = i128::from(never_dropped) - growth;
+    /// Compares the growth of the memory with bytes never dropped: those born meanwhile, and all that were born until its end.
+    pub fn of(born_meanwhile: u64, born_until_then: u64, memory: &Growth) -> Self {
+        let growth = memory.bytes();
+        let never_dropped = born_meanwhile;
+        let excess = i128::from(never_dropped) - growth.max(0);
         // What is less than a page may have found room in one that was there.
-        let room = if page > 1 { i128::from(page) } else { 0 };
+        let page = if memory.page_bytes > 1 { memory.page_bytes } else { 0 };
+        let beyond_memory = born_until_then.saturating_sub(memory.last_bytes);
         match growth {
-            _ if excess > room && never_dropped > 0 => Self::Impossible { excess: excess.min(u64::MAX.into()) as u64 },
+            _ if beyond_memory > page => Self::Impossible { excess: beyond_memory },
+            _ if excess > i128::from(page) => Self::NeedsFreeRoom { room: excess.min(u64::MAX.into()) as u64 },
             ..=0 => Self::NoGrowth,
             _ => {
                 let percent = (i128::from(never_dropped) * 100 / growth).clamp(0, 100) as u64;
@@ -58,6 +69,7 @@ impl Explanation {
         match self {
             Self::NotMeasured => "not_measured",
             Self::Impossible { .. } => "impossible",
+            Self::NeedsFreeRoom { .. } => "needs_free_room",
             Self::NoGrowth => "no_growth",
             Self::MostlyElsewhere { .. } => "mostly_elsewhere",
             Self::Explained { .. } => "explained",
@@ -72,6 +84,8 @@ pub enum Verdict {
     Yes,
     /// A few ids are doubtful, or part of the growth is elsewhere.
     Mostly,
+    /// It is right only if the heap had free room, of which nothing is known.
+    Unknown,
     /// It cannot be right, or too much is doubtful.
     No,
     /// There is nothing to trust: not a single object.
@@ -84,6 +98,7 @@ impl Verdict {
         match self {
             Self::Yes => "yes",
             Self::Mostly => "mostly",
+            Self::Unknown => "unknown",
             Self::No => "no",
             Self::Nothing => "nothing",
         }
@@ -114,13 +129,14 @@ impl Trust {
         let never_dropped = survivors.born_during_growth.bytes;
         let explanation = match matcher.memory.growth() {
             None => Explanation::NotMeasured,
-            Some(growth) => Explanation::of(never_dropped, growth.bytes(), growth.page_bytes),
+            Some(growth) => Explanation::of(never_dropped, survivors.born_until_last_reading.bytes, &growth),
         };
         let odd = contradictions.count() + reader.counts().malformed + matcher.clamped_sizes;
         let verdict = match explanation {
             _ if matcher.ids() == 0 => Verdict::Nothing,
             Explanation::Impossible { .. } => Verdict::No,
             _ if odd.saturating_mul(TOO_MANY) > matcher.ids() && odd > 1 => Verdict::No,
+            Explanation::NeedsFreeRoom { .. } => Verdict::Unknown,
             Explanation::MostlyElsewhere { .. } => Verdict::Mostly,
             _ if odd > 0 || matcher.refused_names() > 0 => Verdict::Mostly,
             _ => Verdict::Yes,
@@ -133,23 +149,40 @@ impl Trust {
 mod tests {
     use super::*;
 
+    fn growth(first_bytes: u64, last_bytes: u64, page_bytes: u64) -> Growth {
+        Growth { first_bytes, last_bytes, from_iteration: 1, to_iteration: 1, page_bytes }
+    }
+
     #[test]
-    fn more_than_the_growth_is_impossible_and_much_less_is_elsewhere() {
-        let of = |never_dropped, growth| Explanation::of(never_dropped, growth, 1);
-        assert_eq!(of(1001, 1000), Explanation::Impossible { excess: 1 });
-        assert_eq!(of(1000, 1000), Explanation::Explained { percent: 100, unexplained: 0 });
-        assert_eq!(of(930, 1000), Explanation::Explained { percent: 93, unexplained: 70 });
-        assert_eq!(of(100, 1000), Explanation::MostlyElsewhere { percent: 10, unexplained: 900 });
-        assert_eq!(of(0, 0), Explanation::NoGrowth);
-        assert_eq!(of(0, -500), Explanation::NoGrowth);
-        assert_eq!(of(1, 0), Explanation::Impossible { excess: 1 });
-        assert_eq!(of(u64::MAX, -i128::from(u64::MAX)), Explanation::Impossible { excess: u64::MAX });
+    fn more_than_the_growth_needs_free_room_and_much_less_is_elsewhere() {
+        let of = |never_dropped, last| Explanation::of(never_dropped, never_dropped, &growth(10_000, last, 1));
+        assert_eq!(of(1001, 11_000), Explanation::NeedsFreeRoom { room: 1 });
+        assert_eq!(of(1000, 11_000), Explanation::Explained { percent: 100, unexplained: 0 });
+        assert_eq!(of(930, 11_000), Explanation::Explained { percent: 93, unexplained: 70 });
+        assert_eq!(of(100, 11_000), Explanation::MostlyElsewhere { percent: 10, unexplained: 900 });
+        assert_eq!(of(0, 10_000), Explanation::NoGrowth);
+        assert_eq!(of(0, 9_500), Explanation::NoGrowth);
+        assert_eq!(of(1, 10_000), Explanation::NeedsFreeRoom { room: 1 });
+        assert_eq!(of(400, 9_500), Explanation::NeedsFreeRoom { room: 400 });
+    }
+
+    #[test]
+    fn more_than_the_memory_holds_is_impossible() {
+        let of = |born, all, last| Explanation::of(born, all, &growth(10_000, last, 1));
+        assert_eq!(of(11_000, 11_000, 11_000), Explanation::NeedsFreeRoom { room: 10_000 });
+        assert_eq!(of(11_001, 11_001, 11_000), Explanation::Impossible { excess: 1 });
+        // Objects from before take part of the room.
+        assert_eq!(of(2_000, 11_500, 11_000), Explanation::Impossible { excess: 500 });
+        assert_eq!(of(u64::MAX, u64::MAX, 0), Explanation::Impossible { excess: u64::MAX });
     }
 
     #[test]
     fn less_than_a_page_may_lie_in_one_that_was_there() {
-        assert_eq!(Explanation::of(70_000, 65_536, 65_536), Explanation::Explained { percent: 100, unexplained: 0 });
-        assert_eq!(Explanation::of(1000, 0, 65_536), Explanation::NoGrowth);
-        assert_eq!(Explanation::of(200_000, 65_536, 65_536), Explanation::Impossible { excess: 134_464 });
+        let of = |never_dropped, pages: u64| {
+            Explanation::of(never_dropped, never_dropped, &growth(65_536 * 10, 65_536 * pages, 65_536))
+        };
+        assert_eq!(of(70_000, 11), Explanation::Explained { percent: 100, unexplained: 0 });
+        assert_eq!(of(1000, 10), Explanation::NoGrowth);
+        assert_eq!(of(200_000, 11), Explanation::NeedsFreeRoom { room: 134_464 });
     }
 }

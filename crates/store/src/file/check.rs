@@ -16,6 +16,8 @@ pub struct CheckReport {
     pub keyframes: u64,
     /// Everything that is not as it must be, in words.
     pub violations: Vec<String>,
+    /// Source locations that are guesses, as whoever wrote the recording says.
+    pub guessed_locations: u64,
 }
 
 impl Recording {
@@ -78,6 +80,7 @@ impl Recording {
             report.violations.extend(self.violations(ledger.accounts()));
         }
         progress(1.0);
+        report.guessed_locations = ledger.accounts().anomalies().get(Anomaly::GuessedLocation);
         report.violations.dedup();
         Ok(report)
     }

@@ -116,7 +116,7 @@ impl Recording {
                 && heap.is_none_or(|heap| catalog.tag(block.tag).heap == heap)
             {
                 let age = Nanos(step.time.0.saturating_sub(block.time.0));
-                lifetimes.add(age, block.live_blocks(), block.live_bytes());
+                lifetimes.add(age, block.live_blocks(), block.live_amount());
             }
         })?;
         Ok(lifetimes)

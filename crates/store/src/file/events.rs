@@ -41,10 +41,12 @@ pub(super) mod column {
     pub const DISTANCES: u8 = 7;
     pub const REST: u8 = 8;
     pub const SURPLUSES: u8 = 9;
-    pub const WEIGHTS: u8 = 10;
+    pub const ROUNDED_WEIGHTS: u8 = 10;
     pub const SAMPLES: u8 = 11;
-    pub const SPACINGS: u8 = 12;
-    pub const COUNT: u8 = 13;
+    pub const ROUNDED_SPACINGS: u8 = 12;
+    pub const WEIGHTS: u8 = 13;
+    pub const SPACINGS: u8 = 14;
+    pub const COUNT: u8 = 15;
 }
 
 /// Bits 0–2 of a step.

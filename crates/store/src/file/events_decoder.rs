@@ -79,7 +79,9 @@ impl EventsDecoder {
             surpluses_and_weights: ExceptionPairs::new([column(column::SURPLUSES), column(column::WEIGHTS)]),
             has_samples: !column(column::SAMPLES).is_empty(),
             samples_and_spacings: ExceptionPairs::new([column(column::SAMPLES), column(column::SPACINGS)]),
-            spacing: Spacing::NONE,
+            has_rounded: !column(column::ROUNDED_WEIGHTS).is_empty() || !column(column::ROUNDED_SPACINGS).is_empty(),
+            rounded: ExceptionPairs::new([column(column::ROUNDED_WEIGHTS), column(column::ROUNDED_SPACINGS)]),
+            spacing: (Spacing::NONE, false),
             places: &mut self.places,
             predictor: &mut self.predictor,
             left: summary.steps,
@@ -114,8 +116,11 @@ pub struct Steps<'a> {
     surpluses_and_weights: ExceptionPairs<'a>,
     has_samples: bool,
     samples_and_spacings: ExceptionPairs<'a>,
-    /// The spacing that was read last.
-    spacing: Spacing,
+    has_rounded: bool,
+    /// Weights and spacings of blocks whose bytes are rounded record by record.
+    rounded: ExceptionPairs<'a>,
+    /// The spacing that was read last, and whether it is of such blocks.
+    spacing: (Spacing, bool),
     places: &'a mut Vec<(u64, u64)>,
     predictor: &'a mut Predictor,
     left: u64,
@@ -211,16 +216,30 @@ impl Steps<'_> {
             None => (0, Weight::ONE),
             Some([surplus, weight]) => (from_zigzag(surplus)?, Weight::from_bits(weight)?),
         };
-        if self.has_samples { Some((surplus, self.with_samples(weight)?)) } else { Some((surplus, weight)) }
+        if self.has_samples || self.has_rounded {
+            Some((surplus, self.with_samples(weight)?))
+        } else {
+            Some((surplus, weight))
+        }
     }
 
+    /// The weight with its samples. At most one of its two forms says something of it.
     #[inline(never)]
     fn with_samples(&mut self, weight: Weight) -> Option<Weight> {
+        let [rounded_weight, rounded_spacing] = self.rounded.next().ok()?.unwrap_or_default();
         let [samples, spacing] = self.samples_and_spacings.next().ok()?.unwrap_or_default();
         if spacing != 0 {
-            self.spacing = Spacing::from_bits(u32::try_from(spacing).ok()?);
+            self.spacing = (Spacing::from_bits(spacing), false);
+        } else if rounded_spacing != 0 {
+            self.spacing = (Spacing::from_old_bits(u32::try_from(rounded_spacing).ok()?), true);
         }
-        Some(weight.of_samples(u32::try_from(samples).ok()?, self.spacing))
+        let (spacing, is_rounded) = self.spacing;
+        let is_one_form = rounded_weight == 0 || weight == Weight::ONE;
+        is_one_form.then_some(())?;
+        let blocks = if rounded_weight == 0 { weight } else { Weight::from_bits(rounded_weight)? };
+        let counted = blocks.of_samples(u32::try_from(samples).ok()?, spacing);
+        let is_rounded = rounded_weight != 0 || (samples != 0 && is_rounded);
+        Some(if is_rounded { counted.rounded_per_record() } else { counted })
     }
 
     #[inline]

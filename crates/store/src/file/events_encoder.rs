@@ -32,8 +32,11 @@ pub struct EventsEncoder {
     weights: ExceptionsBuffer,
     samples: ExceptionsBuffer,
     spacings: ExceptionsBuffer,
-    /// The spacing that was said last in this block.
-    spacing: Spacing,
+    /// Of blocks whose bytes are rounded record by record, as older files have them.
+    rounded_weights: ExceptionsBuffer,
+    rounded_spacings: ExceptionsBuffer,
+    /// The spacing that was said last in this block, and whether it is of such blocks.
+    spacing: (Spacing, bool),
     /// Reallocations in this block; with its allocations, its placements.
     reallocations: u64,
     /// Address and size of each allocation made in this block.
@@ -64,7 +67,9 @@ impl EventsEncoder {
             weights: ExceptionsBuffer::with_room_for(MOST_STEPS),
             samples: ExceptionsBuffer::with_room_for(MOST_STEPS),
             spacings: ExceptionsBuffer::with_room_for(MOST_STEPS),
-            spacing: Spacing::NONE,
+            rounded_weights: ExceptionsBuffer::with_room_for(MOST_STEPS),
+            rounded_spacings: ExceptionsBuffer::with_room_for(MOST_STEPS),
+            spacing: (Spacing::NONE, false),
             reallocations: 0,
             places: Vec::new(),
             predictor: Predictor::new(),
@@ -97,7 +102,14 @@ impl EventsEncoder {
             &mut self.rest,
         ];
         columns.into_iter().for_each(Buffer::clear);
-        let exceptions = [&mut self.surpluses, &mut self.weights, &mut self.samples, &mut self.spacings];
+        let exceptions = [
+            &mut self.surpluses,
+            &mut self.rounded_weights,
+            &mut self.samples,
+            &mut self.rounded_spacings,
+            &mut self.weights,
+            &mut self.spacings,
+        ];
         exceptions.into_iter().for_each(ExceptionsBuffer::clear);
         self.summary = EventsSummary {
             first_event: accounts.events(),
@@ -113,7 +125,7 @@ impl EventsEncoder {
         self.thread = usize::MAX;
         self.places.clear();
         self.reallocations = 0;
-        self.spacing = Spacing::NONE;
+        self.spacing = (Spacing::NONE, false);
         self.predictor.clear();
         self.sites.clear();
     }
@@ -241,12 +253,17 @@ impl EventsEncoder {
     fn put_exceptions(&mut self, surplus: i32, weight: Weight) {
         let placement = self.places.len() as u64 + self.reallocations;
         self.surpluses.put(placement, zigzag(surplus));
-        self.weights.put(placement, weight.bits().into());
+        let weights = if weight.is_rounded() { &mut self.rounded_weights } else { &mut self.weights };
+        weights.put(placement, weight.bits().into());
         if let Some((samples, spacing)) = weight.counted() {
             self.samples.put(placement, samples.into());
-            if spacing != self.spacing {
-                self.spacing = spacing;
-                self.spacings.put(placement, spacing.bits().into());
+            let said = (spacing, weight.is_rounded());
+            if said != self.spacing {
+                self.spacing = said;
+                match weight.is_rounded() {
+                    true => self.rounded_spacings.put(placement, spacing.old_bits().into()),
+                    false => self.spacings.put(placement, spacing.bits()),
+                }
             }
         }
     }
@@ -304,8 +321,10 @@ impl EventsEncoder {
         }
         let exceptions = [
             (column::SURPLUSES, &self.surpluses),
-            (column::WEIGHTS, &self.weights),
+            (column::ROUNDED_WEIGHTS, &self.rounded_weights),
             (column::SAMPLES, &self.samples),
+            (column::ROUNDED_SPACINGS, &self.rounded_spacings),
+            (column::WEIGHTS, &self.weights),
             (column::SPACINGS, &self.spacings),
         ];
         for (id, column) in exceptions {

@@ -121,7 +121,7 @@ impl Followed {
                 }
             }
             Some(BlockKind::Keyframe) => {
-                if let Some((summary, state)) = keyframe::read_totals(&mut input) {
+                if let Some((summary, state)) = keyframe::decode_totals(payload) {
                     let figures = &state.totals.figures;
                     (self.live_bytes, self.live_blocks) = (figures.live_bytes(), figures.live_blocks());
                     self.peak_bytes = self.peak_bytes.max(figures.peak_bytes);

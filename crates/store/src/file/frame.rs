@@ -15,11 +15,13 @@
 //! start of each block lets a reader find the next one after damage.
 
 /// The newest version this code reads.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// The version of files that use nothing which readers of it would take for something else.
 pub const PLAIN: u16 = 1;
 /// The version of files that may have promotions and counted samples.
 pub const WITH_SAMPLES: u16 = 2;
+/// The version of files that may have estimates, whose sums are rounded last, and oddities that came later.
+pub const WITH_ESTIMATES: u16 = 3;
 /// Length of the file header.
 pub const FILE_HEADER: usize = 16;
 /// Length of a block header.

@@ -4,10 +4,11 @@
 //! ([`super::live_blocks`]).
 
 use super::column::{ColumnPacker, ColumnUnpacker};
+use super::exceptions::{from_zigzag, zigzag};
 use super::live_blocks::MOST_LIVE;
 use super::varint::{self, Input};
 use highwater_model::{
-    Accounts, AccountsState, AllocId, Anomaly, Figures, Nanos, ThreadAccount, ThreadId, Totals, laws,
+    Accounts, AccountsState, AllocId, Anomaly, ByteSum, Figures, Nanos, Rests, ThreadAccount, ThreadId, Totals, laws,
 };
 use std::io;
 
@@ -24,7 +25,10 @@ mod column {
     pub const THREAD_COUNTS: u8 = 6;
     pub const SITE_COUNTS: u8 = 7;
     pub const TAG_COUNTS: u8 = 8;
-    pub const COUNT: u8 = 9;
+    pub const THREAD_RESTS: u8 = 9;
+    pub const SITE_RESTS: u8 = 10;
+    pub const TAG_RESTS: u8 = 11;
+    pub const COUNT: u8 = 12;
 }
 
 /// What a keyframe says before its live blocks, and what the index repeats.
@@ -99,9 +103,9 @@ pub fn encode_figures(state: &AccountsState, packer: &mut ColumnPacker, out: &mu
     put_figures(&totals.figures, out);
     let high = [totals.peak_blocks, totals.peak_at.0, totals.peak_event, totals.peak_bytes_inside_reallocation];
     high.iter().for_each(|&value| varint::put(out, value));
-    // A counter that came later is stored only where it counts something: the file is then as it was before.
-    let counters =
-        if state.anomalies.get(Anomaly::UnmatchedPromotion) > 0 { Anomaly::ALL.len() } else { FIRST_COUNTERS };
+    // A counter that came later is stored only where it, or one after it, counts something: the file is then as it was before.
+    let used = state.anomalies.iter().zip(1..).filter(|((_, count), _)| *count > 0).map(|(_, number)| number).max();
+    let counters = used.unwrap_or(0).max(FIRST_COUNTERS);
     varint::put(out, counters as u64);
     state.anomalies.iter().take(counters).for_each(|(_, count)| varint::put(out, count));
 
@@ -125,8 +129,35 @@ pub fn encode_figures(state: &AccountsState, packer: &mut ColumnPacker, out: &mu
         packer.add(column::SITE_COUNTS, &further_counts(stored(&state.sites).map(|(_, figures)| figures)))?;
         packer.add(column::TAG_COUNTS, &further_counts(stored(&state.tags).map(|(_, figures)| figures)))?;
     }
+    // Those of the whole are what those of the threads come to; if all are zero, those of sites may still not be.
+    let rows = || state.threads.iter().map(|thread| &thread.figures).chain(&state.sites).chain(&state.tags);
+    if rows().any(|figures| figures.rests != Rests::default()) {
+        packer.add(column::THREAD_RESTS, &rests(state.threads.iter().map(|thread| &thread.figures)))?;
+        packer.add(column::SITE_RESTS, &rests(stored(&state.sites).map(|(_, figures)| figures)))?;
+        packer.add(column::TAG_RESTS, &rests(stored(&state.tags).map(|(_, figures)| figures)))?;
+    }
     packer.finish(out);
     Ok(())
+}
+
+/// What rounding left of the bytes of each row.
+fn rests<'a>(rows: impl Iterator<Item = &'a Figures>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for figures in rows {
+        [figures.rests.allocated, figures.rests.freed].iter().for_each(|&rest| varint::put(&mut out, zigzag(rest)));
+    }
+    out
+}
+
+/// Adds them to rows of figures; without a column there are none.
+fn read_rests<'a>(mut input: Input<'_>, rows: impl Iterator<Item = &'a mut Figures>) -> Option<()> {
+    if input.is_empty() {
+        return Some(());
+    }
+    for figures in rows {
+        figures.rests = Rests { allocated: from_zigzag(input.number()?)?, freed: from_zigzag(input.number()?)? };
+    }
+    Some(())
 }
 
 /// True where blocks were promoted, or hit by more than one sample.
@@ -217,8 +248,8 @@ fn read_sparse_figures(mut input: Input<'_>, bound: u32) -> Option<Vec<Figures>>
     Some(rows)
 }
 
-/// Reads what stands before the columns: the state without anybody's own figures.
-pub fn read_totals(input: &mut Input<'_>) -> Option<(KeyframeSummary, AccountsState)> {
+/// Reads what stands before the columns: the state without anybody's own figures, and without what rounding left of the totals.
+fn read_totals(input: &mut Input<'_>) -> Option<(KeyframeSummary, AccountsState)> {
     let summary = KeyframeSummary::read(input)?;
     let next_id = input.number().filter(|&number| number <= MOST_COUNTED)?;
     let mut totals = Totals { figures: read_figures(input)?, ..Totals::default() };
@@ -236,6 +267,26 @@ pub fn read_totals(input: &mut Input<'_>) -> Option<(KeyframeSummary, AccountsSt
         }
     }
     Some((summary, state))
+}
+
+/// Reads the figures of the whole alone.
+pub fn decode_totals(payload: &[u8]) -> Option<(KeyframeSummary, AccountsState)> {
+    let mut input = Input::new(payload);
+    let (summary, mut state) = read_totals(&mut input)?;
+    let mut unpacker = ColumnUnpacker::new(column::COUNT).ok()?;
+    unpacker.unpack(input, LONGEST_FIGURES)?;
+    let mut rests = unpacker.column(column::THREAD_RESTS);
+    while !rests.is_empty() {
+        let thread = Rests { allocated: from_zigzag(rests.number()?)?, freed: from_zigzag(rests.number()?)? };
+        add_rests(&mut state.totals.figures, thread);
+    }
+    Some((summary, state))
+}
+
+/// Adds what rounding left of a thread's bytes to the totals. What is beyond half a byte is in the rounded number already.
+fn add_rests(totals: &mut Figures, thread: Rests) {
+    totals.rests.allocated = totals.rests.allocated.wrapping_add(thread.allocated);
+    totals.rests.freed = totals.rests.freed.wrapping_add(thread.freed);
 }
 
 /// Reads the figures' payload: the state without its live blocks.
@@ -263,8 +314,13 @@ pub fn decode_figures(payload: &[u8], stacks: u32, tags: u32) -> Option<(Keyfram
     read_further_counts(unpacker.column(column::THREAD_COUNTS), threads)?;
     read_further_counts(unpacker.column(column::SITE_COUNTS), state.sites.iter_mut().filter(is_stored))?;
     read_further_counts(unpacker.column(column::TAG_COUNTS), state.tags.iter_mut().filter(is_stored))?;
+    let threads = state.threads.iter_mut().map(|thread| &mut thread.figures);
+    read_rests(unpacker.column(column::THREAD_RESTS), threads)?;
+    read_rests(unpacker.column(column::SITE_RESTS), state.sites.iter_mut().filter(is_stored))?;
+    read_rests(unpacker.column(column::TAG_RESTS), state.tags.iter_mut().filter(is_stored))?;
     let totals = &mut state.totals.figures;
     for ThreadAccount { figures, .. } in &state.threads {
+        add_rests(totals, figures.rests);
         totals.unrecorded += figures.unrecorded;
         totals.unrecorded_gone += figures.unrecorded_gone;
         totals.promotions += figures.promotions;
@@ -287,16 +343,17 @@ const FIRST_COUNTERS: usize = 11;
 /// known, and no sum wraps. Only a forged file has others, which could not be replayed on.
 pub fn is_lawful(accounts: &Accounts, aggregated: bool) -> bool {
     // The laws say nothing of the sum of all tags, since a block need not have one.
-    let all_bytes = accounts.totals().figures.allocated_bytes;
+    let all_bytes = accounts.totals().figures.allocated().units();
     let laws_hold = if aggregated {
         accounts.blocks().next().is_none() && laws::violations_of_figures(accounts).is_empty()
     } else {
         laws::violations(accounts).is_empty()
     };
     // What was promoted, which the first row says, may have been given to two tags.
-    let promoted = accounts.tags().first().map_or(0, |moved| moved.allocated_bytes);
-    let bytes_fit = all_bytes
-        .checked_add(promoted)
-        .is_some_and(|most| promoted <= all_bytes && accounts.tags().iter().all(|tag| tag.allocated_bytes <= most));
+    let promoted = accounts.tags().first().map_or(0, |moved| moved.allocated().units());
+    let most = all_bytes + promoted;
+    let bytes_fit = most <= ByteSum::MAX.units()
+        && promoted <= all_bytes
+        && accounts.tags().iter().all(|tag| tag.allocated().units() <= most);
     laws_hold && bytes_fit
 }

@@ -23,10 +23,12 @@ mod column {
     pub const STACKS: u8 = 5;
     pub const TAGS: u8 = 6;
     pub const SURPLUSES: u8 = 7;
-    pub const WEIGHTS: u8 = 8;
+    pub const ROUNDED_WEIGHTS: u8 = 8;
     pub const SAMPLES: u8 = 9;
-    pub const SPACINGS: u8 = 10;
-    pub const COUNT: u8 = 11;
+    pub const ROUNDED_SPACINGS: u8 = 10;
+    pub const WEIGHTS: u8 = 11;
+    pub const SPACINGS: u8 = 12;
+    pub const COUNT: u8 = 13;
 }
 
 /// Encodes the live blocks of a keyframe part by part, reusing its buffers.
@@ -78,6 +80,11 @@ impl LiveEncoder {
     fn put(&mut self, block: &Block, number: u64, time: u64) {
         let latest = self.predictor.expect(block.thread as usize, block.size).latest;
         let (samples, spacing) = block.weight.counted().unwrap_or_default();
+        let weight = u64::from(block.weight.bits());
+        let (rounded_weight, rounded_spacing, weight, spacing) = match block.weight.is_rounded() {
+            true => (weight, spacing.old_bits().into(), 0, 0),
+            false => (0, 0, weight, spacing.bits()),
+        };
         let values = [
             (column::NUMBERS, block.id.0 - number),
             (column::TIMES, block.time.0 - time),
@@ -87,9 +94,11 @@ impl LiveEncoder {
             (column::STACKS, block.stack.0.into()),
             (column::TAGS, block.tag.0.into()),
             (column::SURPLUSES, zigzag(block.surplus)),
-            (column::WEIGHTS, block.weight.bits().into()),
+            (column::ROUNDED_WEIGHTS, rounded_weight),
             (column::SAMPLES, samples.into()),
-            (column::SPACINGS, spacing.bits().into()),
+            (column::ROUNDED_SPACINGS, rounded_spacing),
+            (column::WEIGHTS, weight),
+            (column::SPACINGS, spacing),
         ];
         for (id, value) in values {
             self.columns[usize::from(id)].put(value);
@@ -108,13 +117,12 @@ pub fn decode(payload: &[u8], state: &mut AccountsState) -> Option<()> {
     let mut unpacker = ColumnUnpacker::new(column::COUNT).ok()?;
     unpacker.unpack(input, count * LONGEST as u64)?;
     let mut columns: [Numbers<'_>; column::COUNT as usize] = std::array::from_fn(|id| unpacker.numbers(id as u8));
-    let has = [column::SURPLUSES, column::WEIGHTS, column::SAMPLES, column::SPACINGS]
-        .map(|id| !columns[usize::from(id)].is_empty());
-    let [has_surpluses, has_weights, has_samples, has_spacings] = has;
+    let has: [bool; column::COUNT as usize] = std::array::from_fn(|id| !columns[id].is_empty());
     let mut predictor = Predictor::new();
     let (mut number, mut time) = (0u64, 0u64);
     for _ in 0..count {
         let mut next = |id: u8| columns[usize::from(id)].next();
+        let is_stored = |id: u8| has[usize::from(id)];
         number = number.checked_add(next(column::NUMBERS)?)?;
         time = time.checked_add(next(column::TIMES)?)?;
         let size = next(column::SIZES)?;
@@ -129,13 +137,22 @@ pub fn decode(payload: &[u8], state: &mut AccountsState) -> Option<()> {
             thread,
             stack: StackId(u32::try_from(next(column::STACKS)?).ok()?),
             tag: TagId(u32::try_from(next(column::TAGS)?).ok()?),
-            surplus: if has_surpluses { from_zigzag(next(column::SURPLUSES)?)? } else { 0 },
+            surplus: if is_stored(column::SURPLUSES) { from_zigzag(next(column::SURPLUSES)?)? } else { 0 },
             weight: {
-                let weight = if has_weights { Weight::from_bits(next(column::WEIGHTS)?)? } else { Weight::ONE };
-                let samples = if has_samples { next(column::SAMPLES)? } else { 0 };
-                let spacing = if has_spacings { next(column::SPACINGS)? } else { 0 };
-                let spacing = Spacing::from_bits(u32::try_from(spacing).ok()?);
-                weight.of_samples(u32::try_from(samples).ok()?, spacing)
+                let mut optional = |id: u8| if is_stored(id) { next(id) } else { Some(0) };
+                let rounded_weight = optional(column::ROUNDED_WEIGHTS)?;
+                let samples = u32::try_from(optional(column::SAMPLES)?).ok()?;
+                let rounded_spacing = u32::try_from(optional(column::ROUNDED_SPACINGS)?).ok()?;
+                let (weight, spacing) = (optional(column::WEIGHTS)?, optional(column::SPACINGS)?);
+                let is_rounded = rounded_weight != 0 || rounded_spacing != 0;
+                let is_one_form = !is_rounded || (weight == 0 && spacing == 0);
+                is_one_form.then_some(())?;
+                if is_rounded {
+                    let spacing = Spacing::from_old_bits(rounded_spacing);
+                    Weight::from_bits(rounded_weight)?.of_samples(samples, spacing).rounded_per_record()
+                } else {
+                    Weight::from_bits(weight)?.of_samples(samples, Spacing::from_bits(spacing))
+                }
             },
         };
         is_sound(state, &block).then_some(())?;

@@ -51,7 +51,8 @@ impl Spacing {
 /// The version of a file from this source: an older reader must not be given what it would misunderstand, nor be kept from what
 /// it would not.
 pub fn version_for(source: &Source) -> u16 {
-    if source.kind == SourceKind::Memtrace { frame::WITH_SAMPLES } else { frame::PLAIN }
+    let is_estimate = source.sample_rate.is_some() || source.word_sampling.is_some();
+    if is_estimate || source.kind == SourceKind::Memtrace { frame::WITH_ESTIMATES } else { frame::PLAIN }
 }
 
 /// What was written.
@@ -89,7 +90,12 @@ impl Writer<File> {
         let keyframe_events = recording.keyframes().next_back().map_or(0, |(_, keyframe)| keyframe.events);
         let length = entries.iter().map(Entry::end).max().unwrap_or(0).max(FILE_HEADER as u64);
         file.set_len(length)?;
-        file.write_all_at(&frame::file_header(recording.stats().version), 0)?;
+        let version = match recording.stats().version {
+            // What is added may have estimates, whose sums are rounded last.
+            frame::WITH_SAMPLES => frame::WITH_ESTIMATES,
+            version => version.max(version_for(recording.source())),
+        };
+        file.write_all_at(&frame::file_header(version), 0)?;
         file.seek(SeekFrom::Start(length))?;
         let out = BlockWriter::behind(file, length, entries, CatalogExtent::of(recording.catalog()))?;
         let pen = Pen::behind(out, &accounts, keyframe_events.min(accounts.events()));
@@ -125,9 +131,9 @@ impl<S: Sink> Writer<S> {
         Self::of_version(sink, source, version_for(source))
     }
 
-    /// Begins a recording with promotions or counted samples, whatever its source.
+    /// Begins a recording with promotions or estimates, whatever its source.
     pub fn with_samples(sink: S, source: &Source) -> io::Result<Self> {
-        Self::of_version(sink, source, frame::WITH_SAMPLES)
+        Self::of_version(sink, source, frame::WITH_ESTIMATES)
     }
 
     fn of_version(sink: S, source: &Source, version: u16) -> io::Result<Self> {

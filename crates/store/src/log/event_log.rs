@@ -569,7 +569,7 @@ impl EventLog {
 fn is_of_samples(event: &Event) -> bool {
     match event.kind {
         EventKind::Promote { .. } => true,
-        EventKind::Allocate(place) | EventKind::Reallocate { new: place, .. } => place.weight.counted().is_some(),
+        EventKind::Allocate(place) | EventKind::Reallocate { new: place, .. } => !place.weight.is_one(),
         _ => false,
     }
 }

@@ -12,8 +12,8 @@
 //!  then, for a reallocation: the old address, and its claimed old size plus one (0: not claimed)
 //! ```
 //!
-//! A placement that has a surplus or a weight is preceded by three words: the kind `EXTRA`, then the surplus (low half) and the weight's
-//! bits, then its samples (low half) and how far those are apart. A promotion is of the kind `DROPPED`, but has an owner.
+//! A placement that has a surplus or a weight is preceded by three words: the kind `EXTRA` (low half) and its samples, then the surplus (low half) and the
+//! weight's bits, then how far samples are apart. A promotion is of the kind `DROPPED`, but has an owner.
 
 use highwater_model::{Event, EventKind, Nanos, Placement, Spacing, StackId, StringId, TagId, ThreadId, Weight};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,10 +53,10 @@ pub fn encode(event: &Event, previous: Nanos, out: &[AtomicU64; MOST_WORDS]) -> 
 /// An event whose placement has more to it than a place.
 #[cold]
 fn encode_extra(event: &Event, place: &Placement, previous: Nanos, out: &[AtomicU64]) -> usize {
-    out[0].store(EXTRA, Ordering::Relaxed);
-    out[1].store(u64::from(place.surplus as u32) | u64::from(place.weight.bits()) << 32, Ordering::Relaxed);
     let (samples, spacing) = place.weight.counted().unwrap_or_default();
-    out[2].store(u64::from(samples) | u64::from(spacing.bits()) << 32, Ordering::Relaxed);
+    out[0].store(EXTRA | u64::from(samples) << 32, Ordering::Relaxed);
+    out[1].store(u64::from(place.surplus as u32) | u64::from(place.weight.raw()) << 32, Ordering::Relaxed);
+    out[2].store(spacing.bits(), Ordering::Relaxed);
     EXTRA_WORDS + encode_plain(event, previous, &out[EXTRA_WORDS..])
 }
 
@@ -160,12 +160,11 @@ pub fn decode(word: impl Fn(usize) -> u64, previous: Nanos) -> (Event, usize) {
 
 #[cold]
 fn decode_extra(word: impl Fn(usize) -> u64, previous: Nanos) -> (Event, usize) {
-    let (extra, counted) = (word(1), word(2));
+    let (samples, extra, spacing) = ((word(0) >> 32) as u32, word(1), word(2));
     let (mut event, length) = decode_plain(|at| word(at + EXTRA_WORDS), previous);
     if let EventKind::Allocate(place) | EventKind::Reallocate { new: place, .. } = &mut event.kind {
         place.surplus = extra as u32 as i32;
-        let weight = Weight::from_bits(extra >> 32).unwrap_or_default();
-        place.weight = weight.of_samples(counted as u32, Spacing::from_bits((counted >> 32) as u32));
+        place.weight = Weight::from_raw((extra >> 32) as u32).of_samples(samples, Spacing::from_bits(spacing));
     }
     (event, length + EXTRA_WORDS)
 }
@@ -218,7 +217,7 @@ mod tests {
             stack: StackId(stack >> (stack % 32)),
             tag: TagId(tag >> (tag % 32)),
             surplus: rare.0,
-            weight: Weight::from_bits(rare.1).unwrap().of_samples(rare.2, Spacing::from_bits(rare.2)),
+            weight: Weight::from_bits(rare.1).unwrap().of_samples(rare.2, Spacing::new(rare.2.into())),
         })
     }
 

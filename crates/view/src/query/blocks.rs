@@ -12,7 +12,7 @@ use crate::sieve::{Life, Sieve};
 use crate::traffic::Depth;
 use crate::work::Work;
 use highwater_formats::json;
-use highwater_model::{Catalog, Heap, Nanos};
+use highwater_model::{ByteSum, Catalog, Heap, Nanos};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -64,12 +64,12 @@ struct First {
     heap: BinaryHeap<Reverse<Ranked>>,
     blocks: u64,
     estimated_blocks: u64,
-    bytes: u64,
+    bytes: ByteSum,
 }
 
 impl First {
     fn new(most: usize) -> Self {
-        Self { most, heap: BinaryHeap::new(), blocks: 0, estimated_blocks: 0, bytes: 0 }
+        Self { most, heap: BinaryHeap::new(), blocks: 0, estimated_blocks: 0, bytes: ByteSum::ZERO }
     }
 
     fn push(&mut self, ranked: Ranked) {
@@ -84,7 +84,7 @@ impl First {
     fn see(&mut self, ranked: Ranked) {
         self.blocks += 1;
         self.estimated_blocks = self.estimated_blocks.saturating_add(ranked.owned.block.live_blocks());
-        self.bytes = self.bytes.saturating_add(ranked.owned.block.live_bytes());
+        self.bytes += ranked.owned.block.live_amount();
         self.push(ranked);
     }
 }
@@ -128,7 +128,7 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
     for part in parts {
         first.blocks += part.blocks;
         first.estimated_blocks = first.estimated_blocks.saturating_add(part.estimated_blocks);
-        first.bytes = first.bytes.saturating_add(part.bytes);
+        first.bytes += part.bytes;
         part.heap.into_iter().for_each(|Reverse(ranked)| first.push(ranked));
     }
     let mut shown: Vec<Ranked> = first.heap.into_iter().map(|Reverse(ranked)| ranked).collect();
@@ -148,7 +148,7 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
         shown.iter().map(|ranked| block_json(catalog, &ranked.owned, ranked.life.death, usable)).collect();
     Ok(json!({
         "count": first.blocks,
-        "bytes": first.bytes,
+        "bytes": first.bytes.rounded(),
         "estimated_blocks": first.estimated_blocks,
         "blocks": blocks,
     }))

@@ -44,7 +44,7 @@ impl Side {
     }
 
     fn figures(&self) -> Value {
-        let Amount { value, blocks } = self.measured.total;
+        let Amount { value, blocks, .. } = self.measured.total;
         json!({ "at_ns": self.measured.at.0, "live_bytes": value, "live_blocks": blocks })
     }
 }
@@ -72,8 +72,14 @@ impl Pair {
 
     fn change(&self) -> i64 {
         let (before, after) = self.amounts();
-        difference(before.value, after.value)
+        change_of(&before, &after)
     }
+}
+
+/// How many more bytes; rounded last.
+fn change_of(before: &Amount, after: &Amount) -> i64 {
+    let change = after.sum.rounded_difference(before.sum);
+    i64::try_from(change).unwrap_or(if change > 0 { i64::MAX } else { i64::MIN })
 }
 
 fn difference(before: u64, after: u64) -> i64 {
@@ -121,7 +127,7 @@ pub fn answer(request: &Request, sources: &Sources, work: &Work<'_>) -> Result<V
     Ok(json!({
         "before": before.figures(),
         "after": after.figures(),
-        "change": { "bytes": difference(old.value, new.value), "blocks": difference(old.blocks, new.blocks) },
+        "change": { "bytes": change_of(&old, &new), "blocks": difference(old.blocks, new.blocks) },
         "count": changed.len(),
         "rows": rows,
         "tree": tree(&before, &after, &shape, work)?.to_json(least, true),
@@ -181,11 +187,8 @@ fn tree(before: &Side, after: &Side, shape: &Shape<'_>, work: &Work<'_>) -> Resu
     let mut all: Vec<_> = stacks.into_values().collect();
     all.sort_by_key(|(_, sides)| std::cmp::Reverse(sides[0].value.max(sides[1].value)));
     for (frames, [old, new]) in all {
-        let weighed = Weighed {
-            value: old.value.max(new.value),
-            blocks: old.blocks.max(new.blocks),
-            sides: [old.value, new.value],
-        };
+        let weighed =
+            Weighed { value: old.sum.max(new.sum), blocks: old.blocks.max(new.blocks), sides: [old.sum, new.sum] };
         tree.add(&frames, weighed, shape);
     }
     Ok(tree)

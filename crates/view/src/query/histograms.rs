@@ -7,18 +7,19 @@ use crate::problem::Problem;
 use crate::sieve::Sieve;
 use crate::traffic::Depth;
 use crate::work::Work;
+use highwater_model::ByteSum;
 use serde_json::{Value, json};
 
 #[derive(Clone, Copy, Default)]
 struct Bar {
     blocks: u64,
-    bytes: u64,
+    bytes: ByteSum,
 }
 
 impl Bar {
-    fn add(&mut self, blocks: u64, bytes: u64) {
+    fn add(&mut self, blocks: u64, bytes: ByteSum) {
         self.blocks = self.blocks.saturating_add(blocks);
-        self.bytes = self.bytes.saturating_add(bytes);
+        self.bytes += bytes;
     }
 }
 
@@ -68,7 +69,7 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
     Ok(json!({
         "size": shown(&all.sizes, "from", "to"),
         "lifetime": shown(&all.lifetimes, "from_ns", "to_ns"),
-        "never_freed": { "blocks": all.never_freed.blocks, "bytes": all.never_freed.bytes },
+        "never_freed": { "blocks": all.never_freed.blocks, "bytes": all.never_freed.bytes.rounded() },
     }))
 }
 
@@ -78,7 +79,7 @@ fn shown(bars: &[Bar; BARS], from: &str, to: &str) -> Value {
     let last = bars.iter().rposition(|bar| bar.blocks > 0).map_or(first, |last| last + 1);
     let one = |at: usize| {
         let (least, most) = bounds(at);
-        let mut bar = json!({ "blocks": bars[at].blocks, "bytes": bars[at].bytes });
+        let mut bar = json!({ "blocks": bars[at].blocks, "bytes": bars[at].bytes.rounded() });
         bar[from] = least.into();
         bar[to] = most.into();
         bar

@@ -12,8 +12,8 @@ use crate::measure::must_have_blocks;
 use crate::problem::Problem;
 use crate::sieve::{Life, Sieve};
 use crate::work::Work;
-use highwater_model::StackId;
 use highwater_model::groups::GroupKey;
+use highwater_model::{ByteSum, StackId};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
@@ -26,8 +26,8 @@ const SITES: u64 = 200;
 /// What survives of a site.
 struct Survivors {
     /// Bytes and blocks that were born at each point, after the one before it.
-    born: Vec<(u64, u64)>,
-    bytes: u64,
+    born: Vec<(ByteSum, u64)>,
+    bytes: ByteSum,
     blocks: u64,
     oldest: u64,
 }
@@ -59,10 +59,10 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
         if !sieve.passes_death(&Life { birth, death }) {
             continue;
         }
-        let (bytes, blocks) = (owned.block.live_bytes(), owned.block.live_blocks());
+        let (bytes, blocks) = (owned.block.live_amount(), owned.block.live_blocks());
         let site = sites.entry(owned.block.stack).or_insert_with(|| Survivors {
-            born: vec![(0, 0); points],
-            bytes: 0,
+            born: vec![(ByteSum::ZERO, 0); points],
+            bytes: ByteSum::ZERO,
             blocks: 0,
             oldest: u64::MAX,
         });
@@ -96,10 +96,10 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
             "key": key_text(catalog, &GroupKey::Site(*stack)),
             "frame": frame,
             "stack": frames,
-            "live_bytes": survivors.bytes,
+            "live_bytes": survivors.bytes.rounded(),
             "live_blocks": survivors.blocks,
             "curve": curve(survivors, |born| born.0),
-            "blocks_curve": curve(survivors, |born| born.1),
+            "blocks_curve": curve(survivors, |born| ByteSum::whole(born.1)),
             "growth_per_s": (!is_untimed).then_some(growth),
             "growth_per_line": is_untimed.then_some(growth / 1e9),
             "steadiness": steadiness,
@@ -112,11 +112,11 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
 }
 
 /// How much of what survives was there at each point.
-fn curve(survivors: &Survivors, figure: impl Fn(&(u64, u64)) -> u64) -> Vec<u64> {
-    let mut sum = 0;
-    let add = |born: &(u64, u64)| {
+fn curve(survivors: &Survivors, figure: impl Fn(&(ByteSum, u64)) -> ByteSum) -> Vec<u64> {
+    let mut sum = ByteSum::ZERO;
+    let add = |born: &(ByteSum, u64)| {
         sum += figure(born);
-        sum
+        sum.rounded()
     };
     survivors.born.iter().map(add).collect()
 }

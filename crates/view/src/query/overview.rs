@@ -8,7 +8,7 @@ use crate::http::request::Request;
 use crate::measure::{Amounts, Figured, measure};
 use crate::problem::Problem;
 use crate::sieve::Sieve;
-use crate::sources::Between;
+use crate::sources::{Between, Loaded};
 use crate::work::Work;
 use highwater_model::{Snapshot, StackId};
 use serde_json::{Map, Value, json};
@@ -65,7 +65,9 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
                 put("allocations", measured.total.blocks.saturating_sub(moved));
                 // Where each block counts once, as it was last, it is not known how often it was resized.
                 if let Some(moved) = measured.moved {
-                    put("reallocations", moved.resized);
+                    if knows_reallocations(&choice.loaded) {
+                        put("reallocations", moved.resized);
+                    }
                     if moved.promoted > 0 {
                         put("promoted_blocks", moved.promoted);
                     }
@@ -84,7 +86,8 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
         && let Some(recording) = choice.loaded.recording()
         && let Some(peak) = own_peak(choice, recording, work)?
     {
-        for (name, value) in [("peak_bytes", peak.bytes), ("peak_blocks_then", peak.blocks), ("peak_at_ns", peak.at.0)]
+        let peak_bytes = peak.bytes.rounded();
+        for (name, value) in [("peak_bytes", peak_bytes), ("peak_blocks_then", peak.blocks), ("peak_at_ns", peak.at.0)]
         {
             figures.insert(name.to_owned(), value.into());
         }
@@ -99,6 +102,11 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
         "anomalies": anomalies(&last),
         "notes": notes(choice, &last, &figures),
     }))
+}
+
+/// Whether it is known which blocks were resized.
+fn knows_reallocations(loaded: &Loaded) -> bool {
+    loaded.totals().is_ok_and(|totals| loaded.source().knows_reallocations(&totals.figures))
 }
 
 /// Blocks of stacks that pass that were freed by another thread than the one that owned them.

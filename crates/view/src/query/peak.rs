@@ -14,7 +14,7 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
     };
     let highest = choice.loaded.highest(recording, choice.window)?;
     let filtered = if choice.filters.is_empty() { None } else { own_peak(choice, recording, work)? };
-    let filtered = filtered.map(|OwnPeak { bytes, at, .. }| json!({ "at_ns": at.0, "bytes": bytes }));
+    let filtered = filtered.map(|OwnPeak { bytes, at, .. }| json!({ "at_ns": at.0, "bytes": bytes.rounded() }));
     Ok(json!({
         "at_ns": highest.at.max(choice.window.from).0,
         "bytes": highest.bytes,

@@ -12,7 +12,7 @@ use crate::sieve::{Candidate, Sieve};
 use crate::sources::{LONG, Loaded};
 use crate::traffic::{Depth, How, Row, Side};
 use crate::work::Work;
-use highwater_model::{GaugeReading, Nanos, Window};
+use highwater_model::{ByteSum, GaugeReading, Nanos, Window};
 use highwater_store::{EventsSummary, Recording};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -51,16 +51,16 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
         let highest = loaded.highest(recording, window)?;
         json!({ "at_ns": highest.at.max(window.from).0, "bytes": highest.bytes })
     } else {
-        own_peak.map_or(Value::Null, |peak| json!({ "at_ns": peak.at.0, "bytes": peak.bytes }))
+        own_peak.map_or(Value::Null, |peak| json!({ "at_ns": peak.at.0, "bytes": peak.bytes.rounded() }))
     };
     let each = |figure: fn(&crate::bins::Bin) -> u64| bins.bins.iter().map(figure).collect::<Vec<u64>>();
     Ok(json!({
         "t": bins.edges(),
-        "live_bytes": spans(live.iter().map(|(bytes, _)| *bytes)),
+        "live_bytes": spans(live.iter().map(|(bytes, _)| bytes.map(ByteSum::rounded))),
         "live_blocks": spans(live.iter().map(|(_, blocks)| *blocks)),
-        "allocated_bytes": each(|bin| bin.allocated_bytes),
+        "allocated_bytes": each(|bin| bin.allocated.rounded()),
         "allocations": each(|bin| bin.allocations),
-        "freed_bytes": each(|bin| bin.freed_bytes),
+        "freed_bytes": each(|bin| bin.freed.rounded()),
         "gauges": gauges(loaded.gauges()?, window),
         "marks": loaded.marks()?.iter().filter(|mark| window.has(mark.time)).map(|mark| json!({ "t": mark.time.0, "name": mark.name })).collect::<Value>(),
         "peak": peak,
@@ -68,8 +68,8 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
     }))
 }
 
-fn spans(all: impl Iterator<Item = Span> + Clone) -> Value {
-    let each = |figure: fn(Span) -> u64| all.clone().map(figure).collect::<Vec<u64>>();
+fn spans(all: impl Iterator<Item = Span<u64>> + Clone) -> Value {
+    let each = |figure: fn(Span<u64>) -> u64| all.clone().map(figure).collect::<Vec<u64>>();
     json!({ "low": each(|span| span.low), "high": each(|span| span.high), "last": each(|span| span.last) })
 }
 
@@ -77,7 +77,7 @@ fn spans(all: impl Iterator<Item = Span> + Clone) -> Value {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnPeak {
     /// Bytes.
-    pub bytes: u64,
+    pub bytes: ByteSum,
     /// Blocks that were live then.
     pub blocks: u64,
     /// When they were first held; the beginning of the window, if it was then.
@@ -85,7 +85,7 @@ pub struct OwnPeak {
 }
 
 impl OwnPeak {
-    fn see(&mut self, bytes: u64, blocks: u64, at: Nanos) {
+    fn see(&mut self, bytes: ByteSum, blocks: u64, at: Nanos) {
         if bytes > self.bytes {
             *self = Self { bytes, blocks, at };
         }
@@ -139,7 +139,7 @@ struct Counting {
     at: usize,
     /// What was live before, if that is known.
     before: Option<(u64, u64)>,
-    bytes: u64,
+    bytes: ByteSum,
     blocks: u64,
     /// The most until now, counted as the two are.
     peak: OwnPeak,
@@ -152,21 +152,21 @@ impl Counting {
         if !is_wanted && !self.is_halfway {
             return;
         }
-        let (bytes, blocks) = if is_wanted { row.amount() } else { (0, 0) };
+        let (bytes, blocks) = if is_wanted { row.amount() } else { (ByteSum::ZERO, 0) };
         self.is_halfway = is_wanted && !row.is_arrival && matches!(row.how(), How::Resized | How::Promoted);
         while self.at + 1 < self.bins.bins.len() && edges[self.at + 1] <= row.at().0 {
             self.at += 1;
         }
         let bin = &mut self.bins.bins[self.at];
         if row.is_arrival {
-            self.bytes = self.bytes.saturating_add(bytes);
+            self.bytes += bytes;
             self.blocks = self.blocks.saturating_add(blocks);
-            bin.allocated_bytes = bin.allocated_bytes.saturating_add(bytes);
+            bin.allocated += bytes;
             bin.allocations = bin.allocations.saturating_add(blocks);
         } else {
             self.bytes = self.bytes.saturating_sub(bytes);
             self.blocks = self.blocks.saturating_sub(blocks);
-            bin.freed_bytes = bin.freed_bytes.saturating_add(bytes);
+            bin.freed += bytes;
         }
         // What is resized is never away.
         if !self.is_halfway {
@@ -198,10 +198,10 @@ fn by_changes(
         bins: empty.clone(),
         at: 0,
         before: told_before(block),
-        bytes: UNKNOWN,
+        bytes: ByteSum::whole(UNKNOWN),
         blocks: UNKNOWN,
         // The first state seen is higher than nothing.
-        peak: OwnPeak { bytes: 0, blocks: 0, at: window.from },
+        peak: OwnPeak { bytes: ByteSum::ZERO, blocks: 0, at: window.from },
         is_halfway: false,
     };
     let (times, wanted) = ((window.from, window.to), (Side::Both, Depth::Figures));
@@ -212,32 +212,36 @@ fn by_changes(
     let mut all = empty.beginning_with(bytes, blocks);
     let mut peak = OwnPeak { bytes, blocks, at: window.from };
     let in_truth = |counted: u64, before: u64| counted.saturating_add(before).saturating_sub(UNKNOWN);
+    let bytes_in_truth = |counted: ByteSum, before: ByteSum| (counted + before).saturating_sub(ByteSum::whole(UNKNOWN));
     for Counting { mut bins, before, bytes: last_bytes, blocks: last_blocks, peak: highest, .. } in lots {
-        (bytes, blocks) = before.unwrap_or((bytes, blocks));
+        // What a file says is rounded.
+        if let Some(told) = before.filter(|told| *told != (bytes.rounded(), blocks)) {
+            (bytes, blocks) = (ByteSum::whole(told.0), told.1);
+        }
         for live in bins.bins.iter_mut().filter_map(|bin| bin.live.as_mut()) {
-            live.0 = live.0.map(|counted| in_truth(counted, bytes));
+            live.0 = live.0.map(|counted| bytes_in_truth(counted, bytes));
             live.1 = live.1.map(|counted| in_truth(counted, blocks));
         }
         all.then(&bins);
-        if highest.bytes > 0 {
-            peak.see(in_truth(highest.bytes, bytes), in_truth(highest.blocks, blocks), highest.at);
+        if highest.bytes > ByteSum::ZERO {
+            peak.see(bytes_in_truth(highest.bytes, bytes), in_truth(highest.blocks, blocks), highest.at);
         }
-        (bytes, blocks) = (in_truth(last_bytes, bytes), in_truth(last_blocks, blocks));
+        (bytes, blocks) = (bytes_in_truth(last_bytes, bytes), in_truth(last_blocks, blocks));
     }
     Ok((all, peak))
 }
 
 /// Bytes and blocks that were live before a time, of what passes a sieve.
-fn live_before(loaded: &Loaded, time: Nanos, sieve: &Sieve) -> Result<(u64, u64), Problem> {
+fn live_before(loaded: &Loaded, time: Nanos, sieve: &Sieve) -> Result<(ByteSum, u64), Problem> {
     let before = loaded.moment_before(time);
     if sieve.is_open() {
         let figures = loaded.standing(before)?.accounts.totals().figures;
-        return Ok((figures.live_bytes(), figures.live_blocks()));
+        return Ok((figures.live(), figures.live_blocks()));
     }
     let snapshot = loaded.snapshot(before)?;
     let wanted = blocks_of(&snapshot).filter(|owned| sieve.passes(owned));
-    Ok(wanted.fold((0u64, 0), |(bytes, blocks), owned| {
-        (bytes.saturating_add(owned.block.live_bytes()), blocks + owned.block.live_blocks())
+    Ok(wanted.fold((ByteSum::ZERO, 0), |(bytes, blocks), owned| {
+        (bytes + owned.block.live_amount(), blocks + owned.block.live_blocks())
     }))
 }
 
@@ -252,11 +256,13 @@ fn by_lives(
     let window = choice.window;
     // What came and went in each bin, bytes and blocks; what was there before.
     let empty = Bins::new(window, points);
-    let begin = || Flow { bins: vec![[0; 4]; empty.bins.len()], before: (0, 0), changes: Some(Vec::new()) };
+    let nothing = || vec![Default::default(); empty.bins.len()];
+    let begin = || Flow { bins: nothing(), before: Amounts::default(), changes: Some(Vec::new()) };
+    let add = |sum: &mut Amounts, (bytes, blocks): Amounts| *sum = (sum.0 + bytes, sum.1.saturating_add(blocks));
     let known = AtomicUsize::new(0);
     let parts = states_since(&choice.loaded, recording, window.from, sieve, work, begin, |flow, state| {
         let Flow { bins, before, changes } = flow;
-        let State { amount: (bytes, blocks), since, until } = state;
+        let State { amount: amounts @ (bytes, blocks), since, until } = state;
         let mut note = |change: Change| {
             if known.fetch_add(1, Ordering::Relaxed) >= MOST_CHANGES {
                 *changes = None;
@@ -266,46 +272,50 @@ fn by_lives(
         };
         match empty.place(since) {
             Some(at) => {
-                bins[at][0] += bytes;
-                bins[at][1] += blocks;
+                add(&mut bins[at][0], amounts);
                 note(Change { at: since, is_birth: true, bytes, blocks });
             }
-            None if since < window.from => {
-                before.0 += bytes;
-                before.1 += blocks;
-            }
+            None if since < window.from => add(before, amounts),
             None => return,
         }
         if let Some((until, at)) = until.and_then(|until| Some((until, empty.place(until)?))) {
-            bins[at][2] += bytes;
-            bins[at][3] += blocks;
+            add(&mut bins[at][1], amounts);
             note(Change { at: until, is_birth: false, bytes, blocks });
         }
     })?;
     let mut bins = empty.clone();
-    let (mut bytes, mut blocks) = parts.iter().fold((0, 0), |sum, flow| (sum.0 + flow.before.0, sum.1 + flow.before.1));
+    let sum = |all: &mut dyn Iterator<Item = Amounts>| {
+        all.fold(Amounts::default(), |mut sum, amounts| {
+            add(&mut sum, amounts);
+            sum
+        })
+    };
+    let (mut bytes, mut blocks) = sum(&mut parts.iter().map(|flow| flow.before));
     bins.before = Some((bytes, blocks));
     let before = OwnPeak { bytes, blocks, at: window.from };
     for (at, bin) in bins.bins.iter_mut().enumerate() {
-        let sum = |figure: usize| parts.iter().map(|flow| flow.bins[at][figure]).sum::<u64>();
-        bytes = (bytes + sum(0)).saturating_sub(sum(2));
-        blocks = (blocks + sum(1)).saturating_sub(sum(3));
+        let [came, went] = [0, 1].map(|way: usize| sum(&mut parts.iter().map(|flow| flow.bins[at][way])));
+        bytes = (bytes + came.0).saturating_sub(went.0);
+        blocks = (blocks + came.1).saturating_sub(went.1);
         bin.is_live(bytes, blocks);
-        (bin.allocated_bytes, bin.allocations, bin.freed_bytes) = (sum(0), sum(1), sum(2));
+        (bin.allocated, bin.allocations, bin.freed) = (came.0, came.1, went.0);
     }
     let changes: Option<Vec<Vec<Change>>> = parts.into_iter().map(|flow| flow.changes).collect();
     Ok((bins, changes.map(|changes| peak_of(before, changes.concat()))))
 }
 
-/// Changes that are put in order to find a peak: they take 32 bytes each.
+/// Bytes and blocks.
+type Amounts = (ByteSum, u64);
+
+/// Changes that are put in order to find a peak: they take 48 bytes each.
 const MOST_CHANGES: usize = 4 << 20;
 
 /// What came and went in some part of the work.
 struct Flow {
-    /// In each bin: bytes and blocks that came, and that went.
-    bins: Vec<[u64; 4]>,
+    /// In each bin: what came, and what went.
+    bins: Vec<[Amounts; 2]>,
     /// What was there before.
-    before: (u64, u64),
+    before: Amounts,
     /// Each of them; `None` where there are too many.
     changes: Option<Vec<Change>>,
 }
@@ -315,7 +325,7 @@ struct Flow {
 struct Change {
     at: Nanos,
     is_birth: bool,
-    bytes: u64,
+    bytes: ByteSum,
     blocks: u64,
 }
 
@@ -326,7 +336,7 @@ fn peak_of(before: OwnPeak, mut changes: Vec<Change>) -> OwnPeak {
     for together in changes.chunk_by(|a, b| a.at == b.at) {
         // What comes goes later, or at the same time: births first, so that nothing falls below zero.
         for change in together.iter().filter(|change| change.is_birth) {
-            (bytes, blocks) = (bytes.saturating_add(change.bytes), blocks.saturating_add(change.blocks));
+            (bytes, blocks) = (bytes + change.bytes, blocks.saturating_add(change.blocks));
         }
         for change in together.iter().filter(|change| !change.is_birth) {
             (bytes, blocks) = (bytes.saturating_sub(change.bytes), blocks.saturating_sub(change.blocks));
@@ -365,17 +375,17 @@ fn by_summaries(choice: &Choice, recording: &Recording, points: usize) -> Result
         let allocations = next.next().unwrap_or(summary.first_alloc).saturating_sub(summary.first_alloc);
         let before = std::mem::replace(&mut live, summary.live_bytes);
         if summary.last_time < window.from {
-            bins.before = Some((summary.live_bytes, summary.live_blocks));
+            bins.before = Some((ByteSum::whole(summary.live_bytes), summary.live_blocks));
         } else if summary.first_time > window.to {
             break;
         } else if let Some(at) = bins.place(summary.last_time.min(window.to)) {
             let bin = &mut bins.bins[at];
-            bin.is_live(summary.highest_bytes, summary.live_blocks);
-            bin.is_live(summary.live_bytes, summary.live_blocks);
+            bin.is_live(ByteSum::whole(summary.highest_bytes), summary.live_blocks);
+            bin.is_live(ByteSum::whole(summary.live_bytes), summary.live_blocks);
             let allocated = (allocations as f64 * mean_size) as u64;
             bin.allocations += allocations;
-            bin.allocated_bytes += allocated;
-            bin.freed_bytes += (before + allocated).saturating_sub(summary.live_bytes);
+            bin.allocated += ByteSum::whole(allocated);
+            bin.freed += ByteSum::whole((before + allocated).saturating_sub(summary.live_bytes));
         }
     }
     Ok(bins)

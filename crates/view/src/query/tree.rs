@@ -8,7 +8,7 @@ use crate::http::request::Request;
 use crate::measure::{Amount, measure};
 use crate::problem::Problem;
 use crate::work::Work;
-use highwater_model::{Catalog, FrameText, StackId, is_background};
+use highwater_model::{ByteSum, Catalog, FrameText, StackId, is_background};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -47,11 +47,18 @@ struct Node {
     name: u32,
     file: u32,
     line: u32,
-    value: u64,
+    value: ByteSum,
     blocks: u64,
-    own: u64,
+    own: ByteSum,
     /// Of comparisons: what each side has.
-    sides: [u64; 2],
+    sides: [ByteSum; 2],
+}
+
+impl Node {
+    fn new(parent: u32, name: u32, file: u32, line: u32) -> Self {
+        let nothing = ByteSum::ZERO;
+        Self { parent, name, file, line, value: nothing, blocks: 0, own: nothing, sides: [nothing; 2] }
+    }
 }
 
 /// A tree that grows stack by stack. Node 0 is the root; a parent comes before its children.
@@ -68,19 +75,18 @@ pub struct Tree {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Weighed {
     /// What the width of a node is.
-    pub value: u64,
+    pub value: ByteSum,
     /// Blocks.
     pub blocks: u64,
     /// Of comparisons: what each side has.
-    pub sides: [u64; 2],
+    pub sides: [ByteSum; 2],
 }
 
 impl Tree {
     /// A tree with nothing but its root.
     pub fn new(root: &str) -> Self {
-        let node = Node { parent: 0, name: 0, file: 0, line: 0, value: 0, blocks: 0, own: 0, sides: [0; 2] };
         Self {
-            nodes: vec![node],
+            nodes: vec![Node::new(0, 0, 0, 0)],
             children: FxHashMap::default(),
             names: vec![root.to_owned()],
             files: vec![String::new()],
@@ -110,14 +116,14 @@ impl Tree {
             self.grow(*node, weighed);
         }
         let last = *path.last().unwrap_or(&0) as usize;
-        self.nodes[last].own = self.nodes[last].own.saturating_add(weighed.value);
+        self.nodes[last].own += weighed.value;
     }
 
     fn grow(&mut self, node: u32, weighed: Weighed) {
         let node = &mut self.nodes[node as usize];
-        node.value = node.value.saturating_add(weighed.value);
+        node.value += weighed.value;
         node.blocks = node.blocks.saturating_add(weighed.blocks);
-        node.sides.iter_mut().zip(weighed.sides).for_each(|(sum, side)| *sum = sum.saturating_add(side));
+        node.sides.iter_mut().zip(weighed.sides).for_each(|(sum, side)| *sum += side);
     }
 
     fn child(&mut self, parent: u32, name: u32, file: u32, line: u32) -> Option<u32> {
@@ -129,27 +135,27 @@ impl Tree {
             return None;
         }
         self.children.insert((parent, name, file), next);
-        self.nodes.push(Node { parent, name, file, line, value: 0, blocks: 0, own: 0, sides: [0; 2] });
+        self.nodes.push(Node::new(parent, name, file, line));
         Some(next)
     }
 
     /// The columns, nodes in depth-first order, the largest child first; `with_sides` for comparisons.
     pub fn to_json(&self, least: f64, with_sides: bool) -> Value {
-        let total = self.nodes[0].value;
+        let total = self.nodes[0].value.rounded();
         let bound = (total as f64 * least).ceil().max(1.0) as u64;
         let mut children: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
-        let (mut left_out, mut left_value) = (0u64, 0u64);
+        let (mut left_out, mut left_value) = (0u64, ByteSum::ZERO);
         let mut is_shown = vec![true; self.nodes.len()];
         for at in 1..self.nodes.len() {
             let node = &self.nodes[at];
             let parent = node.parent as usize;
-            is_shown[at] = is_shown[parent] && node.value >= bound;
+            is_shown[at] = is_shown[parent] && node.value.rounded() >= bound;
             if is_shown[at] {
                 children[parent].push(at as u32);
             } else {
                 left_out += 1;
                 if is_shown[parent] {
-                    left_value = left_value.saturating_add(node.value);
+                    left_value += node.value;
                 }
             }
         }
@@ -162,7 +168,7 @@ impl Tree {
             below.sort_by_key(|child| (self.nodes[*child as usize].value, std::cmp::Reverse(*child)));
             waiting.extend(below.iter().map(|child| (*child, depth + 1)));
         }
-        columns.into_json(total, left_out, left_value, with_sides)
+        columns.into_json(total, left_out, left_value.rounded(), with_sides)
     }
 }
 
@@ -191,9 +197,17 @@ impl Columns {
     fn push(&mut self, node: &Node, depth: u32, tree: &Tree) {
         let name = number(&mut self.names, &mut self.name_numbers, tree.names[node.name as usize].clone());
         let file = number(&mut self.files, &mut self.file_numbers, tree.files[node.file as usize].clone());
-        let values = [name.into(), file.into(), node.line.into(), depth.into(), node.value, node.own, node.blocks];
+        let values = [
+            name.into(),
+            file.into(),
+            node.line.into(),
+            depth.into(),
+            node.value.rounded(),
+            node.own.rounded(),
+            node.blocks,
+        ];
         self.columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
-        self.sides.iter_mut().zip(node.sides).for_each(|(column, value)| column.push(value));
+        self.sides.iter_mut().zip(node.sides).for_each(|(column, value)| column.push(value.rounded()));
     }
 
     fn into_json(self, total: u64, left_out: u64, left_value: u64, with_sides: bool) -> Value {
@@ -245,9 +259,9 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
     // The largest first: what is told of a node besides its name is what its largest stack says.
     stacks.sort_by_key(|(stack, amount)| (std::cmp::Reverse(amount.value), *stack));
     let weighed = |amount: &Amount| Weighed {
-        value: if in_blocks { amount.blocks } else { amount.value },
+        value: if in_blocks { ByteSum::whole(amount.blocks) } else { amount.sum },
         blocks: amount.blocks,
-        sides: [0; 2],
+        sides: [ByteSum::ZERO; 2],
     };
     if let Some(focus) = request.parameter("focus").filter(|name| !name.is_empty()) {
         let (mut callers, mut callees) = (Tree::new(focus), Tree::new(focus));

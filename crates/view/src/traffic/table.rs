@@ -6,7 +6,7 @@ use super::tape::Tape;
 use crate::owned::Owned;
 use crate::problem::Problem;
 use crate::sieve::{Candidate, Life, Sieve};
-use highwater_model::{AllocId, Block, Nanos, Spacing, StackId, TagId, ThreadId, Weight};
+use highwater_model::{AllocId, Block, ByteSum, Nanos, Spacing, StackId, TagId, ThreadId, Weight};
 use std::io;
 
 /// How much of moves is kept, or wanted.
@@ -50,9 +50,9 @@ fn field(moved: &Move, column: usize) -> u64 {
         column::TAG => block.tag.0.into(),
         column::OTHER_TAG => other_tag.0.into(),
         column::ID => block.id.0,
-        column::WEIGHT => block.weight.bits().into(),
+        column::WEIGHT => block.weight.raw().into(),
         column::SAMPLES => block.weight.counted().unwrap_or_default().0.into(),
-        column::SPACING => block.weight.counted().unwrap_or_default().1.bits().into(),
+        column::SPACING => block.weight.counted().unwrap_or_default().1.bits(),
         column::ADDRESS => block.address,
         // The sign does not matter where numbers are only kept.
         _ => u64::from(block.surplus.cast_unsigned()),
@@ -169,8 +169,8 @@ impl<'a> Row<'a> {
         if self.rows.is_exact {
             return Weight::ONE;
         }
-        let weight = Weight::from_bits(self.number(column::WEIGHT)).unwrap_or(Weight::ONE);
-        let spacing = Spacing::from_bits(self.number(column::SPACING) as u32);
+        let weight = Weight::from_raw(self.number(column::WEIGHT) as u32);
+        let spacing = Spacing::from_bits(self.number(column::SPACING));
         weight.of_samples(self.number(column::SAMPLES) as u32, spacing)
     }
 }
@@ -203,12 +203,12 @@ impl Candidate for Row<'_> {
     }
 
     #[inline]
-    fn amount(&self) -> (u64, u64) {
+    fn amount(&self) -> (ByteSum, u64) {
         if self.rows.is_exact {
-            return (self.size(), 1);
+            return (ByteSum::whole(self.size()), 1);
         }
         let weight = self.weight();
-        (weight.bytes(self.size()), weight.blocks(self.id()))
+        (weight.amount(self.size()), weight.blocks(self.id()))
     }
 
     /// As far as it was read.

@@ -158,7 +158,7 @@ fn add_trust(value: &mut Value, findings: &Findings<'_>) {
         Explanation::Explained { percent, unexplained } | Explanation::MostlyElsewhere { percent, unexplained } => {
             (Some(percent), Some(unexplained), None)
         }
-        Explanation::Impossible { excess } => (None, None, Some(excess)),
+        Explanation::Impossible { excess } | Explanation::NeedsFreeRoom { room: excess } => (None, None, Some(excess)),
         Explanation::NotMeasured | Explanation::NoGrowth => (None, None, None),
     };
     value["memory"] = json!({

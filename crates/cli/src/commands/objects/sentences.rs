@@ -28,6 +28,7 @@ pub fn verdict(findings: &Findings<'_>) -> String {
         }
         Verdict::Yes => format!("Yes: {doubts}{growth}."),
         Verdict::Mostly => format!("Mostly: {doubts}{growth}."),
+        Verdict::Unknown => format!("Not known: {doubts}{growth}."),
         Verdict::No => format!("No: {doubts}{growth}."),
     }
 }
@@ -45,8 +46,13 @@ fn growth_clause(findings: &Findings<'_>) -> String {
             )
         }
         Explanation::Impossible { excess } => format!(
-            "; but {never_dropped} were never dropped, {} more than the memory grew by, which is impossible: the method is at fault",
+            "; but {} more were never dropped than the whole memory holds, which is impossible: the method is at fault",
             bytes(excess)
+        ),
+        Explanation::NeedsFreeRoom { room } => format!(
+            "; but {never_dropped} were never dropped, {0} more than the memory grew by: possible only if the heap had at \
+             least {0} of free room, which the log does not say",
+            bytes(room)
         ),
     }
 }
@@ -86,10 +92,16 @@ pub fn memory(findings: &Findings<'_>) -> String {
             bytes(unexplained)
         ),
         Explanation::Impossible { excess } => format!(
-            "{grew}; {} {born}: {} too much. Sizes count something twice, drops are missing, or the objects lie in \
-             memory that was free at the first MEMORY line",
+            "{grew}; {} {born}. With what was made before, that is {} more than the whole memory. Sizes count something \
+             twice, or drops are missing",
             bytes(never_dropped),
             bytes(excess)
+        ),
+        Explanation::NeedsFreeRoom { room } => format!(
+            "{grew}; {} {born}: {} more. Either the objects lie in memory that was free at the first MEMORY line or was \
+             freed since, or sizes count something twice, or drops are missing",
+            bytes(never_dropped),
+            bytes(room)
         ),
     }
 }
