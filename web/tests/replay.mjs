@@ -5,13 +5,13 @@ function countedAs({ size, weight = 1, samples = 0, bytes_per_sample = 0 }) {
   return { bytes: samples > 0 ? (samples * Math.round(bytes_per_sample * 65536)) / 65536 : size * weight, blocks: weight };
 }
 
-/** Adds up what states count as. Sums come first, rounding last. */
+/** Adds up what states count as. Sums come first, rounding last; `exact` is what was rounded. */
 export function sum(states) {
   const exact = states.reduce((all, state) => ({ bytes: all.bytes + state.bytes, blocks: all.blocks + state.blocks }), { bytes: 0, blocks: 0 });
-  return { bytes: Math.round(exact.bytes), blocks: exact.blocks };
+  return { bytes: Math.round(exact.bytes), blocks: exact.blocks, exact: exact.bytes };
 }
 
-const EVERYTHING = { keeps: () => true };
+export const EVERYTHING = { keeps: () => true };
 
 export class Replay {
   /** Each move has the state that leaves, the state that arrives, or both: a block that is resized does both at once. */
