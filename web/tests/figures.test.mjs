@@ -157,7 +157,7 @@ const EXPECTED = {
 
   compare({ file, window, filter, other, by }) {
     const before = file.replay.counted("live", window, window.to, filter);
-    const after = other === file ? file.replay.counted("peak", window, null, filter) : other.replay.counted("live", null, other.replay.duration, filter);
+    const after = other === file ? file.replay.counted("peak", window, null, filter) : other.replay.counted("live", window, other.replay.duration, filter);
     const [a, b] = [sum(before), sum(after)];
     const sides = [before, after].map((states) => new Map(grouped(states, by).map((row) => [row.name, row.own])));
     const none = { bytes: 0, blocks: 0, exact: 0 };
