@@ -8,7 +8,7 @@ import { writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { program, THREADS } from "./program.mjs";
 import { EVERYTHING, Replay, sum } from "./replay.mjs";
-import { bytes, count, highwater, json, page, recording, viewer } from "./support.mjs";
+import { bytes, count, highwater, json, page, recording, settled, viewer } from "./support.mjs";
 
 const METRICS = ["live", "peak", "allocated", "leaked", "temporary", "freed"];
 /** Samples do not say whether a thread allocated anything else before it freed a block. */
@@ -228,7 +228,6 @@ async function examine(files, cases) {
   const view = await viewer(files);
   const pages = await Promise.all(Array.from({ length: PAGES }, () => page(view, "", { viewport: { width: 1280, height: 1200 } })));
   const wrong = [];
-  if (process.env.ONLY) cases = cases.filter((each) => each.fragment.includes(process.env.ONLY));
   let next = 0;
   await Promise.all(pages.map(async (opened) => {
     while (next < cases.length) {
@@ -381,4 +380,18 @@ test("two files: exact recordings", async () => {
 test("two files: an exact recording and a sampled one", async () => {
   const { exact, sampled } = FILES;
   await examine([exact.path, sampled.path], casesOf(sampled, 1, exact, 0));
+});
+
+test("two files: the file is chosen, and its figures are shown", async () => {
+  const { exact, sampled } = FILES;
+  const view = await viewer([exact.path, sampled.path]);
+  const opened = await page(view);
+  for (const [index, file] of [[1, sampled], [0, exact]]) {
+    await opened.getByLabel("File", { exact: true }).selectOption(String(index));
+    await settled(opened);
+    const { figures } = EXPECTED.overview({ file, window: WINDOWS["the whole recording"](file), filter: EVERYTHING });
+    assert.deepEqual((await opened.evaluate(read, new URL(opened.url()).hash.slice(1))).figures, figures);
+  }
+  await opened.done();
+  await view.stop();
 });
