@@ -31,6 +31,7 @@ fn no_question_fails_about_any_kind_of_file() {
     let mut questions: Vec<String> = [
         "overview",
         "timeline?points=7",
+        "peak?filter=size:1..",
         "callers?function=main",
         "tree?direction=up&measure=blocks&merge_recursion=1&library=1",
         "tree?focus=main",
@@ -79,6 +80,7 @@ fn no_question_fails_about_any_kind_of_file() {
                     assert!(!line.is_empty() && !line.contains('\n'), "{file}: {asked}: {line}");
                     let needs = [
                         ("timeline", "timeline"),
+                        ("peak?", "timeline"),
                         ("image/", "image"),
                         ("types", "trust"),
                         ("allocated:", "timeline"),
