@@ -328,7 +328,7 @@ for (const [title, path] of Object.entries(REAL)) {
         const where = `${path} ${window.fragment}${filter.fragment}`;
         const { figures } = await opened.evaluate(read, `view=overview${window.fragment}${filter.fragment}`);
         const said = (figure) => told.reduce((all, row) => all + (row[figure] ?? 0), 0);
-        const noted = (figure) => Number(/^[\d,]+/.exec(figures[figure].note)[0].replaceAll(",", ""));
+        const noted = (figure) => Number(/^[\d,]+/.exec(figures[figure].note)?.[0].replaceAll(",", ""));
         const found = {
           live_bytes: figures.live_bytes.value, live_blocks: noted("live_bytes"), allocated_bytes: figures.allocated_bytes.value, allocations: noted("allocated_bytes"),
           freed_bytes: figures.freed_bytes.value, frees: noted("freed_bytes"), reallocations: figures.reallocations?.value, temporary_allocations: figures.temporary_allocations?.value,
