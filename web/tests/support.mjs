@@ -15,15 +15,16 @@ if (!HIGHWATER || !EXAMPLES || !RECORDINGS) throw new Error("these tests are sta
 export const recording = (name) => join(RECORDINGS, name);
 
 const ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--force-device-scale-factor=1"];
+/** A promise, so that pages that are opened at the same time share one browser. */
 let browser = null;
 
-async function theBrowser() {
-  browser ??= await chromium.launch({ executablePath: "/usr/bin/chromium", args: ARGUMENTS });
+function theBrowser() {
+  browser ??= chromium.launch({ executablePath: "/usr/bin/chromium", args: ARGUMENTS });
   return browser;
 }
 
 after(async () => {
-  await browser?.close();
+  await (await browser)?.close();
 });
 
 /** `highwater view` on these files. `stop` ends it, and so does the end of the tests. */

@@ -7,11 +7,12 @@ use crate::problem::Problem;
 use crate::scan;
 use crate::sieve::{Candidate, Life, Sieve};
 use crate::sources::{Loaded, Moment};
-use crate::traffic::{Depth, Side};
+use crate::traffic::{Depth, How, Side};
 use crate::work::Work;
-use highwater_model::{AllocId, Nanos, Snapshot, ThreadId};
+use highwater_model::{AllocId, ByteSum, Nanos, Snapshot, ThreadId};
 use highwater_store::Recording;
 use rustc_hash::FxHashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The blocks of a snapshot, with their owners; none where only figures are known.
 pub fn blocks_of(snapshot: &Snapshot) -> impl Iterator<Item = Owned> {
@@ -88,6 +89,116 @@ pub fn ended_since<T: Send>(
         if sieve.passes_with(&owned, &life) {
             see(&mut survivors, &owned, &life);
         }
+    }
+    all.push(survivors);
+    Ok(all)
+}
+
+/// A state that a block had before it was resized or promoted.
+struct Earlier {
+    id: AllocId,
+    /// When it ended.
+    until: Nanos,
+    amount: (ByteSum, u64),
+    passes: bool,
+    /// By a promotion, which is a change only between states of which one passes.
+    is_promoted: bool,
+}
+
+/// Earlier states that are kept to follow resized blocks: they take 64 bytes each.
+const MOST_EARLIER: usize = 4 << 20;
+
+/// A state of a block that passes a sieve.
+#[derive(Clone, Copy, Debug)]
+pub struct State {
+    /// The bytes and blocks that it counts as.
+    pub amount: (ByteSum, u64),
+    /// When the block came into it.
+    pub since: Nanos,
+    /// When it left it; `None` for never.
+    pub until: Option<Nanos>,
+}
+
+/// Shows every state that passes a sieve, and ended from a time on or never, of the lives whose deaths pass it. A block that was resized
+/// has several: it counts in each as it was then. Each part of the work has a `T` of its own.
+pub fn states_since<T: Send>(
+    loaded: &Loaded,
+    recording: &Recording,
+    since: Nanos,
+    sieve: &Sieve,
+    work: &Work<'_>,
+    begin: impl Fn() -> T + Sync,
+    see: impl Fn(&mut T, State) + Sync,
+) -> Result<Vec<T>, Problem> {
+    let course = loaded.course(recording, work)?;
+    let (traffic, times) = ((recording, &course.traffic), (since, Nanos(u64::MAX)));
+    let wanted = (Side::Departures, Depth::Figures);
+    let count = AtomicUsize::new(0);
+    let found = scan::moves(
+        traffic,
+        times,
+        wanted,
+        work,
+        |_| Vec::new(),
+        |found: &mut Vec<Earlier>, row| {
+            if matches!(row.how(), How::Resized | How::Promoted) && count.fetch_add(1, Ordering::Relaxed) < MOST_EARLIER
+            {
+                let is_promoted = row.how() == How::Promoted;
+                let passes = sieve.passes(&row);
+                found.push(Earlier { id: row.id(), until: row.at(), amount: row.amount(), passes, is_promoted });
+            }
+        },
+    )?;
+    if count.into_inner() > MOST_EARLIER {
+        return Err(Problem::failed(
+            "too many blocks were resized to follow each of them; choose a shorter window, or remove filters on lifetimes and frees",
+        ));
+    }
+    let mut earlier: Vec<Earlier> = found.into_iter().flatten().collect();
+    // Stable: the states of one block stay in order.
+    earlier.sort_by_key(|state| state.id);
+    let show = |own: &mut T, id: AllocId, life: Life, last: (bool, (ByteSum, u64))| {
+        if !sieve.passes_death(&life) {
+            return;
+        }
+        let first = earlier.partition_point(|state| state.id < id);
+        let states = earlier[first..].iter().take_while(|state| state.id == id);
+        // Resizes before `since` are not known; the state after them began before it, as the block did.
+        let mut came = life.birth;
+        for (at, state) in states.enumerate() {
+            let is_next_wanted = match earlier.get(first + at + 1).filter(|next| next.id == id) {
+                Some(next) => next.passes,
+                None => last.0,
+            };
+            if state.passes && is_next_wanted && state.is_promoted {
+                continue;
+            }
+            if state.passes {
+                see(own, State { amount: state.amount, since: came, until: Some(state.until) });
+            }
+            came = state.until;
+        }
+        if last.0 {
+            see(own, State { amount: last.1, since: came, until: life.death });
+        }
+    };
+    let mut all = scan::moves(
+        traffic,
+        times,
+        wanted,
+        work,
+        |_| begin(),
+        |own, row| {
+            if let Some(life) = row.life() {
+                show(own, row.id(), life, (sieve.passes(&row), row.amount()));
+            }
+        },
+    )?;
+    let mut survivors = begin();
+    let last = loaded.snapshot(Moment::End)?;
+    for owned in blocks_of(&last) {
+        let life = Life { birth: owned.block.time, death: None };
+        show(&mut survivors, owned.block.id, life, (sieve.passes(&owned), owned.amount()));
     }
     all.push(survivors);
     Ok(all)

@@ -152,14 +152,10 @@ fn own_peak(truth: &Truth, asked: &Asked, asks_for_deaths: bool, wanted: &dyn Fn
         }
     };
     if asks_for_deaths {
-        // By whole lives: as the block was last.
-        let lives = || truth.placed.iter().filter(|placed| placed.end.is_none() || placed.is_freed).filter(wanted);
-        let live_at = |time: u64| {
-            let death = |placed: &Placed| truth.deaths.get(&placed.id).copied();
-            lives().filter(|p| p.birth <= time && death(p).is_none_or(|death| death > time)).map(|p| p.size).sum()
-        };
-        let before = lives().filter(|p| p.birth < from && p.end.is_none_or(|end| end >= from));
-        see(before.map(|placed| placed.size).sum(), from);
+        // By times: what happens at one time happens at once.
+        let live_at = |time: u64| truth.live_at(time).filter(wanted).map(|placed| placed.size).sum();
+        let before = truth.placed.iter().filter(|p| p.start < from && p.end.is_none_or(|end| end >= from));
+        see(before.filter(wanted).map(|placed| placed.size).sum(), from);
         truth
             .steps
             .iter()
@@ -274,24 +270,15 @@ proptest! {
         let edges = numbers(&answer["t"]);
         prop_assert_eq!((edges[0], *edges.last().unwrap()), (from, to));
         let death = |placed: &Placed| truth.deaths.get(&placed.id).copied();
-        let asks_for_deaths = asked.filters.iter().any(|filter| ["freed:", "live:", "lifetime:"].iter().any(|name| filter.trim_start_matches('!').starts_with(name)));
         let wanted = |placed: &&Placed| asked.filters.iter().all(|filter| passes(filter, placed, death(placed), &catalog));
         let last = numbers(&answer["live_bytes"]["last"]);
         let allocated = numbers(&answer["allocated_bytes"]);
         for at in 0..last.len() {
             let is_final = at + 1 == last.len();
             let (begin, end) = (edges[at], if is_final { edges[at + 1] } else { edges[at + 1] - 1 });
-            if asks_for_deaths {
-                // By whole lives: as the block was last.
-                let lives = truth.placed.iter().filter(|placed| placed.end.is_none() || placed.is_freed).filter(wanted);
-                let live: u64 = lives.clone().filter(|p| p.birth <= end && death(p).is_none_or(|death| death > end)).map(|p| p.size).sum();
-                let came: u64 = lives.filter(|p| (begin..=end).contains(&p.birth)).map(|p| p.size).sum();
-                prop_assert_eq!((last[at], allocated[at]), (live, came), "bin {}", at);
-            } else {
-                let live: u64 = truth.live_at(end).filter(wanted).map(|placed| placed.size).sum();
-                let came: u64 = truth.placed.iter().filter(|p| (begin..=end).contains(&p.start)).filter(wanted).map(|p| p.size).sum();
-                prop_assert_eq!((last[at], allocated[at]), (live, came), "bin {}", at);
-            }
+            let live: u64 = truth.live_at(end).filter(wanted).map(|placed| placed.size).sum();
+            let came: u64 = truth.placed.iter().filter(|p| (begin..=end).contains(&p.start)).filter(wanted).map(|p| p.size).sum();
+            prop_assert_eq!((last[at], allocated[at]), (live, came), "bin {}", at);
         }
     }
 

@@ -5,7 +5,7 @@ use crate::bins::{Bins, Span};
 use crate::choice::Choice;
 use crate::course::Course;
 use crate::http::request::Request;
-use crate::lives::{blocks_of, ended_since};
+use crate::lives::{State, blocks_of, states_since};
 use crate::problem::Problem;
 use crate::scan;
 use crate::sieve::{Candidate, Sieve};
@@ -250,7 +250,7 @@ fn live_before(loaded: &Loaded, time: Nanos, sieve: &Sieve) -> Result<(ByteSum, 
     }))
 }
 
-/// By whole lives, where deaths are asked for: what was live at the end of each bin.
+/// By whole lives, where deaths are asked for: what was live at the end of each bin, each block as it was then.
 fn by_lives(
     choice: &Choice,
     recording: &Recording,
@@ -265,36 +265,29 @@ fn by_lives(
     let begin = || Flow { bins: nothing(), before: Amounts::default(), changes: Some(Vec::new()) };
     let add = |sum: &mut Amounts, (bytes, blocks): Amounts| *sum = (sum.0 + bytes, sum.1.saturating_add(blocks));
     let known = AtomicUsize::new(0);
-    let parts = ended_since(
-        &choice.loaded,
-        recording,
-        (window.from, Depth::Figures),
-        sieve,
-        work,
-        begin,
-        |Flow { bins, before, changes }, block, life| {
-            let amounts @ (bytes, blocks) = block.amount();
-            let mut note = |change: Change| {
-                if known.fetch_add(1, Ordering::Relaxed) >= MOST_CHANGES {
-                    *changes = None;
-                } else if let Some(changes) = changes {
-                    changes.push(change);
-                }
-            };
-            match empty.place(life.birth) {
-                Some(at) => {
-                    add(&mut bins[at][0], amounts);
-                    note(Change { at: life.birth, is_birth: true, bytes, blocks });
-                }
-                None if life.birth < window.from => add(before, amounts),
-                None => return,
+    let parts = states_since(&choice.loaded, recording, window.from, sieve, work, begin, |flow, state| {
+        let Flow { bins, before, changes } = flow;
+        let State { amount: amounts @ (bytes, blocks), since, until } = state;
+        let mut note = |change: Change| {
+            if known.fetch_add(1, Ordering::Relaxed) >= MOST_CHANGES {
+                *changes = None;
+            } else if let Some(changes) = changes {
+                changes.push(change);
             }
-            if let Some((death, at)) = life.death.and_then(|death| Some((death, empty.place(death)?))) {
-                add(&mut bins[at][1], amounts);
-                note(Change { at: death, is_birth: false, bytes, blocks });
+        };
+        match empty.place(since) {
+            Some(at) => {
+                add(&mut bins[at][0], amounts);
+                note(Change { at: since, is_birth: true, bytes, blocks });
             }
-        },
-    )?;
+            None if since < window.from => add(before, amounts),
+            None => return,
+        }
+        if let Some((until, at)) = until.and_then(|until| Some((until, empty.place(until)?))) {
+            add(&mut bins[at][1], amounts);
+            note(Change { at: until, is_birth: false, bytes, blocks });
+        }
+    })?;
     let mut bins = empty.clone();
     let sum = |all: &mut dyn Iterator<Item = Amounts>| {
         all.fold(Amounts::default(), |mut sum, amounts| {
