@@ -294,7 +294,7 @@ fn children_have_streams_of_their_own() {
     assert_eq!(listener.ended().shell_status(), 0);
     let names = place.names();
     assert_eq!(names.iter().filter(|name| name.contains("-busy-")).count(), 2, "{names:?}");
-    assert_eq!(names.iter().filter(|name| name.contains("-dash-") || name.contains("-bash-")).count(), 1, "{names:?}");
+    assert_eq!(names.iter().filter(|name| name.contains("-sh-")).count(), 1, "{names:?}");
     names.iter().for_each(|name| drop(place.sound_report(name, "")));
 }
 

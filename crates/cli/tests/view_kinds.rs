@@ -65,6 +65,7 @@ fn no_question_fails_about_any_kind_of_file() {
     // What a kind does not know is told in a line; all else is answered.
     for (id, file) in files.iter().enumerate() {
         let has = viewer.source(id)["has"].to_string();
+        let metrics = viewer.source(id)["metrics"].to_string();
         let mut answered = 0;
         for question in &questions {
             let join = if question.contains('?') { '&' } else { '?' };
@@ -84,9 +85,14 @@ fn no_question_fails_about_any_kind_of_file() {
                         ("image/", "image"),
                         ("types", "trust"),
                         ("allocated:", "timeline"),
-                        ("metric=", "timeline"),
                         ("freed:", "timeline"),
                     ];
+                    // A metric is refused where the source does not offer it, and only there.
+                    if let Some(metric) = question.split("metric=").nth(1) {
+                        let metric = metric.split('&').next().unwrap_or_default();
+                        assert!(!metrics.contains(&format!("\"{metric}\"")), "{file}: {asked}: {line}");
+                        continue;
+                    }
                     let (_, needed) = needs
                         .iter()
                         .find(|(start, _)| question.contains(start))
@@ -96,7 +102,8 @@ fn no_question_fails_about_any_kind_of_file() {
                 }
             }
         }
-        assert!(answered > questions.len() / 2, "{file}: {answered} of {}", questions.len());
+        // Of a snapshot nothing is known but what is live.
+        assert!(answered >= questions.len() / 2, "{file}: {answered} of {}", questions.len());
     }
     for a in 0..files.len() {
         for b in 0..files.len() {
@@ -263,7 +270,8 @@ fn samples_and_promotions_are_counted_alike_by_figures_and_by_single_blocks() {
     let mut promoted = 0;
     for part in 1..=4 {
         let window = format!("from={}&to={}", duration / 9 * part, duration / 5 * (part + 1));
-        for metric in ["live", "peak", "allocated", "freed", "temporary"] {
+        // Temporary allocations cannot be estimated from samples.
+        for metric in ["live", "peak", "allocated", "freed"] {
             for by in ["site", "heap"] {
                 let question = format!("rows?by={by}&metric={metric}&limit=10000&{window}");
                 assert_eq!(fresh.ask(&question), gone_through.ask(&question), "{question}");

@@ -253,7 +253,8 @@ mod tests {
         for step in 0..40_000 {
             let mut tell =
                 |kind: EventKind| ledger.record(&Event { time: Nanos(step), thread: ThreadId(1), kind }, &mut ());
-            let (start, length) = (next(48), 1 + next(12));
+            // A new address of 0 would say that a move failed.
+            let (start, length) = (1 + next(48), 1 + next(12));
             let (from, to) = (start as usize, (start + length) as usize);
             match next(5) {
                 0 => {
@@ -273,7 +274,7 @@ mod tests {
                 }
                 _ => {
                     // The kernel refuses overlapping places, and ranges of several kinds.
-                    let (new, new_length) = (next(48), 1 + next(12));
+                    let (new, new_length) = (1 + next(48), 1 + next(12));
                     let (new_from, new_to) = (new as usize, (new + new_length) as usize);
                     let what = pages[from];
                     if what.is_some()

@@ -510,7 +510,7 @@ mod tests {
     fn the_layout_is_what_version_1_is() {
         let capacity = TableCapacity { shard_records: 1 << 12, threads: 1 << 12 };
         assert_eq!((size_of::<Record>(), size_of::<Shard>(), size_of::<ThreadEntry>()), (32, 256, 32));
-        assert_eq!(core::mem::offset_of!(TableHeader, reserved_bytes), 64 + 8 * MOST_RATES);
+        assert_eq!(core::mem::offset_of!(TableHeader, reserved_bytes), 56 + 8 * MOST_RATES);
         assert!(size_of::<TableHeader>() as u64 <= HEADER_BYTES);
         let at = [capacity.shard(1), capacity.threads(), capacity.records(), capacity.bytes()];
         assert_eq!(at, [4352, 73728, 204_800, 33_890_304]);

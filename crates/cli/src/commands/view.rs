@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// The arguments of `highwater view`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  highwater view app.hw                  the page, in your browser; with the children's recordings in app.children/
+  highwater view app.hw                  the page, in your browser (children, too)
   highwater view before.hw after.hw      two of them, to compare
   highwater view --live                  the processes that 'highwater run' started
   highwater view app.hw --no-open        only the address, for another browser
