@@ -7,6 +7,7 @@ use std::os::unix::fs::symlink;
 use support::Place;
 use support::programs;
 use support::recorded::{Recording, record, run};
+use support::viewer::Viewer;
 
 /// A shell that starts one process which does little, and one which holds 8 MiB.
 fn shell(place: &Place, options: &[&str]) -> String {
@@ -42,6 +43,18 @@ fn all_children_are_kept_on_demand_and_listed_by_peak() {
     // The next recording of that name replaces this one, its children included.
     run(record(&place, &[], programs::c("toucher")).args(["1", "1", "1"])).succeeded();
     assert_eq!(place.names(), ["recording.hw"]);
+}
+
+#[test]
+fn the_viewer_shows_children_after_the_program_the_largest_first() {
+    let place = Place::new();
+    shell(&place, &["--keep-children", "0"]);
+    let viewer = Viewer::new(&place, "recording.hw");
+    let sources = viewer.ask("sources");
+    let names: Vec<&str> =
+        sources["sources"].as_array().unwrap().iter().map(|source| source["program"].as_str().unwrap()).collect();
+    assert_eq!(names[..2], ["sh", "toucher"], "{names:?}");
+    assert!(names.contains(&"busy"), "{names:?}");
 }
 
 #[test]
