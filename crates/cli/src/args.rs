@@ -151,7 +151,7 @@ fn grouped_commands(command: &clap::Command, width: usize) -> String {
     text
 }
 
-/// A text in lines of so many columns, at least some.
+/// A text in lines of at most `width` columns.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     const NARROWEST: usize = 20;
     let mut lines: Vec<String> = vec![String::new()];

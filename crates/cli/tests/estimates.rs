@@ -16,7 +16,7 @@ const SITES: u64 = 7;
 const DOMAINS: u64 = 2;
 const EVENTS: u64 = 20_000;
 
-/// The bytes that so many samples stand for, 8 bytes over the rate each: rounded once, half up.
+/// The bytes that a number of samples stands for, 8 bytes over the rate each: rounded once, half up.
 fn bytes(samples: u64, (over, under, _): (u128, u128, f64)) -> u64 {
     let (doubled, parts) = (2 * u128::from(samples) * 8 * under, 2 * over);
     ((doubled + over) / parts) as u64

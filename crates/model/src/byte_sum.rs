@@ -34,7 +34,7 @@ impl ByteSum {
         Self((bytes as u128) << FRACTION_BITS)
     }
 
-    /// So many units.
+    /// From a number of units.
     #[inline]
     pub fn from_units(units: u128) -> Self {
         Self(units).min(Self::MAX)

@@ -82,7 +82,7 @@ pub use interval::{Certainty, Interval, expected_samples};
 pub use ledger::{AddressLedger, NumberLedger, Op, Scribe, Step};
 pub use lifetimes::{Lifetimes, Stretch};
 pub use plumbing::{is_background, is_plumbing, leading_plumbing};
-pub use snapshot::{AddressSpace, Snapshot, Source, SourceKind, program_name};
+pub use snapshot::{AddressSpace, Snapshot, Source, SourceKind, grouped, program_name};
 pub use spacing::Spacing;
 pub use stacks::{Columns, Frame, Module, Resolution, StackNode, StackTable};
 pub use strings::StringTable;

@@ -112,8 +112,8 @@ impl Source {
     }
 }
 
-/// A number with its thousands apart.
-fn grouped(number: u64) -> String {
+/// A number with its thousands apart: `1,204`.
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {

@@ -28,7 +28,7 @@ impl Spacing {
     /// Not known.
     pub const NONE: Self = Self(0);
 
-    /// The spacing of so many bytes; what is negative or no number is none.
+    /// The spacing of a number of bytes; what is negative or no number is none.
     pub fn new(bytes: f64) -> Self {
         if bytes.is_nan() || bytes <= 0.0 { Self::NONE } else { Self(bytes.min(MOST).to_bits()) }
     }
@@ -66,7 +66,7 @@ impl Spacing {
         f64::from_bits(self.0)
     }
 
-    /// The bytes that so many samples stand for.
+    /// The bytes that `samples` samples stand for.
     #[inline]
     pub fn times(self, samples: u32) -> ByteSum {
         // Scaling by a power of two is exact.

@@ -9,8 +9,8 @@ use crate::spacing::Spacing;
 /// It stands for a number of blocks of its kind, from 1 to just below 2³², kept in 22 bits, five of exponent and 17 of fraction, so
 /// that a file needs three bytes for it and no pattern of bits is without meaning: bits `e << 17 | f` stand for (1 + f / 2¹⁷) · 2ᵉ.
 /// Zero is exactly one. The bytes that it stands for are as many times its size, unless the source [counted its
-/// samples](Self::of_samples): then they are as many times the mean [`Spacing`] of samples. They are seldom a whole number, so whoever
-/// adds some up takes their [`amount`](Self::amount) and rounds the sum; [`bytes`](Self::bytes) is for showing one block.
+/// samples](Self::of_samples): then they are as many times the mean [`Spacing`] of samples. They are seldom a whole number, so code
+/// that adds some up takes their [`amount`](Self::amount) and rounds the sum; [`bytes`](Self::bytes) is for showing one block.
 ///
 /// ```
 /// use highwater_model::{AllocId, Spacing, Weight};

@@ -81,7 +81,7 @@ impl Mappings {
         self.add(start, Range { end, what, stack }, tell);
     }
 
-    /// The protection of a part of the address space was changed. Whoever makes a reservation accessible puts memory there. Files stay files, and what
+    /// The protection of a part of the address space was changed. The caller that makes a reservation accessible puts memory there. Files stay files, and what
     /// was never mapped by the program itself is passed over.
     pub fn protect(&mut self, start: u64, length: u64, what: Mapping, stack: StackId, tell: &mut dyn FnMut(EventKind)) {
         let Some(end) = end_of(start, length) else { return };

@@ -34,7 +34,7 @@ impl Amount {
         Self { value: sum.rounded(), sum, blocks }
     }
 
-    /// So many blocks, of which only the number is known.
+    /// Blocks of which only the number is known.
     pub fn of_blocks(blocks: u64) -> Self {
         Self::new(ByteSum::whole(blocks), blocks)
     }

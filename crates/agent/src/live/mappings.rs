@@ -220,7 +220,7 @@ pub fn mapped(thread: &mut Thread, session: &Session, address: u64, length: u64,
     note_gone(thread, cleared);
 }
 
-/// The protection of memory was changed. Reservations become blocks of whoever makes them accessible, and the other way round; files stay files, and
+/// The protection of memory was changed. Reservations become blocks of the caller that makes them accessible, and the other way round; files stay files, and
 /// what is not in the list is passed over.
 pub fn protected(thread: &mut Thread, session: &Session, address: u64, length: u64, what: u32, node: u32) {
     let Some((start, end)) = rounded(address, length) else { return };

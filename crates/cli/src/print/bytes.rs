@@ -31,17 +31,7 @@ pub fn signed_bytes(change: i128) -> String {
 }
 
 /// A count with its thousands apart: `1,204,331`.
-pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
+pub use highwater_model::grouped as count;
 
 /// A change of a count, always with its sign.
 pub fn signed_count(change: i128) -> String {

@@ -201,7 +201,7 @@ fn is_text(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| byte >= b' ' && byte != 0x7f || byte == b'\t')
 }
 
-/// What is said of something else: its own words, if it has any.
+/// The error for a stream that is no recording: its own words, if it has any.
 fn unknown(first: &[u8]) -> Failure {
     let line = first.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
     if let Some(words) = line.strip_prefix(OUR_WORDS) {

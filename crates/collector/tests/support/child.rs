@@ -20,7 +20,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts one that allocates so many blocks and registers. The test program needs an ignored test named `child` that calls [`be_child`].
+    /// Starts one that allocates `blocks` blocks and registers. The test program needs an ignored test named `child` that calls [`be_child`].
     pub fn start(socket: &Path, blocks: u64) -> Self {
         Self::start_as(socket, blocks, "")
     }

@@ -16,7 +16,7 @@ pub struct CheckReport {
     pub keyframes: u64,
     /// Everything that is not as it must be, in words.
     pub violations: Vec<String>,
-    /// Source locations that are guesses, as whoever wrote the recording says.
+    /// Source locations that the writer of the recording marked as guesses.
     pub guessed_locations: u64,
 }
 

@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use crate::sieve::Sieve;
 use crate::sources::{Between, Loaded};
 use crate::work::Work;
-use highwater_model::{Snapshot, StackId};
+use highwater_model::{Snapshot, StackId, grouped};
 use serde_json::{Map, Value, json};
 
 /// Rows of each list.
@@ -163,17 +163,4 @@ fn notes(choice: &Choice, last: &Snapshot, figures: &Map<String, Value>) -> Vec<
 
 fn parts(count: usize) -> String {
     if count == 1 { "One part".to_owned() } else { format!("{count} parts") }
-}
-
-/// A count with its thousands apart.
-fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
