@@ -45,7 +45,7 @@ pub struct Mappings {
     ranges: BTreeMap<u64, Range>,
     /// Those that a thread, by its ring, is just moving away, with their starts.
     aside: BTreeMap<usize, (u64, Range)>,
-    /// The sizes of all ranges that are no blocks, those set aside included.
+    /// The sizes of all ranges that are no blocks, those set aside included. What a broken program claims to set aside may overlap and leave 64 bits: sums wrap.
     beside: Beside,
     tag: TagId,
 }
@@ -68,7 +68,7 @@ impl Mappings {
     /// Adds a range where none is: memory is a new block.
     fn add(&mut self, start: u64, range: Range, tell: &mut dyn FnMut(EventKind)) {
         match self.beside.of(range.what) {
-            Some(bytes) => *bytes += range.end - start,
+            Some(bytes) => *bytes = bytes.wrapping_add(range.end - start),
             None => tell(EventKind::Allocate(self.placement(start, range.end, range.stack))),
         }
         self.ranges.insert(start, range);
@@ -141,7 +141,7 @@ impl Mappings {
         self.clear(new, end, tell);
         let by = if stack == StackId::UNKNOWN { range.stack } else { stack };
         match self.beside.of(range.what) {
-            Some(bytes) => *bytes = *bytes - (range.end - old) + (end - new),
+            Some(bytes) => *bytes = bytes.wrapping_sub(range.end - old).wrapping_add(end - new),
             None => tell(EventKind::Reallocate {
                 old_address: from,
                 claimed_old_size: None,
@@ -202,7 +202,7 @@ impl Mappings {
                 self.ranges.insert(end, range);
             }
             if let Some(bytes) = self.beside.of(range.what) {
-                *bytes -= range.end.min(end) - at.max(start);
+                *bytes = bytes.wrapping_sub(range.end.min(end) - at.max(start));
                 continue;
             }
             if keeps_start {
