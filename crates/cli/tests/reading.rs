@@ -403,3 +403,22 @@ fn samples_count_as_what_they_stand_for() {
     }
     place.highwater("check sampled.hw").stdout_has(&["sound"]);
 }
+
+/// Blocks from before a window that nothing happened to in it are live at its end, and in a row.
+#[test]
+fn rows_of_a_window_sum_up_to_what_is_live_at_its_end() {
+    let place = in_the_kitchen();
+    let mut idle = 0;
+    for (from, to) in [("start", "end"), ("20%", "60%"), ("50%", "80%"), ("90%", "end"), ("end", "end")] {
+        for by in ["site", "thread", "heap"] {
+            let report = place.json(&format!("report kitchen.hw --from {from} --to {to} --by {by}"));
+            let rows = report[format!("{by}s")].as_array().unwrap();
+            let sum = |figure: &str| rows.iter().map(|row| row[figure].as_u64().unwrap()).sum::<u64>();
+            for figure in ["live_bytes", "live_blocks", "allocated_bytes", "frees"] {
+                assert_eq!(report["totals"][figure], sum(figure), "{figure} by {by} from {from} to {to}");
+            }
+            idle += rows.iter().filter(|row| row["live_blocks"] != 0 && row["allocations"] == 0).count();
+        }
+    }
+    assert!(idle > 0, "no window had such blocks");
+}

@@ -12,8 +12,9 @@ use crate::print::rows::Layout;
 use clap::Args;
 use highwater_formats::json::{self, WindowDocument};
 use highwater_model::groups::{Row, rows};
-use highwater_model::{Snapshot, When, Window};
+use highwater_model::{Figures, Snapshot, When, Window};
 use highwater_store::{Highest, Recording};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The window of interest.
 #[derive(Debug, Args)]
@@ -75,10 +76,18 @@ impl Between {
         members.insert("anomalies".to_owned(), json::anomalies(counters.accounts.anomalies()));
         members.insert("by".to_owned(), view.by.singular().into());
         members.insert("metric".to_owned(), view.metric.name().into());
-        let mut chosen = ranked(&counters);
+        let (mut chosen, live) = (ranked(&counters), ranked(&after));
+        // What was live before the window and did nothing in it is live at its end all the same.
+        let idle: Vec<Row> = {
+            let known: BTreeSet<_> = chosen.iter().map(|row| &row.key).collect();
+            let is_idle = |row: &&Row| row.inclusive.live_blocks() > 0 && !known.contains(&row.key);
+            let nothing = Figures::default();
+            let idle = live.iter().filter(is_idle);
+            idle.map(|row| Row { key: row.key.clone(), figures: nothing, inclusive: nothing }).collect()
+        };
+        chosen.extend(idle);
         if view.metric == RankBy::Live {
-            let order: std::collections::BTreeMap<_, _> =
-                ranked(&after).into_iter().enumerate().map(|(at, row)| (row.key, at)).collect();
+            let order: BTreeMap<_, _> = live.iter().enumerate().map(|(at, row)| (&row.key, at)).collect();
             chosen.sort_by_key(|row| order.get(&row.key).copied().unwrap_or(usize::MAX));
         }
         chosen.truncate(view.selection.json_rows());
