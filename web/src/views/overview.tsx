@@ -30,6 +30,7 @@ export function OverviewView() {
       )}
       {data && (
         <section class="words" aria-label="Notes">
+          {notCounted(data.figures)}
           {data.notes.map((line) => <p key={line}>{clean(line)}</p>)}
           {data.anomalies.length === 0 && has("timeline") && <p class="fine">Nothing odd about the events.</p>}
           {file.started && <p>Started {clean(file.started.replace("T", " ").replace(/\.\d+Z$/, " UTC"))}{file.host ? ` on ${clean(file.host)}` : ""}{file.threads?.length ? `, ${format.plural(file.threads.length, "thread")}` : ""}{file.sampling ? `; ${clean(file.sampling)}` : ""}.</p>}
@@ -43,6 +44,12 @@ export function OverviewView() {
 function isPart(): boolean {
   const { from, to, filters } = choice.value;
   return from !== null || to !== null || filters.length > 0;
+}
+
+/** Address space that is mapped and in no figure, where there is any. */
+function notCounted({ reserved_bytes: reserved = 0, mapped_file_bytes: files = 0 }: Overview["figures"]) {
+  const parts = [reserved > 0 && `${format.bytes(reserved)} of reserved address space`, files > 0 && `${format.bytes(files)} of mapped files`].filter(Boolean);
+  return parts.length > 0 && <p class="not-counted">Not counted at that instant: {parts.join(", ")}.</p>;
 }
 
 /** A count with its unit; nothing where it is not known. */

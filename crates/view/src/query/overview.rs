@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use crate::sieve::Sieve;
 use crate::sources::{Between, Loaded};
 use crate::work::Work;
-use highwater_model::{Snapshot, StackId, grouped};
+use highwater_model::{AddressSpace, Nanos, Snapshot, StackId, gauge, grouped};
 use serde_json::{Map, Value, json};
 
 /// Rows of each list.
@@ -92,6 +92,12 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
             figures.insert(name.to_owned(), value.into());
         }
     }
+    let AddressSpace { reserved_bytes, mapped_file_bytes } = address_space(&choice.loaded, at)?;
+    for (name, value) in [("reserved_bytes", reserved_bytes), ("mapped_file_bytes", mapped_file_bytes)] {
+        if value > 0 {
+            figures.insert(name.to_owned(), value.into());
+        }
+    }
     top.remove(Metric::Freed.key());
     let last = choice.loaded.standing(crate::sources::Moment::End)?;
     Ok(json!({
@@ -102,6 +108,17 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
         "anomalies": anomalies(&last),
         "notes": notes(choice, &last, &figures),
     }))
+}
+
+/// What the process had mapped at an instant that is in no figure. No filter asks for it.
+fn address_space(loaded: &Loaded, at: Nanos) -> Result<AddressSpace, Problem> {
+    if loaded.recording().is_none() {
+        return Ok(loaded.source().address_space);
+    }
+    let readings = loaded.gauges()?;
+    let latest = |name: &str| readings.iter().rfind(|reading| reading.time <= at && reading.name == name);
+    let value = |name| latest(name).map_or(0, |reading| reading.value);
+    Ok(AddressSpace { reserved_bytes: value(gauge::RESERVED), mapped_file_bytes: value(gauge::FILES) })
 }
 
 /// Whether it is known which blocks were resized.
