@@ -244,12 +244,12 @@ test("what makes no sense in a link is left out, and told", async () => {
 test("address space that is no memory is told apart, as of the instant that is shown", async () => {
   const gauge = (at, name, value) => ({ event: "gauge", at, name, value });
   const reserving = made("reserving", [
-    big(1, "0x1000", 1000), gauge(2, "reserved bytes", 8 << 20), gauge(2, "rss", 4 << 20), gauge(3, "mapped file bytes", 12288), gauge(4, "reserved bytes", 3 << 20), gauge(5, "reserved bytes", 0), freed(9, "0x1000", 1),
+    big(1, "0x1000", 1000), gauge(2, "reserved bytes", 8 << 20), gauge(2, "rss", 4 << 20), gauge(3, "mapped file bytes", 81920), gauge(4, "reserved bytes", 3 << 20), gauge(5, "reserved bytes", 0), gauge(8, "mapped file bytes", 4096), freed(9, "0x1000", 1),
   ]);
   const own = await viewer([reserving]);
   const opened = await page(own, `at=${3 * S}`);
   const told = () => opened.locator(".not-counted").allTextContents();
-  assert.deepEqual(await told(), ["Not counted at that instant: 8.0 MiB of reserved address space, 12.0 KiB of mapped files."]);
+  assert.deepEqual(await told(), ["Not counted at that instant: 8.0 MiB of reserved address space, 80.0 KiB of mapped files."]);
   // It is in no figure, and not among the curves of memory, which it would flatten.
   assert.equal((await figures(opened)).live_bytes, 1000);
   const curves = await opened.locator(".curves").first().textContent();
@@ -257,8 +257,10 @@ test("address space that is no memory is told apart, as of the instant that is s
   assert.doesNotMatch(curves, /reserved|mapped/);
   await go(opened, `at=${S}`);
   assert.deepEqual(await told(), []);
+  await go(opened, `at=${8.5 * S}`);
+  assert.deepEqual(await told(), [], "a page is not worth a line");
   await go(opened, `at=${6 * S}`);
-  assert.deepEqual(await told(), ["Not counted at that instant: 12.0 KiB of mapped files."]);
+  assert.deepEqual(await told(), ["Not counted at that instant: 80.0 KiB of mapped files."]);
   await opened.done();
   await own.stop();
 });

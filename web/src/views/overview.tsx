@@ -46,10 +46,13 @@ function isPart(): boolean {
   return from !== null || to !== null || filters.length > 0;
 }
 
-/** Address space that is mapped and in no figure, where there is any. */
+/** The least address space that is worth a line: nearly every program has a guard page or two. */
+const LEAST_SPACE = 64 << 10;
+
+/** Address space that is mapped and in no figure. */
 function notCounted({ reserved_bytes: reserved = 0, mapped_file_bytes: files = 0 }: Overview["figures"]) {
   const parts = [reserved > 0 && `${format.bytes(reserved)} of reserved address space`, files > 0 && `${format.bytes(files)} of mapped files`].filter(Boolean);
-  return parts.length > 0 && <p class="not-counted">Not counted at that instant: {parts.join(", ")}.</p>;
+  return reserved + files >= LEAST_SPACE && <p class="not-counted">Not counted at that instant: {parts.join(", ")}.</p>;
 }
 
 /** A count with its unit; nothing where it is not known. */
