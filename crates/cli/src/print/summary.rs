@@ -28,6 +28,8 @@ pub fn print(
     width: Option<usize>,
 ) -> Result<(), Failure> {
     let paint = Paint::for_stderr();
+    // Before this summary does work of its own.
+    let cost = cost(main);
     let Some(path) = &main.path else { return Ok(()) };
     let opened = open::open(path, OnDamage::Warn)?;
     let end = opened.snapshot(&When::End)?;
@@ -50,7 +52,7 @@ pub fn print(
     head.line("allocated", heading::allocated(units, &totals.figures));
     head.line("at exit", heading::live(units, &totals.figures));
     heading::add_address_space(&mut head, &peak.source);
-    head.line("cost", cost(main));
+    head.line("cost", cost);
     let mut text = format!("{}\n", head.render(paint, width));
     for (title, snapshot, metric) in [
         ("most at the peak", &peak, Metric::Live),
