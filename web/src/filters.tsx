@@ -63,7 +63,7 @@ export function describe(filter: string): string {
   }
 }
 
-/** What somebody typed as a time; of a log without times, a line. Null if it is none. */
+/** Parses what was typed as a time; of a log without times, a line. Null if it is none. */
 function parseTime(text: string): number | null {
   if (isTimed()) return format.parseDuration(text);
   const match = /^\s*(?:line\s*)?([\d,]+)\s*(?:lines?)?\s*$/i.exec(text);

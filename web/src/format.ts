@@ -84,7 +84,7 @@ function pad(value: number): string {
   return value.toString().padStart(2, "0");
 }
 
-/** What somebody typed as a size: 4096, 4k, 4 KiB, 4 KB (4,000 bytes), 1.5MiB. Null if it is none. The units are those of the command line. */
+/** Parses what was typed as a size: 4096, 4k, 4 KiB, 4 KB (4,000 bytes), 1.5MiB. Null if it is none. The units are those of the command line. */
 export function parseBytes(text: string): number | null {
   const match = /^\s*([\d.]+)\s*(b|[kmgt](?:i?b)?)?\s*$/i.exec(text);
   if (!match) return null;
@@ -96,7 +96,7 @@ export function parseBytes(text: string): number | null {
 
 const TIME_UNITS: { [unit: string]: number } = { ns: 1, us: 1e3, "µs": 1e3, "μs": 1e3, ms: 1e6, s: 1e9, m: 60e9, min: 60e9, h: 3600e9, d: 86400e9 };
 
-/** What somebody typed as a time: 250 (nanoseconds), 1.5ms, 3s, 2m, 1h30m. Null if it is none. The units are those of the command line. */
+/** Parses what was typed as a time: 250 (nanoseconds), 1.5ms, 3s, 2m, 1h30m. Null if it is none. The units are those of the command line. */
 export function parseDuration(text: string): number | null {
   if (/^\s*[\d.]+\s*$/.test(text)) return rounded(Number(text));
   let sum = 0, last = Infinity, end = 0;

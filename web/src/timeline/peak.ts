@@ -12,7 +12,7 @@ export const peakOfFiltered = signal<{ at_ns: Nanos; bytes: number } | null>(nul
 export interface ShownPeak {
   at_ns: Nanos;
   bytes: number;
-  /** Where A goes when somebody clicks it. In a window, and under filters, "peak" would mean another instant. */
+  /** Where a click on it puts A. In a window, and under filters, "peak" would mean another instant. */
   goal: Nanos | "peak";
   title: string;
 }

@@ -40,7 +40,7 @@ export function OverviewView() {
   );
 }
 
-/** Whether what is shown is less than the whole recording: what is odd about its events is told of all of them. */
+/** Whether what is shown is less than the whole recording: oddities are reported for the whole recording. */
 function isPart(): boolean {
   const { from, to, filters } = choice.value;
   return from !== null || to !== null || filters.length > 0;
