@@ -93,6 +93,8 @@ test("the timeline zooms to single nanoseconds, and its handles move with the ke
   const { left, right } = Object.fromEntries(choiceOf(opened));
   assert.ok(right - left <= 40, `${left} to ${right}`);
   await opened.mouse.dblclick(box.x + box.width / 2, box.y + 80);
+  // The address is written when the choice rests.
+  await opened.waitForURL((url) => !url.hash.includes("left="), { timeout: 10_000 });
   await settled(opened);
   assert.equal(choiceOf(opened).get("left"), null);
 
