@@ -156,9 +156,12 @@ impl Config {
     }
 
     /// Reads the process's environment as it was when the program began: nothing of the C library needs to be ready for that.
-    /// False if it says nothing of us.
+    /// False if it says nothing of us, or if the process has more rights than the user who chose it.
     pub fn read_from_environment(&self) -> bool {
         const MOST: usize = 4 << 20;
+        if sys::has_more_rights() {
+            return false;
+        }
         let Some(memory) = sys::map_private(MOST) else { return false };
         // SAFETY: new memory of that size, given back below.
         let buffer = unsafe { core::slice::from_raw_parts_mut(memory, MOST) };

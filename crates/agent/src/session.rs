@@ -282,7 +282,7 @@ impl Session {
                 sys::close(socket);
                 true
             }
-            Err(error) => error != sys::ECONNREFUSED && error != sys::ENOENT,
+            Err(error) => ![sys::ECONNREFUSED, sys::ENOENT, sys::EPERM].contains(&error),
         }
     }
 

@@ -5,7 +5,6 @@ use core::arch::asm;
 mod number {
     pub const READ: usize = 0;
     pub const CLOSE: usize = 3;
-    pub const OPEN: usize = 2;
     pub const FSTAT: usize = 5;
     pub const MMAP: usize = 9;
     pub const MUNMAP: usize = 11;
@@ -21,10 +20,12 @@ mod number {
     pub const FCNTL: usize = 72;
     pub const FTRUNCATE: usize = 77;
     pub const READLINK: usize = 89;
+    pub const GETEUID: usize = 107;
     pub const PRCTL: usize = 157;
     pub const GETTID: usize = 186;
     pub const FUTEX: usize = 202;
     pub const TGKILL: usize = 234;
+    pub const OPENAT: usize = 257;
     pub const PRLIMIT: usize = 302;
     pub const MEMFD_CREATE: usize = 319;
 }
@@ -37,6 +38,8 @@ const EFAULT: isize = -14;
 pub const ECONNREFUSED: isize = -111;
 /// No such file.
 pub const ENOENT: isize = -2;
+/// Not allowed: who listens there is none of ours.
+pub const EPERM: isize = -1;
 
 /// A file descriptor.
 pub type Descriptor = usize;
@@ -219,15 +222,15 @@ pub fn identity(descriptor: Descriptor) -> Option<(u64, u64)> {
     (result == 0).then_some((about[0], about[1]))
 }
 
-/// The process at the other end of a connection.
-pub fn peer(socket: Descriptor) -> Option<u32> {
+/// The process at the other end of a connection, and its user.
+pub fn peer(socket: Descriptor) -> Option<(u32, u32)> {
     const SOCKET_LEVEL: usize = 1;
     const PEER_CREDENTIALS: usize = 17;
     let (mut credentials, mut length) = ([0u32; 3], 12u32);
     let place = [credentials.as_mut_ptr() as usize, (&raw mut length) as usize];
     // SAFETY: the kernel writes at most twelve bytes, and how many.
     let result = unsafe { call(number::GETSOCKOPT, [socket, SOCKET_LEVEL, PEER_CREDENTIALS, place[0], place[1], 0]) };
-    (result == 0).then_some(credentials[0])
+    (result == 0).then_some((credentials[0], credentials[1]))
 }
 
 /// Waits for a message, at most so long; how many bytes it has, as far as they fit.
@@ -258,9 +261,12 @@ pub fn close(descriptor: Descriptor) {
 /// Reads the beginning of a file into `buffer`, as much as fits; how much that is.
 pub fn read_file(path: &core::ffi::CStr, buffer: &mut [u8]) -> Option<usize> {
     const READ_CLOSE_ON_EXEC: usize = 0o2_000_000;
+    const FROM_HERE: usize = -100isize as usize;
     // SAFETY: the path is a C string, the buffer is as long as it says.
     unsafe {
-        let file = value(call(number::OPEN, [path.as_ptr() as usize, READ_CLOSE_ON_EXEC, 0, 0, 0, 0])).ok()?;
+        // The call that the loader makes as well: a filter that lets the program start allows it.
+        let opened = call(number::OPENAT, [FROM_HERE, path.as_ptr() as usize, READ_CLOSE_ON_EXEC, 0, 0, 0]);
+        let file = value(opened).ok()?;
         let mut length = 0;
         while length < buffer.len() {
             let rest = &mut buffer[length..];
@@ -292,7 +298,8 @@ struct UnixAddress {
     path: [u8; PATH_BYTES],
 }
 
-/// A connection to the socket at `path`; the kernel's error number if there is none. Where too many wait there already, we wait so long at most.
+/// A connection to the socket at `path`, where a process of our own user or of root listens: nobody else gets anything from us. The kernel's error
+/// number if there is none. If the listener's queue is full, waits at most `patience_ns`.
 pub fn connect(path: &[u8], patience_ns: u64) -> Result<Descriptor, isize> {
     const SOCKET_LEVEL: usize = 1;
     const SEND_TIMEOUT: usize = 21;
@@ -309,10 +316,10 @@ pub fn connect(path: &[u8], patience_ns: u64) -> Result<Descriptor, isize> {
         call(number::SETSOCKOPT, [socket, SOCKET_LEVEL, SEND_TIMEOUT, timeout.as_ptr() as usize, 16, 0]);
         let length = 2 + path.len() + 1;
         match call(number::CONNECT, [socket, (&raw const address) as usize, length, 0, 0, 0]) {
-            0 => Ok(socket),
-            error => {
+            0 if peer(socket).is_some_and(|(_, user)| user == 0 || user == effective_user()) => Ok(socket),
+            result => {
                 close(socket);
-                Err(error)
+                Err(if result == 0 { EPERM } else { result })
             }
         }
     }
@@ -368,6 +375,11 @@ pub fn send(socket: Descriptor, bytes: &[u8], descriptors: &[Descriptor]) -> boo
     sent == bytes.len() as isize
 }
 
+fn effective_user() -> u32 {
+    // SAFETY: always works.
+    unsafe { call(number::GETEUID, [0; 6]) as u32 }
+}
+
 /// The process.
 pub fn process_id() -> u32 {
     // SAFETY: always works.
@@ -412,9 +424,18 @@ pub fn futex_wake(word: &core::sync::atomic::AtomicU32) {
 
 unsafe extern "C" {
     fn clock_gettime(clock: i32, time: *mut [i64; 2]) -> i32;
+    fn getauxval(kind: u64) -> u64;
 }
 
-/// The system's monotonic clock in nanoseconds. The one call that goes through the C library, which reads this clock without
+/// Whether the process has rights that the user who started it does not have (setuid, setgid, file capabilities). That user chose the environment,
+/// so nothing of it may be believed then.
+pub fn has_more_rights() -> bool {
+    const SECURE: u64 = 23;
+    // SAFETY: reads what the kernel gave the process at its start.
+    unsafe { getauxval(SECURE) != 0 }
+}
+
+/// The system's monotonic clock in nanoseconds. Goes through the C library, which reads this clock without
 /// entering the kernel.
 pub fn monotonic_ns() -> u64 {
     const MONOTONIC: i32 = 1;

@@ -6,6 +6,7 @@ use crate::c_library::find_function;
 use highwater_agent::config::Config;
 use highwater_agent::{self as agent};
 use highwater_clock::Counter;
+use highwater_tracked::environment;
 use std::ffi::{CString, c_char, c_int};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -89,7 +90,7 @@ impl Live {
         if agent::has_begun() {
             return Err(io::Error::other("this program is being recorded, or was: it cannot be live as well"));
         }
-        let socket = self.socket.clone().unwrap_or_else(highwater_recorder::default_socket);
+        let socket = self.socket.clone().unwrap_or_else(|| highwater_recorder::socket_by(environment::variable));
         let counts_ticks = Counter::trusted().is_some();
         let socket = socket.as_os_str().as_bytes();
         let config = Config::for_live(counts_ticks, self.sample_bytes, self.most_blocks, self.contents, socket);

@@ -10,7 +10,9 @@ use highwater_agent::{self as agent, Mode};
 use highwater_clock::Counter;
 use highwater_recorder::{About, Course, Outputs, Shared};
 use highwater_symbols::Symbolizer;
+use highwater_tracked::environment;
 use std::ffi::{CString, c_char, c_int};
+use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +20,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Names the file to record into, from the program's start.
+/// Names the file to record into, from the program's start. Not read in a program with more rights than the user who started it.
 const VARIABLE: &str = "HIGHWATER_RECORD";
 /// How much may be missing when the program is killed.
 const FLUSH_EVERY: Duration = Duration::from_millis(50);
@@ -38,19 +40,32 @@ unsafe extern "C" {
 pub fn record_to(path: impl AsRef<Path>) -> io::Result<()> {
     // Where the program is now, not where it may go.
     let path = std::path::absolute(path)?;
+    if agent::has_begun() {
+        return Err(once());
+    }
+    // The allocator's first call settles that nothing is recorded for now.
+    drop(std::hint::black_box(Box::new(1u8)));
+    if agent::mode() == Mode::New {
+        return Err(io::Error::other("highwater::Alloc is not the global allocator of this program"));
+    }
+    // Before recording begins, which cannot be taken back; the file is created after that.
+    check_writable(&path)?;
     start(move || {
-        // Before anything is begun: that cannot be taken back.
-        std::fs::File::create(&path)?;
         let counter = Counter::trusted();
         let config = Config::for_ourselves(counter.is_some(), 0);
         begin(&config, about_ourselves(), Outputs { file: Some(&path), ..Outputs::default() }, counter)
-    })?;
-    drop(std::hint::black_box(Box::new(1u8)));
-    if agent::threads() == 0 {
-        stop_recording()?;
-        return Err(io::Error::other("highwater::Alloc is not the global allocator of this program"));
+    })
+}
+
+/// Whether a file can be written there, without creating or changing it.
+fn check_writable(path: &Path) -> io::Result<()> {
+    match OpenOptions::new().write(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = path.parent().unwrap_or(path);
+            Ok(rustix::fs::access(folder, rustix::fs::Access::WRITE_OK)?)
+        }
+        opened => opened.map(drop),
     }
-    Ok(())
 }
 
 /// Begins a recording in a thread of its own, which then does all that is to be done, so that none of it is in the recording.
@@ -160,7 +175,7 @@ extern "C" fn at_exit() {
 static BEGIN: extern "C" fn() = at_start;
 
 extern "C" fn at_start() {
-    let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) else { return };
+    let Some(path) = environment::variable(VARIABLE) else { return };
     if let Err(error) = record_to(&path) {
         eprintln!("highwater: cannot record into {}: {error}", Path::new(&path).display());
     }

@@ -47,3 +47,15 @@ fn a_file_that_cannot_be_written_is_told_and_the_program_runs() {
     assert!(said.contains("highwater: HIGHWATER_OBJECTS=/nowhere/at/all.log: "), "{said}");
     assert_eq!(births_drops_and_marks(&said), [0, 0, 0]);
 }
+
+/// The allocator of this program is not [`highwater::Alloc`].
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn a_program_without_our_allocator_leaves_no_file() {
+    let path = std::env::temp_dir().join(format!("highwater-not-ours-{}.hw", std::process::id()));
+    let mut command = Command::new(std::env::current_exe().expect("this program has a file"));
+    let ran = command.args(["--exact", "child"]).env("HIGHWATER_RECORD", &path).output().expect("this program runs");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(said.contains("highwater::Alloc is not the global allocator"), "{said}");
+    assert!(!path.exists());
+}

@@ -34,6 +34,6 @@ pub use names::Names;
 pub use orders::{AGENT_VARIABLE, Orders};
 pub use recorder::{Options, Outcome, Progress, Recorder};
 pub use shared::{Refused, Shared};
-pub use socket::{SOCKET_VARIABLE, default_socket};
+pub use socket::{SOCKET_VARIABLE, default_socket, socket_by};
 pub use stamps::{Stamps, monotonic_ns};
 pub use symbolize::{Symbolized, resolve_frames};

@@ -1,5 +1,6 @@
 //! Where the collector of a user listens.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Names another place.
@@ -8,9 +9,14 @@ pub const SOCKET_VARIABLE: &str = "HIGHWATER_SOCKET";
 /// The path of the collector's socket: what `HIGHWATER_SOCKET` says, else in the user's runtime directory, else in a directory of
 /// the user's own among the temporary files.
 pub fn default_socket() -> PathBuf {
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    variable(SOCKET_VARIABLE).unwrap_or_else(|| {
-        let runtime = variable("XDG_RUNTIME_DIR").filter(|path| path.is_dir());
+    socket_by(|name| std::env::var_os(name))
+}
+
+/// The same, where `variable` says what the environment does: a program that may not believe its own says nothing.
+pub fn socket_by(variable: impl Fn(&str) -> Option<OsString>) -> PathBuf {
+    let path = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    path(SOCKET_VARIABLE).unwrap_or_else(|| {
+        let runtime = path("XDG_RUNTIME_DIR").filter(|path| path.is_dir());
         let directory =
             runtime.unwrap_or_else(|| PathBuf::from(format!("/tmp/highwater-{}", rustix::process::geteuid().as_raw())));
         directory.join("highwater.sock")

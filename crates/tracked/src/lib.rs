@@ -41,6 +41,9 @@
 #[cfg(target_family = "wasm")]
 mod console;
 mod deep_size;
+#[cfg(not(target_family = "wasm"))]
+#[doc(hidden)]
+pub mod environment;
 mod event;
 mod life;
 mod line;

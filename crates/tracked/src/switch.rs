@@ -77,7 +77,7 @@ pub(crate) fn set(sink: Option<Arc<dyn Sink>>) {
 #[cold]
 fn decide() -> bool {
     #[cfg(not(target_family = "wasm"))]
-    if let Some(wanted) = std::env::var_os("HIGHWATER_OBJECTS").filter(|wanted| !wanted.is_empty()) {
+    if let Some(wanted) = crate::environment::variable("HIGHWATER_OBJECTS") {
         let opened = match wanted.to_str() {
             Some("-" | "stderr") => {
                 crate::to_stderr();

@@ -61,7 +61,7 @@ pub fn register(config: &Config, memory: sys::Descriptor, control: sys::Descript
     // One that hears nobody is not waited for: it finds us when it does.
     if let Ok(socket) = sys::connect(config.socket(), REGISTER_PATIENCE_NS) {
         if config.allows_contents()
-            && let Some(collector) = sys::peer(socket)
+            && let Some((collector, _)) = sys::peer(socket)
         {
             sys::allow_reading_by(collector);
         }
