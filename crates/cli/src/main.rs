@@ -2,19 +2,20 @@
 //!
 //! * [`args`] is the command line; each file in [`commands`] is one command: its arguments, its help, what it does.
 //! * [`open`] finds out what a file is and makes a recording of it, with [`event_lines`], [`mod@memtrace`], [`object_log`] and [`image_file`]; [`target`] writes files, [`temporary`] those without a name.
-//! * [`program`] finds and starts what is to be recorded, with the library that [`preload_file`] unpacks; [`running`] is its life and its end.
+//! * [`program`] finds and starts what is to be recorded, with the library that [`preload_file`] unpacks and the signals that we [`inherited`]; [`running`] is its life and its end.
 //! * [`receive`] takes streams in: what they are, the files they go into, how they fare.
 //! * [`live`] asks the collector of live processes.
 //! * [`viewed`] answers the viewer what only some kinds of files know.
 //! * [`mod@print`] is what people see. Everything else, all arithmetic included, lives in the crates this one calls.
 //! * [`failure`] is every way to end early, with its exit code: 1 for bad input, 2 for wrong usage, 0 for a closed pipe.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod args;
 mod commands;
 mod event_lines;
 mod failure;
 mod image_file;
+mod inherited;
 mod live;
 mod memtrace;
 mod object_log;
@@ -41,6 +42,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    inherited::wait_for_children();
     let parsed = args::command().try_get_matches().and_then(|matches| CommandLine::from_arg_matches(&matches));
     let command = match parsed {
         Ok(line) => line.command,

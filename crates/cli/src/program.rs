@@ -1,6 +1,7 @@
 //! The program that a user wants recorded: whether that can be, and starting it.
 
 use crate::failure::{Failure, reason};
+use crate::inherited;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -116,5 +117,6 @@ pub fn start(path: &Path, arguments: &[OsString], library: &Path, variable: (&st
     let mut command = Command::new(path);
     std::os::unix::process::CommandExt::arg0(&mut command, name);
     command.args(arguments).env("LD_PRELOAD", preload).env(variable.0, variable.1);
+    inherited::pass_on_to(&mut command);
     command.spawn().map_err(|error| Failure::in_file(path, format_args!("cannot be run: {}", reason(&error))))
 }

@@ -1,6 +1,7 @@
 //! A program that runs under us: its signals, its end.
 
 use crate::failure::Failure;
+use crate::inherited;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags};
 use rustix::time::Timespec;
@@ -23,10 +24,12 @@ impl Signals {
         let to_pass_on = Arc::new(AtomicUsize::new(0));
         // A file that may not grow is an error of the write, not the end of us.
         signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
-        for signal in [SIGINT, SIGQUIT] {
+        // Those that were ignored when we were started, by nohup or a shell, do not concern the program, and so not us.
+        let is_ours = |signal: &i32| !inherited::is_ignored(*signal);
+        for signal in [SIGINT, SIGQUIT].into_iter().filter(is_ours) {
             signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
         }
-        for signal in [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2] {
+        for signal in [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2].into_iter().filter(is_ours) {
             signal_hook::flag::register_usize(signal, Arc::clone(&to_pass_on), signal as usize)?;
         }
         Ok(Self { interrupted, to_pass_on })
