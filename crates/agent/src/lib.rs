@@ -9,12 +9,14 @@
 //! * [`unwind`]: the call stack, by the compiler's tables, verified rather than walked where it has not changed;
 //! * [`trie`]: the stack as a number;
 //! * `ring`: the record, for a reader in another process; or [`live`]: the table of what is live, for one that may come at any time;
-//! * [`session`]: beginning, forking, ending. [`modules`]: what addresses mean. [`sampling`]: recording only some.
+//! * [`session`]: beginning, forking, ending. [`children`]: programs that are started, with [`executable`]. [`modules`]: what addresses mean. [`sampling`]: recording only some.
 #![no_std]
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+pub mod children;
 mod clock;
 pub mod config;
+pub mod executable;
 pub mod here;
 pub mod live;
 mod lock;
@@ -34,7 +36,8 @@ pub use highwater_shm::ring_v1::mapping;
 pub use live::Stats;
 use session::Session;
 pub use session::{
-    Mode, PASS_ALLOCATIONS, PASS_FREES, begin_for_ourselves, begin_live, begin_or_not, look_for_orders, mode,
+    Mode, PASS_ALLOCATIONS, PASS_FREES, begin_for_ourselves, begin_live, begin_or_not, end_before_filter,
+    look_for_orders, mode, stay_out_of_own_allocator,
 };
 use thread::Thread;
 pub use thread::leave_out as leave_this_thread_out;

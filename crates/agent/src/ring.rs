@@ -1,6 +1,6 @@
 //! Writing into a thread's ring.
 
-use crate::session::Session;
+use crate::session::{self, Mode, Session};
 use crate::sys;
 use core::sync::atomic::{Ordering, compiler_fence};
 use highwater_shm::ring_v1::{RingHeader, kind};
@@ -102,7 +102,7 @@ impl RingWriter {
                 self.impatient = false;
                 return true;
             }
-            if session.is_lossy() || self.impatient || session.end_if_told() {
+            if session.is_lossy() || self.impatient || session.end_if_told() || session::mode() == Mode::Off {
                 return false;
             }
             self.wake_recorder(session);

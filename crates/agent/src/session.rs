@@ -10,7 +10,7 @@
 use crate::config::Config;
 use crate::live::{self, Beginning};
 use crate::unwind::{objects, rules};
-use crate::{modules, sampling, sys, thread, tls, trie};
+use crate::{children, modules, sampling, sys, thread, tls, trie};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use highwater_shm::control_v1::CONTROL_BYTES;
 use highwater_shm::hello_v1::{HELLO_BYTES, Hello, LONGEST_HELLO_TEXT};
@@ -19,6 +19,7 @@ use highwater_shm::ring_v1::RingHeader;
 use highwater_shm::session_v1::{Capacity, Clock, Header, MAGIC};
 use highwater_shm::stacks_v1::Node;
 use highwater_shm::table_v1::TableCapacity;
+use highwater_shm::unrecorded_v1::Reason;
 
 /// What a process does about its allocations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -297,12 +298,56 @@ impl Session {
         told
     }
 
+    /// Notes a program that is started and not recorded. In a forked child that has not begun yet, for its parent's reader.
+    pub fn note_unrecorded(&self, reason: Reason, name: &[u8]) {
+        if !self.base.load(Ordering::Relaxed).is_null() {
+            self.header().unrecorded.add(reason, name);
+        }
+    }
+
+    /// Ends recording in this process because it cannot go on, and leaves word why.
+    pub fn end_because(&self, reason: Reason) {
+        if !self.base.load(Ordering::Relaxed).is_null() && self.process() == sys::process_id() {
+            self.header().ended_at.store(crate::clock::now(self), Ordering::Relaxed);
+            self.header().ended.store(reason as u32, Ordering::Release);
+        }
+        self.end();
+    }
+
+    /// Waits until no thread is at work on what is shared: at most some tenths of a second, should one have been stopped.
+    fn wait_for_threads(&self) {
+        const NAP_NS: u64 = 1_000_000;
+        const MOST_NAPS: u32 = 300;
+        let never = AtomicU32::new(0);
+        let rings =
+            if self.base.load(Ordering::Relaxed).is_null() { 0 } else { self.threads().min(self.ring_capacity()) };
+        let is_busy = || (0..rings).any(|ring| self.ring_header(ring).busy.load(Ordering::Acquire) != 0);
+        for _ in 0..MOST_NAPS {
+            if !is_busy() {
+                return;
+            }
+            sys::futex_wait(&never, 0, NAP_NS);
+        }
+    }
+
     /// Ends recording in this process. What is mapped stays: a thread may be using it.
     #[cold]
     pub fn end(&self) {
         self.dormant.store(false, Ordering::Relaxed);
         set_mode(Mode::Off);
     }
+}
+
+/// A seccomp filter is about to be installed. It may kill whoever makes a call that the program did not foresee, so from now on none is made for us: in
+/// this process, those that it forks, and those that it starts.
+#[cold]
+pub fn end_before_filter() {
+    if children::is_filtered() {
+        return;
+    }
+    SESSION.end_because(Reason::Filter);
+    children::set_filtered();
+    SESSION.wait_for_threads();
 }
 
 /// Begins or ceases to record, where the session is dormant and the reader says so. The mode after it.
@@ -332,6 +377,11 @@ pub fn begin_or_not() -> Mode {
         // Another thread is at it, or this one, having allocated on the way.
         return Mode::Off;
     }
+    if children::is_filtered() {
+        set_mode(Mode::Off);
+        BEGINNING.store(false, Ordering::Release);
+        return Mode::Off;
+    }
     let was_recording = SESSION.process();
     let forked = was_recording != 0 && was_recording != sys::process_id();
     if forked {
@@ -347,6 +397,21 @@ pub fn begin_or_not() -> Mode {
     }
     BEGINNING.store(false, Ordering::Release);
     mode()
+}
+
+/// The process has a `malloc` of its own, which we do not see: nothing is recorded, and its reader learns why. Programs that it starts are followed.
+#[cold]
+pub fn stay_out_of_own_allocator() {
+    if BEGINNING.swap(true, Ordering::Acquire) {
+        return;
+    }
+    let is_told = SESSION.process() != 0 || SESSION.config.read_from_environment();
+    if is_told && !SESSION.config.is_live() && mode() == Mode::New {
+        tell(&SESSION.config, 0, None, Some(Reason::OwnAllocator));
+    }
+    SESSION.follows_children.store(SESSION.config.follows_children(), Ordering::Relaxed);
+    SESSION.end_because(Reason::OwnAllocator);
+    BEGINNING.store(false, Ordering::Release);
 }
 
 /// A forked child: what its parent shares is not its own.
@@ -406,7 +471,7 @@ fn begin(config: &Config, reader: Reader, forked_from: u32) -> bool {
     let Some(shared) = (if is_live { share_live() } else { share() }) else {
         if reader == Reader::Recorder {
             // So that the recorder can say why nothing comes.
-            tell(config, forked_from, None);
+            tell(config, forked_from, None, None);
         }
         return false;
     };
@@ -430,7 +495,7 @@ fn begin(config: &Config, reader: Reader, forked_from: u32) -> bool {
     let ready = ready && prepare_switch();
     let told = match reader {
         Reader::Ourselves => ready,
-        Reader::Recorder => ready && tell(config, forked_from, Some(shared.memory)),
+        Reader::Recorder => ready && tell(config, forked_from, Some(shared.memory), None),
         Reader::Collector => ready && begin_table(config, &shared, forked_from),
     };
     if !(told && is_live) {
@@ -551,13 +616,13 @@ fn prepare_switch() -> bool {
     true
 }
 
-/// Hands the shared memory to the recorder, and says who we are.
-fn tell(config: &Config, forked_from: u32, memory: Option<sys::Descriptor>) -> bool {
+/// Hands the shared memory to the recorder, and says who we are, or why there will be nothing to read.
+fn tell(config: &Config, forked_from: u32, memory: Option<sys::Descriptor>, unrecorded: Option<Reason>) -> bool {
     const MOST: usize = HELLO_BYTES + LONGEST_HELLO_TEXT;
     let Some(buffer) = sys::map_private(MOST) else { return false };
     // SAFETY: new memory of that size, given back below.
     let message = unsafe { core::slice::from_raw_parts_mut(buffer, MOST) };
-    let hello = Hello { pid: sys::process_id(), forked_from };
+    let hello = Hello { pid: sys::process_id(), forked_from, unrecorded };
     message[..HELLO_BYTES].copy_from_slice(&hello.to_bytes());
     let mut length = HELLO_BYTES;
     length += sys::read_link(c"/proc/self/exe", &mut message[length..MOST / 2]);

@@ -9,6 +9,8 @@ mod number {
     pub const MMAP: usize = 9;
     pub const MUNMAP: usize = 11;
     pub const RT_SIGPROCMASK: usize = 14;
+    pub const PREAD: usize = 17;
+    pub const ACCESS: usize = 21;
     pub const MADVISE: usize = 28;
     pub const GETPID: usize = 39;
     pub const SOCKET: usize = 41;
@@ -21,6 +23,7 @@ mod number {
     pub const FTRUNCATE: usize = 77;
     pub const READLINK: usize = 89;
     pub const GETEUID: usize = 107;
+    pub const GETEGID: usize = 108;
     pub const PRCTL: usize = 157;
     pub const GETTID: usize = 186;
     pub const FUTEX: usize = 202;
@@ -28,12 +31,17 @@ mod number {
     pub const OPENAT: usize = 257;
     pub const PRLIMIT: usize = 302;
     pub const MEMFD_CREATE: usize = 319;
+    pub const FACCESSAT2: usize = 439;
 }
 
 /// "No such process".
 pub const ESRCH: isize = -3;
 /// "Bad address".
 const EFAULT: isize = -14;
+/// Not allowed by a file's mode, or a directory's.
+pub const EACCES: isize = -13;
+/// The kernel does not know this call.
+const ENOSYS: isize = -38;
 /// Nobody listens there.
 pub const ECONNREFUSED: isize = -111;
 /// No such file.
@@ -215,11 +223,15 @@ pub fn move_up(descriptor: Descriptor) -> Descriptor {
 
 /// Which object a descriptor is of: it may be another by now. `None` if it is closed.
 pub fn identity(descriptor: Descriptor) -> Option<(u64, u64)> {
-    const WORDS: usize = 18;
-    let mut about = [0u64; WORDS];
-    // SAFETY: the kernel writes 144 bytes: device and number come first.
+    about(descriptor).map(|about| (about[0], about[1]))
+}
+
+/// What the kernel says of a file: its device and its number come first.
+fn about(descriptor: Descriptor) -> Option<[u64; 18]> {
+    let mut about = [0u64; 18];
+    // SAFETY: the kernel writes 144 bytes.
     let result = unsafe { call(number::FSTAT, [descriptor, about.as_mut_ptr() as usize, 0, 0, 0, 0]) };
-    (result == 0).then_some((about[0], about[1]))
+    (result == 0).then_some(about)
 }
 
 /// The process at the other end of a connection, and its user.
@@ -258,26 +270,85 @@ pub fn close(descriptor: Descriptor) {
     unsafe { call(number::CLOSE, [descriptor, 0, 0, 0, 0, 0]) };
 }
 
+/// Opens a file for reading.
+pub fn open(path: &core::ffi::CStr) -> Option<Descriptor> {
+    const READ_CLOSE_ON_EXEC: usize = 0o2_000_000;
+    // SAFETY: the path is a C string. The loader makes this call as well: a filter that lets programs start allows it.
+    let opened = unsafe { call(number::OPENAT, [FROM_HERE, path.as_ptr() as usize, READ_CLOSE_ON_EXEC, 0, 0, 0]) };
+    value(opened).ok()
+}
+
+/// Relative paths begin at the working directory.
+const FROM_HERE: usize = -100isize as usize;
+
 /// Reads the beginning of a file into `buffer`, as much as fits; how much that is.
 pub fn read_file(path: &core::ffi::CStr, buffer: &mut [u8]) -> Option<usize> {
-    const READ_CLOSE_ON_EXEC: usize = 0o2_000_000;
-    const FROM_HERE: usize = -100isize as usize;
-    // SAFETY: the path is a C string, the buffer is as long as it says.
-    unsafe {
-        // The call that the loader makes as well: a filter that lets the program start allows it.
-        let opened = call(number::OPENAT, [FROM_HERE, path.as_ptr() as usize, READ_CLOSE_ON_EXEC, 0, 0, 0]);
-        let file = value(opened).ok()?;
-        let mut length = 0;
-        while length < buffer.len() {
-            let rest = &mut buffer[length..];
-            match value(call(number::READ, [file, rest.as_mut_ptr() as usize, rest.len(), 0, 0, 0])) {
-                Ok(0) | Err(_) => break,
-                Ok(read) => length += read,
-            }
+    let file = open(path)?;
+    let mut length = 0;
+    while length < buffer.len() {
+        let rest = &mut buffer[length..];
+        // SAFETY: the buffer is as long as it says.
+        let read = unsafe { call(number::READ, [file, rest.as_mut_ptr() as usize, rest.len(), 0, 0, 0]) };
+        match value(read) {
+            Ok(0) | Err(_) => break,
+            Ok(read) => length += read,
         }
-        close(file);
-        Some(length)
     }
+    close(file);
+    Some(length)
+}
+
+/// Reads what a file has at `offset` into `buffer`; how much that is.
+pub fn read_at(file: Descriptor, offset: u64, buffer: &mut [u8]) -> usize {
+    let (place, length) = (buffer.as_mut_ptr() as usize, buffer.len());
+    // SAFETY: the buffer is as long as it says.
+    value(unsafe { call(number::PREAD, [file, place, length, offset as usize, 0, 0]) }).unwrap_or(0)
+}
+
+/// Whether a program of this file gets the rights of another user or group.
+pub fn gets_other_rights(file: Descriptor) -> bool {
+    const SET_USER: u64 = 0o4000;
+    const SET_GROUP: u64 = 0o2000;
+    let Some(about) = about(file) else { return false };
+    // SAFETY: both always work.
+    let ours = unsafe { [number::GETEUID, number::GETEGID].map(|number| call(number, [0; 6]) as u64) };
+    // After device, number and links: the mode and the user in one word, the group in the next.
+    let (mode, user, group) = (about[3] & 0xffff_ffff, about[3] >> 32, about[4] & 0xffff_ffff);
+    (mode & SET_USER != 0 && user != ours[0]) || (mode & SET_GROUP != 0 && group != ours[1])
+}
+
+/// Whether the file at `path` may be run.
+pub fn may_execute(path: &core::ffi::CStr) -> bool {
+    const EXECUTE: usize = 1;
+    // SAFETY: a C string.
+    unsafe { access(path.as_ptr() as usize, EXECUTE) == 0 }
+}
+
+/// Whether something may be done to a file with the rights that the process has now: 0, or the kernel's error number.
+///
+/// # Safety
+/// There is a C string at `path`.
+unsafe fn access(path: usize, what: usize) -> isize {
+    const RIGHTS_OF_NOW: usize = 0x200;
+    // SAFETY: the caller's. Older kernels only know the rights that the process began with.
+    unsafe {
+        match call(number::FACCESSAT2, [FROM_HERE, path, what, RIGHTS_OF_NOW, 0, 0]) {
+            ENOSYS => call(number::ACCESS, [path, what, 0, 0, 0, 0]),
+            result => result,
+        }
+    }
+}
+
+/// Whether the file at `path` may be written: 0, or the kernel's error number.
+pub fn check_writable(path: &[u8]) -> isize {
+    const WRITE: usize = 2;
+    if path.len() >= PATH_BYTES {
+        return ENOENT;
+    }
+    let mut text = [0; PATH_BYTES];
+    text[..path.len()].copy_from_slice(path);
+    // SAFETY: the text ends with a zero.
+    unsafe { access(text.as_ptr() as usize, WRITE) }
 }
 
 /// Where a symbolic link leads, as far as it fits into `buffer`; how long that is.

@@ -1,13 +1,15 @@
 //! The preload library: it travels inside the command, and must lie in a file for the loader to find it.
 //!
 //! The file is kept between runs under a name that tells its content: a program that outlives its recorder, or starts others
-//! later, still finds it. It lies where only its owner can write, and is compared with what it should be before it is used.
+//! later, still finds it. It lies where only its owner can write, and is compared with what it should be before it is used. Everyone can read it, where such
+//! a place is to be had: a program may start others with other rights, and those load it as well.
 
 use crate::failure::{Failure, reason};
-use std::fs::{self, DirBuilder, OpenOptions};
+use rustix::fs::StatVfsMountFlags;
+use std::fs::{self, DirBuilder, Metadata, OpenOptions, Permissions};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 static LIBRARY: &[u8] = include_bytes!(env!("HIGHWATER_PRELOAD"));
@@ -18,13 +20,13 @@ pub fn path() -> Result<PathBuf, Failure> {
     LIBRARY.hash(&mut hasher);
     let name = format!("preload-{}-{:016x}.so", env!("CARGO_PKG_VERSION"), hasher.finish());
     let mut failed = Failure::fault("no directory for the preload library");
-    for directory in directories() {
-        // The loader splits its list at these.
-        if directory.to_str().is_none_or(|path| path.contains([' ', ':'])) {
-            continue;
-        }
+    // The loader splits its list at these.
+    let is_usable = |directory: &PathBuf| directory.to_str().is_some_and(|path| !path.contains([' ', ':']));
+    let mut hidden = None;
+    for directory in directories().into_iter().filter(is_usable) {
         match put(&directory, &name) {
-            Ok(path) => return Ok(path),
+            Ok(path) if is_open_to_all(&path) => return Ok(path),
+            Ok(path) => hidden = hidden.or(Some(path)),
             Err(error) => {
                 failed = Failure::in_file(
                     &directory,
@@ -33,10 +35,16 @@ pub fn path() -> Result<PathBuf, Failure> {
             }
         }
     }
-    Err(failed)
+    hidden.ok_or(failed)
 }
 
-/// Where it may lie, best first.
+/// Whether every user can go down to a file.
+fn is_open_to_all(path: &Path) -> bool {
+    let may_pass = |folder: &Path| fs::metadata(folder).is_ok_and(|about| about.mode() & 0o001 != 0);
+    path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()).all(may_pass)
+}
+
+/// Where it may lie, best first among those that everyone can enter.
 fn directories() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
@@ -46,20 +54,38 @@ fn directories() -> Vec<PathBuf> {
 }
 
 fn put(directory: &Path, name: &str) -> std::io::Result<PathBuf> {
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    if let Some(parent) = directory.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+    }
+    match DirBuilder::new().mode(0o755).create(directory) {
+        // Whatever the user's mask says.
+        Ok(()) => fs::set_permissions(directory, Permissions::from_mode(0o755))?,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
     let about = fs::symlink_metadata(directory)?;
     let user = rustix::process::geteuid().as_raw();
     if !about.is_dir() || about.uid() != user || about.mode() & 0o022 != 0 {
         return Err(std::io::Error::other("others can write into this directory"));
     }
+    if rustix::fs::statvfs(directory)?.f_flag.contains(StatVfsMountFlags::NOEXEC) {
+        return Err(std::io::Error::other("programs may not be run from this file system"));
+    }
     let path = directory.join(name);
-    if fs::read(&path).is_ok_and(|content| content == LIBRARY) {
+    let is_readable = |about: &Metadata| about.is_file() && about.uid() == user && about.mode() & 0o777 == 0o755;
+    if fs::symlink_metadata(&path).is_ok_and(|about| is_readable(&about))
+        && fs::read(&path).is_ok_and(|content| content == LIBRARY)
+    {
         return Ok(path);
     }
     // Under another name first: another recorder may be at the same.
     let unfinished = directory.join(format!("{name}.{}", std::process::id()));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o755).open(&unfinished)?;
-    let written = file.write_all(LIBRARY).and_then(|()| fs::rename(&unfinished, &path));
+    let _ = fs::remove_file(&unfinished);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(&unfinished)?;
+    let written = file
+        .write_all(LIBRARY)
+        .and_then(|()| file.set_permissions(Permissions::from_mode(0o755)))
+        .and_then(|()| fs::rename(&unfinished, &path));
     if written.is_err() {
         let _ = fs::remove_file(&unfinished);
     }

@@ -2,21 +2,25 @@
 
 use crate::failure::{Failure, reason};
 use crate::inherited;
+use highwater_agent::children::Reason;
+use highwater_agent::executable::{self, Kind};
+use highwater_symbols::allocator_in;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-/// What stands at the beginning of an executable.
-enum Kind {
+/// What a file is, to us.
+enum Found {
     /// Something we can be loaded into, as far as can be seen.
-    Dynamic,
+    Fit,
     /// A script for this interpreter.
     Script(PathBuf),
     /// It cannot be recorded: why, and what to do.
-    Unfit(&'static str),
+    Unfit(String),
 }
 
 const STATIC: &str = "is statically linked, so no library can be loaded into it; a Rust program can record itself with \
@@ -24,7 +28,33 @@ const STATIC: &str = "is statically linked, so no library can be loaded into it;
 const SETUID: &str = "runs with another user's rights (setuid or setgid), for which the system loads no library; \
      record it as that user, or a copy without those bits";
 const OTHER_MACHINE: &str = "is not an x86-64 program; only those can be recorded";
-const OTHER_LIBC: &str = "uses the musl C library; only programs for the GNU C library can be recorded";
+const OTHER_LIBRARY: &str = "uses the musl C library; only programs for the GNU C library can be recorded";
+
+fn sanitized(sanitizer: &str) -> String {
+    format!("is built with {sanitizer}, which replaces the allocator itself; record a build without it")
+}
+
+fn with_allocator(allocator: &str) -> String {
+    format!(
+        "has {allocator} linked into it, so almost none of its blocks would be seen; build it with the C library's allocator or with a shared \
+         library, or let a Rust program record itself with the crate's allocator: see docs/record.md"
+    )
+}
+
+fn why_unfit(reason: Reason) -> String {
+    match reason {
+        Reason::Static => STATIC.to_owned(),
+        Reason::OtherMachine => OTHER_MACHINE.to_owned(),
+        Reason::OtherLibrary => OTHER_LIBRARY.to_owned(),
+        Reason::MoreRights => SETUID.to_owned(),
+        Reason::AddressSanitizer => sanitized("AddressSanitizer"),
+        Reason::LeakSanitizer => sanitized("LeakSanitizer"),
+        Reason::ThreadSanitizer => sanitized("ThreadSanitizer"),
+        Reason::MemorySanitizer => sanitized("MemorySanitizer"),
+        Reason::OwnAllocator => with_allocator("an allocator of its own"),
+        Reason::OutOfReach | Reason::Filter => "cannot be recorded".to_owned(),
+    }
+}
 
 /// Finds a program as a shell would, and says why it cannot be recorded if that can be seen.
 pub fn find(name: &OsStr) -> Result<PathBuf, Failure> {
@@ -32,12 +62,12 @@ pub fn find(name: &OsStr) -> Result<PathBuf, Failure> {
     let mut looked_at = path.clone();
     // A script's interpreter may be a script.
     for _ in 0..4 {
-        match kind_of(&looked_at)
+        match look_at(&looked_at)
             .map_err(|error| Failure::in_file(&looked_at, format_args!("cannot read: {}", reason(&error))))?
         {
-            Kind::Dynamic => break,
-            Kind::Unfit(why) => return Err(Failure::in_file(&looked_at, why)),
-            Kind::Script(interpreter) => looked_at = interpreter,
+            Found::Fit => break,
+            Found::Unfit(why) => return Err(Failure::in_file(&looked_at, why)),
+            Found::Script(interpreter) => looked_at = interpreter,
         }
     }
     Ok(path)
@@ -59,57 +89,39 @@ fn look_up(name: &OsStr) -> Result<PathBuf, Failure> {
     found.ok_or_else(|| Failure::in_file(named, "no such program in PATH; give its path, such as ./program"))
 }
 
-fn kind_of(path: &Path) -> io::Result<Kind> {
-    let mut file = File::open(path)?;
-    let mut start = Vec::new();
-    file.by_ref().take(4096).read_to_end(&mut start)?;
-    if let Some(line) = start.strip_prefix(b"#!") {
-        let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        let word = line.split(|byte| b" \t".contains(byte)).find(|word| !word.is_empty()).unwrap_or_default();
-        return Ok(Kind::Script(PathBuf::from(String::from_utf8_lossy(word).into_owned())));
-    }
+fn look_at(path: &Path) -> io::Result<Found> {
+    let file = File::open(path)?;
     let about = file.metadata()?;
     let setuid = about.mode() & 0o4000 != 0 && about.uid() != rustix::process::geteuid().as_raw();
     let setgid = about.mode() & 0o2000 != 0 && about.gid() != rustix::process::getegid().as_raw();
-    if setuid || setgid {
-        return Ok(Kind::Unfit(SETUID));
-    }
-    if !start.starts_with(b"\x7fELF") {
-        // A script without a first line, perhaps: the shell's business.
-        return Ok(Kind::Dynamic);
-    }
-    const X86_64: [u8; 2] = [62, 0];
-    const SIXTY_FOUR_BIT: u8 = 2;
-    if start.get(4) != Some(&SIXTY_FOUR_BIT) || start.get(18..20) != Some(&X86_64) {
-        return Ok(Kind::Unfit(OTHER_MACHINE));
-    }
-    Ok(match interpreter(&mut file, &start)? {
-        None => Kind::Unfit(STATIC),
-        Some(path) if path.contains("musl") => Kind::Unfit(OTHER_LIBC),
-        Some(_) => Kind::Dynamic,
+    let kind = executable::look_at(&|offset, buffer| file.read_at(buffer, offset).unwrap_or(0));
+    Ok(match kind {
+        Kind::Script(interpreter, length) => Found::Script(OsStr::from_bytes(&interpreter[..length]).into()),
+        _ if setuid || setgid => Found::Unfit(why_unfit(Reason::MoreRights)),
+        Kind::Unfit(reason) => Found::Unfit(why_unfit(reason)),
+        Kind::Fit | Kind::OwnAllocator => match allocator_in(path) {
+            Some(sanitizer) if sanitizer.ends_with("Sanitizer") => Found::Unfit(sanitized(sanitizer)),
+            Some(allocator) => Found::Unfit(with_allocator(allocator)),
+            None if kind == Kind::OwnAllocator => Found::Unfit(why_unfit(Reason::OwnAllocator)),
+            None => Found::Fit,
+        },
     })
 }
 
-/// The loader that an ELF file asks for.
-fn interpreter(file: &mut File, start: &[u8]) -> io::Result<Option<String>> {
-    const INTERPRETER: [u8; 4] = [3, 0, 0, 0];
-    const HEADER: usize = 56;
-    let number = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte));
-    let (Some(table), Some(count)) = (start.get(32..40), start.get(56..58)) else { return Ok(None) };
-    let mut headers = vec![0; number(count) as usize * HEADER];
-    file.seek(SeekFrom::Start(number(table)))?;
-    file.read_exact(&mut headers)?;
-    let Some(header) = headers.chunks_exact(HEADER).find(|header| header[..4] == INTERPRETER) else { return Ok(None) };
-    let mut path = Vec::new();
-    file.seek(SeekFrom::Start(number(&header[8..16])))?;
-    file.take(number(&header[32..40]).min(4096)).read_to_end(&mut path)?;
-    Ok(Some(String::from_utf8_lossy(&path).trim_end_matches('\0').to_owned()))
+/// Whether a sanitizer's runtime is to be loaded first, by whoever started us. It would not be the first with us.
+fn check_preloaded(libraries: &OsStr) -> Result<(), Failure> {
+    let mut names = libraries.as_bytes().split(|byte| matches!(byte, b':' | b' '));
+    match names.find_map(executable::sanitizer) {
+        Some(reason) => Err(Failure::in_file(Path::new(libraries), format_args!("LD_PRELOAD {}", why_unfit(reason)))),
+        None => Ok(()),
+    }
 }
 
 /// Starts the program with the library loaded first and the agent told what to do.
 pub fn start(path: &Path, arguments: &[OsString], library: &Path, variable: (&str, &str)) -> Result<Child, Failure> {
     let mut preload = library.as_os_str().to_owned();
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        check_preloaded(&others)?;
         preload.push(":");
         preload.push(others);
     }

@@ -52,6 +52,8 @@ pub struct Source {
     pub address_space: AddressSpace,
     /// True when the source tells no times, only an order. All that is [`Nanos`] elsewhere is then a line of the log, or a number of lines.
     pub untimed: bool,
+    /// What a reader must know of the recording: that it ended before the program did, that children are missing. A sentence each.
+    pub notes: Vec<String>,
 }
 
 /// Address space that a program has mapped and that is not counted as memory.

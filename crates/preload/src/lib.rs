@@ -3,12 +3,14 @@
 //!
 //! The functions that a program calls are a few instructions of assembly ([`entry`]): they note the stack and frame
 //! pointer as the caller left them, which is where unwinding starts, and jump to the Rust function that does the work.
-//! [`heap`] has those for blocks, [`mappings`] those for `mmap` and its kin, [`others`] the rest, [`start`] what happens at the
-//! program's start, [`real`] what lies behind.
+//! [`heap`] has those for blocks, [`mappings`] those for `mmap` and its kin, [`exec`] starts programs, [`filter`] sees seccomp filters, [`others`] has
+//! the rest, [`start`] what happens at the program's start, [`real`] the functions that would be called without us.
 #![cfg_attr(feature = "freestanding", no_std)]
 #![allow(missing_docs, reason = "what is public here has C's documentation")]
 
 mod entry;
+mod exec;
+mod filter;
 mod heap;
 mod mappings;
 mod others;

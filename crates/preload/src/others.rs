@@ -2,8 +2,8 @@
 
 use crate::real;
 use core::ffi::{CStr, c_char, c_int, c_void};
-use highwater_agent as agent;
 use highwater_agent::unwind::objects;
+use highwater_agent::{self as agent, Mode};
 
 unsafe extern "C" {
     fn pthread_self() -> usize;
@@ -25,7 +25,7 @@ pub unsafe extern "C" fn pthread_setname_np(thread: usize, name: *const c_char) 
     unsafe {
         let result = real::pthread_setname_np(thread, name);
         // Of other threads the kernel's number is not known here; the recorder asks the kernel for their names.
-        if result == 0 && thread == pthread_self() {
+        if result == 0 && thread == pthread_self() && matches!(agent::mode(), Mode::Exact | Mode::Sampled) {
             agent::thread_named(gettid(), CStr::from_ptr(name).to_bytes());
         }
         result

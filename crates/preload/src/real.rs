@@ -73,6 +73,8 @@ macro_rules! real {
 }
 
 type Pointer = *mut u8;
+type Text = *const c_char;
+type Texts = *const Text;
 /// Without a real function to free with, a block stays.
 fn leak() {}
 
@@ -97,6 +99,19 @@ real!(mremap: MREMAP c"mremap", (old: Pointer, old_length: usize, length: usize,
     else usize::MAX as Pointer);
 real!(mprotect: MPROTECT c"mprotect", (address: Pointer, length: usize, protection: c_int) -> c_int, else -1);
 real!(pkey_mprotect: PKEY_MPROTECT c"pkey_mprotect", (address: Pointer, length: usize, protection: c_int, key: c_int) -> c_int, else -1);
+real!(execve: EXECVE c"execve", (path: Text, arguments: Texts, environment: Texts) -> c_int, else -1);
+real!(execvpe: EXECVPE c"execvpe", (name: Text, arguments: Texts, environment: Texts) -> c_int, else -1);
+real!(fexecve: FEXECVE c"fexecve", (file: c_int, arguments: Texts, environment: Texts) -> c_int, else -1);
+real!(execveat: EXECVEAT c"execveat", (folder: c_int, path: Text, arguments: Texts, environment: Texts, flags: c_int) -> c_int, else -1);
+real!(posix_spawn: POSIX_SPAWN c"posix_spawn",
+    (pid: *mut c_int, path: Text, actions: *const c_void, attributes: *const c_void, arguments: Texts, environment: Texts) -> c_int,
+    else NOT_SUPPORTED);
+real!(posix_spawnp: POSIX_SPAWNP c"posix_spawnp",
+    (pid: *mut c_int, name: Text, actions: *const c_void, attributes: *const c_void, arguments: Texts, environment: Texts) -> c_int,
+    else NOT_SUPPORTED);
+real!(prctl: PRCTL c"prctl", (option: c_int, second: usize, third: usize, fourth: usize, fifth: usize) -> c_int, else -1);
+real!(syscall: SYSCALL c"syscall",
+    (number: i64, first: usize, second: usize, third: usize, fourth: usize, fifth: usize, sixth: usize) -> i64, else -1);
 real!(dlclose: DLCLOSE c"dlclose", (handle: *mut c_void) -> c_int, else -1);
 real!(pthread_setname_np: PTHREAD_SETNAME_NP c"pthread_setname_np", (thread: usize, name: *const c_char) -> c_int, else NOT_SUPPORTED);
 
@@ -105,9 +120,18 @@ pub fn address_of_malloc() -> u64 {
     MALLOC.address() as u64
 }
 
-/// Looks the functions for mappings up ahead: programs call them in signal handlers, where a lookup could wait for the loader's lock for ever.
-pub fn look_up_mappings() {
-    [&MMAP, &MUNMAP, &MREMAP, &MPROTECT, &PKEY_MPROTECT].iter().for_each(|real| _ = real.address());
+/// Looks functions up ahead that programs call in signal handlers, or between fork and exec: a lookup there could wait for the loader's lock for ever.
+pub fn look_up_ahead() {
+    let mappings = [&MMAP, &MUNMAP, &MREMAP, &MPROTECT, &PKEY_MPROTECT];
+    let programs = [&EXECVE, &EXECVPE, &FEXECVE, &EXECVEAT, &POSIX_SPAWN, &POSIX_SPAWNP];
+    mappings.iter().chain(&programs).chain(&[&PRCTL, &SYSCALL]).for_each(|real| _ = real.address());
+}
+
+/// Where `malloc` is that the program calls.
+pub fn malloc_of_the_program() -> u64 {
+    const DEFAULT: *mut c_void = core::ptr::null_mut();
+    // SAFETY: a lookup by name.
+    unsafe { dlsym(DEFAULT, c"malloc".as_ptr()) as u64 }
 }
 
 /// Whether the entries may jump to the real functions by themselves: those are known, and no block was ever served from the static area.

@@ -1,9 +1,10 @@
 //! What is done when the program starts.
 
+use crate::exec::{self, PRELOAD};
 use crate::real;
 use core::ffi::{CStr, c_char, c_int};
 use highwater_agent as agent;
-use highwater_agent::unwind::objects;
+use highwater_agent::unwind::objects::{self, Object};
 
 /// Called by the loader with what `main` will get. Begins with the program, even if it never allocates: a recording of
 /// nothing says more than none.
@@ -12,13 +13,32 @@ use highwater_agent::unwind::objects;
 static BEGIN: extern "C" fn(c_int, *const *const c_char, *mut *mut c_char) = begin;
 
 extern "C" fn begin(_: c_int, _: *const *const c_char, environment: *mut *mut c_char) {
-    real::look_up_mappings();
-    if agent::mode() == agent::Mode::New {
+    real::look_up_ahead();
+    let own = objects::find(begin as *const () as u64);
+    if let Some(own) = &own {
+        exec::set_library(own.c_path());
+    }
+    if own.is_some_and(|own| is_bypassed(&own)) {
+        agent::stay_out_of_own_allocator();
+    } else if agent::mode() == agent::Mode::New {
         agent::begin_or_not();
     }
     if !agent::follows_children() && !environment.is_null() {
         // SAFETY: the environment as the loader gives it: pointers to texts, the last one null.
         unsafe { clean(environment) };
+    }
+}
+
+/// Whether the program calls another `malloc` than ours: its own, or that of a library before us.
+fn is_bypassed(own: &Object) -> bool {
+    let malloc = real::malloc_of_the_program();
+    let is_ours = |object: &Object| object.tables.start == own.tables.start;
+    match objects::find(malloc) {
+        Some(object) if is_ours(&object) => false,
+        // In a program that is not position independent this may be a stub that leads to ours.
+        Some(object) if object.path().is_empty() => agent::children::has_own_allocator(),
+        Some(_) => true,
+        None => false,
     }
 }
 
@@ -47,8 +67,6 @@ unsafe fn clean(environment: *mut *mut c_char) {
         *kept = core::ptr::null_mut();
     }
 }
-
-const PRELOAD: &[u8] = b"LD_PRELOAD=";
 
 /// Takes a path out of the list of libraries in `entry`; false if nothing is left of the list.
 ///

@@ -15,6 +15,7 @@ use crate::shared::Shared;
 use crate::stamps::Stamps;
 use crate::stream::{Closing, Sent, Stream, Streaming};
 use crate::symbolize::{self, Symbolized};
+use crate::unrecorded::{Reason, Unrecorded};
 use crate::words::Pool;
 use highwater_clock::Counter;
 use highwater_model::{
@@ -94,6 +95,8 @@ pub struct Course {
     last_flush: Instant,
     unflushed: bool,
     inherited_frees: u64,
+    /// Programs that it started, and that told us that they are not recorded.
+    unrecorded: Unrecorded,
     tag: TagId,
 }
 
@@ -116,6 +119,10 @@ pub struct Finished {
     pub inherited_frees: u64,
     /// Records that made no sense.
     pub nonsense: u64,
+    /// Why the agent stopped before the program ended, and when.
+    pub ended: Option<(Reason, Nanos)>,
+    /// Programs that it started and that are not recorded.
+    pub unrecorded: Unrecorded,
 }
 
 impl Course {
@@ -173,6 +180,7 @@ impl Course {
             last_flush: now,
             unflushed: false,
             inherited_frees: 0,
+            unrecorded: Unrecorded::default(),
             tag,
         };
         // Whoever is there gets everything from the start.
@@ -230,6 +238,25 @@ impl Course {
     /// Tells the agent to stop recording.
     pub fn stop(&self) {
         self.shared.header().stop.store(1, Ordering::Release);
+    }
+
+    /// A program that this one started is not recorded.
+    pub(crate) fn add_unrecorded(&mut self, reason: Reason, name: &str) {
+        self.unrecorded.add(reason, name);
+    }
+
+    /// Programs that it started and that are not recorded, so far.
+    pub(crate) fn unrecorded(&self) -> Unrecorded {
+        let mut all = Unrecorded::of(&self.shared);
+        all.extend(&self.unrecorded);
+        all
+    }
+
+    /// Why the agent stopped by itself, and when.
+    pub fn ended(&self) -> Option<(Reason, Nanos)> {
+        let header = self.shared.header();
+        let reason = Reason::from_number(header.ended.load(Ordering::Acquire))?;
+        Some((reason, self.stamps.time(header.ended_at.load(Ordering::Relaxed))))
     }
 
     /// Takes in what was recorded since the last round; how many bytes of the rings that was. `ended` says that the process will not
@@ -407,6 +434,11 @@ impl Course {
         let cut = header.cut_stacks.load(Ordering::Relaxed).saturating_add(header.lost_nodes.load(Ordering::Relaxed));
         let symbols = self.find_names(symbolizer);
         self.source.duration = self.last_time;
+        let (ended, unrecorded) = (self.ended(), self.unrecorded());
+        self.source.notes = unrecorded.sentences();
+        if let Some((reason, at)) = ended {
+            self.source.notes.insert(0, about_end(reason, at));
+        }
         for (anomaly, count) in [(Anomaly::DroppedEvent, self.merge.nonsense), (Anomaly::TruncatedStack, cut.into())] {
             if count > 0 {
                 let mut all = All { file: &mut self.file, streams: &mut self.streams };
@@ -434,6 +466,8 @@ impl Course {
             symbols,
             inherited_frees: self.inherited_frees,
             nonsense: self.merge.nonsense,
+            ended,
+            unrecorded,
         }
     }
 
@@ -448,5 +482,13 @@ impl Course {
         symbols.named += before.len();
         symbols.with_lines += with_lines;
         symbols
+    }
+}
+
+/// What a recording says of its early end.
+fn about_end(reason: Reason, at: Nanos) -> String {
+    match reason {
+        Reason::Filter => format!("recording ended at {at}, when the program installed a seccomp filter"),
+        reason => format!("recording ended at {at}: {}", crate::unrecorded::reason_in_words(reason)),
     }
 }

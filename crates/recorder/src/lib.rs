@@ -9,6 +9,7 @@
 //! [`Recorder`] does so for a program and its children; [`Course`] for one process, which may be our own. Where to is a file, or a
 //! [`stream`], or both.
 
+mod allocators;
 mod children;
 mod course;
 mod drain;
@@ -26,6 +27,7 @@ mod socket;
 mod stamps;
 pub mod stream;
 mod symbolize;
+mod unrecorded;
 mod words;
 
 pub use children::{children_folder, children_of};
@@ -37,3 +39,4 @@ pub use shared::{Refused, Shared};
 pub use socket::{SOCKET_VARIABLE, default_socket, socket_by};
 pub use stamps::{Stamps, monotonic_ns};
 pub use symbolize::{Symbolized, resolve_frames};
+pub use unrecorded::{Reason, Unrecorded, reason_in_words};

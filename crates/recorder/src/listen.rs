@@ -1,16 +1,17 @@
-//! Where agents knock: a socket in a directory that only its owner can enter.
+//! Where agents knock: a socket in a directory that only its owner can enter. Under root everyone can: programs that are recorded give up their rights, or
+//! start others that have fewer. Who knocks is then looked at.
 
 use crate::shared::{Refused, Shared};
 use highwater_shm::hello_v1::{HELLO_BYTES, Hello, LONGEST_HELLO_TEXT};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, Permissions};
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The socket; gone with its directory when dropped.
@@ -37,10 +38,12 @@ impl Listener {
     /// Begins to listen.
     pub fn new() -> io::Result<Self> {
         let directory = new_directory()?;
-        let listener = Self::at(&directory.join("agents"));
+        let path = directory.join("agents");
+        let listener = Self::at(&path).and_then(|socket| open_for_children(&directory, &path).map(|()| socket));
         match listener {
             Ok(socket) => Ok(Self { socket, directory }),
             Err(error) => {
+                let _ = std::fs::remove_file(&path);
                 let _ = std::fs::remove_dir(&directory);
                 Err(error)
             }
@@ -61,12 +64,13 @@ impl Listener {
         self.directory.join("agents")
     }
 
-    /// The next visitor, if one is there; those that say nothing sensible are passed over.
-    pub fn next(&self) -> Option<Visitor> {
+    /// The next visitor, if one is there; those that say nothing sensible are passed over. Processes of other users are heard by root alone, and only if
+    /// `is_ours` says that they belong to what is recorded.
+    pub fn next(&self, is_ours: impl Fn(u32) -> bool) -> Option<Visitor> {
         loop {
             // Not "non-blocking": an agent sends at once, and what it has sent is there even if it is gone.
             let connection = rustix::net::accept_with(&self.socket, SocketFlags::CLOEXEC).ok()?;
-            if let Some(visitor) = hear(&connection) {
+            if let Some(visitor) = hear(&connection, &is_ours) {
                 return Some(visitor);
             }
         }
@@ -86,9 +90,19 @@ impl Drop for Listener {
     }
 }
 
-fn hear(connection: &OwnedFd) -> Option<Visitor> {
+/// Lets programs reach the socket that have given up root's rights.
+fn open_for_children(directory: &Path, socket: &Path) -> io::Result<()> {
+    if rustix::process::geteuid().is_root() {
+        std::fs::set_permissions(socket, Permissions::from_mode(0o666))?;
+        std::fs::set_permissions(directory, Permissions::from_mode(0o711))?;
+    }
+    Ok(())
+}
+
+fn hear(connection: &OwnedFd, is_ours: &impl Fn(u32) -> bool) -> Option<Visitor> {
     let peer = rustix::net::sockopt::socket_peercred(connection).ok()?;
-    if peer.uid != rustix::process::geteuid() && !peer.uid.is_root() {
+    let (us, pid) = (rustix::process::geteuid(), peer.pid.as_raw_nonzero().get() as u32);
+    if peer.uid != us && !peer.uid.is_root() && !(us.is_root() && is_ours(pid)) {
         return None;
     }
     let mut message = vec![0; HELLO_BYTES + LONGEST_HELLO_TEXT];
@@ -108,7 +122,6 @@ fn hear(connection: &OwnedFd) -> Option<Visitor> {
     if command.last().is_some_and(String::is_empty) {
         command.pop();
     }
-    let pid = peer.pid.as_raw_nonzero().get() as u32;
     Some(Visitor { hello, pid, executable, command, shared: object.ok_or(Refused::NoMemory).and_then(Shared::open) })
 }
 

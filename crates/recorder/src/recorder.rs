@@ -1,5 +1,6 @@
 //! Recording a program and its children: one [`Course`] for each.
 
+use crate::allocators::Allocators;
 use crate::children::ChildFiles;
 use crate::course::{About, Course, Finished, Outputs};
 use crate::drainer::{Drainer, News, Source};
@@ -7,7 +8,9 @@ use crate::listen::{Listener, Visitor};
 use crate::orders::{AGENT_VARIABLE, Orders};
 use crate::resident::Resident;
 use crate::stream::{Namer, StreamTo, Streaming, Wire, spawn};
+use crate::unrecorded::{Reason, Unrecorded};
 use highwater_clock::Counter;
+use highwater_model::program_name;
 use highwater_symbols::Symbolizer;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags};
@@ -78,6 +81,10 @@ pub struct Recorder {
     problems: Vec<String>,
     preludes: u64,
     small: u64,
+    /// Those that no recording tells of.
+    unrecorded: Unrecorded,
+    main_unrecorded: Option<Reason>,
+    allocators: Allocators,
 }
 
 /// What became of everyone who knocked.
@@ -91,6 +98,10 @@ pub struct Outcome {
     pub preludes: u64,
     /// Children whose recordings were not kept, because they held too little.
     pub small: u64,
+    /// Programs that were started and are not recorded.
+    pub unrecorded: Unrecorded,
+    /// Why the main program itself is not.
+    pub main_unrecorded: Option<Reason>,
 }
 
 /// Where things stand.
@@ -149,6 +160,9 @@ impl Recorder {
             problems: Vec::new(),
             preludes: 0,
             small: 0,
+            unrecorded: Unrecorded::default(),
+            main_unrecorded: None,
+            allocators: Allocators::default(),
         })
     }
 
@@ -210,7 +224,7 @@ impl Recorder {
             }
         }
         // Before those that ended are let go: a process that began another program has knocked again before it could end.
-        while let Some(visitor) = self.listener.as_ref().and_then(Listener::next) {
+        while let Some(visitor) = self.listener.as_ref().and_then(|listener| listener.next(|pid| self.descends(pid))) {
             self.welcome(visitor);
             idle = false;
         }
@@ -231,6 +245,7 @@ impl Recorder {
         if was_replaced && course.about().forked {
             // What lies between a fork and an exec is of no interest.
             self.preludes += 1;
+            self.unrecorded.extend(&course.unrecorded());
             course.drop_streams();
             let _ = course.path().map(std::fs::remove_file);
             return;
@@ -250,6 +265,7 @@ impl Recorder {
         if !is_main && totals.figures.peak_bytes < self.options.keep_children {
             self.small += 1;
             if !course.discard_file() {
+                self.unrecorded.extend(&course.unrecorded());
                 return;
             }
         }
@@ -264,12 +280,31 @@ impl Recorder {
         }
     }
 
+    /// Whether a process is the program, or was started by it or by a process that is recorded.
+    fn descends(&self, pid: u32) -> bool {
+        const MOST_GENERATIONS: usize = 256;
+        let is_known =
+            |&pid: &u32| Some(pid) == self.main || self.running.iter().any(|running| running.course.about().pid == pid);
+        std::iter::successors(Some(pid), |&pid| Some(parent_of(pid)).filter(|&parent| parent > 1))
+            .take(MOST_GENERATIONS)
+            .any(|pid| is_known(&pid))
+    }
+
     fn welcome(&mut self, visitor: Visitor) {
         let Visitor { hello, pid, executable, command, shared } = visitor;
+        if let Some(reason) = hello.unrecorded {
+            return self.note_unrecorded(reason, pid, program_name(command.first().map(String::as_str), &executable));
+        }
         let shared = match shared {
             Ok(shared) => shared,
             Err(refused) => return self.problems.push(format!("process {pid} is not recorded: {refused}")),
         };
+        if self.allocators.of_process(pid).is_some() {
+            // What few blocks of the C library it has would be taken for all there are.
+            shared.header().stop.store(1, Ordering::Release);
+            let name = program_name(command.first().map(String::as_str), &executable);
+            return self.note_unrecorded(Reason::OwnAllocator, pid, name);
+        }
         if is_on_demand(self.streams.as_ref()) && Some(pid) != self.main {
             // Clients get the program itself, and what it becomes, not its children.
             return shared.header().stop.store(1, Ordering::Release);
@@ -308,6 +343,20 @@ impl Recorder {
                 let what = path.map_or_else(|| format!("process {pid}"), |path| path.display().to_string());
                 self.problems.push(format!("{what}: cannot be written: {error}"));
             }
+        }
+    }
+
+    /// A program said that nothing is recorded of it: its parent's recording says so as well.
+    fn note_unrecorded(&mut self, reason: Reason, pid: u32, name: String) {
+        if Some(pid) == self.main {
+            self.main_unrecorded = Some(reason);
+        }
+        self.replaced(pid);
+        let parent = parent_of(pid);
+        match self.running.iter_mut().find(|running| running.course.about().pid == parent && !running.was_replaced) {
+            Some(running) => running.course.add_unrecorded(reason, &name),
+            None if Some(pid) != self.main => self.unrecorded.add(reason, &name),
+            None => {}
         }
     }
 
@@ -377,7 +426,16 @@ impl Recorder {
         if let Some(children) = &self.children {
             children.remove_if_empty();
         }
-        Outcome { finished: all, problems: self.problems, preludes: self.preludes, small: self.small }
+        let mut unrecorded = self.unrecorded;
+        all.iter().for_each(|finished: &Finished| unrecorded.extend(&finished.unrecorded));
+        Outcome {
+            finished: all,
+            problems: self.problems,
+            preludes: self.preludes,
+            small: self.small,
+            unrecorded,
+            main_unrecorded: self.main_unrecorded,
+        }
     }
 }
 

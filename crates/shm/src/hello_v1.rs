@@ -1,6 +1,8 @@
 //! How the two find each other: the environment tells the agent what to do and where the recorder listens; the agent
 //! connects, sends a [`Hello`] with the shared memory's descriptor attached, and closes the socket. It keeps nothing open.
 
+use crate::unrecorded_v1::Reason;
+
 /// The variable that tells the agent what to do: fields separated by `;`, the path last because it may contain anything.
 ///
 /// `v2;FLAGS;SAMPLE;LIMIT;/path/of/socket`: flags are letters ([`FLAG_COUNTER`] …), the sample rate is in bytes, 0 for exact; the limit is the most
@@ -29,13 +31,15 @@ pub struct Hello {
     pub pid: u32,
     /// The process it was forked from without an exec, 0 if it was not.
     pub forked_from: u32,
+    /// Why nothing will be recorded of it; it then shares no memory.
+    pub unrecorded: Option<Reason>,
 }
 
 /// Bytes of a [`Hello`].
-pub const HELLO_BYTES: usize = 16;
+pub const HELLO_BYTES: usize = 20;
 /// The longest text behind a [`Hello`].
 pub const LONGEST_HELLO_TEXT: usize = 16 << 10;
-const MAGIC: [u8; 8] = *b"HWhallo1";
+const MAGIC: [u8; 8] = *b"HWhallo2";
 
 impl Hello {
     /// As bytes.
@@ -43,7 +47,8 @@ impl Hello {
         let mut bytes = [0; HELLO_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8..12].copy_from_slice(&self.pid.to_le_bytes());
-        bytes[12..].copy_from_slice(&self.forked_from.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.forked_from.to_le_bytes());
+        bytes[16..].copy_from_slice(&self.unrecorded.map_or(0, |reason| reason as u32).to_le_bytes());
         bytes
     }
 
@@ -51,6 +56,6 @@ impl Hello {
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let whole = bytes.len() >= HELLO_BYTES && bytes.starts_with(&MAGIC);
-        whole.then_some(Self { pid: word(8)?, forked_from: word(12)? })
+        whole.then_some(Self { pid: word(8)?, forked_from: word(12)?, unrecorded: Reason::from_number(word(16)?) })
     }
 }

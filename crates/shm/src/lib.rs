@@ -8,6 +8,7 @@
 //! * [`ring_v1`]: one ring of records per thread, one writer and one reader each.
 //! * [`stacks_v1`]: call stacks as a trie, append-only.
 //! * [`modules_v1`]: loaded executables and libraries, append-only.
+//! * [`unrecorded_v1`]: programs that it starts and that are not recorded.
 //! * [`hello_v1`]: what the agent is told by its environment and tells the recorder when it begins.
 //!
 //! A live process shares, instead of rings:
@@ -26,3 +27,4 @@ pub mod ring_v1;
 pub mod session_v1;
 pub mod stacks_v1;
 pub mod table_v1;
+pub mod unrecorded_v1;

@@ -11,6 +11,7 @@
 
 use crate::ring_v1::RingHeader;
 use crate::stacks_v1::Node;
+use crate::unrecorded_v1::Unrecorded;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The first word of the header.
@@ -86,7 +87,15 @@ pub struct Header {
     pub stop: AtomicU32,
     /// Written by the recorder: 1 while events are wanted, for an agent that began dormant. (Others do not look at it.)
     pub go: AtomicU32,
+    /// Written by the agent: why it stopped by itself ([`Reason`](crate::unrecorded_v1::Reason)), 0 while it did not.
+    pub ended: AtomicU32,
+    /// When it did, in the clock's ticks since the start.
+    pub ended_at: AtomicU64,
+    /// Programs that the process started and that are not recorded.
+    pub unrecorded: Unrecorded,
 }
+
+const _: () = assert!(size_of::<Header>() as u64 <= HEADER_BYTES);
 
 /// How large the tables are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

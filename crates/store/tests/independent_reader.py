@@ -933,7 +933,10 @@ def read_source(payload):
     executable, reserved_bytes, mapped_file_bytes = "", 0, 0
     if not varints.at_end():
         executable, reserved_bytes, mapped_file_bytes = varints.text(), varints.number(), varints.number()
-    return {"executable": executable, "reserved_bytes": reserved_bytes, "mapped_file_bytes": mapped_file_bytes,
+    notes = []
+    if not varints.at_end():
+        notes = [varints.text() for _ in range(varints.number())]
+    return {"notes": notes, "executable": executable, "reserved_bytes": reserved_bytes, "mapped_file_bytes": mapped_file_bytes,
             "context": context, "runtime_parameters": runtime_parameters, "word_bytes": word_bytes,
             "rate_bits": rate_bits,"parent_pid": parent_pid, "usable_sizes": flags & 1 == 1, "snapshot": flags & 2 == 2,
             "aggregated": flags & 4 == 4, "untimed": flags & 8 == 8, "command": command,

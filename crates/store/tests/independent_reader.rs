@@ -170,7 +170,7 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
 
     let Source { kind, program, pid, parent_pid, command, host, start_unix_ns, duration, .. } =
         recording.source().clone();
-    let Source { context, runtime_parameters, word_sampling, executable, address_space, .. } =
+    let Source { context, runtime_parameters, word_sampling, executable, address_space, notes, .. } =
         recording.source().clone();
     let Source { sample_rate, usable_sizes, snapshot, aggregated, untimed, .. } = *recording.source();
     let source = Json::object([
@@ -179,6 +179,7 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
         ("executable", Json::Text(executable)),
         ("reserved_bytes", Json::Number(address_space.reserved_bytes)),
         ("mapped_file_bytes", Json::Number(address_space.mapped_file_bytes)),
+        ("notes", Json::List(notes.into_iter().map(Json::Text).collect())),
         ("pid", Json::Number(pid)),
         ("parent_pid", Json::Number(parent_pid)),
         ("command", Json::List(command.into_iter().map(Json::Text).collect())),
@@ -572,7 +573,13 @@ fn snapshots_are_read() {
     events.iter().for_each(|event| ledger.record(event, &mut ()));
     let state = ledger.accounts().to_state();
     let address_space = AddressSpace { reserved_bytes: 8 << 30, mapped_file_bytes: 4096 };
-    let source = Source { usable_sizes: true, executable: "/usr/bin/größe-2".to_owned(), address_space, ..source() };
+    let source = Source {
+        usable_sizes: true,
+        executable: "/usr/bin/größe-2".to_owned(),
+        address_space,
+        notes: vec!["it ended early".to_owned(), String::new()],
+        ..source()
+    };
     let file = write_snapshot(Vec::new(), &source, &catalog, &state).unwrap().0;
     assert_agreement("snapshot", &file, Agreement::full);
     let figures = AccountsState { blocks: Blocks::default(), ..state };

@@ -32,6 +32,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod allocator;
 mod debug_info;
 mod debug_search;
 mod debug_sections;
@@ -45,6 +46,7 @@ mod segments;
 mod symbol_table;
 mod symbolizer;
 
+pub use allocator::allocator_in;
 pub use demangle::demangle;
 pub use elf::build_id_of;
 pub use error::SymbolError;

@@ -168,11 +168,16 @@ impl Extent {
 impl Object {
     /// Its path as bytes; empty for the program itself.
     pub fn path(&self) -> &[u8] {
+        self.c_path().to_bytes()
+    }
+
+    /// The same as a C string. The loader keeps it as long as the module is loaded.
+    pub fn c_path(&self) -> &'static CStr {
         if self.path.is_null() {
-            return &[];
+            return c"";
         }
-        // SAFETY: the loader's own string, which lives as long as the module.
-        unsafe { CStr::from_ptr(self.path) }.to_bytes()
+        // SAFETY: the loader's own string.
+        unsafe { CStr::from_ptr(self.path) }
     }
 
     /// Copies its build id into `out`; how long it is, 0 if it has none.

@@ -12,7 +12,7 @@ use crate::{preload_file, program};
 use clap::{Args, ValueEnum};
 use highwater_model::{Nanos, parse_duration};
 use highwater_recorder::stream::{self, Address, Server, StreamTo, Token, Wire};
-use highwater_recorder::{Finished, Options, Outcome, Recorder};
+use highwater_recorder::{Finished, Options, Outcome, Reason, Recorder, reason_in_words};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
@@ -134,9 +134,11 @@ impl Record {
         let outcome = recorder.finish(|| line.show("finding the names of functions …"));
         line.clear();
         outcome.problems.iter().for_each(|problem| warn(problem));
-        if outcome.finished.is_empty() && outcome.problems.is_empty() && outcome.small == 0 {
+        if let Some(reason) = outcome.main_unrecorded {
+            say(&format!("the program itself is not recorded: {}", why_unrecorded(reason)));
+        } else if outcome.finished.is_empty() && outcome.problems.is_empty() && outcome.small == 0 {
             say(
-                "nothing was recorded: the program did not load the library. It may be statically linked, run with other rights, or have cleared its environment",
+                "nothing was recorded: the program did not load the library. It may run with other rights, or have cleared its environment",
             );
         }
         // Whatever became of the recording, the program's end is the one that counts.
@@ -310,6 +312,14 @@ impl Record {
             let again = if sent.connections > 1 { "the stream broke, and began anew" } else { "the stream broke" };
             warn(&format!("{name}: {again}: {problem}"));
         }
+    }
+}
+
+/// Why a program said that nothing is recorded of it.
+fn why_unrecorded(reason: Reason) -> &'static str {
+    match reason {
+        Reason::OwnAllocator => "it calls an allocator that is linked into it, whose blocks are not seen",
+        reason => reason_in_words(reason),
     }
 }
 

@@ -119,6 +119,11 @@ pub fn add_address_space(head: &mut Heading, source: &Source) {
     }
 }
 
+/// Adds what a reader must know of the recording.
+pub fn add_notes(head: &mut Heading, source: &Source) {
+    source.notes.iter().for_each(|note| head.line("note", note.as_str()));
+}
+
 /// What was ever handed out: `1.2 GiB in 602,112 allocations, 30 reallocations; 12.3% temporary`.
 pub fn allocated(units: Units, figures: &Figures) -> String {
     let mut text = format!("{} in {}", units.allocated(figures), units.counted(figures.allocations, "allocation"));

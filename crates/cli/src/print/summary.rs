@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::open::{self, OnDamage};
 use highwater_model::groups::{GroupBy, GroupKey, Metric, Row, rows};
 use highwater_model::{Catalog, Snapshot, StackId, When};
-use highwater_recorder::{Finished, Outcome};
+use highwater_recorder::{Finished, Outcome, Reason};
 use std::collections::HashMap;
 use std::io::Write;
 use std::time::Duration;
@@ -52,6 +52,12 @@ pub fn print(
     head.line("allocated", heading::allocated(units, &totals.figures));
     head.line("at exit", heading::live(units, &totals.figures));
     heading::add_address_space(&mut head, &peak.source);
+    if let Some((Reason::Filter, at)) = main.ended {
+        head.line(
+            "ended",
+            format!("at {at}: the program installed a seccomp filter, which may forbid what recording needs"),
+        );
+    }
     head.line("cost", cost);
     let mut text = format!("{}\n", head.render(paint, width));
     for (title, snapshot, metric) in [
@@ -162,7 +168,7 @@ fn about_child(one: &Finished, units: Units) -> String {
 pub fn list(outcome: &Outcome, main: Option<&Finished>, keep_children: u64) {
     const SHOWN: usize = 8;
     let mut by_size: Vec<&Finished> = children(main, outcome).collect();
-    if by_size.is_empty() && outcome.small == 0 && outcome.preludes == 0 {
+    if by_size.is_empty() && outcome.small == 0 && outcome.preludes == 0 && outcome.unrecorded.count() == 0 {
         return;
     }
     by_size.sort_by_key(|one| std::cmp::Reverse(one.peak_bytes));
@@ -192,6 +198,9 @@ pub fn list(outcome: &Outcome, main: Option<&Finished>, keep_children: u64) {
     text.push_str(&table.render(Paint::for_stderr(), None));
     if by_size.len() > SHOWN {
         text.push_str(&format!("  … {} more\n", by_size.len() - SHOWN));
+    }
+    for sentence in outcome.unrecorded.sentences() {
+        text.push_str(&format!("{}\n", printable(&sentence)));
     }
     let _ = write!(std::io::stderr(), "{text}");
 }

@@ -29,6 +29,7 @@ pub fn source(source: &Source) -> Value {
     if source.kind == SourceKind::Native {
         value["reserved_bytes"] = source.address_space.reserved_bytes.into();
         value["mapped_file_bytes"] = source.address_space.mapped_file_bytes.into();
+        value["notes"] = source.notes.as_slice().into();
     }
     if source.kind == SourceKind::Memtrace {
         // A program without a process id has a negative one.
@@ -74,13 +75,14 @@ mod tests {
             usable_sizes: true,
             snapshot: true,
             aggregated: true,
+            notes: vec!["3 children not recorded: AddressSanitizer".to_owned()],
             ..Source::default()
         });
         let expected = json!({
             "kind": "native", "program": "parser", "executable": "/usr/bin/parser-2", "pid": 42, "parent_pid": 41, "command": ["parser", "--fast"], "host": "build-3",
             "start": "2023-11-14T22:13:20.000000001Z", "start_unix_ns": 1_700_000_000_000_000_001u64,
             "duration_ns": 5, "sample_rate": 4096, "snapshot": true, "aggregated": true,
-            "reserved_bytes": 8u64 << 30, "mapped_file_bytes": 4096,
+            "reserved_bytes": 8u64 << 30, "mapped_file_bytes": 4096, "notes": ["3 children not recorded: AddressSanitizer"],
         });
         assert_eq!(known, expected);
     }

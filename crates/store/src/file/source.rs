@@ -55,11 +55,15 @@ pub fn encode(source: &Source, out: &mut Vec<u8>) {
         varint::put(out, source.address_space.reserved_bytes);
         varint::put(out, source.address_space.mapped_file_bytes);
     }
+    if !source.notes.is_empty() {
+        varint::put(out, source.notes.len() as u64);
+        source.notes.iter().for_each(|note| varint::put_byte_string(out, note.as_bytes()));
+    }
 }
 
-/// True where the executable or the address space is known.
+/// True where the executable or the address space is known, or notes follow them.
 fn has_more(source: &Source) -> bool {
-    !source.executable.is_empty() || source.address_space != AddressSpace::default()
+    !source.executable.is_empty() || source.address_space != AddressSpace::default() || !source.notes.is_empty()
 }
 
 /// True where something is known of the program's runtime.
@@ -97,6 +101,11 @@ pub fn decode(payload: &[u8]) -> Option<Source> {
     if !input.is_empty() {
         source.executable = text(&mut input)?;
         source.address_space = AddressSpace { reserved_bytes: input.number()?, mapped_file_bytes: input.number()? };
+    }
+    if !input.is_empty() {
+        for _ in 0..input.number()? {
+            source.notes.push(text(&mut input)?);
+        }
     }
     Some(source)
 }

@@ -150,7 +150,7 @@ fn percent(part: u64, whole: u64) -> u64 {
 /// What is worth knowing, in words.
 fn notes(choice: &Choice, last: &Snapshot, figures: &Map<String, Value>) -> Vec<String> {
     let number = |name: &str| figures.get(name).and_then(Value::as_u64).unwrap_or(0);
-    let mut notes = Vec::new();
+    let mut notes = choice.loaded.source().notes.clone();
     if last.is_estimate() {
         notes.push("All figures are estimates, made from samples.".to_owned());
     }

@@ -1,0 +1,90 @@
+//! Programs that the process is about to start: whether the library would do harm there, or could not be loaded, and what is noted of them.
+//!
+//! This runs between fork and exec, perhaps in the memory of a parent that waits (vfork): it allocates nothing, takes no lock, and keeps nothing open.
+
+use crate::executable::{self, Kind, LONGEST_PATH};
+use crate::{session, sys};
+use core::ffi::CStr;
+use core::sync::atomic::{AtomicBool, Ordering};
+pub use highwater_shm::unrecorded_v1::Reason;
+
+/// A script's interpreter may be a script.
+const MOST_INTERPRETERS: usize = 5;
+
+/// Whether a seccomp filter was installed: from then on no system call of ours may be made, in this process and those that it forks.
+static FILTERED: AtomicBool = AtomicBool::new(false);
+
+/// Says that one is about to be.
+pub(crate) fn set_filtered() {
+    FILTERED.store(true, Ordering::SeqCst);
+}
+
+/// Whether one was.
+pub fn is_filtered() -> bool {
+    FILTERED.load(Ordering::SeqCst)
+}
+
+/// Whether this very program has a `malloc` of its own.
+pub fn has_own_allocator() -> bool {
+    let Some(file) = sys::open(c"/proc/self/exe") else { return false };
+    let kind = executable::look_at(&|offset, buffer| sys::read_at(file, offset, buffer));
+    sys::close(file);
+    kind == Kind::OwnAllocator
+}
+
+/// Whether the process may run the program at `path`.
+pub fn is_executable(path: &CStr) -> bool {
+    sys::may_execute(path)
+}
+
+/// Whether the program at `path` must be started without the library at `library`.
+pub fn must_be_left_out(path: &CStr, library: &CStr) -> Option<Reason> {
+    if is_filtered() {
+        return Some(Reason::Filter);
+    }
+    let mut interpreter = [0; LONGEST_PATH + 1];
+    for step in 0..MOST_INTERPRETERS {
+        let path = if step == 0 { Some(path) } else { CStr::from_bytes_until_nul(&interpreter).ok() };
+        // What cannot be read is the kernel's to refuse, or to run unseen.
+        let file = path.and_then(sys::open)?;
+        let kind = executable::look_at(&|offset, buffer| sys::read_at(file, offset, buffer));
+        let gets_rights = sys::gets_other_rights(file);
+        sys::close(file);
+        match kind {
+            Kind::Script(name, length) => {
+                interpreter = [0; LONGEST_PATH + 1];
+                interpreter[..length].copy_from_slice(&name[..length]);
+            }
+            Kind::Unfit(reason) => return Some(reason),
+            Kind::Fit | Kind::OwnAllocator if gets_rights => return Some(Reason::MoreRights),
+            Kind::Fit | Kind::OwnAllocator => break,
+        }
+    }
+    let Some(library) = sys::open(library) else { return Some(Reason::OutOfReach) };
+    sys::close(library);
+    let config = session::session().config();
+    // A collector may come later; a recorder is there, or out of reach.
+    let is_reached = match sys::check_writable(config.socket()) {
+        0 => true,
+        sys::ENOENT => config.is_live(),
+        error => error != sys::EACCES,
+    };
+    (!is_reached).then_some(Reason::OutOfReach)
+}
+
+/// Notes a program that is started without us, for whoever reads what this process shares.
+pub fn note_left_out(reason: Reason, path: &CStr) {
+    let mut led_to = [0; LONGEST_PATH];
+    let mut path = path;
+    // An open file has a number for a name; its link has the real one.
+    if path.to_bytes().starts_with(b"/proc/self/fd/") && reason != Reason::Filter {
+        let length = sys::read_link(path, &mut led_to[..LONGEST_PATH - 1]);
+        if length > 0
+            && let Ok(link) = CStr::from_bytes_until_nul(&led_to)
+        {
+            path = link;
+        }
+    }
+    let name = path.to_bytes().rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    session::session().note_unrecorded(reason, name);
+}

@@ -1,0 +1,127 @@
+//! Programs that were started and are not recorded: how many, why, and what they are called.
+
+use crate::shared::Shared;
+pub use highwater_shm::unrecorded_v1::Reason;
+use std::collections::BTreeMap;
+
+/// Names that are shown of each reason.
+const SHOWN: usize = 3;
+
+/// What a reason is called after "not recorded: ".
+pub fn reason_in_words(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Static => "statically linked",
+        Reason::OtherMachine => "for another processor",
+        Reason::OtherLibrary => "for another C library than the GNU one",
+        Reason::AddressSanitizer => "AddressSanitizer",
+        Reason::LeakSanitizer => "LeakSanitizer",
+        Reason::ThreadSanitizer => "ThreadSanitizer",
+        Reason::MemorySanitizer => "MemorySanitizer",
+        Reason::MoreRights => "setuid or setgid",
+        Reason::OutOfReach => "run with other rights or another root directory",
+        Reason::Filter => "under a seccomp filter",
+        Reason::OwnAllocator => "own allocator",
+    }
+}
+
+/// Those of one reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Group {
+    count: u64,
+    /// How often each name was noted.
+    names: BTreeMap<String, u64>,
+}
+
+/// All of them, by reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unrecorded {
+    groups: BTreeMap<Reason, Group>,
+}
+
+impl Unrecorded {
+    /// What an agent noted. Names are whatever its process wrote there.
+    pub fn of(shared: &Shared) -> Self {
+        let noted = &shared.header().unrecorded;
+        let mut all = Self::default();
+        for reason in Reason::ALL {
+            let count = noted.count(reason);
+            if count > 0 {
+                all.groups.insert(reason, Group { count: count.into(), names: BTreeMap::new() });
+            }
+        }
+        for (reason, name, length) in noted.names() {
+            let name = String::from_utf8_lossy(&name[..length]).into_owned();
+            if let Some(group) = all.groups.get_mut(&reason) {
+                *group.names.entry(name).or_default() += 1;
+            }
+        }
+        all
+    }
+
+    /// One more.
+    pub fn add(&mut self, reason: Reason, name: &str) {
+        let group = self.groups.entry(reason).or_default();
+        group.count += 1;
+        *group.names.entry(name.to_owned()).or_default() += 1;
+    }
+
+    /// Those of another as well.
+    pub fn extend(&mut self, other: &Self) {
+        for (reason, theirs) in &other.groups {
+            let group = self.groups.entry(*reason).or_default();
+            group.count += theirs.count;
+            for (name, count) in &theirs.names {
+                *group.names.entry(name.clone()).or_default() += count;
+            }
+        }
+    }
+
+    /// How many in all.
+    pub fn count(&self) -> u64 {
+        self.groups.values().map(|group| group.count).sum()
+    }
+
+    /// A sentence for each reason, the most frequent first: `3 children not recorded: AddressSanitizer (test_a, test_b)`.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut groups: Vec<(&Reason, &Group)> = self.groups.iter().filter(|(_, group)| group.count > 0).collect();
+        groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.count));
+        groups.into_iter().map(|(&reason, group)| group.sentence(reason)).collect()
+    }
+}
+
+impl Group {
+    fn sentence(&self, reason: Reason) -> String {
+        let children = if self.count == 1 { "child" } else { "children" };
+        let mut names: Vec<(&String, &u64)> = self.names.iter().filter(|(name, _)| !name.is_empty()).collect();
+        names.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let mut shown: Vec<&str> = names.iter().take(SHOWN).map(|(name, _)| name.as_str()).collect();
+        if names.len() > SHOWN {
+            shown.push("…");
+        }
+        let names = if shown.is_empty() { String::new() } else { format!(" ({})", shown.join(", ")) };
+        format!("{} {children} not recorded: {}{names}", self.count, reason_in_words(reason))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_frequent_reason_and_name_come_first() {
+        let mut all = Unrecorded::default();
+        all.add(Reason::Static, "hugo");
+        for name in ["b", "a", "b", "c", "d"] {
+            all.add(Reason::AddressSanitizer, name);
+        }
+        let mut other = Unrecorded::default();
+        other.add(Reason::Static, "hugo");
+        other.extend(&all);
+        assert_eq!(other.count(), 7);
+        let expected = [
+            "5 children not recorded: AddressSanitizer (b, a, c, …)",
+            "2 children not recorded: statically linked (hugo)",
+        ];
+        assert_eq!(other.sentences(), expected);
+    }
+}

@@ -1,0 +1,60 @@
+//! Allocators that are linked into a program: their blocks are not the C library's, and whoever listens to that one does not see them.
+
+use crate::elf::{Elf, ElfImage};
+use memchr::memmem;
+use object::{Object, ObjectSection, ObjectSymbol};
+use std::path::Path;
+
+/// Functions by which an allocator is known, whatever else it calls itself in a program, and its name.
+const FUNCTIONS: [(&str, &str); 13] = [
+    ("__asan_init", "AddressSanitizer"),
+    ("__hwasan_init", "AddressSanitizer"),
+    ("__lsan_init", "LeakSanitizer"),
+    ("__tsan_init", "ThreadSanitizer"),
+    ("__msan_init", "MemorySanitizer"),
+    ("_rjem_malloc", "jemalloc"),
+    ("je_malloc", "jemalloc"),
+    ("mi_malloc", "mimalloc"),
+    ("tc_malloc", "tcmalloc"),
+    ("TCMallocInternalMalloc", "tcmalloc"),
+    ("rpmalloc", "rpmalloc"),
+    ("sn_malloc", "snmalloc"),
+    ("sn_rust_alloc", "snmalloc"),
+];
+
+/// Where functions have no names any more: the beginnings of messages. In two parts each, so that this program does not have them.
+const MESSAGES: [([&str; 2], &str); 3] = [
+    (["<jemal", "loc>: "], "jemalloc"),
+    (["mimal", "loc: warning: "], "mimalloc"),
+    (["tcmal", "loc: large alloc "], "tcmalloc"),
+];
+
+/// The allocator that is linked into the program at `path`, if there is one that is known.
+pub fn allocator_in(path: &Path) -> Option<&'static str> {
+    let image = ElfImage::open(path).ok()?;
+    let elf = image.elf()?;
+    match elf.section_by_name(".strtab").and_then(|names| names.data().ok()) {
+        Some(names) => by_functions(&elf, names),
+        None => by_messages(&elf),
+    }
+}
+
+fn by_functions(elf: &Elf<'_>, names: &[u8]) -> Option<&'static str> {
+    // Most programs have none of these: looking for the names is quicker than at each symbol.
+    let listed: Vec<(&str, &'static str)> = FUNCTIONS
+        .into_iter()
+        .filter(|(function, _)| memmem::find(names, format!("\0{function}\0").as_bytes()).is_some())
+        .collect();
+    if listed.is_empty() {
+        return None;
+    }
+    let defined = elf.symbols().filter(|symbol| symbol.is_definition()).filter_map(|symbol| symbol.name().ok());
+    let found: Vec<&str> = defined.filter(|name| listed.iter().any(|(function, _)| function == name)).collect();
+    listed.into_iter().find(|(function, _)| found.contains(function)).map(|(_, allocator)| allocator)
+}
+
+fn by_messages(elf: &Elf<'_>) -> Option<&'static str> {
+    let constants = elf.section_by_name(".rodata").and_then(|section| section.data().ok())?;
+    let says = |parts: [&str; 2]| memmem::find(constants, parts.concat().as_bytes()).is_some();
+    MESSAGES.into_iter().find(|&(parts, _)| says(parts)).map(|(_, allocator)| allocator)
+}
