@@ -1,12 +1,13 @@
 //! A thread that does nothing but empty rings, for all processes that are recorded.
 //!
 //! What it brings in waits in a queue until it is worked through. So a program whose threads together allocate faster than we can
-//! write it down does not wait for us, as long as it does so in bursts: up to [`MOST_WAITING`] bytes may wait. A single thread can
+//! write it down does not wait for us, as long as it does so in bursts: up to [`MOST_WAITING`] bytes may wait, and never more than a [`Share`] of the room that our memory group has left. A single thread can
 //! outrun us only by doing nothing but allocate; it is held back sooner, because what waits long grows cold: working through it
 //! then takes half as long again.
 
 use crate::drain::{Drain, Haul};
 use crate::resident::Resident;
+use crate::room::Share;
 use crate::shared::Shared;
 use crate::stamps::Stamps;
 use crate::words::Pool;
@@ -92,6 +93,7 @@ fn run(new: &Receiver<Source>, waiting: &AtomicU64) {
     let mut sources: Vec<(Source, Drain)> = Vec::new();
     let mut pool = Pool::default();
     let mut last_several = Instant::now();
+    let mut share = Share::new();
     loop {
         loop {
             match new.try_recv() {
@@ -108,6 +110,7 @@ fn run(new: &Receiver<Source>, waiting: &AtomicU64) {
             }
         }
         let limit = if last_several.elapsed() < A_WHILE { MOST_WAITING } else { MOST_WAITING_OF_ONE };
+        let limit = limit.min(share.of_room(waiting.load(Ordering::Relaxed)));
         if waiting.load(Ordering::Relaxed) > limit {
             std::thread::sleep(NAP / 20);
             continue;
@@ -133,6 +136,7 @@ fn run(new: &Receiver<Source>, waiting: &AtomicU64) {
 fn look_after(source: &mut Source, drain: &mut Drain, pool: &mut Pool, waiting: &AtomicU64) -> (u64, usize, bool) {
     // Who has ended is asked first: then nothing that it wrote can be missed.
     let ended = has_ended(source.process.as_ref()) || source.stop.load(Ordering::Acquire);
+    source.shared.keep_ahead();
     let mut haul = drain.round(&source.shared, (!ended).then(|| source.stamps.settled()), pool);
     if !ended {
         haul.resident = source.resident.due();

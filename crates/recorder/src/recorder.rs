@@ -7,6 +7,7 @@ use crate::drainer::{Drainer, News, Source};
 use crate::listen::{Listener, Visitor};
 use crate::orders::{AGENT_VARIABLE, Orders};
 use crate::resident::Resident;
+use crate::room::be_ended_first;
 use crate::stream::{Namer, StreamTo, Streaming, Wire, spawn};
 use crate::unrecorded::{Reason, Unrecorded};
 use highwater_clock::Counter;
@@ -199,6 +200,7 @@ impl Recorder {
     /// Says that our own work may wait when the program needs the processors. What empties the rings does not.
     pub fn stand_back(&self) {
         let _ = rustix::process::setpriority_process(None, NICENESS);
+        be_ended_first();
     }
 
     /// Works through some of what was recorded, welcomes new processes, lets ended ones go; sleeps if there was nothing to do.

@@ -3,6 +3,7 @@
 //! Everything in it may change at any time and may be nonsense: each number is loaded once, checked, and only then used.
 //! The object's size is sealed, so what lies within it can always be read.
 
+use crate::provided::{Provided, Used};
 use crate::words::{Pool, Words};
 use highwater_shm::ring_v1::RingHeader;
 use highwater_shm::session_v1::{Capacity, Header, MAGIC, MODULE_BYTES, ring_bytes};
@@ -11,6 +12,7 @@ use rustix::fs::SealFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Why a shared memory was refused.
 #[derive(Debug)]
@@ -55,6 +57,8 @@ pub struct Shared {
     bytes: usize,
     capacity: Capacity,
     is_mapped_by_us: bool,
+    /// Only of an agent that is in another process.
+    provided: Option<Mutex<Provided>>,
 }
 
 // SAFETY: everything in it is reached through atomics.
@@ -76,9 +80,17 @@ impl Shared {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping wherever the kernel likes.
         let base = unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, &object, 0)? };
-        let mut shared =
-            Self { base: base.cast(), bytes, capacity: Capacity { rings: 1, nodes: 2 }, is_mapped_by_us: true };
+        let mut shared = Self {
+            base: base.cast(),
+            bytes,
+            capacity: Capacity { rings: 1, nodes: 2 },
+            is_mapped_by_us: true,
+            provided: None,
+        };
         shared.capacity = shared.checked_capacity().ok_or(Refused::NotOurs)?;
+        let object = object.as_fd().try_clone_to_owned().ok();
+        shared.provided = object.map(|object| Mutex::new(Provided::new(object, shared.capacity)));
+        shared.keep_ahead();
         Ok(shared)
     }
 
@@ -88,7 +100,8 @@ impl Shared {
     /// It stays mapped as long as this lives. It may be read-only where nobody stores anything through [`header`](Self::header).
     pub unsafe fn of_ourselves(base: *mut u8, bytes: u64) -> Option<Self> {
         let bytes = usize::try_from(bytes).ok()?;
-        let mut shared = Self { base, bytes, capacity: Capacity { rings: 1, nodes: 2 }, is_mapped_by_us: false };
+        let mut shared =
+            Self { base, bytes, capacity: Capacity { rings: 1, nodes: 2 }, is_mapped_by_us: false, provided: None };
         shared.capacity = shared.checked_capacity()?;
         Some(shared)
     }
@@ -107,6 +120,18 @@ impl Shared {
         debug_assert!(offset < self.bytes as u64);
         // SAFETY: every caller's offset is checked against the capacity, which fits the mapping.
         unsafe { self.base.add(offset as usize) }
+    }
+
+    /// Provides the memory that the program will write next.
+    pub fn keep_ahead(&self) {
+        let Some(provided) = &self.provided else { return };
+        let header = self.header();
+        let used = Used {
+            rings: (0..self.rings()).map(|ring| self.ring(ring).tail.load(Ordering::Relaxed)).collect(),
+            nodes: header.nodes.load(Ordering::Relaxed).into(),
+            modules: header.module_bytes.load(Ordering::Relaxed).into(),
+        };
+        provided.lock().unwrap_or_else(PoisonError::into_inner).keep_ahead(&used);
     }
 
     /// The header.

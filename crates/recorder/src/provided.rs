@@ -1,0 +1,77 @@
+//! Memory for what a program writes next: taken by us, ahead of it.
+//!
+//! The kernel charges a page to the group of whoever touches it first. A program that runs close to the limit of its container shall not be ended because it
+//! is recorded from outside. Where we share its group it makes no difference.
+
+use highwater_shm::ring_v1::RingHeader;
+use highwater_shm::session_v1::{Capacity, HEADER_BYTES, MODULE_BYTES, ring_bytes};
+use highwater_shm::stacks_v1::Node;
+use rustix::fs::FallocateFlags;
+use std::os::fd::OwnedFd;
+
+/// How far ahead of a thread its ring is provided, and of all threads the stacks: what is written until we look again.
+const AHEAD: u64 = 128 << 10;
+const PAGE: u64 = 4096;
+
+/// How much the program has written of each part.
+#[derive(Clone, Debug, Default)]
+pub struct Used {
+    /// Bytes that were ever written into each ring.
+    pub rings: Vec<u64>,
+    /// Nodes of stacks.
+    pub nodes: u64,
+    /// Bytes of the log of modules.
+    pub modules: u64,
+}
+
+/// An agent's memory, and how much of each part was provided.
+pub struct Provided {
+    object: OwnedFd,
+    capacity: Capacity,
+    rings: Vec<u64>,
+    ring_headers: u64,
+    nodes: u64,
+    modules: u64,
+}
+
+impl Provided {
+    /// Of a memory that begins.
+    pub fn new(object: OwnedFd, capacity: Capacity) -> Self {
+        let provided = Self { object, capacity, rings: Vec::new(), ring_headers: 0, nodes: 0, modules: 0 };
+        provided.take(0, HEADER_BYTES);
+        provided
+    }
+
+    /// Takes what will be needed soon.
+    pub fn keep_ahead(&mut self, used: &Used) {
+        let capacity = self.capacity;
+        let threads = (used.rings.len() as u64 + 1).min(capacity.rings.into());
+        let header_bytes = (threads * size_of::<RingHeader>() as u64).next_multiple_of(PAGE);
+        self.ring_headers = self.grow(capacity.ring_headers(), self.ring_headers, header_bytes);
+        self.rings.resize(threads as usize, 0);
+        for ring in 0..threads as usize {
+            let written = used.rings.get(ring).copied().unwrap_or(0);
+            let whole = ring_bytes(ring as u32);
+            let wanted = (written.min(whole) + AHEAD).next_multiple_of(PAGE).min(whole);
+            self.rings[ring] = self.grow(capacity.ring_data(ring as u32), self.rings[ring], wanted);
+        }
+        let all_nodes = u64::from(capacity.nodes) * size_of::<Node>() as u64;
+        let wanted = (used.nodes * size_of::<Node>() as u64 + AHEAD).next_multiple_of(PAGE).min(all_nodes);
+        self.nodes = self.grow(capacity.stacks(), self.nodes, wanted);
+        let wanted = (used.modules.min(MODULE_BYTES) + AHEAD).next_multiple_of(PAGE).min(MODULE_BYTES);
+        self.modules = self.grow(capacity.modules(), self.modules, wanted);
+    }
+
+    /// Provides a part up to `wanted` of which there is `had`; what there is then.
+    fn grow(&self, start: u64, had: u64, wanted: u64) -> u64 {
+        if wanted > had {
+            self.take(start + had, wanted - had);
+        }
+        wanted.max(had)
+    }
+
+    /// Where that fails, the program takes it itself, as soon as it writes there.
+    fn take(&self, start: u64, length: u64) {
+        let _ = rustix::fs::fallocate(&self.object, FallocateFlags::empty(), start, length);
+    }
+}
