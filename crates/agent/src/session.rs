@@ -10,7 +10,7 @@
 use crate::config::Config;
 use crate::live::{self, Beginning};
 use crate::unwind::{objects, rules};
-use crate::{children, modules, sampling, sys, thread, tls, trie};
+use crate::{children, executable, modules, sampling, sys, thread, tls, trie};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use highwater_shm::control_v1::CONTROL_BYTES;
 use highwater_shm::hello_v1::{HELLO_BYTES, Hello, LONGEST_HELLO_TEXT};
@@ -389,7 +389,12 @@ pub fn begin_or_not() -> Mode {
         begin_in_child(was_recording);
     } else if SESSION.config.read_from_environment() {
         let reader = if SESSION.config.is_live() { Reader::Collector } else { Reader::Recorder };
-        if !begin(&SESSION.config, reader, 0) {
+        // Whoever started it did not look: a sanitizer's runtime does not bear another allocator.
+        let sanitizer = objects::find_by_path(executable::sanitizer);
+        if sanitizer.is_some() && reader == Reader::Recorder {
+            tell(&SESSION.config, 0, None, sanitizer);
+        }
+        if sanitizer.is_some() || !begin(&SESSION.config, reader, 0) {
             set_mode(Mode::Off);
         }
     } else {
@@ -468,7 +473,7 @@ pub fn begin_live(config: &Config) -> bool {
 
 fn begin(config: &Config, reader: Reader, forked_from: u32) -> bool {
     let is_live = reader == Reader::Collector;
-    let Some(shared) = (if is_live { share_live() } else { share() }) else {
+    let Some(shared) = (if is_live { share_live(config.most_blocks()) } else { share() }) else {
         if reader == Reader::Recorder {
             // So that the recorder can say why nothing comes.
             tell(config, forked_from, None, None);
@@ -526,14 +531,17 @@ fn share() -> Option<SharedMemory> {
     })
 }
 
-/// The same for a live process, with its table.
-fn share_live() -> Option<SharedMemory> {
+/// The same for a live process, with its table, which shall hold so many blocks if it can.
+fn share_live(most_blocks: u64) -> Option<SharedMemory> {
     let control = sys::sealed_memory(CONTROL_NAME, CONTROL_BYTES as usize)?;
     let Some(page) = sys::map_shared(control, CONTROL_BYTES as usize) else {
         sys::close(control);
         return None;
     };
-    let shared = Capacity::CHOICES.into_iter().zip(TableCapacity::CHOICES).find_map(|(capacity, table)| {
+    let choices = Capacity::LIVE_CHOICES.into_iter().zip(TableCapacity::CHOICES);
+    let is_large = most_blocks > TableCapacity::CHOICES[0].blocks();
+    let largest = is_large.then_some((Capacity::LIVE_CHOICES[0], TableCapacity::LARGEST));
+    let shared = largest.into_iter().chain(choices).find_map(|(capacity, table)| {
         let memory = map_as_base(MEMORY_NAME, live::layout(&capacity, &table).1)?;
         sys::seal_against_writing(memory);
         Some(SharedMemory { memory, capacity, control: Some((control, page)), table })

@@ -83,3 +83,14 @@ fn limits_of_the_system_are_no_harm() {
         assert_eq!(seen(run(command.arg(&line))), native, "{limit}");
     }
 }
+
+#[test]
+fn a_live_program_reserves_little_address_space() {
+    let collector = Collector::new();
+    let status =
+        Ended::of(collector.command(["run", "--quiet", "cat", "/proc/self/status"]).output().unwrap()).succeeded();
+    let status = status.stdout_text();
+    let peak =
+        status.lines().find_map(|line| line.strip_prefix("VmPeak:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    assert!(peak.is_some_and(|kilobytes| kilobytes < 6_000_000), "{peak:?} kB");
+}

@@ -111,6 +111,10 @@ impl Capacity {
     pub const CHOICES: [Self; 3] =
         [Self { rings: 4096, nodes: 1 << 26 }, Self { rings: 512, nodes: 1 << 22 }, Self { rings: 32, nodes: 1 << 18 }];
 
+    /// The same for a live process, which stays for long and writes no events: fewer stacks, and only the heads of rings are used.
+    pub const LIVE_CHOICES: [Self; 3] =
+        [Self { rings: 4096, nodes: 1 << 24 }, Self { rings: 512, nodes: 1 << 22 }, Self { rings: 32, nodes: 1 << 18 }];
+
     /// Whether a reader accepts it.
     pub fn is_sound(&self) -> bool {
         (1..=1 << 16).contains(&self.rings) && (2..=1 << 28).contains(&self.nodes)

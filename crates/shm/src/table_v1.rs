@@ -420,9 +420,12 @@ pub struct TableCapacity {
 }
 
 impl TableCapacity {
-    /// From generous to small: a program may limit its address space.
+    /// For programs that ask for more blocks than the first of the choices has: a thousand million, in 34 GB of address space.
+    pub const LARGEST: Self = Self { shard_records: 1 << 22, threads: MOST_THREADS };
+
+    /// From generous, which is 134 million blocks in 4.3 GB of address space, to small: a program may limit its address space.
     pub const CHOICES: [Self; 3] = [
-        Self { shard_records: 1 << 22, threads: MOST_THREADS },
+        Self { shard_records: 1 << 19, threads: MOST_THREADS },
         Self { shard_records: 1 << 16, threads: 1 << 14 },
         Self { shard_records: 1 << 12, threads: 1 << 12 },
     ];
@@ -430,6 +433,11 @@ impl TableCapacity {
     /// Whether a reader accepts it.
     pub fn is_sound(&self) -> bool {
         (1..=1 << 23).contains(&self.shard_records) && (2..=MOST_THREADS).contains(&self.threads)
+    }
+
+    /// How many blocks it can hold.
+    pub fn blocks(&self) -> u64 {
+        u64::from(self.shard_records) * u64::from(BLOCK_SHARDS)
     }
 
     /// Offset of a shard, from where the table begins.

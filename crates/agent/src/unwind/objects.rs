@@ -236,6 +236,29 @@ fn each_note(mut notes: &[u8], see: &mut impl FnMut(&[u8], u32, &[u8])) {
     }
 }
 
+/// The first answer that `ask` gives to the path of a loaded module.
+pub fn find_by_path<T>(ask: fn(&[u8]) -> Option<T>) -> Option<T> {
+    let mut asked = Asked { ask, answer: None };
+    // SAFETY: the callback gets the pointer back as it was given.
+    unsafe { dl_iterate_phdr(ask_about::<T>, (&raw mut asked).cast()) };
+    asked.answer
+}
+
+struct Asked<T> {
+    ask: fn(&[u8]) -> Option<T>,
+    answer: Option<T>,
+}
+
+unsafe extern "C" fn ask_about<T>(info: *const HeaderInfo, _: usize, data: *mut c_void) -> c_int {
+    // SAFETY: both as the loader and `find_by_path` give them.
+    let (info, asked) = unsafe { (&*info, &mut *data.cast::<Asked<T>>()) };
+    if !info.path.is_null() {
+        // SAFETY: the loader's own string.
+        asked.answer = (asked.ask)(unsafe { CStr::from_ptr(info.path) }.to_bytes());
+    }
+    asked.answer.is_some().into()
+}
+
 /// How often the loader has unloaded a module so far.
 pub fn unload_count() -> u64 {
     let mut count = 0u64;
