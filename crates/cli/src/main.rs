@@ -28,6 +28,7 @@ mod running;
 mod size;
 mod target;
 mod temporary;
+mod token;
 mod viewed;
 mod wanted;
 

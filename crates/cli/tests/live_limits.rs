@@ -18,8 +18,8 @@ fn a_stopped_collector_is_reported_and_not_waited_for() {
     signal(&collector, Signal::STOP);
     let (pid, stopped) = (holder.pid, collector.child.id());
     for line in [
+        // Without the option there is a limit as well.
         "ps".to_owned(),
-        // Where nothing is said, there is a limit as well.
         "ps --timeout 1s".to_owned(),
         format!("snapshot --pid {pid} --timeout 1s"),
         format!("watch --pid {pid} --timeout 1s"),
