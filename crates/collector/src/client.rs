@@ -252,7 +252,7 @@ impl Client {
             let waited = began.elapsed();
             let left = limit.saturating_sub(waited);
             // A slow collector may need the whole limit; a stopped one needs no more time.
-            let stopped = (waited >= limit.min(LIMIT)).then(|| peer.pid).filter(|&pid| is_stopped(pid));
+            let stopped = (waited >= limit.min(LIMIT)).then_some(peer.pid).filter(|&pid| is_stopped(pid));
             if left.is_zero() || stopped.is_some() {
                 let waited = Duration::from_secs_f64((waited.as_secs_f64() * 10.0).round() / 10.0);
                 return Err(ClientError::TooLate { socket: self.socket.clone(), waited, stopped });

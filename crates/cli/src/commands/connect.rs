@@ -32,7 +32,7 @@ pub struct Connect {
     /// Only so long (such as 90s, 10m)
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     duration: Option<Nanos>,
-    /// Wait until somebody is there
+    /// Wait until the program is there, and say why it has to
     #[arg(long)]
     wait: bool,
     #[command(flatten)]

@@ -14,13 +14,13 @@ use std::time::Duration;
 /// The arguments of `highwater listen`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  highwater listen 1234                    what record --stream 1234 sends
-  highwater listen 0.0.0.0:1234 --token-file secret   from other machines, if they know it
-  highwater listen 1234 --once -o app.hw   one stream, into this file
+  highwater listen 1234                                 what record --stream 1234 sends
+  highwater listen 0.0.0.0:1234 --token-file secret     from other machines, if they know it
+  highwater listen 1234 --once -o app.hw                one stream, into this file
 
 Each stream goes into a file of its own, named after host, program and time: recordings into '.hw', memtrace traces of OCaml \
 programs into '.ctf', found by their first bytes. A file can be read while it grows. Ctrl-C asks the senders to end, and waits \
-for what they still have; a second one ends at once.")]
+for what they still have; a second one ends at once. Each sender is told whether its stream was kept, and if not, why.")]
 pub struct Listen {
     /// Where: PORT (this machine only), HOST:PORT, [::1]:PORT
     #[arg(value_name = "ADDR")]
@@ -28,10 +28,10 @@ pub struct Listen {
     /// The file, for the first stream; or a directory for all of them [default: this directory]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// End after one stream
+    /// End after one stream; connections that send none do not count
     #[arg(long, conflicts_with = "max")]
     once: bool,
-    /// End after so many streams
+    /// End after so many streams; those beyond are refused
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max: Option<u64>,
     #[command(flatten)]

@@ -31,7 +31,10 @@ use std::time::{Duration, Instant};
   highwater record --serve 1234 ./server          only while 'highwater connect 1234' is there
 
 The program behaves as without us: input, output, signals, exit code. Children that it starts get recordings of their own \
-in a folder beside its own: app.children/ beside app.hw. Highwater's own words go to standard error.")]
+in a folder beside its own: app.children/ beside app.hw. Highwater's own words go to standard error.
+
+With --stream, the exit code is 125 if the program ended with 0 and its stream was not kept: the receiver refused it, had no room for it, or was \
+gone before it confirmed the end. A program's own failure is passed on all the same. Why a stream was not kept is said in any case.")]
 pub struct Record {
     /// The recording [default: the program's name with '.hw', in this directory]
     #[arg(short, long, value_name = "FILE")]
@@ -57,7 +60,7 @@ pub struct Record {
     /// Send the recording to HOST:PORT while it is made, where 'highwater listen' takes it; without -o nothing is written here
     #[arg(long, value_name = "ADDR")]
     stream: Option<Address>,
-    /// Before the program is started, wait until somebody listens there
+    /// Before the program is started, wait until a receiver listens there
     #[arg(long, requires = "stream")]
     wait: bool,
     /// Record only while a client is connected to this port, or HOST:PORT; until then nothing is recorded. For this
