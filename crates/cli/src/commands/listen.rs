@@ -14,9 +14,9 @@ use std::time::Duration;
 /// The arguments of `highwater listen`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  highwater listen 1234                                 what record --stream 1234 sends
-  highwater listen 0.0.0.0:1234 --token-file secret     from other machines, if they know it
-  highwater listen 1234 --once -o app.hw                one stream, into this file
+  highwater listen 1234                         what record --stream 1234 sends
+  highwater listen 0.0.0.0:1234 --token-file F  from others that know the token
+  highwater listen 1234 --once -o app.hw        one stream, into this file
 
 Each stream goes into a file of its own, named after host, program and time: recordings into '.hw', memtrace traces of OCaml \
 programs into '.ctf', found by their first bytes. A file can be read while it grows. Ctrl-C asks the senders to end, and waits \
