@@ -15,6 +15,8 @@ pub enum Failure {
     ClosedPipe,
     /// Everything was said already (a check that found something): exit code 1.
     Found,
+    /// The program ended well, but its stream was not kept, and that was said: exit code 125, as of `timeout` or `env` that fail themselves.
+    StreamNotKept,
     /// The program that was run ended so: nothing to say, its exit code.
     AsProgram(u8),
 }
@@ -49,6 +51,7 @@ impl Failure {
             Self::Fault(_) | Self::Found => 1,
             Self::Usage(_) => 2,
             Self::ClosedPipe => 0,
+            Self::StreamNotKept => 125,
             Self::AsProgram(code) => *code,
         }
     }
@@ -57,7 +60,7 @@ impl Failure {
     pub fn line(&self) -> Option<&str> {
         match self {
             Self::Fault(line) | Self::Usage(line) => Some(line),
-            Self::ClosedPipe | Self::Found | Self::AsProgram(_) => None,
+            Self::ClosedPipe | Self::Found | Self::StreamNotKept | Self::AsProgram(_) => None,
         }
     }
 }

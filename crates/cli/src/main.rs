@@ -29,6 +29,7 @@ mod running;
 mod size;
 mod target;
 mod temporary;
+mod token;
 mod viewed;
 mod wanted;
 

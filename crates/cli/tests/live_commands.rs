@@ -95,7 +95,7 @@ impl Kitchen {
         let file = snapshot_file(&place, When::Peak);
         let contents = contents_file(&[(0x1000, b"flour"), (0x3000, b"dough and\n")]);
         let collector = FakeCollector::new(&place.file("socket"), move |request| match request {
-            Request::Processes => Reply::done(json!({})).with(list(&processes, ProcessInfo::to_json)),
+            Request::Processes(_) => Reply::done(json!({})).with(list(&processes, ProcessInfo::to_json)),
             Request::Snapshot { contents: Some(_), .. } => {
                 Reply::done(cut.to_json()).with(file.clone()).with(contents.clone())
             }
@@ -360,7 +360,7 @@ fn watch_looks_again_and_tells_what_grew() {
     let files = [When::Mark("loaded".into()), When::Peak].map(|when| snapshot_file(&place, when));
     let mut looks = 0;
     FakeCollector::new(&place.file("socket"), move |request| match request {
-        Request::Processes => {
+        Request::Processes(_) => {
             looks = 0;
             Reply::done(json!({})).with(list(&[process(7, "kitchen", State::Live)], ProcessInfo::to_json))
         }
@@ -489,7 +489,7 @@ fn nonsense_from_a_collector_is_one_clear_line() {
     }
     let place = Place::new();
     FakeCollector::new(&place.file("socket"), |request| match request {
-        Request::Processes => {
+        Request::Processes(_) => {
             Reply::done(json!({})).with(list(&[process(7, "kitchen", State::Live)], ProcessInfo::to_json))
         }
         _ => Reply::done(cut().to_json()).with("no snapshot at all"),

@@ -30,17 +30,28 @@ impl About {
 
     /// What the system tells of it.
     pub fn found(pid: u32) -> Self {
-        let executable = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
-        let executable = executable.to_string_lossy().trim_end_matches(" (deleted)").to_owned();
-        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let command = command.split(|&byte| byte == 0).map(|text| String::from_utf8_lossy(text).into_owned()).collect();
-        Self { pid, parent: parent_of(pid), forked_from: 0, executable, command: without_last_end(command) }
+        let (executable, command) = executable_and_command(pid);
+        Self { pid, parent: parent_of(pid), forked_from: 0, executable, command }
     }
 
     /// The program's name for people.
     pub fn name(&self) -> String {
         program_name(self.command.first().map(String::as_str), &self.executable)
     }
+}
+
+/// The name of a process's program for people: what [`About::name`] of a found process is.
+pub(crate) fn name_of(pid: u32) -> String {
+    let (executable, command) = executable_and_command(pid);
+    program_name(command.first().map(String::as_str), &executable)
+}
+
+fn executable_and_command(pid: u32) -> (String, Vec<String>) {
+    let executable = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    let executable = executable.to_string_lossy().trim_end_matches(" (deleted)").to_owned();
+    let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let command = command.split(|&byte| byte == 0).map(|text| String::from_utf8_lossy(text).into_owned()).collect();
+    (executable, without_last_end(command))
 }
 
 /// Behind the zero that ends the last argument there is none.

@@ -1,6 +1,7 @@
-//! Asking a collector: one connection for each request, one message each way.
+//! Asking a collector: one connection for each request, one message each way, and a limit for the time that each may take.
 
-use crate::protocol::{CutInfo, Detail, KeptInfo, LONGEST_MESSAGE, ProcessInfo, Request, Retention};
+use crate::protocol::{CutInfo, Detail, KeptInfo, LONGEST_MESSAGE, ProcessInfo, Request, Retention, Which};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{
@@ -15,17 +16,28 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How long an answer may take: the largest table is read in seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long an answer from memory may take, and how long a collector may be stopped.
+const LIMIT: Duration = Duration::from_secs(10);
+/// How long a snapshot may take: the largest table is read in seconds.
+const SNAPSHOT_LIMIT: Duration = Duration::from_secs(60);
 
 /// Who asks a collector.
 #[derive(Debug)]
 pub struct Client {
     socket: PathBuf,
-    /// The connection that showed that somebody listens: the first request goes through it.
-    connection: Option<OwnedFd>,
+    /// The connection that showed that a collector listens: the first request goes through it.
+    connection: Option<Peer>,
+    /// How long each answer may take, if the user said so.
+    limit: Option<Duration>,
+}
+
+/// A connection, and the process that listens.
+#[derive(Debug)]
+struct Peer {
+    connection: OwnedFd,
+    pid: u32,
 }
 
 /// A snapshot that was taken.
@@ -60,7 +72,14 @@ pub enum ClientError {
     /// The collector closed the connection without an answer.
     Closed(PathBuf),
     /// The collector did not answer in time.
-    TooLate(PathBuf),
+    TooLate {
+        /// Where it listens.
+        socket: PathBuf,
+        /// How long it was waited for.
+        waited: Duration,
+        /// Its process, if that is stopped.
+        stopped: Option<u32>,
+    },
     /// The collector cannot do it: its line for people.
     Failed(String),
     /// The answer makes no sense.
@@ -97,7 +116,16 @@ impl fmt::Display for ClientError {
                 let text = error.to_string();
                 write!(f, "{}: {}", path.display(), text.split(" (os error").next().unwrap_or(&text))
             }
-            Self::TooLate(path) => write!(f, "{}: the collector does not answer", path.display()),
+            Self::TooLate { socket, waited, stopped: Some(pid) } => write!(
+                f,
+                "the collector at {} has not answered for {waited:?}: its process {pid} is stopped; 'kill -CONT {pid}' lets it go on",
+                socket.display()
+            ),
+            Self::TooLate { socket, waited, stopped: None } => write!(
+                f,
+                "the collector at {} has not answered for {waited:?}; it may be busy: --timeout waits longer",
+                socket.display()
+            ),
             Self::Failed(line) => f.write_str(line),
             Self::Nonsense(what) => write!(f, "the collector's answer makes no sense: {what}"),
         }
@@ -133,12 +161,23 @@ impl Answer {
 impl Client {
     /// Makes sure that a collector listens.
     pub fn connect(socket: &Path) -> Result<Self, ClientError> {
-        Ok(Self { socket: socket.to_owned(), connection: Some(connection_to(socket)?) })
+        Self::with_limit(socket, None)
+    }
+
+    /// The same, for a user who said how long each answer may take.
+    pub fn with_limit(socket: &Path, limit: Option<Duration>) -> Result<Self, ClientError> {
+        let connection = Some(connection_to(socket, limit.unwrap_or(LIMIT))?);
+        Ok(Self { socket: socket.to_owned(), connection, limit })
     }
 
     /// All processes.
     pub fn processes(&mut self) -> Result<Vec<ProcessInfo>, ClientError> {
-        self.ask(&Request::Processes)?.list(ProcessInfo::from_json)
+        self.processes_among(&Which::All)
+    }
+
+    /// The processes that are meant. Others cost the collector nothing; one of an older version gives all.
+    pub fn processes_among(&mut self, which: &Which) -> Result<Vec<ProcessInfo>, ClientError> {
+        self.ask(&Request::Processes(which.clone()))?.list(ProcessInfo::from_json)
     }
 
     /// A snapshot of a process, now; with the first bytes of each block, so many, if they are asked for.
@@ -180,17 +219,21 @@ impl Client {
     }
 
     fn ask(&mut self, request: &Request) -> Result<Answer, ClientError> {
-        let connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => connection_to(&self.socket)?,
+        let limit =
+            self.limit.unwrap_or(if matches!(request, Request::Snapshot { .. }) { SNAPSHOT_LIMIT } else { LIMIT });
+        let peer = match self.connection.take() {
+            Some(peer) => peer,
+            None => connection_to(&self.socket, self.limit.unwrap_or(LIMIT))?,
         };
+        let connection = &peer.connection;
         let message = request.to_json().to_string();
         if message.len() > LONGEST_MESSAGE {
             return Err(ClientError::Failed("too much for one request; ask for less at a time".into()));
         }
-        retry_on_intr(|| rustix::net::send(&connection, message.as_bytes(), SendFlags::NOSIGNAL))
+        retry_on_intr(|| rustix::net::send(connection, message.as_bytes(), SendFlags::NOSIGNAL))
             .map_err(|error| self.went(error))?;
-        let (text, attached) = self.receive(&connection)?;
+        self.wait_for_answer(&peer, limit)?;
+        let (text, attached) = self.receive(connection)?;
         let mut answer: Value = serde_json::from_slice(&text).map_err(|_| ClientError::Nonsense("it is no JSON"))?;
         if let Some(line) = answer["failed"].as_str() {
             return Err(ClientError::Failed(line.to_owned()));
@@ -198,6 +241,30 @@ impl Client {
         match answer.get_mut("done") {
             Some(done) => Ok(Answer { done: done.take(), attached: attached.into_iter() }),
             None => Err(ClientError::Nonsense("it is neither done nor failed")),
+        }
+    }
+
+    /// Waits until the answer is there, or can no longer be expected. A signal does not begin the time anew.
+    fn wait_for_answer(&self, peer: &Peer, limit: Duration) -> Result<(), ClientError> {
+        const LOOK: Duration = Duration::from_millis(250);
+        let began = Instant::now();
+        loop {
+            let waited = began.elapsed();
+            let left = limit.saturating_sub(waited);
+            // A slow collector may need the whole limit; a stopped one needs no more time.
+            let stopped = (waited >= limit.min(LIMIT)).then_some(peer.pid).filter(|&pid| is_stopped(pid));
+            if left.is_zero() || stopped.is_some() {
+                let waited = Duration::from_secs_f64((waited.as_secs_f64() * 10.0).round() / 10.0);
+                return Err(ClientError::TooLate { socket: self.socket.clone(), waited, stopped });
+            }
+            let step = left.min(LOOK);
+            let step = rustix::time::Timespec { tv_sec: 0, tv_nsec: step.subsec_nanos().into() };
+            let mut waits = [PollFd::new(&peer.connection, PollFlags::IN)];
+            match rustix::event::poll(&mut waits, Some(&step)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(error) => return Err(self.went(error)),
+            }
         }
     }
 
@@ -225,34 +292,41 @@ impl Client {
 
     /// What an error of the system means.
     fn went(&self, error: Errno) -> ClientError {
-        meaning_of(&self.socket, error)
+        meaning_of(&self.socket, error, self.limit.unwrap_or(LIMIT))
     }
 }
 
-fn connection_to(path: &Path) -> Result<OwnedFd, ClientError> {
-    let went = |error| meaning_of(path, error);
+fn connection_to(path: &Path, limit: Duration) -> Result<Peer, ClientError> {
+    let went = |error| meaning_of(path, error, limit);
     let address = SocketAddrUnix::new(path.as_os_str().as_bytes()).map_err(|_| ClientError::NoPath(path.to_owned()))?;
     let connection = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
         .map_err(went)?;
     for direction in [Timeout::Recv, Timeout::Send] {
-        set_socket_timeout(&connection, direction, Some(PATIENCE)).map_err(went)?;
+        set_socket_timeout(&connection, direction, Some(limit)).map_err(went)?;
     }
     retry_on_intr(|| rustix::net::connect(&connection, &address)).map_err(went)?;
     let peer = socket_peercred(&connection).map_err(went)?;
     if peer.uid != rustix::process::geteuid() && !peer.uid.is_root() {
         return Err(ClientError::Stranger { socket: path.to_owned(), user: peer.uid.as_raw() });
     }
-    Ok(connection)
+    Ok(Peer { connection, pid: peer.pid.as_raw_pid().cast_unsigned() })
 }
 
-fn meaning_of(path: &Path, error: Errno) -> ClientError {
+/// Whether a process is stopped, by SIGSTOP or by a debugger.
+fn is_stopped(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let state = status.lines().find_map(|line| line.strip_prefix("State:")).unwrap_or_default();
+    matches!(state.trim().chars().next(), Some('T' | 't'))
+}
+
+fn meaning_of(path: &Path, error: Errno, limit: Duration) -> ClientError {
     let path = path.to_owned();
     match error {
         Errno::PIPE | Errno::CONNRESET => ClientError::Closed(path),
         // A plain file where a socket should be refuses too.
         Errno::NOENT | Errno::CONNREFUSED | Errno::NOTDIR => ClientError::Nobody(path),
         Errno::ACCESS | Errno::PERM => ClientError::Forbidden(path),
-        Errno::AGAIN => ClientError::TooLate(path),
+        Errno::AGAIN => ClientError::TooLate { socket: path, waited: limit, stopped: None },
         error => ClientError::System(path, error.into()),
     }
 }

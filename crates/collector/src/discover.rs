@@ -1,7 +1,8 @@
 //! Finding processes that have not registered, because no collector was there when they began: their two objects stay open under known names.
 
-use crate::about::{About, status_field};
+use crate::about::{About, name_of, status_field};
 use crate::process::{contains, has_mapping};
+use crate::protocol::Which;
 use crate::table::LiveTable;
 use highwater_clock::Counter;
 use highwater_recorder::Refused;
@@ -31,22 +32,25 @@ pub enum Finding {
     Refused(About, u32, String),
 }
 
-/// Looks for processes of our own user, or only at one, that are not known yet. Those that name another place than `socket` for their collector are
+/// Looks for processes of our own user, among those that are meant, that are not known yet. Those that name another place than `socket` for their collector are
 /// not ours.
 pub fn discover(
-    only: Option<u32>,
+    which: &Which,
     counter: Option<Counter>,
     socket: &Path,
     is_known: impl Fn(u32, (u64, u64)) -> bool,
 ) -> Vec<Finding> {
-    let pids: Vec<u32> = match only {
-        Some(pid) => vec![pid],
-        None => numbers_in(Path::new("/proc")).collect(),
+    let pids: Vec<u32> = match which {
+        Which::Pid(pid) => vec![*pid],
+        Which::All | Which::Name(_) => numbers_in(Path::new("/proc")).collect(),
     };
     let user = rustix::process::geteuid().as_raw();
     let is_ours = |pid: &u32| std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|about| about.uid() == user);
     let mark = socket_mark(socket.as_os_str().as_bytes());
-    pids.into_iter().filter(is_ours).filter_map(|pid| look_at(pid, counter, Some(mark), &is_known)).collect()
+    // A name is read much faster than the list of descriptors.
+    let is_meant = |pid: &u32| which.is(*pid, || name_of(*pid));
+    let pids = pids.into_iter().filter(is_ours).filter(is_meant);
+    pids.filter_map(|pid| look_at(pid, counter, Some(mark), &is_known)).collect()
 }
 
 /// The live table of one process, if it has one and belongs to no collector.

@@ -4,7 +4,7 @@ use crate::about::{About, exists};
 use crate::connection::{Answer, Connection, Done, Message};
 use crate::discover::{Finding, discover, refusal, wrong_version};
 use crate::process::{Process, unix_ns};
-use crate::protocol::{Detail, KeptInfo, Request};
+use crate::protocol::{Detail, KeptInfo, Request, Which};
 use crate::registry::{Known, Registry};
 use crate::results::{new_result, sealed};
 use crate::shelf::Shelf;
@@ -77,14 +77,14 @@ impl Office {
         line
     }
 
-    /// Looks for processes that have not registered, or only at one: lines for the log.
-    pub fn search(&self, only: Option<u32>) -> Vec<String> {
+    /// Looks for processes that have not registered, among those that are meant: lines for the log.
+    pub fn search(&self, which: &Which) -> Vec<String> {
         if !self.searches {
             return Vec::new();
         }
         let _alone = self.search.lock().unwrap_or_else(PoisonError::into_inner);
         let is_known = |pid, identity| self.registry().knows(pid, identity);
-        let findings = discover(only, self.counter, &self.socket, is_known);
+        let findings = discover(which, self.counter, &self.socket, is_known);
         let mut lines = Vec::new();
         for finding in findings {
             match finding {
@@ -102,11 +102,12 @@ impl Office {
 
     /// A process by its number, as it is now.
     fn process(&self, pid: u32) -> Result<Arc<Process>, String> {
-        self.registry().look_after(|one| one == pid);
+        let which = Which::Pid(pid);
+        self.registry().look_after(&which);
         let is_running = |known: &Known| matches!(known, Known::Process(process) if !process.is_gone());
         let mut known = self.registry().find(pid);
         if !is_running(&known) {
-            self.search(Some(pid));
+            self.search(&which);
             known = self.registry().find(pid);
         }
         match known {
@@ -122,10 +123,10 @@ impl Office {
     /// Does what a client wants.
     pub fn answer(&self, request: &Request) -> Answer {
         match request {
-            Request::Processes => {
-                self.registry().look_after(|_| true);
-                self.search(None);
-                let infos: Vec<Value> = self.registry().infos().iter().map(|info| info.to_json()).collect();
+            Request::Processes(which) => {
+                self.registry().look_after(which);
+                self.search(which);
+                let infos: Vec<Value> = self.registry().infos(which).iter().map(|info| info.to_json()).collect();
                 with_list(json!({}), &Value::from(infos))
             }
             &Request::Snapshot { pid, detail, contents } => self.snapshot(pid, Wanted { detail, contents }),

@@ -3,7 +3,7 @@
 //!
 //! | request | answer | attached |
 //! |---|---|---|
-//! | `processes` | – | a JSON list of processes |
+//! | `processes`, of all, of one `pid` or of those with a `name` | – | a JSON list of processes |
 //! | `snapshot` | how the cut was made | the snapshot, a `.hw` file; then contents of blocks if they were asked for |
 //! | `set` | what was in force before | |
 //! | `snapshots` | what is kept at most | a JSON list of kept snapshots |
@@ -29,11 +29,34 @@ pub enum Detail {
     Blocks,
 }
 
+/// Which processes a list shall have. A collector that does not know the choice lists all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Which {
+    /// Every process.
+    #[default]
+    All,
+    /// Those that had this number.
+    Pid(u32),
+    /// Those whose program's file name has this in it.
+    Name(String),
+}
+
+impl Which {
+    /// Whether a process is meant.
+    pub fn is(&self, pid: u32, name: impl FnOnce() -> String) -> bool {
+        match self {
+            Self::All => true,
+            Self::Pid(wanted) => *wanted == pid,
+            Self::Name(wanted) => name().contains(wanted),
+        }
+    }
+}
+
 /// What a client wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// All processes.
-    Processes,
+    /// Processes. The collector looks only at those that are meant.
+    Processes(Which),
     /// A snapshot of one, now.
     Snapshot {
         /// Which one, by its [`ProcessInfo::pid`].
@@ -68,7 +91,9 @@ impl Request {
     /// As a message.
     pub fn to_json(&self) -> Value {
         let mut message = match self {
-            Self::Processes => json!({"request": "processes"}),
+            Self::Processes(Which::All) => json!({"request": "processes"}),
+            Self::Processes(Which::Pid(pid)) => json!({"request": "processes", "pid": pid}),
+            Self::Processes(Which::Name(name)) => json!({"request": "processes", "name": name}),
             Self::Snapshot { pid, detail, contents } => {
                 json!({"request": "snapshot", "pid": pid, "blocks": *detail == Detail::Blocks, "contents": contents})
             }
@@ -93,7 +118,11 @@ impl Request {
         }
         let pid = || message["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).ok_or("a message without a pid");
         Ok(match message["request"].as_str().unwrap_or_default() {
-            "processes" => Self::Processes,
+            "processes" => Self::Processes(match (&message["pid"], message["name"].as_str()) {
+                (Value::Null, None) => Which::All,
+                (Value::Null, Some(name)) => Which::Name(name.to_owned()),
+                _ => Which::Pid(pid()?),
+            }),
             "snapshot" => Self::Snapshot {
                 pid: pid()?,
                 detail: if message["blocks"] == true { Detail::Blocks } else { Detail::Sites },

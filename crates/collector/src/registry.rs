@@ -3,7 +3,7 @@
 use crate::about::About;
 use crate::discover::has_other_collector;
 use crate::process::{Process, unix_ns};
-use crate::protocol::{ProcessInfo, Retention, State};
+use crate::protocol::{ProcessInfo, Retention, State, Which};
 use rustix::process::{Pid, PidfdFlags};
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
@@ -128,10 +128,11 @@ impl Registry {
     }
 
     /// Finds out which of those that run have begun another program, or ended unnoticed, or registered with another collector.
-    pub fn look_after(&mut self, wanted: impl Fn(u32) -> bool) {
-        self.running.retain(|&pid, running| !wanted(pid) || !has_other_collector(running.process.table()));
+    pub fn look_after(&mut self, which: &Which) {
+        let is_meant = |running: &Running| is_of(which, &running.process);
+        self.running.retain(|_, running| !is_meant(running) || !has_other_collector(running.process.table()));
         let is_lost =
-            |(pid, running): (&u32, &Running)| (wanted(*pid) && !running.process.still_shares()).then_some(*pid);
+            |(pid, running): (&u32, &Running)| (is_meant(running) && !running.process.still_shares()).then_some(*pid);
         let lost: Vec<u32> = self.running.iter().filter_map(is_lost).collect();
         lost.into_iter().for_each(|pid| self.note_gone(pid));
     }
@@ -171,9 +172,15 @@ impl Registry {
         self.running.is_empty()
     }
 
-    /// How everybody is: those that run first.
-    pub fn infos(&self) -> Vec<ProcessInfo> {
-        let running = self.running.values().map(|running| running.process.info());
-        running.chain(self.gone.iter().map(|gone| gone.info())).chain(self.refused.iter().cloned()).collect()
+    /// How the processes that are meant are: those that run first.
+    pub fn infos(&self, which: &Which) -> Vec<ProcessInfo> {
+        let known = self.running.values().map(|running| &running.process).chain(&self.gone);
+        let infos = known.filter(|process| is_of(which, process)).map(|process| process.info());
+        let refused = self.refused.iter().filter(|refused| which.is(refused.pid, || refused.name.clone()));
+        infos.chain(refused.cloned()).collect()
     }
+}
+
+fn is_of(which: &Which, process: &Process) -> bool {
+    which.is(process.about().pid, || process.about().name())
 }

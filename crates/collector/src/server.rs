@@ -3,7 +3,7 @@
 use crate::connection::{Connection, Heard, LONGEST, Message};
 use crate::office::{Office, name_in};
 use crate::place::{BindError, Place, with};
-use crate::protocol::{Request, Retention};
+use crate::protocol::{Request, Retention, Which};
 use crate::registry::{KEPT_TABLES, Registry};
 use crate::shelf::{KEPT_SNAPSHOTS, Shelf};
 use crate::work::{Job, Outcome, Task, Work};
@@ -101,7 +101,7 @@ impl Server {
     }
 
     fn hear_everybody(&self, stop: &AtomicBool, log: &dyn Fn(&str)) {
-        self.office.search(None).iter().for_each(|line| log(line));
+        self.office.search(&Which::All).iter().for_each(|line| log(line));
         let mut connections: Vec<Connection> = Vec::new();
         let (mut buffer, mut last_active) = (vec![0; LONGEST], Instant::now());
         while !stop.load(Ordering::Relaxed) {

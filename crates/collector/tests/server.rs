@@ -2,7 +2,7 @@
 mod support;
 
 use highwater_collector::contents::read_contents;
-use highwater_collector::protocol::{Detail, Request, Retention, State};
+use highwater_collector::protocol::{Detail, Request, Retention, State, Which};
 use highwater_collector::{BindError, Client, ClientError, Options, Server};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
@@ -155,7 +155,7 @@ fn who_is_not_known_is_told_so() {
         String::from_utf8_lossy(&answer[..length]).into_owned()
     };
     assert_eq!(ask("what?"), r#"{"failed":"the collector is sent no JSON"}"#);
-    let newer = Request::Processes.to_json().to_string().replace("\"version\":1", "\"version\":2");
+    let newer = Request::Processes(Which::All).to_json().to_string().replace("\"version\":1", "\"version\":2");
     assert!(ask(&newer).contains("the collector speaks version 1, you speak version 2: update the collector"));
 }
 

@@ -84,7 +84,9 @@ pub(crate) fn start(begin: impl FnOnce() -> io::Result<Course> + Send + 'static)
         };
         let _ = begun.send(Ok(()));
         write(&mut course);
-        course.finish(&mut Symbolizer::new()).written.map(drop)
+        let finished = course.finish(&mut Symbolizer::new());
+        let not_kept = finished.sent.not_kept.map(|reason| format!("the stream was not kept: {reason}"));
+        finished.written.and_then(|_| not_kept.map_or(Ok(()), |line| Err(io::Error::other(line))))
     })?;
     has_begun.recv().map_err(io::Error::other)??;
     *writer = Some(thread);
@@ -106,7 +108,7 @@ pub(crate) fn begin(config: &Config, about: About, to: Outputs<'_>, counter: Opt
 /// Ends the recording, and completes its file or its streams; nothing if there is none.
 ///
 /// # Errors
-/// If the file could not be written.
+/// If the file could not be written, or the receiver did not keep the stream that the program sent to it.
 pub fn stop_recording() -> io::Result<()> {
     agent::end();
     STOP.store(true, Ordering::Release);

@@ -33,8 +33,9 @@ mod log;
 mod unnamed;
 
 pub use file::{
-    CheckReport, Damage, EventsSummary, FileStats, Followed, Follower, Highest, OpenError, Pen, Recording,
-    RecordingError, Seen, Sink, Spacing, Standing, Stretch, Until, Writer, Written, is_recording, write_snapshot,
+    BlockTooLong, CheckReport, Damage, EventsSummary, FileStats, Followed, Follower, Highest, OpenError, Pen,
+    Recording, RecordingError, Seen, Sink, Spacing, Standing, Stretch, Until, Writer, Written, is_recording,
+    write_snapshot,
 };
 pub use log::{Cursor, EventLog, LogError};
 pub use unnamed::unnamed_file;

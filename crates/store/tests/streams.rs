@@ -7,7 +7,7 @@ use highwater_model::{
     Accounts, AccountsState, AddressLedger, Anomaly, Catalog, Event, EventKind, Heap, Nanos, Placement, Source,
     SourceKind, ThreadId, When, laws,
 };
-use highwater_store::{Follower, Pen, Recording, RecordingError};
+use highwater_store::{BlockTooLong, Follower, Pen, Recording, RecordingError};
 use histories::{doing, events};
 use proptest::prelude::*;
 
@@ -107,7 +107,7 @@ proptest! {
         }
         // As it arrives, in any pieces.
         let (mut follower, mut whole) = (Follower::default(), Vec::new());
-        bytes.chunks(13).for_each(|piece| follower.take(piece, &mut whole));
+        bytes.chunks(13).for_each(|piece| follower.take(piece, &mut whole).unwrap());
         prop_assert_eq!((whole == bytes, follower.pending(), follower.followed().complete), (true, 0, true));
         prop_assert_eq!(follower.followed().live_bytes, end.totals().figures.live_bytes());
         prop_assert_eq!(follower.followed().dropped, dropped);
@@ -125,7 +125,7 @@ fn a_stream_is_readable_whenever_it_is_cut() {
     let mut follower = Follower::default();
     let mut whole = Vec::new();
     for piece in bytes.chunks(11) {
-        follower.take(piece, &mut whole);
+        follower.take(piece, &mut whole).unwrap();
         if follower.followed().source.is_none() {
             continue;
         }
@@ -141,6 +141,49 @@ fn a_stream_is_readable_whenever_it_is_cut() {
     assert_eq!(recording.begins_at(), Nanos(100));
     let before = recording.snapshot(&When::At(Nanos(50))).unwrap_err();
     assert!(before.to_string().contains("begins at 100ns"), "{before}");
+}
+
+#[test]
+fn a_block_that_claims_too_much_is_refused_when_its_header_has_come() {
+    let place = Placement { address: 4096, size: 100, ..Placement::default() };
+    let events = [Event { time: Nanos(10), thread: ThreadId(1), kind: EventKind::Allocate(place) }];
+    let (_, _, sound) = stream(&Catalog::default(), &events, 0, 1..1);
+    // The header of a block whose checksum is right.
+    let mut forged = b"HWB1\x03\0\0\0".to_vec();
+    forged.extend(u32::MAX.to_le_bytes());
+    forged.extend([0; 8]);
+    forged.extend(crc32fast::hash(&forged).to_le_bytes());
+    let bytes = [sound.clone(), forged, vec![0; 1000]].concat();
+    for piece in [1, 7, bytes.len()] {
+        let (mut follower, mut whole) = (Follower::default(), Vec::new());
+        let refused = bytes.chunks(piece).find_map(|piece| follower.take(piece, &mut whole).err());
+        let expected = BlockTooLong { offset: sound.len() as u64, claimed: u32::MAX };
+        assert_eq!(refused, Some(expected));
+        // What came before it is there.
+        assert_eq!(whole, sound);
+        assert!(follower.pending() <= 24 + 1000);
+        assert!(!follower.followed().is_damaged);
+    }
+    let line = BlockTooLong { offset: 16, claimed: u32::MAX }.to_string();
+    assert!(line.contains("offset 16 claims 4294967295 bytes"), "{line}");
+}
+
+#[test]
+fn a_sender_that_reads_answers_says_so_and_readers_pass_over_it() {
+    let (ledger, catalog) = (AddressLedger::default(), Catalog::default());
+    let mut pen = Pen::begin(Vec::new(), &source(), ledger.accounts(), &catalog).unwrap();
+    pen.expect_answers().unwrap();
+    let (_, bytes) = pen.finish(ledger.accounts(), &catalog, &source()).unwrap();
+    let (mut follower, mut whole) = (Follower::default(), Vec::new());
+    follower.take(&bytes, &mut whole).unwrap();
+    assert!(follower.followed().expects_answers && follower.followed().complete);
+    assert_eq!(whole, bytes);
+    // With its index, and without.
+    for bytes in [&bytes[..], &bytes[..bytes.len() - 8]] {
+        let recording = Recording::from_bytes(bytes.to_vec()).unwrap();
+        let damage = recording.damage();
+        assert!(damage.iter().all(|damage| damage.what.contains("cut")), "{damage:?}");
+    }
 }
 
 #[test]

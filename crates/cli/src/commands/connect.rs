@@ -3,6 +3,7 @@
 use crate::failure::{Failure, reason};
 use crate::output::say;
 use crate::receive::{Arrival, Board, Incoming, Interrupts, Target, receive};
+use crate::token::TokenArgs;
 use clap::Args;
 use highwater_model::{Nanos, parse_duration};
 use highwater_recorder::stream::{Address, Token, connect, connect_patiently};
@@ -31,12 +32,11 @@ pub struct Connect {
     /// Only so long (such as 90s, 10m)
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     duration: Option<Nanos>,
-    /// Wait until somebody is there
+    /// Wait until the program is there, and say why it has to
     #[arg(long)]
     wait: bool,
-    /// The word that the program asks for
-    #[arg(long, value_name = "TOKEN")]
-    token: Option<Token>,
+    #[command(flatten)]
+    token: TokenArgs,
 }
 
 fn parse_time(text: &str) -> Result<Nanos, String> {
@@ -48,20 +48,21 @@ fn parse_time(text: &str) -> Result<Nanos, String> {
 impl Connect {
     /// Receives the stream until it ends.
     pub fn run(&self) -> Result<(), Failure> {
+        let token = self.token.token()?;
         let target = Arc::new(Target::new(self.output.as_deref())?);
         let interrupts = Interrupts::catch().map_err(|error| Failure::fault(reason(&error)))?;
-        let received = self.connect(&interrupts).and_then(|connection| self.receive(connection, &target, &interrupts));
+        let received = self
+            .connect(token.as_ref(), &interrupts)
+            .and_then(|connection| self.receive(connection, &target, &interrupts));
         target.tidy_up();
         received
     }
 
-    fn connect(&self, interrupts: &Interrupts) -> Result<TcpStream, Failure> {
+    fn connect(&self, token: Option<&Token>, interrupts: &Interrupts) -> Result<TcpStream, Failure> {
         if self.wait {
-            say(&format!("waiting for somebody at {}", self.address));
-            let found = connect_patiently(&self.address, self.token.as_ref(), || interrupts.count() > 0);
-            return found.ok_or_else(|| Failure::fault(format_args!("nobody came at {}", self.address)));
+            return wait_for(&self.address, token, "", || interrupts.count() > 0);
         }
-        connect(&self.address, self.token.as_ref()).map_err(|error| cannot_connect(&self.address, &error))
+        connect(&self.address, token).map_err(|error| cannot_connect(&self.address, &error))
     }
 
     fn receive(&self, mut connection: TcpStream, target: &Arc<Target>, interrupts: &Interrupts) -> Result<(), Failure> {
@@ -77,6 +78,27 @@ impl Connect {
         say(&outcome.describe());
         Ok(())
     }
+}
+
+/// Connects as soon as that is possible, and says why it is not yet: at first, and whenever the reason is another one.
+pub fn wait_for(
+    address: &Address,
+    token: Option<&Token>,
+    what_then: &str,
+    is_over: impl Fn() -> bool,
+) -> Result<TcpStream, Failure> {
+    let mut last = None;
+    let found = connect_patiently(address, token, is_over, |error| {
+        let now = Some(reason(error).to_lowercase());
+        if now != last {
+            last = now;
+            say(&format!("waiting for {address}: {}{what_then}", last.as_deref().unwrap_or_default()));
+        }
+    });
+    found.ok_or_else(|| {
+        let last = last.map_or_else(String::new, |last| format!("; the last attempt failed: {last}"));
+        Failure::fault(format_args!("gave up waiting for {address}{last}"))
+    })
 }
 
 /// What is said where nobody can be reached.

@@ -2,7 +2,7 @@
 
 use crate::args::{By, Reading, Selection};
 use crate::failure::Failure;
-use crate::live::{Choice, Socket, TakenSnapshot};
+use crate::live::{Asking, Choice, TakenSnapshot};
 use crate::open;
 use crate::output::Output;
 use crate::print::bytes::counted;
@@ -52,7 +52,7 @@ pub struct Diff {
     #[command(flatten)]
     reading: Reading,
     #[command(flatten)]
-    socket: Socket,
+    collector: Asking,
 }
 
 /// A file at an instant.
@@ -113,8 +113,8 @@ impl Diff {
 
     /// The live process.
     fn living(&self) -> Result<Side, Failure> {
-        let mut client = self.socket.connect()?;
-        let processes = client.processes().map_err(Failure::fault)?;
+        let mut client = self.collector.connect()?;
+        let processes = client.processes_among(&self.live.which()).map_err(Failure::fault)?;
         let process = self.live.of(&processes)?;
         let heap = self.selection.heap();
         // What lies in which heap is known of blocks.

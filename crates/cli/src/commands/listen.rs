@@ -2,25 +2,25 @@
 
 use crate::failure::{Failure, reason};
 use crate::output::say;
-use crate::receive::{Arrival, Board, Incoming, Interrupts, Target, receive};
+use crate::receive::{Admission, Arrival, Board, Claim, Incoming, Interrupts, Quota, Target, receive};
+use crate::token::TokenArgs;
 use clap::Args;
-use highwater_recorder::stream::{Address, Server, Token};
+use highwater_recorder::stream::{Address, Client, Server, Strangers, refuse};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The arguments of `highwater listen`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  highwater listen 1234                    what record --stream 1234 sends
-  highwater listen 0.0.0.0:1234 --token T  from other machines, if they know it
-  highwater listen 1234 --once -o app.hw   one stream, into this file
+  highwater listen 1234                         what record --stream 1234 sends
+  highwater listen 0.0.0.0:1234 --token-file F  from others that know the token
+  highwater listen 1234 --once -o app.hw        one stream, into this file
 
 Each stream goes into a file of its own, named after host, program and time: recordings into '.hw', memtrace traces of OCaml \
 programs into '.ctf', found by their first bytes. A file can be read while it grows. Ctrl-C asks the senders to end, and waits \
-for what they still have; a second one ends at once.")]
+for what they still have; a second one ends at once. Each sender is told whether its stream was kept, and if not, why.")]
 pub struct Listen {
     /// Where: PORT (this machine only), HOST:PORT, [::1]:PORT
     #[arg(value_name = "ADDR")]
@@ -28,79 +28,84 @@ pub struct Listen {
     /// The file, for the first stream; or a directory for all of them [default: this directory]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// End after one stream
+    /// End after one stream; connections that send none do not count
     #[arg(long, conflicts_with = "max")]
     once: bool,
-    /// End after so many streams
+    /// End after so many streams; those beyond are refused
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max: Option<u64>,
-    /// Only from senders that know this word
-    #[arg(long, value_name = "TOKEN")]
-    token: Option<Token>,
+    #[command(flatten)]
+    token: TokenArgs,
 }
 
 /// Streams that may arrive at once.
 const MOST_AT_ONCE: usize = 256;
+/// Connections that have not begun a stream, at once; the oldest is shut out for one more.
+const MOST_SILENT: usize = 128;
+/// What that one is told.
+const TOO_MANY_SILENT: &str =
+    "too many connections here have sent no stream yet, and this was the oldest of them; try again";
 const NAP: Duration = Duration::from_millis(50);
 
 impl Listen {
     /// Receives until there were enough, or Ctrl-C.
     pub fn run(&self) -> Result<(), Failure> {
+        let token = self.token.token()?;
         let target = Arc::new(Target::new(self.output.as_deref())?);
         let interrupts = Interrupts::catch().map_err(|error| Failure::fault(reason(&error)))?;
-        let server = Server::bind(&self.address, self.token.clone(), MOST_AT_ONCE).map_err(|error| {
+        let server = Server::bind_without_limit(&self.address, token).map_err(|error| {
             target.tidy_up();
             Failure::fault(format_args!("cannot listen at {}: {}", self.address, reason(&error).to_lowercase()))
         })?;
         let board = Arc::new(Board::new());
         say(&format!("listening at {}; Ctrl-C ends it", server.local()));
-        let most = if self.once { Some(1) } else { self.max };
-        // Those that turned out to be none do not count.
-        let (good, open) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let quota = Quota::new(if self.once { Some(1) } else { self.max }, MOST_AT_ONCE);
+        let silent = Strangers::new(MOST_SILENT, TOO_MANY_SILENT);
         loop {
-            let (received, arriving) = (good.load(Ordering::Acquire), open.load(Ordering::Acquire));
-            let is_enough = most.is_some_and(|most| received as u64 >= most) || interrupts.count() > 0;
-            if is_enough && arriving == 0 {
+            let is_over = quota.is_met() || interrupts.count() > 0;
+            if is_over && quota.arriving() == 0 {
                 break;
             }
-            let may_come = !is_enough && most.is_none_or(|most| ((received + arriving) as u64) < most);
-            match if may_come { server.next() } else { None } {
-                Some(client) => {
-                    open.fetch_add(1, Ordering::AcqRel);
-                    let (target, board, interrupts) = (Arc::clone(&target), Arc::clone(&board), interrupts.clone());
-                    let (good, open) = (Arc::clone(&good), Arc::clone(&open));
-                    std::thread::spawn(move || {
-                        let is_good = take_in(client.connection, target, &board, &interrupts);
-                        good.fetch_add(usize::from(is_good), Ordering::AcqRel);
-                        open.fetch_sub(1, Ordering::AcqRel);
-                        drop(client.place);
-                    });
+            match server.next() {
+                Some(Client { connection, .. }) => {
+                    // Without a descriptor for it the connection is closed.
+                    let Ok(stranger) = silent.admit(&connection) else { continue };
+                    let admission = Admission { quota: Arc::clone(&quota), stranger };
+                    let incoming = Incoming::with_admission(Arc::clone(&target), admission);
+                    let (board, interrupts) = (Arc::clone(&board), interrupts.clone());
+                    std::thread::spawn(move || take_in(connection, incoming, &board, &interrupts));
                 }
                 None => std::thread::sleep(NAP),
             }
             board.show();
         }
+        silent.dismiss_all("the receiver has ended; not kept");
         board.clear();
         target.tidy_up();
         Ok(())
     }
 }
 
-/// Receives one stream, and says what became of it; whether it was one.
-fn take_in(mut connection: TcpStream, target: Arc<Target>, board: &Board, interrupts: &Interrupts) -> bool {
+/// Receives one stream, says what became of it, and tells the sender.
+fn take_in(mut connection: TcpStream, incoming: Incoming, board: &Board, interrupts: &Interrupts) {
     let from = connection.peer_addr().map_or_else(|_| "somebody".to_owned(), |peer| peer.to_string());
     let line = board.add(&from);
     let arrival = Arrival { board, line: &line, deadline: None, interrupts, shows: false };
-    let outcome = receive(&mut connection, Incoming::new(target), &arrival);
+    let outcome = receive(&mut connection, incoming, &arrival);
     board.remove(&line);
     match outcome {
-        Ok(outcome) => {
+        Ok(mut outcome) => {
             board.say(&outcome.describe());
-            true
+            match outcome.answer() {
+                Ok(answer) => _ = answer.send(&connection),
+                Err(words) => refuse(connection, words),
+            }
+            outcome.claim.take().into_iter().for_each(Claim::keep);
         }
         Err(failure) => {
-            board.say(&format!("{from}: {}", failure.line().unwrap_or("nothing was kept")));
-            false
+            let words = failure.line().unwrap_or("not kept");
+            board.say(&format!("{from}: {words}"));
+            refuse(connection, words);
         }
     }
 }

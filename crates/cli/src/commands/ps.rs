@@ -1,7 +1,7 @@
 //! `highwater ps`: the processes that can be looked at.
 
 use crate::failure::Failure;
-use crate::live::Socket;
+use crate::live::Asking;
 use crate::output::Output;
 use crate::print::age::age;
 use crate::print::bytes::{bytes, count};
@@ -25,7 +25,7 @@ pub struct Ps {
     #[arg(short, long)]
     all: bool,
     #[command(flatten)]
-    socket: Socket,
+    collector: Asking,
     /// Print one JSON document ("schema": 1) instead of text
     #[arg(long)]
     json: bool,
@@ -37,7 +37,7 @@ const EXITED: usize = 5;
 impl Ps {
     /// Prints the processes.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
-        let mut processes = self.socket.connect()?.processes().map_err(Failure::fault)?;
+        let mut processes = self.collector.connect()?.processes().map_err(Failure::fault)?;
         processes.sort_by_key(|process| {
             let is_exited = process.state == State::Exited;
             (

@@ -1,6 +1,6 @@
 //! `highwater record`: runs a program and records its memory.
 
-use crate::commands::connect::cannot_connect;
+use crate::commands::connect::{cannot_connect, wait_for as wait_for_listener};
 use crate::failure::{Failure, reason};
 use crate::output::{Output, say, warn};
 use crate::print::bytes::{bytes, count, counted};
@@ -8,10 +8,11 @@ use crate::print::status::StatusLine;
 use crate::print::summary;
 use crate::running::{Signals, end_like, wait_for};
 use crate::size::parse_bytes;
+use crate::token::TokenArgs;
 use crate::{preload_file, program};
 use clap::{Args, ValueEnum};
 use highwater_model::{Nanos, parse_duration};
-use highwater_recorder::stream::{self, Address, Server, StreamTo, Token, Wire};
+use highwater_recorder::stream::{self, Address, Server, StreamTo, Wire};
 use highwater_recorder::{Finished, Options, Outcome, Reason, Recorder, reason_in_words};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,10 @@ use std::time::{Duration, Instant};
   highwater record --serve 1234 ./server          only while 'highwater connect 1234' is there
 
 The program behaves as without us: input, output, signals, exit code. Children that it starts get recordings of their own \
-in a folder beside its own: app.children/ beside app.hw. Highwater's own words go to standard error.")]
+in a folder beside its own: app.children/ beside app.hw. Highwater's own words go to standard error.
+
+With --stream, the exit code is 125 if the program ended with 0 and its stream was not kept: the receiver refused it, had no room for it, or was \
+gone before it confirmed the end. A program's own failure is passed on all the same. Why a stream was not kept is said in any case.")]
 pub struct Record {
     /// The recording [default: the program's name with '.hw', in this directory]
     #[arg(short, long, value_name = "FILE")]
@@ -56,7 +60,7 @@ pub struct Record {
     /// Send the recording to HOST:PORT while it is made, where 'highwater listen' takes it; without -o nothing is written here
     #[arg(long, value_name = "ADDR")]
     stream: Option<Address>,
-    /// Before the program is started, wait until somebody listens there
+    /// Before the program is started, wait until a receiver listens there
     #[arg(long, requires = "stream")]
     wait: bool,
     /// Record only while a client is connected to this port, or HOST:PORT; until then nothing is recorded. For this
@@ -66,9 +70,8 @@ pub struct Record {
     /// Serve so many clients at once
     #[arg(long, value_name = "N", requires = "serve", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     clients: u32,
-    /// A word that both ends must know
-    #[arg(long, value_name = "TOKEN")]
-    token: Option<Token>,
+    #[command(flatten)]
+    token: TokenArgs,
     /// What is sent
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     wire: WireName,
@@ -152,7 +155,16 @@ impl Record {
             // Recording has ended, the program goes on: its end is still ours.
             None => wait_for(&mut child, &signals).map_err(|error| Failure::fault(reason(&error)))?,
         };
-        end_like(status)
+        end_like(status)?;
+        match self.is_stream_kept(&outcome.finished) {
+            true => Ok(()),
+            false => Err(Failure::StreamNotKept),
+        }
+    }
+
+    /// Whether every stream that the user asked for was kept, as far as it can be known.
+    fn is_stream_kept(&self, finished: &[Finished]) -> bool {
+        self.stream.is_none() || !finished.is_empty() && finished.iter().all(|one| one.sent.not_kept.is_none())
     }
 
     fn wire(&self) -> Wire {
@@ -170,8 +182,12 @@ impl Record {
 
     /// Where the recording is streamed to. Whoever is to get it must be there, or is waited for.
     fn stream_to(&self) -> Result<Option<StreamTo>, Failure> {
+        if self.serve.is_none() && self.stream.is_none() {
+            return Ok(None);
+        }
+        let token = self.token.token()?;
         if let Some(address) = &self.serve {
-            let server = Server::bind(address, self.token.clone(), self.clients as usize).map_err(|error| {
+            let server = Server::bind(address, token, self.clients as usize).map_err(|error| {
                 Failure::fault(format_args!("cannot listen at {address}: {}", reason(&error).to_lowercase()))
             })?;
             let local = server.local();
@@ -179,17 +195,11 @@ impl Record {
             return Ok(Some(StreamTo::Serve(Arc::new(server))));
         }
         let Some(address) = &self.stream else { return Ok(None) };
-        let token = self.token.as_ref();
-        let first = match stream::connect(address, token) {
-            Ok(connection) => connection,
-            Err(_) if self.wait => {
-                say(&format!("waiting for somebody to listen at {address}; the program is started then"));
-                let found = stream::connect_patiently(address, token, || false);
-                found.ok_or_else(|| Failure::fault(format_args!("nobody listens at {address}")))?
-            }
-            Err(error) => return Err(cannot_connect(address, &error)),
+        let first = match self.wait {
+            true => wait_for_listener(address, token.as_ref(), "; the program is started then", || false)?,
+            false => stream::connect(address, token.as_ref()).map_err(|error| cannot_connect(address, &error))?,
         };
-        Ok(Some(StreamTo::Connect { address: address.clone(), token: self.token.clone(), first: Some(first) }))
+        Ok(Some(StreamTo::Connect { address: address.clone(), token, first: Some(first) }))
     }
 
     /// Records until the program and all its children have ended, or time is up: then there is no exit status yet.
@@ -308,7 +318,9 @@ impl Record {
             text.push_str(&format!("; {} left out, not taken in time", counted(sent.left_out, "event")));
         }
         say(&text);
-        if let Some(problem) = &sent.problem {
+        if let Some(reason) = &sent.not_kept {
+            warn(&format!("{name}: the stream was not kept: {reason}"));
+        } else if let Some(problem) = &sent.problem {
             let again = if sent.connections > 1 { "the stream broke, and began anew" } else { "the stream broke" };
             warn(&format!("{name}: {again}: {problem}"));
         }

@@ -2,7 +2,7 @@
 
 use super::ps::mode;
 use crate::failure::Failure;
-use crate::live::{Choice, Socket};
+use crate::live::{Asking, Choice};
 use crate::output::Output;
 use crate::size::parse_sample;
 use clap::Args;
@@ -21,14 +21,14 @@ pub struct Set {
     #[arg(long, value_name = "BYTES|off", value_parser = parse_sample)]
     sample: u64,
     #[command(flatten)]
-    socket: Socket,
+    collector: Asking,
 }
 
 impl Set {
     /// Sets the rate, and says what was and what is in force.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
-        let mut client = self.socket.connect()?;
-        let processes = client.processes().map_err(Failure::fault)?;
+        let mut client = self.collector.connect()?;
+        let processes = client.processes_among(&self.choice.which()).map_err(Failure::fault)?;
         let process = self.choice.of(&processes)?;
         let (before, applied) = client.set_sample(process.pid, self.sample).map_err(Failure::fault)?;
         let (name, pid) = (&process.name, process.pid);

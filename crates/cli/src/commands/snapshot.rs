@@ -1,7 +1,7 @@
 //! `highwater snapshot`: what a live process holds now.
 
 use crate::failure::{Failure, reason};
-use crate::live::{Choice, Delivery, Socket, TakenSnapshot};
+use crate::live::{Asking, Choice, Delivery, TakenSnapshot};
 use crate::output::Output;
 use crate::print::cut;
 use clap::Args;
@@ -31,7 +31,7 @@ pub struct Snapshot {
           value_parser = clap::value_parser!(u64).range(1..=MOST_CONTENTS))]
     contents: Option<u64>,
     #[command(flatten)]
-    socket: Socket,
+    collector: Asking,
 }
 
 /// The most bytes of a block that can be asked for.
@@ -42,8 +42,8 @@ impl Snapshot {
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let with_contents = self.contents.is_some();
         self.delivery.check(with_contents)?;
-        let mut client = self.socket.connect()?;
-        let processes = client.processes().map_err(Failure::fault)?;
+        let mut client = self.collector.connect()?;
+        let processes = client.processes_among(&self.choice.which()).map_err(Failure::fault)?;
         let process = self.choice.of(&processes)?;
         if with_contents && !process.allows_contents {
             let (pid, name) = (process.pid, &process.name);

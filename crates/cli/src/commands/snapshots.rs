@@ -1,7 +1,7 @@
 //! `highwater snapshots`: those that programs took of themselves and the collector keeps.
 
 use crate::failure::Failure;
-use crate::live::{Delivery, Socket, TakenSnapshot};
+use crate::live::{Asking, Delivery, TakenSnapshot};
 use crate::output::Output;
 use crate::print::age::age;
 use crate::print::bytes::{bytes, count, counted};
@@ -27,7 +27,7 @@ pub struct Snapshots {
     #[command(flatten)]
     list: List,
     #[command(flatten)]
-    socket: Socket,
+    collector: Asking,
 }
 
 /// What is done with them.
@@ -83,14 +83,14 @@ impl Snapshots {
             Some(Action::List(list)) => self.list(list, output),
             Some(Action::Get(get)) => self.get(get, output),
             Some(Action::Rm(remove)) => {
-                let removed = self.socket.connect()?.remove(&remove.ids).map_err(Failure::fault)?;
+                let removed = self.collector.connect()?.remove(&remove.ids).map_err(Failure::fault)?;
                 output.text(&format!("{} removed\n", counted(removed, "snapshot")))
             }
         }
     }
 
     fn list(&self, list: &List, output: &mut Output) -> Result<(), Failure> {
-        let (kept, most) = self.socket.connect()?.kept().map_err(Failure::fault)?;
+        let (kept, most) = self.collector.connect()?.kept().map_err(Failure::fault)?;
         if list.json {
             let entries: Vec<_> = kept.iter().map(KeptInfo::to_json).collect();
             return output.json(json!({
@@ -118,7 +118,7 @@ impl Snapshots {
 
     fn get(&self, get: &Get, output: &mut Output) -> Result<(), Failure> {
         get.delivery.check(false)?;
-        let (kept, file) = self.socket.connect()?.get(get.id).map_err(Failure::fault)?;
+        let (kept, file) = self.collector.connect()?.get(get.id).map_err(Failure::fault)?;
         let taken = TakenSnapshot::open(file, get.delivery.heap(), &mut Symbolizer::new())?;
         let more = Map::from_iter([("snapshot".to_owned(), kept.to_json())]);
         get.delivery.deliver("snapshots", &taken, None, more, output)

@@ -2,7 +2,7 @@
 
 use crate::args::By;
 use crate::failure::{Failure, reason};
-use crate::live::{Choice, Socket, TakenSnapshot};
+use crate::live::{Asking, Choice, TakenSnapshot};
 use crate::output::Output;
 use crate::print::bytes::counted;
 use crate::print::colour::Style;
@@ -58,7 +58,7 @@ pub struct Watch {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    socket: Socket,
+    collector: Asking,
 }
 
 /// Which rows come first.
@@ -115,8 +115,8 @@ struct Look<'a> {
 impl Watch {
     /// Looks until told to stop.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
-        let mut client = self.socket.connect()?;
-        let processes = client.processes().map_err(Failure::fault)?;
+        let mut client = self.collector.connect()?;
+        let processes = client.processes_among(&self.choice.which()).map_err(Failure::fault)?;
         let process = self.choice.of(&processes)?;
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {

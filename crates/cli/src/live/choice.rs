@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use clap::Args;
-use highwater_collector::protocol::{ProcessInfo, State};
+use highwater_collector::protocol::{ProcessInfo, State, Which};
 
 /// Processes that a line names; those after them are counted.
 const NAMED: usize = 20;
@@ -20,6 +20,15 @@ pub struct Choice {
 }
 
 impl Choice {
+    /// The processes that must be known to find the one that is meant.
+    pub fn which(&self) -> Which {
+        match (self.pid, &self.name) {
+            (Some(pid), _) => Which::Pid(pid),
+            (None, Some(name)) => Which::Name(name.clone()),
+            (None, None) => Which::All,
+        }
+    }
+
     /// The one that is meant; the only one that lives if none was named.
     pub fn of<'a>(&self, processes: &'a [ProcessInfo]) -> Result<&'a ProcessInfo, Failure> {
         let chosen = match (self.pid, &self.name) {

@@ -10,5 +10,5 @@ mod taken;
 pub use choice::Choice;
 pub use collector::LiveCollector;
 pub use delivery::Delivery;
-pub use socket::Socket;
+pub use socket::{Asking, Socket};
 pub use taken::TakenSnapshot;

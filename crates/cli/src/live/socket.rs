@@ -3,8 +3,10 @@
 use crate::failure::{Failure, reason};
 use clap::Args;
 use highwater_collector::Client;
+use highwater_model::parse_duration;
 use highwater_recorder::{SOCKET_VARIABLE, default_socket};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Where the collector listens, for every command that asks it.
 #[derive(Debug, Args)]
@@ -30,14 +32,31 @@ impl Socket {
         Ok(default_socket())
     }
 
-    /// Makes sure that a collector listens.
-    pub fn connect(&self) -> Result<Client, Failure> {
-        Client::connect(&self.path()?).map_err(Failure::fault)
-    }
-
     /// What a command that is suggested needs to find the same collector.
     pub fn to_repeat(&self) -> String {
         let word = |path: &PathBuf| crate::print::text::shell_word(&path.to_string_lossy());
         self.named.as_ref().map_or_else(String::new, |path| format!(" --socket {}", word(path)))
+    }
+}
+
+/// How a collector is asked: where it listens, and how long it may take.
+#[derive(Debug, Args)]
+pub struct Asking {
+    #[command(flatten)]
+    socket: Socket,
+    /// How long the collector may take for each answer (such as 5s, 2m) [default: 10s, for a snapshot 60s]
+    #[arg(long, value_name = "TIME", global = true, value_parser = parse_limit)]
+    timeout: Option<Duration>,
+}
+
+fn parse_limit(text: &str) -> Result<Duration, String> {
+    let limit = parse_duration(text).map(|time| Duration::from_nanos(time.0));
+    limit.filter(|limit| !limit.is_zero()).ok_or_else(|| "not a time; such as 5s, 500ms, 2m".to_owned())
+}
+
+impl Asking {
+    /// Makes sure that a collector listens.
+    pub fn connect(&self) -> Result<Client, Failure> {
+        Client::with_limit(&self.socket.path()?, self.timeout).map_err(Failure::fault)
     }
 }

@@ -4,6 +4,7 @@ use super::board::{Board, Line};
 use super::incoming::{Incoming, Outcome};
 use crate::failure::{Failure, reason};
 use crate::print::bytes::{bytes, counted};
+use highwater_recorder::stream::Answer;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -61,7 +62,10 @@ pub fn receive(connection: &mut TcpStream, mut incoming: Incoming, arrival: &Arr
     let cannot_read = |error: &io::Error| Failure::fault(format_args!("cannot read: {}", reason(error)));
     connection.set_read_timeout(Some(NAP)).map_err(|error| cannot_read(&error))?;
     let mut piece = vec![0; PIECE];
+    // A sender that reads nothing is not waited for.
+    let _ = connection.set_write_timeout(Some(Duration::from_secs(1)));
     let mut asked = None;
+    let mut is_greeted = false;
     let mut latest = Instant::now();
     loop {
         let now = Instant::now();
@@ -79,6 +83,10 @@ pub fn receive(connection: &mut TcpStream, mut incoming: Incoming, arrival: &Arr
             Ok(count) => {
                 latest = Instant::now();
                 incoming.take(&piece[..count])?;
+                if !is_greeted && incoming.is_kept_for_a_listener() {
+                    is_greeted = true;
+                    let _ = Answer::Receiving.send(&*connection);
+                }
                 arrival.line.update(incoming.fare());
             }
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
@@ -93,6 +101,15 @@ pub fn receive(connection: &mut TcpStream, mut incoming: Incoming, arrival: &Arr
 }
 
 impl Outcome {
+    /// What the sender must be told: that it is kept, or why not all of it is.
+    pub fn answer(&self) -> Result<Answer, &'static str> {
+        match (self.is_damaged, self.is_complete) {
+            (true, _) => Err("it arrived damaged; it is kept as it came"),
+            (false, true) => Ok(Answer::Kept),
+            (false, false) => Err("it was not received to its end; what came until then is kept"),
+        }
+    }
+
     /// What became of it, in a line.
     pub fn describe(&self) -> String {
         let fare = &self.fare;

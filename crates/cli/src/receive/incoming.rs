@@ -1,6 +1,7 @@
 //! One stream that arrives.
 
 use super::packets::Packets;
+use super::quota::{Admission, Claim};
 use super::target::Target;
 use crate::failure::{Failure, reason};
 use highwater_formats::memtrace::looks_like_memtrace;
@@ -40,7 +41,6 @@ pub struct Fare {
 }
 
 /// How a stream ended.
-#[derive(Debug)]
 pub struct Outcome {
     /// How it fared until then.
     pub fare: Fare,
@@ -50,13 +50,20 @@ pub struct Outcome {
     pub cut: usize,
     /// Bytes came that were no blocks or packets; they are in the file.
     pub is_damaged: bool,
+    /// Its part of the quota, where there is one.
+    pub claim: Option<Claim>,
 }
 
 /// A stream, and what it has turned out to be.
 pub struct Incoming {
     target: Arc<Target>,
+    /// Until it has begun.
+    admission: Option<Admission>,
+    claim: Option<Claim>,
     kind: Kind,
     file: Option<(PathBuf, File)>,
+    /// How much of the file was written.
+    written: u64,
     /// What is whole and not written yet.
     whole: Vec<u8>,
     bytes: u64,
@@ -74,7 +81,18 @@ enum Kind {
 impl Incoming {
     /// Nothing has come yet.
     pub fn new(target: Arc<Target>) -> Self {
-        Self { target, kind: Kind::Unknown(Vec::new()), file: None, whole: Vec::new(), bytes: 0 }
+        let kind = Kind::Unknown(Vec::new());
+        Self { target, admission: None, claim: None, kind, file: None, written: 0, whole: Vec::new(), bytes: 0 }
+    }
+
+    /// The same, where only some streams are taken.
+    pub fn with_admission(target: Arc<Target>, admission: Admission) -> Self {
+        Self { admission: Some(admission), ..Self::new(target) }
+    }
+
+    /// Whether the sender waits to be told that it is being kept.
+    pub fn is_kept_for_a_listener(&self) -> bool {
+        self.file.is_some() && matches!(&self.kind, Kind::Recording(follower) if follower.followed().expects_answers)
     }
 
     /// Takes in what has arrived.
@@ -93,21 +111,31 @@ impl Incoming {
     }
 
     fn pass_on(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        match &mut self.kind {
-            Kind::Unknown(_) => {}
-            Kind::Recording(follower) => follower.take(bytes, &mut self.whole),
-            Kind::Memtrace(packets) => packets.take(bytes, &mut self.whole).map_err(Failure::fault)?,
-        }
+        let taken = match &mut self.kind {
+            Kind::Unknown(_) => Ok(()),
+            Kind::Recording(follower) => follower.take(bytes, &mut self.whole).map_err(Failure::fault),
+            Kind::Memtrace(packets) => packets.take(bytes, &mut self.whole).map_err(Failure::fault),
+        };
+        // Whole blocks before the fault are kept.
+        self.write_whole().and(taken)
+    }
+
+    fn write_whole(&mut self) -> Result<(), Failure> {
         if self.file.is_none() {
             let Some(source) = self.source() else { return self.wait_for_source() };
             let ending = if matches!(self.kind, Kind::Memtrace(_)) { "ctf" } else { "hw" };
+            self.claim = self.admission.as_ref().map(Admission::claim).transpose()?;
+            self.admission = None;
             self.file = Some(self.target.create(&source, ending)?);
         }
         if let Some((path, file)) = &mut self.file
             && let Err(error) = file.write_all(&self.whole)
         {
+            // What was written before can be read.
+            let _ = file.set_len(self.written);
             return Err(Failure::in_file(path, format_args!("cannot be written: {}", reason(&error))));
         }
+        self.written += self.whole.len() as u64;
         self.whole.clear();
         Ok(())
     }
@@ -161,6 +189,9 @@ impl Incoming {
     pub fn end(self, broken: Option<&io::Error>) -> Result<Outcome, Failure> {
         let because = broken.map_or_else(String::new, |error| format!(" ({})", reason(error).to_lowercase()));
         let fare = self.fare();
+        if self.admission.as_ref().is_some_and(|admission| admission.stranger.was_dismissed()) {
+            return Err(Failure::fault("it sent nothing for too long, and newer connections took its place"));
+        }
         let (is_complete, cut, is_damaged) = match &self.kind {
             Kind::Unknown(first) if first.is_empty() => {
                 return Err(Failure::fault(format_args!("nothing was sent{because}; not kept")));
@@ -177,7 +208,7 @@ impl Incoming {
             let line = format_args!("it broke off before it said whose memory it is{because}; not kept");
             return Err(Failure::fault(line));
         }
-        Ok(Outcome { fare, is_complete, cut, is_damaged })
+        Ok(Outcome { fare, is_complete, cut, is_damaged, claim: self.claim })
     }
 }
 

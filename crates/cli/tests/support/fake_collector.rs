@@ -66,7 +66,7 @@ impl FakeCollector {
     /// What was asked for, the lists of processes apart.
     pub fn asked(&self) -> Vec<Request> {
         let all = self.requests.lock().unwrap();
-        all.iter().filter(|request| **request != Request::Processes).cloned().collect()
+        all.iter().filter(|request| !matches!(request, Request::Processes(_))).cloned().collect()
     }
 }
 

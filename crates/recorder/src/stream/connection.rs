@@ -31,12 +31,19 @@ pub fn connect(address: &Address, token: Option<&Token>) -> io::Result<TcpStream
     Err(failed.unwrap_or_else(|| io::Error::other("the host has no address")))
 }
 
-/// Connects as soon as somebody is there; `None` once `is_over` says so. A name that cannot be resolved may become known, too.
-pub fn connect_patiently(address: &Address, token: Option<&Token>, is_over: impl Fn() -> bool) -> Option<TcpStream> {
+/// Connects as soon as the other end is there; `None` once `is_over` says so. A name that cannot be resolved may become known, too.
+/// `failed` is given the reason of each attempt that failed.
+pub fn connect_patiently(
+    address: &Address,
+    token: Option<&Token>,
+    is_over: impl Fn() -> bool,
+    mut failed: impl FnMut(&io::Error),
+) -> Option<TcpStream> {
     let mut wait = FIRST_WAIT;
     while !is_over() {
-        if let Ok(connection) = connect(address, token) {
-            return Some(connection);
+        match connect(address, token) {
+            Ok(connection) => return Some(connection),
+            Err(error) => failed(&error),
         }
         pause(wait, &is_over);
         wait = (wait * 2).min(LONGEST_WAIT);

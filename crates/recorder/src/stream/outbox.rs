@@ -4,8 +4,10 @@
 
 use super::address::Address;
 use super::connection::{connect_patiently, pause};
+use super::presence::Presence;
 use super::threads::spawn;
-use super::token::{TOKEN_WORD, Token};
+use super::token::Token;
+use super::words::{Said, understand};
 use highwater_store::Sink;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use std::collections::VecDeque;
@@ -17,12 +19,24 @@ use std::time::{Duration, Instant};
 
 /// How many bytes may wait.
 const MOST_WAITING: usize = 8 << 20;
-/// What the other end says is kept up to this length: it is shown to the user.
-const LONGEST_WORDS: usize = 300;
+/// What the other end says is kept up to this length: a token and a few lines.
+const LONGEST_WORDS: usize = 1024;
 /// How long the end of a stream waits for a connection, where there is none.
 const PATIENCE_WITHOUT_CONNECTION: Duration = Duration::from_secs(3);
-/// How long for the other end to say that it has everything.
+/// How long a client may take to close its side.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// How long a receiver may take to say that it has kept everything.
+const CONFIRMATION: Duration = Duration::from_secs(10);
+const NOT_CONFIRMED: &str = "the receiver has not confirmed in time that it kept the stream";
+
+/// Which end wants the stream.
+#[derive(Clone)]
+pub enum Wish {
+    /// A client that came to us: it knows itself what it got.
+    Client(Arc<Presence>),
+    /// Our user, who is to learn whether it was kept.
+    Ours,
+}
 
 /// One end of it; the other one is the thread's.
 #[derive(Clone)]
@@ -43,6 +57,10 @@ struct State {
     waiting: usize,
     sent: u64,
     is_connected: bool,
+    /// Why the last attempt to connect failed.
+    not_connected: Option<String>,
+    /// All was sent, and the receiver has yet to confirm it.
+    is_all_sent: bool,
     /// Nothing more will come.
     is_ended: bool,
     /// Nobody is interested any more.
@@ -85,11 +103,11 @@ impl Outbox {
     }
 
     /// Sends over a connection that is there already.
-    pub fn over(connection: TcpStream) -> io::Result<Self> {
+    pub fn over(connection: TcpStream, wish: Wish) -> io::Result<Self> {
         let outbox = Self::new()?;
         let thread = outbox.clone();
         outbox.state().is_connected = true;
-        spawn(c"sender", move || thread.send_all(connection))?;
+        spawn(c"sender", move || thread.send_all(connection, &wish))?;
         Ok(outbox)
     }
 
@@ -99,12 +117,13 @@ impl Outbox {
         let thread = outbox.clone();
         spawn(c"sender", move || {
             pause(delay, &|| thread.state().is_ended || thread.state().is_given_up);
-            match connect_patiently(&address, token.as_ref(), || thread.state().is_given_up) {
+            let failed = |error: &io::Error| thread.state().not_connected = Some(reason(error));
+            match connect_patiently(&address, token.as_ref(), || thread.state().is_given_up, failed) {
                 Some(connection) => {
                     thread.state().is_connected = true;
-                    thread.send_all(connection);
+                    thread.send_all(connection, &Wish::Ours);
                 }
-                None => thread.done(Some("could not connect".to_owned())),
+                None => thread.done(Some(thread.state().why_not_connected())),
             }
         })?;
         Ok(outbox)
@@ -143,11 +162,13 @@ impl Outbox {
         self.state().is_silent
     }
 
-    /// What the other end said, if it was something of ours to be shown: why it wants nothing.
-    pub fn words(&self) -> Option<String> {
-        let state = self.state();
-        let text = String::from_utf8_lossy(&state.words);
-        text.strip_prefix("highwater: ").map(|words| words.lines().next().unwrap_or_default().to_owned())
+    /// Why the other end does not keep it, in its own words.
+    pub fn refusal(&self) -> Option<String> {
+        self.said().refusal
+    }
+
+    fn said(&self) -> Said {
+        understand(&self.state().words)
     }
 
     /// How many bytes were sent.
@@ -179,9 +200,11 @@ impl Outbox {
                 state.is_given_up = true;
                 drop(state);
                 self.ring();
-                return Err(match self.is_connected() {
-                    true => "the other end takes nothing any more".to_owned(),
-                    false => "could not connect".to_owned(),
+                let state = self.state();
+                return Err(match (state.is_connected, state.is_all_sent) {
+                    (true, true) => NOT_CONFIRMED.to_owned(),
+                    (true, false) => "the receiver takes nothing any more".to_owned(),
+                    (false, _) => state.why_not_connected(),
                 });
             }
             let waited = self.shared.changed.wait_timeout(state, Duration::from_millis(50));
@@ -206,16 +229,24 @@ impl Outbox {
         self.shared.changed.notify_all();
     }
 
-    /// The thread: sends what comes until there is no more, or nobody to send it to.
-    fn send_all(&self, mut connection: TcpStream) {
-        let failure = self.send_until_end(&mut connection).err().map(|error| reason(&error));
-        if failure.is_none() {
-            say_farewell(&mut connection);
-        }
+    /// The thread: sends what comes until there is no more, or no receiver.
+    fn send_all(&self, mut connection: TcpStream, wish: &Wish) {
+        let failure = match (self.send_until_end(&mut connection, wish), wish) {
+            (Ok(()), Wish::Client(_)) => {
+                say_farewell(&mut connection);
+                None
+            }
+            (Ok(()), Wish::Ours) => self.wait_for_confirmation(&mut connection).err(),
+            (Err(error), _) => {
+                // The reason may have come before the connection broke.
+                while self.hear(&mut connection, wish).is_ok_and(|heard| heard == Heard::Words) {}
+                Some(reason(&error))
+            }
+        };
         self.done(failure);
     }
 
-    fn send_until_end(&self, connection: &mut TcpStream) -> io::Result<()> {
+    fn send_until_end(&self, connection: &mut TcpStream, wish: &Wish) -> io::Result<()> {
         connection.set_nonblocking(true)?;
         // A client that has said everything it has to say may still listen.
         let mut hears = true;
@@ -248,7 +279,7 @@ impl Outbox {
                 }
             }
             if hears && ready.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
-                hears = self.hear(connection)?;
+                hears = self.hear(connection, wish)? != Heard::End;
             }
             if !hears && current.is_empty() && ready.intersects(PollFlags::HUP | PollFlags::ERR) {
                 return Err(connection.take_error()?.unwrap_or_else(|| io::ErrorKind::ConnectionReset.into()));
@@ -269,29 +300,81 @@ impl Outbox {
         }
     }
 
-    /// Takes in what the other end says; false if that was all.
-    fn hear(&self, connection: &mut TcpStream) -> io::Result<bool> {
+    /// All was sent: closes our side, and reads what the receiver makes of it.
+    fn wait_for_confirmation(&self, connection: &mut TcpStream) -> Result<(), String> {
+        self.state().is_all_sent = true;
+        let _ = connection.shutdown(Shutdown::Write);
+        let until = Instant::now() + CONFIRMATION;
+        while Instant::now() < until && !self.state().is_given_up {
+            let mut waits = [PollFd::new(connection, PollFlags::IN)];
+            let step = rustix::time::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+            let _ = rustix::event::poll(&mut waits, Some(&step));
+            let heard = match waits[0].revents().is_empty() {
+                true => Ok(Heard::Nothing),
+                false => self.hear(connection, &Wish::Ours),
+            };
+            let said = self.said();
+            if said.is_kept || said.refusal.is_some() {
+                return Ok(());
+            }
+            match heard {
+                Ok(Heard::Words | Heard::Nothing) => {}
+                // Who never says anything, as netcat, has read to the end if it closes in order.
+                Ok(Heard::End) if !said.is_receiving => return Ok(()),
+                Ok(Heard::End) => {
+                    return Err("the receiver ended before it confirmed that it kept the stream".to_owned());
+                }
+                Err(error) => {
+                    return Err(format!("{} before the receiver confirmed that it kept the stream", reason(&error)));
+                }
+            }
+        }
+        Err(NOT_CONFIRMED.to_owned())
+    }
+
+    /// Takes in what the other end says.
+    fn hear(&self, connection: &mut TcpStream, wish: &Wish) -> io::Result<Heard> {
+        if let Wish::Client(presence) = wish {
+            presence.set_leaving();
+        }
         let mut bytes = [0; 256];
         match connection.read(&mut bytes) {
             Ok(0) => {
                 self.state().is_silent = true;
-                Ok(false)
+                Ok(Heard::End)
             }
             Ok(count) => {
                 let mut state = self.state();
                 let room = LONGEST_WORDS.saturating_sub(state.words.len()).min(count);
                 state.words.extend_from_slice(&bytes[..room]);
-                // A token where none is asked for is no wish to end.
-                let words = &state.words;
-                let begins_token = words.iter().zip(TOKEN_WORD.as_bytes()).all(|(a, b)| a == b);
-                let behind_token = words.iter().position(|&byte| byte == b'\n').map_or(words.len(), |at| at + 1);
-                state.asked_to_end |= !begins_token || words.len() > behind_token;
-                Ok(true)
+                state.asked_to_end |= understand(&state.words).asks_to_end;
+                if let (Wish::Client(presence), false) = (wish, state.asked_to_end) {
+                    presence.set_here();
+                }
+                Ok(Heard::Words)
             }
-            Err(error) if is_for_later(&error) => Ok(true),
+            Err(error) if is_for_later(&error) => Ok(Heard::Nothing),
             Err(error) => Err(error),
         }
     }
+}
+
+impl State {
+    fn why_not_connected(&self) -> String {
+        let reason = self.not_connected.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+        format!("could not connect{reason}")
+    }
+}
+
+/// What came of listening to the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heard {
+    /// It said something.
+    Words,
+    /// Nothing yet.
+    Nothing,
+    /// It will say nothing more.
+    End,
 }
 
 fn is_for_later(error: &io::Error) -> bool {

@@ -1,27 +1,33 @@
-//! A port at which clients ask for a stream.
+//! A port at which clients ask for a stream, or senders offer one.
 
 use super::address::Address;
 use super::connection::prepare;
+use super::presence::Presence;
+use super::strangers::Strangers;
 use super::threads::spawn;
 use super::token::Token;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Strangers that may be talked to at once.
-const MOST_STRANGERS: usize = 16;
-/// How often a place is looked for where all are taken.
-const WAIT_FOR_PLACE: usize = 20;
-/// How long is waited between two looks.
-const A_WHILE: Duration = Duration::from_millis(100);
+/// Connections that have not shown the token, or are being refused, at once; the oldest is shut out for one more.
+const MOST_STRANGERS: usize = 64;
+/// What that one is told.
+const TOO_MANY_STRANGERS: &str =
+    "too many connections here have not shown the token, and this was the oldest of them; try again";
+/// What a client without the token is told.
+const NO_TOKEN: &str = "this stream needs a token, and the right one; --token-file or HIGHWATER_TOKEN gives it";
+/// How long a client waits for the place of another one that may be leaving.
+const LEAVING: Duration = Duration::from_secs(2);
+/// How often is looked meanwhile.
+const LOOK: Duration = Duration::from_millis(20);
 
-/// Listens, and lets in who may come in.
+/// Listens, and lets clients in that may come in.
 pub struct Server {
     clients: Mutex<Receiver<Client>>,
     local: SocketAddr,
@@ -29,32 +35,89 @@ pub struct Server {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Somebody who was let in.
+/// A client that was let in.
 pub struct Client {
     /// The connection.
     pub connection: TcpStream,
-    /// Its place; free for another one when dropped.
-    pub place: Place,
+    /// Its place, where these are counted; free for another one when dropped.
+    pub place: Option<Place>,
 }
 
 /// A place among those that are served.
-pub struct Place(Arc<AtomicUsize>);
+pub struct Place {
+    presence: Arc<Presence>,
+    all: Arc<Places>,
+}
+
+impl Place {
+    /// What is known of the client that has it.
+    pub fn presence(&self) -> &Arc<Presence> {
+        &self.presence
+    }
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.all.taken().retain(|other| !Arc::ptr_eq(other, &self.presence));
+    }
+}
+
+/// All places: `most` of them.
+struct Places {
+    most: usize,
+    taken: Mutex<Vec<Arc<Presence>>>,
+}
+
+impl Places {
+    fn taken(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Presence>>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a client, if one is free.
+    fn take(self: &Arc<Self>, connection: &TcpStream) -> Option<Place> {
+        let mut taken = self.taken();
+        if taken.len() >= self.most {
+            return None;
+        }
+        let presence = Arc::new(Presence::of(connection).ok()?);
+        taken.push(Arc::clone(&presence));
+        Some(Place { presence, all: Arc::clone(self) })
+    }
+
+    /// Whether one may be free in a moment.
+    fn may_become_free(&self) -> bool {
+        let taken = self.taken();
+        taken.len() < self.most || taken.iter().any(|presence| presence.may_be_leaving())
+    }
+
+    /// What a client is told for which there is none.
+    fn refusal(&self) -> String {
+        match self.most {
+            1 => "another client is being served; come back later, or start the program with --clients 2".to_owned(),
+            most => format!("{most} clients are being served, which are all that --clients allows; come back later"),
+        }
     }
 }
 
 impl Server {
     /// Begins to listen, for at most so many clients at once.
     pub fn bind(address: &Address, token: Option<Token>, most: usize) -> io::Result<Self> {
+        Self::listen(address, token, Some(Arc::new(Places { most, taken: Mutex::default() })))
+    }
+
+    /// Begins to listen. Every client with the token is let in; the caller refuses those that are too many.
+    pub fn bind_without_limit(address: &Address, token: Option<Token>) -> io::Result<Self> {
+        Self::listen(address, token, None)
+    }
+
+    fn listen(address: &Address, token: Option<Token>, places: Option<Arc<Places>>) -> io::Result<Self> {
         let listener = TcpListener::bind(&address.resolve()?[..])?;
         listener.set_nonblocking(true)?;
         let local = listener.local_addr()?;
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let (to_owner, clients) = channel();
-        let door = Door { token, most, taken: Arc::default(), strangers: Arc::default(), to_owner };
+        let strangers = Strangers::new(MOST_STRANGERS, TOO_MANY_STRANGERS);
+        let door = Door { token: token.map(Arc::new), places, strangers, to_owner };
         let stop = Arc::clone(&bell);
         let thread = spawn(c"door", move || door.keep(&listener, &stop))?;
         Ok(Self { clients: Mutex::new(clients), local, bell, thread: Some(thread) })
@@ -80,11 +143,11 @@ impl Drop for Server {
     }
 }
 
+#[derive(Clone)]
 struct Door {
-    token: Option<Token>,
-    most: usize,
-    taken: Arc<AtomicUsize>,
-    strangers: Arc<AtomicUsize>,
+    token: Option<Arc<Token>>,
+    places: Option<Arc<Places>>,
+    strangers: Arc<Strangers>,
     to_owner: Sender<Client>,
 }
 
@@ -105,88 +168,68 @@ impl Door {
         }
     }
 
-    fn open_to(&self, mut connection: TcpStream) {
+    fn open_to(&self, connection: TcpStream) {
         prepare(&connection);
         let _ = connection.set_nonblocking(false);
-        let Some(token) = self.token.clone() else { return self.let_in(connection) };
-        self.talk_apart(move |door| match token.is_sent_by(&mut connection) {
-            Ok(true) => door.let_in(connection),
-            _ => refuse(connection, "this stream needs a token, and the right one; --token gives it"),
-        });
+        let connection = match self.token {
+            None => match self.seat(connection) {
+                None => return,
+                Some(connection) => connection,
+            },
+            Some(_) => connection,
+        };
+        self.talk_apart(connection);
     }
 
-    fn let_in(&self, connection: TcpStream) {
-        if let Some(place) = self.free_place() {
-            let _ = self.to_owner.send(Client { connection, place });
-            return;
-        }
-        self.talk_apart(move |door| {
-            // Whoever was there may just have left: that shows with what is sent next.
-            for _ in 0..WAIT_FOR_PLACE {
-                std::thread::sleep(A_WHILE);
-                if let Some(place) = door.free_place() {
-                    let _ = door.to_owner.send(Client { connection, place });
+    /// Hands a client over to the owner; gives the connection back if there is no place for it.
+    fn seat(&self, connection: TcpStream) -> Option<TcpStream> {
+        let place = match &self.places {
+            None => None,
+            Some(places) => match places.take(&connection) {
+                None => return Some(connection),
+                place => place,
+            },
+        };
+        let _ = self.to_owner.send(Client { connection, place });
+        None
+    }
+
+    /// Talks to a stranger in a thread of its own. Without a thread or a descriptor for it the connection is closed.
+    fn talk_apart(&self, mut connection: TcpStream) {
+        let Ok(stranger) = self.strangers.admit(&connection) else { return };
+        let door = self.clone();
+        let _ = spawn(c"stranger", move || {
+            let mut stranger = Some(stranger);
+            if let Some(token) = &door.token {
+                let is_known = token.is_sent_by(&mut connection).is_ok_and(|is_right| is_right);
+                if stranger.as_ref().is_some_and(|stranger| stranger.was_dismissed()) {
                     return;
                 }
+                if !is_known {
+                    return refuse(connection, NO_TOKEN);
+                }
+                // Others that have not shown it cannot shut this one out any more.
+                stranger = None;
             }
-            let words = match door.most {
-                1 => {
-                    "another client is being served; come back later, or start the program with --clients 2".to_owned()
-                }
-                most => {
-                    format!("{most} clients are being served, which are all that --clients allows; come back later")
-                }
+            door.let_in(connection);
+            drop(stranger);
+        });
+    }
+
+    /// Lets a client in as soon as there is a place; refuses it as soon as none can be expected.
+    fn let_in(&self, mut connection: TcpStream) {
+        let until = Instant::now() + LEAVING;
+        loop {
+            connection = match self.seat(connection) {
+                None => return,
+                Some(connection) => connection,
             };
-            refuse(connection, &words);
-        });
-    }
-
-    /// Talks to a stranger in a thread of its own; where there are too many already, not at all.
-    fn talk_apart(&self, talk: impl FnOnce(&Self) + Send + 'static) {
-        let stranger = Stranger::new(&self.strangers);
-        if stranger.number > MOST_STRANGERS {
-            return;
+            let Some(places) = &self.places else { return };
+            if Instant::now() >= until || !places.may_become_free() {
+                return refuse(connection, &places.refusal());
+            }
+            std::thread::sleep(LOOK);
         }
-        let door = self.same_for_stranger();
-        let _ = spawn(c"stranger", move || {
-            let _stranger = stranger;
-            talk(&door);
-        });
-    }
-
-    fn free_place(&self) -> Option<Place> {
-        let place = Place(Arc::clone(&self.taken));
-        (self.taken.fetch_add(1, Ordering::AcqRel) < self.most).then_some(place)
-    }
-
-    /// The same door, for a thread that talks to a stranger.
-    fn same_for_stranger(&self) -> Self {
-        Self {
-            token: None,
-            most: self.most,
-            taken: Arc::clone(&self.taken),
-            strangers: Arc::clone(&self.strangers),
-            to_owner: self.to_owner.clone(),
-        }
-    }
-}
-
-/// Somebody who was not let in, or not yet.
-struct Stranger {
-    strangers: Arc<AtomicUsize>,
-    number: usize,
-}
-
-impl Stranger {
-    fn new(strangers: &Arc<AtomicUsize>) -> Self {
-        let number = strangers.fetch_add(1, Ordering::AcqRel) + 1;
-        Self { strangers: Arc::clone(strangers), number }
-    }
-}
-
-impl Drop for Stranger {
-    fn drop(&mut self) {
-        self.strangers.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

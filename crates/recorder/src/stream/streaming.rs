@@ -2,8 +2,8 @@
 
 use super::address::Address;
 use super::namer::{Namer, Naming};
-use super::outbox::Outbox;
-use super::server::{Place, Server};
+use super::outbox::{Outbox, Wish};
+use super::server::{Client, Place, Server};
 use super::token::Token;
 use super::wire::{Ending, Wire};
 use std::net::TcpStream;
@@ -47,6 +47,8 @@ pub struct Sent {
     pub left_out: u64,
     /// What went wrong last.
     pub problem: Option<String>,
+    /// Why the receiver did not keep the stream that we were to send to it; `None` if it did, as far as it can be known. Of several streams, the last.
+    pub not_kept: Option<String>,
 }
 
 /// The streams of a process.
@@ -88,7 +90,7 @@ impl Streaming {
             StreamTo::Connect { .. } if others > 0 || self.is_over => None,
             StreamTo::Connect { address, token, first } => {
                 let outbox = match first.take() {
-                    Some(connection) => Outbox::over(connection),
+                    Some(connection) => Outbox::over(connection, Wish::Ours),
                     None => Outbox::to(address.clone(), token.clone(), self.delay),
                 };
                 match outbox {
@@ -96,13 +98,16 @@ impl Streaming {
                     Err(error) => {
                         self.is_over = true;
                         self.sent.problem = Some(error.to_string());
+                        self.sent.not_kept = self.sent.problem.clone();
                         None
                     }
                 }
             }
             StreamTo::Serve(server) => {
-                let client = server.next()?;
-                Some((Outbox::over(client.connection).ok()?, Some(client.place)))
+                let Client { connection, place } = server.next()?;
+                let place = place?;
+                let wish = Wish::Client(Arc::clone(place.presence()));
+                Some((Outbox::over(connection, wish).ok()?, Some(place)))
             }
         }
     }
@@ -114,8 +119,17 @@ impl Streaming {
         self.sent.left_out += ending.left_out;
         if let StreamTo::Connect { .. } = self.to {
             self.is_over |= ending.was_asked_for;
-            if let Some(problem) = ending.words.map(|words| format!("the other end says: {words}")).or(ending.failure) {
-                self.sent.problem = Some(problem);
+            let problem = ending.refusal.map(|words| format!("the receiver says: {words}")).or(ending.failure);
+            self.sent.not_kept = match (problem.clone(), self.sent.not_kept.take()) {
+                // What broke the connection is the reason, not that there was none afterwards.
+                (Some(problem), Some(before)) if !ending.was_connected && !before.contains(&problem) => {
+                    Some(format!("{before}; then {problem}"))
+                }
+                (Some(_), Some(before)) if !ending.was_connected => Some(before),
+                (problem, _) => problem,
+            };
+            if problem.is_some() {
+                self.sent.problem = problem;
             }
         }
         self.delay = match ending.lasted > GOOD {

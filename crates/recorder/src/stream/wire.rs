@@ -45,7 +45,7 @@ pub struct Stream {
     tries: u32,
     asked_since: Option<Instant>,
     /// The client's place among those that are served.
-    _place: Option<Place>,
+    place: Option<Place>,
 }
 
 /// How a stream ended.
@@ -53,8 +53,8 @@ pub struct Stream {
 pub struct Ending {
     /// Why it could not go on.
     pub failure: Option<String>,
-    /// What the other end said.
-    pub words: Option<String>,
+    /// Why the other end did not keep it, in its own words.
+    pub refusal: Option<String>,
     /// The other end wanted no more.
     pub was_asked_for: bool,
     /// How long it lasted.
@@ -80,7 +80,14 @@ impl Stream {
         let now = Instant::now();
         let to = outbox.clone();
         let pen = match wire {
-            Wire::Highwater => Pens::Highwater(Box::new(Pen::begin(to, source, accounts, catalog)?)),
+            Wire::Highwater => {
+                let mut pen = Pen::begin(to, source, accounts, catalog)?;
+                // A client that came for the stream knows itself whether it kept it.
+                if place.is_none() {
+                    pen.expect_answers()?;
+                }
+                Pens::Highwater(Box::new(pen))
+            }
             Wire::Memtrace => Pens::Memtrace(Box::new(TracePen::begin(to, source, accounts, catalog)?)),
         };
         Ok(Self {
@@ -92,7 +99,7 @@ impl Stream {
             is_unflushed: true,
             tries: 0,
             asked_since: None,
-            _place: place,
+            place,
         })
     }
 
@@ -159,6 +166,9 @@ impl Stream {
         } else if now - self.last_sent >= self.still_here_every() && self.outbox.has_room_for(true) {
             self.last_sent = now;
             self.tries += u32::from(self.outbox.is_silent());
+            if let (Some(place), true) = (&self.place, self.tries >= TRIES && !self.outbox.is_asked_to_end()) {
+                place.presence().set_only_listens();
+            }
             match &mut self.pen {
                 Pens::Highwater(pen) => _ = pen.still_here(source),
                 Pens::Memtrace(pen) => _ = pen.still_here(source.duration, catalog),
@@ -197,7 +207,7 @@ impl Stream {
     fn ending(&self) -> Ending {
         Ending {
             failure: self.outbox.failure(),
-            words: self.outbox.words(),
+            refusal: self.outbox.refusal(),
             was_asked_for: self.outbox.is_asked_to_end(),
             lasted: self.began.elapsed(),
             was_connected: self.outbox.is_connected(),
@@ -235,7 +245,8 @@ impl Closing {
     /// Waits until the client has taken everything, or takes nothing any more.
     pub fn wait(self, patience: Duration) -> Ending {
         let failure = self.outbox.wait_until_sent(patience).err();
-        let (sent, was_connected, words) = (self.outbox.sent(), self.outbox.is_connected(), self.outbox.words());
-        Ending { failure, sent, was_connected, words, ..self.ending }
+        let (sent, was_connected, refusal) = (self.outbox.sent(), self.outbox.is_connected(), self.outbox.refusal());
+        let was_asked_for = self.outbox.is_asked_to_end();
+        Ending { failure, sent, was_connected, was_asked_for, refusal, ..self.ending }
     }
 }

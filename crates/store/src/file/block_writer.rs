@@ -145,6 +145,13 @@ impl<S: Sink> BlockWriter<S> {
         Ok(())
     }
 
+    /// Says that who writes this reads what a receiver answers.
+    pub fn add_stream(&mut self) -> io::Result<()> {
+        self.fail_again()?;
+        frame::begin(&mut self.block);
+        self.write_block(BlockKind::Stream)
+    }
+
     /// Ends the file: the source as it is known now, the index. Gives back how long it became.
     pub fn finish(mut self, source: &Source) -> io::Result<(u64, S)> {
         self.add_source(source)?;

@@ -6,11 +6,30 @@ use super::keyframe::{self, KeyframeSummary};
 use super::source;
 use super::varint::Input;
 use highwater_model::{Anomaly, Nanos, Source};
+use std::fmt;
 
-/// Blocks that are longer than this are not waited for: nobody writes such blocks.
+/// The longest payload that a block may claim. The longest blocks are keyframes, whose columns have at most 2²⁷ bytes each before compression.
 const LONGEST_BLOCK: u32 = 256 << 20;
 /// A keyframe is of no use without its live blocks; it waits for them as long as they are no more than this.
 const LONGEST_KEYFRAME: usize = 256 << 20;
+
+/// A block that claims to be longer than [`LONGEST_BLOCK`]. It is refused as soon as its header has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockTooLong {
+    /// Where the block begins in the stream.
+    pub offset: u64,
+    /// The payload's length, as its header has it.
+    pub claimed: u32,
+}
+
+impl fmt::Display for BlockTooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { offset, claimed } = self;
+        write!(f, "the block at offset {offset} claims {claimed} bytes; the longest that is taken has {LONGEST_BLOCK}")
+    }
+}
+
+impl std::error::Error for BlockTooLong {}
 
 /// What is known of a recording that arrives.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +50,8 @@ pub struct Followed {
     pub dropped: u64,
     /// It was ended in order.
     pub complete: bool,
+    /// The sender reads answers, and waits for one at its end.
+    pub expects_answers: bool,
     /// What came is no longer made of blocks; it is passed on as it comes.
     pub is_damaged: bool,
 }
@@ -42,6 +63,8 @@ pub struct Follower {
     pending: Vec<u8>,
     /// How many of the pending bytes were looked at.
     seen: usize,
+    /// How many bytes came before the pending ones.
+    passed: u64,
     /// How many blocks a keyframe among the pending bytes still waits for.
     parts_missing: u64,
     /// The file's header has come.
@@ -60,35 +83,48 @@ impl Follower {
         self.pending.len()
     }
 
-    /// Takes bytes in, and moves those of whole blocks to the end of `whole`; a keyframe together with its live blocks.
-    pub fn take(&mut self, bytes: &[u8], whole: &mut Vec<u8>) {
+    /// Takes bytes in, and moves those of whole blocks to the end of `whole`; a keyframe together with its live blocks. After an error
+    /// nothing more can be taken in.
+    pub fn take(&mut self, bytes: &[u8], whole: &mut Vec<u8>) -> Result<(), BlockTooLong> {
         self.pending.extend_from_slice(bytes);
         if !self.is_begun && self.pending.len() >= FILE_HEADER {
             self.is_begun = true;
             self.seen = FILE_HEADER;
         }
-        while self.is_begun && self.see_block() {}
+        let mut too_long = None;
+        while self.is_begun && too_long.is_none() {
+            match self.see_block() {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => too_long = Some(error),
+            }
+        }
         if self.followed.is_damaged {
             self.seen = self.pending.len();
-        } else if self.parts_missing > 0 && self.seen < LONGEST_KEYFRAME {
-            return;
+        } else if self.parts_missing > 0 && self.seen < LONGEST_KEYFRAME && too_long.is_none() {
+            return Ok(());
         }
         whole.extend(self.pending.drain(..self.seen));
+        self.passed += self.seen as u64;
         self.seen = 0;
+        too_long.map_or(Ok(()), Err)
     }
 
     /// Looks at the next block; false if it is not there yet.
-    fn see_block(&mut self) -> bool {
+    fn see_block(&mut self) -> Result<bool, BlockTooLong> {
         let rest = &self.pending[self.seen..];
         if rest.len() < BLOCK_HEADER || self.followed.is_damaged {
-            return false;
+            return Ok(false);
         }
-        let Some(header) = BlockHeader::parse(rest).filter(|header| header.payload_length <= LONGEST_BLOCK) else {
+        let Some(header) = BlockHeader::parse(rest) else {
             self.followed.is_damaged = true;
-            return false;
+            return Ok(false);
         };
+        if header.payload_length > LONGEST_BLOCK {
+            return Err(BlockTooLong { offset: self.passed + self.seen as u64, claimed: header.payload_length });
+        }
         let length = BLOCK_HEADER + header.payload_length as usize;
-        let Some(block) = rest.get(..length) else { return false };
+        let Some(block) = rest.get(..length) else { return Ok(false) };
         self.followed.see(header.kind, &block[BLOCK_HEADER..]);
         self.parts_missing = match header.kind {
             Some(BlockKind::Keyframe) => {
@@ -98,7 +134,7 @@ impl Follower {
             _ => 0,
         };
         self.seen += length;
-        true
+        Ok(true)
     }
 }
 
@@ -130,6 +166,7 @@ impl Followed {
                 }
             }
             Some(BlockKind::End) => self.complete = true,
+            Some(BlockKind::Stream) => self.expects_answers = true,
             _ => {}
         }
     }

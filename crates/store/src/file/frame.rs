@@ -49,11 +49,13 @@ pub enum BlockKind {
     Index = 6,
     /// Where the index is; the last block of a complete file.
     End = 7,
+    /// Only of streams, and empty: the sender reads answers, and waits for one at its end.
+    Stream = 8,
 }
 
 impl BlockKind {
     fn from_number(number: u8) -> Option<Self> {
-        const ALL: [BlockKind; 7] = [
+        const ALL: [BlockKind; 8] = [
             BlockKind::Source,
             BlockKind::Catalog,
             BlockKind::Events,
@@ -61,6 +63,7 @@ impl BlockKind {
             BlockKind::LiveBlocks,
             BlockKind::Index,
             BlockKind::End,
+            BlockKind::Stream,
         ];
         ALL.into_iter().find(|&kind| kind as u8 == number)
     }

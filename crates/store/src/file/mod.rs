@@ -38,7 +38,7 @@ pub use block_writer::Sink;
 pub use check::CheckReport;
 pub use errors::{OpenError, RecordingError};
 pub use events::EventsSummary;
-pub use follower::{Followed, Follower};
+pub use follower::{BlockTooLong, Followed, Follower};
 pub use highest::Highest;
 pub use highwater_model::Damage;
 pub use pen::Pen;

@@ -38,6 +38,12 @@ impl<S: Sink> Pen<S> {
         Ok(pen)
     }
 
+    /// Says that this is a stream whose sender reads what the receiver answers, and waits for an answer at its end. Others send nothing
+    /// that is not asked for: a sender that never reads would lose the end of its stream.
+    pub fn expect_answers(&mut self) -> io::Result<()> {
+        self.out.add_stream()
+    }
+
     /// Goes on behind these blocks, whose last keyframe is of so many events.
     pub(super) fn behind(out: BlockWriter<S>, accounts: &Accounts, keyframe_events: u64) -> Self {
         let (encoder, spacing) = (EventsEncoder::new(accounts), Spacing::default());
