@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 use support::live::Collector;
 use support::recorded::{Ended, Recording, plain, record, run};
 use support::{Place, programs};
@@ -37,32 +39,49 @@ fn a_filter_ends_the_recording_and_not_the_program() {
 fn a_live_program_with_a_filter_is_reported_as_such() {
     let collector = Collector::new();
     let place = Place::new();
+    let bare = run(plain(&place, &programs::c("sandboxed")).arg("prctl"));
     let mut command = collector.command(["run", "--quiet", "--"]);
     command.arg(programs::c("sandboxed")).arg("prctl");
     let ended = Ended::of(command.output().unwrap());
-    let bare = run(plain(&place, &programs::c("sandboxed")).arg("prctl"));
     assert_eq!(
         (ended.status.code(), ended.stdout_text()),
         (bare.status.code(), bare.stdout_text()),
         "{}",
         ended.stderr_text()
     );
+    // One that stays: its table says no more what it holds.
+    let script =
+        place.write("stays.py", format!("{FILTER}import sys\nprint('filtered', flush=True)\nsys.stdin.read()\n"));
+    let mut command = collector.command(["run", "--quiet", "--", "/usr/bin/python3"]);
+    let mut staying = command.arg(&script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(staying.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "filtered\n");
+    let snapshot = collector.highwater("snapshot --name python3");
+    assert_ne!(snapshot.shell_status(), 0);
+    assert!(snapshot.stderr_text().contains("it installed a seccomp filter"), "{}", snapshot.stderr_text());
+    let listed = collector.highwater("ps").stdout_text();
+    assert!(listed.contains("refused") && listed.contains("it installed a seccomp filter"), "{listed}");
+    drop(staying.stdin.take());
+    assert!(staying.wait().unwrap().success());
 }
+
+/// Python that installs a filter which allows everything.
+const FILTER: &str = "import ctypes\n\
+    libc = ctypes.CDLL(None)\n\
+    text = ctypes.create_string_buffer(bytes([0x06,0,0,0,0,0,0xff,0x7f]), 8)\n\
+    class Program(ctypes.Structure): _fields_ = [('length', ctypes.c_ushort), ('code', ctypes.c_void_p)]\n\
+    program = Program(1, ctypes.cast(text, ctypes.c_void_p))\n\
+    assert libc.prctl(38, 1, 0, 0, 0) == 0\n\
+    assert libc.prctl(22, 2, ctypes.byref(program)) == 0\n";
 
 /// What is started under a filter begins without us: it would make calls that the filter does not foresee.
 #[test]
 fn programs_that_are_started_under_a_filter_begin_without_us() {
     let place = Place::new();
-    let python = "import ctypes, os, subprocess\n\
-        libc = ctypes.CDLL(None)\n\
-        code = bytes([0x06,0,0,0,0,0,0xff,0x7f])\n\
-        text = ctypes.create_string_buffer(code, 8)\n\
-        class Program(ctypes.Structure): _fields_ = [('length', ctypes.c_ushort), ('code', ctypes.c_void_p)]\n\
-        program = Program(1, ctypes.cast(text, ctypes.c_void_p))\n\
-        assert libc.prctl(38, 1, 0, 0, 0) == 0\n\
-        assert libc.prctl(22, 2, ctypes.byref(program)) == 0\n\
+    let start = "import subprocess\n\
         print(subprocess.run(['/bin/sh', '-c', 'echo ${LD_PRELOAD:-none}'], stdout=subprocess.PIPE).stdout.decode().strip())\n";
-    let script = place.write("filtered.py", python);
+    let script = place.write("filtered.py", format!("{FILTER}{start}"));
     let recorded = run(record(&place, &["--keep-children", "0"], "/usr/bin/python3").arg(&script));
     assert_eq!(recorded.stdout_text(), "none\n", "{}", recorded.stderr_text());
     let said = recorded.stderr_text();

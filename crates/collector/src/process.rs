@@ -5,8 +5,9 @@ use crate::protocol::{ProcessInfo, State};
 use crate::table::{LiveTable, count_of};
 use crate::take::{LiveSnapshot, NotTaken, Subject, Wanted, take};
 use highwater_model::Nanos;
+use highwater_recorder::{Reason, allocator_of, reason_in_words};
 use highwater_shm::live_hello_v1::MEMORY_NAME;
-use highwater_shm::table_v1::{Count, FLAG_CONTENTS};
+use highwater_shm::table_v1::{Count, FLAG_CONTENTS, FLAG_USABLE_SIZES};
 use std::io::{self, BufRead, BufReader};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
@@ -28,6 +29,8 @@ pub struct Process {
     version: u32,
     since_unix_ns: u64,
     gone: OnceLock<Gone>,
+    /// An allocator that is linked into its program, where only the C library's blocks are seen.
+    allocator: Option<&'static str>,
 }
 
 /// When a process was found to be gone.
@@ -47,7 +50,8 @@ impl Process {
         }
         control.collector.store(std::process::id(), Ordering::Relaxed);
         let since_unix_ns = table.stamps().start_unix_ns();
-        Self { about, table, version, since_unix_ns, gone: OnceLock::new() }
+        let allocator = if table.has_flag(FLAG_USABLE_SIZES) { allocator_of(about.pid) } else { None };
+        Self { about, table, version, since_unix_ns, gone: OnceLock::new(), allocator }
     }
 
     /// Who it is.
@@ -93,6 +97,9 @@ impl Process {
 
     /// Takes a snapshot; `after_cut` is called once the cut is made.
     pub fn snapshot(&self, wanted: Wanted, after_cut: impl FnOnce()) -> Result<LiveSnapshot, NotTaken> {
+        if let Some(why) = self.untruth() {
+            return Err(NotTaken::Untrue(why));
+        }
         let gone = self.gone.get().map(|gone| gone.at);
         take(Subject { table: &self.table, about: &self.about, gone }, wanted, after_cut)
     }
@@ -117,6 +124,18 @@ impl Process {
         }
     }
 
+    /// Why the table does not say what the process holds, if it does not.
+    fn untruth(&self) -> Option<String> {
+        if let Some(allocator) = self.allocator {
+            return Some(format!("{allocator} is linked into it, so almost none of its blocks are seen"));
+        }
+        let header = self.table.session().header();
+        match Reason::from_number(header.ended.load(Ordering::Acquire))? {
+            Reason::Filter => Some("it installed a seccomp filter, and is not followed since".to_owned()),
+            reason => Some(format!("it is not followed any more: {}", reason_in_words(reason))),
+        }
+    }
+
     /// How it is now.
     pub fn info(&self) -> ProcessInfo {
         let counts = self.table.counts();
@@ -125,13 +144,17 @@ impl Process {
         let more_blocks = live(Count::MoreAllocations, Count::MoreFrees);
         let more_bytes = live(Count::MoreAllocatedBytes, Count::MoreFreedBytes);
         let sample_bytes = self.table.sample_bytes();
-        let gone = self.gone.get();
+        let (gone, untruth) = (self.gone.get(), self.untruth());
         ProcessInfo {
             pid: self.about.pid,
             forked_from: self.about.forked_from,
             name: self.about.name(),
             command: self.about.command.clone(),
-            state: if gone.is_some() { State::Exited } else { State::Live },
+            state: match &untruth {
+                _ if gone.is_some() => State::Exited,
+                Some(_) => State::Refused,
+                None => State::Live,
+            },
             since_unix_ns: self.since_unix_ns,
             exited_unix_ns: gone.map_or(0, |gone| gone.unix_ns),
             live_bytes: live(Count::AllocatedBytes, Count::FreedBytes).saturating_add(more_bytes),
@@ -143,7 +166,7 @@ impl Process {
             unknown_frees: of(Count::UnknownFrees),
             allows_contents: self.allows_contents(),
             version: self.version,
-            problem: String::new(),
+            problem: untruth.unwrap_or_default(),
         }
     }
 }

@@ -70,6 +70,8 @@ pub enum NotTaken {
     Overclaimed,
     /// The system does not let us read what is in the blocks.
     Unreadable(rustix::io::Errno),
+    /// The table is not the process's memory: why.
+    Untrue(String),
 }
 
 impl std::fmt::Display for NotTaken {
@@ -80,6 +82,7 @@ impl std::fmt::Display for NotTaken {
             Self::Unreadable(error) => {
                 write!(f, "the system does not let its contents be read: {error} (see kernel.yama.ptrace_scope)")
             }
+            Self::Untrue(why) => f.write_str(why),
         }
     }
 }

@@ -4,19 +4,16 @@ use highwater_symbols::allocator_in;
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// What was found so far, by the file's device and number.
-#[derive(Default)]
-pub struct Allocators {
-    known: HashMap<(u64, u64), Option<&'static str>>,
-}
+static KNOWN: LazyLock<Mutex<HashMap<(u64, u64), Option<&'static str>>>> = LazyLock::new(Mutex::default);
 
-impl Allocators {
-    /// The allocator that is linked into the program that a process runs. Nothing if that is gone.
-    pub fn of_process(&mut self, pid: u32) -> Option<&'static str> {
-        let path = format!("/proc/{pid}/exe");
-        let path = Path::new(&path);
-        let about = std::fs::metadata(path).ok()?;
-        *self.known.entry((about.dev(), about.ino())).or_insert_with(|| allocator_in(path))
-    }
+/// The allocator that is linked into the program that a process runs. None if the process is gone.
+pub fn allocator_of(pid: u32) -> Option<&'static str> {
+    let path = format!("/proc/{pid}/exe");
+    let path = Path::new(&path);
+    let about = std::fs::metadata(path).ok()?;
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    *known.entry((about.dev(), about.ino())).or_insert_with(|| allocator_in(path))
 }

@@ -32,6 +32,7 @@ mod symbolize;
 mod unrecorded;
 mod words;
 
+pub use allocators::allocator_of;
 pub use children::{children_folder, children_of};
 pub use course::{About, Course, Finished, Outputs};
 pub use names::Names;

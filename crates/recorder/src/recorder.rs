@@ -1,6 +1,6 @@
 //! Recording a program and its children: one [`Course`] for each.
 
-use crate::allocators::Allocators;
+use crate::allocators::allocator_of;
 use crate::children::ChildFiles;
 use crate::course::{About, Course, Finished, Outputs};
 use crate::drainer::{Drainer, News, Source};
@@ -85,7 +85,6 @@ pub struct Recorder {
     /// Those that no recording tells of.
     unrecorded: Unrecorded,
     main_unrecorded: Option<Reason>,
-    allocators: Allocators,
 }
 
 /// What became of everyone who knocked.
@@ -163,7 +162,6 @@ impl Recorder {
             small: 0,
             unrecorded: Unrecorded::default(),
             main_unrecorded: None,
-            allocators: Allocators::default(),
         })
     }
 
@@ -301,7 +299,7 @@ impl Recorder {
             Ok(shared) => shared,
             Err(refused) => return self.problems.push(format!("process {pid} is not recorded: {refused}")),
         };
-        if self.allocators.of_process(pid).is_some() {
+        if allocator_of(pid).is_some() {
             // What few blocks of the C library it has would be taken for all there are.
             shared.header().stop.store(1, Ordering::Release);
             let name = program_name(command.first().map(String::as_str), &executable);
