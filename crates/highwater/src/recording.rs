@@ -9,6 +9,7 @@ use highwater_agent::config::Config;
 use highwater_agent::{self as agent, Mode};
 use highwater_clock::Counter;
 use highwater_recorder::{About, Course, Outputs, Shared};
+use highwater_store::open_or_replace;
 use highwater_symbols::Symbolizer;
 use std::ffi::{CString, c_char, c_int};
 use std::io;
@@ -40,10 +41,10 @@ pub fn record_to(path: impl AsRef<Path>) -> io::Result<()> {
     let path = std::path::absolute(path)?;
     start(move || {
         // Before anything is begun: that cannot be taken back.
-        std::fs::File::create(&path)?;
+        let file = open_or_replace(&path)?;
         let counter = Counter::trusted();
         let config = Config::for_ourselves(counter.is_some(), 0);
-        begin(&config, about_ourselves(), Outputs { file: Some(&path), ..Outputs::default() }, counter)
+        begin(&config, about_ourselves(), Outputs { file: Some((path, file)), ..Outputs::default() }, counter)
     })?;
     drop(std::hint::black_box(Box::new(1u8)));
     if agent::threads() == 0 {
@@ -80,7 +81,7 @@ pub(crate) fn start(begin: impl FnOnce() -> io::Result<Course> + Send + 'static)
 }
 
 /// Begins a recording of this process.
-pub(crate) fn begin(config: &Config, about: About, to: Outputs<'_>, counter: Option<Counter>) -> io::Result<Course> {
+pub(crate) fn begin(config: &Config, about: About, to: Outputs, counter: Option<Counter>) -> io::Result<Course> {
     let (base, bytes) = agent::begin_for_ourselves(config).ok_or_else(once)?;
     // SAFETY: the agent never unmaps it.
     let shared =

@@ -28,7 +28,7 @@ pub mod stream;
 mod symbolize;
 mod words;
 
-pub use children::{children_folder, children_of};
+pub use children::{children_folder, children_of, remove_children_of};
 pub use course::{About, Course, Finished, Outputs};
 pub use names::Names;
 pub use orders::{AGENT_VARIABLE, Orders};

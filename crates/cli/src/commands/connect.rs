@@ -3,6 +3,7 @@
 use crate::failure::{Failure, reason};
 use crate::output::say;
 use crate::receive::{Arrival, Board, Incoming, Interrupts, Target, receive};
+use crate::target::Overwrite;
 use clap::Args;
 use highwater_model::{Nanos, parse_duration};
 use highwater_recorder::stream::{Address, Token, connect, connect_patiently};
@@ -28,6 +29,8 @@ pub struct Connect {
     /// The file, or a directory for it [default: this directory]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// Only so long (such as 90s, 10m)
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     duration: Option<Nanos>,
@@ -48,7 +51,7 @@ fn parse_time(text: &str) -> Result<Nanos, String> {
 impl Connect {
     /// Receives the stream until it ends.
     pub fn run(&self) -> Result<(), Failure> {
-        let target = Arc::new(Target::new(self.output.as_deref())?);
+        let target = Arc::new(Target::new(self.output.as_deref(), self.overwrite)?);
         let interrupts = Interrupts::catch().map_err(|error| Failure::fault(reason(&error)))?;
         let received = self.connect(&interrupts).and_then(|connection| self.receive(connection, &target, &interrupts));
         target.tidy_up();

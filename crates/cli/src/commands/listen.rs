@@ -3,6 +3,7 @@
 use crate::failure::{Failure, reason};
 use crate::output::say;
 use crate::receive::{Arrival, Board, Incoming, Interrupts, Target, receive};
+use crate::target::Overwrite;
 use clap::Args;
 use highwater_recorder::stream::{Address, Server, Token};
 use std::net::TcpStream;
@@ -28,6 +29,8 @@ pub struct Listen {
     /// The file, for the first stream; or a directory for all of them [default: this directory]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// End after one stream
     #[arg(long, conflicts_with = "max")]
     once: bool,
@@ -46,7 +49,7 @@ const NAP: Duration = Duration::from_millis(50);
 impl Listen {
     /// Receives until there were enough, or Ctrl-C.
     pub fn run(&self) -> Result<(), Failure> {
-        let target = Arc::new(Target::new(self.output.as_deref())?);
+        let target = Arc::new(Target::new(self.output.as_deref(), self.overwrite)?);
         let interrupts = Interrupts::catch().map_err(|error| Failure::fault(reason(&error)))?;
         let server = Server::bind(&self.address, self.token.clone(), MOST_AT_ONCE).map_err(|error| {
             target.tidy_up();
