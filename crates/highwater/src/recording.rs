@@ -21,11 +21,14 @@ use std::time::Duration;
 
 /// Names the file to record into, from the program's start.
 const VARIABLE: &str = "HIGHWATER_RECORD";
+/// Leaves arguments out, if it says anything.
+const NO_ARGUMENTS_VARIABLE: &str = "HIGHWATER_NO_ARGS";
 /// How much may be missing when the program is killed.
 const FLUSH_EVERY: Duration = Duration::from_millis(50);
 const NAP: Duration = Duration::from_millis(5);
 
 static STOP: AtomicBool = AtomicBool::new(false);
+static NO_ARGUMENTS: AtomicBool = AtomicBool::new(false);
 static WRITER: Mutex<Option<JoinHandle<io::Result<()>>>> = Mutex::new(None);
 
 unsafe extern "C" {
@@ -126,13 +129,26 @@ pub(crate) fn about_ourselves() -> About {
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
     About {
         executable: std::env::current_exe().map(text).unwrap_or_default(),
-        command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+        command: std::env::args_os()
+            .map(|argument| argument.to_string_lossy().into_owned())
+            .take(if leaves_out_arguments() { 1 } else { usize::MAX })
+            .collect(),
         pid: std::process::id(),
         parent: std::os::unix::process::parent_id(),
         usable_sizes: false,
         flush_every: FLUSH_EVERY,
         ..About::default()
     }
+}
+
+/// Leaves the program's arguments out of recordings, streams and live tables that begin after this: only its name is kept. The same as
+/// `HIGHWATER_NO_ARGS=1` in the environment. By default they are in them; see `docs/what-a-recording-contains.md`.
+pub fn leave_out_arguments() {
+    NO_ARGUMENTS.store(true, Ordering::Relaxed);
+}
+
+pub(crate) fn leaves_out_arguments() -> bool {
+    NO_ARGUMENTS.load(Ordering::Relaxed) || std::env::var_os(NO_ARGUMENTS_VARIABLE).is_some_and(|value| !value.is_empty())
 }
 
 /// Reads what the other threads write until told to stop.

@@ -71,7 +71,8 @@ pub struct Course {
     source: Source,
     ledger: AddressLedger,
     file: Option<Pen<File>>,
-    failure: Option<io::Error>,
+    /// Why the file could not be written, and the file.
+    failure: Option<(io::Error, Option<Pen<File>>)>,
     streams: Vec<Stream>,
     /// Streams that have ended, and whose clients are still taking the rest.
     closing: Vec<Closing>,
@@ -351,8 +352,7 @@ impl Course {
         if self.streaming.is_none() {
             self.stop();
         }
-        self.file = None;
-        self.failure = Some(error);
+        self.failure = Some((error, self.file.take()));
     }
 
     fn look_around(&mut self) {
@@ -419,7 +419,12 @@ impl Course {
         let closing: Vec<Closing> = self.closing.drain(..).chain(last).collect();
         let written = match (self.file.take(), self.failure.take()) {
             (Some(file), None) => file.finish(accounts, catalog, &self.source).map(|(written, _)| written),
-            (_, Some(failure)) => Err(failure),
+            (_, Some((failure, file))) => {
+                // Names are worth the room that the lost block left.
+                let source = Source { duration: Nanos(0), ..self.source.clone() };
+                let _ = file.map(|file| file.finish_what_was_written(catalog, &source));
+                Err(failure)
+            }
             (None, None) => Ok(Written { events: accounts.events(), bytes: 0 }),
         };
         let sent = self.streaming.take().map_or_else(Sent::default, |mut streaming| {

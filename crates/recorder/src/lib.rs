@@ -9,6 +9,7 @@
 //! [`Recorder`] does so for a program and its children; [`Course`] for one process, which may be our own. Where to is a file, or a
 //! [`stream`], or both.
 
+mod backlog;
 mod children;
 mod course;
 mod drain;

@@ -25,8 +25,8 @@ const NAP: Duration = Duration::from_millis(5);
 /// How much less of a processor our own work gets than the program, when there is not enough for both: the program comes first. Not much less:
 /// on a machine that is busy with other things a recorder that hardly runs would make the program wait for it.
 const NICENESS: i32 = 5;
-/// How much is lost at the most if the recorder is killed.
-const FLUSH_EVERY: Duration = Duration::from_millis(500);
+/// How often what was worked through is written. A recorder that is killed loses this, and what waited ([`crate::backlog`]).
+const FLUSH_EVERY: Duration = Duration::from_millis(250);
 
 /// What is recorded, and where to.
 #[derive(Debug, Default)]
@@ -45,6 +45,8 @@ pub struct Options {
     pub lossy: bool,
     /// Mappings are recorded too.
     pub mappings: bool,
+    /// Programs are known by their names, without their arguments.
+    pub no_args: bool,
 }
 
 /// Where streams of what is recorded go.
@@ -416,6 +418,7 @@ fn agent_variable(options: &Options, listener: &Listener, dormant: bool) -> Stri
         live: false,
         contents: false,
         dormant,
+        no_args: options.no_args,
     };
     orders.variable().1
 }

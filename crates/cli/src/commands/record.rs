@@ -55,6 +55,9 @@ pub struct Record {
     /// Leave out memory that the program maps itself (mmap)
     #[arg(long)]
     no_mmap: bool,
+    /// Leave out the program's arguments, and its children's: only names are kept. By default they are in what is recorded, shown and sent
+    #[arg(long)]
+    no_args: bool,
     /// Record only so long; the program goes on unrecorded (such as 90s, 10m)
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     duration: Option<Nanos>,
@@ -116,6 +119,7 @@ impl Record {
             follow_children: !self.no_children,
             lossy: self.lossy,
             mappings: !self.no_mmap,
+            no_args: self.no_args,
             keep_children: self.keep_children,
         };
         let recorder = match self.stream_to().inspect_err(|_| remove_if_empty(file.as_ref()))? {

@@ -50,13 +50,16 @@ pub fn print(
     head.line("program", heading::program(&end.source));
     head.line("peak", heading::peak_in_full(&end.source, units, totals));
     head.line("allocated", heading::allocated(units, &totals.figures));
-    head.line("at exit", heading::live(units, &totals.figures));
+    // A recording that could not be written to its end knows nothing of the exit.
+    let (at_end, most_at_end) =
+        if main.written.is_ok() { ("at exit", "most at exit") } else { ("at its end", "most at the recording's end") };
+    head.line(at_end, heading::live(units, &totals.figures));
     heading::add_address_space(&mut head, &peak.source);
     head.line("cost", cost);
     let mut text = format!("{}\n", head.render(paint, width));
     for (title, snapshot, metric) in [
         ("most at the peak", &peak, Metric::Live),
-        ("most at exit", &end, Metric::Live),
+        (most_at_end, &end, Metric::Live),
         ("most allocated", &end, Metric::Allocated),
     ] {
         text.push_str(&list_of_sites(title, snapshot, metric, paint, width));

@@ -15,9 +15,20 @@ use std::io::{self, Write};
 pub trait Sink: Write {
     /// Cuts off what was written behind `length`, after a failed write; best effort.
     fn cut_back(&mut self, length: u64);
+
+    /// How many bytes can still be written, where that is known: blocks are made smaller when it is little.
+    fn room(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl Sink for File {
+    fn room(&self) -> Option<u64> {
+        let there = rustix::fs::fstatvfs(self).ok().filter(|there| there.f_blocks > 0)?;
+        let is_file = self.metadata().is_ok_and(|about| about.is_file());
+        is_file.then(|| there.f_bavail.saturating_mul(there.f_frsize))
+    }
+
     fn cut_back(&mut self, length: u64) {
         // A file that cannot be cut stays readable all the same: its last block is then reported as damaged.
         let _ = self.set_len(length);
@@ -157,6 +168,11 @@ impl<S: Sink> BlockWriter<S> {
         self.write_block(BlockKind::End)?;
         self.sink.flush()?;
         Ok((self.length, self.sink))
+    }
+
+    /// Lets more be written after an error: the file was cut back to its last whole block.
+    pub fn go_on_after_failure(&mut self) {
+        self.failed = None;
     }
 
     /// Writes the block that was made.

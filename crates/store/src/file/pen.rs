@@ -25,6 +25,8 @@ pub struct Pen<S: Sink> {
     left_out: u64,
     /// Events came since the last keyframe that are not in the file.
     is_behind: bool,
+    /// Steps of a block.
+    most_steps: usize,
 }
 
 impl<S: Sink> Pen<S> {
@@ -41,7 +43,8 @@ impl<S: Sink> Pen<S> {
     /// Goes on behind these blocks, whose last keyframe is of so many events.
     pub(super) fn behind(out: BlockWriter<S>, accounts: &Accounts, keyframe_events: u64) -> Self {
         let (encoder, spacing) = (EventsEncoder::new(accounts), Spacing::default());
-        Self { out, encoder, keyframe_events, spacing, left_out: 0, is_behind: false }
+        let most_steps = most_steps(out.sink());
+        Self { out, encoder, keyframe_events, spacing, left_out: 0, is_behind: false, most_steps }
     }
 
     /// A pen that goes on like this one, behind a copy of what it wrote.
@@ -76,7 +79,7 @@ impl<S: Sink> Pen<S> {
     /// Whether what was collected has to be written, or left out, before the next event.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.encoder.steps() + MOST_STEPS_PER_EVENT > MOST_STEPS
+        self.encoder.steps() + MOST_STEPS_PER_EVENT > self.most_steps
     }
 
     /// Writes what was collected, so that a reader sees it even if this process dies.
@@ -95,6 +98,7 @@ impl<S: Sink> Pen<S> {
         if self.encoder.steps() > 0 {
             let encoder = &mut self.encoder;
             self.out.add(|packer, block| Ok(Some(Content::Events(encoder.finish(accounts, packer, block)?))))?;
+            self.most_steps = most_steps(self.out.sink());
         }
         let live_blocks = accounts.totals().figures.live_blocks();
         if accounts.events() - self.keyframe_events >= self.spacing.events(live_blocks) {
@@ -154,6 +158,26 @@ impl<S: Sink> Pen<S> {
         let (bytes, sink) = self.out.finish(&source)?;
         Ok((Written { events, bytes }, sink))
     }
+}
+
+impl<S: Sink> Pen<S> {
+    /// Ends a file whose last block could not be written, in the room that this block left: the catalog with the names as they are known now,
+    /// and the index. What was collected is lost; without this, too, everything before can be read.
+    pub fn finish_what_was_written(mut self, catalog: &Catalog, source: &Source) -> io::Result<()> {
+        self.out.go_on_after_failure();
+        self.out.add_catalog(catalog)?;
+        self.out.finish(source).map(drop)
+    }
+}
+
+/// How many steps a block may have. Where there is little room left a block takes only some part of it: the one that does not fit any more is then
+/// small, and nearly all that fits is kept.
+fn most_steps(sink: &impl Sink) -> usize {
+    /// A step takes three to four bytes, so that a block takes a quarter of the room.
+    const BYTES_OF_ROOM_PER_STEP: u64 = 16;
+    const LEAST_STEPS: usize = 8192;
+    let room = sink.room().map_or(MOST_STEPS as u64, |room| room / BYTES_OF_ROOM_PER_STEP);
+    room.clamp(LEAST_STEPS as u64, MOST_STEPS as u64) as usize
 }
 
 impl<S: Sink> Scribe for Pen<S> {
