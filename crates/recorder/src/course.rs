@@ -420,9 +420,7 @@ impl Course {
         let written = match (self.file.take(), self.failure.take()) {
             (Some(file), None) => file.finish(accounts, catalog, &self.source).map(|(written, _)| written),
             (_, Some((failure, file))) => {
-                // Names are worth the room that the lost block left.
-                let source = Source { duration: Nanos(0), ..self.source.clone() };
-                let _ = file.map(|file| file.finish_what_was_written(catalog, &source));
+                let _ = file.map(|file| file.finish_on_a_full_disk(catalog));
                 Err(failure)
             }
             (None, None) => Ok(Written { events: accounts.events(), bytes: 0 }),

@@ -9,7 +9,7 @@ use super::live_blocks::{LiveEncoder, MOST_LIVE};
 use super::source;
 use highwater_model::{AccountsState, Catalog, Source};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 
 /// Where a recording is written to.
 pub trait Sink: Write {
@@ -31,7 +31,7 @@ impl Sink for File {
 
     fn cut_back(&mut self, length: u64) {
         // A file that cannot be cut stays readable all the same: its last block is then reported as damaged.
-        let _ = self.set_len(length);
+        let _ = self.set_len(length).and_then(|()| self.seek(SeekFrom::Start(length)));
     }
 }
 
@@ -170,9 +170,28 @@ impl<S: Sink> BlockWriter<S> {
         Ok((self.length, self.sink))
     }
 
-    /// Lets more be written after an error: the file was cut back to its last whole block.
-    pub fn go_on_after_failure(&mut self) {
-        self.failed = None;
+    /// Ends a file after a block did not fit on the disk: with the catalog as it is now. Where that does not fit either, the last blocks of events
+    /// make room for it, up to half of the file: names of functions are worth more than the last events. There is no index: readers say that
+    /// the file was cut before its end.
+    pub fn finish_on_a_full_disk(mut self, catalog: &Catalog) -> io::Result<()> {
+        let least = self.length / 2;
+        loop {
+            self.failed = None;
+            let (length, sequence, blocks, written) =
+                (self.length, self.sequence, self.entries.len(), self.catalog_written);
+            let Err(error) = self.add_catalog(catalog).and_then(|()| self.flush()) else { return Ok(()) };
+            self.entries.truncate(blocks);
+            (self.length, self.sequence, self.catalog_written) = (length, sequence, written);
+            // Without the attempt, or at least one block of events.
+            let last = self.entries.pop_if(|last| matches!(last.content, Content::Events(_)) && last.offset > least);
+            if let Some(last) = &last {
+                (self.length, self.sequence) = (last.offset, last.sequence);
+            }
+            self.sink.cut_back(self.length);
+            if last.is_none() || error.kind() != io::ErrorKind::StorageFull {
+                return Err(error);
+            }
+        }
     }
 
     /// Writes the block that was made.

@@ -161,12 +161,10 @@ impl<S: Sink> Pen<S> {
 }
 
 impl<S: Sink> Pen<S> {
-    /// Ends a file whose last block could not be written, in the room that this block left: the catalog with the names as they are known now,
-    /// and the index. What was collected is lost; without this, too, everything before can be read.
-    pub fn finish_what_was_written(mut self, catalog: &Catalog, source: &Source) -> io::Result<()> {
-        self.out.go_on_after_failure();
-        self.out.add_catalog(catalog)?;
-        self.out.finish(source).map(drop)
+    /// Ends a file whose last block did not fit on the disk: with the catalog, in which names may have been found meanwhile. What was
+    /// collected is lost; should this fail, everything before can be read all the same.
+    pub fn finish_on_a_full_disk(self, catalog: &Catalog) -> io::Result<()> {
+        self.out.finish_on_a_full_disk(catalog)
     }
 }
 
@@ -175,7 +173,7 @@ impl<S: Sink> Pen<S> {
 fn most_steps(sink: &impl Sink) -> usize {
     /// A step takes three to four bytes, so that a block takes a quarter of the room.
     const BYTES_OF_ROOM_PER_STEP: u64 = 16;
-    const LEAST_STEPS: usize = 8192;
+    const LEAST_STEPS: usize = 1024;
     let room = sink.room().map_or(MOST_STEPS as u64, |room| room / BYTES_OF_ROOM_PER_STEP);
     room.clamp(LEAST_STEPS as u64, MOST_STEPS as u64) as usize
 }
