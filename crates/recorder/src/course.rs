@@ -204,7 +204,8 @@ impl Course {
     /// Takes the file away that was written so far, and writes no more into one. Whether anybody still gets the recording.
     pub(crate) fn discard_file(&mut self) -> bool {
         self.file = None;
-        let _ = self.path.take().map(std::fs::remove_file);
+        // A device or a pipe that was named as the output is not ours to remove.
+        let _ = self.path.take().filter(|path| !is_special(path)).map(std::fs::remove_file);
         self.streaming.is_some()
     }
 

@@ -238,7 +238,7 @@ impl Recorder {
             // What lies between a fork and an exec is of no interest.
             self.preludes += 1;
             course.drop_streams();
-            let _ = course.path().map(std::fs::remove_file);
+            course.discard_file();
             return;
         }
         let is_main = !was_replaced && Some(course.about().pid) == self.main;

@@ -12,6 +12,7 @@ use crate::open::{self, OnDamage};
 use highwater_model::groups::{GroupBy, GroupKey, Metric, Row, rows};
 use highwater_model::{Catalog, Snapshot, StackId, When};
 use highwater_recorder::{Finished, Outcome};
+use highwater_store::is_special;
 use std::collections::HashMap;
 use std::io::Write;
 use std::time::Duration;
@@ -31,6 +32,13 @@ pub fn print(
     // Before this summary does work of its own.
     let cost = cost(main);
     let Some(path) = &main.path else { return Ok(()) };
+    if is_special(path) {
+        // What went into a pipe or a device cannot be read again.
+        let events = main.written.as_ref().map_or(0, |written| written.events);
+        let _ = writeln!(std::io::stderr(), "recorded   {}: {}", path.display(), counted(events, "event"));
+        list(outcome, Some(main), keep_children);
+        return Ok(());
+    }
     let opened = open::open(path, OnDamage::Warn)?;
     let end = opened.snapshot(&When::End)?;
     let peak = opened.snapshot(&When::Peak)?;
