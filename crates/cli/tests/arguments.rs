@@ -98,3 +98,23 @@ fn a_live_programs_arguments_are_shown_unless_they_are_left_out() {
         }
     }
 }
+
+/// docs/what-a-recording-contains.md: what is in it, and what never is.
+#[test]
+fn a_recording_has_names_and_paths_but_neither_memory_nor_environment() {
+    let place = Place::new();
+    let mut command = Command::new(HIGHWATER);
+    // Put together in the program's memory: no argument has it.
+    let script = "held=$(printf '%s%s' held-in- memory-4711); held=$held$held; test ${#held} -gt 20";
+    command.args(["record", "--keep-children", "0", "-o", "app.hw", "--", "/bin/sh", "-c", script]);
+    command.env("SECRET", "environment-4711").current_dir(place.path());
+    run(&mut command).succeeded();
+    for word in ["held-in-memory-4711", "environment-4711", "SECRET", "LD_PRELOAD"] {
+        assert!(!is_anywhere(&place, word), "{word}");
+    }
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let executable = fs::canonicalize("/bin/sh").unwrap().to_string_lossy().into_owned();
+    for word in [host.as_str(), executable.as_str(), "libc.so.6"] {
+        assert!(is_anywhere(&place, word), "{word}");
+    }
+}

@@ -168,8 +168,8 @@ fn what_holds_a_programs_data_is_for_its_owner_alone() {
     shell(&place, "umask 022; $highwater record /bin/true").succeeded();
     assert_eq!(mode(&place.file("true.hw")), 0o600);
     // A recording that gets its names stays its owner's.
-    shell(&place, "umask 022; $highwater symbolize true.hw").succeeded();
-    assert_eq!(mode(&place.file("true.hw")), 0o600);
+    shell(&place, "umask 022; $highwater symbolize app.hw").succeeded();
+    assert_eq!(mode(&place.file("app.hw")), 0o600);
 }
 
 #[test]
