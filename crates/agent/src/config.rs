@@ -4,8 +4,8 @@ use crate::session::Mode;
 use crate::sys;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use highwater_shm::hello_v1::{
-    FLAG_CHILDREN, FLAG_CONTENTS, FLAG_COUNTER, FLAG_DORMANT, FLAG_LIVE, FLAG_LOSSY, FLAG_NO_ARGS,
-    FLAG_NO_MMAP, VARIABLE,
+    FLAG_CHILDREN, FLAG_CONTENTS, FLAG_COUNTER, FLAG_DORMANT, FLAG_LIVE, FLAG_LOSSY, FLAG_NO_ARGS, FLAG_NO_MMAP,
+    VARIABLE,
 };
 
 const LONGEST_PATH: usize = 108;

@@ -45,7 +45,10 @@ impl RecordingFile {
         }
         if !children_of(path).is_empty() {
             let folder = children_folder(path);
-            return Err(Failure::in_file(&folder, "has recordings of another program's children; --force replaces them"));
+            return Err(Failure::in_file(
+                &folder,
+                "has recordings of another program's children; --force replaces them",
+            ));
         }
         let file = create_new_file(path).map_err(cannot_write)?;
         Self::made(path.to_owned(), file).map_err(cannot_write)

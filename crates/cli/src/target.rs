@@ -62,7 +62,10 @@ pub fn create_file<T>(
         if got == target {
             return Ok(result);
         }
-        Err(Failure::in_file(path, format_args!("was made by another program meanwhile; {} was written instead", got.display())))
+        Err(Failure::in_file(
+            path,
+            format_args!("was made by another program meanwhile; {} was written instead", got.display()),
+        ))
     });
     if written.is_err() {
         let _ = fs::remove_file(&unfinished);

@@ -56,7 +56,9 @@ fn arguments_are_in_a_recording_unless_they_are_left_out() {
 fn a_title_that_a_program_gave_itself_is_no_name() {
     let place = Place::new();
     let mut command = Command::new("bash");
-    let line = format!("exec {HIGHWATER} record --no-args -o app.hw -- /bin/bash -c \"exec -a 'app: {SECRET} now' /bin/true\"");
+    let line = format!(
+        "exec {HIGHWATER} record --no-args -o app.hw -- /bin/bash -c \"exec -a 'app: {SECRET} now' /bin/true\""
+    );
     run(command.args(["-c", &line]).current_dir(place.path())).succeeded();
     assert!(!is_anywhere(&place, SECRET));
     assert_eq!(place.json("report app.hw")["source"]["program"], "true");

@@ -137,7 +137,10 @@ fn a_recording_whose_name_was_taken_while_the_program_ran_is_kept_under_another(
     place.write("taker", taker);
     let ended = shell(&place, "$highwater record --keep-children 0 -o app.hw -- sh -c 'exec sh taker'").succeeded();
     let said = ended.stderr_text();
-    assert!(said.contains("app.hw: another program made this file meanwhile; the recording is app.children/"), "{said}");
+    assert!(
+        said.contains("app.hw: another program made this file meanwhile; the recording is app.children/"),
+        "{said}"
+    );
     assert_eq!(fs::read(place.file("app.hw")).unwrap(), b"precious\n");
     let kept = said.split("the recording is ").nth(1).unwrap().lines().next().unwrap();
     let report = place.json(&format!("report {kept}"));
@@ -161,9 +164,11 @@ fn what_holds_a_programs_data_is_for_its_owner_alone() {
     shell(&place, "$highwater record --force -o out -- /bin/true").succeeded();
     assert_eq!(mode(&place.file("out")), 0o600);
     // Children's, their folder, and the default name.
-    shell(&place, "umask 022; $highwater record --keep-children 0 -o app.hw -- sh -c '/bin/true; /bin/true'").succeeded();
+    shell(&place, "umask 022; $highwater record --keep-children 0 -o app.hw -- sh -c '/bin/true; /bin/true'")
+        .succeeded();
     assert_eq!(mode(&place.file("app.children")), 0o700);
-    let children: Vec<_> = fs::read_dir(place.file("app.children")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let children: Vec<_> =
+        fs::read_dir(place.file("app.children")).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(!children.is_empty() && children.iter().all(|path| mode(path) == 0o600), "{children:?}");
     shell(&place, "umask 022; $highwater record /bin/true").succeeded();
     assert_eq!(mode(&place.file("true.hw")), 0o600);

@@ -62,7 +62,10 @@ fn a_disk_that_is_full_keeps_what_fits() {
         command.args(["-rm", "sh", "-c", &script]).env("highwater", HIGHWATER).env("program", programs::c("crowd"));
         let ended = run(command.current_dir(place.path()).stdin(Stdio::null())).succeeded();
         let said = ended.stderr_text();
-        assert!(said.contains("recording stopped: No space left on device; what was written until then can be read"), "{said}");
+        assert!(
+            said.contains("recording stopped: No space left on device; what was written until then can be read"),
+            "{said}"
+        );
         assert!(said.contains("at its end") && !said.contains("at exit"), "{said}");
         let check = place.highwater("check kept.hw");
         assert_eq!(check.code, 0, "{size}: {}{}", check.stdout, check.stderr);

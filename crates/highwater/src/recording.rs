@@ -148,7 +148,8 @@ pub fn leave_out_arguments() {
 }
 
 pub(crate) fn leaves_out_arguments() -> bool {
-    NO_ARGUMENTS.load(Ordering::Relaxed) || std::env::var_os(NO_ARGUMENTS_VARIABLE).is_some_and(|value| !value.is_empty())
+    NO_ARGUMENTS.load(Ordering::Relaxed)
+        || std::env::var_os(NO_ARGUMENTS_VARIABLE).is_some_and(|value| !value.is_empty())
 }
 
 /// Reads what the other threads write until told to stop.

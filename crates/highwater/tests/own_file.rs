@@ -29,9 +29,12 @@ fn the_file_is_its_owners_and_leaves_arguments_out_if_asked() {
     std::fs::create_dir_all(&folder).unwrap();
     let (precious, path) = (folder.join("precious"), folder.join("app.hw"));
     std::fs::write(&precious, "precious").unwrap();
-    for (variable, value, leaves_out) in
-        [("UNUSED", "1", false), ("HIGHWATER_NO_ARGS", "", false), ("HIGHWATER_NO_ARGS", "1", true), ("BY_CALL", "1", true)]
-    {
+    for (variable, value, leaves_out) in [
+        ("UNUSED", "1", false),
+        ("HIGHWATER_NO_ARGS", "", false),
+        ("HIGHWATER_NO_ARGS", "1", true),
+        ("BY_CALL", "1", true),
+    ] {
         let _ = std::fs::remove_file(&path);
         symlink(&precious, &path).unwrap();
         let name = "the_file_is_its_owners_and_leaves_arguments_out_if_asked";

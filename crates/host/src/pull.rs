@@ -248,8 +248,7 @@ impl Partial {
             rename_to_free_name(&self.path, target).map_err(cannot)?
         };
         let beside = Sidecar::path(&got);
-        write_in_place_of(&beside, sidecar.to_text().as_bytes())
-            .map_err(|error| PullError::File(beside, error))?;
+        write_in_place_of(&beside, sidecar.to_text().as_bytes()).map_err(|error| PullError::File(beside, error))?;
         let _ = std::fs::remove_file(&self.about_path);
         if got == target { Ok(()) } else { Err(PullError::Taken(target.to_owned(), got)) }
     }

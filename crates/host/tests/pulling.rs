@@ -97,7 +97,8 @@ fn a_pull_that_was_broken_off_goes_on_where_it_was() {
     assert!(matches!(broken, Err(PullError::Client(ClientError::Transport(TransportError::Lost)))), "{broken:?}");
     assert!(!target.exists() && hosted.file("a.img.part").exists());
     let mut progress = Vec::new();
-    let pulled = pull(&mut hosted.client(), &description, &target, false, |done, all| progress.push((done, all))).unwrap();
+    let pulled =
+        pull(&mut hosted.client(), &description, &target, false, |done, all| progress.push((done, all))).unwrap();
     assert!(pulled.resumed_at > 0 && pulled.received < description.info.occupied_bytes, "{pulled:?}");
     assert_eq!(progress.last(), Some(&(description.info.bytes, description.info.bytes)));
     assert_eq!(hash_of(&target), description.sha256);
@@ -155,13 +156,16 @@ fn what_was_damaged_on_the_way_is_not_kept() {
         }
         Ok(chunk)
     };
-    let damaged = pull(&mut Client::new(Meddling(hosted.transport(), 0, flips)), &description, &target, false, |_, _| {});
+    let damaged =
+        pull(&mut Client::new(Meddling(hosted.transport(), 0, flips)), &description, &target, false, |_, _| {});
     assert!(matches!(damaged, Err(PullError::Damaged(_))), "{damaged:?}");
     let overflows = |_, chunk: Chunk| Ok(Chunk { zeros: u64::MAX, ..chunk });
-    let damaged = pull(&mut Client::new(Meddling(hosted.transport(), 0, overflows)), &description, &target, false, |_, _| {});
+    let damaged =
+        pull(&mut Client::new(Meddling(hosted.transport(), 0, overflows)), &description, &target, false, |_, _| {});
     assert!(matches!(damaged, Err(PullError::Damaged(_))), "{damaged:?}");
     let empty = |_, _| Ok(Chunk { zeros: 0, bytes: Vec::new() });
-    let damaged = pull(&mut Client::new(Meddling(hosted.transport(), 0, empty)), &description, &target, false, |_, _| {});
+    let damaged =
+        pull(&mut Client::new(Meddling(hosted.transport(), 0, empty)), &description, &target, false, |_, _| {});
     assert!(matches!(damaged, Err(PullError::Damaged(_))), "{damaged:?}");
     assert!(!target.exists() && !hosted.file("a.img.part").exists());
 }

@@ -39,7 +39,7 @@ pub use file::{
 };
 pub use log::{Cursor, EventLog, LogError};
 pub use new_file::{
-    behind_links, create_in_place_of, create_new_file, create_numbered_file, create_unfinished_file, is_special, numbered,
-    open_or_replace, open_special,    rename_to_free_name, rename_without_replacing, write_in_place_of,
+    behind_links, create_in_place_of, create_new_file, create_numbered_file, create_unfinished_file, is_special,
+    numbered, open_or_replace, open_special, rename_to_free_name, rename_without_replacing, write_in_place_of,
 };
 pub use unnamed::unnamed_file;

@@ -22,8 +22,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use highwater_shm::control_v1::{CONTROL_BYTES, Control};
 use highwater_shm::session_v1::Capacity;
 use highwater_shm::table_v1::{
-    ALIGNMENT, BLOCK_SHARDS, Block, Count, FLAG_CONTENTS, FLAG_FORKED, FLAG_NO_ARGS, FLAG_USABLE_SIZES, MAGIC, MAPPINGS, SHARDS,
-    STAMP_SHIFT, Shard, TableCapacity, TableHeader, ThreadEntry, socket_mark,
+    ALIGNMENT, BLOCK_SHARDS, Block, Count, FLAG_CONTENTS, FLAG_FORKED, FLAG_NO_ARGS, FLAG_USABLE_SIZES, MAGIC,
+    MAPPINGS, SHARDS, STAMP_SHIFT, Shard, TableCapacity, TableHeader, ThreadEntry, socket_mark,
 };
 pub use index::expect;
 use index::place_of;

@@ -49,7 +49,9 @@ impl Pull {
         self.overwrite.check(&file)?;
         self.overwrite.check(&Sidecar::path(&file))?;
         let mut progress = Progress::new("pulling");
-        let pulled = pull(&mut client, &description, &file, self.overwrite.force, |done, all| progress.update(done as f64 / all as f64));
+        let pulled = pull(&mut client, &description, &file, self.overwrite.force, |done, all| {
+            progress.update(done as f64 / all as f64)
+        });
         drop(progress);
         let pulled = pulled.map_err(Failure::fault)?;
         latest::remember(&file);
