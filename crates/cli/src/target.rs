@@ -50,6 +50,9 @@ pub fn create_file<T>(
     if let Some(special) = open_special(path).map_err(cannot_write)? {
         return write(special);
     }
+    if path.is_dir() {
+        return Err(cannot_write(rustix::io::Errno::ISDIR.into()));
+    }
     // A link stays a link: what it leads to is replaced.
     let target = if overwrite.force { behind_links(path).map_err(cannot_write)? } else { path.to_owned() };
     let (unfinished, file) = create_unfinished_file(&target).map_err(cannot_write)?;
