@@ -35,7 +35,9 @@ fn an_unknown_option_is_not_taken_for_the_program() {
 #[test]
 fn what_follows_the_program_is_its_own() {
     let place = Place::new();
-    for line in ["record --force -o echo.hw echo --budget -Z --help", "record --force -o echo.hw -- echo --budget -Z --help"] {
+    for line in
+        ["record --force -o echo.hw echo --budget -Z --help", "record --force -o echo.hw -- echo --budget -Z --help"]
+    {
         let run = place.highwater(line);
         assert_eq!((run.code, run.stdout.as_str()), (0, "--budget -Z --help\n"), "{}", run.stderr);
     }

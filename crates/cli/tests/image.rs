@@ -181,7 +181,9 @@ fn what_others_would_see_change_is_refused() {
     let place = Place::new();
     place.write("zoo.wasm", unpacked("motoko/zoo.wasm.zst"));
     place.write("zoo.img", unpacked("motoko/zoo-1.img.zst"));
-    let edit = |change: &str| place.run(["image", "edit", "zoo.img", change, "--force", "-o", "new.img", "--module", "zoo.wasm"]);
+    let edit = |change: &str| {
+        place.run(["image", "edit", "zoo.img", change, "--force", "-o", "new.img", "--module", "zoo.wasm"])
+    };
     // The blob is one constant for all cells.
     edit("cells.head.raw=\\01\\02\\03\\04\\05\\06\\07")
         .is_one_clear_line_about(&["it is shared", "references lead to it"]);

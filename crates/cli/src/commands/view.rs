@@ -71,7 +71,6 @@ impl View {
     /// Serves until it is interrupted.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         if let Some(target) = &self.save {
-            self.overwrite().check(target)?;
             let sources = Sources::new(&self.paths, Box::new(AnyFile::default()));
             return self.save(&Api::new(sources, None), target, output);
         }
@@ -161,16 +160,17 @@ impl View {
 
     fn save(&self, api: &Api, target: &Path, output: &mut Output) -> Result<(), Failure> {
         api.must_be_readable().map_err(Failure::fault)?;
+        let choice = self.choice(api)?;
+        self.overwrite().check(target)?;
         let mut progress = Progress::new("saving");
         let mut tell = |told: Option<(f64, &str)>| {
             told.into_iter().for_each(|(part, _)| progress.update(part));
             true
         };
-        let page =
-            api.saved_page(&self.choice(api)?, None, &Work::asked_by(&mut tell)).map_err(|problem| match problem {
-                Problem::Bad(line) => Failure::Usage(line),
-                other => Failure::fault(other.line()),
-            })?;
+        let page = api.saved_page(&choice, None, &Work::asked_by(&mut tell)).map_err(|problem| match problem {
+            Problem::Bad(line) => Failure::Usage(line),
+            other => Failure::fault(other.line()),
+        })?;
         drop(progress);
         let cannot_write = |error: std::io::Error| Failure::writing_file(target, &error);
         write_file(target, self.overwrite(), |out| out.write_all(page.as_ref()).map_err(cannot_write))?;
