@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use support::recorded::run;
 use support::{HIGHWATER, Place, programs};
 
-/// Far above what is lost in the worst case, which is some three quarters of a second: test machines have other things to do.
+/// Far above what is usually lost, some half a second: test machines have other things to do.
 const BOUND: Duration = Duration::from_secs(20);
 
 #[test]
