@@ -96,7 +96,7 @@ def snapshots(highwater, work, blocks):
         found["collector_bytes"] = collector.highest_bytes()
         found["collector_own_bytes"] = collector.own_highest_bytes()
         wall = time.monotonic()
-        subprocess.run([highwater, "snapshot", "--pid", str(about["pid"]), "-o", f"{folder}/all.hw"], env=collector.environment, check=True, capture_output=True)
+        subprocess.run([highwater, "snapshot", "--pid", str(about["pid"]), "--force", "-o", f"{folder}/all.hw"], env=collector.environment, check=True, capture_output=True)
         found["file_wall"] = time.monotonic() - wall
         found["file_bytes_per_block"] = os.path.getsize(f"{folder}/all.hw") / blocks
         found["collector_bytes_all"] = collector.highest_bytes()

@@ -78,9 +78,9 @@ class Bench:
         if mode == "heaptrack":
             program = ["heaptrack", "-o", recording, *program]
         elif mode == "exact":
-            program = [self.highwater, "record", "-o", recording + ".hw", "--", *program]
+            program = [self.highwater, "record", "--force", "-o", recording + ".hw", "--", *program]
         elif mode == "sampled":
-            program = [self.highwater, "record", "-o", recording + ".hw", "--sample", SAMPLE, "--", *program]
+            program = [self.highwater, "record", "--force", "-o", recording + ".hw", "--sample", SAMPLE, "--", *program]
         elif mode.startswith("jemalloc"):
             environment["LD_PRELOAD"] = f"{preload} {JEMALLOC}"
             environment["MALLOC_CONF"] = "prof:true,lg_prof_sample:19" if mode == "jemalloc-prof" else "prof:false"
@@ -132,7 +132,7 @@ class Bench:
 
     def start_up(self):
         """Milliseconds that recording adds to a program that does nothing, on the clock and in CPU."""
-        kinds = {"native": ["/bin/true"], "exact": [self.highwater, "record", "-o", str(self.out / "true.hw"), "--", "/bin/true"]}
+        kinds = {"native": ["/bin/true"], "exact": [self.highwater, "record", "--force", "-o", str(self.out / "true.hw"), "--", "/bin/true"]}
         if self.has("heaptrack"):
             kinds["heaptrack"] = ["heaptrack", "-o", str(self.out / "true"), "/bin/true"]
         kinds = {kind: command for kind, command in kinds.items() if self.has(kind)}

@@ -5,7 +5,6 @@ use highwater_recorder::{About, Course, Outputs, Shared};
 use highwater_shm::ring_v1::RingHeader;
 use highwater_shm::session_v1::{Capacity, Header, MAGIC};
 use libfuzzer_sys::fuzz_target;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 
 const CAPACITY: Capacity = Capacity { rings: 2, nodes: 64 };
@@ -47,8 +46,9 @@ fuzz_target!(|bytes: &[u8]| {
     // SAFETY: the memory outlives the course.
     let shared = unsafe { Shared::of_ourselves(base, CAPACITY.bytes()) }.expect("the header is sound");
     let about = About { forked: head[5] & 2 != 0, sample_rate: (head[5] & 4 != 0).then_some(512), ..About::default() };
+    let null = std::fs::File::options().write(true).open("/dev/null").expect("/dev/null can be opened");
     let mut course =
-        Course::begin(shared, about, Outputs { file: Some(Path::new("/dev/null")), ..Outputs::default() }, None)
+        Course::begin(shared, about, Outputs { file: Some(("/dev/null".into(), null)), ..Outputs::default() }, None)
             .expect("/dev/null can be written");
     course.round(false);
     course.round(true);

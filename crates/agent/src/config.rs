@@ -4,7 +4,8 @@ use crate::session::Mode;
 use crate::sys;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use highwater_shm::hello_v1::{
-    FLAG_CHILDREN, FLAG_CONTENTS, FLAG_COUNTER, FLAG_DORMANT, FLAG_LIVE, FLAG_LOSSY, FLAG_NO_MMAP, VARIABLE,
+    FLAG_CHILDREN, FLAG_CONTENTS, FLAG_COUNTER, FLAG_DORMANT, FLAG_LIVE, FLAG_LOSSY, FLAG_NO_ARGS, FLAG_NO_MMAP,
+    VARIABLE,
 };
 
 const LONGEST_PATH: usize = 108;
@@ -19,6 +20,7 @@ pub struct Config {
     allows_contents: AtomicBool,
     knows_usable_sizes: AtomicBool,
     dormant: AtomicBool,
+    leaves_out_arguments: AtomicBool,
     sample_bytes: AtomicU64,
     most_blocks: AtomicU64,
     socket: [AtomicU8; LONGEST_PATH],
@@ -43,6 +45,7 @@ impl Config {
             allows_contents: AtomicBool::new(false),
             knows_usable_sizes: AtomicBool::new(false),
             dormant: AtomicBool::new(false),
+            leaves_out_arguments: AtomicBool::new(false),
             sample_bytes: AtomicU64::new(0),
             most_blocks: AtomicU64::new(0),
             socket: [const { AtomicU8::new(0) }; LONGEST_PATH],
@@ -61,6 +64,12 @@ impl Config {
     /// The same, beginning dormant.
     pub fn dormant(self) -> Self {
         self.dormant.store(true, Ordering::Relaxed);
+        self
+    }
+
+    /// The same, without the program's arguments.
+    pub fn without_arguments(self) -> Self {
+        self.leaves_out_arguments.store(true, Ordering::Relaxed);
         self
     }
 
@@ -85,6 +94,7 @@ impl Config {
             (&self.live, &other.live),
             (&self.allows_contents, &other.allows_contents),
             (&self.dormant, &other.dormant),
+            (&self.leaves_out_arguments, &other.leaves_out_arguments),
         ] {
             mine.store(theirs.load(Ordering::Relaxed), Ordering::Relaxed);
         }
@@ -126,6 +136,22 @@ impl Config {
     /// Record only while the reader says so.
     pub fn is_dormant(&self) -> bool {
         self.dormant.load(Ordering::Relaxed)
+    }
+
+    /// Say nothing of the program's arguments.
+    pub fn leaves_out_arguments(&self) -> bool {
+        self.leaves_out_arguments.load(Ordering::Relaxed)
+    }
+
+    /// Reads program and arguments, each ended by a zero; how many bytes these are. Where arguments are left out it is the program's name
+    /// alone. One with a space is no name but a title that the program gave itself, with anything in it; the executable's then has to do.
+    pub fn read_command(&self, buffer: &mut [u8]) -> usize {
+        let length = sys::read_file(c"/proc/self/cmdline", buffer).unwrap_or(0);
+        if !self.leaves_out_arguments() {
+            return length;
+        }
+        let end = buffer[..length].iter().position(|&byte| byte == 0).map_or(length, |end| end + 1);
+        if buffer[..end].contains(&b' ') { 0 } else { end }
     }
 
     /// How much blocks can really hold is known: the C library's functions are what is called.
@@ -197,6 +223,7 @@ impl Config {
             (FLAG_LIVE, &self.live),
             (FLAG_CONTENTS, &self.allows_contents),
             (FLAG_DORMANT, &self.dormant),
+            (FLAG_NO_ARGS, &self.leaves_out_arguments),
         ] {
             place.store(flags.contains(&flag), Ordering::Relaxed);
         }

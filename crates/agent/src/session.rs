@@ -578,6 +578,7 @@ fn begin_table(config: &Config, shared: &SharedMemory, forked_from: u32) -> bool
         contents: config.allows_contents(),
         usable_sizes: config.knows_usable_sizes(),
         forked: forked_from != 0,
+        no_args: config.leaves_out_arguments(),
         socket: config.socket(),
     };
     let begun = live::begin(SESSION.at(start), page, &beginning);
@@ -635,7 +636,7 @@ fn tell(config: &Config, forked_from: u32, memory: Option<sys::Descriptor>, unre
     let mut length = HELLO_BYTES;
     length += sys::read_link(c"/proc/self/exe", &mut message[length..MOST / 2]);
     length += 1;
-    length += sys::read_file(c"/proc/self/cmdline", &mut message[length..]).unwrap_or(0);
+    length += config.read_command(&mut message[length..]);
     let sent = sys::connect(config.socket(), RECORDER_PATIENCE_NS).is_ok_and(|socket| {
         let sent = sys::send(socket, &message[..length], memory.as_slice());
         sys::close(socket);

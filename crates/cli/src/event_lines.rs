@@ -10,6 +10,7 @@ use highwater_formats::events::{BadLine, Line, ReadError, Reader};
 use highwater_model::Source;
 use highwater_store::{EventLog, LogError, Recording, Written};
 use std::cell::Cell;
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::rc::Rc;
@@ -31,8 +32,8 @@ pub struct Loaded {
 
 impl Loaded {
     /// Writes a recording that the user knows as `shown_as`.
-    pub fn save(&self, path: &Path, shown_as: &Path) -> Result<Written, Failure> {
-        self.log.save(path, &self.source).map_err(|error| failure(shown_as, error))
+    pub fn save(&self, file: File, shown_as: &Path) -> Result<Written, Failure> {
+        self.log.save_into(file, &self.source).map_err(|error| Failure::writing_file(shown_as, &error))
     }
 
     /// The same as a recording without a file.

@@ -1,7 +1,7 @@
 //! The `highwater` command: where is the memory, who put it there, and why is it still there?
 //!
 //! * [`args`] is the command line; each file in [`commands`] is one command: its arguments, its help, what it does.
-//! * [`open`] finds out what a file is and makes a recording of it, with [`event_lines`], [`mod@memtrace`], [`object_log`] and [`image_file`]; [`target`] writes files, [`temporary`] those without a name.
+//! * [`open`] finds out what a file is and makes a recording of it, with [`event_lines`], [`mod@memtrace`], [`object_log`] and [`image_file`]; [`target`] and [`recording_file`] write files, [`temporary`] those without a name.
 //! * [`program`] finds and starts what is to be recorded, with the library that [`preload_file`] unpacks and the signals that we [`inherited`]; [`running`] is its life and its end.
 //! * [`receive`] takes streams in: what they are, the files they go into, how they fare.
 //! * [`live`] asks the collector of live processes.
@@ -25,6 +25,7 @@ mod preload_file;
 mod print;
 mod program;
 mod receive;
+mod recording_file;
 mod running;
 mod size;
 mod target;

@@ -80,6 +80,7 @@ fn put(directory: &Path, name: &str) -> std::io::Result<PathBuf> {
     }
     // Under another name first: another recorder may be at the same.
     let unfinished = directory.join(format!("{name}.{}", std::process::id()));
+    // What a recorder of this number that was killed has left.
     let _ = fs::remove_file(&unfinished);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(&unfinished)?;
     let written = file

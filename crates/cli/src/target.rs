@@ -1,42 +1,95 @@
-//! Writing a file so that it is either whole or not there.
+//! Writing a file so that it is either whole or not there, and so that nothing is lost that lay there before.
+//!
+//! Files that hold a program's data are made for their owner alone (mode 0600). Without `--force` nothing is replaced: neither a file that was
+//! there when the command began, nor one that came meanwhile.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, reason};
+use clap::Args;
+use highwater_store::{behind_links, create_unfinished_file, is_special, open_special, rename_to_free_name};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+/// Whether a file may be replaced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args)]
+pub struct Overwrite {
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+impl Overwrite {
+    /// A file whose change is what the command is for.
+    pub const YES: Self = Self { force: true };
+
+    /// Fails if there is a file that may not be replaced: better known before the work than after it.
+    pub fn check(self, path: &Path) -> Result<(), Failure> {
+        if self.force || !would_be_replaced(path) { Ok(()) } else { Err(exists(path)) }
+    }
+}
+
+/// Whether there is something that a file of this name would replace: a file, or a link, even one that leads nowhere.
+fn would_be_replaced(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok() && !is_special(path) && !path.is_dir()
+}
+
+/// What is said of a file that may not be replaced.
+pub fn exists(path: &Path) -> Failure {
+    Failure::fault(format_args!("{} exists; --force replaces it", path.display()))
+}
 
 /// Lets `write` fill a file beside `path` that takes its name only when it is complete. What is no regular file (a
 /// device, a pipe) is written directly.
-pub fn replace_file<T>(path: &Path, write: impl FnOnce(&Path) -> Result<T, Failure>) -> Result<T, Failure> {
-    let named = path;
-    // A link stays a link: what it points to is replaced.
-    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        return write(path);
+pub fn create_file<T>(
+    path: &Path,
+    overwrite: Overwrite,
+    write: impl FnOnce(File) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    overwrite.check(path)?;
+    let cannot_write = |error: std::io::Error| Failure::writing_file(path, &error);
+    if let Some(special) = open_special(path).map_err(cannot_write)? {
+        return write(special);
     }
-    let unfinished = unfinished_name(path);
-    let finished = write(&unfinished).and_then(|result| {
-        fs::rename(&unfinished, path).map_err(|error| Failure::writing_file(named, &error))?;
-        Ok(result)
+    if path.is_dir() {
+        return Err(cannot_write(rustix::io::Errno::ISDIR.into()));
+    }
+    // A link stays a link: what it leads to is replaced.
+    let target = if overwrite.force { behind_links(path).map_err(cannot_write)? } else { path.to_owned() };
+    let (unfinished, file) = create_unfinished_file(&target).map_err(cannot_write)?;
+    let written = write(file).and_then(|result| {
+        if overwrite.force {
+            fs::rename(&unfinished, &target).map_err(cannot_write)?;
+            return Ok(result);
+        }
+        let got = rename_to_free_name(&unfinished, &target).map_err(cannot_write)?;
+        if got == target {
+            return Ok(result);
+        }
+        Err(Failure::in_file(
+            path,
+            format_args!("was made by another program meanwhile; {} was written instead", got.display()),
+        ))
     });
-    if finished.is_err() {
+    if written.is_err() {
         let _ = fs::remove_file(&unfinished);
     }
-    finished
+    written
 }
 
-/// Writes a file through [`replace_file`].
-pub fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) -> Result<(), Failure> {
-    replace_file(path, |unfinished| {
-        let mut out = BufWriter::new(File::create(unfinished).map_err(|error| Failure::writing_file(path, &error))?);
+/// Writes a file through [`create_file`].
+pub fn write_file(
+    path: &Path,
+    overwrite: Overwrite,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    create_file(path, overwrite, |file| {
+        let mut out = BufWriter::new(file);
         write(&mut out)?;
         out.flush().map_err(|error| Failure::writing_file(path, &error))
     })
 }
 
-/// A name beside `path` that no other run uses.
-fn unfinished_name(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}.unfinished", std::process::id()));
-    PathBuf::from(name)
+/// What is said where a recording cannot be begun.
+pub fn cannot_be_written(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::in_file(path, format_args!("cannot be written: {}", reason(error)))
 }

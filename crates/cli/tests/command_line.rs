@@ -35,7 +35,9 @@ fn an_unknown_option_is_not_taken_for_the_program() {
 #[test]
 fn what_follows_the_program_is_its_own() {
     let place = Place::new();
-    for line in ["record -o echo.hw echo --budget -Z --help", "record -o echo.hw -- echo --budget -Z --help"] {
+    for line in
+        ["record --force -o echo.hw echo --budget -Z --help", "record --force -o echo.hw -- echo --budget -Z --help"]
+    {
         let run = place.highwater(line);
         assert_eq!((run.code, run.stdout.as_str()), (0, "--budget -Z --help\n"), "{}", run.stderr);
     }
@@ -45,7 +47,7 @@ fn what_follows_the_program_is_its_own() {
 fn durations_are_taken_as_the_help_writes_them() {
     let place = Place::new();
     for duration in ["500ms", "10s", "10m", "2h", "1h30m", "1.5s"] {
-        let run = place.highwater(&format!("record -o true.hw --duration {duration} -- true"));
+        let run = place.highwater(&format!("record --force -o true.hw --duration {duration} -- true"));
         assert_eq!(run.code, 0, "{duration}: {}", run.stderr);
         // Nobody listens at port 1: the duration was understood.
         place.highwater(&format!("connect 1 --duration {duration}")).is_one_clear_line_about(&["cannot connect"]);
@@ -62,7 +64,7 @@ fn durations_are_taken_as_the_help_writes_them() {
 fn a_size_in_kb_is_in_thousands_and_one_in_kib_is_not() {
     let place = Place::new();
     for (size, rate) in [("80KB", 80_000), ("80KiB", 81_920), ("80K", 81_920), ("81920", 81_920), ("1MB", 1_000_000)] {
-        let run = place.highwater(&format!("record -o true.hw --sample {size} -- true"));
+        let run = place.highwater(&format!("record --force -o true.hw --sample {size} -- true"));
         assert_eq!(run.code, 0, "{size}: {}", run.stderr);
         assert_eq!(place.json("info true.hw")["source"]["sample_rate"], rate, "{size}");
     }

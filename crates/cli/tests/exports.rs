@@ -9,7 +9,7 @@ use std::process::Command;
 use support::{Place, in_the_kitchen};
 
 fn exported(place: &Place, options: &str) -> Vec<u8> {
-    let run = place.highwater(&format!("export kitchen.hw {options} -o exported"));
+    let run = place.highwater(&format!("export kitchen.hw {options} --force -o exported"));
     assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (0, "", ""), "{options}");
     std::fs::read(place.file("exported")).unwrap()
 }

@@ -114,7 +114,7 @@ fn an_image_is_a_snapshot_for_every_other_command() {
     let folded = place.highwater("export ledger-3.img --to folded -o -").stdout;
     assert!(folded.lines().any(|line| line == "tree;#node;{account, key, left, right} 112000"), "{folded}");
     for format in ["pprof", "flamegraph", "json"] {
-        let run = place.highwater(&format!("export ledger-3.img --to {format} -o out"));
+        let run = place.highwater(&format!("export ledger-3.img --to {format} --force -o out"));
         assert_eq!(run.code, 0, "{format}: {}", run.stderr);
     }
 }
@@ -154,7 +154,7 @@ fn values_are_shown_as_the_language_writes_them() {
 #[test]
 fn a_value_is_changed_where_it_fits_and_nobody_else_sees_it() {
     let place = with_ledgers();
-    let edit = |change: &str| place.run(["image", "edit", "ledger-3.img", change, "-o", "new.img"]);
+    let edit = |change: &str| place.run(["image", "edit", "ledger-3.img", change, "--force", "-o", "new.img"]);
     let run = edit("totalBalance=7");
     assert_eq!((run.code, run.stdout.as_str()), (0, "new.img: totalBalance was 19990000, is 7\n"));
     place.highwater("image show new.img totalBalance").stdout_has(&["\n7\n"]);
@@ -181,7 +181,9 @@ fn what_others_would_see_change_is_refused() {
     let place = Place::new();
     place.write("zoo.wasm", unpacked("motoko/zoo.wasm.zst"));
     place.write("zoo.img", unpacked("motoko/zoo-1.img.zst"));
-    let edit = |change: &str| place.run(["image", "edit", "zoo.img", change, "-o", "new.img", "--module", "zoo.wasm"]);
+    let edit = |change: &str| {
+        place.run(["image", "edit", "zoo.img", change, "--force", "-o", "new.img", "--module", "zoo.wasm"])
+    };
     // The blob is one constant for all cells.
     edit("cells.head.raw=\\01\\02\\03\\04\\05\\06\\07")
         .is_one_clear_line_about(&["it is shared", "references lead to it"]);

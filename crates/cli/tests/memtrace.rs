@@ -283,8 +283,8 @@ fn a_native_recording_is_exported_as_a_trace_and_read_again() {
     ];
     place.import("kitchen.hw", &story);
     for version in [2, 3] {
-        let run =
-            place.highwater(&format!("export kitchen.hw --to memtrace --memtrace-version {version} -o kitchen.ctf"));
+        let run = place
+            .highwater(&format!("export kitchen.hw --to memtrace --memtrace-version {version} --force -o kitchen.ctf"));
         run.succeeded();
         run.stderr_has(&["marks and gauges, which the format does not know, are left out: 1"]);
         let report = place.json("report kitchen.ctf");

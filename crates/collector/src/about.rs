@@ -34,6 +34,13 @@ impl About {
         Self { pid, parent: parent_of(pid), forked_from: 0, executable, command }
     }
 
+    /// The same without its arguments. What has a space is no name but a title, which may have them in it.
+    pub fn without_arguments(mut self) -> Self {
+        self.command.truncate(1);
+        self.command.retain(|name| !name.contains(' '));
+        self
+    }
+
     /// The program's name for people.
     pub fn name(&self) -> String {
         program_name(self.command.first().map(String::as_str), &self.executable)

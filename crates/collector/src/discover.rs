@@ -8,7 +8,7 @@ use highwater_clock::Counter;
 use highwater_recorder::Refused;
 use highwater_shm::live_hello_v1::{ANY_MEMORY_NAME, CONTROL_NAME, MEMORY_NAME, VERSION};
 use highwater_shm::session_v1::Header;
-use highwater_shm::table_v1::socket_mark;
+use highwater_shm::table_v1::{FLAG_NO_ARGS, socket_mark};
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::mem::offset_of;
@@ -102,7 +102,11 @@ fn open_table(
         let memory = memory.try_clone().ok()?;
         match LiveTable::open(memory, &control, counter) {
             Ok(table) if is_of_another(&table, mark) => return None,
-            Ok(table) => return Some(Finding::Table(About::found(pid), table)),
+            Ok(table) => {
+                let found = About::found(pid);
+                let is_reserved = table.has_flag(FLAG_NO_ARGS);
+                return Some(Finding::Table(if is_reserved { found.without_arguments() } else { found }, table));
+            }
             Err(error) => refused = error,
         }
     }

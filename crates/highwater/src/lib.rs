@@ -107,7 +107,7 @@ pub use alloc::Alloc;
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
 pub use live::{Live, Stats, global_stats, live, snapshot, thread_stats};
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
-pub use recording::{mark, record_to, stop_recording};
+pub use recording::{leave_out_arguments, mark, record_to, stop_recording};
 
 pub use highwater_derive::Tracked;
 #[cfg(not(target_family = "wasm"))]

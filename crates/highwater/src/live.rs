@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "functions of the library that 'highwater run' loads")]
 
 use crate::c_library::find_function;
+use crate::recording::leaves_out_arguments;
 use highwater_agent::config::Config;
 use highwater_agent::{self as agent};
 use highwater_clock::Counter;
@@ -94,6 +95,7 @@ impl Live {
         let counts_ticks = Counter::trusted().is_some();
         let socket = socket.as_os_str().as_bytes();
         let config = Config::for_live(counts_ticks, self.sample_bytes, self.most_blocks, self.contents, socket);
+        let config = if leaves_out_arguments() { config.without_arguments() } else { config };
         if !agent::begin_live(&config) {
             return Err(io::Error::other("there is no memory for the table of live blocks"));
         }

@@ -8,7 +8,9 @@ use crate::c_library::find_function;
 use highwater_agent::config::Config;
 use highwater_agent::{self as agent, Mode};
 use highwater_clock::Counter;
+use highwater_recorder::stream::Streaming;
 use highwater_recorder::{About, Course, Outputs, Shared};
+use highwater_store::open_or_replace;
 use highwater_symbols::Symbolizer;
 use highwater_tracked::environment;
 use std::ffi::{CString, c_char, c_int};
@@ -22,11 +24,14 @@ use std::time::Duration;
 
 /// Names the file to record into, from the program's start. Not read in a program with more rights than the user who started it.
 const VARIABLE: &str = "HIGHWATER_RECORD";
+/// Leaves arguments out, if it says anything.
+const NO_ARGUMENTS_VARIABLE: &str = "HIGHWATER_NO_ARGS";
 /// How much may be missing when the program is killed.
 const FLUSH_EVERY: Duration = Duration::from_millis(50);
 const NAP: Duration = Duration::from_millis(5);
 
 static STOP: AtomicBool = AtomicBool::new(false);
+static NO_ARGUMENTS: AtomicBool = AtomicBool::new(false);
 static WRITER: Mutex<Option<JoinHandle<io::Result<()>>>> = Mutex::new(None);
 
 unsafe extern "C" {
@@ -53,7 +58,7 @@ pub fn record_to(path: impl AsRef<Path>) -> io::Result<()> {
     start(move || {
         let counter = Counter::trusted();
         let config = Config::for_ourselves(counter.is_some(), 0);
-        begin(&config, about_ourselves(), Outputs { file: Some(&path), ..Outputs::default() }, counter)
+        begin(&config, about_ourselves(), Some(path), None, counter)
     })
 }
 
@@ -96,13 +101,21 @@ pub(crate) fn start(begin: impl FnOnce() -> io::Result<Course> + Send + 'static)
     Ok(())
 }
 
-/// Begins a recording of this process.
-pub(crate) fn begin(config: &Config, about: About, to: Outputs<'_>, counter: Option<Counter>) -> io::Result<Course> {
+/// Begins a recording of this process, and creates its file once that is certain.
+pub(crate) fn begin(
+    config: &Config,
+    about: About,
+    file: Option<PathBuf>,
+    streaming: Option<Streaming>,
+    counter: Option<Counter>,
+) -> io::Result<Course> {
     let (base, bytes) = agent::begin_for_ourselves(config).ok_or_else(once)?;
     // SAFETY: the agent never unmaps it.
     let shared =
         unsafe { Shared::of_ourselves(base, bytes) }.ok_or_else(|| io::Error::other("the agent shares nothing"))?;
-    Course::begin(shared, about, to, counter)
+    let file = file.map(|path| open_or_replace(&path).map(|file| (path, file))).transpose();
+    let file = file.inspect_err(|_| agent::end())?;
+    Course::begin(shared, about, Outputs { file, streaming }, counter)
 }
 
 /// Ends the recording, and completes its file or its streams; nothing if there is none.
@@ -142,13 +155,26 @@ pub(crate) fn about_ourselves() -> About {
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
     About {
         executable: std::env::current_exe().map(text).unwrap_or_default(),
-        command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+        command: std::env::args_os()
+            .map(|argument| argument.to_string_lossy().into_owned())
+            .take(if leaves_out_arguments() { 1 } else { usize::MAX })
+            .collect(),
         pid: std::process::id(),
         parent: std::os::unix::process::parent_id(),
         usable_sizes: false,
         flush_every: FLUSH_EVERY,
         ..About::default()
     }
+}
+
+/// Leaves the program's arguments out of recordings, streams and live tables that begin after this: only its name is kept. The same as
+/// `HIGHWATER_NO_ARGS=1` in the environment. By default they are in them; see `docs/what-a-recording-contains.md`.
+pub fn leave_out_arguments() {
+    NO_ARGUMENTS.store(true, Ordering::Relaxed);
+}
+
+pub(crate) fn leaves_out_arguments() -> bool {
+    NO_ARGUMENTS.load(Ordering::Relaxed) || environment::variable(NO_ARGUMENTS_VARIABLE).is_some()
 }
 
 /// Reads what the other threads write until told to stop.

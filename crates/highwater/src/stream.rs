@@ -8,7 +8,7 @@ use crate::recording::{about_ourselves, begin, start};
 use highwater_agent::config::Config;
 use highwater_clock::Counter;
 use highwater_recorder::stream::{Address, Namer, Server, StreamTo, Streaming, Token};
-use highwater_recorder::{About, Course, Outputs};
+use highwater_recorder::{About, Course};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -127,5 +127,5 @@ fn begin_streaming(to: StreamTo, options: &Options, file: Option<PathBuf>) -> io
     let streaming = Streaming::new(to, options.wire, Namer::start()?, false).with_patience(PATIENCE);
     let sample_rate = Some(options.sample_bytes).filter(|&bytes| bytes > 0);
     let about = About { late: true, sample_rate, ..about_ourselves() };
-    begin(&config, about, Outputs { file: file.as_deref(), streaming: Some(streaming) }, counter)
+    begin(&config, about, file, Some(streaming), counter)
 }

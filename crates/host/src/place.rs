@@ -1,10 +1,12 @@
 //! The place where a host listens: a socket, and a lock beside it that only one host has.
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, Mode};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::fmt;
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
@@ -64,9 +66,7 @@ impl Place {
             // We have the lock: whoever listened there was killed.
             Ok(_) => std::fs::remove_file(path).map_err(system)?,
         }
-        let listener = UnixListener::bind(path).map_err(system)?;
-        std::fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(system)?;
-        listener.set_nonblocking(true).map_err(system)?;
+        let listener = listen(path).map_err(system)?;
         Ok(Self { listener, path: path.to_owned(), lock, _locked: locked })
     }
 
@@ -81,6 +81,17 @@ impl Drop for Place {
         let _ = std::fs::remove_file(&self.path);
         let _ = std::fs::remove_file(&self.lock);
     }
+}
+
+/// A socket for its owner alone, from the first moment on: the file gets the mode that the socket has when it gets its name.
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    const WAITING: i32 = 128;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::fs::fchmod(&socket, Mode::from_raw_mode(0o600))?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path.as_os_str().as_bytes())?)?;
+    rustix::net::listen(&socket, WAITING)?;
+    Ok(UnixListener::from(socket))
 }
 
 fn take_lock(socket: &Path) -> Result<(PathBuf, File), BindError> {

@@ -13,12 +13,13 @@ use crate::protocol::Description;
 use crate::sidecar::Sidecar;
 use crate::transport::Transport;
 use highwater_model::rfc3339;
+use highwater_store::{create_new_file, rename_to_free_name, write_in_place_of};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// How many bytes may have to be fetched again after a break.
@@ -37,6 +38,8 @@ pub enum PullError {
     Damaged(String),
     /// A file cannot be written.
     File(PathBuf, io::Error),
+    /// The name was taken meanwhile; the image has another.
+    Taken(PathBuf, PathBuf),
 }
 
 impl fmt::Display for PullError {
@@ -46,6 +49,12 @@ impl fmt::Display for PullError {
             Self::Gone(why) => write!(f, "{why}; nothing of it was kept, pull again"),
             Self::Damaged(why) => write!(f, "{why}; nothing of it was kept, pull again"),
             Self::File(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Taken(path, got) => write!(
+                f,
+                "{}: was made by another program meanwhile; {} was written instead",
+                path.display(),
+                got.display()
+            ),
         }
     }
 }
@@ -85,11 +94,12 @@ fn utc(unix_ns: u64) -> String {
     format!("{}Z", rfc3339(unix_ns)[..TO_SECONDS].replace(':', "-"))
 }
 
-/// Pulls a snapshot into a file. `progress` hears how many bytes of how many are there.
+/// Pulls a snapshot into a file, which replaces another only if it may. `progress` hears how many bytes of how many are there.
 pub fn pull<T: Transport>(
     client: &mut Client<T>,
     description: &Description,
     target: &Path,
+    replace: bool,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Pulled, PullError> {
     let mut partial = Partial::open(description, target)?;
@@ -134,8 +144,24 @@ pub fn pull<T: Transport>(
         partial.remove();
         return Err(PullError::Damaged("what arrived is not what was sent: the hashes differ".into()));
     }
-    partial.finish(target, &description.sidecar)?;
+    partial.finish(target, &description.sidecar, replace)?;
     Ok(Pulled { resumed_at, received })
+}
+
+/// Opens the file for what arrives: new, or one of ours that an earlier pull has left. Nothing that another user has placed there is written to.
+fn open_part(path: &Path) -> io::Result<File> {
+    match create_new_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        created => return created,
+    }
+    let no_follow = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+    let file = OpenOptions::new().read(true).write(true).custom_flags(no_follow).open(path)?;
+    let there = file.metadata()?;
+    if !there.is_file() || there.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other("is not a file of this user"));
+    }
+    file.set_permissions(Permissions::from_mode(there.mode() & 0o600))?;
+    Ok(file)
 }
 
 /// What has arrived so far.
@@ -159,8 +185,7 @@ impl Partial {
             "sha256": description.sha256,
         });
         let cannot = |error| PullError::File(path.clone(), error);
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(cannot)?;
+        let file = open_part(&path).map_err(cannot)?;
         let there = file.metadata().map_err(cannot)?.len();
         let noted = std::fs::read(&about_path).ok().and_then(|text| serde_json::from_slice::<Value>(&text).ok());
         let received = noted.and_then(|mut noted| {
@@ -185,9 +210,7 @@ impl Partial {
         self.file.set_len(self.received).map_err(self.error())?;
         let mut about = self.about.clone();
         about["received"] = self.received.into();
-        let unfinished = self.about_path.with_added_extension("new");
-        std::fs::write(&unfinished, format!("{about}\n"))
-            .and_then(|()| std::fs::rename(&unfinished, &self.about_path))
+        write_in_place_of(&self.about_path, format!("{about}\n").as_bytes())
             .map_err(|error| PullError::File(self.about_path.clone(), error))
     }
 
@@ -214,13 +237,20 @@ impl Partial {
         let _ = std::fs::remove_file(&self.about_path);
     }
 
-    fn finish(&self, target: &Path, sidecar: &Sidecar) -> Result<(), PullError> {
+    /// Gives the image its name, or another one where that was taken meanwhile and may not be replaced; then what lies beside it.
+    fn finish(&self, target: &Path, sidecar: &Sidecar, replace: bool) -> Result<(), PullError> {
         self.file.set_len(self.received).map_err(self.error())?;
-        let beside = Sidecar::path(target);
-        std::fs::write(&beside, sidecar.to_text()).map_err(|error| PullError::File(beside, error))?;
-        std::fs::rename(&self.path, target).map_err(|error| PullError::File(target.to_owned(), error))?;
+        let cannot = |error| PullError::File(target.to_owned(), error);
+        let got = if replace {
+            std::fs::rename(&self.path, target).map_err(cannot)?;
+            target.to_owned()
+        } else {
+            rename_to_free_name(&self.path, target).map_err(cannot)?
+        };
+        let beside = Sidecar::path(&got);
+        write_in_place_of(&beside, sidecar.to_text().as_bytes()).map_err(|error| PullError::File(beside, error))?;
         let _ = std::fs::remove_file(&self.about_path);
-        Ok(())
+        if got == target { Ok(()) } else { Err(PullError::Taken(target.to_owned(), got)) }
     }
 }
 

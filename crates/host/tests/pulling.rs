@@ -93,11 +93,12 @@ fn a_pull_that_was_broken_off_goes_on_where_it_was() {
     let target = hosted.file("a.img");
     let breaks = |number, chunk| if number > 2 { Err(TransportError::Lost) } else { Ok(chunk) };
     let mut breaking = Client::new(Meddling(hosted.transport(), 0, breaks));
-    let broken = pull(&mut breaking, &description, &target, |_, _| {});
+    let broken = pull(&mut breaking, &description, &target, false, |_, _| {});
     assert!(matches!(broken, Err(PullError::Client(ClientError::Transport(TransportError::Lost)))), "{broken:?}");
     assert!(!target.exists() && hosted.file("a.img.part").exists());
     let mut progress = Vec::new();
-    let pulled = pull(&mut hosted.client(), &description, &target, |done, all| progress.push((done, all))).unwrap();
+    let pulled =
+        pull(&mut hosted.client(), &description, &target, false, |done, all| progress.push((done, all))).unwrap();
     assert!(pulled.resumed_at > 0 && pulled.received < description.info.occupied_bytes, "{pulled:?}");
     assert_eq!(progress.last(), Some(&(description.info.bytes, description.info.bytes)));
     assert_eq!(hash_of(&target), description.sha256);
@@ -112,12 +113,12 @@ fn a_part_of_another_snapshot_is_never_completed_with_this_one() {
     let first = client.describe(None).unwrap();
     let target = hosted.file("a.img");
     let breaks = |number, chunk| if number > 2 { Err(TransportError::Lost) } else { Ok(chunk) };
-    pull(&mut Client::new(Meddling(hosted.transport(), 0, breaks)), &first, &target, |_, _| {}).unwrap_err();
+    pull(&mut Client::new(Meddling(hosted.transport(), 0, breaks)), &first, &target, false, |_, _| {}).unwrap_err();
     client.call("open(10)").unwrap();
     client.create().unwrap();
     let second = client.describe(None).unwrap();
     assert_ne!(first.sha256, second.sha256);
-    let pulled = pull(&mut client, &second, &target, |_, _| {}).unwrap();
+    let pulled = pull(&mut client, &second, &target, false, |_, _| {}).unwrap();
     assert_eq!(pulled.resumed_at, 0);
     assert_eq!(hash_of(&target), second.sha256);
 }
@@ -136,7 +137,7 @@ fn a_snapshot_that_is_replaced_while_it_is_pulled_is_refused() {
         Ok(chunk)
     };
     let mut meddled = Client::new(Meddling(hosted.transport(), 0, replaces));
-    let refused = pull(&mut meddled, &description, &target, |_, _| {}).unwrap_err();
+    let refused = pull(&mut meddled, &description, &target, false, |_, _| {}).unwrap_err();
     assert_eq!(
         refused.to_string(),
         "there is no snapshot 1 any more; the last one is 2; nothing of it was kept, pull again"
@@ -155,13 +156,16 @@ fn what_was_damaged_on_the_way_is_not_kept() {
         }
         Ok(chunk)
     };
-    let damaged = pull(&mut Client::new(Meddling(hosted.transport(), 0, flips)), &description, &target, |_, _| {});
+    let damaged =
+        pull(&mut Client::new(Meddling(hosted.transport(), 0, flips)), &description, &target, false, |_, _| {});
     assert!(matches!(damaged, Err(PullError::Damaged(_))), "{damaged:?}");
     let overflows = |_, chunk: Chunk| Ok(Chunk { zeros: u64::MAX, ..chunk });
-    let damaged = pull(&mut Client::new(Meddling(hosted.transport(), 0, overflows)), &description, &target, |_, _| {});
+    let damaged =
+        pull(&mut Client::new(Meddling(hosted.transport(), 0, overflows)), &description, &target, false, |_, _| {});
     assert!(matches!(damaged, Err(PullError::Damaged(_))), "{damaged:?}");
     let empty = |_, _| Ok(Chunk { zeros: 0, bytes: Vec::new() });
-    let damaged = pull(&mut Client::new(Meddling(hosted.transport(), 0, empty)), &description, &target, |_, _| {});
+    let damaged =
+        pull(&mut Client::new(Meddling(hosted.transport(), 0, empty)), &description, &target, false, |_, _| {});
     assert!(matches!(damaged, Err(PullError::Damaged(_))), "{damaged:?}");
     assert!(!target.exists() && !hosted.file("a.img.part").exists());
 }

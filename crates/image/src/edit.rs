@@ -5,11 +5,9 @@ use crate::motoko::Patch;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
-/// Writes a copy of an image with changes. Holes stay holes.
-pub fn write_changed(image: &Image, patches: &[Patch], path: &Path) -> io::Result<()> {
-    let file = File::create(path)?;
+/// Writes a copy of an image with changes into an empty file. Holes stay holes.
+pub fn write_changed(image: &Image, patches: &[Patch], file: &File) -> io::Result<()> {
     file.set_len(image.len())?;
     for range in image.data() {
         file.write_all_at(image.slice(range.start, range.end - range.start), range.start)?;

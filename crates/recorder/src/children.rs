@@ -1,11 +1,16 @@
 //! Where the recordings of a program's children lie: in a folder beside its own, `app.children` beside `app.hw`.
 
 use crate::course::About;
+use highwater_store::create_new_file;
+use std::fs::{DirBuilder, File};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// The ending of a recording's name.
 const ENDING: &str = "hw";
+/// More names than this are not tried.
+const MOST_NAMES: u32 = 10_000;
 
 /// The folder for the children's recordings of a program whose own is `output`.
 pub fn children_folder(output: &Path) -> PathBuf {
@@ -16,6 +21,11 @@ pub fn children_folder(output: &Path) -> PathBuf {
 pub fn children_of(output: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(children_folder(output)) else { return Vec::new() };
     entries.flatten().map(|entry| entry.path()).filter(|path| is_ours(path)).collect()
+}
+
+/// Removes them: for a recording that takes the place of another, whose children's go with it.
+pub fn remove_children_of(output: &Path) {
+    children_of(output).into_iter().for_each(|path| _ = std::fs::remove_file(path));
 }
 
 /// Whether a file has a name as they are given here: `4711-cc1plus.hw`.
@@ -34,31 +44,49 @@ pub struct ChildFiles {
 }
 
 impl ChildFiles {
-    /// Those of the program whose recording is `output`. An earlier recording of that name is overwritten, and its children's go with it.
+    /// Those of the program whose recording is `output`.
     pub fn of(output: &Path) -> Self {
-        children_of(output).into_iter().for_each(|path| _ = std::fs::remove_file(path));
         Self { output: output.to_owned(), folder: children_folder(output), is_ready: false }
     }
 
-    /// A name for another process: `app.children/1234-child.hw`. The folder is made when it is needed; where it cannot be, the name is beside the
+    /// A file for another process: `app.children/1234-child.hw`. The folder is made when it is needed; where it cannot be, the file is beside the
     /// program's recording.
-    pub fn path_for(&mut self, about: &About) -> PathBuf {
+    pub fn create(&mut self, about: &About) -> io::Result<(PathBuf, File)> {
+        let created = self.names_for(about).find_map(|path| match create_new_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
+            created => Some(created.map(|file| (path, file))),
+        });
+        created.unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()))
+    }
+
+    /// A name that such a file can have.
+    pub fn free_path_for(&mut self, about: &About) -> PathBuf {
+        self.names_for(about).find(|path| std::fs::symlink_metadata(path).is_err()).unwrap_or_default()
+    }
+
+    fn names_for(&mut self, about: &About) -> impl Iterator<Item = PathBuf> {
         let name = sound_name(&about.name());
         let fork = if about.forked { "-fork" } else { "" };
         let is_there = self.is_ready || self.make().is_ok();
-        let folder = if is_there { self.folder.as_path() } else { self.output.parent().unwrap_or(Path::new("")) };
-        (0u32..)
+        let folder = if is_there { &self.folder } else { self.output.parent().unwrap_or(Path::new("")) }.to_owned();
+        let pid = about.pid;
+        (0..MOST_NAMES)
             .map(|again| if again == 0 { String::new() } else { format!("-{again}") })
-            .map(|again| folder.join(format!("{}-{name}{fork}{again}.{ENDING}", about.pid)))
-            .find(|path| !path.exists())
-            .unwrap_or_default()
+            .map(move |again| folder.join(format!("{pid}-{name}{fork}{again}.{ENDING}")))
     }
 
     fn make(&mut self) -> io::Result<()> {
-        match std::fs::create_dir(&self.folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => self.is_ready = true,
+        match DirBuilder::new().mode(0o700).create(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // In a directory that everyone may write to, somebody else may have placed it, or a link.
+                let there = std::fs::symlink_metadata(&self.folder)?;
+                if !there.is_dir() || there.uid() != rustix::process::geteuid().as_raw() {
+                    return Err(error);
+                }
+            }
+            made => made?,
         }
+        self.is_ready = true;
         Ok(())
     }
 

@@ -22,7 +22,7 @@ use highwater_model::{
     AddressLedger, Anomaly, Catalog, Event, EventKind, FrameId, Heap, Nanos, Source, StringId, Tag, TagId, ThreadId,
     Totals, gauge,
 };
-use highwater_store::{Pen, Written};
+use highwater_store::{Pen, Written, is_special, rename_without_replacing};
 use highwater_symbols::Symbolizer;
 use rustc_hash::FxHashMap;
 use std::collections::HashSet;
@@ -43,9 +43,9 @@ const NOBODY_THERE: Nanos = Nanos(u64::MAX);
 
 /// Where the recording of a process goes.
 #[derive(Default)]
-pub struct Outputs<'a> {
-    /// Into this file.
-    pub file: Option<&'a Path>,
+pub struct Outputs {
+    /// Into this file, which is called so.
+    pub file: Option<(PathBuf, File)>,
     /// Over a network.
     pub streaming: Option<Streaming>,
 }
@@ -72,7 +72,8 @@ pub struct Course {
     source: Source,
     ledger: AddressLedger,
     file: Option<Pen<File>>,
-    failure: Option<io::Error>,
+    /// Why the file could not be written, and the file.
+    failure: Option<(io::Error, Option<Pen<File>>)>,
     streams: Vec<Stream>,
     /// Streams that have ended, and whose clients are still taking the rest.
     closing: Vec<Closing>,
@@ -127,12 +128,12 @@ pub struct Finished {
 
 impl Course {
     /// Begins the recording of whoever shares `shared`. Where that fails, the program is told to stop: it would wait for us.
-    pub fn begin(shared: Shared, about: About, to: Outputs<'_>, counter: Option<Counter>) -> io::Result<Self> {
+    pub fn begin(shared: Shared, about: About, to: Outputs, counter: Option<Counter>) -> io::Result<Self> {
         let shared = Arc::new(shared);
         Self::begin_on(&shared, about, to, counter).inspect_err(|_| shared.header().stop.store(1, Ordering::Release))
     }
 
-    fn begin_on(shared: &Arc<Shared>, about: About, to: Outputs<'_>, counter: Option<Counter>) -> io::Result<Self> {
+    fn begin_on(shared: &Arc<Shared>, about: About, to: Outputs, counter: Option<Counter>) -> io::Result<Self> {
         let stamps = Stamps::of(shared.header(), counter)
             .ok_or_else(|| io::Error::other("the program counts processor ticks, which this machine cannot"))?;
         let mut catalog = Catalog::default();
@@ -141,16 +142,16 @@ impl Course {
         let beside = [gauge::RESERVED, gauge::FILES].map(|name| catalog.strings.intern(name));
         let source = about.source(&stamps);
         let ledger = AddressLedger::default();
-        let file = match to.file {
-            Some(path) => Some(Pen::begin(File::create(path)?, &source, ledger.accounts(), &catalog)?),
-            None => None,
+        let (path, file) = match to.file {
+            Some((path, file)) => (Some(path), Some(Pen::begin(file, &source, ledger.accounts(), &catalog)?)),
+            None => (None, None),
         };
         let asleep = to.streaming.as_ref().is_some_and(Streaming::is_on_demand);
         let now = Instant::now();
         let resident = Resident::of(about.pid);
         let mut course = Self {
             about,
-            path: to.file.map(Path::to_owned),
+            path,
             shared: Arc::clone(shared),
             stamps,
             drain: Drain::default(),
@@ -198,10 +199,11 @@ impl Course {
         self.path.as_deref()
     }
 
-    /// Moves the recording to another path.
+    /// Moves the recording to another path. Fails if anything is there: it is not replaced.
     pub(crate) fn rename(&mut self, path: &Path) -> io::Result<()> {
-        if let Some(old) = &self.path {
-            std::fs::rename(old, path)?;
+        // A device or a pipe stays where it is.
+        if let Some(old) = self.path.as_ref().filter(|old| !is_special(old)) {
+            rename_without_replacing(old, path)?;
             self.path = Some(path.to_owned());
         }
         Ok(())
@@ -210,7 +212,8 @@ impl Course {
     /// Takes the file away that was written so far, and writes no more into one. Whether anybody still gets the recording.
     pub(crate) fn discard_file(&mut self) -> bool {
         self.file = None;
-        let _ = self.path.take().map(std::fs::remove_file);
+        // A device or a pipe that was named as the output is not ours to remove.
+        let _ = self.path.take().filter(|path| !is_special(path)).map(std::fs::remove_file);
         self.streaming.is_some()
     }
 
@@ -377,8 +380,7 @@ impl Course {
         if self.streaming.is_none() {
             self.stop();
         }
-        self.file = None;
-        self.failure = Some(error);
+        self.failure = Some((error, self.file.take()));
     }
 
     fn look_around(&mut self) {
@@ -450,7 +452,10 @@ impl Course {
         let closing: Vec<Closing> = self.closing.drain(..).chain(last).collect();
         let written = match (self.file.take(), self.failure.take()) {
             (Some(file), None) => file.finish(accounts, catalog, &self.source).map(|(written, _)| written),
-            (_, Some(failure)) => Err(failure),
+            (_, Some((failure, file))) => {
+                let _ = file.map(|file| file.finish_on_a_full_disk(catalog));
+                Err(failure)
+            }
             (None, None) => Ok(Written { events: accounts.events(), bytes: 0 }),
         };
         let sent = self.streaming.take().map_or_else(Sent::default, |mut streaming| {

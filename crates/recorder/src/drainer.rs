@@ -1,10 +1,12 @@
 //! A thread that does nothing but empty rings, for all processes that are recorded.
 //!
 //! What it brings in waits in a queue until it is worked through. So a program whose threads together allocate faster than we can
-//! write it down does not wait for us, as long as it does so in bursts: up to [`MOST_WAITING`] bytes may wait, and never more than a [`Share`] of the room that our memory group has left. A single thread can
+//! write it down does not wait for us, as long as it does so in bursts: up to [`MOST_WAITING`] bytes may wait, and never more than a [`Share`] of the room
+//! that our memory group has left; and for half a second, since a recorder that is killed loses them ([`Backlog`]). A single thread can
 //! outrun us only by doing nothing but allocate; it is held back sooner, because what waits long grows cold: working through it
 //! then takes half as long again.
 
+use crate::backlog::Backlog;
 use crate::drain::{Drain, Haul};
 use crate::resident::Resident;
 use crate::room::Share;
@@ -94,6 +96,7 @@ fn run(new: &Receiver<Source>, waiting: &AtomicU64) {
     let mut pool = Pool::default();
     let mut last_several = Instant::now();
     let mut share = Share::new();
+    let mut backlog = Backlog::default();
     loop {
         loop {
             match new.try_recv() {
@@ -110,8 +113,9 @@ fn run(new: &Receiver<Source>, waiting: &AtomicU64) {
             }
         }
         let limit = if last_several.elapsed() < A_WHILE { MOST_WAITING } else { MOST_WAITING_OF_ONE };
-        let limit = limit.min(share.of_room(waiting.load(Ordering::Relaxed)));
-        if waiting.load(Ordering::Relaxed) > limit {
+        let now = Instant::now();
+        let is_waiting = waiting.load(Ordering::Relaxed);
+        if is_waiting > limit.min(share.of_room(is_waiting)) || backlog.is_too_old(is_waiting, now) {
             std::thread::sleep(NAP / 20);
             continue;
         }
@@ -123,6 +127,7 @@ fn run(new: &Receiver<Source>, waiting: &AtomicU64) {
             busy_rings += rings;
             goes_on
         });
+        backlog.add(bytes, now);
         if busy_rings > 1 {
             last_several = Instant::now();
         }

@@ -10,6 +10,7 @@
 //! [`stream`], or both.
 
 mod allocators;
+mod backlog;
 mod children;
 mod course;
 mod drain;
@@ -33,7 +34,7 @@ mod unrecorded;
 mod words;
 
 pub use allocators::allocator_of;
-pub use children::{children_folder, children_of};
+pub use children::{children_folder, children_of, remove_children_of};
 pub use course::{About, Course, Finished, Outputs};
 pub use names::Names;
 pub use orders::{AGENT_VARIABLE, Orders};

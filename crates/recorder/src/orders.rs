@@ -2,7 +2,8 @@
 
 use highwater_clock::Counter;
 use highwater_shm::hello_v1::{
-    FLAG_CHILDREN, FLAG_CONTENTS, FLAG_COUNTER, FLAG_DORMANT, FLAG_LIVE, FLAG_LOSSY, FLAG_NO_MMAP, VARIABLE,
+    FLAG_CHILDREN, FLAG_CONTENTS, FLAG_COUNTER, FLAG_DORMANT, FLAG_LIVE, FLAG_LOSSY, FLAG_NO_ARGS, FLAG_NO_MMAP,
+    VARIABLE,
 };
 use std::path::Path;
 
@@ -30,6 +31,8 @@ pub struct Orders<'a> {
     pub contents: bool,
     /// Nothing is recorded until somebody wants it.
     pub dormant: bool,
+    /// Programs are known by their names, without their arguments.
+    pub no_args: bool,
 }
 
 impl Orders<'_> {
@@ -43,6 +46,7 @@ impl Orders<'_> {
             (FLAG_LIVE, self.live),
             (FLAG_CONTENTS, self.contents),
             (FLAG_DORMANT, self.dormant),
+            (FLAG_NO_ARGS, self.no_args),
         ];
         let flags: String = flags.iter().filter(|(_, set)| *set).map(|(flag, _)| char::from(*flag)).collect();
         (AGENT_VARIABLE, format!("v2;{flags};{};{};{}", self.sample_bytes, self.most_blocks, self.socket.display()))
@@ -65,9 +69,10 @@ mod tests {
             live: true,
             contents: true,
             dormant: true,
+            no_args: true,
         };
         let (name, value) = orders.variable();
         assert_eq!(name, "HIGHWATER_AGENT");
-        assert_eq!(value.replace(";c", ";"), "v2;fmtrd;512;1000;/run/a;b");
+        assert_eq!(value.replace(";c", ";"), "v2;fmtrda;512;1000;/run/a;b");
     }
 }

@@ -12,9 +12,11 @@ use crate::stream::{Namer, StreamTo, Streaming, Wire, spawn};
 use crate::unrecorded::{Reason, Unrecorded};
 use highwater_clock::Counter;
 use highwater_model::program_name;
+use highwater_store::is_special;
 use highwater_symbols::Symbolizer;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags};
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,14 +29,16 @@ const NAP: Duration = Duration::from_millis(5);
 /// How much less of a processor our own work gets than the program, when there is not enough for both: the program comes first. Not much less:
 /// on a machine that is busy with other things a recorder that hardly runs would make the program wait for it.
 const NICENESS: i32 = 5;
-/// How much is lost at the most if the recorder is killed.
-const FLUSH_EVERY: Duration = Duration::from_millis(500);
+/// How often what was worked through is written. A recorder that is killed loses this, and what waited ([`crate::backlog`]).
+const FLUSH_EVERY: Duration = Duration::from_millis(250);
 
 /// What is recorded, and where to.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Options {
     /// The main program's recording; those of other processes lie in a folder beside it ([`children_folder`](crate::children_folder)).
     pub output: Option<PathBuf>,
+    /// The file of that name, which is empty yet.
+    pub output_file: Option<File>,
     /// Recordings of other processes are kept if at least this many bytes were live at their peak.
     pub keep_children: u64,
     /// Mean bytes per sample; everything is recorded without one.
@@ -45,6 +49,8 @@ pub struct Options {
     pub lossy: bool,
     /// Mappings are recorded too.
     pub mappings: bool,
+    /// Programs are known by their names, without their arguments.
+    pub no_args: bool,
 }
 
 /// Where streams of what is recorded go.
@@ -247,18 +253,23 @@ impl Recorder {
             self.preludes += 1;
             self.unrecorded.extend(&course.unrecorded());
             course.drop_streams();
-            let _ = course.path().map(std::fs::remove_file);
+            course.discard_file();
             return;
         }
         let is_main = !was_replaced && Some(course.about().pid) == self.main;
-        if let Some(output) = &self.options.output
+        if let (Some(output), Some(path)) = (&self.options.output, course.path())
             && is_main
-            && course.path() != Some(output)
-            && !output.exists()
+            && path != output
+            && !is_special(output)
         {
             // The program that the user meant is the last one that its process ran.
+            let got = path.display().to_string();
             if let Err(error) = course.rename(output) {
-                self.problems.push(format!("{}: cannot be renamed: {error}", output.display()));
+                let why = match error.kind() {
+                    io::ErrorKind::AlreadyExists => "another program made this file meanwhile".to_owned(),
+                    _ => format!("cannot be renamed: {error}"),
+                };
+                self.problems.push(format!("{}: {why}; the recording is {got}", output.display()));
             }
         }
         let (totals, _) = course.figures();
@@ -324,13 +335,22 @@ impl Recorder {
             sample_rate: self.options.sample_rate,
             flush_every: FLUSH_EVERY,
         };
-        let path = if is_first {
-            self.options.output.clone()
+        let file = if is_first {
+            Ok(self.options.output.clone().zip(self.options.output_file.take()))
         } else {
-            self.children.as_mut().map(|children| children.path_for(&about))
+            self.children.as_mut().map(|children| children.create(&about)).transpose()
         };
+        let path = file.as_ref().ok().and_then(|file| Some(file.as_ref()?.0.clone()));
         let streaming = self.streaming_for(&about);
-        match Course::begin(shared, about, Outputs { file: path.as_deref(), streaming }, self.counter) {
+        let begun = match file {
+            Ok(file) => Course::begin(shared, about, Outputs { file, streaming }, self.counter),
+            Err(error) => {
+                // Else the program would wait for us.
+                shared.header().stop.store(1, Ordering::Release);
+                Err(error)
+            }
+        };
+        match begun {
             Ok(course) => {
                 let (sender, news) = channel();
                 let stop = Arc::new(AtomicBool::new(false));
@@ -390,7 +410,7 @@ impl Recorder {
                 && running.course.path() == self.options.output.as_deref()
                 && let Some(children) = &mut self.children
             {
-                let path = children.path_for(running.course.about());
+                let path = children.free_path_for(running.course.about());
                 if let Err(error) = running.course.rename(&path) {
                     self.problems.push(format!("{}: cannot be renamed: {error}", path.display()));
                 }
@@ -456,6 +476,7 @@ fn agent_variable(options: &Options, listener: &Listener, dormant: bool) -> Stri
         live: false,
         contents: false,
         dormant,
+        no_args: options.no_args,
     };
     orders.variable().1
 }

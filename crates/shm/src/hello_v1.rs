@@ -24,6 +24,9 @@ pub const FLAG_CONTENTS: u8 = b'r';
 /// Begin dormant: record only while the recorder says so.
 pub const FLAG_DORMANT: u8 = b'd';
 
+/// Leave the program's arguments out: only its name is sent.
+pub const FLAG_NO_ARGS: u8 = b'a';
+
 /// What the agent sends first; behind it come the path of the executable, a zero, and the arguments, each ended by a zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {

@@ -53,6 +53,9 @@ pub const FLAG_USABLE_SIZES: u32 = 2;
 /// Bit of the flags: forked from another live process; blocks that it inherited are not in the table.
 pub const FLAG_FORKED: u32 = 4;
 
+/// Bit of the flags: the program's arguments shall not be looked at.
+pub const FLAG_NO_ARGS: u32 = 8;
+
 /// What is said once of the whole table.
 #[repr(C, align(64))]
 pub struct TableHeader {

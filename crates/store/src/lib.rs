@@ -30,6 +30,7 @@
 
 mod file;
 mod log;
+mod new_file;
 mod unnamed;
 
 pub use file::{
@@ -38,4 +39,8 @@ pub use file::{
     write_snapshot,
 };
 pub use log::{Cursor, EventLog, LogError};
+pub use new_file::{
+    behind_links, create_in_place_of, create_new_file, create_numbered_file, create_unfinished_file, is_special,
+    numbered, open_or_replace, open_special, rename_to_free_name, rename_without_replacing, write_in_place_of,
+};
 pub use unnamed::unnamed_file;

@@ -61,7 +61,7 @@ pub use sink::{Sink, lost};
 pub use tag::Tag;
 pub use tracked::{Track, Tracked};
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -71,10 +71,13 @@ pub fn to_stderr() {
     to_sink(Arc::new(sink::Stderr));
 }
 
-/// Writes an object log to a file, at its end if it exists; a line for each event, at once.
+/// Writes an object log to a file, at its end if it exists; a line for each event, at once. A new file is for its owner alone.
 pub fn to_file(path: impl AsRef<Path>) -> io::Result<()> {
-    let file: File = OpenOptions::new().append(true).create(true).open(path)?;
-    to_writer(file);
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    to_writer(options.open(path)?);
     Ok(())
 }
 

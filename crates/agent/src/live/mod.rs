@@ -22,8 +22,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use highwater_shm::control_v1::{CONTROL_BYTES, Control};
 use highwater_shm::session_v1::Capacity;
 use highwater_shm::table_v1::{
-    ALIGNMENT, BLOCK_SHARDS, Block, Count, FLAG_CONTENTS, FLAG_FORKED, FLAG_USABLE_SIZES, MAGIC, MAPPINGS, SHARDS,
-    STAMP_SHIFT, Shard, TableCapacity, TableHeader, ThreadEntry, socket_mark,
+    ALIGNMENT, BLOCK_SHARDS, Block, Count, FLAG_CONTENTS, FLAG_FORKED, FLAG_NO_ARGS, FLAG_USABLE_SIZES, MAGIC,
+    MAPPINGS, SHARDS, STAMP_SHIFT, Shard, TableCapacity, TableHeader, ThreadEntry, socket_mark,
 };
 pub use index::expect;
 use index::place_of;
@@ -390,6 +390,8 @@ pub struct Beginning<'a> {
     pub usable_sizes: bool,
     /// Forked from another live process.
     pub forked: bool,
+    /// The program's arguments shall not be looked at.
+    pub no_args: bool,
     /// Where its collector listens.
     pub socket: &'a [u8],
 }
@@ -423,6 +425,7 @@ pub fn begin(table: *mut u8, control: *mut u8, beginning: &Beginning<'_>) -> boo
         (beginning.contents, FLAG_CONTENTS),
         (beginning.usable_sizes, FLAG_USABLE_SIZES),
         (beginning.forked, FLAG_FORKED),
+        (beginning.no_args, FLAG_NO_ARGS),
     ];
     header.flags.store(flags.iter().filter(|(is, _)| *is).map(|(_, flag)| flag).sum(), Ordering::Relaxed);
     settings::begin(beginning.sample_bytes);

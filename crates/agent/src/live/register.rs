@@ -57,7 +57,7 @@ pub fn register(config: &Config, memory: sys::Descriptor, control: sys::Descript
     let mut length = LIVE_HELLO_BYTES;
     length += sys::read_link(c"/proc/self/exe", &mut message[length..MOST / 2]);
     length += 1;
-    length += sys::read_file(c"/proc/self/cmdline", &mut message[length..]).unwrap_or(0);
+    length += config.read_command(&mut message[length..]);
     // One that hears nobody is not waited for: it finds us when it does.
     if let Ok(socket) = sys::connect(config.socket(), REGISTER_PATIENCE_NS) {
         if config.allows_contents()

@@ -3,6 +3,7 @@
 use crate::failure::{Failure, reason};
 use crate::output::say;
 use crate::receive::{Arrival, Board, Incoming, Interrupts, Target, receive};
+use crate::target::Overwrite;
 use crate::token::TokenArgs;
 use clap::Args;
 use highwater_model::{Nanos, parse_duration};
@@ -29,6 +30,8 @@ pub struct Connect {
     /// The file, or a directory for it [default: this directory]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// Only so long (such as 90s, 10m)
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     duration: Option<Nanos>,
@@ -49,7 +52,7 @@ impl Connect {
     /// Receives the stream until it ends.
     pub fn run(&self) -> Result<(), Failure> {
         let token = self.token.token()?;
-        let target = Arc::new(Target::new(self.output.as_deref())?);
+        let target = Arc::new(Target::new(self.output.as_deref(), self.overwrite)?);
         let interrupts = Interrupts::catch().map_err(|error| Failure::fault(reason(&error)))?;
         let received = self
             .connect(token.as_ref(), &interrupts)

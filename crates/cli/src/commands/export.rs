@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::open::{self, OnDamage};
 use crate::output::{Output, warn};
 use crate::print::bytes;
-use crate::target::write_file;
+use crate::target::{Overwrite, write_file};
 use clap::{Args, ValueEnum};
 use highwater_formats::flamegraph::FlameGraphError;
 use highwater_formats::memtrace::{LeftOut, TraceWriter};
@@ -45,6 +45,8 @@ pub struct Export {
     /// The file to write; '-' for standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// Which version of the memtrace format is written: 2 is read by older tools, 3 knows domains
     #[arg(long, value_name = "2|3", default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=3))]
     memtrace_version: u8,
@@ -84,6 +86,9 @@ impl Export {
                 self.format.name()
             )));
         }
+        if !to_stdout {
+            self.overwrite.check(&self.output)?;
+        }
         if self.format == Format::Memtrace {
             return self.write_trace(output, to_stdout);
         }
@@ -98,7 +103,7 @@ impl Export {
             return write(output.stream()).map_err(|error| failure("to standard output", error));
         }
         let target = self.output.display().to_string();
-        write_file(&self.output, |out| write(out).map_err(|error| failure(&target, error)))
+        write_file(&self.output, self.overwrite, |out| write(out).map_err(|error| failure(&target, error)))
     }
 }
 
@@ -129,7 +134,7 @@ impl Export {
             write("to standard output", output.stream())?;
         } else {
             let target = self.output.display().to_string();
-            write_file(&self.output, |out| write(&target, out))?;
+            write_file(&self.output, self.overwrite, |out| write(&target, out))?;
         }
         opened.ask(|_| Ok(()))?;
         let LeftOut { remarks, unmatched, cut_stacks } = left_out;

@@ -7,7 +7,7 @@ use crate::object_log;
 use crate::open::{SNIFFED, cannot_read, open_input, regular_size, warn_of_damage};
 use crate::output::Output;
 use crate::print::bytes::{bytes, counted};
-use crate::target::replace_file;
+use crate::target::{Overwrite, create_file};
 use clap::Args;
 use highwater_formats::memtrace::looks_like_memtrace;
 use highwater_formats::objlog::looks_like_object_log;
@@ -38,18 +38,15 @@ pub struct Import {
     /// Stop with exit code 1 at a bad line or where a trace is damaged, and write nothing
     #[arg(long)]
     strict: bool,
-    /// Replace the recording if it exists
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    overwrite: Overwrite,
 }
 
 impl Import {
     /// Writes the recording.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let target = self.output.display();
-        if !self.force && std::fs::metadata(&self.output).is_ok_and(|there| there.is_file()) {
-            return Err(Failure::fault(format_args!("{target} exists; --force replaces it")));
-        }
+        self.overwrite.check(&self.output)?;
         let mut input = open_input(&self.input)?;
         let mut start = Vec::new();
         let read = input.by_ref().take(SNIFFED).read_to_end(&mut start);
@@ -71,15 +68,15 @@ impl Import {
 
     fn import_lines(&self, input: impl Read) -> Result<(Written, String), Failure> {
         let loaded = event_lines::load(input, &self.input, regular_size(&self.input), self.strict)?;
-        let written = replace_file(&self.output, |path| loaded.save(path, &self.output))?;
+        let written = create_file(&self.output, self.overwrite, |file| loaded.save(file, &self.output))?;
         Ok((written, skipped(loaded.bad_lines)))
     }
 
     fn import_object_log(&self, input: impl Read) -> Result<(Written, String), Failure> {
         let target = self.output.display().to_string();
         let cannot_write = |error: &io::Error| Failure::writing(&target, error);
-        let converted = replace_file(&self.output, |path| {
-            let make = |source: &Source| Writer::create(path, source);
+        let converted = create_file(&self.output, self.overwrite, |file| {
+            let make = |source: &Source| Writer::new(file, source);
             object_log::convert(input, &self.input, self.strict, make, &cannot_write)
         })?;
         Ok((converted.written, skipped(converted.bad_lines)))
@@ -88,8 +85,8 @@ impl Import {
     fn import_trace(&self, input: impl Read) -> Result<(Written, String), Failure> {
         let target = self.output.display().to_string();
         let cannot_write = |error: &io::Error| Failure::writing(&target, error);
-        let converted = replace_file(&self.output, |path| {
-            let make = |source: &Source| Writer::create(path, source);
+        let converted = create_file(&self.output, self.overwrite, |file| {
+            let make = |source: &Source| Writer::new(file, source);
             let converted = memtrace::convert(input, &self.input, make, &cannot_write)?;
             match converted.damage.first() {
                 Some(first) if self.strict || converted.written.events == 0 => {

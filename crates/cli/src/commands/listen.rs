@@ -3,6 +3,7 @@
 use crate::failure::{Failure, reason};
 use crate::output::say;
 use crate::receive::{Admission, Arrival, Board, Claim, Incoming, Interrupts, Quota, Target, receive};
+use crate::target::Overwrite;
 use crate::token::TokenArgs;
 use clap::Args;
 use highwater_recorder::stream::{Address, Client, Server, Strangers, refuse};
@@ -28,6 +29,8 @@ pub struct Listen {
     /// The file, for the first stream; or a directory for all of them [default: this directory]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// End after one stream; connections that send none do not count
     #[arg(long, conflicts_with = "max")]
     once: bool,
@@ -51,7 +54,7 @@ impl Listen {
     /// Receives until there were enough, or Ctrl-C.
     pub fn run(&self) -> Result<(), Failure> {
         let token = self.token.token()?;
-        let target = Arc::new(Target::new(self.output.as_deref())?);
+        let target = Arc::new(Target::new(self.output.as_deref(), self.overwrite)?);
         let interrupts = Interrupts::catch().map_err(|error| Failure::fault(reason(&error)))?;
         let server = Server::bind_without_limit(&self.address, token).map_err(|error| {
             target.tidy_up();

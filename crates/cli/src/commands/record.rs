@@ -6,8 +6,10 @@ use crate::output::{Output, say, warn};
 use crate::print::bytes::{bytes, count, counted};
 use crate::print::status::StatusLine;
 use crate::print::summary;
+use crate::recording_file::RecordingFile;
 use crate::running::{Signals, end_like, wait_for};
 use crate::size::parse_bytes;
+use crate::target::Overwrite;
 use crate::token::TokenArgs;
 use crate::{preload_file, program};
 use clap::{Args, ValueEnum};
@@ -36,9 +38,12 @@ in a folder beside its own: app.children/ beside app.hw. Highwater's own words g
 With --stream, the exit code is 125 if the program ended with 0 and its stream was not kept: the receiver refused it, had no room for it, or was \
 gone before it confirmed the end. A program's own failure is passed on all the same. Why a stream was not kept is said in any case.")]
 pub struct Record {
-    /// The recording [default: the program's name with '.hw', in this directory]
+    /// The recording [default: the program's name with '.hw', in this directory; with a number where that exists: app-2.hw]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Replace the recording if it exists, with those of its program's children
+    #[arg(long)]
+    force: bool,
     /// Record only some blocks: one for so many bytes allocated, on average (such as 512KiB)
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     sample: Option<u64>,
@@ -54,6 +59,9 @@ pub struct Record {
     /// Leave out memory that the program maps itself (mmap)
     #[arg(long)]
     no_mmap: bool,
+    /// Leave out the program's arguments, and its children's: only names are kept. By default they are in what is recorded, shown and sent
+    #[arg(long)]
+    no_args: bool,
     /// Record only so long; the program goes on unrecorded (such as 90s, 10m)
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     duration: Option<Nanos>,
@@ -106,21 +114,18 @@ impl Record {
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let path = program::find(&self.program[0])?;
         let library = preload_file::path()?;
-        let file = self.file(&path);
-        if let Some(file) = &file {
-            // A place where nothing can be written is better known before the program runs than after.
-            std::fs::File::create(file)
-                .map_err(|error| Failure::in_file(file, format_args!("cannot be written: {}", reason(&error))))?;
-        }
+        let mut file = self.file(&path)?;
         let options = Options {
-            output: file.clone(),
+            output: file.as_ref().map(|file| file.path.clone()),
+            output_file: file.as_mut().and_then(|file| file.file.take()),
             sample_rate: self.sample,
             follow_children: !self.no_children,
             lossy: self.lossy,
             mappings: !self.no_mmap,
+            no_args: self.no_args,
             keep_children: self.keep_children,
         };
-        let recorder = match self.stream_to().inspect_err(|_| remove_if_empty(file.as_deref()))? {
+        let recorder = match self.stream_to().inspect_err(|_| remove_if_empty(file.as_ref()))? {
             Some(to) => Recorder::with_streams(options, to, self.wire()),
             None => Recorder::new(options),
         };
@@ -145,7 +150,7 @@ impl Record {
             );
         }
         // Whatever became of the recording, the program's end is the one that counts.
-        if let Err(failure) = self.conclude(file.as_deref(), &outcome, lasted, output)
+        if let Err(failure) = self.conclude(file.as_ref(), &outcome, lasted, output)
             && let Some(line) = failure.line()
         {
             say(line);
@@ -174,10 +179,14 @@ impl Record {
         }
     }
 
-    /// The file to be written, if one is.
-    fn file(&self, program: &Path) -> Option<PathBuf> {
-        let is_streamed = self.stream.is_some() || self.serve.is_some();
-        self.output.clone().or_else(|| (!is_streamed).then(|| default_output(program)))
+    /// The file to be written, if one is: made now. A place where nothing can be written is better known before the program runs than after.
+    fn file(&self, program: &Path) -> Result<Option<RecordingFile>, Failure> {
+        let overwrite = Overwrite { force: self.force };
+        match &self.output {
+            Some(path) => RecordingFile::named(path, overwrite).map(Some),
+            None if self.stream.is_some() || self.serve.is_some() => Ok(None),
+            None => RecordingFile::usual(&default_output(program), overwrite).map(Some),
+        }
     }
 
     /// Where the recording is streamed to. Whoever is to get it must be there, or is waited for.
@@ -262,7 +271,7 @@ impl Record {
     /// Says what was recorded.
     fn conclude(
         &self,
-        file: Option<&Path>,
+        file: Option<&RecordingFile>,
         outcome: &Outcome,
         lasted: Duration,
         output: &mut Output,
@@ -279,8 +288,8 @@ impl Record {
         }
         self.tell_all_sent(finished);
         let Some(file) = file else { return Ok(()) };
-        let Some(main) = finished.iter().find(|one| one.path.as_deref() == Some(file)) else {
-            remove_if_empty(Some(file));
+        let Some(main) = finished.iter().find(|one| one.path.as_ref() == Some(&file.path)) else {
+            file.remove_if_empty();
             summary::list(outcome, None, self.keep_children);
             return Ok(());
         };
@@ -335,12 +344,9 @@ fn why_unrecorded(reason: Reason) -> &'static str {
     }
 }
 
-/// Takes a file away that is ours and empty; a device that was named as the output is not ours.
-fn remove_if_empty(file: Option<&Path>) {
-    if let Some(file) = file
-        && std::fs::metadata(file).is_ok_and(|about| about.is_file())
-    {
-        let _ = std::fs::remove_file(file);
+fn remove_if_empty(file: Option<&RecordingFile>) {
+    if let Some(file) = file {
+        file.remove_if_empty();
     }
 }
 

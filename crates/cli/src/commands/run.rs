@@ -36,6 +36,9 @@ pub struct Run {
     /// Leave out memory that the program maps itself (mmap)
     #[arg(long)]
     no_mmap: bool,
+    /// Leave out the program's arguments, and its children's: only names are kept. By default they are shown, and kept in snapshots
+    #[arg(long)]
+    no_args: bool,
     /// Let 'highwater snapshot --contents' read what is in the program's blocks
     #[arg(long)]
     allow_contents: bool,
@@ -76,6 +79,7 @@ impl Run {
             live: true,
             contents: self.allow_contents,
             dormant: false,
+            no_args: self.no_args,
         };
         let (name, value) = orders.variable();
         let signals = Signals::catch().map_err(|error| Failure::fault(reason(&error)))?;

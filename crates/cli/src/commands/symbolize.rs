@@ -1,13 +1,15 @@
 //! `highwater symbolize`: names and source lines for a recording, from debug files found later.
 
-use crate::failure::{Failure, reason};
+use crate::failure::Failure;
 use crate::open;
 use crate::output::{Output, warn};
 use crate::print::bytes::{count, counted};
-use crate::target;
+use crate::target::{Overwrite, cannot_be_written, create_file};
 use clap::Args;
 use highwater_store::{OpenError, Recording, RecordingError, Writer};
 use highwater_symbols::Symbolizer;
+use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 
 /// The arguments of `highwater symbolize`.
@@ -28,11 +30,19 @@ pub struct Symbolize {
     /// Write here instead of changing the file
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
 }
 
 impl Symbolize {
     /// Writes the recording with all names that can be found.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        // A recording that gets its names is replaced by itself.
+        let (to, overwrite) = match &self.output {
+            Some(output) => (output, self.overwrite),
+            None => (&self.path, Overwrite::YES),
+        };
+        overwrite.check(to)?;
         let recording = Recording::open(&self.path).map_err(|error| match error {
             OpenError::Io(error) => open::cannot_read(&self.path, &error),
             other => Failure::in_file(&self.path, other),
@@ -50,8 +60,7 @@ impl Symbolize {
             return Err(Failure::in_file(&self.path, "has no addresses to find names for; only native recordings do"));
         }
         done.problems.iter().for_each(|problem| warn(problem));
-        let to = self.output.as_ref().unwrap_or(&self.path);
-        target::replace_file(to, |unfinished| -> Result<(), Failure> {
+        create_file(to, overwrite, |mut file| {
             let accounts = match recording.snapshot(&highwater_model::When::End) {
                 Ok(end) => end.accounts,
                 Err(RecordingError::Io(error)) => return Err(open::cannot_read(&self.path, &error)),
@@ -59,10 +68,10 @@ impl Symbolize {
             };
             let mut source = recording.source().clone();
             source.duration = source.duration.max(accounts.last_time());
-            let written = std::fs::copy(&self.path, unfinished)
-                .and_then(|_| std::fs::OpenOptions::new().read(true).write(true).open(unfinished))
-                .and_then(|file| Writer::resume(file, &recording, accounts)?.finish(&catalog, &source).map(drop));
-            written.map_err(|error| Failure::in_file(to, format_args!("cannot be written: {}", reason(&error))))
+            let written = File::open(&self.path)
+                .and_then(|mut old| io::copy(&mut old, &mut file))
+                .and_then(|_| Writer::resume(file, &recording, accounts)?.finish(&catalog, &source).map(drop));
+            written.map_err(|error| cannot_be_written(to, &error))
         })?;
         output.line(&format!(
             "{}: {} of {} have a name, {} a source line",

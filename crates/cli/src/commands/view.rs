@@ -6,7 +6,7 @@ use crate::open::{self, Kind, OnDamage};
 use crate::output::{Output, say, warn};
 use crate::print::bytes::bytes;
 use crate::print::progress::Progress;
-use crate::target::replace_file;
+use crate::target::{Overwrite, write_file};
 use crate::viewed::{ObjectLog, ViewedImage, WalkedImages};
 use clap::Args;
 use highwater_model::When;
@@ -39,6 +39,9 @@ pub struct View {
     /// Write the page with what is chosen into one file, which opens without Highwater, instead of serving it
     #[arg(long, value_name = "PAGE.html", conflicts_with_all = ["live", "port", "no_open"])]
     save: Option<PathBuf>,
+    /// Replace the saved page if it exists
+    #[arg(long, requires = "save")]
+    force: bool,
     /// The window begins at this instant: a time (12.5s, 300ms), a part (80%), peak or mark:NAME
     #[arg(long, value_name = "WHEN")]
     from: Option<When>,
@@ -104,6 +107,10 @@ impl View {
 }
 
 impl View {
+    fn overwrite(&self) -> Overwrite {
+        Overwrite { force: self.force }
+    }
+
     /// The files, and after them the recordings of their programs' children, the largest by peak first.
     fn paths_with_children(&self) -> Vec<PathBuf> {
         const MOST: usize = 32;
@@ -153,19 +160,20 @@ impl View {
 
     fn save(&self, api: &Api, target: &Path, output: &mut Output) -> Result<(), Failure> {
         api.must_be_readable().map_err(Failure::fault)?;
+        let choice = self.choice(api)?;
+        self.overwrite().check(target)?;
         let mut progress = Progress::new("saving");
         let mut tell = |told: Option<(f64, &str)>| {
             told.into_iter().for_each(|(part, _)| progress.update(part));
             true
         };
-        let page =
-            api.saved_page(&self.choice(api)?, None, &Work::asked_by(&mut tell)).map_err(|problem| match problem {
-                Problem::Bad(line) => Failure::Usage(line),
-                other => Failure::fault(other.line()),
-            })?;
+        let page = api.saved_page(&choice, None, &Work::asked_by(&mut tell)).map_err(|problem| match problem {
+            Problem::Bad(line) => Failure::Usage(line),
+            other => Failure::fault(other.line()),
+        })?;
         drop(progress);
         let cannot_write = |error: std::io::Error| Failure::writing_file(target, &error);
-        replace_file(target, |path| std::fs::write(path, &page).map_err(cannot_write))?;
+        write_file(target, self.overwrite(), |out| out.write_all(page.as_ref()).map_err(cannot_write))?;
         output.line(&format!("{}: {}", target.display(), bytes(page.len() as u64)))
     }
 }

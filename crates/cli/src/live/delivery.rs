@@ -5,12 +5,12 @@ use super::taken::TakenSnapshot;
 use crate::args::{By, Filter, Selection};
 use crate::commands::export::{self, Format};
 use crate::commands::report::{Subject, View};
-use crate::failure::{Failure, reason};
+use crate::failure::Failure;
 use crate::output::Output;
 use crate::print::colour::Style;
 use crate::print::hex::hex;
 use crate::print::stack::Depth;
-use crate::target::{replace_file, write_file};
+use crate::target::{Overwrite, cannot_be_written, create_file, write_file};
 use clap::Args;
 use highwater_collector::contents::Contents;
 use highwater_collector::protocol::Detail;
@@ -18,7 +18,6 @@ use highwater_formats::json;
 use highwater_model::{Block, Heap, Snapshot, When};
 use highwater_store::write_snapshot;
 use serde_json::{Map, Value};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// What is wanted of a snapshot.
@@ -27,6 +26,8 @@ pub struct Delivery {
     /// Write a file instead of a report: .hw (a snapshot), .json, .pb.gz (pprof), .svg (flame graph) or .folded
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
     #[command(flatten)]
     view: View,
     /// Print one JSON document ("schema": 1) instead of text
@@ -78,7 +79,7 @@ impl Delivery {
         if with_contents && ending != Ending::Foreign(Format::Json) {
             return usage("contents go into a .json file, or without -o to the terminal");
         }
-        Ok(())
+        self.overwrite.check(path)
     }
 
     /// How much must be known for it.
@@ -107,7 +108,7 @@ impl Delivery {
         match &self.output {
             None => self.report(command, taken, contents, more, output),
             Some(path) => match Ending::of(path)? {
-                Ending::Snapshot => write_snapshot_file(path, snapshot),
+                Ending::Snapshot => write_snapshot_file(path, self.overwrite, snapshot),
                 Ending::Foreign(format) => self.write_foreign(path, format, snapshot, contents),
             },
         }
@@ -153,7 +154,7 @@ impl Delivery {
         let keep = Filter::keep(self.view.selection.filter.as_ref());
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
         let metric = self.view.metric.metric();
-        write_file(path, |out| {
+        write_file(path, self.overwrite, |out| {
             let written = match contents {
                 Some(contents) => {
                     let more = |block: &Block, value: &mut Value| {
@@ -169,13 +170,10 @@ impl Delivery {
 }
 
 /// Writes a snapshot that every reading command opens.
-fn write_snapshot_file(path: &Path, snapshot: &Snapshot) -> Result<(), Failure> {
-    replace_file(path, |unfinished| {
-        File::create(unfinished)
-            .and_then(|file| {
-                write_snapshot(file, &snapshot.source, &snapshot.catalog, &snapshot.accounts.to_state()).map(drop)
-            })
-            .map_err(|error| Failure::in_file(path, format_args!("cannot be written: {}", reason(&error))))
+fn write_snapshot_file(path: &Path, overwrite: Overwrite, snapshot: &Snapshot) -> Result<(), Failure> {
+    create_file(path, overwrite, |file| {
+        let written = write_snapshot(file, &snapshot.source, &snapshot.catalog, &snapshot.accounts.to_state());
+        written.map(drop).map_err(|error| cannot_be_written(path, &error))
     })
 }
 

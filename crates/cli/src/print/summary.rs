@@ -12,6 +12,7 @@ use crate::open::{self, OnDamage};
 use highwater_model::groups::{GroupBy, GroupKey, Metric, Row, rows};
 use highwater_model::{Catalog, Snapshot, StackId, When};
 use highwater_recorder::{Finished, Outcome, Reason};
+use highwater_store::is_special;
 use std::collections::HashMap;
 use std::io::Write;
 use std::time::Duration;
@@ -31,6 +32,13 @@ pub fn print(
     // Before this summary does work of its own.
     let cost = cost(main);
     let Some(path) = &main.path else { return Ok(()) };
+    if is_special(path) {
+        // What went into a pipe or a device cannot be read again.
+        let events = main.written.as_ref().map_or(0, |written| written.events);
+        let _ = writeln!(std::io::stderr(), "recorded   {}: {}", path.display(), counted(events, "event"));
+        list(outcome, Some(main), keep_children);
+        return Ok(());
+    }
     let opened = open::open(path, OnDamage::Warn)?;
     let end = opened.snapshot(&When::End)?;
     let peak = opened.snapshot(&When::Peak)?;
@@ -50,7 +58,10 @@ pub fn print(
     head.line("program", heading::program(&end.source));
     head.line("peak", heading::peak_in_full(&end.source, units, totals));
     head.line("allocated", heading::allocated(units, &totals.figures));
-    head.line("at exit", heading::live(units, &totals.figures));
+    // A recording that could not be written to its end knows nothing of the exit.
+    let (at_end, most_at_end) =
+        if main.written.is_ok() { ("at exit", "most at exit") } else { ("at its end", "most at the recording's end") };
+    head.line(at_end, heading::live(units, &totals.figures));
     heading::add_address_space(&mut head, &peak.source);
     if let Some((Reason::Filter, at)) = main.ended {
         head.line(
@@ -62,7 +73,7 @@ pub fn print(
     let mut text = format!("{}\n", head.render(paint, width));
     for (title, snapshot, metric) in [
         ("most at the peak", &peak, Metric::Live),
-        ("most at exit", &end, Metric::Live),
+        (most_at_end, &end, Metric::Live),
         ("most allocated", &end, Metric::Allocated),
     ] {
         text.push_str(&list_of_sites(title, snapshot, metric, paint, width));

@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     fn told(pieces: &[&[u8]], broken: Option<io::ErrorKind>) -> String {
-        let mut incoming = Incoming::new(Arc::new(Target::new(None).unwrap()));
+        let mut incoming = Incoming::new(Arc::new(Target::new(None, crate::target::Overwrite::default()).unwrap()));
         let taken = pieces.iter().try_for_each(|piece| incoming.take(piece));
         let broken = broken.map(io::Error::from);
         let failure = taken.and_then(|()| incoming.end(broken.as_ref()).map(drop)).expect_err("no stream");

@@ -1,80 +1,92 @@
 //! Where the streams that arrive are written to.
 
 use super::file_name::file_name;
-use crate::failure::{Failure, reason};
+use crate::failure::Failure;
+use crate::target::{Overwrite, cannot_be_written};
 use highwater_model::Source;
-use std::fs::{File, OpenOptions};
-use std::io;
+use highwater_store::{behind_links, create_new_file, create_numbered_file, create_unfinished_file, open_special};
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A file that the user named, for the first stream, and others beside it; or a directory, where each has the name of its sender.
 #[derive(Debug)]
 pub struct Target {
     directory: PathBuf,
     file: Option<PathBuf>,
-    is_first: AtomicBool,
+    first: Mutex<Option<First>>,
+}
+
+/// The file for the first stream, which is there before the stream is.
+#[derive(Debug)]
+struct First {
+    file: File,
+    /// What it is called until the stream comes.
+    path: PathBuf,
+    is_ours: bool,
 }
 
 impl Target {
-    /// What the user named; this directory if nothing. Fails where nothing can be written.
-    pub fn new(output: Option<&Path>) -> Result<Self, Failure> {
+    /// What the user named; this directory if nothing. Fails where nothing can be written, or something would be overwritten.
+    pub fn new(output: Option<&Path>, overwrite: Overwrite) -> Result<Self, Failure> {
         let (directory, file) = match output {
             None => (PathBuf::new(), None),
             Some(path) if path.is_dir() => (path.to_owned(), None),
             Some(path) => (path.parent().unwrap_or(Path::new("")).to_owned(), Some(path.to_owned())),
         };
-        let target = Self { directory, file, is_first: AtomicBool::new(true) };
-        if let Some(file) = &target.file {
-            OpenOptions::new().append(true).create(true).open(file).map_err(|error| cannot_write(file, &error))?;
-        }
-        Ok(target)
+        let first = file.as_deref().map(|path| First::new(path, overwrite)).transpose()?;
+        Ok(Self { directory, file, first: Mutex::new(first) })
     }
 
     /// A new file for a stream from this source.
     pub fn create(&self, source: &Source, ending: &str) -> Result<(PathBuf, File), Failure> {
-        if let Some(file) = &self.file
-            && self.is_first.swap(false, Ordering::AcqRel)
-        {
-            return File::create(file).map(|opened| (file.clone(), opened)).map_err(|error| cannot_write(file, &error));
+        let first = self.first().take();
+        if let (Some(path), Some(first)) = (&self.file, first) {
+            return first.begin(path).map(|file| (path.clone(), file));
         }
-        let base = match &self.file {
-            Some(file) => file.clone(),
-            None => self.directory.join(file_name(&source.host, &source.program, source.start_unix_ns, ending)),
+        let (base, number) = match &self.file {
+            Some(file) => (file.clone(), 2),
+            None => (self.directory.join(file_name(&source.host, &source.program, source.start_unix_ns, ending)), 1),
         };
-        let first = usize::from(self.file.is_some()) + 1;
-        for number in first.. {
-            let path = numbered(&base, number);
-            match OpenOptions::new().write(true).create_new(true).open(&path) {
-                Ok(file) => return Ok((path, file)),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(cannot_write(&path, &error)),
-            }
-        }
-        Err(Failure::in_file(&base, "there are too many files of this name"))
+        create_numbered_file(&base, number).map_err(|error| cannot_be_written(&base, &error))
     }
 
     /// Takes away the file that the user named if nothing came for it.
     pub fn tidy_up(&self) {
-        if let Some(file) = &self.file
-            && self.is_first.load(Ordering::Acquire)
-            && std::fs::metadata(file).is_ok_and(|about| about.is_file() && about.len() == 0)
+        if let Some(first) = self.first().take()
+            && first.is_ours
         {
-            let _ = std::fs::remove_file(file);
+            let _ = std::fs::remove_file(&first.path);
         }
     }
-}
 
-fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::in_file(path, format_args!("cannot be written: {}", reason(error)))
-}
-
-/// `app.hw`, `app-2.hw`, `app-3.hw` …
-fn numbered(path: &Path, number: usize) -> PathBuf {
-    if number == 1 {
-        return path.to_owned();
+    fn first(&self) -> MutexGuard<'_, Option<First>> {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let ending = path.extension().map_or(String::new(), |ending| format!(".{}", ending.to_string_lossy()));
-    path.with_file_name(format!("{stem}-{number}{ending}"))
+}
+
+impl First {
+    /// A new file; with `--force` one that replaces an older one only when a stream comes.
+    fn new(path: &Path, overwrite: Overwrite) -> Result<Self, Failure> {
+        overwrite.check(path)?;
+        let cannot_write = |error: std::io::Error| cannot_be_written(path, &error);
+        if let Some(file) = open_special(path).map_err(cannot_write)? {
+            return Ok(Self { file, path: path.to_owned(), is_ours: false });
+        }
+        let (path, file) = match overwrite.force {
+            true => behind_links(path).and_then(|target| create_unfinished_file(&target)).map_err(cannot_write)?,
+            false => (path.to_owned(), create_new_file(path).map_err(cannot_write)?),
+        };
+        Ok(Self { file, path, is_ours: true })
+    }
+
+    /// A stream is there.
+    fn begin(self, named: &Path) -> Result<File, Failure> {
+        if self.is_ours && self.path != named {
+            behind_links(named)
+                .and_then(|target| std::fs::rename(&self.path, target))
+                .map_err(|error| cannot_be_written(named, &error))?;
+        }
+        Ok(self.file)
+    }
 }

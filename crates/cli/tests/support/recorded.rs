@@ -58,7 +58,7 @@ pub fn plain(place: &Place, program: &Path) -> Command {
 pub fn record(place: &Place, options: &[&str], program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(HIGHWATER);
     let output = if options.contains(&"-o") { &[][..] } else { &["-o", "recording.hw"][..] };
-    command.arg("record").args(output).args(options).arg("--").arg(program);
+    command.args(["record", "--force"]).args(output).args(options).arg("--").arg(program);
     command.current_dir(place.path()).stdin(Stdio::null());
     command
 }

@@ -9,18 +9,29 @@ use super::live_blocks::{LiveEncoder, MOST_LIVE};
 use super::source;
 use highwater_model::{AccountsState, Catalog, Source};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 
 /// Where a recording is written to.
 pub trait Sink: Write {
     /// Cuts off what was written behind `length`, after a failed write; best effort.
     fn cut_back(&mut self, length: u64);
+
+    /// How many bytes can still be written, where that is known: blocks are made smaller when it is little.
+    fn room(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl Sink for File {
+    fn room(&self) -> Option<u64> {
+        let there = rustix::fs::fstatvfs(self).ok().filter(|there| there.f_blocks > 0)?;
+        let is_file = self.metadata().is_ok_and(|about| about.is_file());
+        is_file.then(|| there.f_bavail.saturating_mul(there.f_frsize))
+    }
+
     fn cut_back(&mut self, length: u64) {
         // A file that cannot be cut stays readable all the same: its last block is then reported as damaged.
-        let _ = self.set_len(length);
+        let _ = self.set_len(length).and_then(|()| self.seek(SeekFrom::Start(length)));
     }
 }
 
@@ -164,6 +175,30 @@ impl<S: Sink> BlockWriter<S> {
         self.write_block(BlockKind::End)?;
         self.sink.flush()?;
         Ok((self.length, self.sink))
+    }
+
+    /// Ends a file after a block did not fit on the disk: with the catalog as it is now. Where that does not fit either, the last blocks of events
+    /// make room for it, up to half of the file: names of functions are worth more than the last events. There is no index: readers say that
+    /// the file was cut before its end.
+    pub fn finish_on_a_full_disk(mut self, catalog: &Catalog) -> io::Result<()> {
+        let least = self.length / 2;
+        loop {
+            self.failed = None;
+            let (length, sequence, blocks, written) =
+                (self.length, self.sequence, self.entries.len(), self.catalog_written);
+            let Err(error) = self.add_catalog(catalog).and_then(|()| self.flush()) else { return Ok(()) };
+            self.entries.truncate(blocks);
+            (self.length, self.sequence, self.catalog_written) = (length, sequence, written);
+            // Without the attempt, or at least one block of events.
+            let last = self.entries.pop_if(|last| matches!(last.content, Content::Events(_)) && last.offset > least);
+            if let Some(last) = &last {
+                (self.length, self.sequence) = (last.offset, last.sequence);
+            }
+            self.sink.cut_back(self.length);
+            if last.is_none() || error.kind() != io::ErrorKind::StorageFull {
+                return Err(error);
+            }
+        }
     }
 
     /// Writes the block that was made.

@@ -25,6 +25,8 @@ pub struct Pen<S: Sink> {
     left_out: u64,
     /// Events came since the last keyframe that are not in the file.
     is_behind: bool,
+    /// Steps of a block.
+    most_steps: usize,
 }
 
 impl<S: Sink> Pen<S> {
@@ -47,7 +49,8 @@ impl<S: Sink> Pen<S> {
     /// Goes on behind these blocks, whose last keyframe is of so many events.
     pub(super) fn behind(out: BlockWriter<S>, accounts: &Accounts, keyframe_events: u64) -> Self {
         let (encoder, spacing) = (EventsEncoder::new(accounts), Spacing::default());
-        Self { out, encoder, keyframe_events, spacing, left_out: 0, is_behind: false }
+        let most_steps = most_steps(out.sink());
+        Self { out, encoder, keyframe_events, spacing, left_out: 0, is_behind: false, most_steps }
     }
 
     /// A pen that goes on like this one, behind a copy of what it wrote.
@@ -82,7 +85,7 @@ impl<S: Sink> Pen<S> {
     /// Whether what was collected has to be written, or left out, before the next event.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.encoder.steps() + MOST_STEPS_PER_EVENT > MOST_STEPS
+        self.encoder.steps() + MOST_STEPS_PER_EVENT > self.most_steps
     }
 
     /// Writes what was collected, so that a reader sees it even if this process dies.
@@ -101,6 +104,7 @@ impl<S: Sink> Pen<S> {
         if self.encoder.steps() > 0 {
             let encoder = &mut self.encoder;
             self.out.add(|packer, block| Ok(Some(Content::Events(encoder.finish(accounts, packer, block)?))))?;
+            self.most_steps = most_steps(self.out.sink());
         }
         let live_blocks = accounts.totals().figures.live_blocks();
         if accounts.events() - self.keyframe_events >= self.spacing.events(live_blocks) {
@@ -160,6 +164,24 @@ impl<S: Sink> Pen<S> {
         let (bytes, sink) = self.out.finish(&source)?;
         Ok((Written { events, bytes }, sink))
     }
+}
+
+impl<S: Sink> Pen<S> {
+    /// Ends a file whose last block did not fit on the disk: with the catalog, in which names may have been found meanwhile. What was
+    /// collected is lost; should this fail, everything before can be read all the same.
+    pub fn finish_on_a_full_disk(self, catalog: &Catalog) -> io::Result<()> {
+        self.out.finish_on_a_full_disk(catalog)
+    }
+}
+
+/// How many steps a block may have. Where there is little room left a block takes only some part of it: the one that does not fit any more is then
+/// small, and nearly all that fits is kept.
+fn most_steps(sink: &impl Sink) -> usize {
+    /// A step takes three to four bytes, so that a block takes a quarter of the room.
+    const BYTES_OF_ROOM_PER_STEP: u64 = 16;
+    const LEAST_STEPS: usize = 1024;
+    let room = sink.room().map_or(MOST_STEPS as u64, |room| room / BYTES_OF_ROOM_PER_STEP);
+    room.clamp(LEAST_STEPS as u64, MOST_STEPS as u64) as usize
 }
 
 impl<S: Sink> Scribe for Pen<S> {

@@ -7,6 +7,7 @@ use super::frame::{self, FILE_HEADER};
 use super::index::Entry;
 use super::pen::Pen;
 use super::recording::Recording;
+use crate::new_file::open_or_replace;
 use highwater_model::{Accounts, AddressLedger, Anomaly, Catalog, Event, Source, SourceKind};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -75,9 +76,9 @@ pub struct Writer<S: Sink> {
 }
 
 impl Writer<File> {
-    /// Creates a file, replacing what was there.
+    /// Creates a file for its owner alone, in the place of what was there: a link is replaced, not followed.
     pub fn create(path: &Path, source: &Source) -> io::Result<Self> {
-        Self::new(File::create(path)?, source)
+        Self::new(open_or_replace(path)?, source)
     }
 }
 

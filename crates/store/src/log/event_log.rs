@@ -4,6 +4,7 @@ use super::merge::Merge;
 use super::quiet::{Access, Shards, is_quiet, quietly, with_shards};
 use super::shard::{Position, Shard, ShardReader, ShardState};
 use crate::file::{OpenError, Recording, RecordingError, Sink, Writer, Written};
+use crate::new_file::open_or_replace;
 use crate::unnamed::unnamed_file;
 use highwater_model::{
     Accounts, AddressLedger, Anomaly, Catalog, Event, EventKind, Nanos, NumberLedger, Op, Placement, Source, Step, When,
@@ -526,12 +527,16 @@ impl EventLog {
         Ok(())
     }
 
-    /// Writes everything recorded until now as a recording. The log goes on as it was.
+    /// Writes everything recorded until now as a recording, for its owner alone, in the place of what was there. The log goes on as it was.
     pub fn save(&self, path: &Path, source: &Source) -> Result<Written, LogError> {
         let in_file = |error| LogError::File(path.to_owned(), error);
-        let file = File::create(path).map_err(in_file)?;
-        let (written, _) = self.save_to(file, source).map_err(in_file)?;
-        Ok(written)
+        let file = open_or_replace(path).map_err(in_file)?;
+        self.save_into(file, source).map_err(in_file)
+    }
+
+    /// The same into a file that was opened for it.
+    pub fn save_into(&self, file: File, source: &Source) -> io::Result<Written> {
+        self.save_to(file, source).map(|(written, _)| written)
     }
 
     /// Everything recorded until now as a recording, in an unnamed file.

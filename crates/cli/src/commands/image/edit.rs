@@ -3,9 +3,9 @@
 use super::heap::ImageInput;
 use crate::failure::Failure;
 use crate::image_file::ImageFile;
-use crate::open::OnDamage;
+use crate::open::{OnDamage, cannot_read};
 use crate::output::Output;
-use crate::target::replace_file;
+use crate::target::{Overwrite, create_file, write_file};
 use clap::Args;
 use highwater_image::{Sidecar, change, write_changed};
 use std::path::PathBuf;
@@ -28,6 +28,8 @@ pub struct Edit {
     /// The image with the change
     #[arg(short, long, value_name = "NEW")]
     output: PathBuf,
+    #[command(flatten)]
+    overwrite: Overwrite,
 }
 
 impl Edit {
@@ -45,14 +47,20 @@ impl Edit {
         if is_same_file(&self.input.path, &self.output) {
             return Err(Failure::in_file(&self.output, "is the image itself; write the changed one elsewhere"));
         }
-        replace_file(&self.output, |path| {
-            let written = write_changed(file.image(), &change.patches, path);
+        let (sidecar, beside) = (Sidecar::path_of(&self.input.path), Sidecar::path_of(&self.output));
+        self.overwrite.check(&self.output)?;
+        if sidecar.is_file() {
+            self.overwrite.check(&beside)?;
+        }
+        create_file(&self.output, self.overwrite, |new| {
+            let written = write_changed(file.image(), &change.patches, &new);
             written.map_err(|error| Failure::writing_file(&self.output, &error))
         })?;
-        let sidecar = Sidecar::path_of(&self.input.path);
         if sidecar.is_file() {
-            let beside = Sidecar::path_of(&self.output);
-            std::fs::copy(&sidecar, &beside).map_err(|error| Failure::writing_file(&beside, &error))?;
+            let text = std::fs::read(&sidecar).map_err(|error| cannot_read(&sidecar, &error))?;
+            write_file(&beside, self.overwrite, |out| {
+                out.write_all(&text).map_err(|error| Failure::writing_file(&beside, &error))
+            })?;
         }
         output.line(&format!("{}: {place} was {}, is {value}", self.output.display(), change.before))
     }

@@ -1,5 +1,6 @@
 //! Which image was pulled last: a path in a file of this user's.
 
+use highwater_store::write_in_place_of;
 use std::path::{Path, PathBuf};
 
 /// Where it is noted.
@@ -16,7 +17,7 @@ pub fn remember(image: &Path) {
     if let Some(directory) = note.parent()
         && std::fs::create_dir_all(directory).is_ok()
     {
-        let _ = std::fs::write(&note, image.as_os_str().as_encoded_bytes());
+        let _ = write_in_place_of(&note, image.as_os_str().as_encoded_bytes());
     }
 }
 

@@ -6,9 +6,11 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::print::bytes::bytes;
 use crate::print::progress::Progress;
+use crate::target::Overwrite;
 use clap::Args;
 use highwater_formats::json;
 use highwater_host::pull::{default_name, pull};
+use highwater_host::sidecar::Sidecar;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -28,9 +30,8 @@ pub struct Pull {
     /// The snapshot's number [default: the last]
     #[arg(long, value_name = "N")]
     id: Option<u64>,
-    /// Replace the file if it exists
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    overwrite: Overwrite,
     #[command(flatten)]
     socket: Socket,
     /// Print one JSON document ("schema": 1) instead of text
@@ -45,11 +46,12 @@ impl Pull {
         let description = client.describe(self.id).map_err(Failure::fault)?;
         let file = self.file.clone().unwrap_or_else(|| default_name(&description).into());
         let shown = file.display();
-        if !self.force && file.exists() {
-            return Err(Failure::fault(format_args!("{shown} exists; --force replaces it")));
-        }
+        self.overwrite.check(&file)?;
+        self.overwrite.check(&Sidecar::path(&file))?;
         let mut progress = Progress::new("pulling");
-        let pulled = pull(&mut client, &description, &file, |done, all| progress.update(done as f64 / all as f64));
+        let pulled = pull(&mut client, &description, &file, self.overwrite.force, |done, all| {
+            progress.update(done as f64 / all as f64)
+        });
         drop(progress);
         let pulled = pulled.map_err(Failure::fault)?;
         latest::remember(&file);

@@ -5,14 +5,13 @@ use super::program::{Start, show_printed, show_troubles};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::print::bytes::bytes;
-use crate::target::{replace_file, write_file};
+use crate::target::{Overwrite, create_file, write_file};
 use clap::Args;
 use highwater_formats::json;
 use highwater_host::call::Call;
 use highwater_host::sidecar::Sidecar;
 use highwater_host::snapshots::Snapshot;
 use serde_json::{Value, json};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// The arguments of `highwater image run`.
@@ -34,9 +33,8 @@ pub struct Run {
     /// Write the memory after the last call into this file
     #[arg(long, value_name = "OUT.img")]
     snapshot: Option<PathBuf>,
-    /// Replace the file if it exists
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// Print one JSON document ("schema": 1) instead of text
     #[arg(long)]
     json: bool,
@@ -45,8 +43,9 @@ pub struct Run {
 impl Run {
     /// Runs, calls, captures.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
-        if let Some(path) = self.snapshot.as_ref().filter(|path| !self.force && path.exists()) {
-            return Err(Failure::in_file(path, "exists; --force replaces it"));
+        if let Some(path) = &self.snapshot {
+            self.overwrite.check(path)?;
+            self.overwrite.check(&Sidecar::path(path))?;
         }
         let mut program = self.start.program()?;
         let mut calls = Vec::new();
@@ -70,7 +69,7 @@ impl Run {
             json!({"schema": json::SCHEMA, "command": "image run", "calls": calls, "snapshot": Value::Null});
         if let Some(path) = &self.snapshot {
             let snapshot = Snapshot::take(&program, 1, None).map_err(|error| Failure::in_file(path, error))?;
-            write(path, &snapshot)?;
+            write(path, self.overwrite, &snapshot)?;
             latest::remember(path);
             let info = snapshot.info();
             if !self.json {
@@ -84,13 +83,13 @@ impl Run {
 }
 
 /// Writes an image and what lies beside it.
-fn write(path: &Path, snapshot: &Snapshot) -> Result<(), Failure> {
+fn write(path: &Path, overwrite: Overwrite, snapshot: &Snapshot) -> Result<(), Failure> {
     let beside = Sidecar::path(path);
-    replace_file(path, |unfinished| {
-        let written = File::create(unfinished).and_then(|file| snapshot.image.write(&file));
+    create_file(path, overwrite, |file| {
+        let written = snapshot.image.write(&file);
         written.map_err(|error| Failure::writing_file(path, &error))
     })?;
-    write_file(&beside, |out| {
+    write_file(&beside, overwrite, |out| {
         let written = out.write_all(snapshot.sidecar.to_text().as_bytes());
         written.map_err(|error| Failure::writing_file(&beside, &error))
     })
