@@ -25,7 +25,7 @@ fn figures_json(figured: &Figured, key: &GroupKey, figures: &Figures) -> Map<Str
 fn live_at_end(after: &Snapshot, key: &GroupKey) -> Option<(u64, u64)> {
     let figures = match key {
         GroupKey::Site(stack) => after.accounts.sites().get(stack.0 as usize)?,
-        GroupKey::Thread(id) => &after.accounts.threads().iter().find(|thread| thread.id == *id)?.figures,
+        GroupKey::Thread(id) => &after.accounts.thread(*id)?.figures,
         GroupKey::Name(_) | GroupKey::Code { .. } => return None,
     };
     Some((figures.live_bytes(), figures.live_blocks()))
