@@ -29,7 +29,7 @@ pub struct Delivery {
     output: Option<PathBuf>,
     #[command(flatten)]
     view: View,
-    /// Print one JSON document ("schema": 1) instead of text
+    /// Print one JSON document ("schema": 2) instead of text
     #[arg(long)]
     json: bool,
 }

@@ -51,7 +51,7 @@ mod tests {
             gauges: vec![GaugeReading { time: Nanos(4), name: "rss".to_owned(), value: 4096 }],
         };
         let document = course("timeline", &parser().snapshot(), &lived);
-        assert_eq!(document["schema"], 1);
+        assert_eq!(document["schema"], 2);
         assert_eq!(document["points"], json!([{"time_ns": 10, "live_bytes": 5, "live_blocks": 1, "highest_bytes": 9}]));
         assert_eq!(document["marks"], json!([{"time_ns": 3, "name": "loaded"}]));
         assert_eq!(document["gauges"], json!([{"time_ns": 4, "name": "rss", "value": 4096}]));

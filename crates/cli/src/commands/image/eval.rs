@@ -49,7 +49,7 @@ pub struct Eval {
     /// Memory that it may take, besides the image [default: 1GiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
-    /// Print one JSON document ("schema": 1) instead of text
+    /// Print one JSON document ("schema": 2) instead of text
     #[arg(long, conflicts_with = "parse")]
     json: bool,
 }

@@ -37,7 +37,7 @@ pub struct Run {
     /// Replace the file if it exists
     #[arg(long)]
     force: bool,
-    /// Print one JSON document ("schema": 1) instead of text
+    /// Print one JSON document ("schema": 2) instead of text
     #[arg(long)]
     json: bool,
 }
