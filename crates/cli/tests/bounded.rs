@@ -1,0 +1,196 @@
+//! What a file makes the command write and hold is bounded by the file: deep recursions, many threads, files that shrink.
+//!
+//! The kernel is the judge: commands run with a limit of data, and one that needs more would abort.
+
+mod support;
+
+use highwater_model::{Catalog, Event, EventKind, FrameText, Nanos, Placement, Source, StackId, ThreadId};
+use highwater_store::Writer;
+use serde_json::Value;
+use std::fs::File;
+use std::path::Path;
+use support::viewer::Viewer;
+use support::{Place, Run, document};
+
+/// What a command may hold, in KiB: some twenty times what the same command takes for a small recording.
+const MOST_DATA_KIB: u64 = 256 << 10;
+
+/// Writes a recording of functions that call themselves `depth` times, and allocate in each call.
+fn recursions(path: &Path, functions: u64, depth: u64, size: u64) {
+    let mut catalog = Catalog::default();
+    let (mut events, mut time) = (Vec::new(), 0);
+    for function in 0..functions {
+        let name = format!("descend_{function}");
+        let text = FrameText { function: &name, file: "/src/descend.rs", line: 7, module: "/bin/deep", ..FrameText::default() };
+        let frame = catalog.intern_frame(&text);
+        let frame = catalog.stacks.intern_frame(frame);
+        let mut stack = StackId::UNKNOWN;
+        for _ in 0..depth {
+            stack = catalog.stacks.intern_child(stack, frame);
+            time += 1;
+            let place = Placement { address: time << 8, size, stack, ..Placement::default() };
+            events.push(Event { time: Nanos(time), thread: ThreadId(1), kind: EventKind::Allocate(place) });
+        }
+    }
+    let source = Source { program: "deep".to_owned(), duration: Nanos(time), ..Source::default() };
+    let mut writer = Writer::new(File::create(path).unwrap(), &source).unwrap();
+    writer.append(&events, &catalog).unwrap();
+    writer.finish(&catalog, &source).unwrap();
+}
+
+/// Runs a command that may hold so much, and no more.
+fn bounded(place: &Place, line: &str) -> Run {
+    limited(place, &format!("ulimit -d {MOST_DATA_KIB}"), line)
+}
+
+/// Runs a command after a line of the shell.
+fn limited(place: &Place, limit: &str, line: &str) -> Run {
+    let script = format!("{limit}; exec \"$0\" {line}");
+    let output = std::process::Command::new("sh").args(["-c", &script, support::HIGHWATER]).current_dir(place.path()).output();
+    Run::of(output.unwrap())
+}
+
+#[test]
+fn json_of_a_deep_recursion_is_as_large_as_the_recording_and_not_as_all_stacks_together() {
+    let place = Place::new();
+    recursions(&place.file("deep.hw"), 1, 3000, 16);
+    assert!(std::fs::metadata(place.file("deep.hw")).unwrap().len() < 64 << 10);
+    recursions(&place.file("before.hw"), 1, 10, 16);
+    for line in [
+        "report deep.hw --json",
+        "report deep.hw --from start --to end --json",
+        "leaks deep.hw --json",
+        "diff before.hw deep.hw --json",
+        "export deep.hw --to json -o -",
+    ] {
+        let run = bounded(&place, line);
+        assert_eq!(run.code, 0, "{line}: {}", run.stderr);
+        // All stacks have 4.5 million frames; as lists that is more than 500 MB.
+        assert!(run.stdout.len() < 8 << 20, "{line}: {} bytes", run.stdout.len());
+        let plain: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!((plain["frames"].as_array().unwrap().len(), plain["stacks"].as_array().unwrap().len()), (1, 3000), "{line}");
+        assert!(plain["sites"].as_array().unwrap().len() > 2900, "{line}");
+    }
+    // Nothing is missing: each site has the stack of its depth.
+    recursions(&place.file("small.hw"), 1, 50, 16);
+    let report = document(&place.highwater("report small.hw --json").stdout);
+    let mut depths: Vec<usize> =
+        report["sites"].as_array().unwrap().iter().map(|site| site["stack"].as_array().unwrap().len()).collect();
+    depths.sort_unstable();
+    assert_eq!(depths, (1..=50).collect::<Vec<_>>());
+    assert_eq!(report["sites"][0]["stack"][0]["function"], "descend_0");
+}
+
+#[test]
+fn diff_and_exports_of_many_deep_recursions_hold_no_whole_stacks() {
+    let place = Place::new();
+    recursions(&place.file("old.hw"), 10, 3000, 16);
+    recursions(&place.file("new.hw"), 10, 3000, 24);
+    assert!(std::fs::metadata(place.file("old.hw")).unwrap().len() < 512 << 10);
+    for line in [
+        "diff old.hw new.hw",
+        "diff old.hw new.hw --json",
+        "diff old.hw new.hw --by function",
+        "report old.hw",
+        "report old.hw --by function",
+        "report old.hw --filter descend_7",
+        "leaks old.hw",
+        "leaks old.hw --stacks full",
+        "export old.hw --to pprof -o old.pb.gz",
+        "export old.hw --to memtrace -o old.ctf",
+    ] {
+        let run = bounded(&place, line);
+        assert_eq!(run.code, 0, "{line}: {}", run.stderr);
+    }
+    let diff = document(&place.highwater("diff old.hw new.hw --json --top 3").stdout);
+    assert_eq!((&diff["live_bytes_delta"], diff["sites"].as_array().unwrap().len()), (&(30_000 * 8).into(), 3));
+    assert_eq!(diff["sites"][0]["live_bytes_delta"], 8);
+}
+
+#[test]
+fn folded_stacks_are_written_one_at_a_time_and_a_flame_graph_of_too_many_is_refused() {
+    let place = Place::new();
+    // Names of 660 MB in all.
+    recursions(&place.file("deep.hw"), 2, 8000, 16);
+    let run = bounded(&place, "export deep.hw --to folded -o - | tail -c 30");
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(run.stdout.ends_with(";descend_1;descend_1 16\n"), "{}", run.stdout);
+    let run = bounded(&place, "export deep.hw --to flamegraph -o deep.svg");
+    run.is_one_clear_line_about(&["bytes of names", "268,435,456", "--filter", "folded"]);
+    assert!(!place.file("deep.svg").exists());
+    recursions(&place.file("less.hw"), 1, 500, 16);
+    assert_eq!(bounded(&place, "export less.hw --to flamegraph -o less.svg").code, 0);
+}
+
+#[test]
+fn every_answer_of_the_viewer_to_a_deep_recording_is_bounded_or_an_error() {
+    let place = Place::new();
+    recursions(&place.file("old.hw"), 4, 3000, 16);
+    recursions(&place.file("new.hw"), 4, 3000, 24);
+    let viewer = Viewer::new(&place, "old.hw new.hw");
+    for question in [
+        "rows?limit=10000&stacks=table",
+        "rows?by=function&limit=10000",
+        "rows?limit=10000&search=descend_3&stacks=table",
+        "tree?least=0",
+        "tree?least=0&direction=up",
+        "tree?least=0&merge_recursion=1",
+        "tree?least=0&focus=descend_2",
+        "callers?function=descend_1",
+        "overview",
+        "blocks?limit=1000&stacks=table",
+        "leaks?limit=1000&points=1000&stacks=table",
+        "compare?a=0@end&b=1@end&limit=10000&stacks=table",
+        "peak",
+        "histograms",
+    ] {
+        let answer = viewer.request("GET", question);
+        assert_eq!((answer.status, answer.problem()), (200, None), "{question}");
+        assert!(answer.body.len() < 64 << 20, "{question}: {} bytes", answer.body.len());
+    }
+    // As lists these would be gigabytes.
+    for (question, words) in [
+        ("rows?limit=10000", "more than 262,144 frames"),
+        ("blocks?limit=1000", "stacks=table"),
+        ("compare?a=0@end&b=1@end&limit=10000", "more than 262,144 frames"),
+        ("leaks?limit=10000&points=1000", "the limit is 1,000,000"),
+    ] {
+        let answer = viewer.request("GET", question);
+        assert_eq!(answer.value()["error"]["kind"], "too_large", "{question}: {}", answer.body);
+        assert!(answer.problem().is_some_and(|problem| problem.contains(words)), "{question}: {:?}", answer.problem());
+    }
+    assert_eq!(viewer.ask("rows?limit=1&order=asc")["rows"][0]["stack"].as_array().unwrap().len(), 2048, "the innermost frames");
+    let most = high_water_mark_kib(viewer.child.id());
+    assert!(most < 3 * MOST_DATA_KIB, "the viewer held {most} KiB");
+}
+
+/// The most memory that a process ever held.
+fn high_water_mark_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn a_saved_page_of_a_deep_recording_has_each_call_once() {
+    let place = Place::new();
+    recursions(&place.file("deep.hw"), 1, 3000, 16);
+    let run = place.highwater("view deep.hw --save page.html");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let bytes = std::fs::metadata(place.file("page.html")).unwrap().len();
+    assert!(bytes < 8 << 20, "{bytes} bytes");
+}
+
+#[test]
+fn event_lines_of_as_many_threads_as_lines_take_time_by_the_line() {
+    let place = Place::new();
+    let line = |thread: u64| {
+        format!("{{\"event\":\"allocate\",\"address\":{},\"size\":8,\"thread\":{thread},\"time_ns\":{thread}}}\n", thread << 4)
+    };
+    place.write("threads.jsonl", (1..=1 << 18).map(line).collect::<String>());
+    // Processor time, which others cannot take: the threads of a block were looked through for each event, which takes half a minute.
+    let run = limited(&place, "ulimit -t 15", "import threads.jsonl -o threads.hw");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let report = place.json("report threads.hw --by thread");
+    assert_eq!(report["threads"].as_array().unwrap().len(), 1 << 18);
+}
