@@ -3,13 +3,16 @@
 //! It is not mapped: a program that shortens a mapped file ends its reader with a signal, and whoever makes the next image of a running program may write
 //! over the one before. A heap is walked from end to end anyway, so little is read that would not have been.
 
-use memmap2::{Mmap, MmapMut};
+use memmap2::{Advice, Mmap, MmapMut};
 use rustix::fs::SeekFrom;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+/// Data of this length is worth large pages; holes within one would take memory.
+const LARGE: u64 = 8 << 20;
 
 /// Every byte of a program's memory, by address. What lies beyond its end reads as nothing, never as a panic.
 pub struct Image {
@@ -37,6 +40,10 @@ impl Image {
         let data = data_ranges(&file, about.len());
         let mut bytes = MmapMut::map_anon(usize::try_from(about.len()).map_err(io::Error::other)?)?;
         for range in &data {
+            if range.end - range.start >= LARGE {
+                // It is faster in large pages, and right without.
+                let _ = bytes.advise_range(Advice::HugePage, range.start as usize, (range.end - range.start) as usize);
+            }
             let part = &mut bytes[range.start as usize..range.end as usize];
             file.read_exact_at(part, range.start).map_err(became_shorter)?;
         }
