@@ -9,6 +9,8 @@ use highwater_store::Writer;
 use serde_json::Value;
 use std::fs::File;
 use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
 use support::viewer::Viewer;
 use support::{Place, Run, document};
 
@@ -95,7 +97,7 @@ fn diff_and_exports_of_many_deep_recursions_hold_no_whole_stacks() {
         "report old.hw --by function",
         "report old.hw --filter descend_7",
         "leaks old.hw",
-        "leaks old.hw --stacks full",
+        "leaks old.hw --stacks full --top 0",
         "export old.hw --to pprof -o old.pb.gz",
         "export old.hw --to memtrace -o old.ctf",
     ] {
@@ -193,4 +195,28 @@ fn event_lines_of_as_many_threads_as_lines_take_time_by_the_line() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     let report = place.json("report threads.hw --by thread");
     assert_eq!(report["threads"].as_array().unwrap().len(), 1 << 18);
+}
+
+#[test]
+fn an_image_that_is_shortened_while_it_is_read_is_an_error_and_never_a_signal() {
+    let place = Place::new();
+    let image = support::viewed::fixture("image/tests/fixtures/wasm/leaky_rs.mem1.gz");
+    place.write("whole.img", &image);
+    let right = place.highwater("image heap whole.img");
+    assert_eq!(right.code, 0, "{}", right.stderr);
+    let mut ends = Vec::new();
+    for delay in 0..40 {
+        place.write("image.img", &image);
+        let child = place.command(["image", "heap", "image.img"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // Somewhere between before it is opened and after it is done: each must end well.
+        std::thread::sleep(Duration::from_micros(delay * 500));
+        File::options().write(true).open(place.file("image.img")).unwrap().set_len(70_000).unwrap();
+        let run = Run::of(child.wait_with_output().unwrap());
+        match run.code {
+            0 => assert_eq!(run.stdout.replace("image.img", "whole.img"), right.stdout),
+            _ => run.is_one_clear_line_about(&["image.img"]),
+        }
+        ends.push(run.code);
+    }
+    assert!(ends.iter().all(|code| [0, 1].contains(code)), "{ends:?}");
 }
