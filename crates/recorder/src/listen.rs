@@ -3,7 +3,7 @@
 use crate::shared::{Refused, Shared};
 use highwater_shm::hello_v1::{HELLO_BYTES, Hello, LONGEST_HELLO_TEXT};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketAddrUnix, SocketFlags, SocketType,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 use std::fs::DirBuilder;
 use std::io::{self, IoSliceMut};
@@ -101,6 +101,11 @@ fn hear(connection: &OwnedFd) -> Option<Visitor> {
         RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
         _ => None,
     });
+    // The system leaves out a descriptor that we have no room for.
+    let why_none = match received.flags.contains(ReturnFlags::CTRUNC) {
+        true => Refused::NoDescriptors,
+        false => Refused::NoMemory,
+    };
     let hello = Hello::from_bytes(&message)?;
     let mut texts = message[HELLO_BYTES..].split(|&byte| byte == 0).map(String::from_utf8_lossy);
     let executable = texts.next().unwrap_or_default().trim_end_matches(" (deleted)").to_owned();
@@ -109,7 +114,7 @@ fn hear(connection: &OwnedFd) -> Option<Visitor> {
         command.pop();
     }
     let pid = peer.pid.as_raw_nonzero().get() as u32;
-    Some(Visitor { hello, pid, executable, command, shared: object.ok_or(Refused::NoMemory).and_then(Shared::open) })
+    Some(Visitor { hello, pid, executable, command, shared: object.ok_or(why_none).and_then(Shared::open) })
 }
 
 /// A new directory that only we can enter: in the user's runtime directory, else where temporary files go. Those of recorders that were
