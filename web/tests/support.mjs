@@ -96,7 +96,7 @@ export function json(...parameters) {
   const document = JSON.parse(highwater(...parameters, "--json"));
   for (const list of Object.values(document)) {
     if (!Array.isArray(list) || list === document.stacks) continue;
-    for (const row of list) if (row && "stack" in row) row.stack = framesOf(document, row.stack);
+    for (const row of list) if (row?.stack !== undefined) row.stack = framesOf(document, row.stack);
   }
   return document;
 }

@@ -23,7 +23,13 @@ fn recursions(path: &Path, functions: u64, depth: u64, size: u64) {
     let (mut events, mut time) = (Vec::new(), 0);
     for function in 0..functions {
         let name = format!("descend_{function}");
-        let text = FrameText { function: &name, file: "/src/descend.rs", line: 7, module: "/bin/deep", ..FrameText::default() };
+        let text = FrameText {
+            function: &name,
+            file: "/src/descend.rs",
+            line: 7,
+            module: "/bin/deep",
+            ..FrameText::default()
+        };
         let frame = catalog.intern_frame(&text);
         let frame = catalog.stacks.intern_frame(frame);
         let mut stack = StackId::UNKNOWN;
@@ -48,7 +54,8 @@ fn bounded(place: &Place, line: &str) -> Run {
 /// Runs a command after a line of the shell.
 fn limited(place: &Place, limit: &str, line: &str) -> Run {
     let script = format!("{limit}; exec \"$0\" {line}");
-    let output = std::process::Command::new("sh").args(["-c", &script, support::HIGHWATER]).current_dir(place.path()).output();
+    let output =
+        std::process::Command::new("sh").args(["-c", &script, support::HIGHWATER]).current_dir(place.path()).output();
     Run::of(output.unwrap())
 }
 
@@ -70,7 +77,11 @@ fn json_of_a_deep_recursion_is_as_large_as_the_recording_and_not_as_all_stacks_t
         // All stacks have 4.5 million frames; as lists that is more than 500 MB.
         assert!(run.stdout.len() < 8 << 20, "{line}: {} bytes", run.stdout.len());
         let plain: Value = serde_json::from_str(&run.stdout).unwrap();
-        assert_eq!((plain["frames"].as_array().unwrap().len(), plain["stacks"].as_array().unwrap().len()), (1, 3000), "{line}");
+        assert_eq!(
+            (plain["frames"].as_array().unwrap().len(), plain["stacks"].as_array().unwrap().len()),
+            (1, 3000),
+            "{line}"
+        );
         assert!(plain["sites"].as_array().unwrap().len() > 2900, "{line}");
     }
     // Nothing is missing: each site has the stack of its depth.
@@ -161,7 +172,11 @@ fn every_answer_of_the_viewer_to_a_deep_recording_is_bounded_or_an_error() {
         assert_eq!(answer.value()["error"]["kind"], "too_large", "{question}: {}", answer.body);
         assert!(answer.problem().is_some_and(|problem| problem.contains(words)), "{question}: {:?}", answer.problem());
     }
-    assert_eq!(viewer.ask("rows?limit=1&order=asc")["rows"][0]["stack"].as_array().unwrap().len(), 2048, "the innermost frames");
+    assert_eq!(
+        viewer.ask("rows?limit=1&order=asc")["rows"][0]["stack"].as_array().unwrap().len(),
+        2048,
+        "the innermost frames"
+    );
     let most = high_water_mark_kib(viewer.child.id());
     assert!(most < 3 * MOST_DATA_KIB, "the viewer held {most} KiB");
 }
@@ -187,7 +202,10 @@ fn a_saved_page_of_a_deep_recording_has_each_call_once() {
 fn event_lines_of_as_many_threads_as_lines_take_time_by_the_line() {
     let place = Place::new();
     let line = |thread: u64| {
-        format!("{{\"event\":\"allocate\",\"address\":{},\"size\":8,\"thread\":{thread},\"time_ns\":{thread}}}\n", thread << 4)
+        format!(
+            "{{\"event\":\"allocate\",\"address\":{},\"size\":8,\"thread\":{thread},\"time_ns\":{thread}}}\n",
+            thread << 4
+        )
     };
     place.write("threads.jsonl", (1..=1 << 18).map(line).collect::<String>());
     // Processor time, which others cannot take: the threads of a block were looked through for each event, which takes half a minute.
@@ -207,7 +225,12 @@ fn an_image_that_is_shortened_while_it_is_read_is_an_error_and_never_a_signal() 
     let mut ends = Vec::new();
     for delay in 0..40 {
         place.write("image.img", &image);
-        let child = place.command(["image", "heap", "image.img"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let child = place
+            .command(["image", "heap", "image.img"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         // Somewhere between before it is opened and after it is done: each must end well.
         std::thread::sleep(Duration::from_micros(delay * 500));
         File::options().write(true).open(place.file("image.img")).unwrap().set_len(70_000).unwrap();

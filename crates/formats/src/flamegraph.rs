@@ -100,11 +100,7 @@ fn describe(metric: Metric) -> &'static str {
 }
 
 /// The folded lines, sorted frame by frame, last one first, as inferno wants the lines of a flame chart.
-fn lines_in_drawing_order(
-    snapshot: &Snapshot,
-    metric: Metric,
-    keep: Keep<'_>,
-) -> Result<Vec<String>, FlameGraphError> {
+fn lines_in_drawing_order(snapshot: &Snapshot, metric: Metric, keep: Keep<'_>) -> Result<Vec<String>, FlameGraphError> {
     let stacks = FoldedStacks::of(snapshot, metric, keep).map_err(io::Error::other)?;
     let bytes = stacks.text_bytes();
     if bytes > MOST_TEXT_BYTES {

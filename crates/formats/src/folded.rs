@@ -198,8 +198,14 @@ mod tests {
     fn one_line_per_stack_outermost_first_with_the_metric_as_value() {
         let snapshot = parser().snapshot();
         assert_eq!(lines(&snapshot, Metric::Live, None).unwrap(), ["[unknown] 8", "main;parse;grow 300"]);
-        assert_eq!(lines(&snapshot, Metric::Allocated, None).unwrap(), ["[unknown] 8", "main;parse 150", "main;parse;grow 300"]);
-        assert_eq!(lines(&snapshot, Metric::Allocations, None).unwrap(), ["[unknown] 1", "main;parse 2", "main;parse;grow 1"]);
+        assert_eq!(
+            lines(&snapshot, Metric::Allocated, None).unwrap(),
+            ["[unknown] 8", "main;parse 150", "main;parse;grow 300"]
+        );
+        assert_eq!(
+            lines(&snapshot, Metric::Allocations, None).unwrap(),
+            ["[unknown] 1", "main;parse 2", "main;parse;grow 1"]
+        );
     }
 
     #[test]

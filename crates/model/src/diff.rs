@@ -75,12 +75,7 @@ impl Delta {
 /// out.
 ///
 /// Takes memory for the rows, the names and the calls of both, never for whole stacks.
-pub fn diff_rows(
-    before: &Snapshot,
-    after: &Snapshot,
-    by: GroupBy,
-    keep: Keep<'_>,
-) -> Result<Vec<Delta>, TooManyCalls> {
+pub fn diff_rows(before: &Snapshot, after: &Snapshot, by: GroupBy, keep: Keep<'_>) -> Result<Vec<Delta>, TooManyCalls> {
     let mut deltas: Vec<Delta> = Vec::new();
     let mut places: FxHashMap<RowIdentity, usize> = FxHashMap::default();
     let mut identities = RowIdentities::default();

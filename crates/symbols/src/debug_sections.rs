@@ -40,7 +40,9 @@ enum SectionBytes {
 impl DebugSections {
     pub(crate) fn of(image: &ElfImage) -> Option<Self> {
         let is_needed = |elf: &Elf<'_>, section: &ElfSection64<'_, '_, LittleEndian>| {
-            NEEDED.iter().any(|id| debug_section(elf, id.name()).is_some_and(|needed| needed.index() == section.index()))
+            NEEDED
+                .iter()
+                .any(|id| debug_section(elf, id.name()).is_some_and(|needed| needed.index() == section.index()))
         };
         let parts = image.with_sections(is_needed).ok()?;
         let elf = parse(&parts).ok()?;

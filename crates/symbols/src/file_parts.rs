@@ -30,9 +30,11 @@ impl UnfinishedParts {
         if part.start >= end {
             return Ok(());
         }
-        file.read_exact_at(&mut self.0[part.start as usize..end as usize], part.start).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => io::Error::other("the file became shorter while it was read"),
-            _ => error,
+        file.read_exact_at(&mut self.0[part.start as usize..end as usize], part.start).map_err(|error| {
+            match error.kind() {
+                io::ErrorKind::UnexpectedEof => io::Error::other("the file became shorter while it was read"),
+                _ => error,
+            }
         })
     }
 

@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use object::{LittleEndian, ObjectSection};
-use object::elf::{SHF_EXECINSTR, STB_LOCAL, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, SHT_SYMTAB_SHNDX, SectionHeader64, Sym64};
+use object::elf::{
+    SHF_EXECINSTR, SHT_SYMTAB_SHNDX, STB_LOCAL, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, SectionHeader64, Sym64,
+};
 use object::read::elf::{ElfSection64, SectionHeader, Sym, SymbolTable as ElfSymbolTable};
+use object::{LittleEndian, ObjectSection};
 
 use crate::demangle::{LONGEST_NAME, is_mangled};
 use crate::elf::{Elf, ElfImage, parse};

@@ -216,6 +216,8 @@ pub fn failure(target: &str, error: FlameGraphError) -> Failure {
         long @ FlameGraphError::TooLong { .. } => Failure::fault(format_args!(
             "{long}; choose some with --filter, write --to folded, or look at the flame graph of 'highwater view'"
         )),
-        empty @ FlameGraphError::Empty { .. } => Failure::fault(format_args!("{empty}; '--at peak' or another --metric may have")),
+        empty @ FlameGraphError::Empty { .. } => {
+            Failure::fault(format_args!("{empty}; '--at peak' or another --metric may have"))
+        }
     }
 }

