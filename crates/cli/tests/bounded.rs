@@ -243,3 +243,38 @@ fn an_image_that_is_shortened_while_it_is_read_is_an_error_and_never_a_signal() 
     }
     assert!(ends.iter().all(|code| [0, 1].contains(code)), "{ends:?}");
 }
+
+/// A recording whose first block claims so many bytes, all of them holes.
+fn hollow_recording(path: &Path, claimed: u32) {
+    let checksum = |bytes: &[u8]| {
+        let mut sum = flate2::Crc::new();
+        sum.update(bytes);
+        sum.sum().to_le_bytes()
+    };
+    let mut bytes = b"\x89HW\r\n\x1a\x01\x00".to_vec();
+    bytes.extend(checksum(&bytes));
+    bytes.extend([0; 4]);
+    let mut header = b"HWB1".to_vec();
+    header.extend([1, 0, 0, 0]);
+    for number in [claimed, 0, 0] {
+        header.extend(number.to_le_bytes());
+    }
+    header.extend(checksum(&header));
+    bytes.extend(header);
+    std::fs::write(path, bytes).unwrap();
+    let file = File::options().write(true).open(path).unwrap();
+    file.set_len(u64::from(claimed) + (1 << 20)).unwrap();
+}
+
+#[test]
+fn a_file_that_asks_for_more_memory_than_there_is_gets_an_error_with_that_reason() {
+    let place = Place::new();
+    hollow_recording(&place.file("hollow.hw"), 3 << 30);
+    for command in ["report", "info", "check", "leaks"] {
+        bounded(&place, &format!("{command} hollow.hw")).is_one_clear_line_about(&["hollow.hw", "memory"]);
+    }
+    let mut image = std::fs::File::options().write(true).create_new(true).open(place.file("hollow.img")).unwrap();
+    std::io::Write::write_all(&mut image, &[7; 4096]).unwrap();
+    image.set_len(4 << 30).unwrap();
+    bounded(&place, "image heap hollow.img").is_one_clear_line_about(&["hollow.img", "memory"]);
+}

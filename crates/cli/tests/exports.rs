@@ -2,7 +2,6 @@
 
 mod support;
 
-use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
