@@ -40,7 +40,7 @@ impl Default for Trie {
 }
 
 impl Trie {
-    /// The most nodes unless another limit is given: they take some 350 MB.
+    /// The most nodes unless another limit is given. Each takes some fifty bytes.
     pub const MOST_CALLS: usize = 1 << 24;
 
     /// A trie with nothing but its root, and room for so many other nodes.
