@@ -278,3 +278,33 @@ fn a_file_that_asks_for_more_memory_than_there_is_gets_an_error_with_that_reason
     image.set_len(4 << 30).unwrap();
     bounded(&place, "image heap hollow.img").is_one_clear_line_about(&["hollow.img", "memory"]);
 }
+
+#[test]
+fn many_gauges_and_marks_are_written_one_at_a_time_and_thinned_for_the_screen() {
+    let place = Place::new();
+    let mut catalog = Catalog::default();
+    let names = ["rss", "step"].map(|name| catalog.strings.intern(name));
+    let event = |time: u64| {
+        let kind = match time % 5 {
+            0 => EventKind::Mark { name: names[1] },
+            _ => EventKind::Gauge { name: names[0], value: if time == 250_001 { 1 << 30 } else { 4096 } },
+        };
+        Event { time: Nanos(time), thread: ThreadId(1), kind }
+    };
+    let source = Source { duration: Nanos(500_000), ..Source::default() };
+    let mut writer = Writer::new(File::create(place.file("gauges.hw")).unwrap(), &source).unwrap();
+    let events: Vec<Event> = (1..=500_000).map(event).collect();
+    writer.append(&events, &catalog).unwrap();
+    writer.finish(&catalog, &source).unwrap();
+
+    let run = bounded(&place, "timeline gauges.hw --json");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let timeline = document(&run.stdout);
+    let count = |name: &str| timeline[name].as_array().unwrap().len();
+    assert_eq!((count("gauges"), count("marks"), count("points")), (400_000, 100_000, 500));
+
+    let answer = Viewer::new(&place, "gauges.hw").ask("timeline?points=600");
+    let values = answer["gauges"][0]["value"].as_array().unwrap();
+    assert!(values.len() <= 2 * 600 + 1 && values.iter().any(|value| *value == 1 << 30), "{}", values.len());
+    assert_eq!((answer["marks"].as_array().unwrap().len(), &answer["marks_left_out"]), (10_000, &90_000.into()));
+}

@@ -39,7 +39,7 @@ mod untimed;
 mod window;
 
 pub use comparison::{comparison, delta, stacks_among};
-pub use course::{course, timeline};
+pub use course::write_course;
 pub use document::{SCHEMA, document, head};
 pub use figures::{anomalies, estimates, figures, totals};
 pub use frame::frame;
