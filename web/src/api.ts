@@ -2,6 +2,7 @@
 import { computed, signal } from "@preact/signals";
 import { isSavedChoice } from "./choice";
 import { saved, savedAnswer } from "./saved";
+import { withStacks, type StackTable } from "./stacks";
 
 export interface Progress {
   part: number;
@@ -25,8 +26,10 @@ export async function ask<T>(path: string, parameters: URLSearchParams, signal: 
     if (answer === undefined || !isSavedChoice(path)) throw new Failure("not in this saved page");
     return answer as T;
   }
-  const query = parameters.toString();
-  return send<T>("GET", `api/1/${path}${query ? `?${query}` : ""}`, signal, progress);
+  const asked = new URLSearchParams(parameters);
+  asked.set("stacks", "table");
+  const answer = await send<T & StackTable>("GET", `api/1/${path}?${asked}`, signal, progress);
+  return withStacks<T>(answer, answer);
 }
 
 export async function post<T>(path: string, parameters: URLSearchParams): Promise<T> {

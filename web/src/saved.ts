@@ -1,15 +1,13 @@
-// A saved page has its answers inside: {"schema":1,"choice":"…","answers":{KEY:answer},"frames":[…],"stacks":[…]}, in an element of its own
+// A saved page has its answers inside: {"schema":2,"choice":"…","answers":{KEY:answer},"frames":[…],"stacks":[…]}, in an element of its own
 // (docs/api.md, "Saved pages").
-import type { Frame } from "./answers";
+import { withStacks, type StackTable } from "./stacks";
 
-interface Saved {
+interface Saved extends StackTable {
   schema: number;
   version?: string;
   saved?: string;
   choice?: string;
   answers: { [key: string]: unknown };
-  frames: Frame[];
-  stacks: number[][];
 }
 
 function read(): Saved | null {
@@ -17,22 +15,10 @@ function read(): Saved | null {
   if (!element?.textContent) return null;
   try {
     const saved = JSON.parse(element.textContent) as Saved;
-    const stacks = saved.stacks.map((stack) => stack.map((place) => saved.frames[place]));
-    putStacks(saved.answers, stacks);
+    withStacks(saved.answers, saved);
     return saved;
   } catch {
     return null;
-  }
-}
-
-/** Stacks are written once in the file, and have numbers in the answers: here each gets back to its places. */
-function putStacks(value: unknown, stacks: Frame[][]): void {
-  if (typeof value !== "object" || value === null) return;
-  const members = value as { [name: string]: unknown };
-  for (const name of Object.keys(members)) {
-    const member = members[name];
-    if (name === "stack" && typeof member === "number") members[name] = stacks[member] ?? [];
-    else putStacks(member, stacks);
   }
 }
 

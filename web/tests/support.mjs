@@ -93,7 +93,19 @@ export function highwater(...parameters) {
 }
 
 export function json(...parameters) {
-  return JSON.parse(highwater(...parameters, "--json"));
+  const document = JSON.parse(highwater(...parameters, "--json"));
+  for (const list of Object.values(document)) {
+    if (!Array.isArray(list) || list === document.stacks) continue;
+    for (const row of list) if (row?.stack !== undefined) row.stack = framesOf(document, row.stack);
+  }
+  return document;
+}
+
+/** The frames of a stack of a document, innermost first: its `stacks` have each call once, [the caller's number, the frame's place]. */
+function framesOf({ frames, stacks }, number) {
+  const list = [];
+  for (let at = number; at !== null; [at] = stacks[at]) list.push(frames[stacks[at][1]]);
+  return list;
 }
 
 /** What the server itself answers, for tests that need an exact number. */

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { copyFileSync, rmSync } from "node:fs";
+import { copyFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { figures, folder, go, json, page, recording, rows, settled, viewer } from "./support.mjs";
+import { api, figures, folder, go, highwater, json, page, recording, rows, settled, viewer } from "./support.mjs";
 
 test("names that would do harm are only ever text", async () => {
   const view = await viewer([recording("hostile.hw")]);
@@ -58,6 +58,31 @@ test("an empty recording, and one that is none", async () => {
   // The other file is there all the same.
   await go(opened, "source=1");
   assert.ok((await figures(opened)).peak_bytes > 0);
+  await opened.done();
+});
+
+test("a deep recursion is shown in all views, and an answer over its limit is told", async () => {
+  const place = folder();
+  const line = (depth) => ({ event: "allocate", address: depth * 64, size: 16, time_ns: depth, stack: Array(depth).fill("descend").concat("main") });
+  writeFileSync(join(place, "deep.jsonl"), Array.from({ length: 150 }, (_, at) => JSON.stringify(line(2400 + at))).join("\n"));
+  highwater("import", join(place, "deep.jsonl"), "-o", join(place, "deep.hw"));
+  const view = await viewer([join(place, "deep.hw")]);
+  const opened = await page(view);
+  for (const name of ["overview", "flame", "table", "blocks", "leaks", "compare"]) {
+    await go(opened, `view=${name}`);
+    assert.equal(await opened.locator(".problem").count(), 0, name);
+  }
+  await go(opened, "view=table&by=site");
+  await opened.locator(".table-row").first().click();
+  await settled(opened);
+  assert.equal(await opened.locator(".picked .stack li").count(), 2048, "the innermost frames");
+  // As lists the same rows are too much, and whoever asks for them is told so.
+  const { error } = await api(view, "rows?limit=10000");
+  assert.equal(error.kind, "too_large");
+  assert.match(error.what, /more than 262,144 frames.*stacks=table/);
+  await opened.route(/\/api\/1\/rows/, (route) => route.fulfill({ status: 507, contentType: "text/plain", body: `${error.what}\n` }));
+  await go(opened, "view=table&by=module");
+  assert.match(await opened.locator(".told.problem").first().textContent(), /more than 262,144 frames/);
   await opened.done();
 });
 

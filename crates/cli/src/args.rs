@@ -172,7 +172,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 /// How output and damage are to be dealt with: what every reading command takes.
 #[derive(Debug, Args)]
 pub struct Reading {
-    /// Print one JSON document ("schema": 1) instead of text
+    /// Print one JSON document ("schema": 2) instead of text
     #[arg(long)]
     pub json: bool,
     /// Stop with exit code 1 if the file is damaged, instead of using the rest of it

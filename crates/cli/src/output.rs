@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::print::colour::Paint;
 use crate::print::text::{line_limit, printable, printable_lines};
-use highwater_formats::json::DocumentWriter;
+use highwater_formats::json::{DocumentWriter, Stacks};
 use serde_json::{Map, Value};
 use std::io::{self, BufWriter, StdoutLock, Write};
 
@@ -43,14 +43,15 @@ impl Output {
 
     /// Prints a JSON document.
     pub fn json(&mut self, document: Value) -> Result<(), Failure> {
-        self.json_with_list(document, None::<(&str, [Value; 0])>)
+        self.json_with_list(document, None::<(&str, [Value; 0])>, None)
     }
 
-    /// Prints a JSON document of which one list, perhaps a long one, is made while it is printed.
+    /// Prints a JSON document of which one list, perhaps a long one, is made while it is printed, and with the stacks that its elements have.
     pub fn json_with_list(
         &mut self,
         document: Value,
         list: Option<(&str, impl IntoIterator<Item = Value>)>,
+        stacks: Option<&Stacks<'_>>,
     ) -> Result<(), Failure> {
         let mut members = match document {
             Value::Object(members) => members,
@@ -62,6 +63,9 @@ impl Output {
         let write = || -> io::Result<()> {
             let mut writer = DocumentWriter::begin(&mut self.stdout)?;
             writer.members(&members)?;
+            if let Some(stacks) = stacks {
+                writer.stacks(stacks)?;
+            }
             if let Some((name, elements)) = list {
                 writer.list(name, elements)?;
             }

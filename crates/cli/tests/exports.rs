@@ -2,11 +2,10 @@
 
 mod support;
 
-use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
-use support::{Place, in_the_kitchen};
+use support::{Place, document, in_the_kitchen};
 
 fn exported(place: &Place, options: &str) -> Vec<u8> {
     let run = place.highwater(&format!("export kitchen.hw {options} --force -o exported"));
@@ -38,9 +37,9 @@ fn a_flame_graph_is_an_svg_with_the_functions() {
 #[test]
 fn json_holds_the_report_and_every_live_block() {
     let place = in_the_kitchen();
-    let document: Value = serde_json::from_slice(&exported(&place, "--to json --at peak")).unwrap();
+    let document = document(&String::from_utf8(exported(&place, "--to json --at peak")).unwrap());
     let report = place.json("report kitchen.hw --at peak");
-    assert_eq!(document["schema"], 1);
+    assert_eq!(document["schema"], 2);
     assert_eq!(document["totals"], report["totals"]);
     assert_eq!(document["sites"], report["sites"]);
     let sizes: Vec<u64> =
@@ -51,7 +50,7 @@ fn json_holds_the_report_and_every_live_block() {
 #[test]
 fn json_of_what_a_filter_finds_has_the_sites_and_blocks_of_it() {
     let place = in_the_kitchen();
-    let document: Value = serde_json::from_slice(&exported(&place, "--to json --at peak --filter bake")).unwrap();
+    let document = document(&String::from_utf8(exported(&place, "--to json --at peak --filter bake")).unwrap());
     assert_eq!(document["sites"], place.json("report kitchen.hw --at peak --filter bake")["sites"]);
     let blocks = document["blocks"].as_array().unwrap();
     let sizes: Vec<u64> = blocks.iter().map(|block| block["size"].as_u64().unwrap()).collect();

@@ -377,7 +377,7 @@ fn watch_looks_again_and_tells_what_grew() {
     let run = place.highwater("watch --socket socket --interval 0.05 --sort growth --json");
     let looks: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(looks.len(), 3, "it ends with the process");
-    assert_eq!((&looks[1]["schema"], &looks[1]["growth_bytes"]), (&json!(1), &json!(4000)));
+    assert_eq!((&looks[1]["schema"], &looks[1]["growth_bytes"]), (&json!(2), &json!(4000)));
     assert_eq!(looks[1]["sites"][0]["growth_bytes"], 4000);
     assert_eq!((&looks[2]["sites"][0]["growth_bytes_lately"], &looks[2]["cut"]["exited"]), (&json!(0), &json!(true)));
     let run = place.highwater("watch --socket socket --interval 0.05");

@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::{Place, as_lines, in_the_kitchen, kitchen};
+use support::{Place, as_lines, document, in_the_kitchen, kitchen};
 
 fn live_bytes(document: &Value) -> u64 {
     document["totals"]["live_bytes"].as_u64().unwrap()
@@ -291,10 +291,10 @@ fn event_lines_are_read_like_a_recording_from_a_file_and_from_a_pipe() {
     let from_recording = place.json("report kitchen.hw --at peak");
     assert_eq!(place.json("report named_like_nothing --at peak"), from_recording);
     let piped = place.run_with_input("report - --at peak --json", lines.as_bytes());
-    assert_eq!(serde_json::from_str::<Value>(&piped.stdout).unwrap(), from_recording);
+    assert_eq!(document(&piped.stdout), from_recording);
     let recording = std::fs::read(place.file("kitchen.hw")).unwrap();
     let piped = place.run_with_input("report - --at peak --json", &recording);
-    assert_eq!(serde_json::from_str::<Value>(&piped.stdout).unwrap(), from_recording);
+    assert_eq!(document(&piped.stdout), from_recording);
 
     let info = place.json("info named_like_nothing");
     assert_eq!((&info["file"]["kind"], &info["file"]["bytes"]), (&json!("event_lines"), &json!(lines.len())));

@@ -96,9 +96,16 @@ fn open_table(
     counter: Option<Counter>,
     mark: Option<u64>,
 ) -> Option<Finding> {
-    let mut refused = Refused::NoMemory;
+    // It has no control page, as none of ours is.
+    let mut refused = Refused::NotOurs;
     for object in objects.iter().filter(|object| object.name == CONTROL_NAME.to_string_lossy()) {
-        let Ok(control) = open(&object.path, OFlags::RDWR) else { continue };
+        let control = match open(&object.path, OFlags::RDWR) {
+            Ok(control) => control,
+            Err(error) => {
+                refused = Refused::System(error);
+                continue;
+            }
+        };
         let memory = memory.try_clone().ok()?;
         match LiveTable::open(memory, &control, counter) {
             Ok(table) if is_of_another(&table, mark) => return None,

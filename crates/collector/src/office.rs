@@ -58,7 +58,8 @@ impl Office {
         }
         let table = match <[OwnedFd; 2]>::try_from(message.attached) {
             Ok([memory, control]) => LiveTable::open(memory, &control, self.counter),
-            Err(_) => Err(Refused::NoMemory),
+            // A program that has none does not register: what it sent did not arrive.
+            Err(_) => Err(Refused::NoDescriptors),
         };
         match table {
             Ok(table) => self.add(Process::new(about, table, VERSION), "registered"),

@@ -1,11 +1,14 @@
-//! A flame graph: an SVG to click and search in, drawn by the `inferno` crate from the [`folded`] stacks.
+//! A flame graph: an SVG to click and search in, drawn by the `inferno` crate from the [`folded`](crate::folded) stacks.
 
-use crate::folded;
+use crate::folded::FoldedStacks;
 use highwater_model::groups::{Keep, Metric};
-use highwater_model::{Snapshot, disturbs_text};
+use highwater_model::{Snapshot, disturbs_text, grouped};
 use inferno::flamegraph::Options;
 use std::io::{self, Write};
 use std::{error, fmt};
+
+/// The most bytes that the names of all stacks may have together: inferno holds them, and some hundred bytes for each call.
+const MOST_TEXT_BYTES: u64 = 256 << 20;
 
 /// Why there is no flame graph.
 #[derive(Debug)]
@@ -14,6 +17,11 @@ pub enum FlameGraphError {
     Empty {
         /// The metric asked for.
         metric: Metric,
+    },
+    /// The stacks are too long for the program that draws: it wants each of them as a whole.
+    TooLong {
+        /// How long their names are together, in bytes.
+        bytes: u64,
     },
     /// The graph could not be written.
     Io(io::Error),
@@ -25,6 +33,10 @@ impl fmt::Display for FlameGraphError {
             Self::Empty { metric } => {
                 write!(f, "nothing to draw: no stack that was asked for has any {}", describe(*metric))
             }
+            Self::TooLong { bytes } => {
+                let (bytes, most) = (grouped(*bytes), grouped(MOST_TEXT_BYTES));
+                write!(f, "the stacks to draw have {bytes} bytes of names, and the limit is {most}")
+            }
             Self::Io(error) => write!(f, "the flame graph could not be written: {error}"),
         }
     }
@@ -33,7 +45,7 @@ impl fmt::Display for FlameGraphError {
 impl error::Error for FlameGraphError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
-            Self::Empty { .. } => None,
+            Self::Empty { .. } | Self::TooLong { .. } => None,
             Self::Io(error) => Some(error),
         }
     }
@@ -47,7 +59,7 @@ impl From<io::Error> for FlameGraphError {
 
 /// Draws the stacks of a snapshot, each as wide as its share of `metric`. Writes nothing when there is nothing to draw.
 pub fn write(snapshot: &Snapshot, metric: Metric, keep: Keep<'_>, out: impl Write) -> Result<(), FlameGraphError> {
-    let lines = lines_in_drawing_order(snapshot, metric, keep);
+    let lines = lines_in_drawing_order(snapshot, metric, keep)?;
     if lines.is_empty() {
         return Err(FlameGraphError::Empty { metric });
     }
@@ -88,19 +100,23 @@ fn describe(metric: Metric) -> &'static str {
 }
 
 /// The folded lines, sorted frame by frame, last one first, as inferno wants the lines of a flame chart.
-///
-/// Sorted as texts, `main::{closure}` would come between `main` and `main;parse` and split `main` in two.
-fn lines_in_drawing_order(snapshot: &Snapshot, metric: Metric, keep: Keep<'_>) -> Vec<String> {
-    let mut stacks: Vec<(String, u64)> = folded::stacks(snapshot, metric, keep).into_iter().collect();
-    stacks.sort_by(|(a, _), (b, _)| b.split(';').cmp(a.split(';')));
+fn lines_in_drawing_order(snapshot: &Snapshot, metric: Metric, keep: Keep<'_>) -> Result<Vec<String>, FlameGraphError> {
+    let stacks = FoldedStacks::of(snapshot, metric, keep).map_err(io::Error::other)?;
+    let bytes = stacks.text_bytes();
+    if bytes > MOST_TEXT_BYTES {
+        return Err(FlameGraphError::TooLong { bytes });
+    }
     // The sum of all sites' peaks may exceed 64 bits, and inferno adds without looking.
     let mut room = u64::MAX;
-    let fit = |(stack, value): (String, u64)| {
+    let mut lines = Vec::new();
+    stacks.for_each(|stack, value| {
         let value = value.min(room);
         room -= value;
-        format!("{stack} {value}")
-    };
-    stacks.into_iter().map(fit).collect()
+        lines.push(format!("{stack} {value}"));
+        Ok(())
+    })?;
+    lines.reverse();
+    Ok(lines)
 }
 
 #[cfg(test)]

@@ -5,53 +5,154 @@
 //! number at the end of a line for the other side of a comparison.
 
 use highwater_model::groups::{Keep, Metric, sites};
-use highwater_model::{Catalog, FrameText, Snapshot, StackId, disturbs_text};
-use std::collections::BTreeMap;
+use highwater_model::{FrameId, FrameText, Snapshot, StackNumbers, TooManyCalls, Trie, disturbs_text};
+use rustc_hash::FxHashMap;
 use std::io::{self, Write};
 
 /// The lines, sorted. Stacks that read the same are one line; stacks whose value is 0 are left out.
-pub fn lines(snapshot: &Snapshot, metric: Metric, keep: Keep<'_>) -> Vec<String> {
-    stacks(snapshot, metric, keep).into_iter().map(|(stack, value)| format!("{stack} {value}")).collect()
+///
+/// Holds all of them: for deep stacks use [`write()`].
+pub fn lines(snapshot: &Snapshot, metric: Metric, keep: Keep<'_>) -> io::Result<Vec<String>> {
+    let mut lines = Vec::new();
+    let stacks = FoldedStacks::of(snapshot, metric, keep).map_err(io::Error::other)?;
+    stacks.for_each(|stack, value| {
+        lines.push(format!("{stack} {value}"));
+        Ok(())
+    })?;
+    Ok(lines)
 }
 
-/// Writes the [`lines`].
+/// Writes the [`lines`], one at a time: a deep recursion has lines of many gigabytes in all, of which one is held.
 pub fn write(snapshot: &Snapshot, metric: Metric, keep: Keep<'_>, mut out: impl Write) -> io::Result<()> {
-    for (stack, value) in stacks(snapshot, metric, keep) {
-        writeln!(out, "{stack} {value}")?;
-    }
+    let stacks = FoldedStacks::of(snapshot, metric, keep).map_err(io::Error::other)?;
+    stacks.for_each(|stack, value| writeln!(out, "{stack} {value}"))?;
     out.flush()
 }
 
-/// Each line's stack with its value.
-pub(crate) fn stacks(snapshot: &Snapshot, metric: Metric, keep: Keep<'_>) -> BTreeMap<String, u64> {
-    let mut values: BTreeMap<String, u64> = BTreeMap::new();
-    for (stack, figures) in sites(snapshot, keep) {
-        let value = metric.of(figures);
-        if value != 0 {
-            let sum = values.entry(folded_stack(&snapshot.catalog, stack)).or_default();
-            *sum = sum.saturating_add(value);
-        }
-    }
-    values
+/// Stacks as trees of names: each call is held once.
+pub(crate) struct FoldedStacks {
+    names: Vec<String>,
+    /// The keys are places in `names`.
+    calls: Trie,
+    /// By node: what the stack that ends there has.
+    values: Vec<u64>,
 }
 
-fn folded_stack(catalog: &Catalog, stack: StackId) -> String {
-    let mut names: Vec<String> = catalog.frame_texts(stack).map(|frame| folded_name(&frame)).collect();
-    if names.is_empty() {
-        return UNKNOWN.to_owned();
+impl FoldedStacks {
+    pub(crate) fn of(snapshot: &Snapshot, metric: Metric, keep: Keep<'_>) -> Result<Self, TooManyCalls> {
+        let catalog = &snapshot.catalog;
+        let mut names = Names::default();
+        let (mut calls, mut values) = (Trie::default(), vec![0u64]);
+        let mut numbers = StackNumbers::default();
+        let mut frames: FxHashMap<FrameId, u32> = FxHashMap::default();
+        for (stack, figures) in sites(snapshot, keep) {
+            let value = metric.of(figures);
+            if value == 0 {
+                continue;
+            }
+            let number = numbers.number(&catalog.stacks, stack, |caller, frame| {
+                let name = *frames.entry(frame).or_insert_with(|| {
+                    let frame = catalog.stacks.frame(frame).copied().unwrap_or_default();
+                    names.place(folded_name(&catalog.frame_text(&frame)))
+                });
+                calls.child(caller, if caller == 0 { names.place_as_first(name) } else { name })
+            })?;
+            let end = match calls.nodes()[number as usize] {
+                _ if number == 0 => calls.child(0, names.place(UNKNOWN.to_owned()))?,
+                (caller, name) => calls.child(caller, names.place_as_last(name))?,
+            };
+            values.resize(calls.nodes().len(), 0);
+            values[end as usize] = values[end as usize].saturating_add(value);
+        }
+        values.resize(calls.nodes().len(), 0);
+        Ok(Self { names: names.texts, calls, values })
     }
-    names.reverse();
-    let mut text = names.join(";");
-    if let Some(space) = text.rfind(' ')
-        && text[space + 1..].chars().all(|c| c.is_ascii_digit() || c == '.')
-    {
-        text.replace_range(space..=space, "_");
+
+    /// How long all lines are together, without their values.
+    pub(crate) fn text_bytes(&self) -> u64 {
+        let mut lengths: Vec<u64> = Vec::with_capacity(self.values.len());
+        let mut sum = 0u64;
+        for (at, (caller, name)) in self.calls.nodes().iter().enumerate() {
+            let outer = if at == 0 { 0 } else { lengths[*caller as usize] };
+            let length = if at == 0 { 0 } else { outer + self.names[*name as usize].len() as u64 + 1 };
+            lengths.push(length);
+            sum = sum.saturating_add(if self.values[at] == 0 { 0 } else { length });
+        }
+        sum
     }
-    // Tools take such a line for a comment.
-    if text.starts_with("# ") {
-        text.replace_range(1..2, "_");
+
+    /// Shows every stack with its value, sorted frame by frame. One line is held at a time.
+    pub(crate) fn for_each(&self, mut show: impl FnMut(&str, u64) -> io::Result<()>) -> io::Result<()> {
+        let nodes = self.calls.nodes();
+        let mut ranks: Vec<u32> = (0..self.names.len() as u32).collect();
+        ranks.sort_unstable_by_key(|name| &self.names[*name as usize]);
+        let mut rank_of = vec![0u32; ranks.len()];
+        ranks.iter().zip(0..).for_each(|(name, rank)| rank_of[*name as usize] = rank);
+        // Nodes by caller, those of one caller from the last name to the first: what lies on top of `waiting` is shown next.
+        let mut ordered: Vec<u32> = (1..nodes.len() as u32).collect();
+        ordered.sort_unstable_by_key(|node| {
+            let (caller, name) = nodes[*node as usize];
+            (caller, u32::MAX - rank_of[name as usize])
+        });
+        let mut begins = vec![0u32; nodes.len() + 1];
+        nodes[1..].iter().for_each(|(caller, _)| begins[*caller as usize + 1] += 1);
+        for at in 1..begins.len() {
+            begins[at] += begins[at - 1];
+        }
+        let called_by = |node: u32| &ordered[begins[node as usize] as usize..begins[node as usize + 1] as usize];
+        // Nodes, each with the length of the text of its caller's stack.
+        let mut waiting: Vec<(u32, usize)> = called_by(0).iter().map(|node| (*node, 0)).collect();
+        let mut text = String::new();
+        while let Some((node, length)) = waiting.pop() {
+            text.truncate(length);
+            if length > 0 {
+                text.push(';');
+            }
+            text.push_str(&self.names[nodes[node as usize].1 as usize]);
+            if self.values[node as usize] != 0 {
+                show(&text, self.values[node as usize])?;
+            }
+            waiting.extend(called_by(node).iter().map(|inner| (*inner, text.len())));
+        }
+        Ok(())
     }
-    text
+}
+
+/// Names of frames as lines have them, each once.
+#[derive(Default)]
+struct Names {
+    texts: Vec<String>,
+    places: FxHashMap<String, u32>,
+}
+
+impl Names {
+    fn place(&mut self, text: String) -> u32 {
+        if let Some(place) = self.places.get(&text) {
+            return *place;
+        }
+        let place = self.texts.len() as u32;
+        self.texts.push(text.clone());
+        self.places.insert(text, place);
+        place
+    }
+
+    /// The name at the beginning of a line. Tools take a line that begins with `# ` for a comment.
+    fn place_as_first(&mut self, name: u32) -> u32 {
+        match self.texts[name as usize].strip_prefix("# ") {
+            Some(rest) => self.place(format!("#_{rest}")),
+            None => name,
+        }
+    }
+
+    /// The name at the end of a line. Tools take a number there for another value.
+    fn place_as_last(&mut self, name: u32) -> u32 {
+        match self.texts[name as usize].rsplit_once(' ') {
+            Some((before, number)) if number.chars().all(|c| c.is_ascii_digit() || c == '.') => {
+                self.place(format!("{before}_{number}"))
+            }
+            _ => name,
+        }
+    }
 }
 
 const UNKNOWN: &str = "[unknown]";
@@ -96,16 +197,22 @@ mod tests {
     #[test]
     fn one_line_per_stack_outermost_first_with_the_metric_as_value() {
         let snapshot = parser().snapshot();
-        assert_eq!(lines(&snapshot, Metric::Live, None), ["[unknown] 8", "main;parse;grow 300"]);
-        assert_eq!(lines(&snapshot, Metric::Allocated, None), ["[unknown] 8", "main;parse 150", "main;parse;grow 300"]);
-        assert_eq!(lines(&snapshot, Metric::Allocations, None), ["[unknown] 1", "main;parse 2", "main;parse;grow 1"]);
+        assert_eq!(lines(&snapshot, Metric::Live, None).unwrap(), ["[unknown] 8", "main;parse;grow 300"]);
+        assert_eq!(
+            lines(&snapshot, Metric::Allocated, None).unwrap(),
+            ["[unknown] 8", "main;parse 150", "main;parse;grow 300"]
+        );
+        assert_eq!(
+            lines(&snapshot, Metric::Allocations, None).unwrap(),
+            ["[unknown] 1", "main;parse 2", "main;parse;grow 1"]
+        );
     }
 
     #[test]
     fn keep_chooses_stacks() {
         let snapshot = parser().snapshot();
         let keep = |text: &str| text == "grow";
-        assert_eq!(lines(&snapshot, Metric::Allocated, Some(&keep)), ["main;parse;grow 300"]);
+        assert_eq!(lines(&snapshot, Metric::Allocated, Some(&keep)).unwrap(), ["main;parse;grow 300"]);
         let mut text = Vec::new();
         write(&snapshot, Metric::Allocated, Some(&keep), &mut text).unwrap();
         assert_eq!(text, b"main;parse;grow 300\n");
@@ -125,7 +232,7 @@ mod tests {
             scene.allocate(1, address, 10, stack);
         }
         assert_eq!(
-            lines(&scene.snapshot(), Metric::Live, None),
+            lines(&scene.snapshot(), Metric::Live, None).unwrap(),
             ["#_main;<[u8: 8]>::len 10", "[unknown];0x2f;libc.so.6!0x1f 10", "worker_5 10"]
         );
     }
@@ -138,7 +245,20 @@ mod tests {
             let stack = scene.catalog.intern_stack(&[frame]);
             scene.allocate(1, address, 10, stack);
         }
-        assert_eq!(lines(&scene.snapshot(), Metric::Live, None), ["main 20"]);
+        assert_eq!(lines(&scene.snapshot(), Metric::Live, None).unwrap(), ["main 20"]);
+    }
+
+    #[test]
+    fn lines_are_sorted_frame_by_frame_and_their_length_is_known() {
+        let mut scene = Scene::default();
+        for (address, functions) in [(1, &["main"][..]), (2, &["main {closure}"]), (3, &["parse", "main"])] {
+            let stack = scene.stack(functions);
+            scene.allocate(1, address, 10, stack);
+        }
+        let snapshot = scene.snapshot();
+        assert_eq!(lines(&snapshot, Metric::Live, None).unwrap(), ["main 10", "main;parse 10", "main {closure} 10"]);
+        let bytes = FoldedStacks::of(&snapshot, Metric::Live, None).unwrap().text_bytes();
+        assert_eq!(bytes, "main\nmain;parse\nmain {closure}\n".len() as u64);
     }
 
     proptest! {
@@ -146,7 +266,7 @@ mod tests {
         fn the_values_sum_to_the_total(snapshot in any_snapshot()) {
             let total = &snapshot.accounts.totals().figures;
             for metric in [Metric::Live, Metric::Allocated, Metric::Allocations, Metric::Temporary] {
-                let sum: u64 = stacks(&snapshot, metric, None).values().sum();
+                let sum: u64 = FoldedStacks::of(&snapshot, metric, None).unwrap().values.iter().sum();
                 prop_assert_eq!(sum, metric.of(total));
             }
         }

@@ -1,6 +1,6 @@
 //! The documents behind `--json`: the contract between Highwater and programs that read its answers.
 //!
-//! Every document has `"schema": 1`, `command`, `source` and `at_ns`; a name means the same wherever it occurs:
+//! Every document has `"schema": 2`, `command`, `source` and `at_ns`; a name means the same wherever it occurs:
 //!
 //! | name | holds |
 //! |---|---|
@@ -8,8 +8,9 @@
 //! | `totals` | figures, `peak_blocks, peak_at_ns, peak_bytes_inside_reallocation, usable_bytes`; `estimate: true` when sampled |
 //! | `anomalies` | one counter for each [`Anomaly`](highwater_model::Anomaly), zeros included |
 //! | `threads[]` | `id, name` and figures |
-//! | `sites[]` | `stack[]` and figures |
-//! | `stack[]` | innermost first, `{function, file, line, module, inlined}`, and `address`, `column` and `end_column` where they are known |
+//! | `sites[]` | `stack`, the number of a stack, and figures |
+//! | `stacks[]` | each call once: `[caller, frame]`, the number of the caller's stack (`null` for the outermost call) and the place of the frame in `frames` |
+//! | `frames[]` | `{function, file, line, module, inlined}`, and `address`, `column` and `end_column` where they are known |
 //! | `functions[]`, `files[]`, `modules[]` | `name`, figures where it is innermost, `inclusive` figures |
 //! | `types[]` | `type, allocations, allocated_bytes, drops, dropped_bytes, live_objects, live_bytes` |
 //! | `heaps[]` | `name` and figures |
@@ -27,24 +28,26 @@ mod comparison;
 mod course;
 mod document;
 mod figures;
+mod frame;
 mod full;
 mod lifetimes;
 mod rows;
 mod source;
-mod stack;
+mod stacks;
 mod streamed;
 mod untimed;
 mod window;
 
-pub use comparison::{comparison, delta};
-pub use course::{course, timeline};
+pub use comparison::{comparison, delta, stacks_among};
+pub use course::write_course;
 pub use document::{SCHEMA, document, head};
 pub use figures::{anomalies, estimates, figures, totals};
+pub use frame::frame;
 pub use full::{block, write_full, write_full_with};
 pub use lifetimes::lifetimes;
-pub use rows::{list_name, row, rows, threads, types};
+pub use rows::{list_name, row, rows, sites_among, threads, types};
 pub use source::source;
-pub use stack::{frame, stack};
+pub use stacks::{Stacks, StacksTooLarge};
 pub use streamed::DocumentWriter;
 pub use window::WindowDocument;
 

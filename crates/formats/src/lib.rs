@@ -5,7 +5,7 @@
 //! | [`pprof`] | | ✓ | `go tool pprof` and everything else that takes a gzipped `profile.proto` |
 //! | [`folded`] | | ✓ | collapsed stacks, the input of every flame-graph tool |
 //! | [`flamegraph`] | | ✓ | an interactive SVG |
-//! | [`json`] | | ✓ | the documents behind `--json`, names stable under `"schema": 1` |
+//! | [`json`] | | ✓ | the documents behind `--json`, names stable under `"schema": 2` |
 //! | [`events`] | ✓ | ✓ | JSON lines with which any program in any language can feed Highwater |
 //! | [`memtrace`] | ✓ | ✓ | sampled allocation traces of OCaml programs and MirageOS unikernels |
 //! | [`objlog`] | ✓ | | lines about objects on a console: what WASM modules can say of their memory |
@@ -34,7 +34,7 @@
 //!     accounts: ledger.into_accounts(),
 //!     catalog: Arc::new(catalog),
 //! };
-//! assert_eq!(folded::lines(&snapshot, Metric::Live, None), ["main;parse 64"]);
+//! assert_eq!(folded::lines(&snapshot, Metric::Live, None).unwrap(), ["main;parse 64"]);
 //! ```
 #![forbid(unsafe_code)]
 

@@ -59,7 +59,7 @@ impl Server {
             }
             let Ok((connection, _)) = self.place.listener.accept() else { continue };
             if clients.load(Ordering::Relaxed) >= MOST_CLIENTS {
-                log("a client was turned away: too many at once");
+                log(&format!("a client was turned away: {MOST_CLIENTS} are here, which is the limit"));
                 continue;
             }
             clients.fetch_add(1, Ordering::Relaxed);

@@ -1,11 +1,18 @@
-//! The bytes of a memory: a file, mapped, of which only the pages that are looked at are read.
+//! The bytes of a memory: a file, read into memory. Holes of the file take none.
+//!
+//! It is not mapped: a program that shortens a mapped file ends its reader with a signal, and whoever makes the next image of a running program may write
+//! over the one before. A heap is walked from end to end anyway, so little is read that would not have been.
 
-use memmap2::Mmap;
+use memmap2::{Advice, Mmap, MmapMut};
 use rustix::fs::SeekFrom;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+/// Data of this length is worth large pages; holes within one would take memory.
+const LARGE: u64 = 8 << 20;
 
 /// Every byte of a program's memory, by address. What lies beyond its end reads as nothing, never as a panic.
 pub struct Image {
@@ -15,13 +22,12 @@ pub struct Image {
 }
 
 enum Bytes {
-    Mapped(Mmap),
+    Read(Mmap),
     Owned(Vec<u8>),
 }
 
 impl Image {
-    /// Maps a regular file.
-    #[allow(unsafe_code)]
+    /// Reads a regular file. Takes memory for its data, not for its holes.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let about = file.metadata()?;
@@ -32,11 +38,23 @@ impl Image {
             return Ok(Self::from_bytes(Vec::new()));
         }
         let data = data_ranges(&file, about.len());
-        // SAFETY: the bytes must not change while they are borrowed. Images are written once and replaced, not written into; should one
-        // be overwritten all the same, the lenses meet other bytes, each of which they check when they use it; should it be
-        // shortened, the process gets a SIGBUS. The crate's documentation says so.
-        let map = unsafe { Mmap::map(&file)? };
-        Ok(Self { bytes: Bytes::Mapped(map), data })
+        let mut bytes = MmapMut::map_anon(usize::try_from(about.len()).map_err(io::Error::other)?)?;
+        for range in &data {
+            if range.end - range.start >= LARGE {
+                // It is faster in large pages, and right without.
+                let _ = bytes.advise_range(Advice::HugePage, range.start as usize, (range.end - range.start) as usize);
+            }
+            let part = &mut bytes[range.start as usize..range.end as usize];
+            file.read_exact_at(part, range.start).map_err(became_shorter)?;
+        }
+        let now = file.metadata()?;
+        if now.len() < about.len() {
+            return Err(became_shorter(io::ErrorKind::UnexpectedEof.into()));
+        }
+        if (now.len(), now.modified().ok()) != (about.len(), about.modified().ok()) {
+            return Err(io::Error::other("the file was written to while it was read"));
+        }
+        Ok(Self { bytes: Bytes::Read(bytes.make_read_only()?), data })
     }
 
     /// An image that is in memory already.
@@ -49,7 +67,7 @@ impl Image {
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         match &self.bytes {
-            Bytes::Mapped(map) => map,
+            Bytes::Read(bytes) => bytes,
             Bytes::Owned(bytes) => bytes,
         }
     }
@@ -120,6 +138,13 @@ impl Image {
     }
 }
 
+fn became_shorter(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => io::Error::other("the file became shorter while it was read"),
+        _ => error,
+    }
+}
+
 /// Where a file has data. A file system that does not know says that all of it is.
 fn data_ranges(file: &File, length: u64) -> Vec<Range<u64>> {
     let mut ranges = Vec::new();
@@ -144,6 +169,17 @@ fn data_ranges(file: &File, length: u64) -> Vec<Range<u64>> {
 mod tests {
     use super::*;
     use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn a_file_that_is_shortened_after_it_was_opened_is_still_all_there() {
+        let path = std::env::temp_dir().join(format!("highwater-image-shortened-{}", std::process::id()));
+        std::fs::write(&path, vec![7; 1 << 20]).expect("written");
+        let image = Image::open(&path).expect("an image");
+        File::options().write(true).open(&path).expect("a file").set_len(0).expect("shortened");
+        std::fs::remove_file(&path).expect("removed");
+        // A mapping would end the process here.
+        assert_eq!((image.len(), image.u64((1 << 20) - 8)), (1 << 20, 0x0707_0707_0707_0707));
+    }
 
     #[test]
     fn holes_are_known_and_what_is_beyond_the_end_is_nothing() {

@@ -1,4 +1,4 @@
-//! Memory images: every byte of a program's memory in a file, mapped rather than loaded, and *lenses* that find the objects in it.
+//! Memory images: every byte of a program's memory in a file, of which holes take no memory, and *lenses* that find the objects in it.
 //!
 //! * [`Image`] is the bytes. [`Module`] and [`Sidecar`] are what is known besides: names, and where things begin.
 //! * [`Heap::find`] finds the lens that fits, by content: a Motoko heap of 64 or 32 bits ([`motoko`]), or the heap that dlmalloc keeps in the memory of a
@@ -7,8 +7,8 @@
 //! * [`view()`] shows one object, [`compare()`] what changed between images, [`change()`] what must be written to change a value.
 //! * [`ImageSnapshot`] makes a snapshot of it, for every view that there is.
 //!
-//! Whatever the bytes are, everything has an answer: what is wrong is located and counted as [`Damages`]. Memory is some 24 bytes for each live object, and two
-//! bits for each word of the heap. An image must not be shortened while it is open: the system would end the process.
+//! Whatever the bytes are, everything has an answer: what is wrong is located and counted as [`Damages`]. Memory is the image's own data, some 24 bytes for each live
+//! object, and two bits for each word of the heap. An image that is shortened or written to while it is read is an error.
 //!
 //! ```
 //! use highwater_image::{Damages, Examination, Heap, Image, Sidecar};

@@ -244,6 +244,11 @@ impl Accounts {
         &self.threads
     }
 
+    /// A thread by its id, if it was seen.
+    pub fn thread(&self, id: ThreadId) -> Option<&ThreadAccount> {
+        self.threads.get(*self.thread_indices.get(&id)? as usize)
+    }
+
     /// Figures by [`StackId`].
     pub fn sites(&self) -> &[Figures] {
         &self.sites

@@ -6,13 +6,12 @@
 //! which means something only within one recording.
 
 use crate::blocks::Block;
-use crate::catalog::{Catalog, FrameText};
-use crate::code_offset::CodeOffset;
 use crate::figures::Figures;
 use crate::groups::{GroupBy, GroupKey, Keep, Metric, rows};
+use crate::row_identity::{CatalogIdentities, RowIdentities, RowIdentity};
 use crate::snapshot::Snapshot;
-use std::collections::BTreeMap;
-use std::fmt::Write;
+use crate::stack_numbers::TooManyCalls;
+use rustc_hash::FxHashMap;
 
 /// How a row changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,21 +73,27 @@ impl Delta {
 
 /// The rows of two snapshots, those that changed most first. Rows without any change in live bytes and blocks are left
 /// out.
-pub fn diff_rows(before: &Snapshot, after: &Snapshot, by: GroupBy, keep: Keep<'_>) -> Vec<Delta> {
-    let mut pairs: BTreeMap<String, Delta> = BTreeMap::new();
-    let empty = || Delta { before: None, after: None };
-    for row in rows(before, by, Metric::Live, keep) {
-        let delta = pairs.entry(text_of(&before.catalog, &row.key)).or_insert_with(empty);
-        add_to(&mut delta.before, row.key, &row.figures);
+///
+/// Takes memory for the rows, the names and the calls of both, never for whole stacks.
+pub fn diff_rows(before: &Snapshot, after: &Snapshot, by: GroupBy, keep: Keep<'_>) -> Result<Vec<Delta>, TooManyCalls> {
+    let mut deltas: Vec<Delta> = Vec::new();
+    let mut places: FxHashMap<RowIdentity, usize> = FxHashMap::default();
+    let mut identities = RowIdentities::default();
+    for (is_later, snapshot) in [(false, before), (true, after)] {
+        let mut known = CatalogIdentities::default();
+        for row in rows(snapshot, by, Metric::Live, keep) {
+            let identity = identities.of(&snapshot.catalog, &mut known, &row.key)?;
+            let place = *places.entry(identity).or_insert_with(|| {
+                deltas.push(Delta { before: None, after: None });
+                deltas.len() - 1
+            });
+            let delta = &mut deltas[place];
+            add_to(if is_later { &mut delta.after } else { &mut delta.before }, row.key, &row.figures);
+        }
     }
-    for row in rows(after, by, Metric::Live, keep) {
-        let delta = pairs.entry(text_of(&after.catalog, &row.key)).or_insert_with(empty);
-        add_to(&mut delta.after, row.key, &row.figures);
-    }
-    let mut deltas: Vec<Delta> =
-        pairs.into_values().filter(|delta| delta.live_bytes() != 0 || delta.live_blocks() != 0).collect();
+    deltas.retain(|delta| delta.live_bytes() != 0 || delta.live_blocks() != 0);
     deltas.sort_by_key(|delta| std::cmp::Reverse((delta.live_bytes().abs(), delta.live_blocks().abs())));
-    deltas
+    Ok(deltas)
 }
 
 /// Two stacks of one snapshot may read the same (other addresses in the same line): they are one row here.
@@ -96,32 +101,6 @@ fn add_to(side: &mut Option<(GroupKey, Figures)>, key: GroupKey, figures: &Figur
     match side {
         Some((_, sum)) => sum.add(figures),
         None => *side = Some((key, *figures)),
-    }
-}
-
-/// What a person would call the row: the same in every snapshot, whatever the handles in its key are.
-pub fn text_of(catalog: &Catalog, key: &GroupKey) -> String {
-    match key {
-        GroupKey::Name(name) => name.clone(),
-        GroupKey::Code { build_id, module, offset } => CodeOffset { build_id, module, offset: *offset }.identity(),
-        GroupKey::Thread(thread) => match catalog.thread_name(*thread) {
-            "" => thread.0.to_string(),
-            name => format!("{name} {}", thread.0),
-        },
-        GroupKey::Site(stack) => {
-            let mut text = String::new();
-            for frame in catalog.frame_texts(*stack) {
-                let _ = match frame.unnamed_code() {
-                    Some(code) => writeln!(text, "{}|{}|{}", code.identity(), frame.file, frame.line),
-                    None => {
-                        let address = if frame.function.is_empty() { frame.address } else { 0 };
-                        let FrameText { function, file, line, module, .. } = frame;
-                        writeln!(text, "{function}|{file}|{line}|{module}|{address}")
-                    }
-                };
-            }
-            text
-        }
     }
 }
 

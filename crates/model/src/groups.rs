@@ -4,10 +4,13 @@ use crate::catalog::{Catalog, FrameText};
 use crate::code_offset::CodeOffset;
 use crate::figures::Figures;
 use crate::heap::Heap;
-use crate::ids::{StackId, ThreadId};
+use crate::ids::{FrameId, StackId, ThreadId};
 use crate::plumbing::leading_plumbing;
 use crate::snapshot::Snapshot;
+use crate::stack_numbers::StackNumbers;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 /// What the rows of a report are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -134,16 +137,34 @@ fn row(key: GroupKey, figures: &Figures) -> Row {
 
 /// The sites that ever allocated and that `keep` wants.
 pub fn sites<'a>(snapshot: &'a Snapshot, keep: Keep<'a>) -> impl Iterator<Item = (StackId, &'a Figures)> {
+    let mut wanted = WantedStacks::default();
     (0..).map(StackId).zip(snapshot.accounts.sites()).filter(move |(stack, figures)| {
-        !figures.is_empty() && keep.is_none_or(|keep| stack_is_wanted(&snapshot.catalog, *stack, keep))
+        !figures.is_empty() && keep.is_none_or(|keep| wanted.has(&snapshot.catalog, *stack, keep))
     })
 }
 
-fn stack_is_wanted(catalog: &Catalog, stack: StackId, keep: &dyn Fn(&str) -> bool) -> bool {
-    catalog.frame_texts(stack).any(|frame| {
-        let is_code_wanted = || frame.unnamed_code().is_some_and(|code| keep(&code.to_string()));
-        keep(frame.function) || keep(frame.file) || keep(frame.module) || is_code_wanted()
-    })
+/// Which stacks are wanted. Each frame and each call is asked about once, however many stacks go through it.
+#[derive(Default)]
+struct WantedStacks {
+    frames: FxHashMap<FrameId, bool>,
+    /// 1 for those that are wanted.
+    stacks: StackNumbers,
+}
+
+impl WantedStacks {
+    fn has(&mut self, catalog: &Catalog, stack: StackId, keep: &dyn Fn(&str) -> bool) -> bool {
+        let Self { frames, stacks } = self;
+        let is_wanted = |id: FrameId| {
+            let Some(frame) = catalog.stacks.frame(id).map(|frame| catalog.frame_text(frame)) else { return false };
+            let is_code_wanted = || frame.unnamed_code().is_some_and(|code| keep(&code.to_string()));
+            keep(frame.function) || keep(frame.file) || keep(frame.module) || is_code_wanted()
+        };
+        let number = stacks.number(&catalog.stacks, stack, |outer, frame| {
+            let is_wanted = outer == 1 || *frames.entry(frame).or_insert_with(|| is_wanted(frame));
+            Ok::<u32, Infallible>(is_wanted.into())
+        });
+        number == Ok(1)
+    }
 }
 
 /// What a frame counts for in a table by function, file or module.

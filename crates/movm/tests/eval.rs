@@ -177,7 +177,7 @@ fn the_command_finds_image_module_and_program() {
     assert_eq!((code, said.as_str()), (1, "highwater: no image was pulled yet; name one with -f\n"));
     let (code, printed, _) = eval(&folder, &["image.size()", "-f", "a.img", "--json"]);
     let document: serde_json::Value = serde_json::from_str(&printed).unwrap();
-    assert_eq!((code, &document["schema"], &document["result"]), (0, &1.into(), &"6225920".into()));
+    assert_eq!((code, &document["schema"], &document["result"]), (0, &2.into(), &"6225920".into()));
 }
 
 #[test]

@@ -4,7 +4,8 @@
 use crate::shared::{Refused, Shared};
 use highwater_shm::hello_v1::{HELLO_BYTES, Hello, LONGEST_HELLO_TEXT};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketAddrUnix, SocketFlags, SocketType,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SocketAddrUnix, SocketFlags,
+    SocketType,
 };
 use std::fs::{DirBuilder, Permissions};
 use std::io::{self, IoSliceMut};
@@ -115,6 +116,11 @@ fn hear(connection: &OwnedFd, is_ours: &impl Fn(u32) -> bool) -> Option<Visitor>
         RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
         _ => None,
     });
+    // The system leaves out a descriptor that we have no room for.
+    let why_none = match received.flags.contains(ReturnFlags::CTRUNC) {
+        true => Refused::NoDescriptors,
+        false => Refused::NoMemory,
+    };
     let hello = Hello::from_bytes(&message)?;
     let mut texts = message[HELLO_BYTES..].split(|&byte| byte == 0).map(String::from_utf8_lossy);
     let executable = texts.next().unwrap_or_default().trim_end_matches(" (deleted)").to_owned();
@@ -122,7 +128,7 @@ fn hear(connection: &OwnedFd, is_ours: &impl Fn(u32) -> bool) -> Option<Visitor>
     if command.last().is_some_and(String::is_empty) {
         command.pop();
     }
-    Some(Visitor { hello, pid, executable, command, shared: object.ok_or(Refused::NoMemory).and_then(Shared::open) })
+    Some(Visitor { hello, pid, executable, command, shared: object.ok_or(why_none).and_then(Shared::open) })
 }
 
 /// A new directory that only we can enter: in the user's runtime directory, else where temporary files go. Those of recorders that were

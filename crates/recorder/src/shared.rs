@@ -21,6 +21,8 @@ pub enum Refused {
     System(rustix::io::Errno),
     /// The program had none to share.
     NoMemory,
+    /// It was sent, and we could open no more descriptors.
+    NoDescriptors,
     /// It could change its size under us.
     NotSealed,
     /// It is of another version, or nothing of ours.
@@ -36,6 +38,9 @@ impl std::fmt::Display for Refused {
             Self::NoMemory => f.write_str(
                 "it got no memory to share with us; is there a limit on the size of files or of its address space?",
             ),
+            Self::NoDescriptors => {
+                f.write_str("no descriptor is left for its memory here: raise the limit of open files ('ulimit -n')")
+            }
             Self::NotSealed => f.write_str("its memory is not sealed"),
             Self::NotOurs => f.write_str("its memory is not that of an agent of this version"),
             Self::NoClock => f.write_str("it counts processor ticks, which this machine cannot"),

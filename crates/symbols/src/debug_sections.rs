@@ -1,13 +1,13 @@
 //! The sections of DWARF that we read, inflated where they are compressed.
 
 use std::io::Read;
-use std::sync::Arc;
 
 use addr2line::gimli::SectionId;
-use object::{CompressedData, CompressionFormat, ObjectSection};
+use object::read::elf::ElfSection64;
+use object::{CompressedData, CompressionFormat, LittleEndian, ObjectSection};
 
-use crate::elf::{Elf, ElfImage, debug_section};
-use crate::mapping::Mapping;
+use crate::elf::{Elf, ElfImage, debug_section, parse};
+use crate::file_parts::FileParts;
 
 /// What names, lines and ranges need. The rest (places of variables, macros) can be large and is not inflated.
 const NEEDED: [SectionId; 10] = [
@@ -28,7 +28,7 @@ const BEST_COMPRESSION: u64 = 2000;
 
 /// The sections' bytes; they can be borrowed as long as this lives.
 pub(crate) struct DebugSections {
-    mapping: Arc<Mapping>,
+    parts: FileParts,
     sections: Vec<(SectionId, SectionBytes)>,
 }
 
@@ -39,16 +39,22 @@ enum SectionBytes {
 
 impl DebugSections {
     pub(crate) fn of(image: &ElfImage) -> Option<Self> {
-        let elf = image.elf()?;
+        let is_needed = |elf: &Elf<'_>, section: &ElfSection64<'_, '_, LittleEndian>| {
+            NEEDED
+                .iter()
+                .any(|id| debug_section(elf, id.name()).is_some_and(|needed| needed.index() == section.index()))
+        };
+        let parts = image.with_sections(is_needed).ok()?;
+        let elf = parse(&parts).ok()?;
         let sections = NEEDED.iter().filter_map(|&id| Some((id, section_bytes(&elf, id.name())?))).collect();
-        Some(DebugSections { mapping: image.mapping().clone(), sections })
+        Some(DebugSections { parts, sections })
     }
 
     /// Empty if the section is missing or damaged.
     pub(crate) fn bytes(&self, wanted: SectionId) -> &[u8] {
         match self.sections.iter().find(|(id, _)| *id == wanted) {
             Some((_, SectionBytes::InFile { offset, size })) => {
-                self.mapping.get(*offset..).and_then(|tail| tail.get(..*size)).unwrap_or_default()
+                self.parts.get(*offset..).and_then(|tail| tail.get(..*size)).unwrap_or_default()
             }
             Some((_, SectionBytes::Inflated(bytes))) => bytes,
             None => &[],

@@ -1,15 +1,17 @@
 //! An ELF file: what it is, what it is mapped to, and where its debug information may be.
 
 use std::fmt::Write;
+use std::fs::{File, Metadata};
 use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use object::elf::{PT_LOAD, SHT_NOBITS};
-use object::read::elf::{ElfFile64, ElfSection64, ProgramHeader, SectionHeader};
+use object::elf::{FileHeader64, PT_LOAD, PT_NOTE, SHT_NOBITS, SHT_NOTE, SectionHeader64};
+use object::read::elf::{ElfFile64, ElfSection64, FileHeader, ProgramHeader, SectionHeader};
 use object::{LittleEndian, Object, ObjectSection};
 
-use crate::mapping::Mapping;
+use crate::file_parts::{FileParts, UnfinishedParts};
 use crate::segments::Segment;
 
 /// The parsed form. Parsing is cheap, as it only notes where the tables are.
@@ -20,10 +22,12 @@ pub fn build_id_of(path: &Path) -> Option<String> {
     ElfImage::open(path).ok()?.build_id().map(str::to_owned)
 }
 
-/// An ELF file that was mapped and has proper headers.
+/// An ELF file that has proper headers. These, its notes and its links to debug files are read; other sections are when they are asked for.
 pub(crate) struct ElfImage {
     path: PathBuf,
-    mapping: Arc<Mapping>,
+    file: File,
+    about: Metadata,
+    headers: FileParts,
     build_id: Option<String>,
 }
 
@@ -41,26 +45,45 @@ pub(crate) struct SupplementaryLink {
 
 impl ElfImage {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let mapping = Mapping::of_file(path)?;
-        let build_id = parse(&mapping)?.build_id().ok().flatten().filter(|id| !id.is_empty()).map(hexadecimal);
-        Ok(ElfImage { path: path.to_owned(), mapping: Arc::new(mapping), build_id })
+        // Others (a pipe, a terminal) could keep us waiting.
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(io::Error::other("not a regular file"));
+        }
+        let file = File::open(path)?;
+        let about = file.metadata()?;
+        let headers = read_headers(&file, about.len())?.finish()?;
+        let build_id = parse(&headers)?.build_id().ok().flatten().filter(|id| !id.is_empty()).map(hexadecimal);
+        Ok(ElfImage { path: path.to_owned(), file, about, headers, build_id })
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(crate) fn mapping(&self) -> &Arc<Mapping> {
-        &self.mapping
+    /// The headers, and the contents of those sections that are wanted. Fails if the file was changed since it was opened.
+    pub(crate) fn with_sections(
+        &self,
+        mut wanted: impl FnMut(&Elf<'_>, &ElfSection64<'_, '_, LittleEndian>) -> bool,
+    ) -> io::Result<FileParts> {
+        let elf = parse(&self.headers)?;
+        let ranges = elf.sections().filter(|section| wanted(&elf, section)).filter_map(|section| section.file_range());
+        let ranges: Vec<Range<u64>> = ranges.map(|(start, size)| start..start.saturating_add(size)).collect();
+        let mut parts = read_headers(&self.file, self.about.len())?;
+        ranges.into_iter().try_for_each(|range| parts.read(&self.file, range))?;
+        let now = self.file.metadata()?;
+        if (now.len(), now.modified().ok()) != (self.about.len(), self.about.modified().ok()) {
+            return Err(io::Error::other("the file was changed while it was read"));
+        }
+        parts.finish()
     }
 
     pub(crate) fn build_id(&self) -> Option<&str> {
         self.build_id.as_deref()
     }
 
-    /// Nothing if the file was damaged since it was opened.
+    /// The headers. What sections hold is not there; see [`with_sections`](Self::with_sections).
     pub(crate) fn elf(&self) -> Option<Elf<'_>> {
-        parse(&self.mapping).ok()
+        parse(&self.headers).ok()
     }
 
     pub(crate) fn segments(&self) -> Vec<Segment> {
@@ -103,11 +126,60 @@ impl ElfImage {
     }
 
     pub(crate) fn has_checksum(&self, checksum: u32) -> bool {
-        crc32fast::hash(&self.mapping) == checksum
+        let mut hasher = crc32fast::Hasher::new();
+        let mut piece = vec![0; 1 << 20];
+        let mut at = 0;
+        loop {
+            match self.file.read_at(&mut piece, at) {
+                Ok(0) => return hasher.finalize() == checksum,
+                Ok(count) => {
+                    hasher.update(&piece[..count]);
+                    at += count as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+        }
     }
 }
 
-fn parse(bytes: &[u8]) -> io::Result<Elf<'_>> {
+/// Reads what tells the parts of a file: its header, its tables of segments and sections, the sections' names, its notes, and its links to debug files.
+fn read_headers(file: &File, length: u64) -> io::Result<UnfinishedParts> {
+    let mut parts = UnfinishedParts::new(length)?;
+    parts.read(file, 0..size_of::<FileHeader64<LittleEndian>>() as u64)?;
+    if !parts.starts_with(b"\x7fELF") {
+        return Err(io::Error::other("not an ELF file"));
+    }
+    let unreadable = |error| io::Error::other(format!("not a readable 64-bit ELF file: {error}"));
+    let header = *FileHeader64::<LittleEndian>::parse(&*parts).map_err(unreadable)?;
+    let endian = header.endian().map_err(unreadable)?;
+    let table = |start: u64, count: u64, entry: u16| start..start.saturating_add(count.saturating_mul(entry.into()));
+    // Counts that do not fit into the header are in the first section's.
+    let sections = header.e_shoff(endian);
+    parts.read(file, table(sections, 1, size_of::<SectionHeader64<LittleEndian>>() as u16))?;
+    let count = header.shnum(endian, &*parts).map_err(unreadable)? as u64;
+    let segments = header.phnum(endian, &*parts).map_err(unreadable)? as u64;
+    parts.read(file, table(sections, count, header.e_shentsize(endian)))?;
+    parts.read(file, table(header.e_phoff(endian), segments, header.e_phentsize(endian)))?;
+    let names = header.section_strings_index(endian, &*parts).map_err(unreadable)?;
+    let tables = header.section_headers(endian, &*parts).map_err(unreadable)?;
+    let names = tables.get(names.0).and_then(|section| section.file_range(endian));
+    if let Some((start, size)) = names {
+        parts.read(file, start..start.saturating_add(size))?;
+    }
+    let elf = parse(&parts)?;
+    let notes = elf.elf_program_headers().iter().filter(|header| header.p_type(endian) == PT_NOTE);
+    let mut ranges: Vec<(u64, u64)> = notes.map(|note| (note.p_offset(endian), note.p_filesz(endian))).collect();
+    let is_small = |section: &ElfSection64<'_, '_, LittleEndian>| {
+        section.elf_section_header().sh_type(endian) == SHT_NOTE
+            || matches!(section.name(), Ok(".gnu_debuglink" | ".gnu_debugaltlink"))
+    };
+    ranges.extend(elf.sections().filter(is_small).filter_map(|section| section.file_range()));
+    ranges.into_iter().try_for_each(|(start, size)| parts.read(file, start..start.saturating_add(size)))?;
+    Ok(parts)
+}
+
+pub(crate) fn parse(bytes: &[u8]) -> io::Result<Elf<'_>> {
     if !bytes.starts_with(b"\x7fELF") {
         return Err(io::Error::other("not an ELF file"));
     }

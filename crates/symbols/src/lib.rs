@@ -16,8 +16,8 @@
 //! * *No network.* Files are looked for beside the program, in the directories given, and below `/usr/lib/debug`.
 //!
 //! Limits: 64-bit little-endian ELF only; no split DWARF (`.dwo`, `.dwp`); no compressed mini symbol tables
-//! (`.gnu_debugdata`). Files are mapped, as debug files can be huge, so a file that another program shortens in place
-//! during a look-up ends this one with a signal.
+//! (`.gnu_debugdata`). The sections that are needed are read into memory, and nothing is mapped: a file that another program shortens or rewrites
+//! meanwhile is one of which nothing is known.
 //!
 //! ```
 //! use highwater_symbols::{ModulePlace, Symbolizer, demangle};
@@ -30,7 +30,7 @@
 //! let reason = symbolizer.module(&place).err().unwrap();
 //! assert_eq!(reason.to_string(), "[vdso] is not a file, but memory that the kernel provides");
 //! ```
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod allocator;
 mod debug_info;
@@ -39,7 +39,7 @@ mod debug_sections;
 mod demangle;
 mod elf;
 mod error;
-mod mapping;
+mod file_parts;
 mod module;
 mod names;
 mod segments;

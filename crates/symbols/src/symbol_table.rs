@@ -2,20 +2,21 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::sync::Arc;
 
-use object::LittleEndian;
-use object::elf::{SHF_EXECINSTR, STB_LOCAL, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, SectionHeader64, Sym64};
-use object::read::elf::{SectionHeader, Sym, SymbolTable as ElfSymbolTable};
+use object::elf::{
+    SHF_EXECINSTR, SHT_SYMTAB_SHNDX, STB_LOCAL, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, SectionHeader64, Sym64,
+};
+use object::read::elf::{ElfSection64, SectionHeader, Sym, SymbolTable as ElfSymbolTable};
+use object::{LittleEndian, ObjectSection};
 
 use crate::demangle::{LONGEST_NAME, is_mangled};
-use crate::elf::{Elf, ElfImage};
-use crate::mapping::Mapping;
+use crate::elf::{Elf, ElfImage, parse};
+use crate::file_parts::FileParts;
 
 /// Functions by address, sorted.
 #[derive(Default)]
 pub(crate) struct SymbolTable {
-    mapping: Option<Arc<Mapping>>,
+    parts: Option<FileParts>,
     symbols: Vec<Symbol>,
 }
 
@@ -40,12 +41,24 @@ pub(crate) enum Table {
     Dynamic,
 }
 
+impl Table {
+    /// Whether a section belongs to it: its symbols, their names, or the numbers of sections that have no room among them.
+    fn has(self, elf: &Elf<'_>, section: &ElfSection64<'_, '_, LittleEndian>) -> bool {
+        let symbols = match self {
+            Self::All => elf.elf_symbol_table(),
+            Self::Dynamic => elf.elf_dynamic_symbol_table(),
+        };
+        let is_further = section.elf_section_header().sh_type(elf.endian()) == SHT_SYMTAB_SHNDX;
+        [symbols.section(), symbols.string_section()].contains(&section.index()) || is_further
+    }
+}
+
 impl SymbolTable {
     pub(crate) fn of(image: &ElfImage, table: Table) -> Self {
-        let candidates = image.elf().map(|elf| candidates(&elf, table)).unwrap_or_default();
-        let mapping = image.mapping().clone();
-        let symbols = without_labels_in_functions(with_ends(best_of_aliases(candidates, &mapping)));
-        SymbolTable { mapping: Some(mapping), symbols }
+        let Ok(parts) = image.with_sections(|elf, section| table.has(elf, section)) else { return Self::default() };
+        let candidates = parse(&parts).map(|elf| candidates(&elf, table)).unwrap_or_default();
+        let symbols = without_labels_in_functions(with_ends(best_of_aliases(candidates, &parts)));
+        SymbolTable { parts: Some(parts), symbols }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -59,7 +72,7 @@ impl SymbolTable {
         for _ in 0..DEEPEST_NESTING {
             let symbol = self.symbols.get(index)?;
             if address < symbol.end {
-                return Some(String::from_utf8_lossy(name_bytes(self.mapping.as_ref()?, symbol.name_offset)));
+                return Some(String::from_utf8_lossy(name_bytes(self.parts.as_ref()?, symbol.name_offset)));
             }
             index = symbol.enclosing? as usize;
         }
@@ -114,13 +127,13 @@ fn candidate(
 }
 
 /// Of several names for one address, the one that a programmer would call: `malloc` rather than `__libc_malloc`.
-fn best_of_aliases(mut candidates: Vec<Candidate>, mapping: &Mapping) -> Vec<Candidate> {
+fn best_of_aliases(mut candidates: Vec<Candidate>, parts: &FileParts) -> Vec<Candidate> {
     candidates.sort_by_key(|candidate| candidate.start);
     let mut best: Vec<Candidate> = Vec::with_capacity(candidates.len());
     for candidate in candidates {
         match best.last_mut() {
             Some(rival) if rival.start == candidate.start => {
-                if preference(&candidate, mapping) > preference(rival, mapping) {
+                if preference(&candidate, parts) > preference(rival, parts) {
                     *rival = candidate;
                 }
             }
@@ -130,8 +143,8 @@ fn best_of_aliases(mut candidates: Vec<Candidate>, mapping: &Mapping) -> Vec<Can
     best
 }
 
-fn preference<'a>(candidate: &Candidate, mapping: &'a Mapping) -> impl Ord + use<'a> {
-    let name = name_bytes(mapping, candidate.name_offset);
+fn preference<'a>(candidate: &Candidate, parts: &'a FileParts) -> impl Ord + use<'a> {
+    let name = name_bytes(parts, candidate.name_offset);
     let is_mangled = std::str::from_utf8(name).is_ok_and(is_mangled);
     let underscores = if is_mangled { 0 } else { name.iter().take_while(|&&byte| byte == b'_').count() };
     (candidate.is_function, candidate.size > 0, !candidate.is_local, Reverse(underscores), Reverse(name))
@@ -172,8 +185,8 @@ fn without_labels_in_functions(symbols: Vec<Symbol>) -> Vec<Symbol> {
     kept
 }
 
-fn name_bytes(mapping: &Mapping, offset: u64) -> &[u8] {
-    let tail = usize::try_from(offset).ok().and_then(|offset| mapping.get(offset..)).unwrap_or_default();
+fn name_bytes(parts: &FileParts, offset: u64) -> &[u8] {
+    let tail = usize::try_from(offset).ok().and_then(|offset| parts.get(offset..)).unwrap_or_default();
     let tail = &tail[..tail.len().min(LONGEST_NAME)];
     // `name@@VERSION` is how linkers write the version of a public symbol.
     tail.split(|&byte| byte == 0 || byte == b'@').next().unwrap_or_default()

@@ -163,3 +163,21 @@ fn of_several_names_the_public_one_is_shown() {
         }
     }
 }
+
+#[test]
+fn a_file_that_is_shortened_while_it_is_used_is_read_already_and_one_that_was_before_is_an_error() {
+    let workshop = Workshop::new("shortened");
+    let program = workshop.compile("cc -g -O2 -fpie -pie", "plain.c", "plain");
+    let outer = workshop.function(&program, "outer").start;
+    let mut symbolizer = Symbolizer::new();
+    let module = symbolizer.module(&at_base(&program, "")).unwrap();
+    let file = std::fs::File::options().write(true).open(&program).unwrap();
+    file.set_len(4096).unwrap();
+    // Of a mapping the names and lines would be gone, and this process with them.
+    let frames = module.lookup(BASE + outer).to_vec();
+    assert_eq!(names(&frames).last(), Some(&"outer"));
+    assert!(frames.last().unwrap().line > 0);
+    let mut again = Symbolizer::new();
+    let known = again.module(&at_base(&program, "")).map(|module| module.lookup(BASE + outer).to_vec());
+    assert!(known.is_err() || known.unwrap().is_empty());
+}

@@ -78,7 +78,12 @@ impl Api {
         Self { sources, collector, at_work: Mutex::new(0), done: Condvar::new() }
     }
 
-    /// Asks a question as a request would, and waits for the answer.
+    /// Answers a question as it was asked.
+    pub fn answer_to(&self, request: &Request, work: &Work<'_>) -> Result<Value, Problem> {
+        query::stacks::as_asked_for(request, self.ask(request, work)?)
+    }
+
+    /// Asks a question, and waits for the answer. Its stacks are a table.
     pub fn ask(&self, request: &Request, work: &Work<'_>) -> Result<Value, Problem> {
         let name = request.path.strip_prefix(PREFIX).unwrap_or_default();
         match manner(name) {
@@ -152,7 +157,7 @@ impl Api {
     }
 
     fn send_whole(&self, request: &Request, exchange: &mut Exchange) -> io::Result<()> {
-        match while_awaited(exchange, |work| self.ask(request, work)) {
+        match while_awaited(exchange, |work| self.answer_to(request, work)) {
             Ok(answer) => exchange.whole("200 OK", "application/json", "", answer.to_string().as_bytes()),
             Err(problem) => send_problem(exchange, &problem),
         }
@@ -172,7 +177,7 @@ impl Api {
                 exchange.is_awaited()
             };
             let work = Work::asked_by(&mut asker);
-            self.turn(&work).and_then(|_turn| self.ask(request, &work))
+            self.turn(&work).and_then(|_turn| self.answer_to(request, &work))
         };
         let exchange = exchange.into_inner().unwrap_or_else(PoisonError::into_inner);
         match result {
@@ -215,6 +220,7 @@ fn send_problem(exchange: &mut Exchange, problem: &Problem) -> io::Result<()> {
         Problem::Bad(_) => "400 Bad Request",
         Problem::Unknown(_) => "404 Not Found",
         Problem::Failed(_) | Problem::NoMetric(_) => "500 Internal Server Error",
+        Problem::TooLarge(_) => "507 Insufficient Storage",
         Problem::Cancelled => return Err(io::ErrorKind::ConnectionAborted.into()),
     };
     exchange.line(status, problem.line())

@@ -9,7 +9,7 @@ use crate::sieve::{Candidate, Life, Sieve};
 use crate::sources::{Loaded, Moment};
 use crate::traffic::{Depth, How, Side};
 use crate::work::Work;
-use highwater_model::{AllocId, ByteSum, Nanos, Snapshot, ThreadId};
+use highwater_model::{AllocId, ByteSum, Nanos, Snapshot, ThreadId, grouped};
 use highwater_store::Recording;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -150,9 +150,10 @@ pub fn states_since<T: Send>(
         },
     )?;
     if count.into_inner() > MOST_EARLIER {
-        return Err(Problem::failed(
-            "too many blocks were resized to follow each of them; choose a shorter window, or remove filters on lifetimes and frees",
-        ));
+        return Err(Problem::TooLarge(format!(
+            "blocks were resized or promoted more than {} times, which is the limit for following each of them; choose a shorter window, or remove filters on lifetimes and frees",
+            grouped(MOST_EARLIER as u64)
+        )));
     }
     let mut earlier: Vec<Earlier> = found.into_iter().flatten().collect();
     // Stable: the states of one block stay in order.

@@ -13,6 +13,8 @@ pub enum Problem {
     Unknown(String),
     /// The source does not know, or cannot be read any more.
     Failed(String),
+    /// The answer would be over one of its limits.
+    TooLarge(String),
     /// The source lacks a metric.
     NoMetric(NoMetric),
     /// Nobody waits for the answer.
@@ -44,7 +46,7 @@ impl Problem {
     /// The line.
     pub fn line(&self) -> &str {
         match self {
-            Self::Bad(line) | Self::Unknown(line) | Self::Failed(line) => line,
+            Self::Bad(line) | Self::Unknown(line) | Self::Failed(line) | Self::TooLarge(line) => line,
             Self::NoMetric(lacking) => &lacking.line,
             Self::Cancelled => "nobody waits for the answer any more",
         }
@@ -52,7 +54,7 @@ impl Problem {
 
     /// True where the question is sound and the source has no answer: an answer in lines ends with it.
     pub fn is_of_source(&self) -> bool {
-        matches!(self, Self::Failed(_) | Self::NoMetric(_))
+        matches!(self, Self::Failed(_) | Self::NoMetric(_) | Self::TooLarge(_))
     }
 
     /// The last line of an answer in lines.
@@ -61,6 +63,7 @@ impl Problem {
             Self::NoMetric(NoMetric { metric, metrics, line }) => {
                 json!({ "kind": "no_metric", "metric": metric, "metrics": metrics, "what": line })
             }
+            Self::TooLarge(line) => json!({ "kind": "too_large", "what": line }),
             other => json!({ "kind": "failed", "what": other.line() }),
         }
     }

@@ -25,7 +25,7 @@ Reads every event, recomputes every figure and compares. Exit code 1 if the file
 pub struct Check {
     #[command(flatten)]
     input: Input,
-    /// Print one JSON document (\"schema\": 1) instead of text
+    /// Print one JSON document (\"schema\": 2) instead of text
     #[arg(long)]
     json: bool,
     /// Accepted for likeness with other commands: a check is always strict

@@ -17,6 +17,7 @@ use clap::Args;
 use highwater_collector::protocol::Detail;
 use highwater_formats::json as documents;
 use highwater_model::diff::{Change, Delta, diff_rows};
+use highwater_model::groups::GroupBy;
 use highwater_model::{Figures, Snapshot, UnknownWhen, When};
 use highwater_symbols::Symbolizer;
 use serde_json::{Value, json};
@@ -87,7 +88,7 @@ impl Diff {
         let (before, after) = self.sides()?;
         let keep = self.selection.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
-        let deltas = diff_rows(&before.snapshot, &after.snapshot, self.by.group(), keep);
+        let deltas = diff_rows(&before.snapshot, &after.snapshot, self.by.group(), keep).map_err(Failure::fault)?;
         if self.reading.json {
             return self.print_json(&before, &after, &deltas, output);
         }
@@ -141,7 +142,7 @@ impl Diff {
     fn print_json(&self, before: &Side, after: &Side, deltas: &[Delta], output: &mut Output) -> Result<(), Failure> {
         let by = self.by.group();
         let (old, new) = (&before.snapshot, &after.snapshot);
-        let mut document = documents::comparison("diff", old, new, by, &[]);
+        let mut document = documents::comparison("diff", old, new);
         document["by"] = self.by.singular().into();
         for (name, side) in [("before", before), ("after", after)] {
             match &side.state {
@@ -156,9 +157,11 @@ impl Diff {
                 }
             }
         }
-        let chosen = deltas.iter().take(self.selection.json_rows());
-        let elements = chosen.map(|delta| documents::delta(old, new, by, delta));
-        output.json_with_list(document, Some((documents::list_name(by), elements)))
+        let chosen = &deltas[..deltas.len().min(self.selection.json_rows())];
+        let stacks = documents::stacks_among(old, new, chosen).map_err(Failure::fault)?;
+        let elements = chosen.iter().map(|delta| documents::delta(old, new, by, delta, &stacks));
+        let stacks = (by == GroupBy::Site).then_some(&stacks);
+        output.json_with_list(document, Some((documents::list_name(by), elements)), stacks)
     }
 
     fn body(&self, before: &Snapshot, after: &Snapshot, deltas: &[Delta], output: &Output) -> String {

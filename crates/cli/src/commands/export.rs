@@ -218,6 +218,11 @@ impl Format {
 pub fn failure(target: &str, error: FlameGraphError) -> Failure {
     match error {
         FlameGraphError::Io(error) => Failure::writing(target, &error),
-        empty => Failure::fault(format_args!("{empty}; '--at peak' or another --metric may have")),
+        long @ FlameGraphError::TooLong { .. } => Failure::fault(format_args!(
+            "{long}; choose some with --filter, write --to folded, or look at the flame graph of 'highwater view'"
+        )),
+        empty @ FlameGraphError::Empty { .. } => {
+            Failure::fault(format_args!("{empty}; '--at peak' or another --metric may have"))
+        }
     }
 }

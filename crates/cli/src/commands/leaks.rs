@@ -12,7 +12,7 @@ use crate::print::rows::Layout;
 use crate::print::stack::{Depth, add_site_row};
 use crate::print::table::{Align, Cell, Table};
 use clap::Args;
-use highwater_formats::json;
+use highwater_formats::json::{self, Stacks};
 use highwater_model::groups::{GroupBy, GroupKey, Metric, Row, rows};
 use highwater_model::{Nanos, Snapshot, StackId, When};
 use std::collections::HashMap;
@@ -66,9 +66,11 @@ impl Leaks {
         births: &HashMap<StackId, Nanos>,
         output: &mut Output,
     ) -> Result<(), Failure> {
-        let document = json::document("leaks", snapshot, GroupBy::Site, &[]);
-        let elements = rows.iter().take(self.selection.json_rows()).map(|row| {
-            let mut site = json::row(snapshot, GroupBy::Site, row);
+        let document = json::document("leaks", snapshot).into();
+        let chosen = &rows[..rows.len().min(self.selection.json_rows())];
+        let stacks = Stacks::of(&snapshot.catalog, json::sites_among(chosen)).map_err(Failure::fault)?;
+        let elements = chosen.iter().map(|row| {
+            let mut site = json::row(snapshot, GroupBy::Site, row, &stacks);
             if let GroupKey::Site(stack) = row.key
                 && let Some(birth) = births.get(&stack)
             {
@@ -77,7 +79,7 @@ impl Leaks {
             }
             site
         });
-        output.json_with_list(document, Some((json::list_name(GroupBy::Site), elements)))
+        output.json_with_list(document, Some((json::list_name(GroupBy::Site), elements)), Some(&stacks))
     }
 
     fn body(&self, snapshot: &Snapshot, rows: &[Row], births: &HashMap<StackId, Nanos>, output: &Output) -> String {

@@ -26,7 +26,7 @@ pub struct Ps {
     all: bool,
     #[command(flatten)]
     collector: Asking,
-    /// Print one JSON document ("schema": 1) instead of text
+    /// Print one JSON document ("schema": 2) instead of text
     #[arg(long)]
     json: bool,
 }

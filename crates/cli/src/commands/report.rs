@@ -11,8 +11,8 @@ use crate::print::heading::{self, Heading};
 use crate::print::rows::Layout;
 use crate::print::stack::Depth;
 use clap::Args;
-use highwater_formats::json;
-use highwater_model::groups::{Row, rows};
+use highwater_formats::json::{self, Stacks};
+use highwater_model::groups::{GroupBy, Row, rows};
 use highwater_model::{Lifetimes, Snapshot, SourceKind, Totals, When};
 use serde_json::{Map, Value, json};
 
@@ -124,7 +124,7 @@ impl View {
     fn print_json(&self, subject: Subject<'_>, rows: &[Row], output: &mut Output) -> Result<(), Failure> {
         let Subject { command, events, snapshot, when, whole_course, more, .. } = subject;
         let by = self.by.group();
-        let mut document = json::document(command, snapshot, by, &[]);
+        let mut document: Value = json::document(command, snapshot).into();
         document["by"] = self.by.singular().into();
         document["metric"] = self.metric.name().into();
         document["when"] = when.to_string().into();
@@ -140,9 +140,11 @@ impl View {
         for (name, value) in more {
             document[name] = value;
         }
-        let chosen = rows.iter().take(self.selection.json_rows());
-        let elements = chosen.map(|row| json::row(snapshot, by, row));
-        output.json_with_list(document, Some((json::list_name(by), elements)))
+        let chosen = &rows[..rows.len().min(self.selection.json_rows())];
+        let stacks = Stacks::of(&snapshot.catalog, json::sites_among(chosen)).map_err(Failure::fault)?;
+        let elements = chosen.iter().map(|row| json::row(snapshot, by, row, &stacks));
+        let stacks = (by == GroupBy::Site).then_some(&stacks);
+        output.json_with_list(document, Some((json::list_name(by), elements)), stacks)
     }
 
     fn head(&self, subject: &Subject<'_>) -> Heading {

@@ -10,8 +10,8 @@ use crate::print::figures::Units;
 use crate::print::heading::{self, Heading};
 use crate::print::rows::Layout;
 use clap::Args;
-use highwater_formats::json::{self, WindowDocument};
-use highwater_model::groups::{Row, rows};
+use highwater_formats::json::{self, Stacks, WindowDocument};
+use highwater_model::groups::{GroupBy, Row, rows};
 use highwater_model::{Figures, Snapshot, When, Window};
 use highwater_store::{Highest, Recording};
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,8 +91,10 @@ impl Between {
             chosen.sort_by_key(|row| order.get(&row.key).copied().unwrap_or(usize::MAX));
         }
         chosen.truncate(view.selection.json_rows());
-        let elements = chosen.iter().map(|row| told.row(row));
-        output.json_with_list(members.into(), Some((json::list_name(by), elements)))
+        let stacks = Stacks::of(&counters.catalog, json::sites_among(&chosen)).map_err(Failure::fault)?;
+        let elements = chosen.iter().map(|row| told.row(row, &stacks));
+        let stacks = (by == GroupBy::Site).then_some(&stacks);
+        output.json_with_list(members.into(), Some((json::list_name(by), elements)), stacks)
     }
 }
 

@@ -44,7 +44,7 @@ enum Action {
 /// How they are listed.
 #[derive(Debug, Args)]
 struct List {
-    /// Print one JSON document ("schema": 1) instead of text
+    /// Print one JSON document ("schema": 2) instead of text
     #[arg(long)]
     json: bool,
 }

@@ -60,7 +60,8 @@ impl Timeline {
         if self.reading.json {
             let course = opened.timeline(self.points as usize)?;
             let end = opened.snapshot(&When::End)?;
-            return output.json(json::course("timeline", &end, &course));
+            let written = json::write_course("timeline", &end, &course, output.stream());
+            return written.map_err(|error| Failure::writing("to standard output", &error));
         }
         let width = self.width.map_or_else(|| default_width(output), usize::from);
         let totals = opened.final_totals()?;

@@ -15,10 +15,9 @@ use crate::print::table::{Align, Cell, Table};
 use clap::{Args, ValueEnum};
 use highwater_collector::Client;
 use highwater_collector::protocol::{CutInfo, Detail, ProcessInfo};
-use highwater_formats::json;
-use highwater_model::diff::text_of;
-use highwater_model::groups::{Metric, Row, rows};
-use highwater_model::{Nanos, Snapshot, parse_duration};
+use highwater_formats::json::{self, Stacks, StacksTooLarge};
+use highwater_model::groups::{GroupBy, Metric, Row, rows};
+use highwater_model::{CatalogIdentities, Nanos, RowIdentities, RowIdentity, Snapshot, TooManyCalls, parse_duration};
 use highwater_symbols::Symbolizer;
 use serde_json::Value;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -54,7 +53,7 @@ pub struct Watch {
     /// Which rows come first
     #[arg(long, value_enum, default_value_t, value_name = "FIGURE")]
     sort: Order,
-    /// Print one JSON document ("schema": 1) a line, one for each look, instead of text
+    /// Print one JSON document ("schema": 2) a line, one for each look, instead of text
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -76,6 +75,9 @@ const NAP: Duration = Duration::from_millis(20);
 /// Lines of a terminal that rows cannot have: the heading, the columns' names, and where the cursor stands.
 const OTHER_LINES: usize = 4;
 
+/// The most different calls in the stacks of one document: it is held until it is printed, since it has one line.
+const MOST_CALLS: usize = 1 << 20;
+
 /// Seconds, or a time with its unit.
 fn parse_interval(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -91,7 +93,7 @@ struct Seen {
     live_blocks: u64,
     handed_out: u64,
     /// The live bytes of each row, by what people call it.
-    rows: HashMap<String, u64>,
+    rows: HashMap<RowIdentity, u64>,
 }
 
 /// A row with how it changed.
@@ -137,12 +139,14 @@ impl Watch {
         output: &mut Output,
     ) -> Result<(), Failure> {
         let mut symbolizer = Symbolizer::new();
+        let mut identities = RowIdentities::default();
         let (mut first, mut last): (Option<Seen>, Option<Seen>) = (None, None);
         for number in 1.. {
             let began = Instant::now();
             let taken = client.snapshot(process.pid, Detail::Sites, None).map_err(Failure::fault)?;
             let snapshot = TakenSnapshot::open(taken.file, None, &mut symbolizer)?.snapshot;
-            let (seen, rows) = self.compare(&snapshot, first.as_ref(), last.as_ref());
+            let compared = self.compare(&snapshot, &mut identities, first.as_ref(), last.as_ref());
+            let (seen, rows) = compared.map_err(Failure::fault)?;
             let look = Look {
                 process,
                 snapshot: &snapshot,
@@ -153,7 +157,7 @@ impl Watch {
                 last: last.as_ref(),
             };
             if self.json {
-                output.text(&format!("{}\n", self.document(&look)))?;
+                output.text(&format!("{}\n", self.document(&look).map_err(Failure::fault)?))?;
                 output.flush()?;
             } else {
                 screen.show(self.text(&look, screen.height(), output), output)?;
@@ -170,7 +174,13 @@ impl Watch {
     }
 
     /// What is seen now, and the rows with how they changed.
-    fn compare(&self, snapshot: &Snapshot, first: Option<&Seen>, last: Option<&Seen>) -> (Seen, Vec<Watched>) {
+    fn compare(
+        &self,
+        snapshot: &Snapshot,
+        identities: &mut RowIdentities,
+        first: Option<&Seen>,
+        last: Option<&Seen>,
+    ) -> Result<(Seen, Vec<Watched>), TooManyCalls> {
         let figures = &snapshot.accounts.totals().figures;
         let mut seen = Seen {
             at: Instant::now(),
@@ -180,36 +190,37 @@ impl Watch {
             rows: HashMap::new(),
         };
         // Rows that read the same are one.
-        let mut merged: Vec<(String, Row)> = Vec::new();
-        let mut places: HashMap<String, usize> = HashMap::new();
+        let mut merged: Vec<(RowIdentity, Row)> = Vec::new();
+        let mut places: HashMap<RowIdentity, usize> = HashMap::new();
+        let mut known = CatalogIdentities::default();
         for row in rows(snapshot, self.by.group(), Metric::Live, None) {
-            let text = text_of(&snapshot.catalog, &row.key);
-            match places.get(&text) {
+            let identity = identities.of(&snapshot.catalog, &mut known, &row.key)?;
+            match places.get(&identity) {
                 Some(&place) => {
                     merged[place].1.figures.add(&row.figures);
                     merged[place].1.inclusive.add(&row.inclusive);
                 }
                 None => {
-                    places.insert(text.clone(), merged.len());
-                    merged.push((text, row));
+                    places.insert(identity, merged.len());
+                    merged.push((identity, row));
                 }
             }
         }
         let mut watched = Vec::new();
-        for (text, row) in merged {
+        for (identity, row) in merged {
             let live = row.figures.live_bytes();
             let since = |then: Option<&Seen>| {
-                then.map_or(0, |then| i128::from(live) - i128::from(then.rows.get(&text).copied().unwrap_or(0)))
+                then.map_or(0, |then| i128::from(live) - i128::from(then.rows.get(&identity).copied().unwrap_or(0)))
             };
             watched.push(Watched { growth: since(first), lately: since(last.or(first)), row });
-            seen.rows.insert(text, live);
+            seen.rows.insert(identity, live);
         }
         watched.sort_by_key(|one| {
             let live = i128::from(one.row.figures.live_bytes());
             std::cmp::Reverse(if self.sort == Order::Live { (live, one.growth) } else { (one.growth, live) })
         });
         watched.retain(|one| one.row.figures.live_bytes() > 0 || one.growth != 0 || one.lately != 0);
-        (seen, watched)
+        Ok((seen, watched))
     }
 
     fn text(&self, look: &Look<'_>, height: Option<usize>, output: &Output) -> String {
@@ -259,7 +270,7 @@ impl Watch {
         format!("{}{exited}\n", output.paint.paint(Style::Bold, &crate::print::text::printable(&line)))
     }
 
-    fn document(&self, look: &Look<'_>) -> Value {
+    fn document(&self, look: &Look<'_>) -> Result<Value, StacksTooLarge> {
         let by = self.by.group();
         let mut document: Value = json::head("watch", look.snapshot).into();
         let (growth_bytes, growth_blocks) = look.growth();
@@ -273,14 +284,20 @@ impl Watch {
         document["allocations_per_second"] = look.rate().into();
         document["cut"] = look.cut.to_json();
         let wanted = if self.top == 0 { usize::MAX } else { self.top };
+        let chosen = &look.rows[..look.rows.len().min(wanted)];
+        let mut stacks = Stacks::with_most([&*look.snapshot.catalog], MOST_CALLS);
+        json::sites_among(chosen.iter().map(|one| &one.row)).try_for_each(|stack| stacks.add(0, stack))?;
         let row = |Watched { row, growth, lately }: &Watched| {
-            let mut value = json::row(look.snapshot, by, row);
+            let mut value = json::row(look.snapshot, by, row, &stacks);
             value["growth_bytes"] = number(*growth);
             value["growth_bytes_lately"] = number(*lately);
             value
         };
-        document[json::list_name(by)] = look.rows.iter().take(wanted).map(row).collect();
-        document
+        document[json::list_name(by)] = chosen.iter().map(row).collect();
+        if by == GroupBy::Site {
+            stacks.members().into_iter().for_each(|(name, value)| document[name] = value);
+        }
+        Ok(document)
     }
 }
 

@@ -30,7 +30,7 @@ pub struct Delivery {
     overwrite: Overwrite,
     #[command(flatten)]
     view: View,
-    /// Print one JSON document ("schema": 1) instead of text
+    /// Print one JSON document ("schema": 2) instead of text
     #[arg(long)]
     json: bool,
 }

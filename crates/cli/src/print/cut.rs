@@ -50,7 +50,7 @@ fn warnings(cut: &CutInfo) -> Vec<String> {
     if cut.untracked > 0 {
         let blocks = counted(cut.untracked, "block");
         lines.push(format!(
-            "{blocks} were not taken into the table because it was full: 'highwater run --max-blocks' sets its limit"
+            "{blocks} are not in the table: it was full ('highwater run --max-blocks' sets its limit), or the process got no more memory for it"
         ));
     }
     if cut.unknown_frees > 0 {

@@ -1,6 +1,7 @@
 //! How a call site is shown: its first own function with its place, its callers below. Allocators and what languages put between them
 //! and the program come first in every stack and say nothing; only a full stack shows them, as what the first function called.
 
+use super::bytes::count;
 use super::colour::{Paint, Style};
 use super::table::{Align, Cell, Table};
 use super::text::fitted;
@@ -25,6 +26,8 @@ pub enum Depth {
 const LONGEST_NAME: usize = 60;
 /// Callers that `Depth::Brief` shows.
 const BRIEF_CALLERS: usize = 3;
+/// The most lines of a table with whole stacks; beyond them stacks are brief. All stacks of a deep recursion have millions.
+const MOST_LINES: usize = 200_000;
 
 impl Depth {
     fn callers(self) -> usize {
@@ -38,6 +41,8 @@ impl Depth {
 
 /// Adds a row for a stack to a table whose last column is for sites: the given figures, then the stack.
 pub fn add_site_row(table: &mut Table, mut figures: Vec<Cell>, catalog: &Catalog, stack: StackId, depth: Depth) {
+    let room = MOST_LINES.saturating_sub(table.lines());
+    let depth = if room == 0 && depth == Depth::Full { Depth::Brief } else { depth };
     let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).collect();
     let (plumbing, own) = frames.split_at(leading_plumbing(&frames));
     let callers = own.get(1..).unwrap_or_default();
@@ -64,15 +69,22 @@ pub fn add_site_row(table: &mut Table, mut figures: Vec<Cell>, catalog: &Catalog
             table.continuation(located(cell, frame, depth));
         }
     }
-    let shown = depth.callers();
+    let shown = depth.callers().min(room.max(BRIEF_CALLERS));
     // "1 more caller" would take the line of that caller.
     let shown = if depth == Depth::Brief && callers.len() == shown + 1 { shown + 1 } else { shown };
     for frame in callers.iter().take(shown) {
         let cell = Cell::new(Style::Dim, "  ← ").and(Style::Plain, &name_of(frame));
         table.continuation(located(cell, frame, depth));
     }
-    if depth == Depth::Brief && callers.len() > shown {
-        table.continuation(Cell::new(Style::Dim, &format!("  … {} more callers", callers.len() - shown)));
+    if matches!(depth, Depth::Brief | Depth::Full) && callers.len() > shown {
+        table.continuation(Cell::new(
+            Style::Dim,
+            &format!("  … {} more callers", count((callers.len() - shown) as u64)),
+        ));
+    }
+    if depth == Depth::Full && room > 0 && table.lines() >= MOST_LINES {
+        let most = count(MOST_LINES as u64);
+        table.continuation(Cell::new(Style::Dim, &format!("(whole stacks end here: the limit is {most} lines)")));
     }
 }
 
@@ -138,6 +150,20 @@ mod tests {
         assert_eq!(rendered(&frames, Depth::Top).lines().count(), 1);
         assert_eq!(rendered(&frames[..2], Depth::Top).lines().count(), 1);
         assert_eq!(rendered(&frames[..2], Depth::Line), "1  inner  src/lib.rs:3 ← a\n");
+    }
+
+    #[test]
+    fn whole_stacks_end_at_a_limit_of_lines_and_are_brief_beyond_it() {
+        let mut catalog = Catalog::default();
+        let stack = catalog.intern_stack(&vec![frame("recurse", "", 0); 150_001]);
+        let mut table = Table::default().column(Align::Left, "");
+        (0..3).for_each(|_| add_site_row(&mut table, Vec::new(), &catalog, stack, Depth::Full));
+        let text = table.render(Paint::plain(), None);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 200_000 + 3 + 5);
+        assert_eq!(lines[200_001], "  … 100,001 more callers");
+        assert_eq!(lines[200_002], "(whole stacks end here: the limit is 200,000 lines)");
+        assert_eq!(lines[200_007], "  … 149,997 more callers");
     }
 
     #[test]

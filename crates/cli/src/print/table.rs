@@ -79,6 +79,11 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// How many lines it has, without the headings.
+    pub fn lines(&self) -> usize {
+        self.rows.len()
+    }
+
     /// Adds a row of which only the last column is filled.
     pub fn continuation(&mut self, cell: Cell) {
         let mut cells = vec![Cell::default(); self.columns.len().saturating_sub(1)];

@@ -86,8 +86,8 @@ impl Place {
     pub fn json(&self, line: &str) -> Value {
         let run = self.highwater(&format!("{line} --json"));
         assert_eq!(run.code, 0, "{line}: {}", run.stderr);
-        let document: Value = serde_json::from_str(&run.stdout).unwrap();
-        assert_eq!(document["schema"], 1, "{line}");
+        let document = document(&run.stdout);
+        assert_eq!(document["schema"], 2, "{line}");
         document
     }
 
@@ -141,6 +141,40 @@ impl Run {
         for text in texts {
             assert!(self.stdout.contains(text), "'{text}' is not in:\n{}", self.stdout);
         }
+    }
+}
+
+/// A JSON document whose rows have the frames of their stacks, innermost first, in place of numbers.
+#[track_caller]
+pub fn document(text: &str) -> Value {
+    let mut document: Value = serde_json::from_str(text).unwrap();
+    let mut table = |name: &str| document.as_object_mut().and_then(|members| members.remove(name));
+    if let (Some(Value::Array(frames)), Some(Value::Array(stacks))) = (table("frames"), table("stacks")) {
+        put_lists(&mut document, &frames, &stacks);
+    }
+    document
+}
+
+fn put_lists(value: &mut Value, frames: &[Value], stacks: &[Value]) {
+    match value {
+        Value::Array(parts) => parts.iter_mut().for_each(|part| put_lists(part, frames, stacks)),
+        Value::Object(members) => {
+            for (name, member) in members {
+                if name != "stack" {
+                    put_lists(member, frames, stacks);
+                    continue;
+                }
+                let mut list = Vec::new();
+                while let Some(number) = member.as_u64() {
+                    let call = &stacks[number as usize];
+                    assert!(call[0].as_u64().is_none_or(|caller| caller < number), "a caller comes first: {call}");
+                    list.push(frames[call[1].as_u64().unwrap() as usize].clone());
+                    *member = call[0].clone();
+                }
+                *member = list.into();
+            }
+        }
+        _ => {}
     }
 }
 

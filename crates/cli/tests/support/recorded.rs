@@ -209,7 +209,7 @@ impl Recording {
         assert_eq!(check.code, 0, "{name}: {}{}", check.stdout, check.stderr);
         let report = place.run(["report", name, "--json", "--at", when]);
         assert_eq!((report.code, report.stderr.as_str()), (0, ""), "{name}: {}", report.stdout);
-        let report: Value = serde_json::from_str(&report.stdout).unwrap();
+        let report = super::document(&report.stdout);
         let site = |row: &Value| Site {
             frames: row["stack"].as_array().unwrap().iter().map(Frame::of).collect(),
             counts: Counts::of(row),

@@ -1,14 +1,14 @@
 //! Two snapshots compared.
 
-use super::{anomalies, head, list_name, rows::identity, source, totals};
+use super::{Stacks, StacksTooLarge, anomalies, head, rows::identity, source, totals};
 use highwater_model::diff::{Change, Delta};
-use highwater_model::groups::GroupBy;
+use highwater_model::groups::{GroupBy, GroupKey};
 use highwater_model::{Figures, Snapshot};
 use serde_json::{Map, Value, json};
 
 /// A document about two snapshots: the head is the later one's, `before` and `after` hold `source`, `at_ns`, `totals`
-/// and `anomalies` of each, and the list named after `by` holds a [`delta`] for each row.
-pub fn comparison(command: &str, before: &Snapshot, after: &Snapshot, by: GroupBy, deltas: &[Delta]) -> Value {
+/// and `anomalies` of each. To be followed by the list named after `by`, which holds a [`delta`] for each row, and the stacks of sites.
+pub fn comparison(command: &str, before: &Snapshot, after: &Snapshot) -> Value {
     let side = |snapshot: &Snapshot| {
         json!({
             "source": source(&snapshot.source),
@@ -23,17 +23,36 @@ pub fn comparison(command: &str, before: &Snapshot, after: &Snapshot, by: GroupB
     members.insert("after".to_owned(), side(after));
     members.insert("live_bytes_delta".to_owned(), bytes_difference(old, new));
     members.insert("live_blocks_delta".to_owned(), difference(old.live_blocks(), new.live_blocks()));
-    let deltas: Value = deltas.iter().map(|each| delta(before, after, by, each)).collect();
-    members.insert(list_name(by).to_owned(), deltas);
     members.into()
 }
 
+/// The stacks of deltas: those of the later snapshot, and of the earlier one where nothing is left.
+pub fn stacks_among<'a>(
+    before: &'a Snapshot,
+    after: &'a Snapshot,
+    deltas: &[Delta],
+) -> Result<Stacks<'a>, StacksTooLarge> {
+    let mut stacks = Stacks::new([&*before.catalog, &*after.catalog]);
+    for delta in deltas {
+        match (&delta.after, &delta.before) {
+            (Some((GroupKey::Site(stack), _)), _) => stacks.add(AFTER, *stack)?,
+            (None, Some((GroupKey::Site(stack), _))) => stacks.add(BEFORE, *stack)?,
+            _ => {}
+        }
+    }
+    Ok(stacks)
+}
+
+/// Places of the two catalogs among those of [`Stacks`].
+const BEFORE: usize = 0;
+const AFTER: usize = 1;
+
 /// One row of a comparison: what it is, its `change`, what was live `before` and is `after`, and by how much that
-/// differs.
-pub fn delta(before: &Snapshot, after: &Snapshot, by: GroupBy, delta: &Delta) -> Value {
+/// differs. Its stack is among [`stacks_among`].
+pub fn delta(before: &Snapshot, after: &Snapshot, by: GroupBy, delta: &Delta, stacks: &Stacks<'_>) -> Value {
     let mut members = match (&delta.after, &delta.before) {
-        (Some((key, _)), _) => identity(&after.catalog, key),
-        (None, Some((key, _))) => identity(&before.catalog, key),
+        (Some((key, _)), _) => identity(&after.catalog, key, (stacks, AFTER)),
+        (None, Some((key, _))) => identity(&before.catalog, key, (stacks, BEFORE)),
         (None, None) => Map::new(),
     };
     // A type is called `type` wherever it occurs.
@@ -104,17 +123,18 @@ mod tests {
         scene.reallocate(7, 0x3000, 0x3000, 100, highwater_model::StackId::UNKNOWN);
         let after = scene.snapshot();
 
-        let deltas = diff_rows(&before, &after, GroupBy::Site, None);
-        let document = comparison("diff", &before, &after, GroupBy::Site, &deltas);
-        assert_eq!(document["schema"], 1);
+        let deltas = diff_rows(&before, &after, GroupBy::Site, None).unwrap();
+        let stacks = stacks_among(&before, &after, &deltas).unwrap();
+        let sites: Vec<Value> =
+            deltas.iter().map(|each| delta(&before, &after, GroupBy::Site, each, &stacks)).collect();
+        let document = comparison("diff", &before, &after);
+        assert_eq!(document["schema"], 2);
         assert_eq!(document["before"]["totals"]["live_bytes"], 308);
         assert_eq!(document["after"]["totals"]["live_bytes"], 170);
         assert_eq!(document["live_bytes_delta"], -138);
         assert_eq!(document["live_blocks_delta"], 0);
 
-        let shown: Vec<(&str, i64, i64)> = document["sites"]
-            .as_array()
-            .unwrap()
+        let shown: Vec<(&str, i64, i64)> = sites
             .iter()
             .map(|row| {
                 let delta = |name: &str| row[name].as_i64().unwrap();
@@ -122,9 +142,11 @@ mod tests {
             })
             .collect();
         assert_eq!(shown, [("shrank", -200, 0), ("came", 70, 1), ("went", -8, -1)]);
-        assert_eq!(document["sites"][1]["stack"][0]["function"], "fresh");
-        assert_eq!(document["sites"][1]["before"], json!({"live_bytes": 0, "live_blocks": 0}));
-        assert_eq!(document["sites"][2]["stack"], json!([]));
+        let (calls, frames) = (stacks.members()["stacks"].clone(), stacks.members()["frames"].clone());
+        let call = &calls[sites[1]["stack"].as_u64().unwrap() as usize];
+        assert_eq!(frames[call[1].as_u64().unwrap() as usize]["function"], "fresh");
+        assert_eq!(sites[1]["before"], json!({"live_bytes": 0, "live_blocks": 0}));
+        assert_eq!(sites[2]["stack"], Value::Null);
     }
 
     #[test]
@@ -132,8 +154,8 @@ mod tests {
         let scene = parser();
         let (before, after) = (crate::scene::Scene::default().snapshot(), scene.snapshot());
         let first = |by| {
-            let deltas = diff_rows(&before, &after, by, None);
-            delta(&before, &after, by, &deltas[0])
+            let deltas = diff_rows(&before, &after, by, None).unwrap();
+            delta(&before, &after, by, &deltas[0], &Stacks::new([]))
         };
         assert_eq!(first(GroupBy::Thread)["id"], 7);
         assert_eq!(first(GroupBy::Thread)["name"], "worker");

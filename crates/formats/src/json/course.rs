@@ -1,39 +1,35 @@
 //! A recording's course over time.
 
-use super::{anomalies, head, totals};
+use super::{DocumentWriter, anomalies, head, totals};
 use highwater_model::{Snapshot, Timeline};
-use serde_json::{Map, Value, json};
+use serde_json::json;
+use std::io::{self, Write};
 
-/// A document about a recording's course: its head, `totals` and `anomalies` as of `end`, and the [`timeline`].
-pub fn course(command: &str, end: &Snapshot, course: &Timeline) -> Value {
-    let mut members = head(command, end);
-    members.insert("totals".to_owned(), totals(end));
-    members.insert("anomalies".to_owned(), anomalies(end.accounts.anomalies()));
-    members.extend(timeline(course));
-    members.into()
-}
-
-/// `points[]`, `marks[]` and `gauges[]`.
-pub fn timeline(timeline: &Timeline) -> Map<String, Value> {
-    let points: Value = timeline
-        .points
-        .iter()
-        .map(|point| {
+/// Writes a document about a recording's course: its head, `totals` and `anomalies` as of `end`, `points[]`, `marks[]` and `gauges[]`. One element is in
+/// memory at a time: a recording may have millions of gauges.
+pub fn write_course(command: &str, end: &Snapshot, course: &Timeline, out: impl Write) -> io::Result<()> {
+    let mut writer = DocumentWriter::begin(out)?;
+    writer.members(&head(command, end))?;
+    writer.member("totals", &totals(end))?;
+    writer.member("anomalies", &anomalies(end.accounts.anomalies()))?;
+    writer.list(
+        "points",
+        course.points.iter().map(|point| {
             json!({
                 "time_ns": point.time.0,
                 "live_bytes": point.live_bytes,
                 "live_blocks": point.live_blocks,
                 "highest_bytes": point.highest_bytes,
             })
-        })
-        .collect();
-    let marks: Value = timeline.marks.iter().map(|mark| json!({ "time_ns": mark.time.0, "name": mark.name })).collect();
-    let gauges: Value = timeline
-        .gauges
-        .iter()
-        .map(|gauge| json!({ "time_ns": gauge.time.0, "name": gauge.name, "value": gauge.value }))
-        .collect();
-    super::members(json!({ "points": points, "marks": marks, "gauges": gauges }))
+        }),
+    )?;
+    writer.list("marks", course.marks.iter().map(|mark| json!({ "time_ns": mark.time.0, "name": mark.name })))?;
+    let gauges = course.gauges.iter();
+    writer.list(
+        "gauges",
+        gauges.map(|gauge| json!({ "time_ns": gauge.time.0, "name": gauge.name, "value": gauge.value })),
+    )?;
+    writer.end().map(drop)
 }
 
 #[cfg(test)]
@@ -41,6 +37,7 @@ mod tests {
     use super::*;
     use crate::scene::parser;
     use highwater_model::{GaugeReading, NamedInstant, Nanos, TimelinePoint};
+    use serde_json::Value;
 
     #[test]
     fn points_marks_and_gauges_are_told() {
@@ -50,8 +47,10 @@ mod tests {
             marks: vec![NamedInstant { time: Nanos(3), event: 1, name: "loaded".to_owned() }],
             gauges: vec![GaugeReading { time: Nanos(4), name: "rss".to_owned(), value: 4096 }],
         };
-        let document = course("timeline", &parser().snapshot(), &lived);
-        assert_eq!(document["schema"], 1);
+        let mut text = Vec::new();
+        write_course("timeline", &parser().snapshot(), &lived, &mut text).unwrap();
+        let document: Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!((&document["schema"], &document["totals"]["live_bytes"]), (&json!(2), &json!(308)));
         assert_eq!(document["points"], json!([{"time_ns": 10, "live_bytes": 5, "live_blocks": 1, "highest_bytes": 9}]));
         assert_eq!(document["marks"], json!([{"time_ns": 3, "name": "loaded"}]));
         assert_eq!(document["gauges"], json!([{"time_ns": 4, "name": "rss", "value": 4096}]));

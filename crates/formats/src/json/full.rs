@@ -1,13 +1,13 @@
 //! Everything a snapshot holds, down to the single live block.
 
-use super::{DocumentWriter, anomalies, head, hex, known_text, row, threads, totals, types};
+use super::{DocumentWriter, Stacks, anomalies, head, hex, known_text, row, sites_among, threads, totals, types};
 use highwater_model::groups::{GroupBy, GroupKey, Keep, Metric, rows};
 use highwater_model::{Block, Heap, Snapshot, StackId};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// Writes the whole snapshot: its head, `totals`, `anomalies`, `threads`, `types`, all `sites`, and all live `blocks`,
+/// Writes the whole snapshot: its head, `totals`, `anomalies`, `threads`, `types`, `frames` and `stacks`, all `sites`, and all live `blocks`,
 /// by number, each with `site`, its place in `sites`. Of these two only what `keep` wants. One site or block at a time is in memory.
 /// Where only figures are known, `blocks` is `null`.
 pub fn write_full(command: &str, snapshot: &Snapshot, keep: Keep<'_>, out: impl Write) -> io::Result<()> {
@@ -35,13 +35,15 @@ pub fn write_full_with(
         snapshot.accounts.blocks().filter(|block| site_indices.contains_key(&block.stack)).collect();
     blocks.sort_unstable_by_key(|block| block.id);
 
+    let stacks = Stacks::of(&snapshot.catalog, sites_among(&sites))?;
     let mut writer = DocumentWriter::begin(out)?;
     writer.members(&head(command, snapshot))?;
     writer.member("totals", &totals(snapshot))?;
     writer.member("anomalies", &anomalies(snapshot.accounts.anomalies()))?;
     writer.member("threads", &threads(snapshot))?;
     writer.member("types", &types(snapshot))?;
-    writer.list("sites", sites.iter().map(|site| row(snapshot, GroupBy::Site, site)))?;
+    writer.stacks(&stacks)?;
+    writer.list("sites", sites.iter().map(|site| row(snapshot, GroupBy::Site, site, &stacks)))?;
     if snapshot.source.aggregated {
         writer.member("blocks", &Value::Null)?;
         return writer.end().map(drop);
@@ -101,7 +103,19 @@ mod tests {
         let mut scene = parser();
         scene.allocate_typed(0x5000, 16, "cache", "Vec<u8>");
         let document = full(&scene.snapshot());
-        for name in ["schema", "command", "source", "at_ns", "totals", "anomalies", "threads", "sites", "types"] {
+        for name in [
+            "schema",
+            "command",
+            "source",
+            "at_ns",
+            "totals",
+            "anomalies",
+            "threads",
+            "frames",
+            "stacks",
+            "sites",
+            "types",
+        ] {
             assert!(!document[name].is_null(), "{name}");
         }
         let blocks = document["blocks"].as_array().unwrap();
@@ -111,7 +125,8 @@ mod tests {
         });
         assert_eq!(blocks[2], expected);
         assert_eq!((&blocks[0]["number"], &blocks[0]["site"]), (&json!(0), &json!(0)));
-        assert_eq!(document["sites"][0]["stack"][0]["function"], "grow");
+        let stack = &document["stacks"][document["sites"][0]["stack"].as_u64().unwrap() as usize];
+        assert_eq!(document["frames"][stack[1].as_u64().unwrap() as usize]["function"], "grow");
     }
 
     #[test]

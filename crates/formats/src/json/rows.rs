@@ -1,8 +1,8 @@
 //! The rows of a report: `sites[]`, `functions[]`, `files[]`, `modules[]`, `threads[]`, `types[]`, `heaps[]`.
 
-use super::{estimates, figures, hex, known_text, stack};
+use super::{Stacks, estimates, figures, hex, known_text};
 use highwater_model::groups::{self, GroupBy, GroupKey, Metric, Row};
-use highwater_model::{Catalog, CodeOffset, Figures, Snapshot, ThreadId};
+use highwater_model::{Catalog, CodeOffset, Figures, Snapshot, StackId, ThreadId};
 use serde_json::{Map, Value, json};
 use std::cmp::Reverse;
 
@@ -20,33 +20,41 @@ pub fn list_name(by: GroupBy) -> &'static str {
 }
 
 /// The rows, in the order given.
-pub fn rows(snapshot: &Snapshot, by: GroupBy, rows: &[Row]) -> Value {
-    rows.iter().map(|each| row(snapshot, by, each)).collect()
+pub fn rows(snapshot: &Snapshot, by: GroupBy, rows: &[Row], stacks: &Stacks<'_>) -> Value {
+    rows.iter().map(|each| row(snapshot, by, each, stacks)).collect()
 }
 
-/// One row.
-pub fn row(snapshot: &Snapshot, by: GroupBy, row: &Row) -> Value {
-    let catalog = &snapshot.catalog;
+/// The stacks that rows stand for.
+pub fn sites_among<'a>(rows: impl IntoIterator<Item = &'a Row>) -> impl Iterator<Item = StackId> {
+    rows.into_iter().filter_map(|row| match row.key {
+        GroupKey::Site(stack) => Some(stack),
+        _ => None,
+    })
+}
+
+/// One row. Its stack must be among `stacks`.
+pub fn row(snapshot: &Snapshot, by: GroupBy, row: &Row, stacks: &Stacks<'_>) -> Value {
+    let identity = |key: &GroupKey| identity(&snapshot.catalog, key, (stacks, 0));
     match (by, &row.key) {
         (GroupBy::Type, GroupKey::Name(name)) => type_row(snapshot, name, &row.figures),
         (GroupBy::Function | GroupBy::File | GroupBy::Module, key) => {
-            let mut members = identity(catalog, key);
+            let mut members = identity(key);
             members.extend(figures(snapshot, &row.figures));
             members.insert("inclusive".to_owned(), figures(snapshot, &row.inclusive).into());
             members.into()
         }
         (_, key) => {
-            let mut members = identity(catalog, key);
+            let mut members = identity(key);
             members.extend(figures(snapshot, &row.figures));
             members.into()
         }
     }
 }
 
-/// What a row stands for: a `stack`, a `name`, or a thread's `id` and `name`.
-pub(super) fn identity(catalog: &Catalog, key: &GroupKey) -> Map<String, Value> {
+/// What a row stands for: a `stack`, a `name`, or a thread's `id` and `name`. With the stacks comes the catalog's place among theirs.
+pub(super) fn identity(catalog: &Catalog, key: &GroupKey, (stacks, place): (&Stacks<'_>, usize)) -> Map<String, Value> {
     super::members(match key {
-        GroupKey::Site(site) => json!({ "stack": stack(catalog, *site) }),
+        GroupKey::Site(site) => json!({ "stack": stacks.number(place, *site) }),
         GroupKey::Name(name) => json!({ "name": known_text(name) }),
         GroupKey::Code { build_id, module, offset } => json!({
             "name": CodeOffset { build_id, module, offset: *offset }.to_string(),
@@ -96,17 +104,39 @@ pub fn threads(snapshot: &Snapshot) -> Value {
 
 /// `types`: every type, most live bytes first; empty where the source knows none.
 pub fn types(snapshot: &Snapshot) -> Value {
-    rows(snapshot, GroupBy::Type, &groups::rows(snapshot, GroupBy::Type, Metric::Live, None))
+    let none = Stacks::new([]);
+    rows(snapshot, GroupBy::Type, &groups::rows(snapshot, GroupBy::Type, Metric::Live, None), &none)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::scene::{Scene, parser};
-    use highwater_model::{EventKind, Heap, Placement, StackId, Tag, mapped_address};
+    use highwater_model::{EventKind, Heap, Placement, Tag, mapped_address};
 
     fn shown(snapshot: &Snapshot, by: GroupBy) -> Value {
-        rows(snapshot, by, &groups::rows(snapshot, by, Metric::Live, None))
+        let chosen = groups::rows(snapshot, by, Metric::Live, None);
+        let stacks = Stacks::of(&snapshot.catalog, sites_among(&chosen)).unwrap();
+        rows(snapshot, by, &chosen, &stacks)
+    }
+
+    #[test]
+    fn rows_of_every_kind_have_a_list_of_their_own() {
+        let snapshot = parser().snapshot();
+        let kinds = [
+            (GroupBy::Site, "sites"),
+            (GroupBy::Function, "functions"),
+            (GroupBy::File, "files"),
+            (GroupBy::Module, "modules"),
+            (GroupBy::Thread, "threads"),
+            (GroupBy::Type, "types"),
+            (GroupBy::Heap, "heaps"),
+        ];
+        for (by, name) in kinds {
+            assert_eq!(list_name(by), name);
+            let count = groups::rows(&snapshot, by, Metric::Live, None).len();
+            assert_eq!(shown(&snapshot, by).as_array().unwrap().len(), count, "{name}");
+        }
     }
 
     #[test]
@@ -127,8 +157,7 @@ mod tests {
         let sites = shown(&parser().snapshot(), GroupBy::Site);
         let mut first = sites[0].clone();
         let stack = first.as_object_mut().unwrap().remove("stack").unwrap();
-        let functions: Vec<&Value> = stack.as_array().unwrap().iter().map(|frame| &frame["function"]).collect();
-        assert_eq!(functions, ["grow", "parse", "main"]);
+        assert_eq!(stack, 2, "grow, called by parse, called by main");
         let expected = json!({
             "allocations": 0, "frees": 0, "reallocations": 1, "reallocated_away": 0, "allocated_bytes": 300,
             "freed_bytes": 0, "live_blocks": 1, "live_bytes": 300, "peak_bytes": 300, "cross_thread_frees": 0,

@@ -1,5 +1,6 @@
 //! A document written as it is made, so that a long list never exists as a whole.
 
+use super::Stacks;
 use super::untimed::{is_untimed, lines_for_times};
 use highwater_model::disturbs_text;
 use serde_json::{Map, Value};
@@ -91,6 +92,12 @@ impl<W: Write> DocumentWriter<W> {
             separator = b",\n";
         }
         self.out.write_all(b"]")
+    }
+
+    /// `frames` and `stacks`.
+    pub fn stacks(&mut self, stacks: &Stacks<'_>) -> io::Result<()> {
+        self.list("frames", stacks.frames())?;
+        self.list("stacks", stacks.stacks())
     }
 
     /// Closes the document and gives the writer back, flushed.

@@ -1,6 +1,6 @@
 //! What happened in a window of time.
 
-use super::{figures, known_text, rows::row as plain_row};
+use super::{Stacks, figures, known_text, rows::row as plain_row};
 use highwater_model::groups::{self, GroupBy, GroupKey, Metric, Row};
 use highwater_model::{Figures, Nanos, Snapshot, Window};
 use serde_json::{Map, Value, json};
@@ -48,15 +48,15 @@ impl<'a> WindowDocument<'a> {
         }))
     }
 
-    /// One row.
-    pub fn row(&self, row: &Row) -> Value {
+    /// One row. Its stack must be among `stacks`.
+    pub fn row(&self, row: &Row, stacks: &Stacks<'_>) -> Value {
         let counted = match &row.key {
             GroupKey::Name(name) if self.by == GroupBy::Type => {
                 let mut members = figures(self.counters, &row.figures);
                 members.insert("type".to_owned(), known_text(name));
                 members.into()
             }
-            _ => plain_row(self.counters, self.by, row),
+            _ => plain_row(self.counters, self.by, row, stacks),
         };
         let mut members = super::members(counted);
         set_live(&mut members, self.live.get(&row.key).unwrap_or(&Figures::default()));

@@ -44,6 +44,10 @@ mod function_field {
     pub(super) const FILENAME: u64 = 4;
 }
 
+/// The most functions of one location. Compilers inline less deeply; a source that calls a whole recursion inlined would else have a location, and its
+/// copy of the frames, for each depth.
+const MOST_INLINED: usize = 64;
+
 const UNKNOWN_FUNCTION: &str = "[unknown]";
 
 pub(super) struct Symbols<'a> {
@@ -93,7 +97,10 @@ impl<'a> Symbols<'a> {
         if frames.is_empty() {
             frames.push(Frame::default());
         }
-        frames.split_inclusive(|frame| !frame.inlined).map(|frames| self.location_id(frames, strings)).collect()
+        let whole = frames.split_inclusive(|frame| !frame.inlined);
+        // Cut from the outermost frame on, so that stacks which share callers share their locations, too.
+        let cut = whole.flat_map(|frames| frames.rchunks(MOST_INLINED).rev());
+        cut.map(|frames| self.location_id(frames, strings)).collect()
     }
 
     fn location_id(&mut self, frames: &[Frame], strings: &mut Strings) -> u64 {

@@ -143,8 +143,11 @@ impl<'a> Reader<'a> {
 
     fn value(&mut self, code: i64, depth: usize, text: &mut String) -> Result<(), CandidError> {
         self.values += 1;
-        if depth > DEEPEST || self.values > MOST_VALUES {
-            return error("it is nested too deeply, or holds too many values");
+        if depth > DEEPEST {
+            return error(format!("it is nested too deeply: {DEEPEST} levels are the limit"));
+        }
+        if self.values > MOST_VALUES {
+            return error(format!("it holds more than {MOST_VALUES} values, which is the limit"));
         }
         if let Some(simple) = Simple::coded(code) {
             return self.simple(simple, text);

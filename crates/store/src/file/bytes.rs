@@ -37,6 +37,8 @@ impl Bytes {
         }
         match self {
             Self::File(file, _) => {
+                // As long as the file says: one with holes can be longer than there is memory.
+                buffer.try_reserve_exact(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
                 buffer.resize(length, 0);
                 match file.read_exact_at(buffer, offset) {
                     Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),

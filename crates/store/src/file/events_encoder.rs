@@ -10,6 +10,7 @@ use super::packed::Buffer;
 use super::prediction::{Predictor, distance};
 use super::varint;
 use highwater_model::{Accounts, Op, Placement, Scribe, Spacing, StackId, Step, TagId, ThreadId, Weight};
+use rustc_hash::FxHashMap;
 use std::io;
 
 /// Collects steps and writes them as a block.
@@ -18,6 +19,8 @@ pub struct EventsEncoder {
     next_alloc: u64,
     time: u64,
     threads: Vec<ThreadId>,
+    /// By thread: its place in `threads`. A block may have as many threads as steps.
+    thread_places: FxHashMap<ThreadId, usize>,
     thread: usize,
     operations: Buffer,
     times: Buffer,
@@ -53,6 +56,7 @@ impl EventsEncoder {
             next_alloc: 0,
             time: 0,
             threads: Vec::new(),
+            thread_places: FxHashMap::default(),
             thread: 0,
             operations: Buffer::with_room_for(MOST_STEPS),
             times: Buffer::with_room_for(MOST_STEPS),
@@ -122,6 +126,7 @@ impl EventsEncoder {
         self.next_alloc = self.summary.first_alloc;
         self.time = self.summary.first_time.0;
         self.threads.clear();
+        self.thread_places.clear();
         self.thread = usize::MAX;
         self.places.clear();
         self.reallocations = 0;
@@ -192,7 +197,7 @@ impl EventsEncoder {
 
     #[inline]
     fn switch_thread(&mut self, thread: ThreadId) {
-        self.thread = self.threads.iter().position(|&known| known == thread).unwrap_or_else(|| {
+        self.thread = *self.thread_places.entry(thread).or_insert_with(|| {
             self.threads.push(thread);
             self.threads.len() - 1
         });

@@ -1,6 +1,6 @@
 //! `blocks`: single allocations.
 
-use super::names::MOST_FRAMES;
+use super::stacks::{none_yet, put_table};
 use super::{number, word};
 use crate::choice::Choice;
 use crate::http::request::Request;
@@ -11,7 +11,6 @@ use crate::problem::Problem;
 use crate::sieve::{Life, Sieve};
 use crate::traffic::Depth;
 use crate::work::Work;
-use highwater_formats::json;
 use highwater_model::{ByteSum, Catalog, Heap, Nanos};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
@@ -144,14 +143,21 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
         shown.iter_mut().zip(deaths).for_each(|(ranked, death)| ranked.life.death = death);
     }
     let usable = choice.loaded.source().usable_sizes;
-    let blocks: Value =
-        shown.iter().map(|ranked| block_json(catalog, &ranked.owned, ranked.life.death, usable)).collect();
-    Ok(json!({
+    let mut stacks = none_yet([&**catalog]);
+    shown.iter().try_for_each(|ranked| stacks.add(0, ranked.owned.block.stack))?;
+    let block = |ranked: &Ranked| {
+        let mut block = block_json(catalog, &ranked.owned, ranked.life.death, usable);
+        block["stack"] = stacks.number(0, ranked.owned.block.stack);
+        block
+    };
+    let mut answer = json!({
         "count": first.blocks,
         "bytes": first.bytes.rounded(),
         "estimated_blocks": first.estimated_blocks,
-        "blocks": blocks,
-    }))
+        "blocks": shown.iter().map(block).collect::<Value>(),
+    });
+    put_table(&mut answer, &stacks);
+    Ok(answer)
 }
 
 fn true_address(catalog: &Catalog, owned: &Owned) -> u64 {
@@ -176,6 +182,5 @@ fn block_json(catalog: &Catalog, owned: &Owned, death: Option<Nanos>, usable: bo
         "variable": text(catalog.strings.get(tag.variable)),
         "site": block.stack.0,
         "weight": block.weight.value(),
-        "stack": catalog.frame_texts(block.stack).take(MOST_FRAMES).map(|frame| json::frame(&frame)).collect::<Value>(),
     })
 }

@@ -1,7 +1,8 @@
 //! `callers`: who called a function, and whom it called.
 
 use super::grouping::sites;
-use super::names::{MOST_FRAMES, label};
+use super::names::label;
+use super::stacks::MOST_FRAMES;
 use crate::choice::Choice;
 use crate::http::request::Request;
 use crate::measure::{Amount, measure};

@@ -1,7 +1,8 @@
 //! `compare`: two instants, of one source or of two.
 
 use super::grouping::{By, Row, rows_of, sites};
-use super::names::{frame_and_stack, is_found, key_text};
+use super::names::{is_found, key_text, own_frame_of};
+use super::stacks::{none_yet, put_table};
 use super::tree::{Shape, Tree, Weighed, frames_of, least_share, with_library};
 use super::{number, word};
 use crate::choice::{Choice, Metric, filters_of, moment, window_of};
@@ -10,11 +11,10 @@ use crate::measure::{Amount, Measured, measure};
 use crate::problem::Problem;
 use crate::sources::Sources;
 use crate::work::Work;
-use highwater_model::diff::text_of;
 use highwater_model::groups::GroupKey;
-use highwater_model::{Catalog, FrameText};
+use highwater_model::{Catalog, CatalogIdentities, RowIdentities, RowIdentity, StackId, TooManyCalls};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The most rows in one answer.
@@ -70,6 +70,15 @@ impl Pair {
         (amount(&self.before), amount(&self.after))
     }
 
+    /// The stack that it stands for, and of which side.
+    fn site(&self) -> Option<(usize, StackId)> {
+        match (&self.before, &self.after) {
+            (_, Some(row)) => row.site().map(|stack| (1, stack)),
+            (Some(row), None) => row.site().map(|stack| (0, stack)),
+            (None, None) => None,
+        }
+    }
+
     fn change(&self) -> i64 {
         let (before, after) = self.amounts();
         change_of(&before, &after)
@@ -108,30 +117,55 @@ pub fn answer(request: &Request, sources: &Sources, work: &Work<'_>) -> Result<V
     let before = Side::of(request, "a", by, sources, work)?;
     let after = Side::of(request, "b", by, sources, work)?;
 
-    let mut pairs: BTreeMap<String, Pair> = BTreeMap::new();
-    let wanted = |side: &Side, row: &Row| search.is_empty() || is_found(side.catalog(), &row.key, &search);
-    for row in rows_of(&before.measured, before.catalog(), by, work)?.into_iter().filter(|row| wanted(&before, row)) {
-        add(&mut pairs.entry(text_of(before.catalog(), &row.key)).or_default().before, row);
+    let mut changed: Vec<Pair> = Vec::new();
+    let mut places: HashMap<RowIdentity, usize> = HashMap::new();
+    let mut identities = RowIdentities::default();
+    for (is_later, side) in [(false, &before), (true, &after)] {
+        let mut known = CatalogIdentities::default();
+        let is_wanted = |row: &Row| search.is_empty() || is_found(side.catalog(), &row.key, &search);
+        for row in rows_of(&side.measured, side.catalog(), by, work)?.into_iter().filter(is_wanted) {
+            let identity = identities.of(side.catalog(), &mut known, &row.key)?;
+            let place = *places.entry(identity).or_insert_with(|| {
+                changed.push(Pair::default());
+                changed.len() - 1
+            });
+            let pair = &mut changed[place];
+            add(if is_later { &mut pair.after } else { &mut pair.before }, row);
+        }
     }
-    for row in rows_of(&after.measured, after.catalog(), by, work)?.into_iter().filter(|row| wanted(&after, row)) {
-        add(&mut pairs.entry(text_of(after.catalog(), &row.key)).or_default().after, row);
-    }
-    let mut changed: Vec<Pair> = pairs.into_values().filter(|pair| pair.amounts().0 != pair.amounts().1).collect();
+    changed.retain(|pair| pair.amounts().0 != pair.amounts().1);
     let blocks_change = |pair: &Pair| difference(pair.amounts().0.blocks, pair.amounts().1.blocks).unsigned_abs();
     changed.sort_by_key(|pair| std::cmp::Reverse((pair.change().unsigned_abs(), blocks_change(pair))));
     if is_ascending {
         changed.reverse();
     }
-    let rows: Value = changed.iter().take(limit).map(|pair| pair_json(pair, &before, &after)).collect();
+    let shown = &changed[..limit.min(changed.len())];
+    let mut stacks = none_yet([before.catalog(), after.catalog()]);
+    for pair in shown {
+        if let Some((side, stack)) = pair.site() {
+            stacks.add(side, stack)?;
+        }
+    }
+    let row = |pair: &Pair| {
+        let mut row = pair_json(pair, &before, &after);
+        if let Some((side, stack)) = pair.site() {
+            row["stack"] = stacks.number(side, stack);
+        }
+        row
+    };
     let (old, new) = (before.measured.total, after.measured.total);
-    Ok(json!({
+    let mut answer = json!({
         "before": before.figures(),
         "after": after.figures(),
         "change": { "bytes": change_of(&old, &new), "blocks": difference(old.blocks, new.blocks) },
         "count": changed.len(),
-        "rows": rows,
+        "rows": shown.iter().map(row).collect::<Value>(),
         "tree": tree(&before, &after, &shape, work)?.to_json(least, true),
-    }))
+    });
+    if by == By::Site {
+        put_table(&mut answer, &stacks);
+    }
+    Ok(answer)
 }
 
 fn pair_json(pair: &Pair, before: &Side, after: &Side) -> Value {
@@ -163,33 +197,44 @@ fn pair_json(pair: &Pair, before: &Side, after: &Side) -> Value {
         "what": what,
     });
     if let Some(GroupKey::Site(stack)) = row.map(|row| &row.key) {
-        (shown["frame"], shown["stack"]) = frame_and_stack(catalog, *stack);
+        shown["frame"] = own_frame_of(catalog, *stack);
     }
     shown
 }
 
 /// A flame graph of both: a node is as wide as the larger side of each of its stacks, and tells both.
 fn tree(before: &Side, after: &Side, shape: &Shape<'_>, work: &Work<'_>) -> Result<Tree, Problem> {
-    let mut stacks: BTreeMap<String, (Vec<FrameText<'_>>, [Amount; 2])> = BTreeMap::new();
-    for (at, side) in [before, after].into_iter().enumerate() {
+    let mut stacks: Vec<(usize, StackId, [Amount; 2])> = Vec::new();
+    let mut places: HashMap<RowIdentity, usize> = HashMap::new();
+    let mut identities = RowIdentities::default();
+    let sides = [before, after];
+    for (at, side) in sides.into_iter().enumerate() {
+        let mut known = CatalogIdentities::default();
         for (stack, amount, _) in sites(&side.measured) {
             work.go_on()?;
-            let text = text_of(side.catalog(), &GroupKey::Site(stack));
-            let entry = stacks.entry(text).or_insert_with(|| {
-                let mut frames = frames_of(side.catalog(), stack);
-                frames.reverse();
-                (frames, [Amount::default(); 2])
+            let identity = identities.of(side.catalog(), &mut known, &GroupKey::Site(stack))?;
+            let place = *places.entry(identity).or_insert_with(|| {
+                stacks.push((at, stack, [Amount::default(); 2]));
+                stacks.len() - 1
             });
-            entry.1[at].add(amount);
+            stacks[place].2[at].add(amount);
         }
     }
     let mut tree = Tree::new("all");
-    let mut all: Vec<_> = stacks.into_values().collect();
-    all.sort_by_key(|(_, sides)| std::cmp::Reverse(sides[0].value.max(sides[1].value)));
-    for (frames, [old, new]) in all {
+    stacks.sort_by_key(|(_, _, sides)| std::cmp::Reverse(sides[0].value.max(sides[1].value)));
+    for (side, stack, [old, new]) in stacks {
+        work.go_on()?;
+        let mut frames = frames_of(sides[side].catalog(), stack);
+        frames.reverse();
         let weighed =
             Weighed { value: old.sum.max(new.sum), blocks: old.blocks.max(new.blocks), sides: [old.sum, new.sum] };
         tree.add(&frames, weighed, shape);
     }
     Ok(tree)
+}
+
+impl From<TooManyCalls> for Problem {
+    fn from(calls: TooManyCalls) -> Self {
+        Self::TooLarge(format!("{calls}; filter them"))
+    }
 }

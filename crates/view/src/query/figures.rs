@@ -1,9 +1,9 @@
 //! Rows and sums as JSON, with the figures that `report` gives them.
 
 use super::grouping::{By, Row};
-use super::names::{frame_and_stack, key_text};
+use super::names::{key_text, own_frame_of};
 use crate::measure::{Amounts, Figured, Measured};
-use highwater_formats::json;
+use highwater_formats::json::{self, Stacks};
 use highwater_model::groups::GroupKey;
 use highwater_model::{Catalog, Figures, Snapshot, ThreadId};
 use serde_json::{Map, Value};
@@ -25,14 +25,14 @@ fn figures_json(figured: &Figured, key: &GroupKey, figures: &Figures) -> Map<Str
 fn live_at_end(after: &Snapshot, key: &GroupKey) -> Option<(u64, u64)> {
     let figures = match key {
         GroupKey::Site(stack) => after.accounts.sites().get(stack.0 as usize)?,
-        GroupKey::Thread(id) => &after.accounts.threads().iter().find(|thread| thread.id == *id)?.figures,
+        GroupKey::Thread(id) => &after.accounts.thread(*id)?.figures,
         GroupKey::Name(_) | GroupKey::Code { .. } => return None,
     };
     Some((figures.live_bytes(), figures.live_blocks()))
 }
 
-/// One row as JSON.
-pub fn row_json(row: &Row, measured: &Measured, catalog: &Catalog, by: By) -> Value {
+/// One row as JSON. Its stack must be among `stacks`.
+pub fn row_json(row: &Row, measured: &Measured, catalog: &Catalog, by: By, stacks: &Stacks<'_>) -> Value {
     let share = if measured.total.value == 0 { 0.0 } else { row.own.value as f64 / measured.total.value as f64 };
     let mut members = match (&measured.amounts, &row.figures) {
         (Amounts::Figures { figured, .. }, Some(figures)) => figures_json(figured, &row.key, figures),
@@ -52,9 +52,8 @@ pub fn row_json(row: &Row, measured: &Measured, catalog: &Catalog, by: By) -> Va
     match &row.key {
         GroupKey::Site(stack) => {
             put("id", stack.0.into());
-            let (frame, stack) = frame_and_stack(catalog, *stack);
-            put("frame", frame);
-            put("stack", stack);
+            put("frame", own_frame_of(catalog, *stack));
+            put("stack", stacks.number(0, *stack));
         }
         GroupKey::Thread(ThreadId(id)) => {
             put("id", (*id).into());

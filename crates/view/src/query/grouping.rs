@@ -1,6 +1,7 @@
 //! What was measured, by site, function, file, module, place, thread, type or heap.
 
-use super::names::{MOST_FRAMES, own_frame, place};
+use super::names::{own_frame, place};
+use super::stacks::MOST_FRAMES;
 use crate::measure::{Amount, Amounts, Measured, amount_of};
 use crate::problem::Problem;
 use crate::work::Work;
@@ -59,6 +60,16 @@ pub struct Row {
     pub total: Amount,
     /// Its figures, where they are known.
     pub figures: Option<Figures>,
+}
+
+impl Row {
+    /// The stack that it stands for.
+    pub fn site(&self) -> Option<StackId> {
+        match self.key {
+            GroupKey::Site(stack) => Some(stack),
+            _ => None,
+        }
+    }
 }
 
 /// The rows of what was measured, those that are nothing left out; in no particular order.

@@ -3,7 +3,8 @@
 //! What is live at the window's end tells when it was born. Of a leak about as much survives from each part of the window: its curve is a line.
 //! What was built once and kept rises early and stays flat; of what is replaced all the time only the youngest survives, and the curve rises at the end.
 
-use super::names::{frame_and_stack, is_found, key_text};
+use super::names::{is_found, key_text, own_frame_of};
+use super::stacks::{none_yet, put_table};
 use super::{number, word};
 use crate::choice::Choice;
 use crate::http::request::Request;
@@ -13,7 +14,7 @@ use crate::problem::Problem;
 use crate::sieve::{Life, Sieve};
 use crate::work::Work;
 use highwater_model::groups::GroupKey;
-use highwater_model::{ByteSum, StackId};
+use highwater_model::{ByteSum, StackId, grouped};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
@@ -23,13 +24,24 @@ const MOST_POINTS: u64 = 1000;
 const MOST_SITES: u64 = 10_000;
 const SITES: u64 = 200;
 
+/// The most points of all curves of one answer.
+const MOST_CURVE_POINTS: usize = 1_000_000;
+
 /// What survives of a site.
 struct Survivors {
-    /// Bytes and blocks that were born at each point, after the one before it.
-    born: Vec<(ByteSum, u64)>,
+    /// What was born at each point, after the one before it. Only points at which something was: there are no more of these than blocks.
+    born: Vec<Born>,
     bytes: ByteSum,
     blocks: u64,
     oldest: u64,
+}
+
+/// What was born at a point and survived.
+#[derive(Clone, Copy, Debug)]
+struct Born {
+    point: u32,
+    bytes: ByteSum,
+    blocks: u64,
 }
 
 /// The answer.
@@ -53,6 +65,7 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
         true => crate::lives::deaths(loaded, last.at, &wanted, work)?,
         false => vec![None; wanted.len()],
     };
+    let mut births: FxHashMap<(StackId, u32), (ByteSum, u64)> = FxHashMap::default();
     let mut sites: FxHashMap<StackId, Survivors> = FxHashMap::default();
     for (owned, death) in wanted.iter().zip(deaths) {
         let birth = owned.block.time;
@@ -61,22 +74,29 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
         }
         let (bytes, blocks) = (owned.block.live_amount(), owned.block.live_blocks());
         let site = sites.entry(owned.block.stack).or_insert_with(|| Survivors {
-            born: vec![(ByteSum::ZERO, 0); points],
+            born: Vec::new(),
             bytes: ByteSum::ZERO,
             blocks: 0,
             oldest: u64::MAX,
         });
         let at = times.partition_point(|time| *time < birth.0).min(points - 1);
-        site.born[at].0 += bytes;
-        site.born[at].1 += blocks;
+        let born = births.entry((owned.block.stack, at as u32)).or_default();
+        born.0 += bytes;
+        born.1 += blocks;
         site.bytes += bytes;
         site.blocks += blocks;
         site.oldest = site.oldest.min(birth.0);
     }
+    for ((stack, point), (bytes, blocks)) in births {
+        if let Some(site) = sites.get_mut(&stack) {
+            site.born.push(Born { point, bytes, blocks });
+        }
+    }
+    sites.values_mut().for_each(|site| site.born.sort_unstable_by_key(|born| born.point));
     let mut ranked: Vec<(f64, f64, f64, StackId, Survivors)> = sites
         .into_iter()
         .map(|(stack, survivors)| {
-            let (growth, steadiness) = trend(&times, &curve(&survivors, |born| born.0));
+            let (growth, steadiness) = trend(&times, &curve(&survivors, points, |born| born.bytes));
             (growth * steadiness, growth, steadiness, stack, survivors)
         })
         .collect();
@@ -88,18 +108,27 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
         ranked.reverse();
     }
     let count = ranked.len();
+    ranked.truncate(limit);
+    if ranked.len() * points > MOST_CURVE_POINTS {
+        let most = grouped(MOST_CURVE_POINTS as u64);
+        return Err(Problem::TooLarge(format!(
+            "the curves of {} sites have {points} points each, and the limit is {most} in all; ask for fewer points or sites",
+            grouped(ranked.len() as u64)
+        )));
+    }
+    let mut stacks = none_yet([&**catalog]);
+    ranked.iter().try_for_each(|(_, _, _, stack, _)| stacks.add(0, *stack))?;
     let is_untimed = loaded.source().untimed;
     let site = |(score, growth, steadiness, stack, survivors): &(f64, f64, f64, StackId, Survivors)| {
-        let (frame, frames) = frame_and_stack(catalog, *stack);
         json!({
             "id": stack.0,
             "key": key_text(catalog, &GroupKey::Site(*stack)),
-            "frame": frame,
-            "stack": frames,
+            "frame": own_frame_of(catalog, *stack),
+            "stack": stacks.number(0, *stack),
             "live_bytes": survivors.bytes.rounded(),
             "live_blocks": survivors.blocks,
-            "curve": curve(survivors, |born| born.0),
-            "blocks_curve": curve(survivors, |born| ByteSum::whole(born.1)),
+            "curve": curve(survivors, points, |born| born.bytes),
+            "blocks_curve": curve(survivors, points, |born| ByteSum::whole(born.blocks)),
             "growth_per_s": (!is_untimed).then_some(growth),
             "growth_per_line": is_untimed.then_some(growth / 1e9),
             "steadiness": steadiness,
@@ -107,18 +136,22 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
             "oldest_ns": survivors.oldest,
         })
     };
-    let shown: Value = ranked.iter().take(limit).map(site).collect();
-    Ok(json!({ "t": times, "count": count, "sites": shown }))
+    let mut answer = json!({ "t": times, "count": count, "sites": ranked.iter().map(site).collect::<Value>() });
+    put_table(&mut answer, &stacks);
+    Ok(answer)
 }
 
 /// How much of what survives was there at each point.
-fn curve(survivors: &Survivors, figure: impl Fn(&(ByteSum, u64)) -> ByteSum) -> Vec<u64> {
+fn curve(survivors: &Survivors, points: usize, figure: impl Fn(&Born) -> ByteSum) -> Vec<u64> {
     let mut sum = ByteSum::ZERO;
-    let add = |born: &(ByteSum, u64)| {
-        sum += figure(born);
+    let mut born = survivors.born.iter().peekable();
+    let at = |point: u32| {
+        while let Some(next) = born.next_if(|next| next.point <= point) {
+            sum += figure(next);
+        }
         sum.rounded()
     };
-    survivors.born.iter().map(add).collect()
+    (0..points as u32).map(at).collect()
 }
 
 /// The growth a second of the line that fits best, and how straight the curve is: the part of its variation that the line explains, and less

@@ -11,6 +11,7 @@ pub mod peak;
 pub mod rows;
 pub mod sources;
 pub mod special;
+pub mod stacks;
 pub mod timeline;
 pub mod tree;
 

@@ -1,12 +1,10 @@
 //! What people call things.
 
+use super::stacks::MOST_FRAMES;
 use highwater_formats::json;
 use highwater_model::groups::GroupKey;
 use highwater_model::{Catalog, CodeOffset, FrameText, StackId, leading_plumbing};
 use serde_json::Value;
-
-/// The most frames of a stack that are looked at: the innermost.
-pub const MOST_FRAMES: usize = 2048;
 
 /// What nothing is known of.
 pub const UNKNOWN: &str = "[unknown]";
@@ -67,11 +65,10 @@ pub fn is_found(catalog: &Catalog, key: &GroupKey, search: &str) -> bool {
     }
 }
 
-/// What is told of a site: the frame that it is called after, and its stack.
-pub fn frame_and_stack(catalog: &Catalog, stack: StackId) -> (Value, Value) {
+/// The frame that a site is called after, as JSON.
+pub fn own_frame_of(catalog: &Catalog, stack: StackId) -> Value {
     let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(MOST_FRAMES).collect();
-    let own = own_frame(&frames).map_or(Value::Null, |frame| json::frame(&frame));
-    (own, frames.iter().map(json::frame).collect())
+    own_frame(&frames).map_or(Value::Null, |frame| json::frame(&frame))
 }
 
 /// Numbers that no JavaScript number can hold become the greatest that one can.

@@ -1,7 +1,8 @@
 //! `overview`: key figures, four top lists, and what is odd, in plain words.
 
 use super::figures::row_json;
-use super::grouping::{By, rows_of};
+use super::grouping::{By, Row, rows_of};
+use super::stacks::{none_yet, put_table};
 use super::timeline::own_peak;
 use crate::choice::{Choice, Metric};
 use crate::http::request::Request;
@@ -21,6 +22,7 @@ const METRICS: [Metric; 5] = [Metric::Live, Metric::Peak, Metric::Allocated, Met
 /// The answer.
 pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Problem> {
     let catalog = choice.loaded.catalog();
+    let mut stacks = none_yet([&**catalog]);
     let mut top = Map::new();
     let mut figures = Map::new();
     let mut at = choice.window.to;
@@ -34,7 +36,9 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
         let measured = measure(&choice.measuring(metric), false, work)?;
         let mut rows = rows_of(&measured, catalog, By::Site, work)?;
         rows.sort_by(|a, b| (b.own.value, b.own.blocks).cmp(&(a.own.value, a.own.blocks)).then(a.key.cmp(&b.key)));
-        let rows: Value = rows.iter().take(ROWS).map(|row| row_json(row, &measured, catalog, By::Site)).collect();
+        rows.truncate(ROWS);
+        rows.iter().filter_map(Row::site).try_for_each(|stack| stacks.add(0, stack))?;
+        let rows: Value = rows.iter().map(|row| row_json(row, &measured, catalog, By::Site, &stacks)).collect();
         top.insert(metric.key().to_owned(), rows);
         let mut put = |name: &str, value: u64| figures.insert(name.to_owned(), value.into());
         match metric {
@@ -100,14 +104,16 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
     }
     top.remove(Metric::Freed.key());
     let last = choice.loaded.standing(crate::sources::Moment::End)?;
-    Ok(json!({
+    let mut answer = json!({
         "at_ns": at.0,
         "window": { "from_ns": choice.window.from.0, "to_ns": choice.window.to.0 },
         "figures": figures,
         "top": top,
         "anomalies": anomalies(&last),
         "notes": notes(choice, &last, &figures),
-    }))
+    });
+    put_table(&mut answer, &stacks);
+    Ok(answer)
 }
 
 /// What the process had mapped at an instant that is in no figure. No filter asks for it.

@@ -3,6 +3,7 @@
 use super::figures::{row_json, total_json};
 use super::grouping::{By, Row, rows_of};
 use super::names::{is_found, key_text};
+use super::stacks::{none_yet, put_table};
 use super::{number, word};
 use crate::choice::Choice;
 use crate::http::request::Request;
@@ -51,13 +52,19 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
         rows.retain(|row| is_found(catalog, &row.key, &search));
     }
     sort(&mut rows, catalog, order, is_reversed);
-    let shown = rows.iter().skip(offset).take(limit).map(|row| row_json(row, &measured, catalog, by));
-    Ok(json!({
+    let shown = &rows[offset.min(rows.len())..offset.saturating_add(limit).min(rows.len())];
+    let mut stacks = none_yet([&**catalog]);
+    shown.iter().filter_map(Row::site).try_for_each(|stack| stacks.add(0, stack))?;
+    let mut answer = json!({
         "at_ns": measured.at.0,
         "total": total_json(&measured),
         "count": rows.len(),
-        "rows": shown.collect::<Value>(),
-    }))
+        "rows": shown.iter().map(|row| row_json(row, &measured, catalog, by, &stacks)).collect::<Value>(),
+    });
+    if by == By::Site {
+        put_table(&mut answer, &stacks);
+    }
+    Ok(answer)
 }
 
 fn sort(rows: &mut [Row], catalog: &Catalog, order: Order, is_ascending: Option<bool>) {

@@ -20,6 +20,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The most bins.
 const MOST_POINTS: u64 = 10_000;
+/// The most marks, the first of the window.
+const MOST_MARKS: usize = 10_000;
 
 /// The answer.
 pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Problem> {
@@ -54,6 +56,8 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
         own_peak.map_or(Value::Null, |peak| json!({ "at_ns": peak.at.0, "bytes": peak.bytes.rounded() }))
     };
     let each = |figure: fn(&crate::bins::Bin) -> u64| bins.bins.iter().map(figure).collect::<Vec<u64>>();
+    let all_marks = loaded.marks()?;
+    let marks = || all_marks.iter().filter(|mark| window.has(mark.time));
     Ok(json!({
         "t": bins.edges(),
         "live_bytes": spans(live.iter().map(|(bytes, _)| bytes.map(ByteSum::rounded))),
@@ -61,8 +65,9 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
         "allocated_bytes": each(|bin| bin.allocated.rounded()),
         "allocations": each(|bin| bin.allocations),
         "freed_bytes": each(|bin| bin.freed.rounded()),
-        "gauges": gauges(loaded.gauges()?, window),
-        "marks": loaded.marks()?.iter().filter(|mark| window.has(mark.time)).map(|mark| json!({ "t": mark.time.0, "name": mark.name })).collect::<Value>(),
+        "gauges": gauges(loaded.gauges()?, window, points),
+        "marks": marks().take(MOST_MARKS).map(|mark| json!({ "t": mark.time.0, "name": mark.name })).collect::<Value>(),
+        "marks_left_out": marks().count().saturating_sub(MOST_MARKS),
         "peak": peak,
         "approximate": is_approximate,
     }))
@@ -114,7 +119,7 @@ fn filtered(
 }
 
 /// The readings of each gauge.
-fn gauges(readings: &[GaugeReading], window: Window) -> Value {
+fn gauges(readings: &[GaugeReading], window: Window, points: usize) -> Value {
     let mut by_name: BTreeMap<&str, (Vec<u64>, Vec<u64>)> = BTreeMap::new();
     for reading in readings.iter().filter(|reading| window.has(reading.time)) {
         let (times, values) = by_name.entry(&reading.name).or_default();
@@ -122,6 +127,7 @@ fn gauges(readings: &[GaugeReading], window: Window) -> Value {
         values.push(reading.value);
     }
     let readings_of = |(name, (times, values)): (&str, (Vec<u64>, Vec<u64>))| {
+        let (times, values) = thinned(times, values, window, points);
         let lower = name.to_lowercase();
         let is_bytes = ["rss", "bytes", "memory", "heap"].iter().any(|word| lower.contains(word));
         // Address space is counted in bytes, and is no memory: in one picture with memory it would hide it.
@@ -132,6 +138,33 @@ fn gauges(readings: &[GaugeReading], window: Window) -> Value {
         json!({ "name": name, "unit": unit, "t": times, "value": values })
     };
     by_name.into_iter().map(readings_of).collect()
+}
+
+/// The lowest and the highest reading of each of so many parts of a window, and the last of all; every one where they are no more than that.
+fn thinned(times: Vec<u64>, values: Vec<u64>, window: Window, points: usize) -> (Vec<u64>, Vec<u64>) {
+    if times.len() <= 2 * points {
+        return (times, values);
+    }
+    let length = u128::from(window.to.0 - window.from.0) + 1;
+    let part = |time: u64| u128::from(time - window.from.0) * points as u128 / length;
+    let all: Vec<(u64, u64)> = times.into_iter().zip(values).collect();
+    let (mut kept_times, mut kept_values) = (Vec::new(), Vec::new());
+    let mut keep = |reading: &(u64, u64)| {
+        kept_times.push(reading.0);
+        kept_values.push(reading.1);
+    };
+    for together in all.chunk_by(|a, b| part(a.0) == part(b.0)) {
+        let lowest = (0..together.len()).min_by_key(|at| together[*at].1).unwrap_or(0);
+        let highest = (0..together.len()).max_by_key(|at| together[*at].1).unwrap_or(0);
+        keep(&together[lowest.min(highest)]);
+        if lowest != highest {
+            keep(&together[lowest.max(highest)]);
+        }
+    }
+    if let Some(last) = all.last() {
+        keep(last);
+    }
+    (kept_times, kept_values)
 }
 
 /// What is live is counted from here in each lot: how much there was before is known only when all lots before it are done, and what is live may become less.
@@ -394,4 +427,21 @@ fn by_summaries(choice: &Choice, recording: &Recording, points: usize) -> Result
         }
     }
     Ok(bins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readings_of_a_gauge_are_thinned_to_the_extremes_of_each_part() {
+        let window = Window { from: Nanos(0), to: Nanos(999) };
+        let values: Vec<u64> = (0..1000).map(|at| if at == 510 { 9000 } else { at % 7 }).collect();
+        let (times, kept) = thinned((0..1000).collect(), values.clone(), window, 10);
+        assert!(times.len() <= 21 && times.is_sorted(), "{times:?}");
+        assert!(kept.contains(&9000) && kept.iter().filter(|value| **value == 0).count() >= 10);
+        assert_eq!(times.last(), Some(&999));
+        let few = (vec![1, 2, 3], vec![7, 8, 9]);
+        assert_eq!(thinned(few.0.clone(), few.1.clone(), window, 10), few);
+    }
 }

@@ -1,7 +1,8 @@
 //! `tree`: a flame graph, as columns.
 
 use super::grouping::sites;
-use super::names::{MOST_FRAMES, UNKNOWN, label};
+use super::names::{UNKNOWN, label};
+use super::stacks::MOST_FRAMES;
 use super::word;
 use crate::choice::Choice;
 use crate::http::request::Request;
@@ -13,8 +14,10 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// The most nodes: what lies deeper counts for the node above.
+/// The most nodes that are counted: what lies deeper counts for the node above.
 const MOST_NODES: usize = 2_000_000;
+/// The most nodes in an answer, the largest: more than a screen has pixels in a row of each depth.
+const MOST_SHOWN: usize = 200_000;
 /// Nodes with less of the whole are left out, unless another share is asked for.
 const LEAST_SHARE: f64 = 0.0005;
 
@@ -99,17 +102,24 @@ impl Tree {
     pub fn add(&mut self, frames: &[FrameText<'_>], weighed: Weighed, shape: &Shape<'_>) {
         self.grow(0, weighed);
         let mut path: Vec<u32> = vec![0];
+        // Where recursion is merged: the place of each name in the path.
+        let mut places: FxHashMap<u32, usize> = FxHashMap::default();
         let shown = frames.iter().filter(|frame| shape.shows(frame));
         for frame in shown {
             let name = number(&mut self.names, &mut self.name_numbers, label(frame));
             if shape.merges_recursion
-                && let Some(at) = path.iter().skip(1).position(|node| self.nodes[*node as usize].name == name)
+                && let Some(at) = places.get(&name).copied()
             {
-                path.truncate(at + 2);
+                for node in path.drain(at + 1..) {
+                    places.remove(&self.nodes[node as usize].name);
+                }
                 continue;
             }
             let file = number(&mut self.files, &mut self.file_numbers, frame.file.to_owned());
             let Some(node) = self.child(*path.last().unwrap_or(&0), name, file, frame.line) else { break };
+            if shape.merges_recursion {
+                places.insert(name, path.len());
+            }
             path.push(node);
         }
         for node in path.iter().skip(1) {
@@ -139,17 +149,35 @@ impl Tree {
         Some(next)
     }
 
+    /// The least value of those [`MOST_SHOWN`] nodes that have most, and how many that have just this much are among them. A child never has more than its
+    /// parent, so no parent is missing.
+    fn least_shown(&self) -> (u64, usize) {
+        if self.nodes.len() <= MOST_SHOWN {
+            return (0, usize::MAX);
+        }
+        let mut values: Vec<u64> = self.nodes.iter().map(|node| node.value.rounded()).collect();
+        let (_, &mut least, _) = values.select_nth_unstable_by(MOST_SHOWN, |a, b| b.cmp(a));
+        let above = values.iter().filter(|value| **value > least).count();
+        (least, MOST_SHOWN - above)
+    }
+
     /// The columns, nodes in depth-first order, the largest child first; `with_sides` for comparisons.
     pub fn to_json(&self, least: f64, with_sides: bool) -> Value {
         let total = self.nodes[0].value.rounded();
         let bound = (total as f64 * least).ceil().max(1.0) as u64;
+        let (least_shown, mut room) = self.least_shown();
         let mut children: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
         let (mut left_out, mut left_value) = (0u64, ByteSum::ZERO);
         let mut is_shown = vec![true; self.nodes.len()];
         for at in 1..self.nodes.len() {
             let node = &self.nodes[at];
             let parent = node.parent as usize;
-            is_shown[at] = is_shown[parent] && node.value.rounded() >= bound;
+            let value = node.value.rounded();
+            is_shown[at] = is_shown[parent] && value >= bound && value >= least_shown;
+            if is_shown[at] && value == least_shown {
+                is_shown[at] = room > 0;
+                room = room.saturating_sub(1);
+            }
             if is_shown[at] {
                 children[parent].push(at as u32);
             } else {
@@ -306,5 +334,51 @@ pub fn least_share(request: &Request) -> Result<f64, Problem> {
             Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
             _ => Err(Problem::Bad(format!("least={text}: a share from 0 to 1 is wanted"))),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn function(name: &str) -> FrameText<'_> {
+        FrameText { function: name, ..FrameText::default() }
+    }
+
+    fn weighed(bytes: u64) -> Weighed {
+        Weighed { value: ByteSum::whole(bytes), blocks: 1, sides: [ByteSum::ZERO; 2] }
+    }
+
+    #[test]
+    fn the_largest_nodes_are_shown_where_there_are_too_many() {
+        let mut tree = Tree::new("all");
+        let shape = Shape { with_library: true, ..Shape::default() };
+        let deep = vec![function("recurse"); 1000];
+        for count in 0..250 {
+            let name = format!("root {count}");
+            let frames = [&[function(&name)], &deep[..]].concat();
+            tree.add(&frames, weighed(if count == 249 { 5 } else { 1 }), &shape);
+        }
+        let shown = tree.to_json(0.0, false);
+        assert_eq!(shown["node_value"].as_array().unwrap().len(), MOST_SHOWN);
+        assert_eq!(shown["node_value"][1], 5, "the largest comes first");
+        assert_eq!(shown["left_out"]["nodes"], 1 + 250 * 1001 - MOST_SHOWN);
+    }
+
+    #[test]
+    fn merged_recursion_ends_where_the_function_was_called_first() {
+        let shape = Shape { merges_recursion: true, with_library: true, ..Shape::default() };
+        let mut tree = Tree::new("all");
+        tree.add(&["main", "a", "b", "a", "c", "b", "c"].map(function), weighed(7), &shape);
+        let shown = tree.to_json(0.0, false);
+        // What b led to is a's own: the stack is in a again, and then in c.
+        let names: Vec<&Value> = shown["node_name"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|at| &shown["names"][at.as_u64().unwrap() as usize])
+            .collect();
+        assert_eq!(names, ["all", "main", "a", "c"]);
+        assert_eq!(shown["node_self"][3], 7);
     }
 }

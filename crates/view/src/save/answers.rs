@@ -1,7 +1,7 @@
 //! Which answers a saved page holds, and under which keys.
 
 use super::Wanted;
-use super::stacks::Stacks;
+use super::stacks::SavedStacks;
 use crate::api::Api;
 use crate::choice::Metric;
 use crate::http::request::{Request, parameters_of};
@@ -101,7 +101,7 @@ pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Pro
     }
     let chosen = Chosen { source: wanted.source.or(ids.first().copied()), parameters: chosen };
     questions.extend(comparisons(&ids, &chosen));
-    let mut stacks = Stacks::default();
+    let mut stacks = SavedStacks::default();
     for (at, question) in questions.iter().enumerate() {
         work.progress(at as f64 / questions.len() as f64, "collecting answers")?;
         let mut parameters = chosen.parameters_of(question);
@@ -122,7 +122,7 @@ pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Pro
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     let (frames, stacks) = stacks.into_values();
     Ok(json!({
-        "schema": 1,
+        "schema": 2,
         "version": env!("CARGO_PKG_VERSION"),
         "saved": rfc3339(now),
         "choice": wanted.choice,

@@ -1,60 +1,67 @@
-//! The stacks of a saved page, each written once.
+//! The stacks of a saved page, each call written once.
 //!
-//! Every row, block and leak of an answer has its whole stack, and the same site is in a dozen answers: with them in their places, nine tenths of a page
-//! were stacks. So each `"stack":[frame, …]` of an answer becomes `"stack":N`: the `N`-th of `stacks`, whose numbers are places in `frames`.
+//! The same site is in a dozen answers, each with a table of its own. A saved page has one for all of them.
 
+use crate::query::stacks::{Call, table_of};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// Stacks and frames, in the order in which they were first seen.
+/// Calls and frames, in the order in which they were first seen.
 #[derive(Default)]
-pub struct Stacks {
+pub struct SavedStacks {
     frames: Vec<Value>,
     /// By the frame as JSON.
     frame_places: HashMap<String, usize>,
-    stacks: Vec<Vec<usize>>,
-    stack_places: HashMap<Vec<usize>, usize>,
+    calls: Vec<Call>,
+    numbers: HashMap<Call, usize>,
 }
 
-impl Stacks {
-    /// Puts numbers in the places of all stacks of an answer.
+impl SavedStacks {
+    /// Takes the table of an answer over, and gives its stacks the numbers that they have here.
     pub fn take_out_of(&mut self, answer: &mut Value) {
-        match answer {
-            Value::Array(parts) => parts.iter_mut().for_each(|part| self.take_out_of(part)),
-            Value::Object(members) => {
-                for (name, member) in members {
-                    match member {
-                        Value::Array(frames) if name == "stack" => {
-                            *member = self.place_of(std::mem::take(frames)).into()
-                        }
-                        _ => self.take_out_of(member),
-                    }
-                }
-            }
-            _ => {}
+        let Some((frames, calls)) = answer.as_object_mut().and_then(table_of) else { return };
+        let places: Vec<usize> = frames.into_iter().map(|frame| self.place_of(frame)).collect();
+        let mut renumbered: Vec<usize> = Vec::with_capacity(calls.len());
+        for Call { caller, frame } in calls {
+            // A caller comes before all that it calls.
+            let caller = caller.and_then(|number| renumbered.get(number).copied());
+            renumbered.push(self.number_of(Call { caller, frame: places.get(frame).copied().unwrap_or(0) }));
         }
+        renumber(answer, &renumbered);
     }
 
-    fn place_of(&mut self, frames: Vec<Value>) -> usize {
-        let stack: Vec<usize> = frames.into_iter().map(|frame| self.place_of_frame(frame)).collect();
-        if let Some(&place) = self.stack_places.get(&stack) {
-            return place;
-        }
-        self.stacks.push(stack.clone());
-        self.stack_places.insert(stack, self.stacks.len() - 1);
-        self.stacks.len() - 1
-    }
-
-    fn place_of_frame(&mut self, frame: Value) -> usize {
+    fn place_of(&mut self, frame: Value) -> usize {
         *self.frame_places.entry(frame.to_string()).or_insert_with(|| {
             self.frames.push(frame);
             self.frames.len() - 1
         })
     }
 
+    fn number_of(&mut self, call: Call) -> usize {
+        *self.numbers.entry(call).or_insert_with(|| {
+            self.calls.push(call);
+            self.calls.len() - 1
+        })
+    }
+
     /// `frames` and `stacks`, as a saved page has them.
     pub fn into_values(self) -> (Value, Value) {
-        (self.frames.into(), json!(self.stacks))
+        (self.frames.into(), self.calls.iter().map(|call| json!([call.caller, call.frame])).collect())
+    }
+}
+
+fn renumber(value: &mut Value, numbers: &[usize]) {
+    match value {
+        Value::Array(parts) => parts.iter_mut().for_each(|part| renumber(part, numbers)),
+        Value::Object(members) => {
+            for (name, member) in members {
+                match member.as_u64() {
+                    Some(old) if name == "stack" => *member = numbers.get(old as usize).copied().into(),
+                    _ => renumber(member, numbers),
+                }
+            }
+        }
+        _ => {}
     }
 }
 
@@ -63,21 +70,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stack_is_written_once_whoever_has_it() {
-        let [inner, outer] = [json!({"function": "inner"}), json!({"function": "outer", "line": 3})];
-        let mut answers = json!({
-            "rows": [{"stack": [inner, outer]}, {"stack": [outer]}, {"key": "none"}, {"stack": []}],
-            "sites": [{"stack": [inner, outer], "curve": [1, 2]}],
+    fn a_call_is_written_once_whichever_answer_has_it() {
+        let [main, load, free] = ["main", "load", "free"].map(|name| json!({ "function": name }));
+        let mut first = json!({
+            "rows": [{ "stack": 1 }, { "key": "none" }, { "stack": null }],
+            "frames": [main, load], "stacks": [[null, 0], [0, 1]],
         });
-        let mut stacks = Stacks::default();
-        stacks.take_out_of(&mut answers);
-        assert_eq!(
-            answers,
-            json!({
-                "rows": [{"stack": 0}, {"stack": 1}, {"key": "none"}, {"stack": 2}],
-                "sites": [{"stack": 0, "curve": [1, 2]}],
-            })
-        );
-        assert_eq!(stacks.into_values(), (json!([inner, outer]), json!([[0, 1], [1], []])));
+        let mut second = json!({
+            "sites": [{ "stack": 2, "curve": [1, 2] }],
+            "frames": [free, main, load], "stacks": [[null, 0], [null, 1], [1, 2]],
+        });
+        let mut stacks = SavedStacks::default();
+        stacks.take_out_of(&mut first);
+        stacks.take_out_of(&mut second);
+        assert_eq!(first, json!({ "rows": [{ "stack": 1 }, { "key": "none" }, { "stack": null }] }));
+        assert_eq!(second, json!({ "sites": [{ "stack": 1, "curve": [1, 2] }] }));
+        assert_eq!(stacks.into_values(), (json!([main, load, free]), json!([[null, 0], [0, 1], [null, 2]])));
     }
 }

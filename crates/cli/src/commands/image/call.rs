@@ -33,7 +33,7 @@ pub struct Call {
     after: Option<u64>,
     #[command(flatten)]
     socket: Socket,
-    /// Print one JSON document ("schema": 1) instead of text
+    /// Print one JSON document ("schema": 2) instead of text
     #[arg(long)]
     json: bool,
 }

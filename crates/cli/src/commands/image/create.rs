@@ -16,7 +16,7 @@ Snapshots are numbered. The last hundred are kept, and share the pages in which 
 pub struct Create {
     #[command(flatten)]
     socket: Socket,
-    /// Print one JSON document ("schema": 1) instead of text
+    /// Print one JSON document ("schema": 2) instead of text
     #[arg(long)]
     json: bool,
 }

@@ -49,7 +49,7 @@ pub struct Eval {
     /// Memory that it may take, besides the image [default: 1GiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
-    /// Print one JSON document ("schema": 1) instead of text
+    /// Print one JSON document ("schema": 2) instead of text
     #[arg(long, conflicts_with = "parse")]
     json: bool,
 }
@@ -57,6 +57,14 @@ pub struct Eval {
 /// The program that runs scripts, and what names another one.
 const PROGRAM: &str = "highwater-movm";
 const VARIABLE: &str = "HIGHWATER_MOVM";
+
+/// What the interpreter said before a signal ended it. Anything else may have sent one.
+fn why_killed(said: &str) -> &'static str {
+    if said.contains("overflowed its stack") {
+        return ": the script nests too deeply";
+    }
+    if said.contains("memory allocation of") { ": it got no more memory" } else { "" }
+}
 
 impl Eval {
     /// Runs the script, and prints what it gives.
@@ -91,9 +99,8 @@ impl Eval {
             (_, Some(signal)) => {
                 let script =
                     self.script.as_deref().map_or_else(|| "expression".into(), |path| path.display().to_string());
-                Err(Failure::fault(format_args!(
-                    "{script}: the interpreter was ended by signal {signal}: too deep, or too much memory"
-                )))
+                let why = why_killed(&said);
+                Err(Failure::fault(format_args!("{script}: the interpreter was ended by signal {signal}{why}")))
             }
             (Some(line), None) => Err(Failure::fault(line)),
             (None, None) => Err(Failure::fault(format_args!("{} ended without a word", program.display()))),
@@ -149,4 +156,16 @@ fn find_program() -> Result<PathBuf, Failure> {
              --target-dir target', or name it in {VARIABLE}"
         ))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::why_killed;
+
+    #[test]
+    fn the_reason_of_a_signal_is_what_the_interpreter_said() {
+        assert_eq!(why_killed("thread 'main' has overflowed its stack\n"), ": the script nests too deeply");
+        assert_eq!(why_killed("memory allocation of 99 bytes failed\n"), ": it got no more memory");
+        assert_eq!(why_killed("Terminated"), "");
+    }
 }

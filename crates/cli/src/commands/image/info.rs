@@ -19,7 +19,7 @@ use serde_json::json;
 pub struct Info {
     #[command(flatten)]
     socket: Socket,
-    /// Print one JSON document ("schema": 1) instead of text
+    /// Print one JSON document ("schema": 2) instead of text
     #[arg(long)]
     json: bool,
 }

@@ -34,7 +34,7 @@ pub struct Pull {
     overwrite: Overwrite,
     #[command(flatten)]
     socket: Socket,
-    /// Print one JSON document ("schema": 1) instead of text
+    /// Print one JSON document ("schema": 2) instead of text
     #[arg(long)]
     json: bool,
 }

@@ -35,7 +35,7 @@ pub struct Run {
     snapshot: Option<PathBuf>,
     #[command(flatten)]
     overwrite: Overwrite,
-    /// Print one JSON document ("schema": 1) instead of text
+    /// Print one JSON document ("schema": 2) instead of text
     #[arg(long)]
     json: bool,
 }

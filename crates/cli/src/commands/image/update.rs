@@ -15,7 +15,7 @@ The new snapshot has a number of its own: who is pulling the old one is told tha
 pub struct Update {
     #[command(flatten)]
     socket: Socket,
-    /// Print one JSON document ("schema": 1) instead of text
+    /// Print one JSON document ("schema": 2) instead of text
     #[arg(long)]
     json: bool,
 }

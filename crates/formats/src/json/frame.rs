@@ -1,7 +1,7 @@
-//! `stack[]`: call stacks, innermost frame first.
+//! One frame of a call stack.
 
 use super::{hex, known_text};
-use highwater_model::{Catalog, FrameText, StackId};
+use highwater_model::FrameText;
 use serde_json::{Value, json};
 
 /// One frame.
@@ -29,18 +29,12 @@ pub fn frame(frame: &FrameText<'_>) -> Value {
     value
 }
 
-/// The frames of a stack; empty where none is known.
-pub fn stack(catalog: &Catalog, stack: StackId) -> Value {
-    catalog.frame_texts(stack).map(|text| frame(&text)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn frames_come_innermost_first_and_unknown_parts_are_null() {
-        let mut catalog = Catalog::default();
+    fn unknown_parts_are_null() {
         let push = FrameText {
             function: "push",
             file: "vec.rs",
@@ -50,13 +44,11 @@ mod tests {
             inlined: true,
             ..FrameText::default()
         };
-        let id = catalog.intern_stack(&[push, FrameText::default()]);
-        let expected = json!([
-            {"function": "push", "file": "vec.rs", "line": 7, "module": "/bin/app", "inlined": true,
-             "address": "0xfffffffffffffff0"},
-            {"function": null, "file": null, "line": null, "module": null, "inlined": false},
-        ]);
-        assert_eq!(stack(&catalog, id), expected);
-        assert_eq!(stack(&catalog, StackId::UNKNOWN), json!([]));
+        let expected = json!({
+            "function": "push", "file": "vec.rs", "line": 7, "module": "/bin/app", "inlined": true, "address": "0xfffffffffffffff0",
+        });
+        assert_eq!(frame(&push), expected);
+        let unknown = json!({"function": null, "file": null, "line": null, "module": null, "inlined": false});
+        assert_eq!(frame(&FrameText::default()), unknown);
     }
 }

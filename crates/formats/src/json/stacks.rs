@@ -1,0 +1,197 @@
+//! `frames[]` and `stacks[]`: the call stacks of a document, each call written once.
+//!
+//! Stacks of a deep recursion share nearly everything: written out at each row, 3,000 recursions of a 30 KB recording were 629 MB. So a row's `stack` is a
+//! number, `stacks[number]` is `[caller, frame]`, the number of the caller's stack and the place of the frame in `frames`; the outermost call has `null` for
+//! a caller, and so has a row for a stack of which nothing is known. A caller comes before all that it calls.
+
+use super::frame;
+use highwater_model::{Catalog, Frame, FrameText, StackId, StackNumbers, TooManyCalls, Trie, grouped};
+use rustc_hash::FxHashMap;
+use serde_json::{Map, Value, json};
+use std::{error, fmt, io};
+
+/// The most bytes that the names of a document's frames may have together: a small file can give a long name to many frames.
+const MOST_NAME_BYTES: usize = 512 << 20;
+
+/// Why the stacks of a document cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StacksTooLarge {
+    /// They have too many different calls.
+    Calls(TooManyCalls),
+    /// The names of their frames are too long.
+    Names {
+        /// The limit in bytes.
+        most: usize,
+    },
+}
+
+impl fmt::Display for StacksTooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Calls(calls) => calls.fmt(f),
+            Self::Names { most } => {
+                let most = grouped(*most as u64);
+                write!(f, "the names of functions and files have more than {most} bytes, which is the limit")
+            }
+        }
+    }
+}
+
+impl error::Error for StacksTooLarge {}
+
+impl From<TooManyCalls> for StacksTooLarge {
+    fn from(calls: TooManyCalls) -> Self {
+        Self::Calls(calls)
+    }
+}
+
+impl From<StacksTooLarge> for io::Error {
+    fn from(large: StacksTooLarge) -> Self {
+        Self::other(large)
+    }
+}
+
+/// The stacks of a document. All are [added](Self::add) first; then rows ask for their numbers.
+#[derive(Debug)]
+pub struct Stacks<'a> {
+    catalogs: Vec<OfCatalog<'a>>,
+    /// The keys are places in `frames`.
+    calls: Trie,
+    /// The catalog of each frame, and the frame.
+    frames: Vec<(usize, Frame)>,
+    name_bytes: usize,
+    most_name_bytes: usize,
+}
+
+#[derive(Debug)]
+struct OfCatalog<'a> {
+    catalog: &'a Catalog,
+    numbers: StackNumbers,
+    frames: FxHashMap<Frame, u32>,
+}
+
+impl<'a> Stacks<'a> {
+    /// None, of these catalogs. A comparison has two.
+    pub fn new(catalogs: impl IntoIterator<Item = &'a Catalog>) -> Self {
+        Self::with_most(catalogs, Trie::MOST_CALLS)
+    }
+
+    /// The same with a lower limit of different calls.
+    pub fn with_most(catalogs: impl IntoIterator<Item = &'a Catalog>, most: usize) -> Self {
+        let of = |catalog| OfCatalog { catalog, numbers: StackNumbers::default(), frames: FxHashMap::default() };
+        let catalogs = catalogs.into_iter().map(of).collect();
+        Self {
+            catalogs,
+            calls: Trie::with_most(most),
+            frames: Vec::new(),
+            name_bytes: 0,
+            most_name_bytes: MOST_NAME_BYTES,
+        }
+    }
+
+    /// The stacks of one catalog that rows will ask for.
+    pub fn of(catalog: &'a Catalog, stacks: impl IntoIterator<Item = StackId>) -> Result<Self, StacksTooLarge> {
+        let mut all = Self::new([catalog]);
+        stacks.into_iter().try_for_each(|stack| all.add(0, stack))?;
+        Ok(all)
+    }
+
+    /// Adds a stack of a catalog, by its place among those given.
+    pub fn add(&mut self, catalog: usize, stack: StackId) -> Result<(), StacksTooLarge> {
+        let Self { catalogs, calls, frames, name_bytes, most_name_bytes } = self;
+        let OfCatalog { catalog: names, numbers, frames: places } = &mut catalogs[catalog];
+        let mut place_of = |frame: Frame| -> Result<u32, StacksTooLarge> {
+            if let Some(place) = places.get(&frame) {
+                return Ok(*place);
+            }
+            let FrameText { function, file, module, .. } = names.frame_text(&frame);
+            *name_bytes += function.len() + file.len() + module.len();
+            if name_bytes > most_name_bytes {
+                return Err(StacksTooLarge::Names { most: *most_name_bytes });
+            }
+            frames.push((catalog, frame));
+            let place = frames.len() as u32 - 1;
+            places.insert(frame, place);
+            Ok(place)
+        };
+        numbers.number(&names.stacks, stack, |caller, id| {
+            let frame = names.stacks.frame(id).copied().unwrap_or_default();
+            Ok::<u32, StacksTooLarge>(calls.child(caller, place_of(frame)?)?)
+        })?;
+        Ok(())
+    }
+
+    /// The `stack` of a row; `null` where no frame is known.
+    pub fn number(&self, catalog: usize, stack: StackId) -> Value {
+        numbered(self.catalogs[catalog].numbers.known(stack))
+    }
+
+    /// The elements of `frames[]`.
+    pub fn frames(&self) -> impl Iterator<Item = Value> + '_ {
+        self.frames.iter().map(|(catalog, each)| frame(&self.catalogs[*catalog].catalog.frame_text(each)))
+    }
+
+    /// The elements of `stacks[]`.
+    pub fn stacks(&self) -> impl Iterator<Item = Value> + '_ {
+        self.calls.nodes()[1..].iter().map(|(caller, frame)| json!([numbered(*caller), frame]))
+    }
+
+    /// Both as members of a document.
+    pub fn members(&self) -> Map<String, Value> {
+        super::members(
+            json!({ "frames": self.frames().collect::<Value>(), "stacks": self.stacks().collect::<Value>() }),
+        )
+    }
+}
+
+/// The root stands for the stack of which nothing is known.
+fn numbered(node: u32) -> Value {
+    node.checked_sub(1).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn function(name: &str) -> FrameText<'_> {
+        FrameText { function: name, ..FrameText::default() }
+    }
+
+    #[test]
+    fn a_call_is_written_once_and_callers_come_first() {
+        let (mut old, mut new) = (Catalog::default(), Catalog::default());
+        let load = new.intern_stack(&[function("load"), function("main")]);
+        let main = new.intern_stack(&[function("main")]);
+        let gone = old.intern_stack(&[function("gone")]);
+        let mut stacks = Stacks::new([&old, &new]);
+        for (catalog, stack) in [(1, load), (1, main), (0, gone), (1, StackId::UNKNOWN)] {
+            stacks.add(catalog, stack).unwrap();
+        }
+        let numbers =
+            [(1, load), (1, main), (0, gone), (1, StackId::UNKNOWN)].map(|(at, stack)| stacks.number(at, stack));
+        assert_eq!(numbers, [json!(1), json!(0), json!(2), Value::Null]);
+        let functions: Vec<Value> = stacks.frames().map(|frame| frame["function"].clone()).collect();
+        assert_eq!(functions, ["main", "load", "gone"]);
+        assert_eq!(stacks.members()["stacks"], json!([[null, 0], [0, 1], [null, 2]]));
+    }
+
+    #[test]
+    fn what_is_over_a_limit_is_an_error_and_a_frame_counts_once() {
+        let mut catalog = Catalog::default();
+        let long = "x".repeat(500);
+        let [once, twice, thrice] = [1, 2, 3].map(|count| {
+            let frame = |line| FrameText { line, ..function(&long) };
+            catalog.intern_stack(&(1..=count).rev().map(frame).collect::<Vec<_>>())
+        });
+        let mut stacks = Stacks::with_most([&catalog], 1);
+        assert_eq!((stacks.add(0, once), stacks.add(0, once)), (Ok(()), Ok(())));
+        assert_eq!(stacks.add(0, twice), Err(StacksTooLarge::Calls(TooManyCalls { most: 1 })));
+        let mut stacks = Stacks { most_name_bytes: 1000, ..Stacks::new([&catalog]) };
+        assert_eq!((stacks.add(0, twice), stacks.add(0, once)), (Ok(()), Ok(())));
+        let error = stacks.add(0, thrice).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the names of functions and files have more than 1,000 bytes, which is the limit"
+        );
+    }
+}

@@ -1,0 +1,60 @@
+//! Parts of a file, read into memory at their own offsets.
+//!
+//! Debug files can be huge, and most of them is of no use to us: of a file only the sections that are needed are read. They are not mapped: a file that
+//! another program shortens while it is mapped ends its reader with a signal, and `objcopy` and `cp` do write into files that are there.
+
+use std::fs::File;
+use std::io;
+use std::ops::{Deref, Range};
+use std::os::unix::fs::FileExt;
+
+use memmap2::{Mmap, MmapMut};
+
+/// As long as the file. What was not read is zeros, and takes no memory.
+pub(crate) struct FileParts(Mmap);
+
+/// Parts that are being read.
+pub(crate) struct UnfinishedParts(MmapMut);
+
+impl UnfinishedParts {
+    /// Nothing yet, of a file of this length.
+    pub(crate) fn new(length: u64) -> io::Result<Self> {
+        let length = usize::try_from(length).map_err(io::Error::other)?;
+        // An empty mapping cannot be made.
+        MmapMut::map_anon(length.max(1)).map(Self)
+    }
+
+    /// Reads a part; what lies behind the end of the file is left out.
+    pub(crate) fn read(&mut self, file: &File, part: Range<u64>) -> io::Result<()> {
+        let end = part.end.min(self.0.len() as u64);
+        if part.start >= end {
+            return Ok(());
+        }
+        file.read_exact_at(&mut self.0[part.start as usize..end as usize], part.start).map_err(|error| {
+            match error.kind() {
+                io::ErrorKind::UnexpectedEof => io::Error::other("the file became shorter while it was read"),
+                _ => error,
+            }
+        })
+    }
+
+    pub(crate) fn finish(self) -> io::Result<FileParts> {
+        self.0.make_read_only().map(FileParts)
+    }
+}
+
+impl Deref for UnfinishedParts {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Deref for FileParts {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
