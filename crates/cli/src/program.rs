@@ -4,6 +4,7 @@ use crate::failure::{Failure, reason};
 use crate::inherited;
 use highwater_agent::children::Reason;
 use highwater_agent::executable::{self, Kind};
+use highwater_recorder::reason_in_words;
 use highwater_symbols::allocator_in;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -112,7 +113,13 @@ fn look_at(path: &Path) -> io::Result<Found> {
 fn check_preloaded(libraries: &OsStr) -> Result<(), Failure> {
     let mut names = libraries.as_bytes().split(|byte| matches!(byte, b':' | b' '));
     match names.find_map(executable::sanitizer) {
-        Some(reason) => Err(Failure::in_file(Path::new(libraries), format_args!("LD_PRELOAD {}", why_unfit(reason)))),
+        Some(reason) => Err(Failure::in_file(
+            Path::new(libraries),
+            format_args!(
+                "LD_PRELOAD names the runtime of {}, which must be the first library; unset it to record the program",
+                reason_in_words(reason)
+            ),
+        )),
         None => Ok(()),
     }
 }

@@ -53,6 +53,17 @@ fn sanitized_programs_are_refused_before_they_start() {
     assert!(!place.names().iter().any(|name| name.ends_with(".hw")), "{:?}", place.names());
 }
 
+/// Code of a library can be built with a sanitizer, and its runtime be loaded by hand.
+#[test]
+fn a_sanitizers_runtime_that_is_to_be_loaded_first_is_refused() {
+    let place = Place::new();
+    let mut command = record(&place, &[], "/bin/true");
+    let ended = run(command.env("LD_PRELOAD", "/usr/lib/x86_64-linux-gnu/libasan.so.8"));
+    assert_eq!(ended.shell_status(), 1);
+    assert!(ended.stderr_text().contains("AddressSanitizer"), "{}", ended.stderr_text());
+    assert_eq!(place.names(), Vec::<String>::new());
+}
+
 #[test]
 fn sanitized_children_run_as_without_us_and_are_counted() {
     let place = Place::new();

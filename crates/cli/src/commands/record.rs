@@ -125,14 +125,8 @@ impl Record {
             no_args: self.no_args,
             keep_children: self.keep_children,
         };
-        let recorder = match self.stream_to().inspect_err(|_| remove_if_empty(file.as_ref()))? {
-            Some(to) => Recorder::with_streams(options, to, self.wire()),
-            None => Recorder::new(options),
-        };
-        let mut recorder =
-            recorder.map_err(|error| Failure::fault(format_args!("cannot record: {}", reason(&error))))?;
-        let signals = Signals::catch().map_err(|error| Failure::fault(reason(&error)))?;
-        let mut child = program::start(&path, &self.program, &library, recorder.variable())?;
+        let begun = self.begin(options, &path, &library).inspect_err(|_| remove_if_empty(file.as_ref()));
+        let (mut recorder, signals, mut child) = begun?;
         recorder.set_main(child.id());
         recorder.stand_back();
         let began = Instant::now();
@@ -165,6 +159,18 @@ impl Record {
             true => Ok(()),
             false => Err(Failure::StreamNotKept),
         }
+    }
+
+    /// Begins to listen to agents, and starts the program.
+    fn begin(&self, options: Options, path: &Path, library: &Path) -> Result<(Recorder, Signals, Child), Failure> {
+        let recorder = match self.stream_to()? {
+            Some(to) => Recorder::with_streams(options, to, self.wire()),
+            None => Recorder::new(options),
+        };
+        let recorder = recorder.map_err(|error| Failure::fault(format_args!("cannot record: {}", reason(&error))))?;
+        let signals = Signals::catch().map_err(|error| Failure::fault(reason(&error)))?;
+        let child = program::start(path, &self.program, library, recorder.variable())?;
+        Ok((recorder, signals, child))
     }
 
     /// Whether every stream that the user asked for was kept, as far as it can be known.
