@@ -66,10 +66,11 @@ fn a_stream_of_threads_that_reallocate_at_once_is_sound() {
     let place = Place::new();
     let mut listener = Beside::highwater(&place, "listen 127.0.0.1:0 --once -o received.hw");
     let address = format!("127.0.0.1:{}", listener.port());
-    run(record(&place, &["--stream", &address], programs::c("reallocs")).args(["4", "500000"])).succeeded();
+    run(record(&place, &["--stream", &address], programs::c("reallocs")).args(["4", "900000"])).succeeded();
     listener.ended().succeeded();
-    for name in ["recording.hw", "received.hw"] {
-        assert!(sound_keyframes(&place, name) > 1, "{name}: too few keyframes to compare");
+    // A stream that falls behind begins anew, and has fewer.
+    for (name, least) in [("recording.hw", 2), ("received.hw", 1)] {
+        assert!(sound_keyframes(&place, name) >= least, "{name}: too few keyframes to compare");
         addresses_are_possible(&place, name, 4);
     }
 }

@@ -1,6 +1,6 @@
 //! Allocators that are linked into a program: their blocks are not the C library's, and whoever listens to that one does not see them.
 
-use crate::elf::{Elf, ElfImage};
+use crate::elf::{Elf, ElfImage, parse};
 use memchr::memmem;
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::path::Path;
@@ -32,14 +32,15 @@ const MESSAGES: [([&str; 2], &str); 3] = [
 /// The allocator that is linked into the program at `path`, if there is one that is known.
 pub fn allocator_in(path: &Path) -> Option<&'static str> {
     let image = ElfImage::open(path).ok()?;
-    let elf = image.elf()?;
-    match elf.section_by_name(".strtab").and_then(|names| names.data().ok()) {
-        Some(names) => by_functions(&elf, names),
-        None => by_messages(&elf),
-    }
+    let is_named = image.elf()?.section_by_name(".symtab").is_some();
+    let wanted: &[&str] = if is_named { &[".symtab", ".strtab"] } else { &[".rodata"] };
+    let parts = image.with_sections(|_, section| section.name().is_ok_and(|name| wanted.contains(&name))).ok()?;
+    let elf = parse(&parts).ok()?;
+    if is_named { by_functions(&elf) } else { by_messages(&elf) }
 }
 
-fn by_functions(elf: &Elf<'_>, names: &[u8]) -> Option<&'static str> {
+fn by_functions(elf: &Elf<'_>) -> Option<&'static str> {
+    let names = elf.section_by_name(".strtab").and_then(|names| names.data().ok())?;
     // Most programs have none of these: looking for the names is quicker than at each symbol.
     let listed: Vec<(&str, &'static str)> = FUNCTIONS
         .into_iter()
