@@ -12,6 +12,7 @@ pub const LONGEST_PATH: usize = 256;
 
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "there is no heap to put a path on")]
 pub enum Kind {
     /// Something that the library can be loaded into, as far as can be seen.
     Fit,

@@ -6,8 +6,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// What was found so far, by the file's device and number.
-static KNOWN: LazyLock<Mutex<HashMap<(u64, u64), Option<&'static str>>>> = LazyLock::new(Mutex::default);
+/// An allocator's name for each file that has been looked at, by its device and number.
+type Known = HashMap<(u64, u64), Option<&'static str>>;
+
+static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
 
 /// The allocator that is linked into the program that a process runs. None if the process is gone.
 pub fn allocator_of(pid: u32) -> Option<&'static str> {

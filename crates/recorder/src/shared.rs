@@ -63,7 +63,7 @@ pub struct Shared {
     capacity: Capacity,
     is_mapped_by_us: bool,
     /// Only of an agent that is in another process.
-    provided: Option<Mutex<Provided>>,
+    provided: Option<Box<Mutex<Provided>>>,
 }
 
 // SAFETY: everything in it is reached through atomics.
@@ -94,7 +94,7 @@ impl Shared {
         };
         shared.capacity = shared.checked_capacity().ok_or(Refused::NotOurs)?;
         let object = object.as_fd().try_clone_to_owned().ok();
-        shared.provided = object.map(|object| Mutex::new(Provided::new(object, shared.capacity)));
+        shared.provided = object.map(|object| Box::new(Mutex::new(Provided::new(object, shared.capacity))));
         shared.keep_ahead();
         Ok(shared)
     }

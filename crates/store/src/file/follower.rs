@@ -13,7 +13,7 @@ const LONGEST_BLOCK: u32 = 256 << 20;
 /// A keyframe is of no use without its live blocks; it waits for them as long as they are no more than this.
 const LONGEST_KEYFRAME: usize = 256 << 20;
 
-/// A block that claims to be longer than [`LONGEST_BLOCK`]. It is refused as soon as its header has come.
+/// A block that claims to be longer than 256 MiB. It is refused as soon as its header has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockTooLong {
     /// Where the block begins in the stream.
