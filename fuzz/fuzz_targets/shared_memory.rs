@@ -19,7 +19,7 @@ fuzz_target!(|bytes: &[u8]| {
     let base = memory.as_mut_ptr().cast::<u8>();
     // The first bytes say how the rest is shared out.
     let Some((head, rest)) = bytes.split_first_chunk::<6>() else { return };
-    let mut put = |at: u64, share: u8| {
+    let put = |at: u64, share: u8| {
         let length = usize::from(share) * 16;
         let part = &rest[..length.min(rest.len())];
         // SAFETY: the parts begin well within the memory, and are at most 4 KiB.
