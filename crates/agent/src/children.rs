@@ -72,7 +72,7 @@ pub fn must_be_left_out(path: &CStr, library: &CStr) -> Option<Reason> {
     (!is_reached).then_some(Reason::OutOfReach)
 }
 
-/// Notes a program that is started without us, for whoever reads what this process shares.
+/// Notes a program that is started without us, for the reader of what this process shares.
 pub fn note_left_out(reason: Reason, path: &CStr) {
     let mut led_to = [0; LONGEST_PATH];
     let mut path = path;

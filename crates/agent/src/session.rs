@@ -338,7 +338,7 @@ impl Session {
     }
 }
 
-/// A seccomp filter is about to be installed. It may kill whoever makes a call that the program did not foresee, so from now on none is made for us: in
+/// A seccomp filter is about to be installed. It may kill a thread for a call that the program did not foresee, so from now on none is made for us: in
 /// this process, those that it forks, and those that it starts.
 #[cold]
 pub fn end_before_filter() {
@@ -389,7 +389,7 @@ pub fn begin_or_not() -> Mode {
         begin_in_child(was_recording);
     } else if SESSION.config.read_from_environment() {
         let reader = if SESSION.config.is_live() { Reader::Collector } else { Reader::Recorder };
-        // Whoever started it did not look: a sanitizer's runtime does not bear another allocator.
+        // The process that started it did not look: a sanitizer's runtime does not bear another allocator.
         let sanitizer = objects::find_by_path(executable::sanitizer);
         if sanitizer.is_some() && reader == Reader::Recorder {
             tell(&SESSION.config, 0, None, sanitizer);
@@ -531,7 +531,7 @@ fn share() -> Option<SharedMemory> {
     })
 }
 
-/// The same for a live process, with its table, which shall hold so many blocks if it can.
+/// The same for a live process, with a table for `most_blocks` if that is more than usual.
 fn share_live(most_blocks: u64) -> Option<SharedMemory> {
     let control = sys::sealed_memory(CONTROL_NAME, CONTROL_BYTES as usize)?;
     let Some(page) = sys::map_shared(control, CONTROL_BYTES as usize) else {

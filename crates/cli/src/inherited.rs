@@ -62,7 +62,7 @@ extern "C" fn note() {
     BLOCKED.store(blocked, Ordering::Relaxed);
 }
 
-/// Whether whoever started us had this signal ignored.
+/// Whether this signal was ignored when we were started.
 pub fn is_ignored(signal: i32) -> bool {
     IGNORED.load(Ordering::Relaxed) & bit(signal) != 0
 }

@@ -109,7 +109,7 @@ fn look_at(path: &Path) -> io::Result<Found> {
     })
 }
 
-/// Whether a sanitizer's runtime is to be loaded first, by whoever started us. It would not be the first with us.
+/// Refuses a sanitizer's runtime that LD_PRELOAD names: it must be the first library, and would not be.
 fn check_preloaded(libraries: &OsStr) -> Result<(), Failure> {
     let mut names = libraries.as_bytes().split(|byte| matches!(byte, b':' | b' '));
     match names.find_map(executable::sanitizer) {

@@ -18,7 +18,7 @@ const MOST_NAMES: usize = 10_000;
 pub struct RecordingFile {
     /// What it is called.
     pub path: PathBuf,
-    /// Where the recording is written to; given away to whoever writes it.
+    /// Where the recording is written to; given away to the writer.
     pub file: Option<File>,
     /// Device and number of a file that we made; none of a device or a pipe.
     made: Option<(u64, u64)>,
@@ -83,7 +83,7 @@ impl RecordingFile {
         Ok(Self { path, made: Some((about.dev(), about.ino())), file: Some(file) })
     }
 
-    /// Takes the file away if nothing was written into it. Not one that somebody else has put in its place.
+    /// Takes the file away if nothing was written into it. Not one that another process has put in its place.
     pub fn remove_if_empty(&self) {
         let is_ours = |there: fs::Metadata| self.made == Some((there.dev(), there.ino())) && there.len() == 0;
         if fs::symlink_metadata(&self.path).is_ok_and(is_ours) {

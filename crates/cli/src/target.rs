@@ -33,7 +33,7 @@ fn would_be_replaced(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok() && !is_special(path) && !path.is_dir()
 }
 
-/// What is said of a file that may not be replaced.
+/// The failure for a file that may not be replaced.
 pub fn exists(path: &Path) -> Failure {
     Failure::fault(format_args!("{} exists; --force replaces it", path.display()))
 }

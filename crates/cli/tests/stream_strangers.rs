@@ -1,4 +1,4 @@
-//! Connections at the port of a stream that say nothing, or nothing that is welcome: what they are told, and what they cannot do to others.
+//! Connections at the port of a stream that say nothing, or nothing that is welcome: what they get, and what they cannot do to others.
 #![allow(missing_docs)]
 
 mod support;
@@ -84,7 +84,7 @@ fn a_second_client_is_refused_at_once_and_told_why() {
     let mut first = silent(port, 1).remove(0);
     first.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
     first.read_exact(&mut [0; 6]).unwrap();
-    // So many that each may take no second and a half.
+    // The number is such that each may take at most 1.5 s.
     let until = Instant::now() + Duration::from_secs(120);
     for round in 0..80 {
         let words = words_of(silent(port, 1).remove(0));

@@ -1,6 +1,6 @@
 //! The bytes of a memory: a file, read into memory. Holes of the file take none.
 //!
-//! It is not mapped: a program that shortens a mapped file ends its reader with a signal, and whoever makes the next image of a running program may write
+//! It is not mapped: a program that shortens a mapped file ends its reader with a signal, and a host that makes the next image of a running program may write
 //! over the one before. A heap is walked from end to end anyway, so little is read that would not have been.
 
 use memmap2::{Advice, Mmap, MmapMut};

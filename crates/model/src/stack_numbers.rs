@@ -43,7 +43,7 @@ impl Trie {
     /// The most nodes unless another limit is given. Each takes some fifty bytes.
     pub const MOST_CALLS: usize = 1 << 24;
 
-    /// A trie with nothing but its root, and room for so many other nodes.
+    /// A trie with nothing but its root, and room for `most` other nodes.
     pub fn with_most(most: usize) -> Self {
         Self { nodes: vec![(0, 0)], numbers: FxHashMap::default(), most: most.min(u32::MAX as usize - 1) }
     }

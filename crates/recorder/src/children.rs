@@ -78,7 +78,7 @@ impl ChildFiles {
     fn make(&mut self) -> io::Result<()> {
         match DirBuilder::new().mode(0o700).create(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // In a directory that everyone may write to, somebody else may have placed it, or a link.
+                // In a directory that everyone may write to, another user may have placed it, or a link.
                 let there = std::fs::symlink_metadata(&self.folder)?;
                 if !there.is_dir() || there.uid() != rustix::process::geteuid().as_raw() {
                     return Err(error);

@@ -1,6 +1,6 @@
 //! Memory for what a program writes next: taken by us, ahead of it.
 //!
-//! The kernel charges a page to the group of whoever touches it first. A program that runs close to the limit of its container shall not be ended because it
+//! The kernel charges a page to the group of the process that touches it first. A program that runs close to the limit of its container shall not be ended because it
 //! is recorded from outside. Where we share its group it makes no difference.
 
 use highwater_shm::ring_v1::RingHeader;

@@ -88,7 +88,7 @@ pub struct Recorder {
     problems: Vec<String>,
     preludes: u64,
     small: u64,
-    /// Those that no recording tells of.
+    /// Those that are in no recording's notes.
     unrecorded: Unrecorded,
     main_unrecorded: Option<Reason>,
 }

@@ -1,4 +1,4 @@
-//! Allocators that are linked into a program: their blocks are not the C library's, and whoever listens to that one does not see them.
+//! Allocators that are linked into a program: their blocks are not the C library's, so hooks on that one do not see them.
 
 use crate::elf::{Elf, ElfImage, parse};
 use memchr::memmem;

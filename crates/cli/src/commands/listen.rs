@@ -21,7 +21,7 @@ use std::time::Duration;
 
 Each stream goes into a file of its own, named after host, program and time: recordings into '.hw', memtrace traces of OCaml \
 programs into '.ctf', found by their first bytes. A file can be read while it grows. Ctrl-C asks the senders to end, and waits \
-for what they still have; a second one ends at once. Each sender is told whether its stream was kept, and if not, why.")]
+for what they still have; a second one ends at once. Each sender gets a word whether its stream was kept, and if not, why.")]
 pub struct Listen {
     /// Where: PORT (this machine only), HOST:PORT, [::1]:PORT
     #[arg(value_name = "ADDR")]
@@ -34,7 +34,7 @@ pub struct Listen {
     /// End after one stream; connections that send none do not count
     #[arg(long, conflicts_with = "max")]
     once: bool,
-    /// End after so many streams; those beyond are refused
+    /// End after N streams; those beyond are refused
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max: Option<u64>,
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub struct Listen {
 const MOST_AT_ONCE: usize = 256;
 /// Connections that have not begun a stream, at once; the oldest is shut out for one more.
 const MOST_SILENT: usize = 128;
-/// What that one is told.
+/// The answer to it.
 const TOO_MANY_SILENT: &str =
     "too many connections here have sent no stream yet, and this was the oldest of them; try again";
 const NAP: Duration = Duration::from_millis(50);

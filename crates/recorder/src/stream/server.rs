@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 
 /// Connections that have not shown the token, or are being refused, at once; the oldest is shut out for one more.
 const MOST_STRANGERS: usize = 64;
-/// What that one is told.
+/// The answer to it.
 const TOO_MANY_STRANGERS: &str =
     "too many connections here have not shown the token, and this was the oldest of them; try again";
-/// What a client without the token is told.
+/// The answer to a client without the token.
 const NO_TOKEN: &str = "this stream needs a token, and the right one; --token-file or HIGHWATER_TOKEN gives it";
 /// How long a client waits for the place of another one that may be leaving.
 const LEAVING: Duration = Duration::from_secs(2);
@@ -90,7 +90,7 @@ impl Places {
         taken.len() < self.most || taken.iter().any(|presence| presence.may_be_leaving())
     }
 
-    /// What a client is told for which there is none.
+    /// The answer to a client for which there is none.
     fn refusal(&self) -> String {
         match self.most {
             1 => "another client is being served; come back later, or start the program with --clients 2".to_owned(),

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Connections that have not shown yet that they may stay.
 pub struct Strangers {
     limit: usize,
-    /// What a connection is told that has to go.
+    /// The words for a connection that has to go.
     words: &'static str,
     open: Mutex<Open>,
 }
@@ -31,7 +31,7 @@ pub struct Stranger {
 }
 
 impl Strangers {
-    /// None yet, and never more than `limit` at once. A connection that has to go is told `words`.
+    /// None yet, and never more than `limit` at once. A connection that has to go gets `words`.
     pub fn new(limit: usize, words: &'static str) -> Arc<Self> {
         Arc::new(Self { limit, words, open: Mutex::default() })
     }
