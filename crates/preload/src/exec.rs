@@ -127,10 +127,10 @@ unsafe fn brings_us(environment: Texts, path: &[u8]) -> bool {
 /// Why the program at `path` is to be started without us, by this environment; `None` if it is not.
 ///
 /// # Safety
-/// As for [`brings_us`]; `path` is a C string.
+/// As for [`brings_us`]; `path` is a C string, or null, which is the kernel's to refuse.
 #[inline(never)]
 unsafe fn reason(path: Text, environment: Texts) -> Option<(Reason, &'static CStr)> {
-    let library = library()?;
+    let library = library().filter(|_| !path.is_null())?;
     // SAFETY: the caller's.
     unsafe {
         if !brings_us(environment, library.to_bytes()) {
@@ -174,6 +174,9 @@ impl Found {
 
     /// SAFETY: `name` is a C string.
     unsafe fn look_for(&mut self, name: Text) -> Text {
+        if name.is_null() {
+            return name;
+        }
         // SAFETY: the caller's; the environment is the program's own.
         let (wanted, search) = unsafe { (CStr::from_ptr(name).to_bytes(), path_variable()) };
         if wanted.contains(&b'/') || wanted.is_empty() || children::is_filtered() {
