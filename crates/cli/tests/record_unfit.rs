@@ -3,8 +3,10 @@
 mod support;
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use support::live::Collector;
 use support::recorded::{Ended, Recording, plain, record, run};
 use support::{HIGHWATER, Place, programs};
 
@@ -252,4 +254,28 @@ fn copy_with_libraries(program: &Path, root: &Path) {
         fs::create_dir_all(copy.parent().unwrap()).unwrap();
         fs::copy(file, copy).unwrap();
     }
+}
+
+/// A live program's snapshot says the same of the programs that it started.
+#[test]
+fn a_snapshot_names_children_that_are_not_followed() {
+    let collector = Collector::new();
+    let place = Place::new();
+    let (harmed, _) = &sanitized(&place)[0];
+    let script = place.write(
+        "stays.py",
+        format!("import subprocess, sys\nsubprocess.run(['{}'])\nsys.stdin.read()\n", harmed.display()),
+    );
+    let mut command = collector.command(["run", "--quiet", "--", "/usr/bin/python3"]);
+    let mut staying = command.arg(&script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(staying.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ran\n");
+    let expected = "1 child not recorded: AddressSanitizer (with-address0)";
+    let report = collector.json("snapshot --name python3");
+    assert_eq!(report["source"]["notes"], serde_json::json!([expected]));
+    let text = collector.highwater("snapshot --name python3").succeeded().stdout_text();
+    assert!(text.contains(expected), "{text}");
+    drop(staying.stdin.take());
+    assert!(staying.wait().unwrap().success());
 }

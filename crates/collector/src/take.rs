@@ -13,7 +13,7 @@ use highwater_model::{
     AccountsState, AllocId, Anomalies, Anomaly, Block, Blocks, Catalog, Figures, FrameText, Heap, Nanos, Source,
     SourceKind, StackId, Tag, TagId, ThreadAccount, ThreadId, Totals, mapped_address,
 };
-use highwater_recorder::Names;
+use highwater_recorder::{Names, Unrecorded};
 use highwater_shm::table_v1::{Count, FLAG_FORKED, FLAG_USABLE_SIZES, STAMP_SHIFT};
 use std::fs::File;
 use std::sync::atomic::Ordering;
@@ -326,6 +326,7 @@ fn assemble(subject: Subject<'_>, found: Found) -> LiveSnapshot {
         usable_sizes: !aggregated && table.has_flag(FLAG_USABLE_SIZES),
         aggregated,
         address_space: table.address_space(),
+        notes: Unrecorded::of(table.session()).sentences(),
         ..Source::default()
     };
     LiveSnapshot { source, catalog, accounts, cut, contents: contents.map(|contents| contents.file) }
