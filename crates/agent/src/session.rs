@@ -307,7 +307,9 @@ impl Session {
 
     /// Ends recording in this process because it cannot go on, and leaves word why.
     pub fn end_because(&self, reason: Reason) {
-        if !self.base.load(Ordering::Relaxed).is_null() && self.process() == sys::process_id() {
+        // A forked child that has not begun yet still has its parent's memory, and nothing to end there. One of vfork has its parent's mode as well: what
+        // it ends is its parent's recording.
+        if !self.base.load(Ordering::Relaxed).is_null() && mode() != Mode::New {
             self.header().ended_at.store(crate::clock::now(self), Ordering::Relaxed);
             self.header().ended.store(reason as u32, Ordering::Release);
         }

@@ -12,7 +12,7 @@ use support::{Place, programs};
 fn a_filter_ends_the_recording_and_not_the_program() {
     let place = Place::new();
     let program = programs::c("sandboxed");
-    for how in ["prctl", "together", "busy", "strict"] {
+    for how in ["prctl", "together", "busy", "strict", "vfork"] {
         for sampling in [&[][..], &["--sample", "4KiB"]] {
             let bare = run(plain(&place, &program).arg(how));
             let file = format!("{how}{}.hw", sampling.len());
