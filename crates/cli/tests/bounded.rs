@@ -244,7 +244,7 @@ fn an_image_that_is_shortened_while_it_is_read_is_an_error_and_never_a_signal() 
     assert!(ends.iter().all(|code| [0, 1].contains(code)), "{ends:?}");
 }
 
-/// A recording whose first block claims so many bytes, all of them holes.
+/// A recording whose first block claims `claimed` bytes, all of them holes.
 fn hollow_recording(path: &Path, claimed: u32) {
     let checksum = |bytes: &[u8]| {
         let mut sum = flate2::Crc::new();

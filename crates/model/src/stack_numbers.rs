@@ -1,6 +1,6 @@
 //! Numbering the stacks of a catalog in a trie of the caller's own.
 //!
-//! Stacks of a deep recursion are long and share nearly everything: 3,000 sites of a recursion have 4.5 million frames in all, and 3,000 nodes. Whoever
+//! Stacks of a deep recursion are long and share nearly everything: 3,000 sites of a recursion have 4.5 million frames in all, and 3,000 nodes. Code that
 //! writes or compares stacks therefore maps each node of the catalog once, and holds numbers instead of lists of frames.
 
 use crate::ids::{FrameId, StackId};

@@ -34,7 +34,7 @@ impl Backlog {
         }
     }
 
-    /// Whether what waits, of which there are so many bytes, is too old to bring in more, or what is brought in now would become so.
+    /// Whether what waits, `waiting` bytes of it, is too old to bring in more, or what is brought in now would become so.
     pub fn is_too_old(&mut self, waiting: u64, now: Instant) -> bool {
         let done = self.brought.saturating_sub(waiting);
         while self.rounds.front().is_some_and(|&(end, _)| end <= done) {

@@ -140,7 +140,7 @@ fn gauges(readings: &[GaugeReading], window: Window, points: usize) -> Value {
     by_name.into_iter().map(readings_of).collect()
 }
 
-/// The lowest and the highest reading of each of so many parts of a window, and the last of all; every one where they are no more than that.
+/// The lowest and the highest reading of each of `points` parts of a window, and the last of all; every reading where there are not more of them.
 fn thinned(times: Vec<u64>, values: Vec<u64>, window: Window, points: usize) -> (Vec<u64>, Vec<u64>) {
     if times.len() <= 2 * points {
         return (times, values);
