@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 fn main() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/dist");
+    let folder = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../../web/dist");
     println!("cargo:rerun-if-changed={}", folder.display());
     let mut files = Vec::new();
     collect(&folder, &mut files);

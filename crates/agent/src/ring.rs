@@ -3,7 +3,7 @@
 use crate::session::{self, Mode, Session};
 use crate::sys;
 use core::sync::atomic::{Ordering, compiler_fence};
-use highwater_shm::ring_v1::{RingHeader, kind};
+use highwater_shm::ring_v1::{PROVIDED_FIRST, RingHeader, kind};
 
 /// How long a writer sleeps before it looks whether the recorder still lives.
 const NAP_NS: u64 = 50_000_000;
@@ -18,8 +18,8 @@ pub struct RingWriter {
     size: u64,
     /// Bytes ever written.
     tail: u64,
-    /// Bytes known to have been read.
-    head: u64,
+    /// What may be written without another look, counted as `tail` is.
+    limit: u64,
     /// Waiting has proved useless: drop until there is room again.
     impatient: bool,
 }
@@ -28,7 +28,7 @@ impl RingWriter {
     /// Goes on where the ring's last owner stopped.
     pub fn new(header: &'static RingHeader, data: *mut u64, size: u64) -> Self {
         let tail = header.tail.load(Ordering::Acquire);
-        Self { header, data, size, tail, head: header.head.load(Ordering::Acquire), impatient: false }
+        Self { header, data, size, tail, limit: tail, impatient: false }
     }
 
     /// Whether the thread is already at work here: a signal handler allocates, or we do.
@@ -52,7 +52,7 @@ impl RingWriter {
         let position = self.tail & (self.size - 1);
         // A record does not wrap: perhaps the rest of the ring is passed over as well.
         let needed = if position + bytes <= self.size { bytes } else { self.size - position + bytes };
-        if self.tail + needed - self.head > self.size && !self.wait_for(needed, session) {
+        if self.tail + needed > self.limit && !self.wait_for(needed, session) {
             self.header.dropped.fetch_add(1, Ordering::Relaxed);
             return None;
         }
@@ -88,17 +88,27 @@ impl RingWriter {
         }
     }
 
+    /// Up to where the ring has memory, counted as `tail` is. A lossy program never waits: it takes the memory itself.
+    fn provided(&self, session: &Session) -> u64 {
+        let provided = u64::from(self.header.provided.load(Ordering::SeqCst)).max(PROVIDED_FIRST);
+        let is_bounded = session.header().provides.load(Ordering::Relaxed) != 0 && !session.is_lossy();
+        if is_bounded && provided < self.size { provided } else { u64::MAX }
+    }
+
     #[cold]
     fn wait_for(&mut self, needed: u64, session: &Session) -> bool {
         let mut naps = 0;
         loop {
-            self.head = self.header.head.load(Ordering::Acquire);
+            let head = self.header.head.load(Ordering::Acquire);
             // A reader that has read more than there was is no reader of ours.
-            if self.head > self.tail {
+            if head > self.tail {
                 session.end();
                 return false;
             }
-            if self.tail + needed - self.head <= self.size {
+            let provided = self.provided(session);
+            // Another look soon: a recorder that has just come may provide memory from now on.
+            self.limit = (head + self.size).min(provided).min(self.tail + needed + PROVIDED_FIRST);
+            if self.tail + needed <= self.limit {
                 self.impatient = false;
                 return true;
             }
@@ -107,7 +117,7 @@ impl RingWriter {
             }
             self.wake_recorder(session);
             self.header.writer_waits.store(1, Ordering::SeqCst);
-            if self.header.head.load(Ordering::SeqCst) == self.head {
+            if self.header.head.load(Ordering::SeqCst) == head && self.provided(session) == provided {
                 sys::futex_wait(&self.header.writer_waits, 1, NAP_NS);
             }
             if self.header.writer_waits.swap(0, Ordering::SeqCst) != 0 {

@@ -6,10 +6,10 @@
 //! not smaller. The margin covers the time that a thread's word "I am about to take a stamp" takes to become visible to us after the
 //! stamp was taken: a store buffer's delay, far below a microsecond; a thread that is interrupted has long been seen.
 
-use crate::shared::Shared;
+use crate::shared::{Shared, wake_writer};
 use crate::words::{Pool, Words};
 use highwater_shm::session_v1::ring_bytes;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::Ordering;
 
 /// Rounds after which a thread that seems to be taking a stamp is no longer waited for.
 const MOST_ROUNDS_BUSY: u32 = 200;
@@ -99,11 +99,7 @@ impl Position {
         let words = if sound { shared.copy_ring(ring, self.read, tail, pool) } else { Words::Few(Vec::new()) };
         self.read = tail & !7;
         header.head.store(self.read, Ordering::Release);
-        fence(Ordering::SeqCst);
-        if header.writer_waits.load(Ordering::Relaxed) != 0 && header.writer_waits.swap(0, Ordering::SeqCst) != 0 {
-            let flags = rustix::thread::futex::Flags::empty();
-            let _ = rustix::thread::futex::wake(&header.writer_waits, flags, u32::MAX);
-        }
+        wake_writer(header);
         Some(Piece { ring, end: self.read, words })
     }
 }

@@ -62,6 +62,11 @@ impl Provided {
         self.modules = self.grow(capacity.modules(), self.modules, wanted);
     }
 
+    /// How much of each ring there is.
+    pub fn rings(&self) -> impl Iterator<Item = u64> {
+        self.rings.iter().copied()
+    }
+
     /// Provides a part up to `wanted` of which there is `had`; what there is then.
     fn grow(&self, start: u64, had: u64, wanted: u64) -> u64 {
         if wanted > had {

@@ -11,7 +11,7 @@ use highwater_shm::stacks_v1::Node;
 use rustix::fs::SealFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 
 /// Why a shared memory was refused.
@@ -136,7 +136,17 @@ impl Shared {
             nodes: header.nodes.load(Ordering::Relaxed).into(),
             modules: header.module_bytes.load(Ordering::Relaxed).into(),
         };
-        provided.lock().unwrap_or_else(PoisonError::into_inner).keep_ahead(&used);
+        let mut provided = provided.lock().unwrap_or_else(PoisonError::into_inner);
+        provided.keep_ahead(&used);
+        for (ring, bytes) in (0..).zip(provided.rings()) {
+            let header = self.ring(ring);
+            let bytes = bytes.min(ring_bytes(ring)) as u32;
+            if header.provided.load(Ordering::Relaxed) != bytes {
+                header.provided.store(bytes, Ordering::Release);
+                wake_writer(header);
+            }
+        }
+        header.provides.store(1, Ordering::Release);
     }
 
     /// The header.
@@ -196,6 +206,15 @@ impl Shared {
         let words = self.at(self.capacity.modules()).cast::<AtomicU64>();
         // SAFETY: within the log.
         (from / 8..length / 8).map(|index| unsafe { (*words.add(index)).load(Ordering::Relaxed) }).collect()
+    }
+}
+
+/// Wakes a ring's writer if it waits for what was just given to it.
+pub fn wake_writer(header: &RingHeader) {
+    fence(Ordering::SeqCst);
+    if header.writer_waits.load(Ordering::Relaxed) != 0 && header.writer_waits.swap(0, Ordering::SeqCst) != 0 {
+        let flags = rustix::thread::futex::Flags::empty();
+        let _ = rustix::thread::futex::wake(&header.writer_waits, flags, u32::MAX);
     }
 }
 

@@ -47,8 +47,13 @@ pub struct RingHeader {
     pub head: AtomicU64,
     /// 1 while the writer waits for room.
     pub writer_waits: AtomicU32,
-    rest: [u32; 13],
+    /// How much of the ring has memory, in bytes from its start; at least [`PROVIDED_FIRST`]. Counts where the session's header says so.
+    pub provided: AtomicU32,
+    rest: [u32; 12],
 }
+
+/// How much of a ring its writer may take by itself.
+pub const PROVIDED_FIRST: u64 = 64 << 10;
 
 /// The kinds of records.
 pub mod kind {

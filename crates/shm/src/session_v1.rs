@@ -87,6 +87,9 @@ pub struct Header {
     pub stop: AtomicU32,
     /// Written by the recorder: 1 while events are wanted, for an agent that began dormant. (Others do not look at it.)
     pub go: AtomicU32,
+    /// Written by the recorder: 1 if it provides the memory of rings. A writer then takes none by itself: beyond what its ring has, it waits as if the ring
+    /// were full. So a program close to its container's limit does not grow by our rings after the kernel has ended its recorder.
+    pub provides: AtomicU32,
     /// Written by the agent: why it stopped by itself ([`Reason`](crate::unrecorded_v1::Reason)), 0 while it did not.
     pub ended: AtomicU32,
     /// When it did, in the clock's ticks since the start.
