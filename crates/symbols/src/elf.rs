@@ -56,6 +56,11 @@ impl ElfImage {
         Ok(ElfImage { path: path.to_owned(), file, about, headers, build_id })
     }
 
+    /// The file as it was when it was opened.
+    pub(crate) fn about(&self) -> &Metadata {
+        &self.about
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -33,6 +33,7 @@
 #![forbid(unsafe_code)]
 
 mod allocator;
+mod cache;
 mod debug_info;
 mod debug_search;
 mod debug_sections;

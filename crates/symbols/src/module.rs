@@ -1,13 +1,15 @@
 //! What is known about the code of one module.
 
-use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::cache::Known;
 use crate::debug_info::{DebugFrame, DebugInfo};
 use crate::demangle::is_mangled;
+use crate::elf::ElfImage;
 use crate::names::Names;
 use crate::segments::{Segment, bias};
-use crate::symbol_table::SymbolTable;
+use crate::symbol_table::{SymbolTable, Table};
 
 /// A function at an address, as a programmer knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,18 +26,62 @@ pub struct SourceFrame {
 
 /// The symbols of a module at the place it was asked for; from [`Symbolizer::module`](crate::Symbolizer::module).
 pub struct ModuleSymbols {
-    pub(crate) segments: Vec<Segment>,
-    pub(crate) debug_info: Option<DebugInfo>,
-    pub(crate) symbols: SymbolTable,
+    segments: Vec<Segment>,
+    has_debug_info: bool,
     bias: u64,
-    names: Names,
     /// By link-time address, so that it holds wherever the module is mapped.
-    known: HashMap<u64, Box<[SourceFrame]>>,
+    known: Known,
+    kept_in: Option<PathBuf>,
+    /// Whether something is known that is not kept yet.
+    has_news: bool,
+    files: ModuleFiles,
+    /// What the files say: read when an address is asked for that is not known.
+    content: Option<Content>,
+}
+
+/// The files that together describe a module.
+pub(crate) struct ModuleFiles {
+    /// The one that was mapped, or what we have instead of it.
+    pub(crate) program: ElfImage,
+    /// With the debug information, if that is another file.
+    pub(crate) debug_file: Option<ElfImage>,
+    /// With what `dwz` moved out of that.
+    pub(crate) supplementary: Option<ElfImage>,
+}
+
+impl ModuleFiles {
+    pub(crate) fn with_debug_info(&self) -> &ElfImage {
+        self.debug_file.as_ref().unwrap_or(&self.program)
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &ElfImage> {
+        [Some(&self.program), self.debug_file.as_ref(), self.supplementary.as_ref()].into_iter().flatten()
+    }
+}
+
+/// What the files of a module say.
+struct Content {
+    debug_info: Option<DebugInfo>,
+    symbols: SymbolTable,
+    names: Names,
 }
 
 impl ModuleSymbols {
-    pub(crate) fn new(segments: Vec<Segment>, debug_info: Option<DebugInfo>, symbols: SymbolTable) -> Self {
-        ModuleSymbols { segments, debug_info, symbols, bias: 0, names: Names::default(), known: HashMap::new() }
+    /// Of these files; `known` was found in them before, and is kept in this file.
+    pub(crate) fn new(files: ModuleFiles, known: Known, kept_in: Option<PathBuf>) -> Self {
+        // Where nothing is known yet it will be needed, and the file may be another one soon.
+        let content = known.is_empty().then(|| Content::of(&files));
+        let has_debug_info = match &content {
+            Some(content) => content.debug_info.is_some(),
+            None => files.with_debug_info().has_debug_info(),
+        };
+        let segments = files.program.segments();
+        ModuleSymbols { segments, has_debug_info, bias: 0, known, kept_in, has_news: false, files, content }
+    }
+
+    /// What is known, and where it is to be kept, if there is more than is kept.
+    pub(crate) fn news(&mut self) -> Option<(&Path, &Known)> {
+        std::mem::take(&mut self.has_news).then_some((self.kept_in.as_deref()?, &self.known))
     }
 
     /// Takes addresses from now on as those of a process that has the file's byte `file_offset` at `start`.
@@ -53,15 +99,25 @@ impl ModuleSymbols {
     pub fn lookup(&mut self, address: u64) -> &[SourceFrame] {
         let link_address = address.wrapping_sub(self.bias);
         if !self.known.contains_key(&link_address) {
-            let frames = self.frames_at(link_address);
-            self.known.insert(link_address, frames);
+            let content = self.content.get_or_insert_with(|| Content::of(&self.files));
+            self.known.insert(link_address, content.frames_at(link_address));
+            self.has_news = true;
         }
         &self.known[&link_address]
     }
 
     /// Whether there is DWARF for at least a part of the module. Without it there are names, but no lines and no inlined frames.
     pub fn has_debug_info(&self) -> bool {
-        self.debug_info.is_some()
+        self.has_debug_info
+    }
+}
+
+impl Content {
+    fn of(files: &ModuleFiles) -> Self {
+        let with_debug_info = files.with_debug_info();
+        let debug_info =
+            with_debug_info.has_debug_info().then(|| DebugInfo::of(with_debug_info, files.supplementary.as_ref()));
+        Self { debug_info: debug_info.flatten(), symbols: best_symbol_table(files), names: Names::default() }
     }
 
     fn frames_at(&mut self, link_address: u64) -> Box<[SourceFrame]> {
@@ -84,6 +140,14 @@ impl ModuleSymbols {
         };
         frames.into_iter().enumerate().map(frame).collect()
     }
+}
+
+/// A stripped program has only the names that others use; its debug file has them all.
+fn best_symbol_table(files: &ModuleFiles) -> SymbolTable {
+    let images = || [Some(&files.program), files.debug_file.as_ref()].into_iter().flatten();
+    let all = images().map(|image| SymbolTable::of(image, Table::All));
+    let dynamic = images().map(|image| SymbolTable::of(image, Table::Dynamic));
+    all.chain(dynamic).find(|table| !table.is_empty()).unwrap_or_default()
 }
 
 /// Which of DWARF's name and the symbol table's says more. Compilers leave the mangled names out of small debug information, and

@@ -5,12 +5,11 @@ use std::collections::hash_map::Entry;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::debug_info::DebugInfo;
+use crate::cache::{Cache, users_folder};
 use crate::debug_search::DebugSearch;
 use crate::elf::ElfImage;
 use crate::error::SymbolError;
-use crate::module::ModuleSymbols;
-use crate::symbol_table::{SymbolTable, Table};
+use crate::module::{ModuleFiles, ModuleSymbols};
 
 /// Where a module was mapped, as recorded.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +29,7 @@ pub struct ModulePlace<'a> {
 #[derive(Default)]
 pub struct Symbolizer {
     search: DebugSearch,
+    cache: Option<Cache>,
     modules: HashMap<ModuleKey, Result<ModuleSymbols, SymbolError>>,
 }
 
@@ -45,6 +45,25 @@ impl Symbolizer {
         Self::default()
     }
 
+    /// The same, and keeps what is found in files of this folder, by build id, so that the next one need not look for it.
+    pub fn with_cache(folder: PathBuf) -> Self {
+        let mut symbolizer = Self::new();
+        symbolizer.cache = Some(Cache::in_folder(folder));
+        symbolizer
+    }
+
+    /// The same in the user's cache: `$XDG_CACHE_HOME/highwater/names`.
+    pub fn with_users_cache() -> Self {
+        users_folder().map_or_else(Self::new, Self::with_cache)
+    }
+
+    /// Keeps what was found, where there is a place for it.
+    pub fn keep(&mut self) {
+        let Some(cache) = &self.cache else { return };
+        let opened = self.modules.values_mut().filter_map(|opened| opened.as_mut().ok());
+        opened.filter_map(ModuleSymbols::news).for_each(|(file, known)| cache.write(file, known));
+    }
+
     /// Also looks below this directory, before the system's: for `.build-id/…` as distributions lay them out, and for any file
     /// with the right build id, such as an unstripped copy of the program, whatever its name (up to 100,000 files).
     pub fn add_debug_dir(&mut self, dir: PathBuf) {
@@ -57,7 +76,7 @@ impl Symbolizer {
         let key = ModuleKey { path: place.path.to_owned(), build_id: place.build_id.to_owned() };
         let opened = match self.modules.entry(key) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(vacant) => vacant.insert(open_module(place, &mut self.search)),
+            Entry::Vacant(vacant) => vacant.insert(open_module(place, &mut self.search, self.cache.as_ref())),
         };
         let module = opened.as_mut().map_err(|error| error.clone())?;
         if !module.place(place.start, place.file_offset) {
@@ -67,24 +86,30 @@ impl Symbolizer {
     }
 }
 
-/// The files that together describe a module.
-struct ModuleFiles {
-    /// The one that was mapped, or what we have instead of it.
-    program: ElfImage,
-    /// With the debug information, if that is another file.
-    debug_file: Option<ElfImage>,
+impl Drop for Symbolizer {
+    fn drop(&mut self) {
+        self.keep();
+    }
 }
 
-fn open_module(place: &ModulePlace<'_>, search: &mut DebugSearch) -> Result<ModuleSymbols, SymbolError> {
-    let files = match open_recorded(place) {
+fn open_module(
+    place: &ModulePlace<'_>,
+    search: &mut DebugSearch,
+    cache: Option<&Cache>,
+) -> Result<ModuleSymbols, SymbolError> {
+    let (program, debug_file) = match open_recorded(place) {
         Ok(program) => {
             let debug_file = if program.has_debug_info() { None } else { search.debug_file_of(&program) };
-            ModuleFiles { program, debug_file }
+            (program, debug_file)
         }
         Err(SymbolError::NotAFile { path }) => return Err(SymbolError::NotAFile { path }),
         Err(error) => replacement(place.build_id, search).ok_or(error)?,
     };
-    Ok(symbols_of(&files, search))
+    let supplementary = search.supplementary_of(debug_file.as_ref().unwrap_or(&program));
+    let files = ModuleFiles { program, debug_file, supplementary };
+    let kept_in = cache.and_then(|cache| cache.file_for(files.program.build_id()?, files.all()));
+    let known = cache.zip(kept_in.as_ref()).map(|(cache, file)| cache.read(file)).unwrap_or_default();
+    Ok(ModuleSymbols::new(files, known, kept_in))
 }
 
 /// The file at the recorded path, if it still is the recorded one.
@@ -110,8 +135,8 @@ fn open_recorded(place: &ModulePlace<'_>) -> Result<ElfImage, SymbolError> {
     Ok(image)
 }
 
-/// Copies of the recorded file or its debug information, if the file itself is gone.
-fn replacement(build_id: &str, search: &mut DebugSearch) -> Option<ModuleFiles> {
+/// A copy of the recorded file and its debug information, if the file itself is gone.
+fn replacement(build_id: &str, search: &mut DebugSearch) -> Option<(ElfImage, Option<ElfImage>)> {
     if build_id.is_empty() {
         return None;
     }
@@ -123,22 +148,5 @@ fn replacement(build_id: &str, search: &mut DebugSearch) -> Option<ModuleFiles> 
     let best = images.iter().position(ElfImage::has_code).unwrap_or(0);
     let program = images.swap_remove(best);
     let debug_file = if program.has_debug_info() { None } else { images.into_iter().find(ElfImage::has_debug_info) };
-    Some(ModuleFiles { program, debug_file })
-}
-
-fn symbols_of(files: &ModuleFiles, search: &mut DebugSearch) -> ModuleSymbols {
-    let with_debug_info = files.debug_file.as_ref().unwrap_or(&files.program);
-    let debug_info = with_debug_info.has_debug_info().then(|| {
-        let supplementary = search.supplementary_of(with_debug_info);
-        DebugInfo::of(with_debug_info, supplementary.as_ref())
-    });
-    ModuleSymbols::new(files.program.segments(), debug_info.flatten(), best_symbol_table(files))
-}
-
-/// A stripped program has only the names that others use; its debug file has them all.
-fn best_symbol_table(files: &ModuleFiles) -> SymbolTable {
-    let images = || [Some(&files.program), files.debug_file.as_ref()].into_iter().flatten();
-    let all = images().map(|image| SymbolTable::of(image, Table::All));
-    let dynamic = images().map(|image| SymbolTable::of(image, Table::Dynamic));
-    all.chain(dynamic).find(|table| !table.is_empty()).unwrap_or_default()
+    Some((program, debug_file))
 }

@@ -121,7 +121,7 @@ impl Diff {
         // What lies in which heap is known of blocks.
         let detail = if heap.is_some() { Detail::Blocks } else { Detail::Sites };
         let taken = client.snapshot(process.pid, detail, None).map_err(Failure::fault)?;
-        let snapshot = TakenSnapshot::open(taken.file, heap, &mut Symbolizer::new())?.snapshot;
+        let snapshot = TakenSnapshot::open(taken.file, heap, &mut Symbolizer::with_users_cache())?.snapshot;
         cut::warn_of(&taken.cut);
         Ok(Side { state: State::Live { name: process.name.clone(), pid: process.pid }, snapshot })
     }

@@ -58,7 +58,7 @@ impl Snapshot {
                 Failure::fault(format_args!("the contents that the collector sent cannot be read: {}", reason(&error)))
             })?;
         let cut = taken.cut;
-        let opened = TakenSnapshot::open(taken.file, self.delivery.heap(), &mut Symbolizer::new())?;
+        let opened = TakenSnapshot::open(taken.file, self.delivery.heap(), &mut Symbolizer::with_users_cache())?;
         let more = Map::from_iter([("cut".to_owned(), cut.to_json())]);
         self.delivery.deliver("snapshot", &opened, contents.as_ref(), more, output)?;
         output.flush()?;

@@ -119,7 +119,7 @@ impl Snapshots {
     fn get(&self, get: &Get, output: &mut Output) -> Result<(), Failure> {
         get.delivery.check(false)?;
         let (kept, file) = self.collector.connect()?.get(get.id).map_err(Failure::fault)?;
-        let taken = TakenSnapshot::open(file, get.delivery.heap(), &mut Symbolizer::new())?;
+        let taken = TakenSnapshot::open(file, get.delivery.heap(), &mut Symbolizer::with_users_cache())?;
         let more = Map::from_iter([("snapshot".to_owned(), kept.to_json())]);
         get.delivery.deliver("snapshots", &taken, None, more, output)
     }

@@ -47,7 +47,7 @@ impl Symbolize {
             OpenError::Io(error) => open::cannot_read(&self.path, &error),
             other => Failure::in_file(&self.path, other),
         })?;
-        let mut symbolizer = Symbolizer::new();
+        let mut symbolizer = Symbolizer::with_users_cache();
         for directory in &self.debug_dir {
             if !directory.is_dir() {
                 return Err(Failure::in_file(directory, "is not a directory; --debug-dir needs one"));

@@ -138,7 +138,7 @@ impl Watch {
         screen: &mut Screen,
         output: &mut Output,
     ) -> Result<(), Failure> {
-        let mut symbolizer = Symbolizer::new();
+        let mut symbolizer = Symbolizer::with_users_cache();
         let mut identities = RowIdentities::default();
         let (mut first, mut last): (Option<Seen>, Option<Seen>) = (None, None);
         for number in 1.. {

@@ -49,6 +49,6 @@ impl Collector for LiveCollector {
     fn snapshot(&self, pid: u32) -> Result<Snapshot, String> {
         let taken = self.client()?.snapshot(pid, Detail::Blocks, None).map_err(|error| error.to_string())?;
         let line = |failure: Failure| failure.line().unwrap_or("it cannot be read").to_owned();
-        Ok(TakenSnapshot::open(taken.file, None, &mut Symbolizer::new()).map_err(line)?.snapshot)
+        Ok(TakenSnapshot::open(taken.file, None, &mut Symbolizer::with_users_cache()).map_err(line)?.snapshot)
     }
 }

@@ -35,7 +35,7 @@ impl Namer {
     pub fn start() -> io::Result<Self> {
         let (questions, asked) = channel::<Question>();
         spawn(c"namer", move || {
-            let mut symbolizer = Symbolizer::new();
+            let mut symbolizer = Symbolizer::with_users_cache();
             for question in asked {
                 // Nobody waits for an answer any more: so be it.
                 let _ = question.answers.send(answer(&question, &mut symbolizer));

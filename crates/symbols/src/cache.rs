@@ -1,0 +1,256 @@
+//! Names that were found before, kept between runs.
+//!
+//! To name a hundred addresses, debug information of many megabytes is read, inflated and indexed: a tenth of a second for each short run. What was found is kept in a file for each
+//! build of a module. Its name has the build id, and a number made of the size and time of every file that names came from: when debug files are installed, replaced or
+//! removed, it is another one.
+//!
+//! Nothing depends on these files. One that is missing, damaged or of another version counts as empty, and they can be deleted at any time. Two processes that write the same
+//! one replace it as a whole, and the later one wins: what the other had found is found again when it is next needed.
+
+use crate::elf::ElfImage;
+use crate::module::SourceFrame;
+use std::collections::HashMap;
+use std::fs::{self, DirBuilder, Metadata, OpenOptions};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The first bytes of a file. The number changes when the content does, or what is made of it.
+const MAGIC: [u8; 8] = *b"HWnames1";
+/// A longer file is not read, and no longer one is written.
+const LONGEST_FILE: u64 = 8 << 20;
+/// Where the files together take more than this, the oldest ones are removed.
+const MOST_BYTES: u64 = 128 << 20;
+
+/// Where the user's files are: `$XDG_CACHE_HOME/highwater/names`.
+pub(crate) fn users_folder() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")))?;
+    Some(cache.join("highwater/names"))
+}
+
+/// What is known of a module, by link-time address.
+pub(crate) type Known = HashMap<u64, Box<[SourceFrame]>>;
+
+/// A folder with such files.
+#[derive(Clone, Debug)]
+pub(crate) struct Cache {
+    folder: PathBuf,
+}
+
+impl Cache {
+    /// In this folder, which is made when it is needed.
+    pub(crate) fn in_folder(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// The file for the names that these files give; `None` where nothing identifies the module.
+    pub(crate) fn file_for<'a>(&self, build_id: &str, images: impl Iterator<Item = &'a ElfImage>) -> Option<PathBuf> {
+        // It becomes a part of a path.
+        if build_id.len() < 4 || !build_id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        let mut hasher = DefaultHasher::new();
+        env!("CARGO_PKG_VERSION").hash(&mut hasher);
+        for image in images {
+            let about = image.about();
+            (image.build_id(), about.size(), about.mtime(), about.mtime_nsec()).hash(&mut hasher);
+        }
+        Some(self.folder.join(format!("{build_id}-{:016x}.names", hasher.finish())))
+    }
+
+    /// What a file has; nothing where it cannot be used.
+    pub(crate) fn read(&self, file: &Path) -> Known {
+        let is_trusted = || {
+            let (folder, file) = (fs::symlink_metadata(&self.folder).ok()?, fs::symlink_metadata(file).ok()?);
+            Some(is_ours(&folder) && is_ours(&file) && file.is_file() && file.len() <= LONGEST_FILE)
+        };
+        if is_trusted() != Some(true) {
+            return Known::new();
+        }
+        fs::read(file).ok().and_then(|bytes| decode(&bytes)).unwrap_or_default()
+    }
+
+    /// Replaces a file. Names are found without it, too: that it cannot be written is nobody's problem.
+    pub(crate) fn write(&self, file: &Path, known: &Known) {
+        let bytes = encode(known);
+        if bytes.len() as u64 <= LONGEST_FILE {
+            let _ = self.try_write(file, &bytes);
+        }
+    }
+
+    fn try_write(&self, file: &Path, bytes: &[u8]) -> io::Result<()> {
+        // With 'sudo' the folder may be in the home of somebody else, who could then not write into it.
+        let there = self.folder.ancestors().find(|folder| folder.exists()).unwrap_or(&self.folder);
+        if fs::metadata(there)?.uid() != own_user() {
+            return Err(io::Error::other("the folder would be in one of another user"));
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        if !is_ours(&fs::symlink_metadata(&self.folder)?) {
+            return Err(io::Error::other("others can write into this folder"));
+        }
+        let unfinished = file.with_extension(format!("{}.new", std::process::id()));
+        let _ = fs::remove_file(&unfinished);
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        let written = options.open(&unfinished)?.write_all(bytes).and_then(|()| fs::rename(&unfinished, file));
+        if written.is_err() {
+            let _ = fs::remove_file(&unfinished);
+        }
+        self.remove_oldest();
+        written
+    }
+
+    fn remove_oldest(&self) {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        let about = entries.flatten().filter_map(|entry| Some((entry.path(), entry.metadata().ok()?)));
+        let mut files: Vec<(PathBuf, Metadata)> = about.filter(|(_, about)| about.is_file()).collect();
+        let mut bytes: u64 = files.iter().map(|(_, about)| about.len()).sum();
+        files.sort_by_key(|(_, about)| (about.mtime(), about.mtime_nsec()));
+        for (path, about) in files {
+            if bytes <= MOST_BYTES {
+                return;
+            }
+            bytes -= about.len();
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Whether only this user can have written it.
+fn is_ours(about: &Metadata) -> bool {
+    about.mode() & 0o022 == 0 && !about.is_symlink() && about.uid() == own_user()
+}
+
+/// The user that files of this process belong to.
+fn own_user() -> u32 {
+    fs::metadata("/proc/self").map_or(u32::MAX, |about| about.uid())
+}
+
+fn encode(known: &Known) -> Vec<u8> {
+    let mut texts: Vec<&str> = Vec::new();
+    let mut numbers: HashMap<&str, u32> = HashMap::new();
+    let mut entries = Vec::new();
+    let mut addresses: Vec<(&u64, &Box<[SourceFrame]>)> = known.iter().collect();
+    addresses.sort_unstable_by_key(|(address, _)| **address);
+    for (address, frames) in addresses {
+        entries.extend_from_slice(&address.to_le_bytes());
+        put(&mut entries, frames.len() as u32);
+        for frame in frames {
+            for text in [&*frame.function, &*frame.file] {
+                let number = *numbers.entry(text).or_insert_with(|| {
+                    texts.push(text);
+                    texts.len() as u32 - 1
+                });
+                put(&mut entries, number);
+            }
+            put(&mut entries, frame.line);
+            put(&mut entries, frame.inlined.into());
+        }
+    }
+    let mut content = Vec::new();
+    put(&mut content, texts.len() as u32);
+    for text in texts {
+        put(&mut content, text.len() as u32);
+        content.extend_from_slice(text.as_bytes());
+    }
+    put(&mut content, known.len() as u32);
+    content.append(&mut entries);
+    [&MAGIC[..], &crc32fast::hash(&content).to_le_bytes(), &content].concat()
+}
+
+fn put(out: &mut Vec<u8>, number: u32) {
+    out.extend_from_slice(&number.to_le_bytes());
+}
+
+/// `None` if it is damaged, or not ours.
+fn decode(bytes: &[u8]) -> Option<Known> {
+    let (checksum, content) = bytes.strip_prefix(&MAGIC)?.split_first_chunk::<4>()?;
+    if crc32fast::hash(content) != u32::from_le_bytes(*checksum) {
+        return None;
+    }
+    let mut rest = content;
+    let count = take(&mut rest)?;
+    let mut texts: Vec<Arc<str>> = Vec::new();
+    for _ in 0..count {
+        let length = take(&mut rest)? as usize;
+        let (text, others) = rest.split_at_checked(length)?;
+        texts.push(std::str::from_utf8(text).ok()?.into());
+        rest = others;
+    }
+    let text = |number: u32| texts.get(number as usize).cloned();
+    let mut known = Known::new();
+    for _ in 0..take(&mut rest)? {
+        let (address, others) = rest.split_first_chunk::<8>()?;
+        rest = others;
+        let mut frames = Vec::new();
+        for _ in 0..take(&mut rest)? {
+            frames.push(SourceFrame {
+                function: text(take(&mut rest)?)?,
+                file: text(take(&mut rest)?)?,
+                line: take(&mut rest)?,
+                inlined: take(&mut rest)? != 0,
+            });
+        }
+        known.insert(u64::from_le_bytes(*address), frames.into());
+    }
+    rest.is_empty().then_some(known)
+}
+
+fn take(rest: &mut &[u8]) -> Option<u32> {
+    let (number, others) = rest.split_first_chunk::<4>()?;
+    *rest = others;
+    Some(u32::from_le_bytes(*number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some_names() -> Known {
+        let frame = |function: &str, line, inlined| SourceFrame {
+            function: function.into(),
+            file: "src/main.rs".into(),
+            line,
+            inlined,
+        };
+        let frames = [frame("deep", 7, true), frame("naïve::main", 12, false)];
+        Known::from([(0x1000, frames.into()), (0x2000, Box::default()), (u64::MAX, [frame("", 0, false)].into())])
+    }
+
+    #[test]
+    fn what_was_written_is_read_and_damage_is_noticed() {
+        let bytes = encode(&some_names());
+        assert_eq!(decode(&bytes), Some(some_names()));
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x10;
+            assert_eq!(decode(&damaged), None, "byte {at}");
+            assert_eq!(decode(&bytes[..at]), None, "cut at {at}");
+        }
+        // A right checksum over nonsense.
+        let nonsense = [&MAGIC[..], &crc32fast::hash(&[0xff; 40]).to_le_bytes(), &[0xff; 40]].concat();
+        assert_eq!(decode(&nonsense), None);
+    }
+
+    #[test]
+    fn the_oldest_files_go_when_there_are_too_many_bytes() {
+        let folder = std::env::temp_dir().join(format!("highwater-names-{}", std::process::id()));
+        let cache = Cache::in_folder(folder.clone());
+        cache.write(&folder.join("first.names"), &some_names());
+        assert_eq!(cache.read(&folder.join("first.names")), some_names());
+        let large = fs::File::create(folder.join("large.names")).unwrap();
+        large.set_len(MOST_BYTES).unwrap();
+        large.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+        cache.write(&folder.join("second.names"), &some_names());
+        let left: Vec<String> =
+            fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        assert!(!left.contains(&"large.names".to_owned()) && left.len() == 2, "{left:?}");
+        // Somebody else could have written these.
+        fs::set_permissions(folder.join("first.names"), std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+        assert_eq!(cache.read(&folder.join("first.names")), Known::new());
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
