@@ -6,6 +6,10 @@
 //! * the live blocks' sizes sum to the live bytes of the totals, of their thread, site and tag;
 //! * the figures of all threads sum to the totals, and so do those of all sites.
 
+mod plain;
+
+pub use plain::{Applied, Plain};
+
 use crate::anomalies::{Anomalies, Anomaly};
 use crate::blocks::{Block, Blocks, Kept};
 use crate::byte_sum::ByteSum;
@@ -27,11 +31,12 @@ const MOST_SAMPLES: u64 = 1 << 62;
 
 /// A thread's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct ThreadAccount {
-    /// Which thread.
-    pub id: ThreadId,
     /// What it owns and did.
     pub figures: Figures,
+    /// Which thread.
+    pub id: ThreadId,
     /// Its latest allocation: freeing that one makes it a temporary allocation.
     pub last_allocation: AllocId,
 }
@@ -55,27 +60,32 @@ pub struct AccountsState {
     pub next_id: u64,
     /// The time of the latest event.
     pub last_time: Nanos,
-    /// The live blocks, by number.
+    /// The live blocks; by number where the state was stored.
     pub blocks: Blocks,
 }
 
 /// See the module's text.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Accounts {
-    totals: Totals,
-    anomalies: Anomalies,
-    threads: Vec<ThreadAccount>,
-    sites: Vec<Figures>,
-    tags: Vec<Figures>,
-    events: u64,
-    next_id: u64,
-    last_time: Nanos,
-    blocks: Blocks,
+    state: AccountsState,
     thread_indices: FxHashMap<ThreadId, u32>,
     latest_thread: u32,
     /// What promotions took from one tag to another, and what rounding left of it.
     promoted_bytes: u64,
     promoted_rest: i32,
+    /// How often the whole has reached a new peak, plus one.
+    peaks: u64,
+    /// By site: see [`AtPeak`]. As long as `sites`.
+    at_peak: Vec<AtPeak>,
+}
+
+/// What was live at a site when the whole was at its peak. It is noted before the site changes for the first time after a peak: a site that
+/// has not changed since the latest one still holds what it held then.
+#[derive(Clone, Copy, Debug, Default)]
+struct AtPeak {
+    /// The number of that peak.
+    peak: u64,
+    live_bytes: u64,
 }
 
 /// What a record counts as.
@@ -179,124 +189,145 @@ pub(crate) enum Arrival {
     Resized,
 }
 
+impl Default for Accounts {
+    fn default() -> Self {
+        Self::from_state(AccountsState::default())
+    }
+}
+
 impl Accounts {
     /// Takes up a stored state.
     pub fn from_state(state: AccountsState) -> Self {
-        let thread_indices = state.threads.iter().zip(0..).map(|(thread, index)| (thread.id, index)).collect();
+        let moved = state.tags.first().copied().unwrap_or_default();
         Self {
-            promoted_bytes: state.tags.first().map_or(0, |moved| moved.allocated_bytes),
-            promoted_rest: state.tags.first().map_or(0, |moved| moved.rests.allocated),
-            totals: state.totals,
-            anomalies: state.anomalies,
-            threads: state.threads,
-            sites: state.sites,
-            tags: state.tags,
-            events: state.events,
-            next_id: state.next_id,
-            last_time: state.last_time,
-            blocks: state.blocks,
-            thread_indices,
+            promoted_bytes: moved.allocated_bytes,
+            promoted_rest: moved.rests.allocated,
+            thread_indices: state.threads.iter().zip(0..).map(|(thread, index)| (thread.id, index)).collect(),
             latest_thread: 0,
+            peaks: 1,
+            at_peak: vec![AtPeak::default(); state.sites.len()],
+            state,
         }
     }
 
-    /// The state as plain data, live blocks by number.
+    /// The state as plain data, the live blocks in no particular order.
+    pub fn state(&self) -> &AccountsState {
+        &self.state
+    }
+
+    /// A copy of the state, live blocks by number.
     pub fn to_state(&self) -> AccountsState {
+        AccountsState { blocks: self.state.blocks.in_order(), ..self.state_without_blocks() }
+    }
+
+    fn state_without_blocks(&self) -> AccountsState {
+        let AccountsState { totals, anomalies, threads, sites, tags, events, next_id, last_time, .. } = &self.state;
         AccountsState {
-            totals: self.totals,
-            anomalies: self.anomalies,
-            threads: self.threads.clone(),
-            sites: self.sites.clone(),
-            tags: self.tags.clone(),
-            events: self.events,
-            next_id: self.next_id,
-            last_time: self.last_time,
-            blocks: self.blocks.in_order(),
+            totals: *totals,
+            anomalies: *anomalies,
+            threads: threads.clone(),
+            sites: sites.clone(),
+            tags: tags.clone(),
+            events: *events,
+            next_id: *next_id,
+            last_time: *last_time,
+            blocks: Blocks::default(),
         }
     }
 
     /// The figures alone, without the blocks.
     pub fn figures_alone(&self) -> Self {
         Self {
-            totals: self.totals,
-            anomalies: self.anomalies,
-            threads: self.threads.clone(),
-            sites: self.sites.clone(),
-            tags: self.tags.clone(),
+            state: self.state_without_blocks(),
             thread_indices: self.thread_indices.clone(),
-            blocks: Blocks::default(),
+            at_peak: self.at_peak.clone(),
             ..*self
         }
     }
 
+    /// The same where nobody needs the blocks any more.
+    pub fn into_figures_alone(mut self) -> Self {
+        self.state.blocks = Blocks::default();
+        self
+    }
+
     /// The whole memory's figures.
     pub fn totals(&self) -> &Totals {
-        &self.totals
+        &self.state.totals
     }
 
     /// Oddities so far.
     pub fn anomalies(&self) -> &Anomalies {
-        &self.anomalies
+        &self.state.anomalies
     }
 
     /// Every thread seen, in order of appearance.
     pub fn threads(&self) -> &[ThreadAccount] {
-        &self.threads
+        &self.state.threads
     }
 
     /// A thread by its id, if it was seen.
     pub fn thread(&self, id: ThreadId) -> Option<&ThreadAccount> {
-        self.threads.get(*self.thread_indices.get(&id)? as usize)
+        self.state.threads.get(*self.thread_indices.get(&id)? as usize)
     }
 
     /// Figures by [`StackId`].
     pub fn sites(&self) -> &[Figures] {
-        &self.sites
+        &self.state.sites
+    }
+
+    /// What was live at each site when the whole reached its peak. Only of accounts that began with nothing, or have reached a new peak since.
+    pub fn live_at_peak(&self) -> impl Iterator<Item = (StackId, u64)> {
+        let then = |(site, at): (&Figures, &AtPeak)| match at.peak == self.peaks {
+            true => at.live_bytes,
+            false => site.live_bytes(),
+        };
+        (0..).map(StackId).zip(self.state.sites.iter().zip(&self.at_peak).map(then))
     }
 
     /// Figures by [`TagId`]. Those of [`TagId::NONE`] are not kept: its row tells what promotions took from one tag to another.
     pub fn tags(&self) -> &[Figures] {
-        &self.tags
+        &self.state.tags
     }
 
     /// How many events have happened.
     pub fn events(&self) -> u64 {
-        self.events
+        self.state.events
     }
 
     /// The number the next allocation will get.
     pub fn next_id(&self) -> AllocId {
-        AllocId(self.next_id)
+        AllocId(self.state.next_id)
     }
 
     /// The time of the latest event.
     pub fn last_time(&self) -> Nanos {
-        self.last_time
+        self.state.last_time
     }
 
     /// The live blocks, in no particular order.
     pub fn blocks(&self) -> impl Iterator<Item = Block> {
-        self.blocks.iter()
+        self.state.blocks.iter()
     }
 
-    pub(crate) fn slots(&self) -> impl Iterator<Item = (Slot, &Kept)> {
-        self.blocks.places().map(|(place, kept)| (Slot(place), kept))
+    pub(crate) fn slots(&self) -> impl Iterator<Item = (Slot, Kept)> {
+        self.state.blocks.places().map(|(place, kept)| (Slot(place), kept))
     }
 
-    #[inline]
-    pub(crate) fn kept(&self, slot: Slot) -> &Kept {
-        self.blocks.at(slot.0)
+    #[inline(always)]
+    pub(crate) fn kept(&self, slot: Slot) -> Kept {
+        self.state.blocks.at(slot.0)
     }
 
     /// The block in a slot.
     pub fn block(&self, slot: Slot) -> Block {
-        self.kept(slot).with_weight(self.blocks.weight(slot.0))
+        self.kept(slot).with_weight(self.state.blocks.weight(slot.0))
     }
 
     /// The dense index of a thread, made if it is new.
-    #[inline]
+    #[inline(always)]
     pub fn thread_index(&mut self, thread: ThreadId) -> u32 {
-        if let Some(latest) = self.threads.get(self.latest_thread as usize)
+        if let Some(latest) = self.state.threads.get(self.latest_thread as usize)
             && latest.id == thread
         {
             return self.latest_thread;
@@ -305,45 +336,45 @@ impl Accounts {
     }
 
     fn find_or_add_thread(&mut self, thread: ThreadId) -> u32 {
-        let next = self.threads.len() as u32;
+        let next = self.state.threads.len() as u32;
         let index = *self.thread_indices.entry(thread).or_insert(next);
         if index == next {
             let account = ThreadAccount { id: thread, figures: Figures::default(), last_allocation: NO_ALLOCATION };
-            self.threads.push(account);
+            self.state.threads.push(account);
         }
         self.latest_thread = index;
         index
     }
 
     /// Counts an event and moves the clock.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn tick(&mut self, time: Nanos) {
-        self.events += 1;
-        self.last_time = time;
+        self.state.events += 1;
+        self.state.last_time = time;
     }
 
     /// Moves the clock for something that is no event: whatever follows is not earlier.
     pub(crate) fn pass(&mut self, time: Nanos) {
-        self.last_time = time;
+        self.state.last_time = time;
     }
 
     pub(crate) fn note(&mut self, anomaly: Anomaly, count: u64) {
-        self.anomalies.add(anomaly, count);
+        self.state.anomalies.add(anomaly, count);
     }
 
     /// Goes on with allocation number `next`, after events that nobody knows.
     pub(crate) fn skip_to(&mut self, next: AllocId, lost_events: u64) {
-        self.next_id = self.next_id.max(next.0);
-        self.events = self.events.saturating_add(lost_events);
+        self.state.next_id = self.state.next_id.max(next.0);
+        self.state.events = self.state.events.saturating_add(lost_events);
         self.note(Anomaly::LostToDamage, lost_events);
     }
 
     /// The whole bytes that can be added without any sum leaving 64 bits. A tag may have been given all that there ever was, and by
     /// promotion some of it again.
-    #[inline]
+    #[cold]
     fn room(&self) -> u64 {
-        if self.totals.figures.rests.allocated == 0 && self.promoted_rest == 0 {
-            (u64::MAX - self.promoted_bytes).saturating_sub(self.totals.figures.allocated_bytes)
+        if self.state.totals.figures.rests.allocated == 0 && self.promoted_rest == 0 {
+            (u64::MAX - self.promoted_bytes).saturating_sub(self.state.totals.figures.allocated_bytes)
         } else {
             (self.fine_room().units() >> 32) as u64
         }
@@ -351,63 +382,82 @@ impl Accounts {
 
     /// The same with parts of bytes.
     fn fine_room(&self) -> ByteSum {
-        let moved = self.tags.first().copied().unwrap_or_default();
-        ByteSum::MAX.saturating_sub(self.totals.figures.allocated()).saturating_sub(moved.allocated())
+        let moved = self.state.tags.first().copied().unwrap_or_default();
+        ByteSum::MAX.saturating_sub(self.state.totals.figures.allocated()).saturating_sub(moved.allocated())
     }
 
     /// The part of a size that can be added without any sum leaving 64 bits.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn admissible(&self, size: u64, weight: Weight) -> (u64, Weight) {
-        let room = self.room();
-        if weight.is_one() { (size.min(room), Weight::ONE) } else { self.admissible_sample(size, weight) }
+        // Far from the limit there is nothing to compute.
+        let is_far = (self.state.totals.figures.allocated_bytes | self.promoted_bytes | size) >> 61 == 0;
+        match (weight.is_one(), is_far) {
+            (true, true) => (size, Weight::ONE),
+            (true, false) => (size.min(self.room()), Weight::ONE),
+            (false, _) => self.admissible_sample(size, weight),
+        }
     }
 
     /// A weight that would take a sum too far becomes 1.
-    #[inline]
     fn admissible_sample(&self, size: u64, weight: Weight) -> (u64, Weight) {
         let room = self.room();
-        let Figures { allocations, reallocations, .. } = self.totals.figures;
+        let Figures { allocations, reallocations, .. } = self.state.totals.figures;
         let blocks = allocations + reallocations + weight.most_blocks();
-        let samples = self.totals.figures.more_samples.saturating_add(weight.samples());
+        let samples = self.state.totals.figures.more_samples.saturating_add(weight.samples());
         let fits = weight.amount(size) <= self.fine_room() && blocks <= MOST_ESTIMATED && samples <= MOST_SAMPLES;
         if fits { (size, weight) } else { (size.min(room), Weight::ONE) }
     }
 
+    #[cold]
+    fn add_sites(&mut self, count: usize) {
+        self.state.sites.resize(count, Figures::default());
+        self.at_peak.resize(count, AtPeak::default());
+    }
+
     /// Applies `change` to the figures of everyone who owns a block of this thread, stack and tag.
-    #[inline]
+    #[inline(always)]
     fn for_owners(&mut self, thread: u32, stack: StackId, tag: TagId, change: impl Fn(&mut Figures)) {
-        change(&mut self.totals.figures);
-        change(&mut self.threads[thread as usize].figures);
-        change(figures_at(&mut self.sites, stack.0));
+        change(&mut self.state.totals.figures);
+        change(&mut self.state.threads[thread as usize].figures);
+        let site = stack.0 as usize;
+        if site >= self.at_peak.len() {
+            self.add_sites(site + 1);
+        }
+        let (site, at_peak) = (&mut self.state.sites[site], &mut self.at_peak[site]);
+        if at_peak.peak != self.peaks {
+            *at_peak = AtPeak { peak: self.peaks, live_bytes: site.live_bytes() };
+        }
+        change(site);
         if tag != TagId::NONE {
-            change(figures_at(&mut self.tags, tag.0));
+            change(figures_at(&mut self.state.tags, tag.0));
         }
     }
 
     /// As [`for_owners`](Self::for_owners), for a change that may lead to a new peak.
-    #[inline]
+    #[inline(always)]
     fn raise_owners(&mut self, thread: u32, stack: StackId, tag: TagId, change: impl Fn(&mut Figures)) {
-        let before = self.totals.figures.peak_bytes;
+        let before = self.state.totals.figures.peak_bytes;
         self.for_owners(thread, stack, tag, |figures| {
             change(figures);
             figures.peak_bytes = figures.peak_bytes.max(figures.live_bytes());
         });
-        let totals = &mut self.totals;
+        let totals = &mut self.state.totals;
         if totals.figures.peak_bytes > before {
-            totals.peak_at = self.last_time;
-            totals.peak_event = self.events;
+            totals.peak_at = self.state.last_time;
+            totals.peak_event = self.state.events;
+            self.peaks += 1;
         }
         totals.peak_blocks = totals.peak_blocks.max(totals.figures.live_blocks());
     }
 
     /// A slot for a block that is about to be [allocated](Self::allocate).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next_slot(&mut self) -> Slot {
-        Slot(self.blocks.next_place())
+        Slot(self.state.blocks.next_place())
     }
 
     /// Gives out a block; `place.size` and `place.weight` must be [admissible](Self::admissible).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn allocate(&mut self, slot: Slot, thread: u32, place: &Placement) {
         if place.weight.is_one() {
             self.allocate_as(slot, thread, place, Counted::exact(place.size));
@@ -420,14 +470,14 @@ impl Accounts {
     fn allocate_sample(&mut self, slot: Slot, thread: u32, place: &Placement) {
         let counted = Counted::of(place.weight, self.next_id(), place.size);
         self.allocate_as(slot, thread, place, counted);
-        self.blocks.set_weight(slot.0, place.weight);
+        self.state.blocks.set_weight(slot.0, place.weight);
     }
 
     #[inline(always)]
     fn allocate_as(&mut self, slot: Slot, thread: u32, place: &Placement, counted: Counted) {
-        let id = AllocId(self.next_id);
-        self.next_id += 1;
-        self.threads[thread as usize].last_allocation = id;
+        let id = AllocId(self.state.next_id);
+        self.state.next_id += 1;
+        self.state.threads[thread as usize].last_allocation = id;
         self.raise_owners(thread, place.stack, place.tag, |figures| {
             figures.allocations += counted.blocks;
             counted.allocate(figures);
@@ -435,14 +485,16 @@ impl Accounts {
             figures.more_samples += counted.more_samples;
         });
         let &Placement { address, size, stack, tag, surplus, .. } = place;
-        self.blocks.put(slot.0, Kept { id, address, size, time: self.last_time, thread, stack, tag, surplus });
+        self.state
+            .blocks
+            .put(slot.0, Kept { id, address, size, time: self.state.last_time, thread, stack, tag, surplus });
     }
 
     /// Takes a block back on behalf of a thread.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn free(&mut self, slot: Slot, by_thread: u32) {
-        if self.blocks.weight(slot.0).is_one() {
-            let block = self.blocks.take(slot.0);
+        if self.state.blocks.weight(slot.0).is_one() {
+            let block = self.state.blocks.take(slot.0);
             self.free_as(&block, by_thread, Counted::exact(block.size));
         } else {
             self.free_sample(slot, by_thread);
@@ -457,7 +509,7 @@ impl Accounts {
 
     #[inline(always)]
     fn free_as(&mut self, block: &Kept, by_thread: u32, counted: Counted) {
-        let is_temporary = self.threads[block.thread as usize].last_allocation == block.id;
+        let is_temporary = self.state.threads[block.thread as usize].last_allocation == block.id;
         let temporary = u64::from(is_temporary) * counted.blocks;
         let cross_thread = u64::from(block.thread != by_thread) * counted.blocks;
         self.for_owners(block.thread, block.stack, block.tag, |figures| {
@@ -471,9 +523,9 @@ impl Accounts {
     /// Takes out a block that may be a sample, with what it counts as.
     #[inline]
     fn take_sample(&mut self, slot: Slot) -> (Kept, Counted) {
-        let weight = self.blocks.weight(slot.0);
-        self.blocks.set_weight(slot.0, Weight::ONE);
-        let block = self.blocks.take(slot.0);
+        let weight = self.state.blocks.weight(slot.0);
+        self.state.blocks.set_weight(slot.0, Weight::ONE);
+        let block = self.state.blocks.take(slot.0);
         (block, Counted::of(weight, block.id, block.size))
     }
 
@@ -490,7 +542,7 @@ impl Accounts {
     /// Resizes and perhaps moves a block: it keeps its identity and its birth, and belongs to whoever resized it.
     #[inline]
     pub(crate) fn reallocate(&mut self, slot: Slot, thread: u32, new: &Placement) {
-        if self.blocks.weight(slot.0).is_one() && new.weight.is_one() {
+        if self.state.blocks.weight(slot.0).is_one() && new.weight.is_one() {
             let before = Counted::exact(self.kept(slot).size);
             self.reallocate_as(slot, thread, new, before, Counted::exact(new.size));
         } else {
@@ -504,33 +556,33 @@ impl Accounts {
         let before = Counted::of(old.weight, old.id, old.size);
         let after = Counted::of(new.weight, old.id, new.size);
         self.reallocate_as(slot, thread, new, before, after);
-        self.blocks.set_weight(slot.0, new.weight);
+        self.state.blocks.set_weight(slot.0, new.weight);
     }
 
     #[inline(always)]
     fn reallocate_as(&mut self, slot: Slot, thread: u32, new: &Placement, before: Counted, after: Counted) {
-        let old = *self.kept(slot);
+        let old = self.kept(slot);
         if new.address != old.address {
             let both = match after.sum {
-                None => self.totals.figures.live_bytes().saturating_add(after.bytes),
-                Some(sum) => (self.totals.figures.live() + sum).rounded(),
+                None => self.state.totals.figures.live_bytes().saturating_add(after.bytes),
+                Some(sum) => (self.state.totals.figures.live() + sum).rounded(),
             };
-            let peak = &mut self.totals.peak_bytes_inside_reallocation;
+            let peak = &mut self.state.totals.peak_bytes_inside_reallocation;
             *peak = both.max(*peak);
         }
         self.for_owners(old.thread, old.stack, old.tag, |figures| leave(figures, before));
         self.raise_owners(thread, new.stack, new.tag, |figures| arrive(figures, after));
-        self.threads[thread as usize].last_allocation = old.id;
+        self.state.threads[thread as usize].last_allocation = old.id;
         let &Placement { address, size, stack, tag, surplus, .. } = new;
-        self.blocks.put(slot.0, Kept { address, size, thread, stack, tag, surplus, ..old });
+        self.state.blocks.put(slot.0, Kept { address, size, thread, stack, tag, surplus, ..old });
     }
 
     /// True for a promotion that can be: no more blocks and bytes are promoted than there ever were, and no sum leaves 64 bits. Only a forged file or an impossible source promotes a block again and again.
     pub(crate) fn can_promote(&self, slot: Slot) -> bool {
         let Block { id, size, weight, .. } = self.block(slot);
         let counted = Counted::of(weight, id, size);
-        let all = &self.totals.figures;
-        let moved = self.tags.first().copied().unwrap_or_default();
+        let all = &self.state.totals.figures;
+        let moved = self.state.tags.first().copied().unwrap_or_default();
         let (moved_bytes, all_bytes) = (moved.allocated() + counted.sum(), all.allocated());
         all.promotions + counted.blocks <= all.allocations + all.reallocations
             && moved_bytes <= all_bytes
@@ -547,22 +599,22 @@ impl Accounts {
         if tag == block.tag {
             return;
         }
-        let moved = figures_at(&mut self.tags, TagId::NONE.0);
+        let moved = figures_at(&mut self.state.tags, TagId::NONE.0);
         arrive(moved, counted);
         leave(moved, counted);
         self.promoted_bytes = moved.allocated_bytes;
         self.promoted_rest = moved.rests.allocated;
         if block.tag != TagId::NONE {
-            leave(figures_at(&mut self.tags, block.tag.0), counted);
+            leave(figures_at(&mut self.state.tags, block.tag.0), counted);
         }
         if tag != TagId::NONE {
-            let figures = figures_at(&mut self.tags, tag.0);
+            let figures = figures_at(&mut self.state.tags, tag.0);
             arrive(figures, counted);
             count_promotion(figures, counted);
             figures.peak_bytes = figures.peak_bytes.max(figures.live_bytes());
         }
-        let kept = Kept { tag, ..*self.kept(slot) };
-        self.blocks.put(slot.0, kept);
+        let kept = Kept { tag, ..self.kept(slot) };
+        self.state.blocks.put(slot.0, kept);
     }
 
     /// Takes in a block that lived outside of what is kept account of.
@@ -575,8 +627,8 @@ impl Accounts {
             }
         });
         let &Block { id, address, size, time, stack, tag, surplus, weight, .. } = block;
-        self.blocks.put(slot.0, Kept { id, address, size, time, thread, stack, tag, surplus });
-        self.blocks.set_weight(slot.0, weight);
+        self.state.blocks.put(slot.0, Kept { id, address, size, time, thread, stack, tag, surplus });
+        self.state.blocks.set_weight(slot.0, weight);
     }
 
     /// Takes out a block that lives on outside of what is kept account of.
@@ -587,8 +639,8 @@ impl Accounts {
 
     /// Passes over an allocation that is not kept account of: it takes its number, and its thread did something else since.
     pub(crate) fn pass_allocation(&mut self, thread: u32) {
-        let id = AllocId(self.next_id);
-        self.next_id += 1;
-        self.threads[thread as usize].last_allocation = id;
+        let id = AllocId(self.state.next_id);
+        self.state.next_id += 1;
+        self.state.threads[thread as usize].last_allocation = id;
     }
 }

@@ -66,18 +66,6 @@ pub(crate) struct Kept {
     pub surplus: i32,
 }
 
-const DEAD: AllocId = AllocId(u64::MAX);
-const NOBODY: Kept = Kept {
-    id: DEAD,
-    address: 0,
-    size: 0,
-    time: Nanos(0),
-    thread: 0,
-    stack: StackId::UNKNOWN,
-    tag: TagId::NONE,
-    surplus: 0,
-};
-
 impl Kept {
     pub fn with_weight(self, weight: Weight) -> Block {
         let Self { id, address, size, time, thread, stack, tag, surplus } = self;
@@ -85,10 +73,33 @@ impl Kept {
     }
 }
 
+/// What a free needs to know of a block: half of a cache line.
+#[derive(Clone, Copy, Debug)]
+struct Hot {
+    id: AllocId,
+    size: u64,
+    thread: u32,
+    stack: StackId,
+    tag: TagId,
+    surplus: i32,
+}
+
+/// What else there is: written when a block comes, read by who looks at blocks one by one.
+#[derive(Clone, Copy, Debug)]
+struct Cold {
+    address: u64,
+    time: Nanos,
+}
+
+const DEAD: AllocId = AllocId(u64::MAX);
+const NOBODY: Hot = Hot { id: DEAD, size: 0, thread: 0, stack: StackId::UNKNOWN, tag: TagId::NONE, surplus: 0 };
+const NOWHERE: Cold = Cold { address: 0, time: Nanos(0) };
+
 /// A list of live blocks. It may have gaps, which are not seen from outside.
 #[derive(Clone, Debug, Default)]
 pub struct Blocks {
-    kept: Vec<Kept>,
+    hot: Vec<Hot>,
+    cold: Vec<Cold>,
     /// By place, as far as any weight was ever set: empty where all are 1. That of a gap is 1.
     weights: Vec<Weight>,
     gaps: Vec<u32>,
@@ -98,13 +109,14 @@ impl Blocks {
     /// Appends a block.
     pub fn push(&mut self, block: Block) {
         let Block { id, address, size, time, thread, stack, tag, surplus, weight } = block;
-        self.kept.push(Kept { id, address, size, time, thread, stack, tag, surplus });
-        self.set_weight(self.kept.len() as u32 - 1, weight);
+        let place = self.add_place();
+        self.put(place, Kept { id, address, size, time, thread, stack, tag, surplus });
+        self.set_weight(place, weight);
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.kept.len() - self.gaps.len()
+        self.hot.len() - self.gaps.len()
     }
 
     /// True when there is none.
@@ -114,7 +126,8 @@ impl Blocks {
 
     /// The block that was appended last.
     pub fn last(&self) -> Option<Block> {
-        self.kept.last().map(|kept| kept.with_weight(self.weight(self.kept.len() as u32 - 1)))
+        let place = (self.hot.len() as u32).checked_sub(1)?;
+        Some(self.at(place).with_weight(self.weight(place)))
     }
 
     /// All blocks, in no particular order unless it was made.
@@ -122,52 +135,79 @@ impl Blocks {
         self.places().map(|(place, kept)| kept.with_weight(self.weight(place)))
     }
 
-    /// The same, ordered by number and without gaps.
+    /// All blocks, ordered by number. They are not copied for it: there may be millions, and fresh memory for them is dear.
+    pub fn by_number(&self) -> impl Iterator<Item = Block> {
+        let live = || (0..).zip(&self.hot).filter(|(_, hot)| hot.id != DEAD).map(|(place, hot)| (hot.id, place));
+        let is_ordered = live().is_sorted();
+        let mut places: Vec<(AllocId, u32)> = Vec::new();
+        if !is_ordered {
+            places.reserve_exact(self.len());
+            places.extend(live());
+            places.sort_unstable();
+        }
+        let as_they_lie = live().map(|(_, place)| place).take_while(move |_| is_ordered);
+        as_they_lie
+            .chain(places.into_iter().map(|(_, place)| place))
+            .map(|place| self.at(place).with_weight(self.weight(place)))
+    }
+
+    /// The same as a list without gaps.
     pub fn in_order(&self) -> Self {
-        let mut places: Vec<(AllocId, u32)> = self.places().map(|(place, kept)| (kept.id, place)).collect();
-        places.sort_unstable();
-        let kept = places.iter().map(|(_, place)| self.kept[*place as usize]).collect();
-        let weights = match self.weights.is_empty() {
-            true => Vec::new(),
-            false => places.iter().map(|(_, place)| self.weight(*place)).collect(),
-        };
-        Self { kept, weights, gaps: Vec::new() }
+        let mut ordered = Self::default();
+        ordered.hot.reserve_exact(self.len());
+        ordered.cold.reserve_exact(self.len());
+        self.by_number().for_each(|block| ordered.push(block));
+        ordered
     }
 
-    pub(crate) fn places(&self) -> impl Iterator<Item = (u32, &Kept)> {
-        (0..).zip(&self.kept).filter(|(_, kept)| kept.id != DEAD)
+    pub(crate) fn places(&self) -> impl Iterator<Item = (u32, Kept)> {
+        let live = (0..).zip(&self.hot).filter(|(_, hot)| hot.id != DEAD);
+        live.map(|(place, _)| (place, self.at(place)))
     }
 
-    #[inline]
-    pub(crate) fn at(&self, place: u32) -> &Kept {
-        &self.kept[place as usize]
+    #[inline(always)]
+    pub(crate) fn at(&self, place: u32) -> Kept {
+        let Hot { id, size, thread, stack, tag, surplus } = self.hot[place as usize];
+        let Cold { address, time } = self.cold[place as usize];
+        Kept { id, address, size, time, thread, stack, tag, surplus }
     }
 
     /// A place for a block that is about to be put.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next_place(&mut self) -> u32 {
-        self.gaps.pop().unwrap_or_else(|| {
-            self.kept.push(NOBODY);
-            self.kept.len() as u32 - 1
-        })
+        self.gaps.pop().unwrap_or_else(|| self.add_place())
+    }
+
+    #[inline(always)]
+    fn add_place(&mut self) -> u32 {
+        self.hot.push(NOBODY);
+        self.cold.push(NOWHERE);
+        self.hot.len() as u32 - 1
     }
 
     /// Puts a block at a place that was given out for it, or where it is already; its weight is as it was: 1 at a new place.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put(&mut self, place: u32, kept: Kept) {
-        self.kept[place as usize] = kept;
+        let Kept { id, address, size, time, thread, stack, tag, surplus } = kept;
+        self.hot[place as usize] = Hot { id, size, thread, stack, tag, surplus };
+        self.cold[place as usize] = Cold { address, time };
     }
 
     /// Takes a block out; its weight must be 1.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&mut self, place: u32) -> Kept {
-        let kept = self.kept[place as usize];
-        self.kept[place as usize].id = DEAD;
+        let kept = self.at(place);
+        self.hot[place as usize].id = DEAD;
         self.gaps.push(place);
         kept
     }
 
-    #[inline]
+    /// Whether all stand for themselves.
+    pub(crate) fn are_exact(&self) -> bool {
+        self.weights.is_empty()
+    }
+
+    #[inline(always)]
     pub(crate) fn weight(&self, place: u32) -> Weight {
         if self.weights.is_empty() { Weight::ONE } else { self.weight_kept(place) }
     }
@@ -208,12 +248,12 @@ mod tests {
 
     #[test]
     fn an_exact_block_takes_no_more_than_48_bytes() {
-        assert_eq!(size_of::<Kept>(), 48);
+        assert_eq!((size_of::<Hot>(), size_of::<Cold>()), (32, 16));
     }
 
     #[test]
     fn weights_go_with_their_blocks() {
-        let block = |id, weight| NOBODY.with_weight(weight).numbered(id);
+        let block = |id, weight| blank(id).with_weight(weight);
         let mut blocks = Blocks::default();
         for (id, weight) in [(9, Weight::ONE), (3, Weight::new(5.0)), (7, Weight::ONE), (1, Weight::new(2.0))] {
             blocks.push(block(id, weight));
@@ -226,13 +266,20 @@ mod tests {
         assert_eq!((blocks.len(), ordered.len()), (3, 3));
         let place = blocks.next_place();
         assert_eq!(place, 2);
-        blocks.put(place, Kept { id: AllocId(11), ..NOBODY });
+        blocks.put(place, blank(11));
         assert_eq!(blocks.in_order().last(), Some(block(11, Weight::ONE)));
     }
 
-    impl Block {
-        fn numbered(self, id: u64) -> Self {
-            Self { id: AllocId(id), ..self }
+    fn blank(id: u64) -> Kept {
+        Kept {
+            id: AllocId(id),
+            address: 0,
+            size: 0,
+            time: Nanos(0),
+            thread: 0,
+            stack: StackId::UNKNOWN,
+            tag: TagId::NONE,
+            surplus: 0,
         }
     }
 }

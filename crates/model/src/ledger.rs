@@ -6,7 +6,8 @@
 //! * [`AddressLedger::record`] takes raw [`Event`]s, decides what each one means, and says so as [`Op`]s;
 //! * [`NumberLedger::replay`] takes those `Op`s and arrives at the same accounts.
 
-use crate::accounts::{Accounts, AccountsState, Arrival, Slot};
+use crate::accounts::{Accounts, AccountsState, Applied, Arrival, Plain, Slot};
+use crate::address_index::AddressIndex;
 use crate::anomalies::Anomaly;
 use crate::blocks::{Block, Kept};
 use crate::event::{Event, EventKind, Placement};
@@ -110,19 +111,28 @@ pub struct Step {
 /// Who is told what events were found to mean. A trait rather than a closure so that an implementation can ask to be inlined: each
 /// operation's kind is known where it is said, and a scribe that need not ask for it again is much faster.
 pub trait Scribe {
-    /// Takes note of a step.
-    fn write(&mut self, step: Step);
+    /// Takes note of a step. For a free or a reallocation, `was` is where the block lay before it.
+    fn write(&mut self, step: Step, was: Extent);
+}
+
+/// Where a block lies; 0 and 0 where that is of no interest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Its address.
+    pub address: u64,
+    /// Its size.
+    pub size: u64,
 }
 
 /// Nobody wants to know.
 impl Scribe for () {
     #[inline(always)]
-    fn write(&mut self, _: Step) {}
+    fn write(&mut self, _: Step, _: Extent) {}
 }
 
 /// Collects everything.
 impl Scribe for Vec<Step> {
-    fn write(&mut self, step: Step) {
+    fn write(&mut self, step: Step, _: Extent) {
         self.push(step);
     }
 }
@@ -137,46 +147,53 @@ struct Telling<'a, S> {
 impl<S: Scribe> Telling<'_, S> {
     /// Tells of one of the two operations that nearly all events are.
     #[inline(always)]
-    fn usual(&mut self, op: Op) {
-        self.scribe.write(Step { time: self.time, thread: self.thread, op });
+    fn usual(&mut self, op: Op, was: Extent) {
+        self.scribe.write(Step { time: self.time, thread: self.thread, op }, was);
     }
 
     /// Tells of any other.
     #[cold]
     fn rare(&mut self, op: Op) {
-        self.usual(op);
+        self.usual(op, Extent::default());
     }
-}
-
-/// The key of an address in an index: blocks are 16 bytes apart or more, and neighbours shall have neighbouring keys.
-#[inline]
-fn address_key(address: u64) -> u64 {
-    address.rotate_right(4)
 }
 
 /// A ledger for raw events: finds blocks by address.
 #[derive(Clone, Debug, Default)]
 pub struct AddressLedger {
     accounts: Accounts,
-    by_address: SlotIndex,
+    by_address: AddressIndex,
     /// Blocks that a thread is just moving away, by the key of that move: few at a time. Their old address may be another block's already, so the
     /// index cannot have them; to the accounts they lie where they were until the move is complete (law 3).
     aside: Vec<(u64, Slot)>,
+    /// By their numbers: threads, and their indices in the accounts as far as they are there.
+    threads: Vec<(ThreadId, Option<u32>)>,
 }
 
 impl AddressLedger {
     /// Goes on from accounts.
     pub fn from_accounts(accounts: Accounts) -> Self {
-        let mut by_address = SlotIndex::with_room_for(accounts.slots().count());
+        let mut by_address = AddressIndex::default();
         for (slot, block) in accounts.slots() {
-            by_address.insert(address_key(block.address), slot.0);
+            by_address.replace(block.address, slot.0);
         }
-        Self { accounts, by_address, aside: Vec::new() }
+        Self { accounts, by_address, aside: Vec::new(), threads: Vec::new() }
     }
 
     /// The accounts.
     pub fn accounts(&self) -> &Accounts {
         &self.accounts
+    }
+
+    /// A number for a thread, by which [`Plain`] events name it. It comes to the accounts with the first event that they count.
+    pub fn number_thread(&mut self, thread: ThreadId) -> u32 {
+        self.threads.push((thread, None));
+        self.threads.len() as u32 - 1
+    }
+
+    /// The thread of a number.
+    pub fn numbered_thread(&self, number: u32) -> ThreadId {
+        self.threads[number as usize].0
     }
 
     /// Gives up the index.
@@ -192,7 +209,7 @@ impl AddressLedger {
 
     #[inline]
     fn slot_at(&self, address: u64) -> Option<Slot> {
-        self.by_address.find(address_key(address), |slot| self.accounts.kept(Slot(slot)).address == address).map(Slot)
+        self.by_address.find(address).map(Slot)
     }
 
     #[cold]
@@ -232,12 +249,8 @@ impl AddressLedger {
     /// Applies an event by the laws, and tells the scribe what it was found to mean.
     #[inline]
     pub fn record(&mut self, event: &Event, scribe: &mut impl Scribe) {
-        let latest = self.accounts.last_time();
-        let time = event.time.max(latest);
-        let mut tell = Telling { time, thread: event.thread, scribe };
-        if event.time < latest {
-            self.tell_note(Anomaly::RepairedTime, 1, &mut tell);
-        }
+        let mut tell = self.telling(event.time, event.thread, scribe);
+        let time = tell.time;
         match event.kind {
             EventKind::Allocate(ref place) => self.allocate(place, &mut tell),
             EventKind::Deallocate { address, claimed_size } => self.deallocate(address, claimed_size, &mut tell),
@@ -257,6 +270,66 @@ impl AddressLedger {
         }
     }
 
+    /// Applies plain events as [`record`](Self::record) would, up to the first one that is unusual: an allocation where a block is live, a free
+    /// where none is, any that is about a mapping. No scribe is needed: each means what it says.
+    pub fn record_plain(&mut self, events: &mut [Plain]) -> Applied {
+        let Some(mut run) = self.accounts.begin_run() else { return Applied::default() };
+        if self.accounts.is_large() {
+            self.touch(events);
+        }
+        let mut count = 0;
+        for event in events {
+            if !self.accounts.is_usual(&run, event) {
+                break;
+            }
+            let Some(cell) = self.by_address.cell(event.address) else { break };
+            let slot = match (event.is_free, cell.checked_sub(1)) {
+                (false, None) => self.accounts.next_slot().0,
+                (true, Some(slot)) if self.accounts.is_plain(Slot(slot)) => slot,
+                _ => break,
+            };
+            let (thread, index) = &mut self.threads[event.thread as usize];
+            event.thread = match *index {
+                Some(index) => index,
+                None => *index.insert(self.accounts.thread_index(*thread)),
+            };
+            if event.is_free {
+                *cell = 0;
+                self.accounts.free_plain(&mut run, event, slot);
+            } else {
+                *cell = slot + 1;
+                self.accounts.allocate_plain(&mut run, event, slot);
+            }
+            count += 1;
+        }
+        let highest_bytes = run.highest_bytes();
+        self.accounts.end_run(run);
+        Applied { count, highest_bytes }
+    }
+
+    /// Reads what the events will need, of all of them at once: where that is in no cache, the processor fetches many lines at a time, while the events themselves
+    /// would wait for one after the other.
+    fn touch(&self, events: &[Plain]) {
+        let touch = |event: &Plain| match event.is_free {
+            true => self.by_address.find(event.address).map_or(0, |slot| self.accounts.touch_block(Slot(slot))),
+            false => {
+                self.accounts.touch_site(event.stack) ^ u64::from(self.by_address.find(event.address).unwrap_or(0))
+            }
+        };
+        std::hint::black_box(events.iter().map(touch).fold(0, |all, one| all ^ one));
+    }
+
+    /// Time does not run backwards.
+    #[inline(always)]
+    fn telling<'a, S: Scribe>(&mut self, time: Nanos, thread: ThreadId, scribe: &'a mut S) -> Telling<'a, S> {
+        let latest = self.accounts.last_time();
+        let mut tell = Telling { time: time.max(latest), thread, scribe };
+        if time < latest {
+            self.tell_note(Anomaly::RepairedTime, 1, &mut tell);
+        }
+        tell
+    }
+
     /// Counts oddities that only the source knows of.
     pub fn note(&mut self, anomaly: Anomaly, count: u64, scribe: &mut impl Scribe) {
         let time = self.accounts.last_time();
@@ -271,7 +344,7 @@ impl AddressLedger {
         tell.rare(Op::Note { anomaly, count });
     }
 
-    #[inline]
+    #[inline(always)]
     fn admit(&mut self, place: &mut Placement, tell: &mut Telling<'_, impl Scribe>) {
         let admitted = self.accounts.admissible(place.size, place.weight);
         if admitted != (place.size, place.weight) {
@@ -287,22 +360,19 @@ impl AddressLedger {
         self.accounts.evict(slot);
     }
 
-    #[inline]
+    #[inline(always)]
     fn unindex(&mut self, address: u64) -> Option<Slot> {
-        let accounts = &self.accounts;
-        self.by_address.remove(address_key(address), |slot| accounts.kept(Slot(slot)).address == address).map(Slot)
+        self.by_address.remove(address).map(Slot)
     }
 
     /// Makes an address lead to a slot; the slot it led to, if any.
-    #[inline]
+    #[inline(always)]
     fn index(&mut self, address: u64, slot: Slot) -> Option<Slot> {
-        let accounts = &self.accounts;
-        let is_key = |at| accounts.kept(Slot(at)).address == address;
-        self.by_address.replace(address_key(address), slot.0, is_key).map(Slot)
+        self.by_address.replace(address, slot.0).map(Slot)
     }
 
     /// Asks once whether there is anything unusual about the block, so that everything behind knows.
-    #[inline]
+    #[inline(always)]
     fn allocate(&mut self, place: &Placement, tell: &mut Telling<'_, impl Scribe>) {
         if place.surplus == 0 && place.weight.is_one() {
             let &Placement { address, size, stack, tag, .. } = place;
@@ -327,24 +397,29 @@ impl AddressLedger {
         self.accounts.tick(tell.time);
         let thread = self.accounts.thread_index(tell.thread);
         self.accounts.allocate(slot, thread, &place);
-        tell.usual(Op::Allocate(place));
+        tell.usual(Op::Allocate(place), Extent::default());
     }
 
-    #[inline]
+    #[inline(always)]
     fn deallocate(&mut self, address: u64, claimed_size: Option<u64>, tell: &mut Telling<'_, impl Scribe>) {
-        let Some(slot) = self.unindex(address).or_else(|| self.forget_aside(address)) else {
+        let mut lay = address;
+        let Some(slot) = self.unindex(address).or_else(|| {
+            let slot = self.forget_aside(address)?;
+            lay = self.accounts.kept(slot).address;
+            Some(slot)
+        }) else {
             self.accounts.tick(tell.time);
             self.accounts.note(Anomaly::UnmatchedFree, 1);
             return tell.rare(Op::UnmatchedFree { address });
         };
-        let Kept { id, size, .. } = *self.accounts.kept(slot);
+        let Kept { id, size, .. } = self.accounts.kept(slot);
         if claimed_size.is_some_and(|claimed| claimed != size) {
             self.tell_note(Anomaly::SizeMismatch, 1, tell);
         }
         self.accounts.tick(tell.time);
         let thread = self.accounts.thread_index(tell.thread);
         self.accounts.free(slot, thread);
-        tell.usual(Op::Free { id });
+        tell.usual(Op::Free { id }, Extent { address: lay, size });
     }
 
     fn promote(&mut self, address: u64, tag: TagId, tell: &mut Telling<'_, impl Scribe>) {
@@ -353,7 +428,7 @@ impl AddressLedger {
                 self.accounts.tick(tell.time);
                 let id = self.accounts.kept(slot).id;
                 self.accounts.promote(slot, tag);
-                tell.usual(Op::Promote { id, tag });
+                tell.rare(Op::Promote { id, tag });
             }
             None => self.tell_note(Anomaly::UnmatchedPromotion, 1, tell),
         }
@@ -370,7 +445,7 @@ impl AddressLedger {
             self.tell_note(Anomaly::UnmatchedReallocation, 1, tell);
             return self.allocate(new, tell);
         };
-        let (old, mut new) = (*self.accounts.kept(slot), *new);
+        let (old, mut new) = (self.accounts.kept(slot), *new);
         if claimed_old_size.is_some_and(|claimed| claimed != old.size) {
             self.tell_note(Anomaly::SizeMismatch, 1, tell);
         }
@@ -390,7 +465,7 @@ impl AddressLedger {
         self.accounts.tick(tell.time);
         let thread = self.accounts.thread_index(tell.thread);
         self.accounts.reallocate(slot, thread, &inherit(new, old.stack, old.tag));
-        tell.rare(op);
+        tell.usual(op, Extent { address: old.address, size: old.size });
     }
 }
 

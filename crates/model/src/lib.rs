@@ -35,6 +35,7 @@
 #![forbid(unsafe_code)]
 
 mod accounts;
+mod address_index;
 mod anomalies;
 mod blocks;
 mod byte_sum;
@@ -68,7 +69,7 @@ mod when;
 mod window;
 mod word_sampling;
 
-pub use accounts::{Accounts, AccountsState, Slot, ThreadAccount};
+pub use accounts::{Accounts, AccountsState, Applied, Plain, Slot, ThreadAccount};
 pub use anomalies::{Anomalies, Anomaly};
 pub use blocks::{Block, Blocks};
 pub use byte_sum::ByteSum;
@@ -81,7 +82,7 @@ pub use figures::{Figures, Rests, Totals};
 pub use heap::{Heap, mapped_address, usable_of_size};
 pub use ids::{AllocId, FrameId, Nanos, StackId, StringId, TagId, ThreadId};
 pub use interval::{Certainty, Interval, expected_samples};
-pub use ledger::{AddressLedger, NumberLedger, Op, Scribe, Step};
+pub use ledger::{AddressLedger, Extent, NumberLedger, Op, Scribe, Step};
 pub use lifetimes::{Lifetimes, Stretch};
 pub use plumbing::{is_background, is_plumbing, leading_plumbing};
 pub use row_identity::{CatalogIdentities, RowIdentities, RowIdentity};

@@ -89,27 +89,6 @@ impl SlotIndex {
         self.occupied += 1;
     }
 
-    /// Adds a key. If it is there already, its entry now leads to `slot`, and the slot it led to is returned.
-    #[inline]
-    pub fn replace(&mut self, key: u64, slot: u32, mut is_key: impl FnMut(u32) -> bool) -> Option<u32> {
-        self.make_room();
-        let hash32 = hash(key);
-        let mut at = self.home(hash32) & self.mask();
-        loop {
-            let entry = self.entries[at];
-            if entry == 0 {
-                self.entries[at] = hash32 << 32 | u64::from(slot + 1);
-                self.occupied += 1;
-                return None;
-            }
-            if entry >> 32 == hash32 && is_key(entry as u32 - 1) {
-                self.entries[at] = hash32 << 32 | u64::from(slot + 1);
-                return Some(entry as u32 - 1);
-            }
-            at = (at + 1) & self.mask();
-        }
-    }
-
     #[inline]
     fn make_room(&mut self) {
         if (self.occupied + 1) * 4 > self.entries.len() {
@@ -178,16 +157,11 @@ mod tests {
                 let key = number.wrapping_mul(0x10) << (number % 40);
                 let known = model.get(&key).copied();
                 prop_assert_eq!(index.find(key, |slot| keys[slot as usize] == key), known);
-                if insert {
+                if insert && known.is_none() {
                     keys.push(key);
                     let slot = keys.len() as u32 - 1;
-                    if known.is_none() && number % 2 == 0 {
-                        index.insert(key, slot);
-                        model.insert(key, slot);
-                    } else {
-                        let replaced = index.replace(key, slot, |at| keys[at as usize] == key);
-                        prop_assert_eq!(replaced, model.insert(key, slot));
-                    }
+                    index.insert(key, slot);
+                    model.insert(key, slot);
                 } else if !insert {
                     prop_assert_eq!(index.remove(key, |slot| keys[slot as usize] == key), model.remove(&key));
                 }

@@ -2,7 +2,7 @@
 
 use highwater_model::{
     Accounts, AddressLedger, AllocId, Anomaly, Blocks, Catalog, Event, EventKind, Figures, Heap, Nanos, NumberLedger,
-    Placement, Snapshot, Source, Spacing, StackId, Step, StringId, Tag, TagId, ThreadId, Weight, laws,
+    Op, Placement, Plain, Snapshot, Source, Spacing, StackId, Step, StringId, Tag, TagId, ThreadId, Weight, laws,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap};
@@ -179,6 +179,105 @@ impl Naive {
             }
             _ => {}
         }
+    }
+}
+
+/// A history of exact blocks, most of them without tags: what plain events are made for, and what they are not.
+fn exact_history() -> impl Strategy<Value = Vec<Event>> {
+    history().prop_map(|mut history| {
+        let mut keep = 0;
+        for event in &mut history {
+            keep += 1;
+            match &mut event.kind {
+                EventKind::Allocate(place) | EventKind::Reallocate { new: place, .. } => {
+                    place.weight = Weight::ONE;
+                    place.tag = if keep % 7 == 0 { place.tag } else { TagId::NONE };
+                    place.size = if keep % 50 == 0 { place.size } else { place.size % 200 };
+                    place.address += keep % 13 / 12;
+                }
+                EventKind::Deallocate { claimed_size, .. } if keep % 5 != 0 => *claimed_size = None,
+                _ => {}
+            }
+        }
+        history
+    })
+}
+
+/// The event as a plain one, where it can be told so.
+fn plain(event: &Event, ledger: &mut AddressLedger) -> Option<Plain> {
+    let (time, thread) = (event.time, ledger.number_thread(event.thread));
+    match event.kind {
+        EventKind::Allocate(Placement { address, size, stack, tag: TagId::NONE, surplus, .. }) => {
+            Some(Plain { time, thread, address, size, stack, surplus, ..Plain::default() })
+        }
+        EventKind::Deallocate { address, claimed_size: None } => {
+            Some(Plain { time, thread, address, is_free: true, ..Plain::default() })
+        }
+        _ => None,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn plain_events_many_at_once_are_the_same_as_one_by_one(history in exact_history(), most in 1usize..20) {
+        let (mut one_by_one, mut at_once) = (AddressLedger::default(), AddressLedger::default());
+        let mut taken = 0;
+        while taken < history.len() {
+            let mut batch: Vec<Plain> = Vec::new();
+            // A batch ends before what is no plain event. Threads are numbered as they come.
+            while batch.len() < most && let Some(event) = history.get(taken + batch.len()) {
+                let is_plain = matches!(event.kind, EventKind::Allocate(Placement { tag: TagId::NONE, .. }) | EventKind::Deallocate { claimed_size: None, .. });
+                let Some(one) = is_plain.then(|| plain(event, &mut at_once)).flatten() else { break };
+                batch.push(one);
+            }
+            let applied = at_once.record_plain(&mut batch);
+            let mut highest = 0;
+            for (event, done) in history[taken..].iter().zip(&batch[..applied.count]) {
+                let mut steps: Vec<Step> = Vec::new();
+                one_by_one.record(event, &mut steps);
+                let [step] = steps[..] else { panic!("unusual: {steps:?}") };
+                match step.op {
+                    Op::Allocate(place) => {
+                        prop_assert_eq!((place.size, done.id), (done.size, AllocId(one_by_one.accounts().next_id().0 - 1)));
+                        highest = highest.max(one_by_one.accounts().totals().figures.live_bytes());
+                    }
+                    Op::Free { id } => prop_assert_eq!(id, done.id),
+                    op => panic!("not plain: {op:?}"),
+                }
+            }
+            prop_assert_eq!(applied.highest_bytes, highest);
+            taken += applied.count;
+            if applied.count < batch.len() || batch.is_empty() {
+                // The unusual one.
+                one_by_one.record(&history[taken], &mut ());
+                at_once.record(&history[taken], &mut ());
+                taken += 1;
+            }
+            prop_assert_eq!(one_by_one.accounts().to_state(), at_once.accounts().to_state());
+        }
+        let sites = |ledger: &AddressLedger| ledger.accounts().live_at_peak().filter(|site| site.1 > 0).collect::<Vec<_>>();
+        prop_assert_eq!(sites(&one_by_one), sites(&at_once));
+    }
+
+    #[test]
+    fn what_sites_held_at_the_peak_is_known_without_replay(history in history()) {
+        let mut ledger = AddressLedger::default();
+        let (mut peak, mut at_peak) = (0, Vec::new());
+        for event in &history {
+            ledger.record(event, &mut ());
+            let accounts = ledger.accounts();
+            if accounts.totals().peak_event != peak {
+                peak = accounts.totals().peak_event;
+                at_peak = accounts.sites().iter().map(Figures::live_bytes).collect();
+            }
+        }
+        let mut found: Vec<u64> = ledger.accounts().live_at_peak().map(|(_, live)| live).collect();
+        let length = found.len().max(at_peak.len());
+        found.resize(length, 0);
+        at_peak.resize(length, 0);
+        prop_assert_eq!(found, at_peak);
     }
 }
 
