@@ -7,7 +7,7 @@ use super::index::{self, Content, Entry};
 use super::keyframe;
 use super::live_blocks::{LiveEncoder, MOST_LIVE};
 use super::source;
-use highwater_model::{AccountsState, Catalog, Source};
+use highwater_model::{AccountsState, Anomalies, Catalog, Source};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 
@@ -129,14 +129,14 @@ impl<S: Sink> BlockWriter<S> {
         }
     }
 
-    /// Appends a keyframe. Its blocks must be ordered by number, and so by time.
-    pub fn add_keyframe(&mut self, state: &AccountsState) -> io::Result<()> {
+    /// Appends a keyframe, with these oddities in place of the state's.
+    pub fn add_keyframe(&mut self, state: &AccountsState, anomalies: &Anomalies) -> io::Result<()> {
         self.add(|packer, block| {
-            keyframe::encode_figures(state, packer, block)?;
+            keyframe::encode_figures(state, anomalies, packer, block)?;
             Ok(Some(Content::Keyframe(keyframe::summary(state))))
         })?;
         let mut encoder = LiveEncoder::with_room_for(state.blocks.len().min(MOST_LIVE));
-        let mut live = state.blocks.iter();
+        let mut live = state.blocks.by_number();
         for first in (0..state.blocks.len()).step_by(MOST_LIVE) {
             let count = MOST_LIVE.min(state.blocks.len() - first);
             self.add(|packer, block| {

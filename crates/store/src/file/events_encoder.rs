@@ -9,7 +9,10 @@ use super::exceptions::{ExceptionsBuffer, zigzag};
 use super::packed::Buffer;
 use super::prediction::{Predictor, distance};
 use super::varint;
-use highwater_model::{Accounts, Op, Placement, Scribe, Spacing, StackId, Step, TagId, ThreadId, Weight};
+use highwater_model::{
+    Accounts, AllocId, Extent, Op, Placement, Plain, Scribe, Spacing, StackId, Step, TagId, ThreadAccount, ThreadId,
+    Weight,
+};
 use rustc_hash::FxHashMap;
 use std::io;
 
@@ -42,8 +45,6 @@ pub struct EventsEncoder {
     spacing: (Spacing, bool),
     /// Reallocations in this block; with its allocations, its placements.
     reallocations: u64,
-    /// Address and size of each allocation made in this block.
-    places: Vec<(u64, u64)>,
     predictor: Predictor,
     sites: SiteNumbers,
 }
@@ -75,7 +76,6 @@ impl EventsEncoder {
             rounded_spacings: ExceptionsBuffer::with_room_for(MOST_STEPS),
             spacing: (Spacing::NONE, false),
             reallocations: 0,
-            places: Vec::new(),
             predictor: Predictor::new(),
             sites: SiteNumbers::default(),
         };
@@ -84,6 +84,7 @@ impl EventsEncoder {
     }
 
     /// Steps collected so far.
+    #[inline(always)]
     pub fn steps(&self) -> usize {
         self.operations.bytes().len()
     }
@@ -128,7 +129,6 @@ impl EventsEncoder {
         self.threads.clear();
         self.thread_places.clear();
         self.thread = usize::MAX;
-        self.places.clear();
         self.reallocations = 0;
         self.spacing = (Spacing::NONE, false);
         self.predictor.clear();
@@ -136,13 +136,13 @@ impl EventsEncoder {
     }
 
     /// Takes note of what is live after an event.
-    #[inline]
+    #[inline(always)]
     pub fn see_live_bytes(&mut self, live_bytes: u64) {
         self.summary.highest_bytes = self.summary.highest_bytes.max(live_bytes);
     }
 
     #[inline(always)]
-    fn push(&mut self, step: &Step) {
+    fn push(&mut self, step: &Step, was: Extent) {
         let mut code = 0;
         if self.threads.get(self.thread) != Some(&step.thread) {
             code |= OTHER_THREAD;
@@ -153,15 +153,8 @@ impl EventsEncoder {
         self.time = step.time.0;
         code |= match step.op {
             Op::Allocate(place) => self.allocate(&place),
-            Op::Free { id } => {
-                self.distances.put(self.next_alloc - id.0);
-                if let Some(index) = id.0.checked_sub(self.summary.first_alloc) {
-                    let (address, size) = self.places[index as usize];
-                    self.predictor.freed(self.thread, size, address);
-                }
-                op::FREE
-            }
-            Op::Reallocate { .. } => self.reallocate(&step.op),
+            Op::Free { id } => self.free(id, was),
+            Op::Reallocate { .. } => self.reallocate(&step.op, was),
             Op::Promote { id, tag } => {
                 self.distances.put(self.next_alloc - id.0);
                 self.tags.put(tag.0.into());
@@ -195,7 +188,42 @@ impl EventsEncoder {
         self.operations.put_byte(code);
     }
 
-    #[inline]
+    /// Takes note of plain events that the ledger has applied, and of the most bytes that were live after one of them.
+    pub fn push_plain(&mut self, events: &[Plain], highest_bytes: u64, threads: &[ThreadAccount]) {
+        self.summary.events += events.len() as u64;
+        self.see_live_bytes(highest_bytes);
+        if self.sites.numbers.len() > MANY_SITES {
+            self.sites.touch(events);
+        }
+        for event in events {
+            let mut code = 0;
+            let thread = threads[event.thread as usize].id;
+            if self.threads.get(self.thread) != Some(&thread) {
+                code |= OTHER_THREAD;
+                self.switch_thread(thread);
+            }
+            self.times.put(event.time.0 - self.time);
+            self.time = event.time.0;
+            let &Plain { address, size, stack, surplus, id, .. } = event;
+            code |= if event.is_free {
+                self.free(id, Extent { address, size })
+            } else {
+                self.allocate(&Placement { address, size, stack, surplus, ..Placement::default() })
+            };
+            self.operations.put_byte(code);
+        }
+    }
+
+    #[inline(always)]
+    fn free(&mut self, id: AllocId, was: Extent) -> u8 {
+        self.distances.put(self.next_alloc - id.0);
+        if id.0 >= self.summary.first_alloc {
+            self.predictor.freed(self.thread, was.size, was.address);
+        }
+        op::FREE
+    }
+
+    #[cold]
     fn switch_thread(&mut self, thread: ThreadId) {
         self.thread = *self.thread_places.entry(thread).or_insert_with(|| {
             self.threads.push(thread);
@@ -204,7 +232,7 @@ impl EventsEncoder {
         self.thread_switches.put(self.thread as u64);
     }
 
-    #[inline]
+    #[inline(always)]
     fn allocate(&mut self, place: &Placement) -> u8 {
         let mut code = op::ALLOCATE | self.owner_and_size(place.stack, place.tag, place.size);
         let expected = self.predictor.expect(self.thread, place.size);
@@ -217,12 +245,11 @@ impl EventsEncoder {
         if place.surplus != 0 || !place.weight.is_one() {
             self.put_exceptions(place.surplus, place.weight);
         }
-        self.places.push((place.address, place.size));
         self.next_alloc += 1;
         code
     }
 
-    #[inline]
+    #[inline(always)]
     fn owner_and_size(&mut self, stack: StackId, tag: TagId, size: u64) -> u8 {
         let mut code = 0;
         let site = self.put_site(stack);
@@ -239,7 +266,7 @@ impl EventsEncoder {
     }
 
     /// A site's number in this block: sites are numbered as they appear, and a new one is followed by its stack.
-    #[inline]
+    #[inline(always)]
     fn put_site(&mut self, stack: StackId) -> u32 {
         let (site, is_new) = self.sites.number(stack);
         self.stacks.put(site.into());
@@ -256,7 +283,7 @@ impl EventsEncoder {
 
     #[inline(never)]
     fn put_exceptions(&mut self, surplus: i32, weight: Weight) {
-        let placement = self.places.len() as u64 + self.reallocations;
+        let placement = self.next_alloc - self.summary.first_alloc + self.reallocations;
         self.surpluses.put(placement, zigzag(surplus));
         let weights = if weight.is_rounded() { &mut self.rounded_weights } else { &mut self.weights };
         weights.put(placement, weight.bits().into());
@@ -273,7 +300,7 @@ impl EventsEncoder {
         }
     }
 
-    fn reallocate(&mut self, op: &Op) -> u8 {
+    fn reallocate(&mut self, op: &Op, was: Extent) -> u8 {
         let &Op::Reallocate { id, moved_to, size, stack, tag, surplus, weight } = op else { return op::REALLOCATE };
         self.put_exceptions(surplus, weight);
         self.reallocations += 1;
@@ -283,8 +310,9 @@ impl EventsEncoder {
             None => code |= ADDRESS_EXPECTED,
             Some(address) => self.put_address(address, size),
         }
-        let place = id.0.checked_sub(self.summary.first_alloc).map(|index| &mut self.places[index as usize]);
-        self.predictor.reallocated(self.thread, place, moved_to, size);
+        let is_of_this_block = id.0 >= self.summary.first_alloc;
+        let mut place = (was.address, was.size);
+        self.predictor.reallocated(self.thread, is_of_this_block.then_some(&mut place), moved_to, size);
         code
     }
 
@@ -348,8 +376,8 @@ impl EventsEncoder {
 
 impl Scribe for EventsEncoder {
     #[inline(always)]
-    fn write(&mut self, step: Step) {
-        self.push(&step);
+    fn write(&mut self, step: Step, was: Extent) {
+        self.push(&step, was);
     }
 }
 
@@ -362,13 +390,22 @@ struct SiteNumbers {
     count: u32,
 }
 
+/// More sites than this are not all in a near cache.
+const MANY_SITES: usize = 8 << 10;
+
 impl SiteNumbers {
+    /// Reads what the events will need, of all of them at once: see the ledger's.
+    fn touch(&self, events: &[Plain]) {
+        let touch = |event: &Plain| self.numbers.get(event.stack.0 as usize).map_or(0, |(block, _)| *block);
+        std::hint::black_box(events.iter().map(touch).fold(0, |all, one| all ^ one));
+    }
+
     fn clear(&mut self) {
         self.block += 1;
         self.count = 0;
     }
 
-    #[inline]
+    #[inline(always)]
     fn number(&mut self, stack: StackId) -> (u32, bool) {
         let index = stack.0 as usize;
         if index >= self.numbers.len() {

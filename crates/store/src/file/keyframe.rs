@@ -8,7 +8,8 @@ use super::exceptions::{from_zigzag, zigzag};
 use super::live_blocks::MOST_LIVE;
 use super::varint::{self, Input};
 use highwater_model::{
-    Accounts, AccountsState, AllocId, Anomaly, ByteSum, Figures, Nanos, Rests, ThreadAccount, ThreadId, Totals, laws,
+    Accounts, AccountsState, AllocId, Anomalies, Anomaly, ByteSum, Figures, Nanos, Rests, ThreadAccount, ThreadId,
+    Totals, laws,
 };
 use std::io;
 
@@ -96,7 +97,12 @@ pub fn summary(state: &AccountsState) -> KeyframeSummary {
 }
 
 /// Appends the payload with the figures.
-pub fn encode_figures(state: &AccountsState, packer: &mut ColumnPacker, out: &mut Vec<u8>) -> io::Result<()> {
+pub fn encode_figures(
+    state: &AccountsState,
+    anomalies: &Anomalies,
+    packer: &mut ColumnPacker,
+    out: &mut Vec<u8>,
+) -> io::Result<()> {
     summary(state).put(out);
     varint::put(out, state.next_id);
     let totals = &state.totals;
@@ -104,10 +110,10 @@ pub fn encode_figures(state: &AccountsState, packer: &mut ColumnPacker, out: &mu
     let high = [totals.peak_blocks, totals.peak_at.0, totals.peak_event, totals.peak_bytes_inside_reallocation];
     high.iter().for_each(|&value| varint::put(out, value));
     // A counter that came later is stored only where it, or one after it, counts something: the file is then as it was before.
-    let used = state.anomalies.iter().zip(1..).filter(|((_, count), _)| *count > 0).map(|(_, number)| number).max();
+    let used = anomalies.iter().zip(1..).filter(|((_, count), _)| *count > 0).map(|(_, number)| number).max();
     let counters = used.unwrap_or(0).max(FIRST_COUNTERS);
     varint::put(out, counters as u64);
-    state.anomalies.iter().take(counters).for_each(|(_, count)| varint::put(out, count));
+    anomalies.iter().take(counters).for_each(|(_, count)| varint::put(out, count));
 
     let mut threads = Vec::new();
     for thread in &state.threads {

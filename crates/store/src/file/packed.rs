@@ -27,13 +27,13 @@ impl Buffer {
     }
 
     /// Appends a number.
-    #[inline]
+    #[inline(always)]
     pub fn put(&mut self, value: u64) {
         self.put_if(true, value);
     }
 
     /// Appends a number, or not.
-    #[inline]
+    #[inline(always)]
     pub fn put_if(&mut self, wanted: bool, value: u64) {
         if value >= 1 << 22 {
             if wanted {
@@ -57,13 +57,14 @@ impl Buffer {
     }
 
     /// Appends a byte.
-    #[inline]
+    #[inline(always)]
     pub fn put_byte(&mut self, byte: u8) {
         self.bytes[self.used] = byte;
         self.used += 1;
     }
 
     /// What was appended.
+    #[inline(always)]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.used]
     }

@@ -5,7 +5,7 @@ use super::events::MOST_STEPS;
 use super::events_encoder::EventsEncoder;
 use super::index::Content;
 use super::writer::{Spacing, Written, version_for};
-use highwater_model::{Accounts, Anomaly, Catalog, Scribe, Source, Step};
+use highwater_model::{Accounts, Anomaly, Catalog, Extent, Plain, Scribe, Source, Step};
 use std::io;
 
 /// Room for one raw event that gives several steps.
@@ -76,14 +76,31 @@ impl<S: Sink> Pen<S> {
     }
 
     /// Takes note of what is live after an event, and writes a block when there is enough for one.
-    #[inline]
+    #[inline(always)]
     pub fn event_done(&mut self, accounts: &Accounts, catalog: &Catalog) -> io::Result<()> {
         self.encoder.see_live_bytes(accounts.totals().figures.live_bytes());
         if self.is_full() { self.seal(accounts, catalog) } else { Ok(()) }
     }
 
+    /// Writes plain events that the ledger has applied, at most [`room_for_plain`](Self::room_for_plain).
+    pub fn plain_done(
+        &mut self,
+        events: &[Plain],
+        highest_bytes: u64,
+        accounts: &Accounts,
+        catalog: &Catalog,
+    ) -> io::Result<()> {
+        self.encoder.push_plain(events, highest_bytes, accounts.threads());
+        if self.is_full() { self.seal(accounts, catalog) } else { Ok(()) }
+    }
+
+    /// How many plain events may come before the next block has to be begun.
+    pub fn room_for_plain(&self) -> usize {
+        self.most_steps - MOST_STEPS_PER_EVENT - self.encoder.steps() + 1
+    }
+
     /// Whether what was collected has to be written, or left out, before the next event.
-    #[inline]
+    #[inline(always)]
     pub fn is_full(&self) -> bool {
         self.encoder.steps() + MOST_STEPS_PER_EVENT > self.most_steps
     }
@@ -141,9 +158,9 @@ impl<S: Sink> Pen<S> {
 
     fn keyframe(&mut self, accounts: &Accounts) -> io::Result<()> {
         self.keyframe_events = accounts.events();
-        let mut state = accounts.to_state();
-        state.anomalies.add(Anomaly::DroppedEvent, self.left_out);
-        self.out.add_keyframe(&state)
+        let mut anomalies = *accounts.anomalies();
+        anomalies.add(Anomaly::DroppedEvent, self.left_out);
+        self.out.add_keyframe(accounts.state(), &anomalies)
     }
 
     /// Says how far things have got, where nothing has happened for a while: the source, with its duration as it is known now.
@@ -185,8 +202,8 @@ fn most_steps(sink: &impl Sink) -> usize {
 }
 
 impl<S: Sink> Scribe for Pen<S> {
-    #[inline]
-    fn write(&mut self, step: Step) {
-        self.encoder.write(step);
+    #[inline(always)]
+    fn write(&mut self, step: Step, was: Extent) {
+        self.encoder.write(step, was);
     }
 }

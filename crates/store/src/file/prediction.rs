@@ -85,13 +85,13 @@ impl Predictor {
     }
 
     /// The size that a site is expected to ask for.
-    #[inline]
+    #[inline(always)]
     pub fn size(&mut self, site: u32) -> &mut u64 {
         &mut self.size_by_site[site as usize % SITES]
     }
 
     /// Where a thread's next block of `size` is expected.
-    #[inline]
+    #[inline(always)]
     pub fn expect(&self, thread: usize, size: u64) -> Expected {
         let class = &self.classes[class_of(thread, size)];
         let reused = class.freed[usize::from(class.top) % DEPTH];
@@ -103,7 +103,7 @@ impl Predictor {
     }
 
     /// Takes note of an allocation; `reused` if its address was [`Expected::reused`].
-    #[inline]
+    #[inline(always)]
     pub fn allocated(&mut self, thread: usize, size: u64, address: u64, reused: bool) {
         let class = &mut self.classes[class_of(thread, size)];
         class.latest = address;
@@ -116,7 +116,7 @@ impl Predictor {
     }
 
     /// Takes note of a free by a thread.
-    #[inline]
+    #[inline(always)]
     pub fn freed(&mut self, thread: usize, size: u64, address: u64) {
         let class = &mut self.classes[class_of(thread, size)];
         class.top = class.top.wrapping_add(1);

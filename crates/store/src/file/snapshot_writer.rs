@@ -25,7 +25,7 @@ pub fn write_snapshot<S: Sink>(
     let source = Source { snapshot: true, duration, ..source.clone() };
     let mut out = BlockWriter::new(sink, &source, super::writer::version_for(&source))?;
     out.add_catalog(catalog)?;
-    out.add_keyframe(state)?;
+    out.add_keyframe(state, &state.anomalies)?;
     let (bytes, sink) = out.finish(&source)?;
     Ok((sink, Written { events: state.events, bytes }))
 }

@@ -28,7 +28,7 @@ impl Standing {
     pub fn of(accounts: &Accounts) -> io::Result<Self> {
         let state = accounts.figures_alone().to_state();
         let mut figures = Vec::new();
-        keyframe::encode_figures(&state, &mut ColumnPacker::new()?, &mut figures)?;
+        keyframe::encode_figures(&state, &state.anomalies, &mut ColumnPacker::new()?, &mut figures)?;
         figures.shrink_to_fit();
         Ok(Self { events: state.events, time: state.last_time, next_id: AllocId(state.next_id), figures })
     }

@@ -1,0 +1,73 @@
+//! Plain events that are written many at once give the file that they give one by one.
+
+use highwater_model::{AddressLedger, Catalog, Event, EventKind, Nanos, Placement, Plain, Source, StackId, ThreadId};
+use highwater_store::Pen;
+use proptest::prelude::*;
+
+/// What a step of a program does: by which thread, at which of its addresses, with what size and stack, how much later.
+type Action = (u64, u64, u64, u32, u64);
+
+fn actions() -> impl Strategy<Value = Vec<Action>> {
+    let size = prop_oneof![4 => 1u64..200, 1 => 1u64..1 << 24];
+    let later = prop_oneof![4 => 0u64..300, 1 => 0u64..1 << 24];
+    prop::collection::vec((0u64..3, 0u64..40, size, 0u32..3000, later), 0..3000)
+}
+
+/// An address that is live is freed, another one is allocated.
+fn events(actions: &[Action]) -> Vec<Event> {
+    let mut live = std::collections::HashSet::new();
+    let mut time = 0;
+    let event = |&(thread, number, size, stack, later): &Action| {
+        time += later;
+        let address = 0x5555_0000_1000 + number * 32;
+        let kind = if live.remove(&address) {
+            EventKind::Deallocate { address, claimed_size: None }
+        } else {
+            live.insert(address);
+            let surplus = if size % 17 == 0 { size as i32 - 20 } else { 0 };
+            EventKind::Allocate(Placement { address, size, stack: StackId(stack), surplus, ..Placement::default() })
+        };
+        Event { time: Nanos(time), thread: ThreadId(100 + thread), kind }
+    };
+    actions.iter().map(event).collect()
+}
+
+fn plain(event: &Event, threads: &[u32]) -> Plain {
+    let (time, thread) = (event.time, threads[event.thread.0 as usize - 100]);
+    match event.kind {
+        EventKind::Allocate(Placement { address, size, stack, surplus, .. }) => {
+            Plain { time, thread, address, size, stack, surplus, ..Plain::default() }
+        }
+        EventKind::Deallocate { address, .. } => Plain { time, thread, address, is_free: true, ..Plain::default() },
+        _ => unreachable!("no other is made"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn a_file_of_batches_is_the_file_of_single_events(actions in actions(), most in 1usize..300) {
+        let (source, catalog) = (Source::default(), Catalog::default());
+        let all = events(&actions);
+        let mut ledger = AddressLedger::default();
+        let mut pen = Pen::begin(Vec::new(), &source, ledger.accounts(), &catalog).unwrap();
+        for event in &all {
+            ledger.record(event, pen.scribe());
+            pen.event_done(ledger.accounts(), &catalog).unwrap();
+        }
+        let (_, one_by_one) = pen.finish(ledger.accounts(), &catalog, &source).unwrap();
+
+        let mut ledger = AddressLedger::default();
+        let threads: Vec<u32> = (0..3).map(|thread| ledger.number_thread(ThreadId(100 + thread))).collect();
+        let mut pen = Pen::begin(Vec::new(), &source, ledger.accounts(), &catalog).unwrap();
+        for batch in all.chunks(most) {
+            let mut batch: Vec<Plain> = batch.iter().map(|event| plain(event, &threads)).collect();
+            let applied = ledger.record_plain(&mut batch);
+            prop_assert_eq!(applied.count, batch.len());
+            pen.plain_done(&batch, applied.highest_bytes, ledger.accounts(), &catalog).unwrap();
+        }
+        let (_, at_once) = pen.finish(ledger.accounts(), &catalog, &source).unwrap();
+        prop_assert!(one_by_one == at_once);
+    }
+}
