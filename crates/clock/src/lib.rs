@@ -62,7 +62,12 @@ pub struct Counter {
 impl Counter {
     /// The counter, if it can be trusted. Measures for two milliseconds how fast it ticks.
     pub fn trusted() -> Option<Self> {
-        counter::is_trusted().then(measured_scale).flatten().map(|scale| Self { scale })
+        Self::begin_measuring()?.finish()
+    }
+
+    /// Begins to measure it; `None` if it cannot be trusted. Whoever has something else to do for two milliseconds need not wait for it.
+    pub fn begin_measuring() -> Option<Measurement> {
+        counter::is_trusted().then(|| Measurement { first: simultaneous() })
     }
 
     /// Its value now.
@@ -85,32 +90,40 @@ impl Counter {
 
 impl Clock {
     fn start() -> Self {
-        if counter::is_trusted()
-            && let Some(scale) = measured_scale()
-        {
+        if let Some(Counter { scale }) = Counter::trusted() {
             return Self::Counter { start: counter::read(), scale };
         }
         Self::System { start: Instant::now() }
     }
 }
 
-/// Nanoseconds per tick times 2^32, measured against the system's clock for two milliseconds. Six runs of three seconds, all
-/// at once on two processors, ended within one part in a million of the system's clock. `None` if the counter makes no sense.
-fn measured_scale() -> Option<u64> {
+/// A counter that is being measured against the system's clock, for two milliseconds at least. Six runs of three seconds, all at once on two processors, ended within one part in a
+/// million of the system's clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Measurement {
+    first: (Instant, u64),
+}
+
+impl Measurement {
     const MEASURED_NS: u64 = 2_000_000;
-    let (first_time, first_ticks) = simultaneous();
-    let (time, ticks) = loop {
-        let (time, ticks) = simultaneous();
-        let elapsed = time.duration_since(first_time).as_nanos() as u64;
-        if elapsed >= MEASURED_NS {
-            break (elapsed, ticks);
-        }
-        std::hint::spin_loop();
-    };
-    let ticks = ticks.checked_sub(first_ticks).filter(|&ticks| ticks > 0)?;
-    let scale = (u128::from(time) << 32) / u128::from(ticks);
-    // Between 0.1 and 10 ns a tick.
-    u64::try_from(scale).ok().filter(|scale| ((1 << 32) / 10..(10 << 32)).contains(scale))
+
+    /// The counter, after as much of that time as has not passed yet. `None` if it makes no sense.
+    pub fn finish(&self) -> Option<Counter> {
+        let (first_time, first_ticks) = self.first;
+        let (time, ticks) = loop {
+            let (time, ticks) = simultaneous();
+            let elapsed = time.duration_since(first_time).as_nanos() as u64;
+            if elapsed >= Self::MEASURED_NS {
+                break (elapsed, ticks);
+            }
+            std::hint::spin_loop();
+        };
+        let ticks = ticks.checked_sub(first_ticks).filter(|&ticks| ticks > 0)?;
+        let scale = (u128::from(time) << 32) / u128::from(ticks);
+        // Between 0.1 and 10 ns a tick.
+        let scale = u64::try_from(scale).ok().filter(|scale| ((1 << 32) / 10..(10 << 32)).contains(scale))?;
+        Some(Counter { scale })
+    }
 }
 
 /// Both clocks at one moment: the closest of a few tries, since the thread may be interrupted between the two.
