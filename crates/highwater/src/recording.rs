@@ -89,7 +89,7 @@ pub(crate) fn start(begin: impl FnOnce() -> io::Result<Course> + Send + 'static)
         };
         let _ = begun.send(Ok(()));
         write(&mut course);
-        let finished = course.finish(&mut Symbolizer::new());
+        let finished = course.finish(&mut Symbolizer::new(), false);
         let not_kept = finished.sent.not_kept.map(|reason| format!("the stream was not kept: {reason}"));
         finished.written.and_then(|_| not_kept.map_or(Ok(()), |line| Err(io::Error::other(line))))
     })?;

@@ -6,21 +6,19 @@ mod streams;
 
 pub use about::About;
 
-use crate::drain::{Drain, Haul};
 use crate::mappings::{Beside, Mappings};
-use crate::merge::Merge;
 use crate::names::Names;
 use crate::resident::Resident;
+use crate::rings::Rings;
 use crate::shared::Shared;
 use crate::stamps::Stamps;
 use crate::stream::{Closing, Sent, Stream, Streaming};
 use crate::symbolize::{self, Symbolized};
 use crate::unrecorded::{Reason, Unrecorded};
-use crate::words::Pool;
 use highwater_clock::Counter;
 use highwater_model::{
-    AddressLedger, Anomaly, Catalog, Event, EventKind, FrameId, Heap, Nanos, Source, StringId, Tag, TagId, ThreadId,
-    Totals, gauge,
+    AddressLedger, AddressSpace, Anomaly, Applied, Catalog, Event, EventKind, FrameId, Heap, Nanos, Plain, Snapshot,
+    Source, StringId, Tag, TagId, ThreadId, Totals, gauge,
 };
 use highwater_store::{Pen, Written, is_special, rename_without_replacing};
 use highwater_symbols::Symbolizer;
@@ -34,8 +32,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use streams::All;
 
-/// Events handed to the writer at once.
-const BATCH: usize = 32;
+/// Usual events that are handed over at once: so few that they stay in the nearest cache.
+const MOST_PLAIN: usize = 256;
 /// How often names of threads are looked at.
 const LOOK_AROUND: Duration = Duration::from_millis(100);
 /// Since when events are of interest, where nobody is.
@@ -55,6 +53,8 @@ pub struct Outputs {
 struct Owner {
     thread: ThreadId,
     kernel_id: u32,
+    /// Its number in the ledger, once it has one.
+    number: Option<u32>,
 }
 
 /// A process being recorded.
@@ -63,9 +63,7 @@ pub struct Course {
     path: Option<PathBuf>,
     shared: Arc<Shared>,
     stamps: Stamps,
-    drain: Drain,
-    pool: Pool,
-    merge: Merge,
+    rings: Rings,
     names: Names,
     mappings: Mappings,
     catalog: Catalog,
@@ -80,13 +78,17 @@ pub struct Course {
     streaming: Option<Streaming>,
     /// Events before this are of no interest: nobody was there. The end of time while nobody is.
     awake_since: Nanos,
-    events: Vec<Event>,
+    /// Usual events that are not handed to the ledger yet, and whether there may be any: not where streams want them too, or some are of no interest.
+    plain: Vec<Plain>,
+    takes_plain: bool,
     owners: Vec<Owner>,
     /// How many threads had a kernel's number: numbers are reused.
     uses: FxHashMap<u32, u64>,
     rss: StringId,
     /// The names of the gauges for address space that is mapped and is no block: reservations, files.
     beside: [StringId; 2],
+    /// What was mapped beside when the memory was at its peak, and which event that was: see [`Course::keep_space_at_peak`].
+    space_at_peak: (u64, Beside),
     /// Events that happened where none could be recorded, as far as they were noted.
     missed: u32,
     resident: Resident,
@@ -110,6 +112,8 @@ pub struct Finished {
     pub path: Option<PathBuf>,
     /// The most bytes that were live.
     pub peak_bytes: u64,
+    /// Its figures, of whom they were asked for.
+    pub figures: Option<Box<LastFigures>>,
     /// What was written; an error if it could not all be.
     pub written: io::Result<Written>,
     /// What was sent.
@@ -124,6 +128,15 @@ pub struct Finished {
     pub ended: Option<(Reason, Nanos)>,
     /// Programs that it started and that are not recorded.
     pub unrecorded: Unrecorded,
+}
+
+/// The figures of a recording that has ended, as they would be found in its file.
+#[derive(Debug)]
+pub struct LastFigures {
+    /// Its end, without the single blocks.
+    pub end: Snapshot,
+    /// What was mapped at its peak beside what is counted.
+    pub space_at_peak: AddressSpace,
 }
 
 impl Course {
@@ -154,9 +167,7 @@ impl Course {
             path,
             shared: Arc::clone(shared),
             stamps,
-            drain: Drain::default(),
-            pool: Pool::default(),
-            merge: Merge::default(),
+            rings: Rings::default(),
             names: Names::default(),
             mappings: Mappings::with_tag(tag),
             catalog,
@@ -168,11 +179,13 @@ impl Course {
             closing: Vec::new(),
             streaming: to.streaming,
             awake_since: if asleep { NOBODY_THERE } else { Nanos(0) },
-            events: Vec::with_capacity(BATCH),
+            plain: Vec::with_capacity(MOST_PLAIN),
+            takes_plain: false,
             owners: Vec::new(),
             uses: FxHashMap::default(),
             rss,
             beside,
+            space_at_peak: (0, Beside::default()),
             missed: 0,
             resident,
             last_resident: 0,
@@ -233,11 +246,6 @@ impl Course {
         self.awake_since != NOBODY_THERE
     }
 
-    /// What the process shares, and its clock: for whoever empties its rings.
-    pub(crate) fn sharing(&self) -> (Arc<Shared>, Stamps) {
-        (Arc::clone(&self.shared), self.stamps)
-    }
-
     /// Tells the agent to stop recording.
     pub fn stop(&self) {
         self.shared.header().stop.store(1, Ordering::Release);
@@ -262,31 +270,26 @@ impl Course {
         Some((reason, self.stamps.time(header.ended_at.load(Ordering::Relaxed))))
     }
 
-    /// Takes in what was recorded since the last round; how many bytes of the rings that was. `ended` says that the process will not
-    /// write any more. Not for a process that has a drainer.
+    /// Takes in what was recorded since the last round; how many bytes of the rings that was. `ended` says that the process will not write any more.
     pub fn round(&mut self, ended: bool) -> u64 {
+        self.shared.keep_ahead();
         let now = (!ended).then(|| self.stamps.settled());
-        let mut haul = self.drain.round(&self.shared, now, &mut self.pool);
-        if !ended {
-            haul.resident = self.resident.due();
-        }
-        let bytes = haul.bytes();
-        self.work_through(haul);
-        bytes
-    }
-
-    /// Makes events of what was brought in.
-    pub(crate) fn work_through(&mut self, haul: Haul) {
-        let (dropped, resident, watermark) = (haul.dropped, haul.resident, haul.watermark);
-        let mut merge = std::mem::take(&mut self.merge);
-        merge.take(haul, self);
-        self.merge = merge;
-        if let Some(bytes) = resident {
-            self.note_resident(watermark, bytes);
-        }
-        self.missed_and_dropped(dropped);
+        let resident = if ended { None } else { self.resident.due() };
+        self.takes_plain = self.file.is_some()
+            && self.streams.is_empty()
+            && !self.about.inherits()
+            && self.source.sample_rate.is_none()
+            && self.awake_since == Nanos(0);
+        let (mut rings, shared) = (std::mem::take(&mut self.rings), Arc::clone(&self.shared));
+        let round = rings.round(&shared, now, self);
+        self.rings = rings;
         self.hand_over();
+        if let Some(bytes) = resident {
+            self.note_resident(round.watermark, bytes);
+        }
+        self.missed_and_dropped(round.dropped);
         self.look_around();
+        round.bytes
     }
 
     fn missed_and_dropped(&mut self, dropped: u64) {
@@ -305,37 +308,47 @@ impl Course {
         }
     }
 
-    #[inline]
+    /// Hands an event to the ledger, and what it means to all who write it down.
     fn push(&mut self, time: Nanos, thread: ThreadId, kind: EventKind) {
-        if time < self.awake_since {
-            return;
-        }
-        self.events.push(Event { time, thread, kind });
-        if self.events.len() >= BATCH {
-            self.hand_over();
+        if time >= self.awake_since {
+            self.unflushed = true;
+            let written = self.hand_to_all(Event { time, thread, kind });
+            self.or_fail(written);
         }
     }
 
-    /// Hands the events to the ledger, and what they mean to all who write it down. When the file cannot be written, and is all there
-    /// is, the program is told to stop recording.
+    /// Hands the usual events to the ledger and to the file; one that turns out to be unusual by itself.
     fn hand_over(&mut self) {
-        if self.events.is_empty() {
-            return;
+        let mut plain = std::mem::take(&mut self.plain);
+        let mut rest = &mut plain[..];
+        while !rest.is_empty() {
+            let room = self.file.as_ref().map_or(0, Pen::room_for_plain).min(rest.len());
+            let Applied { count, highest_bytes } = self.ledger.record_plain(&mut rest[..room]);
+            let (applied, others) = rest.split_at_mut(count);
+            if let Some(file) = &mut self.file {
+                self.unflushed = true;
+                let written = file.plain_done(applied, highest_bytes, self.ledger.accounts(), &self.catalog);
+                self.or_fail(written);
+            }
+            rest = others;
+            if (count < room || room == 0)
+                && let Some((unusual, others)) = std::mem::take(&mut rest).split_first_mut()
+            {
+                let thread = self.ledger.numbered_thread(unusual.thread);
+                self.push(unusual.time, thread, unusual.kind());
+                rest = others;
+            }
         }
-        self.unflushed = true;
-        let mut events = std::mem::take(&mut self.events);
-        let written = match &mut self.file {
-            Some(file) if self.streams.is_empty() && !self.about.inherits() => events.iter().try_for_each(|event| {
-                self.ledger.record(event, file.scribe());
-                file.event_done(self.ledger.accounts(), &self.catalog)
-            }),
-            _ => events.iter().try_for_each(|event| self.hand_to_all(*event)),
-        };
+        plain.clear();
+        self.plain = plain;
+    }
+
+    /// When the file cannot be written, and is all there is, the program is told to stop recording.
+    #[inline(always)]
+    fn or_fail(&mut self, written: io::Result<()>) {
         if let Err(error) = written {
             self.fail(error);
         }
-        events.clear();
-        self.events = events;
     }
 
     fn hand_to_all(&mut self, mut event: Event) -> io::Result<()> {
@@ -394,7 +407,6 @@ impl Course {
                 .for_each(|owner| self.ask_for_name(owner));
         }
         if self.unflushed && now - self.last_flush >= self.about.flush_every {
-            self.hand_over();
             self.last_flush = now;
             self.unflushed = false;
             if let Some(file) = &mut self.file
@@ -424,10 +436,17 @@ impl Course {
         }
     }
 
+    /// What is mapped beside changes: what it was `before` is what it was at the latest peak, if it has not changed since.
+    fn keep_space_at_peak(&mut self, before: Beside) {
+        let peak = self.ledger.accounts().totals().peak_event;
+        if self.space_at_peak.0 != peak {
+            self.space_at_peak = (peak, before);
+        }
+    }
+
     /// Ends the recording: finds names, completes the file and the streams. Everything must have been taken in.
-    pub fn finish(mut self, symbolizer: &mut Symbolizer) -> Finished {
+    pub fn finish(mut self, symbolizer: &mut Symbolizer, with_figures: bool) -> Finished {
         self.stop();
-        self.hand_over();
         if self.ledger.accounts().events() > 0 {
             // Whoever was to get a stream, and got none yet, gets what is left.
             self.tend_streams(Instant::now());
@@ -441,12 +460,14 @@ impl Course {
         if let Some((reason, at)) = ended {
             self.source.notes.insert(0, about_end(reason, at));
         }
-        for (anomaly, count) in [(Anomaly::DroppedEvent, self.merge.nonsense), (Anomaly::TruncatedStack, cut.into())] {
+        for (anomaly, count) in [(Anomaly::DroppedEvent, self.rings.nonsense), (Anomaly::TruncatedStack, cut.into())] {
             if count > 0 {
                 let mut all = All { file: &mut self.file, streams: &mut self.streams };
                 self.ledger.note(anomaly, count, &mut all);
             }
         }
+        let now = self.mappings.beside();
+        self.keep_space_at_peak(now);
         let (accounts, catalog) = (self.ledger.accounts(), &mut self.catalog);
         let last = self.streams.drain(..).map(|stream| stream.finish(accounts, catalog, &self.source));
         let closing: Vec<Closing> = self.closing.drain(..).chain(last).collect();
@@ -462,15 +483,28 @@ impl Course {
             closing.into_iter().for_each(|stream| streaming.has_ended(stream.wait(streaming.patience)));
             streaming.sent
         });
+        self.source.duration = self.source.duration.max(self.ledger.accounts().last_time());
+        let peak_bytes = self.ledger.accounts().totals().figures.peak_bytes;
+        let Beside { reserved, files } = self.space_at_peak.1;
+        let figures = with_figures.then(|| LastFigures {
+            end: Snapshot {
+                source: self.source,
+                at: self.ledger.accounts().last_time(),
+                accounts: self.ledger.into_accounts().into_figures_alone(),
+                catalog: Arc::new(self.catalog),
+            },
+            space_at_peak: AddressSpace { reserved_bytes: reserved, mapped_file_bytes: files },
+        });
         Finished {
             about: self.about,
             path: self.path,
-            peak_bytes: self.ledger.accounts().totals().figures.peak_bytes,
+            peak_bytes,
+            figures: figures.map(Box::new),
             written,
             sent,
             symbols,
             inherited_frees: self.inherited_frees,
-            nonsense: self.merge.nonsense,
+            nonsense: self.rings.nonsense,
             ended,
             unrecorded,
         }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  agent ──ring──┐
-//!  agent ──ring──┼─▶ drain ─▶ merge (by stamp) ─▶ course (names, mappings, threads) ─▶ highwater-store's Writer ─▶ .hw
+//!  agent ──ring──┼─▶ rings (by stamp) ─▶ course (names, mappings, threads) ─▶ highwater-store's Writer ─▶ .hw
 //!  agent ──ring──┘                                                                      at the end: symbolize
 //! ```
 //!
@@ -10,36 +10,32 @@
 //! [`stream`], or both.
 
 mod allocators;
-mod backlog;
 mod children;
 mod course;
-mod drain;
-mod drainer;
+mod ended_first;
 mod listen;
 mod mappings;
-mod merge;
 mod names;
 mod orders;
 mod provided;
 mod record;
 mod recorder;
 mod resident;
-mod room;
+mod rings;
 mod shared;
 mod socket;
 mod stamps;
 pub mod stream;
 mod symbolize;
 mod unrecorded;
-mod words;
 
 pub use allocators::allocator_of;
 pub use children::{children_folder, children_of, remove_children_of};
-pub use course::{About, Course, Finished, Outputs};
+pub use course::{About, Course, Finished, LastFigures, Outputs};
+pub use ended_first::be_ended_first;
 pub use names::Names;
 pub use orders::{AGENT_VARIABLE, Orders};
 pub use recorder::{Options, Outcome, Progress, Recorder};
-pub use room::be_ended_first;
 pub use shared::{Refused, Shared};
 pub use socket::{SOCKET_VARIABLE, default_socket, socket_by};
 pub use stamps::{Stamps, monotonic_ns};

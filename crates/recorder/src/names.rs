@@ -93,18 +93,14 @@ impl Names {
     }
 
     /// The stack of a node. Modules must have been read after the node was heard of.
-    #[inline]
     pub fn stack(&mut self, node: u32, shared: &Shared, catalog: &mut Catalog) -> StackId {
-        match self.stacks.get(node as usize) {
-            Some(&stack) if stack != StackId::UNKNOWN => stack,
-            _ => self.find_stack(node, shared, catalog),
-        }
+        self.known(node).unwrap_or_else(|| self.find_stack(node, shared, catalog))
     }
 
-    /// Whether a stack is known already, so that modules need not be read again for it.
-    #[inline]
-    pub fn knows(&self, node: u32) -> bool {
-        self.stacks.get(node as usize).is_some_and(|&stack| stack != StackId::UNKNOWN)
+    /// The stack of a node that was asked for before, so that modules need not be read again for it.
+    #[inline(always)]
+    pub fn known(&self, node: u32) -> Option<StackId> {
+        self.stacks.get(node as usize).copied().filter(|stack| *stack != StackId::UNKNOWN)
     }
 
     #[cold]

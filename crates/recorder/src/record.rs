@@ -5,8 +5,6 @@ use highwater_shm::ring_v1::{kind, mapping};
 /// What a record says, if it is neither an allocation nor a free, which never take this form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// Nothing: the rest of the ring.
-    Padding,
     /// A block was resized at once.
     Reallocate {
         /// Where it was.
@@ -129,7 +127,6 @@ impl Record {
         let head = *words.first()?;
         let word = |index: usize| words.get(index).copied();
         Some(match head as u8 {
-            kind::PAD => Self::Padding,
             kind::REALLOCATE => Self::Reallocate { old: word(1)?, new: Place::new(word(2)?, word(3)?, word(4)?) },
             kind::REALLOC_BEGIN => Self::ReallocBegin { old: word(1)? },
             kind::REALLOC_END => Self::ReallocEnd { old: word(1)?, new: Place::new(word(2)?, word(3)?, word(4)?) },

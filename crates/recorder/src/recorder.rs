@@ -3,33 +3,36 @@
 use crate::allocators::allocator_of;
 use crate::children::ChildFiles;
 use crate::course::{About, Course, Finished, Outputs};
-use crate::drainer::{Drainer, News, Source};
 use crate::listen::{Listener, Visitor};
 use crate::orders::{AGENT_VARIABLE, Orders};
-use crate::resident::Resident;
-use crate::room::be_ended_first;
 use crate::stream::{Namer, StreamTo, Streaming, Wire, spawn};
 use crate::unrecorded::{Reason, Unrecorded};
-use highwater_clock::Counter;
+use highwater_clock::{Counter, Measurement};
 use highwater_model::program_name;
 use highwater_store::is_special;
 use highwater_symbols::Symbolizer;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags};
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// How long a sleep lasts at the most: new processes are noticed after it.
-const NAP: Duration = Duration::from_millis(5);
-/// How much less of a processor our own work gets than the program, when there is not enough for both: the program comes first. Not much less:
-/// on a machine that is busy with other things a recorder that hardly runs would make the program wait for it.
-const NICENESS: i32 = 5;
-/// How often what was worked through is written. A recorder that is killed loses this, and what waited ([`crate::backlog`]).
+/// How long to sleep after a round that brought in little: waking up costs some 50 µs of processor time. A program that suddenly does nothing but allocate fills a ring in 3 ms, and then waits
+/// once until the sleep ends.
+const LONG_NAP: Duration = Duration::from_millis(10);
+/// After one that brought in some.
+const SHORT_NAP: Duration = Duration::from_millis(1);
+/// That is some.
+const SOME: u64 = 4 << 10;
+/// After one that brought in as much as this there is no sleep.
+const MUCH: u64 = 32 << 10;
+/// How often what was read is written. A recorder that is killed loses this, and what is in the rings.
 const FLUSH_EVERY: Duration = Duration::from_millis(250);
 
 /// What is recorded, and where to.
@@ -63,8 +66,10 @@ struct Streams {
 /// A process being recorded.
 struct Running {
     course: Course,
-    news: Receiver<News>,
-    stop: Arc<AtomicBool>,
+    /// Readable when it has ended; `None` if it had ended before we could ask.
+    process: Option<OwnedFd>,
+    /// Nothing more is wanted of it.
+    is_complete: bool,
     /// It has begun another program meanwhile.
     was_replaced: bool,
 }
@@ -76,12 +81,15 @@ pub struct Recorder {
     /// Gone when nobody new is welcome.
     listener: Option<Listener>,
     agent_variable: String,
-    counter: Option<Counter>,
+    /// The processor's counter, once its first use has shown how fast it runs.
+    counter: OnceCell<Option<Counter>>,
+    measurement: Option<Measurement>,
     main: Option<u32>,
     main_has_begun: bool,
     running: Vec<Running>,
-    drainer: Drainer,
-    to_finisher: Option<Sender<Course>>,
+    /// How long to sleep before the next round.
+    nap: Duration,
+    to_finisher: Option<Sender<(Course, bool)>>,
     finished: Receiver<Finished>,
     ending: usize,
     children: Option<ChildFiles>,
@@ -137,29 +145,32 @@ impl Recorder {
     }
 
     fn begin(options: Options, streams: Option<Streams>) -> io::Result<Self> {
-        let (to_finisher, courses) = channel::<Course>();
+        let (to_finisher, courses) = channel::<(Course, bool)>();
         let (done, finished) = channel();
         // Finding names takes a while: others go on meanwhile.
         spawn(c"names", move || {
-            let mut symbolizer = Symbolizer::new();
-            for course in courses {
-                if done.send(course.finish(&mut symbolizer)).is_err() {
+            let mut symbolizer = Symbolizer::with_users_cache();
+            for (course, is_main) in courses {
+                let finished = course.finish(&mut symbolizer, is_main);
+                symbolizer.keep();
+                if done.send(finished).is_err() {
                     return;
                 }
             }
         })?;
-        let (listener, counter) = (Listener::new()?, Counter::trusted());
+        let (listener, measurement) = (Listener::new()?, Counter::begin_measuring());
         Ok(Self {
             agent_variable: agent_variable(&options, &listener, is_on_demand(streams.as_ref())),
             children: options.output.as_deref().map(ChildFiles::of),
             options,
             streams,
             listener: Some(listener),
-            counter,
+            counter: OnceCell::new(),
+            measurement,
             main: None,
             main_has_begun: false,
             running: Vec::new(),
-            drainer: Drainer::start()?,
+            nap: Duration::ZERO,
             to_finisher: Some(to_finisher),
             finished,
             ending: 0,
@@ -201,49 +212,54 @@ impl Recorder {
         progress
     }
 
-    /// Says that our own work may wait when the program needs the processors. What empties the rings does not.
-    pub fn stand_back(&self) {
-        let _ = rustix::process::setpriority_process(None, NICENESS);
-        be_ended_first();
-    }
-
-    /// Works through some of what was recorded, welcomes new processes, lets ended ones go; sleeps if there was nothing to do.
+    /// Takes in what was recorded, welcomes new processes, lets ended ones go; sleeps first if there was little to do the last time.
     pub fn step(&mut self) {
-        let mut idle = true;
+        // Who has ended is asked before its rings are read: then nothing that it wrote can be missed.
+        let is_knocking = self.wait();
+        let mut bytes = 0;
         let mut ended = Vec::new();
         for (index, running) in self.running.iter_mut().enumerate() {
-            // One process after the other, and not all at once: others shall be noticed in between.
-            for _ in 0..8 {
-                let (haul, last) = match running.news.try_recv() {
-                    Ok(News::Haul(haul)) => (haul, false),
-                    Ok(News::Ended(haul)) => (haul, true),
-                    Err(_) => break,
-                };
-                let bytes = haul.bytes();
-                idle &= bytes == 0 && !last;
-                running.course.work_through(haul);
-                self.drainer.waiting.fetch_sub(bytes, Ordering::Relaxed);
-                if last {
-                    ended.push(index);
-                    break;
-                }
+            bytes += running.course.round(running.is_complete);
+            if running.is_complete {
+                ended.push(index);
             }
         }
-        // Before those that ended are let go: a process that began another program has knocked again before it could end.
-        while let Some(visitor) = self.listener.as_ref().and_then(|listener| listener.next(|pid| self.descends(pid))) {
-            self.welcome(visitor);
-            idle = false;
+        self.nap = match bytes {
+            MUCH.. => Duration::ZERO,
+            SOME.. => SHORT_NAP,
+            _ => LONG_NAP,
+        };
+        if is_knocking {
+            // Before those that ended are let go: a process that began another program has knocked again before it could end.
+            while let Some(visitor) =
+                self.listener.as_ref().and_then(|listener| listener.next(|pid| self.descends(pid)))
+            {
+                self.welcome(visitor);
+                self.nap = Duration::ZERO;
+            }
         }
         for index in ended.into_iter().rev() {
             let running = self.running.remove(index);
             self.has_ended(running);
         }
-        if idle {
-            let mut knocking: Vec<PollFd<'_>> =
-                self.listener.iter().map(|listener| PollFd::new(listener, PollFlags::IN)).collect();
-            let nap = rustix::time::Timespec { tv_sec: 0, tv_nsec: NAP.as_nanos() as i64 };
-            let _ = rustix::event::poll(&mut knocking, Some(&nap));
+    }
+
+    /// Waits until a process ends or a new one knocks, and not long: programs fill their rings meanwhile. Whether one knocks.
+    fn wait(&mut self) -> bool {
+        let nap = rustix::time::Timespec { tv_sec: 0, tv_nsec: self.nap.as_nanos() as i64 };
+        let knocking = self.listener.iter().map(|listener| PollFd::new(listener, PollFlags::IN));
+        let processes = self.running.iter().filter_map(|running| running.process.as_ref());
+        let mut watched: Vec<PollFd<'_>> =
+            knocking.chain(processes.map(|process| PollFd::new(process, PollFlags::IN))).collect();
+        let _ = rustix::event::poll(&mut watched, Some(&nap));
+        let mut ready = watched.iter().map(|fd| !fd.revents().is_empty());
+        let is_knocking = self.listener.is_some() && ready.next() == Some(true);
+        let ready: Vec<bool> = ready.collect();
+        let mut ready = ready.into_iter();
+        for running in &mut self.running {
+            running.is_complete |= running.process.is_none() || ready.next() == Some(true);
         }
+        is_knocking
     }
 
     fn has_ended(&mut self, running: Running) {
@@ -280,12 +296,12 @@ impl Recorder {
                 return;
             }
         }
-        self.let_go(course);
+        self.let_go(course, is_main);
     }
 
-    fn let_go(&mut self, course: Course) {
+    fn let_go(&mut self, course: Course, is_main: bool) {
         if let Some(finisher) = &self.to_finisher
-            && finisher.send(course).is_ok()
+            && finisher.send((course, is_main)).is_ok()
         {
             self.ending += 1;
         }
@@ -342,8 +358,9 @@ impl Recorder {
         };
         let path = file.as_ref().ok().and_then(|file| Some(file.as_ref()?.0.clone()));
         let streaming = self.streaming_for(&about);
+        let counter = *self.counter.get_or_init(|| self.measurement?.finish());
         let begun = match file {
-            Ok(file) => Course::begin(shared, about, Outputs { file, streaming }, self.counter),
+            Ok(file) => Course::begin(shared, about, Outputs { file, streaming }, counter),
             Err(error) => {
                 // Else the program would wait for us.
                 shared.header().stop.store(1, Ordering::Release);
@@ -352,12 +369,7 @@ impl Recorder {
         };
         match begun {
             Ok(course) => {
-                let (sender, news) = channel();
-                let stop = Arc::new(AtomicBool::new(false));
-                let (shared, stamps) = course.sharing();
-                let resident = Resident::of(pid);
-                self.drainer.add(Source { shared, stamps, process, news: sender, stop: Arc::clone(&stop), resident });
-                self.running.push(Running { course, news, stop, was_replaced: false });
+                self.running.push(Running { course, process, is_complete: false, was_replaced: false });
             }
             Err(error) => {
                 let what = path.map_or_else(|| format!("process {pid}"), |path| path.display().to_string());
@@ -405,7 +417,7 @@ impl Recorder {
             }
             let running = &mut self.running[index];
             running.was_replaced = true;
-            running.stop.store(true, Ordering::Release);
+            running.is_complete = true;
             if main
                 && running.course.path() == self.options.output.as_deref()
                 && let Some(children) = &mut self.children
@@ -422,9 +434,9 @@ impl Recorder {
     pub fn stop(&mut self) {
         // Agents that find nobody listening give up by themselves.
         self.listener = None;
-        for running in &self.running {
+        for running in &mut self.running {
             running.course.stop();
-            running.stop.store(true, Ordering::Release);
+            running.is_complete = true;
         }
         while !self.running.is_empty() {
             self.step();

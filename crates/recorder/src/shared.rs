@@ -4,7 +4,6 @@
 //! The object's size is sealed, so what lies within it can always be read.
 
 use crate::provided::{Provided, Used};
-use crate::words::{Pool, Words};
 use highwater_shm::ring_v1::RingHeader;
 use highwater_shm::session_v1::{Capacity, Header, MAGIC, MODULE_BYTES, ring_bytes};
 use highwater_shm::stacks_v1::Node;
@@ -167,25 +166,13 @@ impl Shared {
         unsafe { &*self.at(self.capacity.ring_headers()).cast::<RingHeader>().add(ring as usize) }
     }
 
-    /// A ring's bytes `from .. to`, counted as its head and tail are, as words.
-    pub fn copy_ring(&self, ring: u32, from: u64, to: u64, pool: &mut Pool) -> Words {
-        let size = ring_bytes(ring);
-        assert!(ring < self.capacity.rings && from <= to && to - from <= size);
+    /// The words of a ring below [`rings`](Self::rings): a power of two of them.
+    #[inline]
+    pub fn ring_words(&self, ring: u32) -> &[AtomicU64] {
+        assert!(ring < self.capacity.rings);
         let words = self.at(self.capacity.ring_data(ring)).cast::<AtomicU64>();
-        let position = (from % size / 8) as usize;
-        let (count, room) = (((to - from) / 8) as usize, size as usize / 8 - position);
-        // SAFETY: both parts lie within the ring.
-        let part = |at: usize, length: usize| unsafe { std::slice::from_raw_parts(words.add(at), length) };
-        let (first, second) = (part(position, count.min(room)), part(0, count.saturating_sub(room)));
-        Words::collect(pool, count, first.iter().chain(second).map(|word| word.load(Ordering::Relaxed)))
-    }
-
-    /// Whether a ring has become so full that it should be emptied now.
-    pub fn holds_much(&self) -> bool {
-        (0..self.rings()).any(|ring| {
-            let header = self.ring(ring);
-            header.tail.load(Ordering::Acquire).wrapping_sub(header.head.load(Ordering::Relaxed)) > ring_bytes(ring) / 4
-        })
+        // SAFETY: below the capacity, which fits the mapping.
+        unsafe { std::slice::from_raw_parts(words, ring_bytes(ring) as usize / 8) }
     }
 
     /// A stack node: its parent, its generation, its address. `None` for one that does not exist.

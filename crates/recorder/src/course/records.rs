@@ -1,10 +1,10 @@
 //! Records of the agent become events.
 
-use super::{Course, Owner};
+use super::{Course, MOST_PLAIN, Owner};
 use crate::mappings::Mappings;
-use crate::merge::Reader;
 use crate::record::{Place, Record};
-use highwater_model::{EventKind, Nanos, Placement, StackId, ThreadId, Weight, mapped_address};
+use crate::rings::Reader;
+use highwater_model::{EventKind, Nanos, Placement, Plain, StackId, ThreadId, Weight, mapped_address};
 
 /// The key of a block that the thread of a ring is moving. No address of user space has its highest bit, and its lowest one is free for those of mappings.
 fn aside_key(ring: usize) -> u64 {
@@ -12,29 +12,62 @@ fn aside_key(ring: usize) -> u64 {
 }
 
 impl Reader for Course {
-    #[inline]
+    #[inline(always)]
     fn allocate(&mut self, stamp: u64, ring: u32, place: &Place) {
-        let (time, thread) = self.place_in_time(stamp, ring);
-        let placement = self.placement(place);
-        self.push(time, thread, EventKind::Allocate(placement));
+        if !self.takes_plain {
+            let ((time, thread), placement) = (self.place_in_time(stamp, ring), self.placement(place));
+            return self.push(time, thread, EventKind::Allocate(placement));
+        }
+        let stack = self.stack(place.node);
+        let &Place { address, size, surplus, .. } = place;
+        self.take_plain(stamp, ring, Plain { address, size, stack, surplus, ..Plain::default() });
     }
 
-    #[inline]
+    #[inline(always)]
     fn free(&mut self, stamp: u64, ring: u32, address: u64) {
-        let (time, thread) = self.place_in_time(stamp, ring);
-        self.push(time, thread, EventKind::Deallocate { address, claimed_size: None });
+        if !self.takes_plain {
+            let (time, thread) = self.place_in_time(stamp, ring);
+            return self.push(time, thread, EventKind::Deallocate { address, claimed_size: None });
+        }
+        self.take_plain(stamp, ring, Plain { address, is_free: true, ..Plain::default() });
     }
 
     #[cold]
     fn other(&mut self, stamp: u64, ring: u32, record: Record) {
+        self.hand_over();
         let (time, thread) = self.place_in_time(stamp, ring);
         self.take_rare(time, ring as usize, thread, record);
     }
 }
 
 impl Course {
+    /// Adds a plain event to those that wait to be handed over.
+    #[inline(always)]
+    fn take_plain(&mut self, stamp: u64, ring: u32, event: Plain) {
+        let time = self.stamps.time(stamp).max(self.last_time);
+        self.last_time = time;
+        let thread = match self.owners.get(ring as usize) {
+            Some(&Owner { number: Some(number), .. }) => number,
+            _ => self.number_of_owner(ring as usize),
+        };
+        self.plain.push(Plain { time, thread, ..event });
+        if self.plain.len() == MOST_PLAIN {
+            self.hand_over();
+        }
+    }
+
+    #[cold]
+    fn number_of_owner(&mut self, ring: usize) -> u32 {
+        let thread = self.owners.get(ring).map_or(ThreadId(0), |owner| owner.thread);
+        let number = self.ledger.number_thread(thread);
+        if let Some(owner) = self.owners.get_mut(ring) {
+            owner.number = Some(number);
+        }
+        number
+    }
+
     /// The time of a stamp, and the thread that a ring is of.
-    #[inline]
+    #[inline(always)]
     fn place_in_time(&mut self, stamp: u64, ring: u32) -> (Nanos, ThreadId) {
         let time = self.stamps.time(stamp).max(self.last_time);
         self.last_time = time;
@@ -43,14 +76,12 @@ impl Course {
 
     fn take_rare(&mut self, time: Nanos, ring: usize, thread: ThreadId, record: Record) {
         match record {
-            Record::Padding => {}
             Record::Reallocate { old, new } => self.reallocate(time, thread, old, new),
             Record::ReallocBegin { old } => {
                 self.give_up(time, thread, aside_key(ring));
                 self.ledger.set_aside(old, aside_key(ring));
             }
             Record::ReallocEnd { old, new } => {
-                self.hand_over();
                 let aside = aside_key(ring);
                 if new.address == 0 || new.address == old {
                     self.ledger.put_back(aside);
@@ -82,7 +113,6 @@ impl Course {
                 }
             }
             Record::Remap { old, new, .. } if self.mappings.is_aside(ring) => {
-                self.hand_over();
                 let aside = mapped_address(aside_key(ring));
                 if new.address == 0 || new.address == old {
                     self.ledger.put_back(aside);
@@ -113,7 +143,7 @@ impl Course {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn placement(&mut self, place: &Place) -> Placement {
         let weight = self.source.sample_rate.map_or(Weight::ONE, |rate| Weight::of_sample(place.size, rate));
         Placement {
@@ -126,13 +156,18 @@ impl Course {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn stack(&mut self, node: u32) -> StackId {
-        if !self.names.knows(node) {
-            let stamps = self.stamps;
-            self.names
-                .read_modules(&self.shared, &self.about.executable, &mut self.catalog, |stamp| stamps.time(stamp));
+        match self.names.known(node) {
+            Some(stack) => stack,
+            None => self.find_stack(node),
         }
+    }
+
+    #[cold]
+    fn find_stack(&mut self, node: u32) -> StackId {
+        let stamps = self.stamps;
+        self.names.read_modules(&self.shared, &self.about.executable, &mut self.catalog, |stamp| stamps.time(stamp));
         self.names.stack(node, &self.shared, &mut self.catalog)
     }
 
@@ -143,10 +178,8 @@ impl Course {
 
     /// A block that a thread had set aside when it begins to move another: where it went was dropped, so it counts as given back.
     fn give_up(&mut self, time: Nanos, thread: ThreadId, aside: u64) {
-        self.hand_over();
         if self.ledger.find(aside).is_some() {
             self.push(time, thread, EventKind::Deallocate { address: aside, claimed_size: None });
-            self.hand_over();
         }
     }
 
@@ -162,6 +195,9 @@ impl Course {
         let after = mappings.beside();
         self.mappings = mappings;
         let [reserved, files] = self.beside;
+        if before != after {
+            self.keep_space_at_peak(before);
+        }
         for (name, before, value) in [(reserved, before.reserved, after.reserved), (files, before.files, after.files)] {
             if value != before {
                 self.push(time, thread, EventKind::Gauge { name, value });
@@ -173,9 +209,9 @@ impl Course {
         let uses = self.uses.entry(kernel_id).or_default();
         let thread = ThreadId(u64::from(kernel_id) | *uses << 32);
         *uses += 1;
-        let owner = Owner { thread, kernel_id };
+        let owner = Owner { thread, kernel_id, number: None };
         if ring >= self.owners.len() {
-            self.owners.resize(ring + 1, Owner { thread: ThreadId(0), kernel_id: 0 });
+            self.owners.resize(ring + 1, Owner { thread: ThreadId(0), kernel_id: 0, number: None });
         }
         self.owners[ring] = owner;
     }

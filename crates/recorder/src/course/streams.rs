@@ -3,7 +3,7 @@
 use super::{Course, NOBODY_THERE};
 use crate::mappings::Mappings;
 use crate::stream::{Stream, Wire};
-use highwater_model::{Accounts, AccountsState, AddressLedger, Scribe, Source, Step};
+use highwater_model::{Accounts, AccountsState, AddressLedger, Extent, Scribe, Source, Step};
 use highwater_store::Pen;
 use std::fs::File;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,6 @@ const WAIT_FOR_NAMES: Duration = Duration::from_secs(3);
 impl Course {
     /// Sends what is due, lets clients go that have left, and welcomes new ones.
     pub(super) fn tend_streams(&mut self, now: Instant) {
-        self.hand_over();
         let Some(mut streaming) = self.streaming.take() else { return };
         if self.streams.iter().any(Stream::needs_names) {
             streaming.naming.go_on_until_idle(&mut self.catalog);
@@ -67,6 +66,7 @@ impl Course {
         self.last_resident = 0;
         let beginning = AccountsState { last_time: now, ..AccountsState::default() };
         self.ledger = AddressLedger::from_accounts(Accounts::from_state(beginning));
+        self.owners.iter_mut().for_each(|owner| owner.number = None);
         self.mappings = Mappings::with_tag(self.tag);
         self.shared.header().go.store(1, Ordering::Release);
     }
@@ -92,10 +92,10 @@ pub(super) struct All<'a> {
 
 impl Scribe for All<'_> {
     #[inline]
-    fn write(&mut self, step: Step) {
+    fn write(&mut self, step: Step, was: Extent) {
         if let Some(file) = self.file {
-            file.write(step);
+            file.write(step, was);
         }
-        self.streams.iter_mut().for_each(|stream| stream.write(step));
+        self.streams.iter_mut().for_each(|stream| stream.write(step, was));
     }
 }

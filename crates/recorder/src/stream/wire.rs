@@ -3,7 +3,7 @@
 use super::outbox::Outbox;
 use super::server::Place;
 use super::trace_pen::TracePen;
-use highwater_model::{Accounts, Catalog, Scribe, Source, Step};
+use highwater_model::{Accounts, Catalog, Extent, Scribe, Source, Step};
 use highwater_store::Pen;
 use std::io;
 use std::time::{Duration, Instant};
@@ -222,9 +222,9 @@ impl Stream {
 
 impl Scribe for Stream {
     #[inline]
-    fn write(&mut self, step: Step) {
+    fn write(&mut self, step: Step, was: Extent) {
         match &mut self.pen {
-            Pens::Highwater(pen) => pen.write(step),
+            Pens::Highwater(pen) => pen.write(step, was),
             Pens::Memtrace(pen) => pen.write(step),
         }
     }
