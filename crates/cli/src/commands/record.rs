@@ -15,7 +15,7 @@ use crate::{preload_file, program};
 use clap::{Args, ValueEnum};
 use highwater_model::{Nanos, parse_duration};
 use highwater_recorder::stream::{self, Address, Server, StreamTo, Wire};
-use highwater_recorder::{Finished, Options, Outcome, Reason, Recorder, reason_in_words};
+use highwater_recorder::{Finished, Options, Outcome, Reason, Recorder, be_ended_first, reason_in_words};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
@@ -128,7 +128,7 @@ impl Record {
         let begun = self.begin(options, &path, &library).inspect_err(|_| remove_if_empty(file.as_ref()));
         let (mut recorder, signals, mut child) = begun?;
         recorder.set_main(child.id());
-        recorder.stand_back();
+        be_ended_first();
         let began = Instant::now();
         let status = self.watch(&mut recorder, &mut child, &signals, began)?;
         let lasted = began.elapsed();

@@ -173,7 +173,7 @@ impl View {
         if snapshot.source.kind != SourceKind::Image {
             head.line("allocated", heading::allocated(units, figures));
         }
-        heading::add_address_space(&mut head, &snapshot.source);
+        heading::add_address_space(&mut head, snapshot.source.address_space);
         heading::add_notes(&mut head, &snapshot.source);
         if let Some(lifetimes) = &subject.lifetimes {
             head.line("lifetimes", heading::lifetimes(&snapshot.source, units, lifetimes));

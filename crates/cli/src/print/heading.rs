@@ -103,9 +103,9 @@ pub fn usable(units: Units, snapshot: &Snapshot) -> Option<String> {
 
 /// Adds the address space that is mapped and in no figure: `7.5 GiB of reserved address space, 12.0 MiB of mapped files`. Nearly every program
 /// has a guard page or two: less than 64 KiB is not worth a line.
-pub fn add_address_space(head: &mut Heading, source: &Source) {
+pub fn add_address_space(head: &mut Heading, space: AddressSpace) {
     const LEAST: u64 = 64 << 10;
-    let AddressSpace { reserved_bytes, mapped_file_bytes } = source.address_space;
+    let AddressSpace { reserved_bytes, mapped_file_bytes } = space;
     if reserved_bytes.saturating_add(mapped_file_bytes) < LEAST {
         return;
     }

@@ -6,6 +6,7 @@ use super::colour::{Paint, Style};
 use super::table::{Align, Cell, Table};
 use super::text::fitted;
 use highwater_model::{Catalog, FrameText, StackId, is_background, leading_plumbing};
+use std::collections::HashMap;
 
 /// How much of a stack is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -48,7 +49,9 @@ pub fn add_site_row(table: &mut Table, mut figures: Vec<Cell>, catalog: &Catalog
     let callers = own.get(1..).unwrap_or_default();
     // In a few lines there is only room for what the programmer wrote.
     let wanted = |frame: &&FrameText<'_>| depth == Depth::Full || !is_background(frame);
-    let callers: Vec<&FrameText<'_>> = callers.iter().filter(wanted).collect();
+    // One line shows a few; stacks are deep, and there may be thousands.
+    let most = if depth == Depth::Line { BRIEF_CALLERS } else { usize::MAX };
+    let callers: Vec<&FrameText<'_>> = callers.iter().filter(wanted).take(most).collect();
     let name_of = |frame: &FrameText<'_>| {
         if depth == Depth::Line { fitted(&name_of(frame), LONGEST_NAME) } else { name_of(frame) }
     };
@@ -85,6 +88,50 @@ pub fn add_site_row(table: &mut Table, mut figures: Vec<Cell>, catalog: &Catalog
     if depth == Depth::Full && room > 0 && table.lines() >= MOST_LINES {
         let most = count(MOST_LINES as u64);
         table.continuation(Cell::new(Style::Dim, &format!("(whole stacks end here: the limit is {most} lines)")));
+    }
+}
+
+/// Stacks that [`Depth::Line`] shows by the same frames have the same number. Cheaper than their texts, which many have in common: there may be a million of them.
+#[derive(Default)]
+pub struct LineNumbers {
+    numbers: HashMap<Vec<(Text, Text, u64)>, usize>,
+    /// Whether a frame of this function, file and module is background.
+    background: HashMap<(Text, Text, Text), bool>,
+}
+
+/// A text of a catalog, which has each one once: where it lies tells it from others.
+type Text = (usize, usize);
+
+fn identity(text: &str) -> Text {
+    if text.is_empty() { (0, 0) } else { (text.as_ptr() as usize, text.len()) }
+}
+
+impl LineNumbers {
+    /// The number of a stack. All must be of one catalog.
+    pub fn number(&mut self, catalog: &Catalog, stack: StackId) -> usize {
+        // What is shown is nearly always among the innermost frames.
+        const NEAR: usize = 8;
+        let mut shown = Vec::new();
+        for most in [NEAR, usize::MAX] {
+            let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(most).collect();
+            let own = &frames[leading_plumbing(&frames)..];
+            let callers = own.iter().skip(1).filter(|frame| {
+                let key = (identity(frame.function), identity(frame.file), identity(frame.module));
+                !*self.background.entry(key).or_insert_with(|| is_background(frame))
+            });
+            shown = own.first().into_iter().chain(callers.take(BRIEF_CALLERS)).copied().collect();
+            if shown.len() > BRIEF_CALLERS || frames.len() < most {
+                break;
+            }
+        }
+        // Of a frame without a name its address is shown; of callers no line is.
+        let looks = |(position, frame): (usize, &FrameText<'_>)| {
+            let file = if position == 0 { frame.file } else { "" };
+            let place = if position == 0 && !frame.function.is_empty() { frame.line.into() } else { 0 };
+            (identity(frame.function), identity(file), if frame.function.is_empty() { frame.address } else { place })
+        };
+        let next = self.numbers.len();
+        *self.numbers.entry(shown.iter().enumerate().map(looks).collect()).or_insert(next)
     }
 }
 
@@ -150,6 +197,31 @@ mod tests {
         assert_eq!(rendered(&frames, Depth::Top).lines().count(), 1);
         assert_eq!(rendered(&frames[..2], Depth::Top).lines().count(), 1);
         assert_eq!(rendered(&frames[..2], Depth::Line), "1  inner  src/lib.rs:3 ← a\n");
+    }
+
+    /// Whatever lies on the way: stacks have one number exactly where they look the same, names that are cut off apart.
+    #[test]
+    fn stacks_with_the_same_number_look_the_same_and_others_do_not() {
+        let names = ["malloc", "operator new(unsigned long)", "load", "main", "", "__libc_start_main"];
+        let mut catalog = Catalog::default();
+        let mut stacks = Vec::new();
+        for number in 0..2000u32 {
+            let frame = |position: u32| {
+                let pick = number.wrapping_mul(2_654_435_761).rotate_left(position * 5) % 12;
+                let (function, line) = (names[pick as usize % 6], pick / 6 + 1);
+                FrameText { function, file: "src/a.c", line, address: u64::from(pick) + 1, ..FrameText::default() }
+            };
+            let frames: Vec<FrameText<'_>> = (0..number % 14).map(frame).collect();
+            stacks.push(catalog.intern_stack(&frames));
+        }
+        let mut numbers = LineNumbers::default();
+        let mut looks: HashMap<usize, String> = HashMap::new();
+        for stack in stacks {
+            let text = site_in_a_line(&catalog, stack);
+            assert_eq!(looks.entry(numbers.number(&catalog, stack)).or_insert_with(|| text.clone()), &text);
+        }
+        let different: std::collections::HashSet<&String> = looks.values().collect();
+        assert!(different.len() > 50 && different.len() == looks.len(), "{} of {}", different.len(), looks.len());
     }
 
     #[test]

@@ -4,17 +4,19 @@ use super::bytes::{bytes, count, counted, share};
 use super::colour::{Paint, Style};
 use super::figures::Units;
 use super::heading::{self, Heading};
-use super::stack::{Depth, add_site_row, site_in_a_line};
+use super::stack::{Depth, LineNumbers, add_site_row, site_in_a_line};
 use super::table::{Align, Table};
 use super::text::printable;
 use crate::failure::Failure;
 use crate::open::{self, OnDamage};
 use highwater_model::groups::{GroupBy, GroupKey, Metric, Row, rows};
-use highwater_model::{Catalog, Snapshot, StackId, When};
-use highwater_recorder::{Finished, Outcome, Reason};
-use highwater_store::is_special;
+use highwater_model::{AddressSpace, Catalog, Snapshot, StackId, When};
+use highwater_recorder::{Finished, LastFigures, Outcome, Reason};
+use highwater_store::{Written, is_special};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Write;
+use std::path::Path;
 use std::time::Duration;
 
 /// Sites of each list.
@@ -39,10 +41,12 @@ pub fn print(
         list(outcome, Some(main), keep_children);
         return Ok(());
     }
-    let opened = open::open(path, OnDamage::Warn)?;
-    let end = opened.snapshot(&When::End)?;
-    let peak = opened.snapshot(&When::Peak)?;
-    let stats = opened.stats();
+    let seen = match (&main.figures, &main.written) {
+        (Some(figures), Ok(written)) => Seen::by_recorder(figures, written),
+        // Not all could be written: what is printed is what a reader finds.
+        _ => Seen::in_file(path)?,
+    };
+    let end = &*seen.end;
     let units = Units::of(&end.source);
     let totals = end.accounts.totals();
     let mut head = Heading::default();
@@ -52,8 +56,8 @@ pub fn print(
         head.line("most memory", format!("in a child: {}", about_child(child, units)));
     }
     let file = path.display();
-    let size = format!("{} in {}", counted(stats.events, "event"), bytes(stats.file_bytes));
-    let each = stats.file_bytes as f64 / stats.events.max(1) as f64;
+    let size = format!("{} in {}", counted(seen.events, "event"), bytes(seen.file_bytes));
+    let each = seen.file_bytes as f64 / seen.events.max(1) as f64;
     head.line("recorded", format!("{file}: {size} ({each:.1} bytes each), {:.2} s", lasted.as_secs_f64()));
     head.line("program", heading::program(&end.source));
     head.line("peak", heading::peak_in_full(&end.source, units, totals));
@@ -62,7 +66,7 @@ pub fn print(
     let (at_end, most_at_end) =
         if main.written.is_ok() { ("at exit", "most at exit") } else { ("at its end", "most at the recording's end") };
     head.line(at_end, heading::live(units, &totals.figures));
-    heading::add_address_space(&mut head, &peak.source);
+    heading::add_address_space(&mut head, seen.space_at_peak);
     if let Some((Reason::Filter, at)) = main.ended {
         head.line(
             "ended",
@@ -71,15 +75,15 @@ pub fn print(
     }
     head.line("cost", cost);
     let mut text = format!("{}\n", head.render(paint, width));
-    for (title, snapshot, metric) in [
-        ("most at the peak", &peak, Metric::Live),
-        (most_at_end, &end, Metric::Live),
-        ("most allocated", &end, Metric::Allocated),
+    for (title, sites, whole, metric) in [
+        ("most at the peak", &seen.peak, totals.figures.peak_bytes, Metric::Live),
+        (most_at_end, &sites_of(end, Metric::Live), totals.figures.live_bytes(), Metric::Live),
+        ("most allocated", &sites_of(end, Metric::Allocated), totals.figures.allocated_bytes, Metric::Allocated),
     ] {
-        text.push_str(&list_of_sites(title, snapshot, metric, paint, width));
+        text.push_str(&list_of_sites(title, end, sites, whole, metric, paint, width));
     }
     text.push_str(&heading::oddities(end.accounts.anomalies(), paint));
-    text.push_str(&heading::sampling(&end));
+    text.push_str(&heading::sampling(end));
     text.push_str(&names_note(main));
     let _ = write!(std::io::stderr(), "{text}");
     list(outcome, Some(main), keep_children);
@@ -106,16 +110,65 @@ fn cost(main: &Finished) -> String {
     )
 }
 
-fn list_of_sites(title: &str, snapshot: &Snapshot, metric: Metric, paint: Paint, width: Option<usize>) -> String {
-    let mut rows = rows(snapshot, GroupBy::Site, metric, None);
-    rows.retain(|row| metric.of(&row.figures) > 0);
-    if rows.is_empty() {
+/// What is printed of a recording.
+struct Seen<'a> {
+    end: Cow<'a, Snapshot>,
+    /// What sites held at the peak, the most first.
+    peak: Vec<(StackId, u64)>,
+    space_at_peak: AddressSpace,
+    events: u64,
+    file_bytes: u64,
+}
+
+impl<'a> Seen<'a> {
+    /// As the recorder knows it: it need not be read again.
+    fn by_recorder(figures: &'a LastFigures, written: &Written) -> Self {
+        let LastFigures { end, space_at_peak } = figures;
+        let mut peak: Vec<(StackId, u64)> = end.accounts.live_at_peak().filter(|(_, live)| *live > 0).collect();
+        peak.sort_by_key(|&(stack, live)| (std::cmp::Reverse(live), stack.0));
+        let Written { events, bytes } = *written;
+        Self { end: Cow::Borrowed(end), peak, space_at_peak: *space_at_peak, events, file_bytes: bytes }
+    }
+
+    /// As far as it is in a file.
+    fn in_file(path: &Path) -> Result<Self, Failure> {
+        let opened = open::open(path, OnDamage::Warn)?;
+        let (end, peak) = (opened.snapshot(&When::End)?, opened.snapshot(&When::Peak)?);
+        let stats = opened.stats();
+        Ok(Self {
+            peak: sites_of(&peak, Metric::Live),
+            space_at_peak: peak.source.address_space,
+            events: stats.events,
+            file_bytes: stats.file_bytes,
+            end: Cow::Owned(end),
+        })
+    }
+}
+
+/// Sites with what they have, the most first.
+fn sites_of(snapshot: &Snapshot, metric: Metric) -> Vec<(StackId, u64)> {
+    let site = |row: Row| match row.key {
+        GroupKey::Site(stack) => Some((stack, metric.of(&row.figures))).filter(|site| site.1 > 0),
+        _ => None,
+    };
+    rows(snapshot, GroupBy::Site, metric, None).into_iter().filter_map(site).collect()
+}
+
+fn list_of_sites(
+    title: &str,
+    snapshot: &Snapshot,
+    sites: &[(StackId, u64)],
+    whole: u64,
+    metric: Metric,
+    paint: Paint,
+    width: Option<usize>,
+) -> String {
+    if sites.is_empty() {
         return format!("{}: nothing\n", paint.paint(Style::Dim, title));
     }
     let units = Units::of(&snapshot.source);
-    let whole = metric.of(&snapshot.accounts.totals().figures);
     let mut table = Table::default().column(Align::Right, "").column(Align::Right, "").column(Align::Left, "");
-    for (stack, own) in merged(&rows, metric, &snapshot.catalog).into_iter().take(SITES) {
+    for (stack, own) in merged(sites, &snapshot.catalog).into_iter().take(SITES) {
         let cells = vec![units.metric(metric, own).into(), share(own, whole).into()];
         add_site_row(&mut table, cells, &snapshot.catalog, stack, Depth::Line);
     }
@@ -123,12 +176,19 @@ fn list_of_sites(title: &str, snapshot: &Snapshot, metric: Metric, paint: Paint,
 }
 
 /// Sites that would look the same as one: with the figures of all of them, biggest first.
-fn merged(rows: &[Row], metric: Metric, catalog: &Catalog) -> Vec<(StackId, u64)> {
+fn merged(all: &[(StackId, u64)], catalog: &Catalog) -> Vec<(StackId, u64)> {
+    let mut numbers = LineNumbers::default();
+    let mut lines: Vec<(StackId, u64)> = Vec::new();
+    for &(stack, own) in all {
+        match lines.get_mut(numbers.number(catalog, stack)) {
+            Some((_, sum)) => *sum += own,
+            None => lines.push((stack, own)),
+        }
+    }
+    // Long names may differ where they are cut off.
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut sites: Vec<(StackId, u64)> = Vec::new();
-    for row in rows {
-        let GroupKey::Site(stack) = row.key else { continue };
-        let own = metric.of(&row.figures);
+    for &(stack, own) in &lines {
         let looks = site_in_a_line(catalog, stack);
         let place = *places.entry(looks).or_insert(sites.len());
         match sites.get_mut(place) {
