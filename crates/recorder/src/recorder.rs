@@ -23,13 +23,14 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// How long to sleep after a round that brought in little: waking up costs some 50 µs of processor time. A program that suddenly does nothing but allocate fills a ring in 3 ms, and then waits
-/// once until the sleep ends.
-const LONG_NAP: Duration = Duration::from_millis(10);
-/// After one that brought in some.
+/// How long to sleep between rounds: a thread that does nothing but allocate takes longer to fill its ring.
 const SHORT_NAP: Duration = Duration::from_millis(1);
-/// That is some.
-const SOME: u64 = 4 << 10;
+/// How long where little was brought in for a while: waking up costs some 50 µs of processor time. A program that suddenly does nothing but allocate then waits once until the sleep ends.
+const LONG_NAP: Duration = Duration::from_millis(10);
+/// Less than this is little.
+const LITTLE: u64 = 4 << 10;
+/// That while, in rounds.
+const QUIET_ROUNDS: u32 = 16;
 /// After one that brought in as much as this there is no sleep.
 const MUCH: u64 = 32 << 10;
 /// How often what was read is written. A recorder that is killed loses this, and what is in the rings.
@@ -89,6 +90,8 @@ pub struct Recorder {
     running: Vec<Running>,
     /// How long to sleep before the next round.
     nap: Duration,
+    /// Rounds that brought in little, in a row.
+    quiet_rounds: u32,
     to_finisher: Option<Sender<(Course, bool)>>,
     finished: Receiver<Finished>,
     ending: usize,
@@ -171,6 +174,7 @@ impl Recorder {
             main_has_begun: false,
             running: Vec::new(),
             nap: Duration::ZERO,
+            quiet_rounds: 0,
             to_finisher: Some(to_finisher),
             finished,
             ending: 0,
@@ -224,9 +228,10 @@ impl Recorder {
                 ended.push(index);
             }
         }
+        self.quiet_rounds = if bytes < LITTLE { self.quiet_rounds.saturating_add(1) } else { 0 };
         self.nap = match bytes {
             MUCH.. => Duration::ZERO,
-            SOME.. => SHORT_NAP,
+            _ if self.quiet_rounds <= QUIET_ROUNDS => SHORT_NAP,
             _ => LONG_NAP,
         };
         if is_knocking {
@@ -236,6 +241,7 @@ impl Recorder {
             {
                 self.welcome(visitor);
                 self.nap = Duration::ZERO;
+                self.quiet_rounds = 0;
             }
         }
         for index in ended.into_iter().rev() {
