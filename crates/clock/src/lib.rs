@@ -65,7 +65,7 @@ impl Counter {
         Self::begin_measuring()?.finish()
     }
 
-    /// Begins to measure it; `None` if it cannot be trusted. Whoever has something else to do for two milliseconds need not wait for it.
+    /// Begins to measure it; `None` if it cannot be trusted. A caller that does other work for two milliseconds need not wait for it.
     pub fn begin_measuring() -> Option<Measurement> {
         counter::is_trusted().then(|| Measurement { first: simultaneous() })
     }

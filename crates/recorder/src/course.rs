@@ -343,7 +343,7 @@ impl Course {
         self.plain = plain;
     }
 
-    /// When the file cannot be written, and is all there is, the program is told to stop recording.
+    /// When the file cannot be written, and there is no stream, the agent is ordered to stop.
     #[inline(always)]
     fn or_fail(&mut self, written: io::Result<()>) {
         if let Err(error) = written {

@@ -82,7 +82,7 @@ impl Cache {
     }
 
     fn try_write(&self, file: &Path, bytes: &[u8]) -> io::Result<()> {
-        // With 'sudo' the folder may be in the home of somebody else, who could then not write into it.
+        // With 'sudo' the folder may be in another user's home, who could then not write into it.
         let there = self.folder.ancestors().find(|folder| folder.exists()).unwrap_or(&self.folder);
         if fs::metadata(there)?.uid() != own_user() {
             return Err(io::Error::other("the folder would be in one of another user"));
@@ -248,7 +248,7 @@ mod tests {
         let left: Vec<String> =
             fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         assert!(!left.contains(&"large.names".to_owned()) && left.len() == 2, "{left:?}");
-        // Somebody else could have written these.
+        // Another user could have written this one.
         fs::set_permissions(folder.join("first.names"), std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
         assert_eq!(cache.read(&folder.join("first.names")), Known::new());
         fs::remove_dir_all(&folder).unwrap();

@@ -73,7 +73,7 @@ impl Accounts {
         Some(Run { live_bytes, highest_bytes: 0, live_blocks, totals: *figures })
     }
 
-    /// Whether there are so many blocks or sites that they are not all in a near cache.
+    /// Whether there are more blocks or sites than the near caches hold.
     pub(crate) fn is_large(&self) -> bool {
         const MANY_BLOCKS: usize = 16 << 10;
         const MANY_SITES: usize = 4 << 10;
