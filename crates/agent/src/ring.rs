@@ -73,18 +73,8 @@ impl RingWriter {
         self.tail += words as u64 * 8;
         self.header.stamp.store(stamp, Ordering::Relaxed);
         self.header.tail.store(self.tail, Ordering::Release);
-        // A sleeping recorder is woken each time the ring has got a quarter fuller.
         if (before ^ self.tail) & (self.size / 4) != 0 {
-            self.wake_recorder(session);
-        }
-    }
-
-    #[cold]
-    fn wake_recorder(&self, session: &Session) {
-        session.end_if_told();
-        let sleeps = &session.header().recorder_sleeps;
-        if sleeps.load(Ordering::Relaxed) != 0 && sleeps.swap(0, Ordering::SeqCst) != 0 {
-            sys::futex_wake(sleeps);
+            session.end_if_told();
         }
     }
 
@@ -115,7 +105,6 @@ impl RingWriter {
             if session.is_lossy() || self.impatient || session.end_if_told() || session::mode() == Mode::Off {
                 return false;
             }
-            self.wake_recorder(session);
             self.header.writer_waits.store(1, Ordering::SeqCst);
             if self.header.head.load(Ordering::SeqCst) == head && self.provided(session) == provided {
                 sys::futex_wait(&self.header.writer_waits, 1, NAP_NS);

@@ -81,8 +81,8 @@ pub struct Header {
     pub lost_nodes: AtomicU32,
     /// Events that happened where none could be recorded: inside the agent, or when no ring was to be had.
     pub missed: AtomicU32,
-    /// Written by the recorder: 1 while it sleeps and wants to be woken.
-    pub recorder_sleeps: AtomicU32,
+    /// Not used: older recorders slept on it. 0.
+    pub reserved: AtomicU32,
     /// Written by the recorder: 1 tells the agent to stop for good.
     pub stop: AtomicU32,
     /// Written by the recorder: 1 while events are wanted, for an agent that began dormant. (Others do not look at it.)
