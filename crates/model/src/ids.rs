@@ -7,6 +7,13 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AllocId(pub u64);
 
+impl Default for AllocId {
+    /// No allocation.
+    fn default() -> Self {
+        Self(u64::MAX)
+    }
+}
+
 /// A thread as its source numbers it (the kernel's thread id for native programs).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId(pub u64);

@@ -3,7 +3,7 @@
 //! Nearly all events are allocations and frees of blocks that stand for themselves and have no tag. What they change is known without asking again and again, and what
 //! belongs to the whole need not be stored after each one. The figures are the same as those of one event after the other.
 
-use super::{Accounts, AtPeak, NO_ALLOCATION, Slot};
+use super::{Accounts, AtPeak, Slot};
 use crate::blocks::Kept;
 use crate::event::{EventKind, Placement};
 use crate::figures::{Figures, Rests};
@@ -152,9 +152,8 @@ impl Accounts {
     #[inline(always)]
     pub(crate) fn free_plain(&mut self, run: &mut Run, event: &mut Plain, slot: u32) {
         let state = &mut self.state;
-        let Kept { id, size, thread, stack, .. } = state.blocks.at(slot);
+        let Kept { id, size, thread, stack, .. } = state.blocks.take(slot);
         (event.id, event.size) = (id, size);
-        state.blocks.take(slot);
         state.events += 1;
         state.last_time = event.time;
         let account = &mut state.threads[thread as usize];
@@ -187,11 +186,5 @@ impl Run {
     /// The most bytes that were live after an event of this run.
     pub(crate) fn highest_bytes(&self) -> u64 {
         self.highest_bytes
-    }
-}
-
-impl Default for AllocId {
-    fn default() -> Self {
-        NO_ALLOCATION
     }
 }
