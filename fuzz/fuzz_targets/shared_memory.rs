@@ -12,7 +12,7 @@ const CAPACITY: Capacity = Capacity { rings: 2, nodes: 64 };
 /// A piece of memory that begins where the system would put it.
 #[derive(Clone)]
 #[repr(align(4096))]
-struct Page([u64; 512]);
+struct Page(#[expect(dead_code, reason = "reached through its address")] [u64; 512]);
 
 fuzz_target!(|bytes: &[u8]| {
     let mut memory = vec![Page([0; 512]); CAPACITY.bytes() as usize / 4096];

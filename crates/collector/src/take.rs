@@ -10,7 +10,7 @@ use crate::table::{Extent, LiveTable, Overclaimed, count_of, is_of_mappings};
 use crate::threads::{ALL_THREADS, Threads};
 use crate::weigh::Scale;
 use highwater_model::{
-    AccountsState, AllocId, Anomalies, Anomaly, Block, Blocks, Catalog, Figures, FrameText, Heap, Nanos, Source,
+    AccountsState, AllocId, Anomalies, Anomaly, Block, Blocks, Catalog, Figures, FrameText, Heap, Nanos, Sites, Source,
     SourceKind, StackId, Tag, TagId, ThreadAccount, ThreadId, Totals, mapped_address,
 };
 use highwater_recorder::{Names, Unrecorded};
@@ -265,10 +265,10 @@ fn assemble(subject: Subject<'_>, found: Found) -> LiveSnapshot {
     };
     let past = figures_of_past(&scan.counts, &sums.whole);
     let past_of_mappings = part_of(&past, figures_of_past(&scan.mapping_counts, &sums.whole));
-    let mut sites: Vec<Figures> = Vec::new();
+    let mut sites = Sites::default();
     for (node, sum) in sums.by_node() {
         let stack = stacks.of(node, table, &mut catalog);
-        row(&mut sites, stack.0).add(&sum.figures());
+        sites.at(stack).add(&sum.figures());
     }
     let known = Threads::read(table, &extent);
     let running = subject.gone.is_none().then_some(subject.about.pid);
@@ -280,7 +280,7 @@ fn assemble(subject: Subject<'_>, found: Found) -> LiveSnapshot {
     }
     if !past.is_empty() {
         let stack = catalog.intern_stack(&[FrameText { function: FREED_BEFORE, ..FrameText::default() }]);
-        row(&mut sites, stack.0).add(&past);
+        sites.at(stack).add(&past);
         catalog.name_thread(ALL_THREADS.0, ALL_THREADS.1);
         threads.push(account(ALL_THREADS.0, past));
     }

@@ -69,7 +69,7 @@ fn both_details_have_the_exact_figures() {
         assert_eq!((totals.allocated_bytes, totals.freed_bytes), (live_bytes + freed_bytes, freed_bytes));
         // By site: innermost frames tell them apart.
         let by_address = |address| {
-            let sites = (0..).map(highwater_model::StackId).zip(&accounts.sites);
+            let sites = accounts.sites.iter();
             let is_it = |stack| catalog.frame_texts(stack).next().is_some_and(|frame| frame.address == address);
             sites.filter(|(stack, _)| is_it(*stack)).map(|(_, figures)| *figures).next().unwrap()
         };

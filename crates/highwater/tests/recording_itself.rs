@@ -89,7 +89,7 @@ fn a_program_that_records_itself_agrees_with_its_own_count() {
     assert_eq!(recording.marks().unwrap().len(), 2);
     let snapshot = recording.snapshot(&When::End).unwrap();
     let (mut allocations, mut frees, mut reallocations, mut bytes) = (0, 0, 0, 0);
-    for (stack, figures) in (0..).map(highwater_model::StackId).zip(snapshot.accounts.sites()) {
+    for (stack, figures) in snapshot.accounts.sites().iter() {
         let ours = snapshot.catalog.frame_texts(stack).any(|frame| frame.function.contains("counted_work"));
         if ours {
             allocations += figures.allocations;

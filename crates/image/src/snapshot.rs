@@ -165,7 +165,7 @@ impl<'a, L: Lens> Builder<'a, L> {
     fn add(&mut self, object: u64, stack: StackId, tag: TagId) {
         let size = self.lens.bytes(object);
         let one = Figures { allocations: 1, allocated_bytes: size, peak_bytes: size, ..Figures::default() };
-        row(&mut self.state.sites, stack.0).add(&one);
+        self.state.sites.at(stack).add(&one);
         row(&mut self.state.tags, tag.0).add(&one);
         self.state.totals.figures.add(&one);
         let id = AllocId(self.state.next_id);

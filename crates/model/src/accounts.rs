@@ -16,6 +16,7 @@ use crate::byte_sum::ByteSum;
 use crate::event::Placement;
 use crate::figures::{Figures, Totals};
 use crate::ids::{AllocId, Nanos, StackId, TagId, ThreadId};
+use crate::sites::Sites;
 use crate::weight::Weight;
 use rustc_hash::FxHashMap;
 
@@ -51,7 +52,7 @@ pub struct AccountsState {
     /// Every thread seen, in order of appearance.
     pub threads: Vec<ThreadAccount>,
     /// Figures by [`StackId`].
-    pub sites: Vec<Figures>,
+    pub sites: Sites,
     /// Figures by [`TagId`]. Those of [`TagId::NONE`] are not kept: its row tells what promotions took from one tag to another.
     pub tags: Vec<Figures>,
     /// How many events have happened.
@@ -75,7 +76,7 @@ pub struct Accounts {
     promoted_rest: i32,
     /// How often the whole has reached a new peak, plus one.
     peaks: u64,
-    /// By site: see [`AtPeak`]. As long as `sites`.
+    /// By row of the sites: see [`AtPeak`].
     at_peak: Vec<AtPeak>,
 }
 
@@ -272,17 +273,17 @@ impl Accounts {
     }
 
     /// Figures by [`StackId`].
-    pub fn sites(&self) -> &[Figures] {
+    pub fn sites(&self) -> &Sites {
         &self.state.sites
     }
 
     /// What was live at each site when the whole reached its peak. Only of accounts that began with nothing, or have reached a new peak since.
     pub fn live_at_peak(&self) -> impl Iterator<Item = (StackId, u64)> {
-        let then = |(site, at): (&Figures, &AtPeak)| match at.peak == self.peaks {
-            true => at.live_bytes,
-            false => site.live_bytes(),
-        };
-        (0..).map(StackId).zip(self.state.sites.iter().zip(&self.at_peak).map(then))
+        self.state.sites.iter().map(|(stack, site)| {
+            let at = self.state.sites.row(stack).map(|row| self.at_peak[row]);
+            let then = at.filter(|at| at.peak == self.peaks).map(|at| at.live_bytes);
+            (stack, then.unwrap_or_else(|| site.live_bytes()))
+        })
     }
 
     /// Figures by [`TagId`]. Those of [`TagId::NONE`] are not kept: its row tells what promotions took from one tag to another.
@@ -408,10 +409,16 @@ impl Accounts {
         if fits { (size, weight) } else { (size.min(room), Weight::ONE) }
     }
 
+    /// The row of a site, which is made if it is new.
+    #[inline(always)]
+    fn site_row(&mut self, stack: StackId) -> usize {
+        self.state.sites.row(stack).unwrap_or_else(|| self.add_site(stack))
+    }
+
     #[cold]
-    fn add_sites(&mut self, count: usize) {
-        self.state.sites.resize(count, Figures::default());
-        self.at_peak.resize(count, AtPeak::default());
+    fn add_site(&mut self, stack: StackId) -> usize {
+        self.at_peak.push(AtPeak::default());
+        self.state.sites.add(stack)
     }
 
     /// Applies `change` to the figures of everyone who owns a block of this thread, stack and tag.
@@ -419,11 +426,8 @@ impl Accounts {
     fn for_owners(&mut self, thread: u32, stack: StackId, tag: TagId, change: impl Fn(&mut Figures)) {
         change(&mut self.state.totals.figures);
         change(&mut self.state.threads[thread as usize].figures);
-        let site = stack.0 as usize;
-        if site >= self.at_peak.len() {
-            self.add_sites(site + 1);
-        }
-        let (site, at_peak) = (&mut self.state.sites[site], &mut self.at_peak[site]);
+        let row = self.site_row(stack);
+        let (site, at_peak) = (&mut self.state.sites.figures_mut()[row], &mut self.at_peak[row]);
         if at_peak.peak != self.peaks {
             *at_peak = AtPeak { peak: self.peaks, live_bytes: site.live_bytes() };
         }

@@ -138,7 +138,7 @@ fn row(key: GroupKey, figures: &Figures) -> Row {
 /// The sites that ever allocated and that `keep` wants.
 pub fn sites<'a>(snapshot: &'a Snapshot, keep: Keep<'a>) -> impl Iterator<Item = (StackId, &'a Figures)> {
     let mut wanted = WantedStacks::default();
-    (0..).map(StackId).zip(snapshot.accounts.sites()).filter(move |(stack, figures)| {
+    snapshot.accounts.sites().iter().filter(move |(stack, figures)| {
         !figures.is_empty() && keep.is_none_or(|keep| wanted.has(&snapshot.catalog, *stack, keep))
     })
 }

@@ -23,7 +23,7 @@ impl Snapshot {
             let figures = figures_of(&block);
             state.totals.figures.add(&figures);
             state.threads.get_mut(block.thread as usize)?.figures.add(&figures);
-            state.sites.get_mut(block.stack.0 as usize)?.add(&figures);
+            state.sites.at(block.stack).add(&figures);
             state.blocks.push(block);
         }
         state.totals.peak_blocks = state.totals.figures.live_blocks();
@@ -34,7 +34,7 @@ impl Snapshot {
         Some(Self { source, at: self.at, accounts: Accounts::from_state(state), catalog })
     }
 
-    /// The same threads, sites and tags without figures, but for the tags of one heap: those are of it alone anyway.
+    /// The same threads and tags without figures, but for the tags of one heap: those are of it alone anyway.
     fn nothing_but_tags_of(&self, heap: Heap) -> AccountsState {
         let is_of_heap = |tag: TagId| tag != TagId::NONE && self.catalog.tag(tag).heap == heap;
         let nothing = |thread: &ThreadAccount| ThreadAccount { figures: Figures::default(), ..*thread };
@@ -42,7 +42,6 @@ impl Snapshot {
         AccountsState {
             anomalies: *self.accounts.anomalies(),
             threads: self.accounts.threads().iter().map(nothing).collect(),
-            sites: vec![Figures::default(); self.accounts.sites().len()],
             tags: tags.map(|(tag, figures)| if is_of_heap(tag) { *figures } else { Figures::default() }).collect(),
             events: self.accounts.events(),
             next_id: self.accounts.next_id().0,
@@ -79,10 +78,7 @@ fn charge_nobody(state: &mut AccountsState, gone: &Figures) {
         state.threads.push(none);
         state.threads.len() - 1
     });
-    if state.sites.is_empty() {
-        state.sites.push(Figures::default());
-    }
     state.threads[index].figures.add(gone);
-    state.sites[StackId::UNKNOWN.0 as usize].add(gone);
+    state.sites.at(StackId::UNKNOWN).add(gone);
     state.totals.figures.add(gone);
 }

@@ -18,18 +18,18 @@ pub fn violations(accounts: &Accounts) -> Vec<String> {
     let mut of_sites = vec![Live::default(); accounts.sites().len()];
     let mut of_tags = vec![Live::default(); accounts.tags().len()];
     for block in accounts.blocks() {
-        let mut charge = |owners: &mut Vec<Live>, index: u32, what: &str| match owners.get_mut(index as usize) {
+        let mut charge = |live: Option<&mut Live>, what: &str, index: u32| match live {
             Some(live) => live.add(&block),
             None => found.push(format!("allocation {} belongs to {what} {index}, which is not known", block.id.0)),
         };
-        charge(&mut of_threads, block.thread, "thread");
-        charge(&mut of_sites, block.stack.0, "site");
+        charge(of_threads.get_mut(block.thread as usize), "thread", block.thread);
+        charge(accounts.sites().row(block.stack).map(|row| &mut of_sites[row]), "site", block.stack.0);
         if block.tag != TagId::NONE {
-            charge(&mut of_tags, block.tag.0, "tag");
+            charge(of_tags.get_mut(block.tag.0 as usize), "tag", block.tag.0);
         }
     }
     check_rows("thread", figures_of_threads(accounts), &of_threads, &mut found);
-    check_rows("site", accounts.sites().iter(), &of_sites, &mut found);
+    check_rows("site", accounts.sites().figures().iter(), &of_sites, &mut found);
     check_rows("tag", kept_tags(accounts), of_tags.get(1..).unwrap_or_default(), &mut found);
     check_whole(accounts, &mut found);
     found
@@ -44,7 +44,7 @@ pub fn violations_of_figures(accounts: &Accounts) -> Vec<String> {
         rows.enumerate().for_each(|(index, figures)| check_figures(&format!("{what} {index}"), figures, &mut found));
     };
     check_each("thread", &mut figures_of_threads(accounts));
-    check_each("site", &mut accounts.sites().iter());
+    check_each("site", &mut accounts.sites().figures().iter());
     check_each("tag", &mut kept_tags(accounts));
     check_whole(accounts, &mut found);
     found
@@ -63,7 +63,7 @@ fn figures_of_threads(accounts: &Accounts) -> impl Iterator<Item = &Figures> {
 fn check_whole(accounts: &Accounts, found: &mut Vec<String>) {
     let total = &accounts.totals().figures;
     check_sum("threads", figures_of_threads(accounts), total, found);
-    check_sum("sites", accounts.sites().iter(), total, found);
+    check_sum("sites", accounts.sites().figures().iter(), total, found);
     if accounts.totals().peak_event > accounts.events() {
         found.push("the peak lies after the last event".to_owned());
     }

@@ -279,7 +279,7 @@ impl AddressLedger {
         }
         let mut count = 0;
         for event in events {
-            if !self.accounts.is_usual(&run, event) {
+            if !Accounts::is_usual(&run, event) {
                 break;
             }
             let Some(cell) = self.by_address.cell(event.address) else { break };

@@ -3,6 +3,7 @@
 use crate::accounts::{Accounts, AccountsState, ThreadAccount};
 use crate::figures::{Figures, Totals};
 use crate::ids::{Nanos, ThreadId};
+use crate::sites::Sites;
 use crate::snapshot::Snapshot;
 use rustc_hash::FxHashMap;
 
@@ -26,7 +27,7 @@ impl Snapshot {
             totals,
             anomalies,
             threads: new.threads().iter().map(thread).collect(),
-            sites: differences(new.sites(), old.sites()),
+            sites: differences_of_sites(new.sites(), old.sites()),
             tags: differences(new.tags(), old.tags()),
             events: new.events().saturating_sub(old.events()),
             next_id: new.next_id().0,
@@ -37,6 +38,15 @@ impl Snapshot {
         (source.snapshot, source.aggregated) = (true, true);
         Self { source, at: self.at, accounts: Accounts::from_state(state), catalog: self.catalog.clone() }
     }
+}
+
+fn differences_of_sites(new: &Sites, old: &Sites) -> Sites {
+    let nothing = Figures::default();
+    let mut differences = Sites::default();
+    for (stack, figures) in new.iter() {
+        *differences.at(stack) = figures.without(old.get(stack).unwrap_or(&nothing));
+    }
+    differences
 }
 
 fn differences(new: &[Figures], old: &[Figures]) -> Vec<Figures> {

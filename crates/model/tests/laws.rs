@@ -264,19 +264,19 @@ proptest! {
     #[test]
     fn what_sites_held_at_the_peak_is_known_without_replay(history in history()) {
         let mut ledger = AddressLedger::default();
-        let (mut peak, mut at_peak) = (0, Vec::new());
+        let (mut peak, mut at_peak) = (0, BTreeMap::new());
         for event in &history {
             ledger.record(event, &mut ());
             let accounts = ledger.accounts();
             if accounts.totals().peak_event != peak {
                 peak = accounts.totals().peak_event;
-                at_peak = accounts.sites().iter().map(Figures::live_bytes).collect();
+                at_peak = accounts.sites().iter().map(|(stack, site)| (stack, site.live_bytes())).collect();
             }
         }
-        let mut found: Vec<u64> = ledger.accounts().live_at_peak().map(|(_, live)| live).collect();
-        let length = found.len().max(at_peak.len());
-        found.resize(length, 0);
-        at_peak.resize(length, 0);
+        let mut found: BTreeMap<StackId, u64> = ledger.accounts().live_at_peak().collect();
+        // Sites that came after the peak had nothing then.
+        found.retain(|_, live| *live > 0);
+        at_peak.retain(|_, live| *live > 0);
         prop_assert_eq!(found, at_peak);
     }
 }
@@ -403,7 +403,7 @@ fn figures_that_cannot_be_are_found_without_blocks() {
     let violations_with = |of_site: Figures, total: Figures| {
         let mut state = Accounts::default().to_state();
         state.totals.figures = total;
-        state.sites = vec![of_site];
+        *state.sites.at(StackId(0)) = of_site;
         let mut accounts = Accounts::from_state(state);
         accounts.thread_index(ThreadId(1));
         let mut state = accounts.to_state();

@@ -113,10 +113,10 @@ fn tag_text(catalog: &Catalog, tag: TagId) -> String {
 }
 
 /// Live bytes by text, of the rows in which anything ever happened.
-fn live_by_text(rows: &[Figures], text: impl Fn(u32) -> String) -> Json {
+fn live_by_text<'a, Id>(rows: impl Iterator<Item = (Id, &'a Figures)>, text: impl Fn(Id) -> String) -> Json {
     let mut live = BTreeMap::new();
-    for (at, figures) in (0..).zip(rows).filter(|(_, figures)| !figures.is_empty()) {
-        *live.entry(text(at)).or_insert(0) += figures.live_bytes();
+    for (id, figures) in rows.filter(|(_, figures)| !figures.is_empty()) {
+        *live.entry(text(id)).or_insert(0) += figures.live_bytes();
     }
     Json::object(live.into_iter().map(|(text, bytes)| (text, Json::Number(bytes))))
 }
@@ -260,8 +260,8 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
         ("anomalies", Json::object(anomalies)),
         ("threads", Json::object(threads)),
         ("thread_names", Json::object(names)),
-        ("sites", live_by_text(accounts.sites(), |at| site_text(catalog, StackId(at)))),
-        ("tags", live_by_text(accounts.tags(), |at| tag_text(catalog, TagId(at)))),
+        ("sites", live_by_text(accounts.sites().iter(), |stack| site_text(catalog, stack))),
+        ("tags", live_by_text((0..).map(TagId).zip(accounts.tags()), |tag| tag_text(catalog, tag))),
         ("modules", Json::List(modules.collect())),
         ("marks", Json::List(marks.collect())),
         ("gauges", Json::List(gauges.collect())),

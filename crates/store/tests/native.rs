@@ -36,7 +36,7 @@ proptest! {
         events.iter().filter(|event| event.time <= time).for_each(|event| ledger.record(event, &mut ()));
         let read = recording.snapshot(&When::At(time)).unwrap();
         let (mut direct, mut stored) = (ledger.accounts().to_state(), read.accounts.to_state());
-        for rows in [&mut direct.sites, &mut stored.sites, &mut direct.tags, &mut stored.tags] {
+        for rows in [&mut direct.tags, &mut stored.tags] {
             rows.resize(8, Default::default());
         }
         prop_assert_eq!(stored, direct);

@@ -114,7 +114,7 @@ fn estimates_of_an_old_file_are_those_that_it_stored() {
     let bytes = [figures.allocated_bytes, figures.freed_bytes, figures.live_bytes(), figures.peak_bytes];
     assert_eq!(bytes, [28_808, 16_945, 11_863, 12_215]);
     let mut sites: Vec<(u64, u64)> =
-        end.accounts.sites().iter().map(|site| (site.live_bytes(), site.allocated_bytes)).collect();
+        end.accounts.sites().figures().iter().map(|site| (site.live_bytes(), site.allocated_bytes)).collect();
     sites.retain(|site| site.1 > 0);
     sites.sort_unstable();
     assert_eq!(sites, [(2815, 7558), (2914, 6326), (3065, 8057), (3069, 6867)]);

@@ -4,7 +4,7 @@ mod histories;
 
 use highwater_model::{
     AccountsState, AddressLedger, AddressSpace, AllocId, Block, Blocks, Catalog, Event, Figures, FrameId, FrameText,
-    Heap, Nanos, Snapshot, Source, StackId, TagId, ThreadAccount, ThreadId, Weight, When,
+    Heap, Nanos, Sites, Snapshot, Source, StackId, TagId, ThreadAccount, ThreadId, Weight, When,
 };
 use highwater_store::{EventLog, LogError, Recording, RecordingError, Writer, write_snapshot};
 use histories::{doing, events};
@@ -44,9 +44,7 @@ fn written(catalog: &Catalog, state: &AccountsState, aggregated: bool) -> Vec<u8
 
 /// Rows behind the last one that is used need not be stored.
 fn with_all_rows(mut state: AccountsState) -> AccountsState {
-    for rows in [&mut state.sites, &mut state.tags] {
-        rows.resize(64, Figures::default());
-    }
+    state.tags.resize(64, Figures::default());
     state
 }
 
@@ -77,8 +75,7 @@ fn small() -> (Catalog, AccountsState) {
     }
     figures.peak_bytes = figures.live_bytes();
     state.totals.figures = figures;
-    state.sites = vec![Figures::default(); stack.0 as usize + 1];
-    state.sites[stack.0 as usize] = figures;
+    *state.sites.at(stack) = figures;
     state.threads.push(ThreadAccount { id: ThreadId(9), figures, last_allocation: AllocId(8) });
     (catalog, state)
 }
@@ -155,7 +152,8 @@ fn more_blocks_than_fit_in_one_part_are_read() {
     figures.peak_bytes = figures.live_bytes();
     state.totals.figures = figures;
     state.threads[0].figures = figures;
-    state.sites = vec![Figures::default(), figures];
+    state.sites = Sites::default();
+    *state.sites.at(StackId(1)) = figures;
     let recording = Recording::from_bytes(written(&catalog, &state, false)).unwrap();
     let read = end(&recording).unwrap().accounts.to_state();
     assert!(read.blocks == state.blocks);

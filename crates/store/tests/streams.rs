@@ -45,7 +45,6 @@ fn stream(
 
 fn comparable(accounts: &Accounts, dropped: u64) -> AccountsState {
     let mut state = accounts.to_state();
-    state.sites.resize(8, Default::default());
     state.tags.resize(8, Default::default());
     state.anomalies.add(Anomaly::DroppedEvent, dropped);
     state

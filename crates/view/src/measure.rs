@@ -205,7 +205,7 @@ fn by_figures_of(choice: &Choice, sieve: Sieve) -> Result<Measured, Problem> {
     if sieve.is_open() {
         count(&accounts.totals().figures);
     } else {
-        let passing = (0..).map(StackId).zip(accounts.sites()).filter(|(stack, _)| sieve.passes_stack(*stack));
+        let passing = accounts.sites().iter().filter(|(stack, _)| sieve.passes_stack(*stack));
         passing.for_each(|(_, figures)| count(figures));
     }
     Ok(Measured { metric, at, total, moved: Some(moved), amounts: Amounts::Figures { figured, sieve } })

@@ -1,7 +1,7 @@
 //! A snapshot as a collector sends it, with the names of its functions.
 
 use crate::failure::{Failure, reason};
-use highwater_model::{FrameId, Heap, Snapshot, StackId, When};
+use highwater_model::{FrameId, Heap, Snapshot, When};
 use highwater_recorder::resolve_frames;
 use highwater_store::{OpenError, Recording, RecordingError};
 use highwater_symbols::Symbolizer;
@@ -41,7 +41,7 @@ impl TakenSnapshot {
 
 /// The frames of the stacks that have figures: tables know more stacks than those.
 fn frames_in_use(snapshot: &Snapshot) -> HashSet<FrameId> {
-    let sites = (0..).map(StackId).zip(snapshot.accounts.sites()).filter(|(_, figures)| !figures.is_empty());
+    let sites = snapshot.accounts.sites().iter().filter(|(_, figures)| !figures.is_empty());
     sites.flat_map(|(stack, _)| snapshot.catalog.stacks.recorded_frames_of(stack)).collect()
 }
 

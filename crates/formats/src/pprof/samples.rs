@@ -92,7 +92,7 @@ fn live_blocks(snapshot: &Snapshot, rest: &mut Rest) -> Vec<Sample> {
 fn live_sites(snapshot: &Snapshot, rest: &mut Rest) -> Vec<Sample> {
     let mut samples = Vec::new();
     for (&stack, rest) in rest {
-        let figures = &snapshot.accounts.sites()[stack.0 as usize];
+        let Some(figures) = snapshot.accounts.sites().get(stack) else { continue };
         let (objects, space) = (figures.live_blocks(), figures.live_bytes());
         if objects != 0 || space != 0 {
             rest.subtract(objects, space);

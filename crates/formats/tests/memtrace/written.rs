@@ -251,8 +251,8 @@ fn a_native_recording_becomes_a_trace_in_which_every_word_is_a_sample() {
             seen.insert(functions(&again.catalog, place.stack));
         }
     }
-    for (stack, _) in replayed.accounts().sites().iter().enumerate().filter(|(_, figures)| !figures.is_empty()) {
-        let functions = functions(&catalog, StackId(stack as u32));
+    for (stack, _) in replayed.accounts().sites().iter().filter(|(_, figures)| !figures.is_empty()) {
+        let functions = functions(&catalog, stack);
         assert!(functions.len() > 400 || seen.contains(&functions), "{functions:?}");
     }
     assert!(left_out.cut_stacks > 0);

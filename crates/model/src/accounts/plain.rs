@@ -55,6 +55,10 @@ pub(crate) struct Run {
     live_bytes: u64,
     highest_bytes: u64,
     live_blocks: u64,
+    peak_blocks: u64,
+    events: u64,
+    next_id: u64,
+    last_time: Nanos,
     totals: Figures,
 }
 
@@ -69,8 +73,16 @@ impl Accounts {
         if !is_exact || (figures.allocated_bytes | self.promoted_bytes) >> SMALL_SUMS != 0 {
             return None;
         }
-        let (live_bytes, live_blocks) = (figures.live_bytes(), figures.live_blocks());
-        Some(Run { live_bytes, highest_bytes: 0, live_blocks, totals: *figures })
+        Some(Run {
+            live_bytes: figures.live_bytes(),
+            highest_bytes: 0,
+            live_blocks: figures.live_blocks(),
+            peak_blocks: self.state.totals.peak_blocks,
+            events: self.state.events,
+            next_id: self.state.next_id,
+            last_time: self.state.last_time,
+            totals: *figures,
+        })
     }
 
     /// Whether there are more blocks or sites than the near caches hold.
@@ -83,9 +95,8 @@ impl Accounts {
     /// Reads what an allocation at a site needs.
     #[inline(always)]
     pub(crate) fn touch_site(&self, stack: StackId) -> u64 {
-        let index = stack.0 as usize;
-        let site = self.state.sites.get(index).map_or(0, |site| site.allocations);
-        site ^ self.at_peak.get(index).map_or(0, |at| at.peak)
+        let touch = |row: usize| self.state.sites.figures()[row].allocations ^ self.at_peak[row].peak;
+        self.state.sites.row(stack).map_or(0, touch)
     }
 
     /// Reads what a free of the block in a slot needs.
@@ -96,32 +107,32 @@ impl Accounts {
 
     /// Stores what the whole has come to.
     pub(crate) fn end_run(&mut self, run: Run) {
-        self.state.totals.figures = run.totals;
+        let state = &mut self.state;
+        (state.totals.figures, state.totals.peak_blocks) = (run.totals, run.peak_blocks);
+        (state.events, state.next_id, state.last_time) = (run.events, run.next_id, run.last_time);
     }
 
     /// Whether an event is usual, as far as that can be told without its block.
     #[inline(always)]
-    pub(crate) fn is_usual(&self, run: &Run, event: &Plain) -> bool {
-        event.time >= self.state.last_time && (run.totals.allocated_bytes | event.size) >> SMALL_SUMS == 0
+    pub(crate) fn is_usual(run: &Run, event: &Plain) -> bool {
+        event.time >= run.last_time && (run.totals.allocated_bytes | event.size) >> SMALL_SUMS == 0
     }
 
     /// Gives out a block.
     #[inline(always)]
     pub(crate) fn allocate_plain(&mut self, run: &mut Run, event: &mut Plain, slot: u32) {
         let &mut Plain { time, address, size, thread, stack, surplus, .. } = event;
-        if stack.0 as usize >= self.at_peak.len() {
-            self.add_sites(stack.0 as usize + 1);
-        }
+        let row = self.site_row(stack);
         let state = &mut self.state;
-        let id = AllocId(state.next_id);
+        let id = AllocId(run.next_id);
         event.id = id;
-        state.next_id += 1;
-        state.events += 1;
-        state.last_time = time;
+        run.next_id += 1;
+        run.events += 1;
+        run.last_time = time;
         let account = &mut state.threads[thread as usize];
         account.last_allocation = id;
         add(&mut account.figures, size);
-        let (site, at_peak) = (&mut state.sites[stack.0 as usize], &mut self.at_peak[stack.0 as usize]);
+        let (site, at_peak) = (&mut state.sites.figures_mut()[row], &mut self.at_peak[row]);
         if at_peak.peak != self.peaks {
             *at_peak = AtPeak { peak: self.peaks, live_bytes: site.allocated_bytes - site.freed_bytes };
         }
@@ -131,11 +142,11 @@ impl Accounts {
         run.live_bytes += size;
         run.live_blocks += 1;
         run.highest_bytes = run.highest_bytes.max(run.live_bytes);
-        state.totals.peak_blocks = state.totals.peak_blocks.max(run.live_blocks);
+        run.peak_blocks = run.peak_blocks.max(run.live_blocks);
         if run.live_bytes > run.totals.peak_bytes {
             run.totals.peak_bytes = run.live_bytes;
             state.totals.peak_at = time;
-            state.totals.peak_event = state.events;
+            state.totals.peak_event = run.events;
             self.peaks += 1;
         }
         let kept = Kept { id, address, size, time, thread, stack, tag: TagId::NONE, surplus };
@@ -151,15 +162,16 @@ impl Accounts {
     /// Takes back the block in a slot, which must be a usual one.
     #[inline(always)]
     pub(crate) fn free_plain(&mut self, run: &mut Run, event: &mut Plain, slot: u32) {
+        let Kept { id, size, thread, stack, .. } = self.state.blocks.take(slot);
+        let row = self.site_row(stack);
         let state = &mut self.state;
-        let Kept { id, size, thread, stack, .. } = state.blocks.take(slot);
         (event.id, event.size) = (id, size);
-        state.events += 1;
-        state.last_time = event.time;
+        run.events += 1;
+        run.last_time = event.time;
         let account = &mut state.threads[thread as usize];
         let temporary = u64::from(account.last_allocation == id);
         let cross_thread = u64::from(thread != event.thread);
-        let (site, at_peak) = (&mut state.sites[stack.0 as usize], &mut self.at_peak[stack.0 as usize]);
+        let (site, at_peak) = (&mut state.sites.figures_mut()[row], &mut self.at_peak[row]);
         if at_peak.peak != self.peaks {
             *at_peak = AtPeak { peak: self.peaks, live_bytes: site.allocated_bytes - site.freed_bytes };
         }

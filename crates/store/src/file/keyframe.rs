@@ -8,8 +8,8 @@ use super::exceptions::{from_zigzag, zigzag};
 use super::live_blocks::MOST_LIVE;
 use super::varint::{self, Input};
 use highwater_model::{
-    Accounts, AccountsState, AllocId, Anomalies, Anomaly, ByteSum, Figures, Nanos, Rests, ThreadAccount, ThreadId,
-    Totals, laws,
+    Accounts, AccountsState, AllocId, Anomalies, Anomaly, ByteSum, Figures, Nanos, Rests, Sites, StackId,
+    ThreadAccount, ThreadId, Totals, laws,
 };
 use std::io;
 
@@ -123,23 +123,23 @@ pub fn encode_figures(
         put_figures(&thread.figures, &mut threads);
     }
     packer.add(column::THREADS, &threads)?;
-    packer.add(column::SITES, &sparse_figures(&state.sites))?;
-    packer.add(column::TAGS, &sparse_figures(&state.tags))?;
+    packer.add(column::SITES, &sparse_figures(stored_sites(&state.sites)))?;
+    packer.add(column::TAGS, &sparse_figures(stored(&state.tags)))?;
     if state.totals.figures.is_estimate() {
         packer.add(column::THREAD_SAMPLES, &samples(state.threads.iter().map(|thread| &thread.figures)))?;
-        packer.add(column::SITE_SAMPLES, &samples(stored(&state.sites).map(|(_, figures)| figures)))?;
+        packer.add(column::SITE_SAMPLES, &samples(stored_sites(&state.sites).map(|(_, figures)| figures)))?;
         packer.add(column::TAG_SAMPLES, &samples(stored(&state.tags).map(|(_, figures)| figures)))?;
     }
     if has_further_counts(&state.totals.figures) {
         packer.add(column::THREAD_COUNTS, &further_counts(state.threads.iter().map(|thread| &thread.figures)))?;
-        packer.add(column::SITE_COUNTS, &further_counts(stored(&state.sites).map(|(_, figures)| figures)))?;
+        packer.add(column::SITE_COUNTS, &further_counts(stored_sites(&state.sites).map(|(_, figures)| figures)))?;
         packer.add(column::TAG_COUNTS, &further_counts(stored(&state.tags).map(|(_, figures)| figures)))?;
     }
     // Those of the whole are what those of the threads come to; if all are zero, those of sites may still not be.
-    let rows = || state.threads.iter().map(|thread| &thread.figures).chain(&state.sites).chain(&state.tags);
+    let rows = || state.threads.iter().map(|thread| &thread.figures).chain(state.sites.figures()).chain(&state.tags);
     if rows().any(|figures| figures.rests != Rests::default()) {
         packer.add(column::THREAD_RESTS, &rests(state.threads.iter().map(|thread| &thread.figures)))?;
-        packer.add(column::SITE_RESTS, &rests(stored(&state.sites).map(|(_, figures)| figures)))?;
+        packer.add(column::SITE_RESTS, &rests(stored_sites(&state.sites).map(|(_, figures)| figures)))?;
         packer.add(column::TAG_RESTS, &rests(stored(&state.tags).map(|(_, figures)| figures)))?;
     }
     packer.finish(out);
@@ -203,6 +203,10 @@ fn stored(rows: &[Figures]) -> impl Iterator<Item = (usize, &Figures)> {
     rows.iter().enumerate().filter(|(_, figures)| !figures.is_empty())
 }
 
+fn stored_sites(sites: &Sites) -> impl Iterator<Item = (usize, &Figures)> {
+    sites.iter().map(|(stack, figures)| (stack.0 as usize, figures)).filter(|(_, figures)| !figures.is_empty())
+}
+
 /// How many records are behind each row.
 fn samples<'a>(rows: impl Iterator<Item = &'a Figures>) -> Vec<u8> {
     let mut out = Vec::new();
@@ -228,10 +232,10 @@ fn read_samples<'a>(mut input: Input<'_>, rows: impl Iterator<Item = &'a mut Fig
 }
 
 /// The rows that are not empty, each with its distance from the one before.
-fn sparse_figures(rows: &[Figures]) -> Vec<u8> {
+fn sparse_figures<'a>(rows: impl Iterator<Item = (usize, &'a Figures)>) -> Vec<u8> {
     let mut out = Vec::new();
     let mut next = 0;
-    for (index, figures) in stored(rows) {
+    for (index, figures) in rows {
         varint::put(&mut out, (index - next) as u64);
         put_figures(figures, &mut out);
         next = index + 1;
@@ -239,19 +243,18 @@ fn sparse_figures(rows: &[Figures]) -> Vec<u8> {
     out
 }
 
-fn read_sparse_figures(mut input: Input<'_>, bound: u32) -> Option<Vec<Figures>> {
-    let mut rows = Vec::new();
+/// Reads rows, in ascending order; each is below `bound`.
+fn read_sparse_figures(mut input: Input<'_>, bound: u32, mut row: impl FnMut(u32, Figures)) -> Option<()> {
+    let mut next = 0u64;
     while !input.is_empty() {
-        let skipped = input.number()?;
-        let index = (rows.len() as u64).checked_add(skipped)?;
+        let index = input.number()?.checked_add(next)?;
         if index >= u64::from(bound) {
             return None;
         }
-        // In one step: sites are many, and room for one more would double them.
-        rows.resize(index as usize + 1, Figures::default());
-        *rows.last_mut()? = read_figures(&mut input)?;
+        row(index as u32, read_figures(&mut input)?);
+        next = index + 1;
     }
-    Some(rows)
+    Some(())
 }
 
 /// Reads what stands before the columns: the state without anybody's own figures, and without what rounding left of the totals.
@@ -309,20 +312,25 @@ pub fn decode_figures(payload: &[u8], stacks: u32, tags: u32) -> Option<(Keyfram
             figures: read_figures(&mut threads)?,
         });
     }
-    state.sites = read_sparse_figures(unpacker.column(column::SITES), stacks)?;
-    state.tags = read_sparse_figures(unpacker.column(column::TAGS), tags)?;
+    let sites = &mut state.sites;
+    read_sparse_figures(unpacker.column(column::SITES), stacks, |row, figures| *sites.at(StackId(row)) = figures)?;
+    let rows = &mut state.tags;
+    read_sparse_figures(unpacker.column(column::TAGS), tags, |row, figures| {
+        rows.resize(row as usize, Figures::default());
+        rows.push(figures);
+    })?;
     let threads = state.threads.iter_mut().map(|thread| &mut thread.figures);
     read_samples(unpacker.column(column::THREAD_SAMPLES), threads)?;
     let is_stored = |figures: &&mut Figures| !figures.is_empty();
-    read_samples(unpacker.column(column::SITE_SAMPLES), state.sites.iter_mut().filter(is_stored))?;
+    read_samples(unpacker.column(column::SITE_SAMPLES), state.sites.figures_mut().iter_mut().filter(is_stored))?;
     read_samples(unpacker.column(column::TAG_SAMPLES), state.tags.iter_mut().filter(is_stored))?;
     let threads = state.threads.iter_mut().map(|thread| &mut thread.figures);
     read_further_counts(unpacker.column(column::THREAD_COUNTS), threads)?;
-    read_further_counts(unpacker.column(column::SITE_COUNTS), state.sites.iter_mut().filter(is_stored))?;
+    read_further_counts(unpacker.column(column::SITE_COUNTS), state.sites.figures_mut().iter_mut().filter(is_stored))?;
     read_further_counts(unpacker.column(column::TAG_COUNTS), state.tags.iter_mut().filter(is_stored))?;
     let threads = state.threads.iter_mut().map(|thread| &mut thread.figures);
     read_rests(unpacker.column(column::THREAD_RESTS), threads)?;
-    read_rests(unpacker.column(column::SITE_RESTS), state.sites.iter_mut().filter(is_stored))?;
+    read_rests(unpacker.column(column::SITE_RESTS), state.sites.figures_mut().iter_mut().filter(is_stored))?;
     read_rests(unpacker.column(column::TAG_RESTS), state.tags.iter_mut().filter(is_stored))?;
     let totals = &mut state.totals.figures;
     for ThreadAccount { figures, .. } in &state.threads {

@@ -67,6 +67,6 @@ pub(super) fn is_sound(state: &AccountsState, block: &Block) -> bool {
         && block.time <= state.last_time
         && state.blocks.last().is_none_or(|last| last.id < block.id)
         && (block.thread as usize) < state.threads.len()
-        && (block.stack.0 as usize) < state.sites.len()
+        && state.sites.row(block.stack).is_some()
         && (block.tag.0 == 0 || (block.tag.0 as usize) < state.tags.len())
 }

@@ -24,7 +24,7 @@ fn figures_json(figured: &Figured, key: &GroupKey, figures: &Figures) -> Map<Str
 /// Bytes and blocks that a row has at the end of a window, where that can be told without adding up.
 fn live_at_end(after: &Snapshot, key: &GroupKey) -> Option<(u64, u64)> {
     let figures = match key {
-        GroupKey::Site(stack) => after.accounts.sites().get(stack.0 as usize)?,
+        GroupKey::Site(stack) => after.accounts.sites().get(*stack)?,
         GroupKey::Thread(id) => &after.accounts.thread(*id)?.figures,
         GroupKey::Name(_) | GroupKey::Code { .. } => return None,
     };

@@ -95,7 +95,7 @@ fn row(key: GroupKey, own: Amount, figures: Option<Figures>) -> Row {
 pub fn sites(measured: &Measured) -> Box<dyn Iterator<Item = (StackId, Amount, Option<Figures>)> + '_> {
     match &measured.amounts {
         Amounts::Figures { figured, sieve } => {
-            let all = (0..).map(StackId).zip(figured.snapshot().accounts.sites());
+            let all = figured.snapshot().accounts.sites().iter();
             let wanted = all.filter(|(stack, _)| sieve.passes_stack(*stack));
             let measure = |(stack, figures)| (stack, amount_of(measured.metric, figures), Some(*figures));
             Box::new(wanted.map(measure).filter(|(_, amount, _)| !amount.is_nothing()))

@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use crate::sieve::Sieve;
 use crate::sources::{Between, Loaded};
 use crate::work::Work;
-use highwater_model::{AddressSpace, Nanos, Snapshot, StackId, gauge, grouped};
+use highwater_model::{AddressSpace, Nanos, Snapshot, gauge, grouped};
 use serde_json::{Map, Value, json};
 
 /// Rows of each list.
@@ -138,7 +138,7 @@ fn cross_thread_frees(between: &Between, sieve: &Sieve) -> u64 {
     if sieve.is_open() {
         return accounts.totals().figures.cross_thread_frees;
     }
-    let passing = (0..).map(StackId).zip(accounts.sites()).filter(|(stack, _)| sieve.passes_stack(*stack));
+    let passing = accounts.sites().iter().filter(|(stack, _)| sieve.passes_stack(*stack));
     passing.map(|(_, figures)| figures.cross_thread_frees).sum()
 }
 
