@@ -6,7 +6,7 @@ use super::colour::{Paint, Style};
 use super::table::{Align, Cell, Table};
 use super::text::fitted;
 use highwater_model::{Catalog, FrameText, StackId, is_background, leading_plumbing};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// How much of a stack is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -91,12 +91,18 @@ pub fn add_site_row(table: &mut Table, mut figures: Vec<Cell>, catalog: &Catalog
     }
 }
 
-/// Stacks that [`Depth::Line`] shows by the same frames have the same number. Cheaper than their texts, which many have in common: there may be a million of them.
+/// Numbers the lines by which [`Depth::Line`] shows stacks: stacks that look the same have the same number.
+///
+/// There may be a million stacks, so that their texts are not made: a line is known by the frames that it shows. Only long names, which are cut, may
+/// look the same though they differ.
 #[derive(Default)]
 pub struct LineNumbers {
-    numbers: HashMap<Vec<(Text, Text, u64)>, usize>,
+    stacks: FxHashMap<StackId, usize>,
+    frames: FxHashMap<Vec<(Text, Text, u64)>, usize>,
+    cut: FxHashMap<String, usize>,
+    count: usize,
     /// Whether a frame of this function, file and module is background.
-    background: HashMap<(Text, Text, Text), bool>,
+    background: FxHashMap<(Text, Text, Text), bool>,
 }
 
 /// A text of a catalog, which has each one once: where it lies tells it from others.
@@ -107,8 +113,17 @@ fn identity(text: &str) -> Text {
 }
 
 impl LineNumbers {
-    /// The number of a stack. All must be of one catalog.
+    /// The number of a stack's line. All must be of one catalog.
     pub fn number(&mut self, catalog: &Catalog, stack: StackId) -> usize {
+        if let Some(known) = self.stacks.get(&stack) {
+            return *known;
+        }
+        let number = self.find(catalog, stack);
+        self.stacks.insert(stack, number);
+        number
+    }
+
+    fn find(&mut self, catalog: &Catalog, stack: StackId) -> usize {
         // What is shown is nearly always among the innermost frames.
         const NEAR: usize = 8;
         let mut shown = Vec::new();
@@ -130,13 +145,21 @@ impl LineNumbers {
             let place = if position == 0 && !frame.function.is_empty() { frame.line.into() } else { 0 };
             (identity(frame.function), identity(file), if frame.function.is_empty() { frame.address } else { place })
         };
-        let next = self.numbers.len();
-        *self.numbers.entry(shown.iter().enumerate().map(looks).collect()).or_insert(next)
+        let key: Vec<(Text, Text, u64)> = shown.iter().enumerate().map(looks).collect();
+        if let Some(known) = self.frames.get(&key) {
+            return *known;
+        }
+        let next = self.count;
+        let is_cut = shown.iter().any(|frame| frame.function.len() > LONGEST_NAME);
+        let number = if is_cut { *self.cut.entry(site_in_a_line(catalog, stack)).or_insert(next) } else { next };
+        self.count += usize::from(number == next);
+        self.frames.insert(key, number);
+        number
     }
 }
 
 /// A stack as [`Depth::Line`] shows it, without any table.
-pub fn site_in_a_line(catalog: &Catalog, stack: StackId) -> String {
+fn site_in_a_line(catalog: &Catalog, stack: StackId) -> String {
     let mut table = Table::default().column(Align::Left, "");
     add_site_row(&mut table, Vec::new(), catalog, stack, Depth::Line);
     table.render(Paint::plain(), None)
@@ -174,6 +197,7 @@ fn last_parts(path: &str, count: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashMap;
 
     fn rendered(frames: &[FrameText<'_>], depth: Depth) -> String {
         let mut catalog = Catalog::default();

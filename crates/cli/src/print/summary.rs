@@ -4,17 +4,17 @@ use super::bytes::{bytes, count, counted, share};
 use super::colour::{Paint, Style};
 use super::figures::Units;
 use super::heading::{self, Heading};
-use super::stack::{Depth, LineNumbers, add_site_row, site_in_a_line};
+use super::stack::{Depth, LineNumbers, add_site_row};
 use super::table::{Align, Table};
 use super::text::printable;
 use crate::failure::Failure;
 use crate::open::{self, OnDamage};
-use highwater_model::groups::{GroupBy, GroupKey, Metric, Row, rows};
+use highwater_model::groups::Metric;
 use highwater_model::{AddressSpace, Catalog, Snapshot, StackId, When};
 use highwater_recorder::{Finished, LastFigures, Outcome, Reason};
 use highwater_store::{Written, is_special};
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -75,12 +75,13 @@ pub fn print(
     }
     head.line("cost", cost);
     let mut text = format!("{}\n", head.render(paint, width));
+    let mut lines = LineNumbers::default();
     for (title, sites, whole, metric) in [
         ("most at the peak", &seen.peak, totals.figures.peak_bytes, Metric::Live),
         (most_at_end, &sites_of(end, Metric::Live), totals.figures.live_bytes(), Metric::Live),
         ("most allocated", &sites_of(end, Metric::Allocated), totals.figures.allocated_bytes, Metric::Allocated),
     ] {
-        text.push_str(&list_of_sites(title, end, sites, whole, metric, paint, width));
+        text.push_str(&list_of_sites(title, end, sites, whole, metric, &mut lines, (paint, width)));
     }
     text.push_str(&heading::oddities(end.accounts.anomalies(), paint));
     text.push_str(&heading::sampling(end));
@@ -113,7 +114,7 @@ fn cost(main: &Finished) -> String {
 /// What is printed of a recording.
 struct Seen<'a> {
     end: Cow<'a, Snapshot>,
-    /// What sites held at the peak, the most first.
+    /// What sites held at the peak.
     peak: Vec<(StackId, u64)>,
     space_at_peak: AddressSpace,
     events: u64,
@@ -124,8 +125,7 @@ impl<'a> Seen<'a> {
     /// As the recorder knows it: it need not be read again.
     fn by_recorder(figures: &'a LastFigures, written: &Written) -> Self {
         let LastFigures { end, space_at_peak } = figures;
-        let mut peak: Vec<(StackId, u64)> = end.accounts.live_at_peak().filter(|(_, live)| *live > 0).collect();
-        peak.sort_by_key(|&(stack, live)| (std::cmp::Reverse(live), stack.0));
+        let peak = end.accounts.live_at_peak().filter(|(_, live)| *live > 0).collect();
         let Written { events, bytes } = *written;
         Self { end: Cow::Borrowed(end), peak, space_at_peak: *space_at_peak, events, file_bytes: bytes }
     }
@@ -145,13 +145,10 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// Sites with what they have, the most first.
+/// Sites with what they have.
 fn sites_of(snapshot: &Snapshot, metric: Metric) -> Vec<(StackId, u64)> {
-    let site = |row: Row| match row.key {
-        GroupKey::Site(stack) => Some((stack, metric.of(&row.figures))).filter(|site| site.1 > 0),
-        _ => None,
-    };
-    rows(snapshot, GroupBy::Site, metric, None).into_iter().filter_map(site).collect()
+    let sites = snapshot.accounts.sites().iter().map(|(stack, figures)| (stack, metric.of(figures)));
+    sites.filter(|(_, own)| *own > 0).collect()
 }
 
 fn list_of_sites(
@@ -160,44 +157,30 @@ fn list_of_sites(
     sites: &[(StackId, u64)],
     whole: u64,
     metric: Metric,
-    paint: Paint,
-    width: Option<usize>,
+    lines: &mut LineNumbers,
+    (paint, width): (Paint, Option<usize>),
 ) -> String {
     if sites.is_empty() {
         return format!("{}: nothing\n", paint.paint(Style::Dim, title));
     }
     let units = Units::of(&snapshot.source);
     let mut table = Table::default().column(Align::Right, "").column(Align::Right, "").column(Align::Left, "");
-    for (stack, own) in merged(sites, &snapshot.catalog).into_iter().take(SITES) {
+    for (stack, own) in biggest(sites, &snapshot.catalog, lines) {
         let cells = vec![units.metric(metric, own).into(), share(own, whole).into()];
         add_site_row(&mut table, cells, &snapshot.catalog, stack, Depth::Line);
     }
     format!("{}\n{}", paint.paint(Style::Bold, title), table.render(paint, width))
 }
 
-/// Sites that would look the same as one: with the figures of all of them, biggest first.
-fn merged(all: &[(StackId, u64)], catalog: &Catalog) -> Vec<(StackId, u64)> {
-    let mut numbers = LineNumbers::default();
-    let mut lines: Vec<(StackId, u64)> = Vec::new();
+/// The biggest lines, most first: sites that look the same are one, with the figures of all of them.
+fn biggest(all: &[(StackId, u64)], catalog: &Catalog, lines: &mut LineNumbers) -> Vec<(StackId, u64)> {
+    let mut sums: FxHashMap<usize, (StackId, u64)> = FxHashMap::default();
     for &(stack, own) in all {
-        match lines.get_mut(numbers.number(catalog, stack)) {
-            Some((_, sum)) => *sum += own,
-            None => lines.push((stack, own)),
-        }
+        sums.entry(lines.number(catalog, stack)).or_insert((stack, 0)).1 += own;
     }
-    // Long names may differ where they are cut off.
-    let mut places: HashMap<String, usize> = HashMap::new();
-    let mut sites: Vec<(StackId, u64)> = Vec::new();
-    for &(stack, own) in &lines {
-        let looks = site_in_a_line(catalog, stack);
-        let place = *places.entry(looks).or_insert(sites.len());
-        match sites.get_mut(place) {
-            Some((_, sum)) => *sum += own,
-            None => sites.push((stack, own)),
-        }
-    }
-    sites.sort_by_key(|&(_, own)| std::cmp::Reverse(own));
-    sites
+    let mut biggest: Vec<(usize, (StackId, u64))> = sums.into_iter().collect();
+    biggest.sort_unstable_by_key(|&(line, (_, own))| (std::cmp::Reverse(own), line));
+    biggest.into_iter().take(SITES).map(|(_, sum)| sum).collect()
 }
 
 fn names_note(main: &Finished) -> String {
