@@ -39,6 +39,12 @@ impl Window {
         Self { low: Cell::new(top), top, other_page: Cell::new(0), left: Cell::new(false) }
     }
 
+    /// A window over memory that can be read.
+    #[cfg(test)]
+    pub fn over(low: u64, top: u64) -> Self {
+        Self { low: Cell::new(low), top, other_page: Cell::new(0), left: Cell::new(false) }
+    }
+
     /// Whether the word at `address` can be read without asking.
     #[inline(always)]
     pub fn contains(&self, address: u64) -> bool {

@@ -10,4 +10,5 @@ pub mod full;
 pub mod memory;
 pub mod objects;
 pub mod rules;
+mod segments;
 pub mod walk;

@@ -16,6 +16,8 @@
 //! So the last few such *tips* are remembered too: the state they began in, the checks of their own frames, and how many of the remembered
 //! frames they stand on. A tip goes when one of those is replaced.
 //!
+//! Where a program jumps between deep stacks that have little in common, nothing of this helps: such stacks are put together of [`segments`](super::segments).
+//!
 //! Invariants: `frames[0]` is the outermost; stack pointers fall from one to the next; `frames[i].checks` is how many of
 //! the checks, from the first on, belong to the frames `0 ..= i`; every check lies in the thread's own window.
 
@@ -25,6 +27,7 @@ use super::full::Registers;
 use super::memory::Window;
 use super::objects;
 use super::rules::{self, Rule};
+use super::segments::{Found, Segments};
 use crate::session::Session;
 use crate::{modules, sys, trie};
 
@@ -121,6 +124,13 @@ impl Tip {
     }
 }
 
+/// A stack has little in common with what is remembered if at least this many of its frames are others.
+const STRANGE_FRAMES: usize = 16;
+/// After as many such stacks in a row, stacks are put together of segments.
+const STRANGE_STACKS: i32 = 2;
+/// Strange stacks that are walked frame by frame after one that could not be put together of segments.
+const NOT_TRIED: i32 = 64;
+
 /// The deepest stack that is stored whole.
 pub const DEEPEST: usize = 1 << 17;
 const FIRST_DEPTH: usize = 1 << 10;
@@ -141,6 +151,11 @@ pub struct Remembered {
     last_node: u32,
     tips: [Tip; TIPS],
     next_tip: usize,
+    segments: Segments,
+    /// How often in a row the stack had little in common with what is remembered; below zero where segments are not tried.
+    strange: i32,
+    /// What the innermost segment of the last stack that was put together of some stands on.
+    ground: u32,
 }
 
 /// Where a walk ended.
@@ -170,6 +185,9 @@ impl Remembered {
             last_node: 0,
             tips: [Tip::NONE; TIPS],
             next_tip: 0,
+            segments: Segments::new(),
+            strange: 0,
+            ground: 0,
         };
         new.grow(FIRST_DEPTH).then_some(new)
     }
@@ -179,6 +197,7 @@ impl Remembered {
         self.length = 0;
         self.last_node = 0;
         self.tips = [Tip::NONE; TIPS];
+        self.segments.forget();
     }
 
     #[cold]
@@ -286,7 +305,24 @@ impl Remembered {
     /// Walks a stack of which so many remembered checks are known to hold.
     fn walk_on(&mut self, at: State, held: usize, window: &Window, session: &Session) -> u32 {
         let own_stack = window.reach(at.sp);
+        if self.strange >= STRANGE_STACKS && own_stack {
+            match self.segments.walk(at, window, session) {
+                Some(Found { node, ground }) => {
+                    if ground == self.ground {
+                        // Stacks have much in common now: from the next one on they are remembered again.
+                        self.strange = 0;
+                    }
+                    self.ground = ground;
+                    return node;
+                }
+                None => self.strange = -NOT_TRIED,
+            }
+        }
         let walked = self.follow(at, held, window, session);
+        self.strange = match walked.frames >= STRANGE_FRAMES {
+            true => self.strange.saturating_add(1),
+            false => self.strange.min(0),
+        };
         if !walked.whole {
             session.count_cut_stack();
         }

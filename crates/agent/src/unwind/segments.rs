@@ -1,0 +1,603 @@
+//! Stacks that have little in common with the last one: several frames at a time.
+//!
+//! Where a program jumps between deep stacks, [`Remembered`](super::walk::Remembered) finds nothing to go on with, and each frame takes a rule, a word of the stack
+//! that depends on it, and a node: one after the other. But most runs of frames were met before. A *segment* is up to eight frames with the words that were read from
+//! one to the next. It lies relative to its stack pointer, so that it holds wherever the run is met. To know one again, its words are compared: their places are known
+//! beforehand, so that the processor reads them all at once.
+//!
+//! A segment that holds leads to the same frames as the rules would: the rules depend on the return addresses alone, and all words that they read are compared. What is
+//! looked up by a hash is a guess, and is compared like any other.
+//!
+//! A segment's frames have one node for each node outside of them. That is remembered as well (*joins*), so that nodes are found once for a segment and not for each frame.
+
+use super::memory::Window;
+use super::rules::{self, Rule};
+use super::walk::State;
+use crate::session::Session;
+use crate::{sys, trie};
+
+/// Frames of a segment, at the most.
+const MOST_FRAMES: usize = 12;
+/// Words of a segment, at the most: a return address for each frame, and the frame pointers that decide where others lie.
+const MOST_WORDS: usize = 16;
+const SEGMENTS: usize = 1 << 12;
+const GUESSES: usize = 1 << 13;
+const JOINS: usize = 1 << 16;
+/// Segments of a stack, at the most. A deeper one is walked frame by frame.
+const MOST_SEGMENTS: usize = 64;
+
+/// What comes after a segment's frames.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum After {
+    /// Another frame.
+    Frame,
+    /// Nothing: it is the outermost one of the stack.
+    Nothing,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C, align(32))]
+struct Segment {
+    /// The return address into its innermost frame.
+    pc: u64,
+    /// Return addresses first, from the inside out; frame pointers, less the stack pointer, after them.
+    values: [u64; MOST_WORDS],
+    /// Where they lie: words above the stack pointer.
+    places: [u16; MOST_WORDS],
+    /// Where the frame pointer points, less the stack pointer, if that decides anything.
+    bp: u64,
+    /// Tells it from all others that ever lay here.
+    serial: u32,
+    bp_matters: bool,
+    after: After,
+    frames: u8,
+    addresses: u8,
+    words: u8,
+    /// Where the frame pointer was saved that holds outside of it, plus one; 0 if it is not changed.
+    saved_bp: u16,
+    /// Words above the stack pointer to the end of the last return address, which lies above all others.
+    reach: u32,
+    /// What came after it the last time.
+    next: u16,
+}
+
+/// The node of a segment's innermost frame, where its outermost one was called by `parent`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Join {
+    parent: u32,
+    serial: u32,
+    node: u32,
+}
+
+#[repr(C)]
+struct Tables {
+    segments: [Segment; SEGMENTS],
+    /// By the innermost frame and its caller: a segment that began like this, and so has its words in likely places. 0 is none.
+    alike: [u16; GUESSES],
+    /// By the words in the places of another segment that began like this: the segment that was there. 0 is none.
+    exact: [u16; GUESSES],
+    joins: [Join; JOINS],
+}
+
+/// What a thread knows of runs of frames. Takes memory when it is first used.
+pub struct Segments {
+    tables: *mut Tables,
+    next: usize,
+    serial: u32,
+    /// The innermost one of the last stack.
+    first: u16,
+}
+
+/// Where a segment was looked for in vain.
+struct Tried {
+    start: usize,
+    places: [usize; MOST_TRIES],
+    count: usize,
+}
+
+const MOST_TRIES: usize = 3;
+
+/// A stack put together of segments.
+pub struct Found {
+    /// Its node.
+    pub node: u32,
+    /// The node that its innermost segment stands on.
+    pub ground: u32,
+}
+
+impl Segment {
+    /// Reads a word.
+    ///
+    /// SAFETY: the word lies in the thread's window.
+    #[inline(always)]
+    unsafe fn word(&self, index: usize, sp: u64) -> u64 {
+        // SAFETY: the caller's.
+        unsafe { ((sp + u64::from(self.places[index]) * 8) as *const u64).read_volatile() }
+    }
+
+    /// How far above the stack pointer the last of its words ends.
+    #[inline(always)]
+    fn reach(&self) -> u64 {
+        u64::from(self.reach) * 8
+    }
+
+    /// Whether the frames at a state are these.
+    #[inline(always)]
+    fn holds(&self, at: &State, window: &Window) -> bool {
+        if self.pc != at.pc
+            || (self.bp_matters && self.bp != at.bp.wrapping_sub(at.sp))
+            || !window.spans(at.sp, at.sp.saturating_add(self.reach()))
+        {
+            return false;
+        }
+        let (addresses, words) = (usize::from(self.addresses).min(MOST_WORDS), usize::from(self.words).min(MOST_WORDS));
+        // SAFETY: no word lies beyond the reach, which is in the window.
+        unsafe {
+            (0..addresses).all(|index| self.word(index, at.sp) == self.values[index])
+                && (addresses..words).all(|index| self.word(index, at.sp).wrapping_sub(at.sp) == self.values[index])
+        }
+    }
+
+    /// The state after its frames, where it holds.
+    #[inline(always)]
+    fn end(&self, at: &State) -> State {
+        // One that another frame follows has a return address.
+        let last = usize::from(self.addresses).wrapping_sub(1) % MOST_WORDS;
+        let bp = match self.saved_bp {
+            0 => at.bp,
+            // SAFETY: below the last return address, and so in the window.
+            place => unsafe { ((at.sp + u64::from(place - 1) * 8) as *const u64).read_volatile() },
+        };
+        State { pc: self.values[last], sp: at.sp + self.reach(), bp }
+    }
+
+    /// A number that segments with the same words share, if the words are those at a stack pointer.
+    ///
+    /// SAFETY: the words lie in the thread's window.
+    #[inline(always)]
+    unsafe fn hash_at(&self, at: &State) -> usize {
+        let mut sum = at.pc;
+        for (index, factor) in FACTORS.iter().enumerate().take(usize::from(self.addresses)) {
+            // Each by a factor of its own, so that none waits for another.
+            // SAFETY: the caller's.
+            sum = sum.wrapping_add(unsafe { self.word(index, at.sp) }.wrapping_mul(*factor));
+        }
+        (sum.wrapping_mul(MULTIPLIER) >> 40) as usize % GUESSES
+    }
+}
+
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+const FACTORS: [u64; MOST_FRAMES] = {
+    let mut factors = [1; MOST_FRAMES];
+    let mut index = 1;
+    while index < MOST_FRAMES {
+        factors[index] = u64::wrapping_mul(factors[index - 1], 0xd134_2543_de82_ef95);
+        index += 1;
+    }
+    factors
+};
+
+#[inline(always)]
+fn hash_of_start(pc: u64, caller: u64) -> usize {
+    ((pc ^ caller.rotate_left(23)).wrapping_mul(MULTIPLIER) >> 40) as usize % GUESSES
+}
+
+/// Segments end at these return addresses, once they have a few frames: so that stacks that meet come to the same segments.
+#[inline(always)]
+fn is_boundary(pc: u64) -> bool {
+    pc.wrapping_mul(MULTIPLIER) >> 62 == 0
+}
+
+const FEW_FRAMES: u8 = 6;
+
+impl Segments {
+    /// Knows nothing.
+    pub const fn new() -> Self {
+        Self { tables: core::ptr::null_mut(), next: 0, serial: 0, first: 0 }
+    }
+
+    /// Forgets everything: addresses mean something else now.
+    pub fn forget(&mut self) {
+        self.first = 0;
+        if !self.tables.is_null() {
+            // SAFETY: the tables are there, and only this thread uses them. Zero is a valid guess: none.
+            unsafe {
+                (&raw mut (*self.tables).alike).write_bytes(0, 1);
+                (&raw mut (*self.tables).exact).write_bytes(0, 1);
+            }
+        }
+    }
+
+    /// The stack that begins at a state in the thread's own window; `None` where it cannot be put together of segments.
+    pub fn walk(&mut self, at: State, window: &Window, session: &Session) -> Option<Found> {
+        let (met, count) = self.segments(at, window)?;
+        let (mut node, mut ground) = (trie::ROOT, trie::ROOT);
+        for index in met[..count].iter().rev() {
+            ground = node;
+            node = self.join(node, *index, session);
+        }
+        Some(Found { node, ground })
+    }
+
+    /// The segments of a stack, from the inside out, and their number.
+    #[inline(always)]
+    fn segments(&mut self, at: State, window: &Window) -> Option<([u16; MOST_SEGMENTS], usize)> {
+        if self.tables.is_null() {
+            self.tables = sys::map_private(size_of::<Tables>())?.cast();
+        }
+        let mut met = [0u16; MOST_SEGMENTS];
+        let mut count = 0;
+        let (mut state, mut guess) = (at, self.first);
+        loop {
+            // SAFETY: the guess is an index of a segment.
+            let is_guessed = guess != 0 && unsafe { (*self.tables).segments[usize::from(guess)].holds(&state, window) };
+            let index = if is_guessed { guess } else { self.segment_at(&state, window)? };
+            if !is_guessed {
+                let place = match met[..count].last() {
+                    // SAFETY: an index of a segment.
+                    Some(last) => unsafe { &mut (*self.tables).segments[usize::from(*last)].next },
+                    None => &mut self.first,
+                };
+                *place = index;
+            }
+            *met.get_mut(count)? = index;
+            count += 1;
+            // SAFETY: an index of a segment.
+            let segment = unsafe { &(*self.tables).segments[usize::from(index)] };
+            if segment.after == After::Nothing {
+                break;
+            }
+            state = segment.end(&state);
+            guess = segment.next;
+        }
+        Some((met, count))
+    }
+
+    /// The segment of the frames at a state, made if it is new.
+    #[inline(always)]
+    fn segment_at(&mut self, at: &State, window: &Window) -> Option<u16> {
+        let rule = rules::get(at.pc)?;
+        let caller = if rule.is_simple() {
+            let cfa = rule.cfa(at.sp, at.bp);
+            let is_sound = cfa > at.sp && cfa & 7 == 0 && window.spans(at.sp, cfa);
+            // SAFETY: the word lies in the window.
+            is_sound.then(|| unsafe { ((cfa - 8) as *const u64).read_volatile() })?
+        } else if rule.is_outermost() {
+            0
+        } else {
+            return None;
+        };
+        let start = hash_of_start(at.pc, caller);
+        let mut tried = Tried { start, places: [0; MOST_TRIES], count: 0 };
+        // SAFETY: the tables are there; what the guesses name are segments.
+        unsafe {
+            let tables = &*self.tables;
+            let mut guess = tables.alike[start];
+            while guess != 0 {
+                let segment = &tables.segments[usize::from(guess)];
+                if segment.holds(at, window) {
+                    return Some(guess);
+                }
+                if tried.count == MOST_TRIES || !window.spans(at.sp, at.sp.saturating_add(segment.reach())) {
+                    break;
+                }
+                let place = segment.hash_at(at);
+                tried.places[tried.count] = place;
+                tried.count += 1;
+                let next = tables.exact[place];
+                guess = if next == guess { 0 } else { next };
+            }
+        }
+        self.make(at, window, &tried)
+    }
+
+    /// Follows the frames at a state by their rules, and remembers them.
+    #[cold]
+    fn make(&mut self, at: &State, window: &Window, tried: &Tried) -> Option<u16> {
+        let mut segment = Segment {
+            pc: at.pc,
+            values: [0; MOST_WORDS],
+            places: [0; MOST_WORDS],
+            bp: at.bp.wrapping_sub(at.sp),
+            serial: 0,
+            bp_matters: false,
+            after: After::Frame,
+            frames: 0,
+            addresses: 0,
+            words: 0,
+            saved_bp: 0,
+            reach: 0,
+            next: 0,
+        };
+        let State { mut pc, mut sp, mut bp } = *at;
+        // Frame pointers that decided where a frame lies, and where they were saved.
+        let (mut pointers, mut pointer_count) = ([(0u16, 0u64); MOST_WORDS], 0);
+        let mut is_noted = true;
+        loop {
+            let rule = rules::get(pc)?;
+            segment.frames += 1;
+            if rule.is_outermost() {
+                segment.after = After::Nothing;
+                break;
+            }
+            if rule.goes_by_bp() {
+                match segment.saved_bp {
+                    0 => segment.bp_matters = true,
+                    place if !is_noted => {
+                        *pointers.get_mut(pointer_count)? = (place - 1, bp.wrapping_sub(at.sp));
+                        pointer_count += 1;
+                        is_noted = true;
+                    }
+                    _ => {}
+                }
+            }
+            let next = self.step(rule, State { pc, sp, bp }, window)?;
+            let place = |address: u64| u16::try_from((address - at.sp) / 8).ok();
+            segment.values[usize::from(segment.addresses)] = next.pc;
+            segment.places[usize::from(segment.addresses)] = place(next.sp - 8)?;
+            segment.reach = u32::from(segment.places[usize::from(segment.addresses)]) + 1;
+            segment.addresses += 1;
+            if rule.saved_bp() != 0 {
+                // A place of its own even where it is the first word.
+                segment.saved_bp = place(next.sp - rule.saved_bp())?.checked_add(1)?;
+                is_noted = false;
+            }
+            State { pc, sp, bp } = next;
+            if pc == 0 {
+                segment.after = After::Nothing;
+                break;
+            }
+            let is_full = usize::from(segment.frames) == MOST_FRAMES
+                || usize::from(segment.addresses) + pointer_count + 2 > MOST_WORDS
+                || (segment.frames >= FEW_FRAMES && is_boundary(pc));
+            if is_full {
+                break;
+            }
+        }
+        segment.words = segment.addresses;
+        for (place, value) in &pointers[..pointer_count] {
+            let index = usize::from(segment.words);
+            (*segment.places.get_mut(index)?, *segment.values.get_mut(index)?) = (*place, *value);
+            segment.words += 1;
+        }
+        Some(self.keep(segment, at, tried))
+    }
+
+    /// A step by a simple rule, in the window.
+    fn step(&self, rule: Rule, State { sp, bp, .. }: State, window: &Window) -> Option<State> {
+        let (cfa, saved) = (rule.is_simple().then(|| rule.cfa(sp, bp))?, rule.saved_bp());
+        let is_sound = cfa > sp && cfa & 7 == 0 && cfa.checked_sub(saved)? >= sp && window.spans(sp, cfa);
+        // SAFETY: both words lie in the window.
+        is_sound.then(|| unsafe {
+            let bp = if saved == 0 { bp } else { ((cfa - saved) as *const u64).read_volatile() };
+            State { pc: ((cfa - 8) as *const u64).read_volatile(), sp: cfa, bp }
+        })
+    }
+
+    fn keep(&mut self, mut segment: Segment, at: &State, tried: &Tried) -> u16 {
+        if self.serial == u32::MAX {
+            // Joins of this serial may still be there.
+            // SAFETY: the tables are there. No segment has the serial 0.
+            unsafe { (&raw mut (*self.tables).joins).write_bytes(0, 1) };
+            self.serial = 0;
+        }
+        self.serial += 1;
+        segment.serial = self.serial;
+        // The first one is never used: 0 stands for none.
+        self.next = self.next % (SEGMENTS - 1) + 1;
+        // SAFETY: the tables are there; the words of the segment were just read.
+        unsafe {
+            let tables = &mut *self.tables;
+            tables.segments[self.next] = segment;
+            // Where others that began like this have their words stays the first guess.
+            let alike = &mut tables.alike[tried.start];
+            if *alike == 0 || tables.segments[usize::from(*alike)].pc != at.pc {
+                *alike = self.next as u16;
+            }
+            for place in tried.places[..tried.count].iter().copied().chain([segment.hash_at(at)]) {
+                tables.exact[place] = self.next as u16;
+            }
+        }
+        self.next as u16
+    }
+
+    /// The node of a segment that was called by another one.
+    #[inline(always)]
+    fn join(&mut self, parent: u32, index: u16, session: &Session) -> u32 {
+        // SAFETY: the tables are there, and the index is that of a segment.
+        unsafe {
+            let tables = &mut *self.tables;
+            let segment = &tables.segments[usize::from(index)];
+            let mixed = (u64::from(parent) << 32 | u64::from(segment.serial)).wrapping_mul(MULTIPLIER);
+            let place = (mixed >> 40) as usize % JOINS;
+            for place in [place, place ^ 1] {
+                let join = &tables.joins[place];
+                if join.serial == segment.serial && join.parent == parent {
+                    return join.node;
+                }
+            }
+            let mut node = parent;
+            for frame in (0..usize::from(segment.frames).min(MOST_FRAMES)).rev() {
+                let pc = if frame == 0 { segment.pc } else { segment.values[frame - 1] };
+                node = trie::intern(session, node, pc, node + 1);
+            }
+            let pair = &mut tables.joins[place & !1..][..2];
+            // The older one of the two goes.
+            pair.swap(0, 1);
+            pair[0] = Join { parent, serial: segment.serial, node };
+            node
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::super::cfi::{BP, CfaRule, RA, RegisterRule, Row, SP};
+    use super::*;
+    use proptest::prelude::*;
+    use std::vec;
+    use std::vec::Vec;
+
+    const FUNCTIONS: u64 = 40;
+    const WORDS: usize = 4096;
+
+    /// What the compiler has said of a function: where its frame ends, counted from the stack or frame pointer, and whether it saves the latter.
+    #[derive(Clone, Copy)]
+    struct Function {
+        pc: u64,
+        by_frame_pointer: bool,
+        words: u64,
+        saved: Option<u64>,
+    }
+
+    impl Function {
+        fn of(number: u64) -> Self {
+            let kind = number % 4;
+            Self {
+                pc: 0x5555_0000_0005 + number * 0x40,
+                by_frame_pointer: kind == 2,
+                words: 3 + number % 9,
+                saved: (kind != 0).then_some(2 + number % 2),
+            }
+        }
+
+        fn rule(&self) -> Rule {
+            let base = if self.by_frame_pointer { BP } else { SP };
+            let mut row = Row {
+                cfa: CfaRule::Register(base, self.words as i64 * 8),
+                registers: [RegisterRule::Same; 17],
+                signal: false,
+            };
+            row.registers[RA] = RegisterRule::At(-8);
+            row.registers[SP] = RegisterRule::Is(0);
+            if let Some(saved) = self.saved {
+                row.registers[BP] = RegisterRule::At(-8 * saved as i64);
+            }
+            Rule::of(&row)
+        }
+    }
+
+    /// Memory with a stack in it, the state in its innermost frame, and the return addresses into all frames.
+    struct Stack {
+        memory: Vec<u64>,
+        at: State,
+        frames: Vec<u64>,
+    }
+
+    impl Stack {
+        /// The frames of these functions, from the inside out, in memory that is as others have left it: old return addresses lie everywhere. What
+        /// is left to chance comes from `noise`.
+        fn of(functions: &[u64], lowest: usize, noise: u64, mut memory: Vec<u64>) -> Self {
+            let base = memory.as_ptr() as u64;
+            let mut at = State { pc: 0, sp: base + lowest as u64 * 8, bp: noise };
+            let (mut sp, mut frames) = (at.sp, Vec::new());
+            // Who decides what the frame pointer is, and whether that is settled.
+            let (mut holder, mut is_settled) = (None, false);
+            let mut last_address = None;
+            for (index, number) in functions.iter().enumerate() {
+                let mut function = Function::of(*number);
+                if function.by_frame_pointer && is_settled {
+                    // It would need another frame pointer than that of a frame inside of it.
+                    function = Function::of(number - 2);
+                }
+                let extra = if function.by_frame_pointer { (noise >> (index % 32)) % 2 } else { 0 };
+                let end = sp + (function.words + extra) * 8;
+                if (end - base) / 8 >= WORDS as u64 {
+                    break;
+                }
+                if function.by_frame_pointer {
+                    let bp = end - function.words * 8;
+                    match holder {
+                        Some(word) => memory[word] = bp,
+                        None => at.bp = bp,
+                    }
+                    is_settled = true;
+                }
+                match last_address {
+                    Some(word) => memory[word] = function.pc,
+                    None => at.pc = function.pc,
+                }
+                if let Some(saved) = function.saved {
+                    (holder, is_settled) = (Some(((end - base) / 8 - saved) as usize), false);
+                }
+                last_address = Some(((end - base) / 8 - 1) as usize);
+                frames.push(function.pc);
+                sp = end;
+            }
+            if let Some(word) = last_address {
+                memory[word] = 0;
+            }
+            Self { memory, at, frames }
+        }
+
+        fn window(&self) -> Window {
+            let low = self.memory.as_ptr() as u64;
+            Window::over(low, low + WORDS as u64 * 8)
+        }
+    }
+
+    impl Segments {
+        /// The return addresses of all frames.
+        fn frames(&mut self, stack: &Stack) -> Option<Vec<u64>> {
+            let window = stack.window();
+            let (met, count) = self.segments(stack.at, &window)?;
+            let mut frames = Vec::new();
+            for index in &met[..count] {
+                // SAFETY: an index of a segment.
+                let segment = unsafe { &(*self.tables).segments[usize::from(*index)] };
+                frames.push(segment.pc);
+                frames.extend(&segment.values[..usize::from(segment.frames) - 1]);
+            }
+            Some(frames)
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+
+        /// Stacks that have more or less in common, at different places, are all found as they are.
+        #[test]
+        fn a_stack_of_segments_has_the_frames_of_the_stack(
+            first in prop::collection::vec(0..FUNCTIONS, 1..120),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), 0..FUNCTIONS, 0usize..3, any::<u64>()), 1..300),
+        ) {
+            assert!(rules::prepare());
+            for function in (0..FUNCTIONS).map(Function::of) {
+                rules::put(function.pc, function.rule());
+            }
+            let mut segments = Segments::new();
+            let mut functions = first;
+            let mut memory = vec![0; WORDS];
+            for (place, other, lowest, noise) in changes {
+                let place = place.index(functions.len());
+                functions[place] = other;
+                let stack = Stack::of(&functions, lowest, noise, memory);
+                prop_assert_eq!(segments.frames(&stack), Some(stack.frames.clone()));
+                // The same once more: now it is known.
+                prop_assert_eq!(segments.frames(&stack), Some(stack.frames.clone()));
+                if noise % 50 == 0 {
+                    segments.forget();
+                }
+                memory = stack.memory;
+            }
+        }
+    }
+
+    #[test]
+    fn what_no_rule_is_known_for_or_lies_outside_the_window_is_left_to_others() {
+        assert!(rules::prepare());
+        let function = Function::of(4);
+        rules::put(function.pc, function.rule());
+        let mut segments = Segments::new();
+        let stack = Stack::of(&[4, 4, 4, 4], 0, 7, vec![0; WORDS]);
+        assert_eq!(segments.frames(&stack), Some(vec![function.pc; 4]));
+        let unknown = Stack { at: State { pc: 0x7777_0000_0001, ..stack.at }, ..Stack::of(&[4], 0, 7, vec![0; WORDS]) };
+        assert_eq!(segments.frames(&unknown), None);
+        let high = stack.memory.as_ptr() as u64 + WORDS as u64 * 8;
+        let outside = Stack { at: State { sp: high - 8, ..stack.at }, ..stack };
+        assert_eq!(segments.frames(&outside), None);
+    }
+}
