@@ -1,10 +1,8 @@
 //! Reading an object log in every way.
 
 use crate::heap::within_bytes;
-use highwater_formats::objlog::{
-    By, Observer, Progress, Reader, Receive, Survivors, Translator, Trust, Until, pattern, rows,
-};
-use highwater_model::{AddressLedger, Anomaly, Catalog, Event, Nanos, laws};
+use highwater_formats::objlog::{By, Observer, Progress, Reader, Survivors, Translator, Trust, Until, pattern, rows};
+use highwater_model::{AddressLedger, Anomaly, Catalog, Event, EventSink, Nanos, laws};
 
 /// Buffers, and pages for ids far apart.
 const BYTES_FOR_ANY_LOG: usize = 24 << 20;
@@ -14,8 +12,8 @@ const SMALL: u64 = 1 << 60;
 
 struct Ledger(AddressLedger);
 
-impl Receive for Ledger {
-    fn receive(&mut self, event: Event, _: &Catalog) {
+impl EventSink for Ledger {
+    fn event(&mut self, event: Event, _: &Catalog) {
         self.0.record(&event, &mut ());
     }
 

@@ -1,6 +1,7 @@
 //! What the fuzz targets share; README.md says what each of them promises.
 
 mod examine;
+mod examine_history;
 mod examine_image;
 mod examine_log;
 mod examine_question;
@@ -12,6 +13,7 @@ mod reseal;
 mod scene;
 
 pub use examine::{examine_lines, examine_recording};
+pub use examine_history::examine_history;
 pub use examine_image::{examine_dlmalloc, examine_motoko};
 pub use examine_log::examine_log;
 pub use examine_question::examine_question;

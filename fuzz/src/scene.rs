@@ -117,7 +117,7 @@ impl Scene {
     pub fn written(&self, flush: usize, every: u64) -> io::Result<Vec<u8>> {
         let mut source = Source { program: "demo".to_owned(), pid: 7, host: "here".to_owned(), ..Source::default() };
         if self.events.iter().any(|event| matches!(event.kind, EventKind::Promote { .. })) {
-            source.kind = SourceKind::Memtrace;
+            source.kind = SourceKind::MEMTRACE;
             source.word_sampling = WordSampling::new(5e-4, 8);
             source.context = "seed".to_owned();
         }

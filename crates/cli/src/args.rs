@@ -83,9 +83,9 @@ pub enum Command {
     Timeline(commands::timeline::Timeline),
     /// Look at all this in the browser
     View(commands::view::View),
-    /// Write an instant or the whole course in another tool's format: pprof, folded stacks, flame graph, JSON, memtrace
+    /// Write an instant or the whole history in another tool's format: pprof, folded stacks, flame graph, JSON, CSV, memtrace
     Export(commands::export::Export),
-    /// Make a recording from JSON lines, one event a line, from an OCaml memtrace or an object log
+    /// Make a recording of another tool's file: JSON lines, an OCaml memtrace, a heaptrack file, an object log, a memory image
     Import(commands::import::Import),
     /// Memory images: capture whole memories, look inside, script over them, change them
     Image(commands::image::Image),
@@ -190,7 +190,7 @@ impl Reading {
 /// The file that a command reads.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// A recording or snapshot (.hw), an OCaml memtrace (.ctf), a memory image, a file of event lines or an object log; '-' reads standard input
+    /// A recording or snapshot (.hw), an OCaml memtrace (.ctf), a heaptrack file, a memory image, a file of event lines or an object log; '-' reads standard input
     #[arg(value_name = "FILE")]
     pub path: PathBuf,
 }
@@ -398,7 +398,7 @@ impl RankBy {
     /// Fails where the source does not know it.
     pub fn must_be_known(self, snapshot: &Snapshot) -> Result<(), Failure> {
         let source = &snapshot.source;
-        let what = if source.kind == SourceKind::Image { "a memory image" } else { "a snapshot" };
+        let what = if source.kind == SourceKind::IMAGE { "a memory image" } else { "a snapshot" };
         match self {
             Self::Temporary if !source.snapshot && !snapshot.knows_every_block() => Err(Failure::fault(
                 "temporary allocations cannot be estimated from samples: what a thread allocated next is not known; choose another --metric",

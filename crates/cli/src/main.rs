@@ -12,13 +12,10 @@
 
 mod args;
 mod commands;
-mod event_lines;
 mod failure;
 mod image_file;
 mod inherited;
 mod live;
-mod memtrace;
-mod object_log;
 mod open;
 mod output;
 mod preload_file;
@@ -29,10 +26,8 @@ mod recording_file;
 mod running;
 mod size;
 mod target;
-mod temporary;
 mod token;
 mod viewed;
-mod wanted;
 
 use args::{Command, CommandLine};
 use clap::FromArgMatches;

@@ -18,8 +18,14 @@ fn a_missing_empty_foreign_file_or_a_directory_is_one_clear_line() {
     let cases = [
         ("missing", "No such file"),
         ("empty", "empty"),
-        ("foreign", "neither a Highwater recording, a memtrace, event lines, an object log nor a memory image"),
-        ("prose", "neither a Highwater recording, a memtrace, event lines, an object log nor a memory image"),
+        (
+            "foreign",
+            "neither Highwater recording, memtrace trace, heaptrack file, event lines, object log nor memory image",
+        ),
+        (
+            "prose",
+            "neither Highwater recording, memtrace trace, heaptrack file, event lines, object log nor memory image",
+        ),
         ("directory", "is a directory"),
     ];
     for (file, problem) in cases {
@@ -30,7 +36,7 @@ fn a_missing_empty_foreign_file_or_a_directory_is_one_clear_line() {
     }
     place.highwater("import missing -o out.hw").is_one_clear_line_about(&["missing", "No such file"]);
     place.highwater("import directory -o out.hw").is_one_clear_line_about(&["directory"]);
-    place.highwater("import empty -o out.hw").is_one_clear_line_about(&["empty", "no event in it"]);
+    place.highwater("import empty -o out.hw").is_one_clear_line_about(&["empty", "the file is empty"]);
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn objects() -> Vec<Object> {
 fn trace(objects: &[Object], rate: f64) -> Vec<u8> {
     let sampling = WordSampling::new(rate, 8).unwrap();
     let source = Source {
-        kind: SourceKind::Memtrace,
+        kind: SourceKind::MEMTRACE,
         start_unix_ns: 1_700_000_000_000_000_000,
         word_sampling: Some(sampling),
         ..Source::default()

@@ -142,3 +142,41 @@ fn go_tool_pprof_diffs_two_instants_as_highwater_does() {
         assert_eq!(flat(&function), row["live_bytes_delta"].as_i64().unwrap(), "{function}");
     }
 }
+
+/// Rows as Python's own reader of CSV finds them.
+fn rows_in_python(place: &Place) -> Vec<HashMap<String, String>> {
+    const PROGRAM: &str =
+        "import csv, json, sys; print(json.dumps(list(csv.DictReader(open(sys.argv[1], newline='')))))";
+    let run = Command::new("python3").args(["-c", PROGRAM]).arg(place.file("exported")).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    serde_json::from_slice(&run.stdout).unwrap()
+}
+
+#[test]
+fn csv_has_a_row_for_each_site_with_the_figures_of_the_report() {
+    let place = in_the_kitchen();
+    exported(&place, "--to csv --at peak");
+    let rows = rows_in_python(&place);
+    let figures = |name: &str| rows.iter().map(|row| row[name].parse::<u64>().unwrap()).collect::<Vec<_>>();
+    assert_eq!((figures("live_bytes"), figures("live_blocks")), (vec![5000, 500], vec![2, 1]));
+    assert_eq!((rows[0]["function"].as_str(), rows[0]["stack"].as_str()), ("bake", "main;cook;bake"));
+    let report = place.json("report kitchen.hw --at peak");
+    for name in ["allocations", "allocated_bytes", "frees", "freed_bytes", "live_bytes"] {
+        assert_eq!(figures(name).iter().sum::<u64>(), report["totals"][name].as_u64().unwrap(), "{name}");
+    }
+    exported(&place, "--to csv --filter chop --metric allocated");
+    assert_eq!(rows_in_python(&place).len(), 1);
+}
+
+#[test]
+fn names_with_commas_quotes_and_lines_stay_one_field_of_csv() {
+    let place = Place::new();
+    let name = r#"Map<u8, \"x\">::new\nnext"#;
+    let line = format!(r#"{{"event":"allocate","address":1,"size":7,"stack":["{name}","main"]}}"#);
+    place.write("odd.jsonl", format!("{line}\n"));
+    let run = place.highwater("export odd.jsonl --to csv -o exported");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let rows = rows_in_python(&place);
+    assert_eq!((rows.len(), rows[0]["live_bytes"].as_str()), (1, "7"));
+    assert!(rows[0]["function"].starts_with("Map<u8, \"x\">::new"), "{rows:?}");
+}

@@ -313,7 +313,7 @@ fn assemble(subject: Subject<'_>, found: Found) -> LiveSnapshot {
     };
     let rate = if scale.largest != 0 { scale.largest } else { table.sample_bytes() };
     let source = Source {
-        kind: SourceKind::Native,
+        kind: SourceKind::NATIVE,
         program: subject.about.name(),
         executable: subject.about.executable.clone(),
         pid: subject.about.pid.into(),

@@ -53,7 +53,7 @@ impl FoldedStacks {
             let number = numbers.number(&catalog.stacks, stack, |caller, frame| {
                 let name = *frames.entry(frame).or_insert_with(|| {
                     let frame = catalog.stacks.frame(frame).copied().unwrap_or_default();
-                    names.place(folded_name(&catalog.frame_text(&frame)))
+                    names.place(frame_name(&catalog.frame_text(&frame)))
                 });
                 calls.child(caller, if caller == 0 { names.place_as_first(name) } else { name })
             })?;
@@ -157,7 +157,8 @@ impl Names {
 
 const UNKNOWN: &str = "[unknown]";
 
-fn folded_name(frame: &FrameText<'_>) -> String {
+/// The name of a frame as folded stacks have it: without anything that would be taken for structure.
+pub fn frame_name(frame: &FrameText<'_>) -> String {
     let name: String = frame.function.chars().map(harmless).collect();
     let name = name.trim();
     if name.is_empty()

@@ -57,7 +57,7 @@ const SAMPLE_TYPES: [(&str, &str); 4] =
 
 /// How many of the sample types a source lacks: a memory image does not know what was ever allocated.
 fn lacking(source: &Source) -> usize {
-    if source.kind == SourceKind::Image { 2 } else { 0 }
+    if source.kind == SourceKind::IMAGE { 2 } else { 0 }
 }
 
 /// Writes the stacks of a snapshot that `keep` wants; a viewer shows `default` first.

@@ -10,6 +10,7 @@ use crate::ids::Nanos;
 use crate::interval::Certainty;
 use crate::laws;
 use crate::word_sampling::WordSampling;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -127,45 +128,49 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// The kinds of source, in stored order. Append only.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum SourceKind {
-    /// A native process.
-    Native,
-    /// An OCaml program's memtrace.
-    Memtrace,
-    /// An object log.
-    Objlog,
-    /// Events fed through the library or as JSON lines.
-    #[default]
-    Events,
-    /// A memory image.
-    Image,
-}
+/// What kind of source a recording comes from: a short key such as `native` or `memtrace`.
+///
+/// Each input has its own key, and recordings store it as text. So an input can be added without a new version of the file, and a recording whose key is not known
+/// is one of plain events.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SourceKind(Cow<'static, str>);
 
 impl SourceKind {
-    const ALL: [Self; 5] = [Self::Native, Self::Memtrace, Self::Objlog, Self::Events, Self::Image];
+    /// A native process.
+    pub const NATIVE: Self = Self::new("native");
+    /// An OCaml program's memtrace.
+    pub const MEMTRACE: Self = Self::new("memtrace");
+    /// An object log.
+    pub const OBJLOG: Self = Self::new("objlog");
+    /// Events fed through the library or as JSON lines.
+    pub const EVENTS: Self = Self::new("events");
+    /// A memory image.
+    pub const IMAGE: Self = Self::new("image");
 
-    /// Its name in JSON.
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Memtrace => "memtrace",
-            Self::Objlog => "objlog",
-            Self::Events => "events",
-            Self::Image => "image",
-        }
+    /// The longest key, in bytes.
+    pub const LONGEST: usize = 32;
+
+    /// The kind with a key that is known when the program is compiled.
+    pub const fn new(key: &'static str) -> Self {
+        Self(Cow::Borrowed(key))
     }
 
-    /// The kind with this name.
+    /// Its name in recordings and in JSON.
+    pub fn key(&self) -> &str {
+        &self.0
+    }
+
+    /// The kind with this key; `None` for a text that is none. Keys have lower-case letters, digits, `-` and `_`, at most [`LONGEST`](Self::LONGEST).
     pub fn from_key(key: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.key() == key)
+        let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
+        let is_key = (1..=Self::LONGEST).contains(&key.len()) && key.bytes().all(is_plain);
+        is_key.then(|| Self(Cow::Owned(key.to_owned())))
     }
+}
 
-    /// The kind stored as `number`.
-    pub fn from_number(number: u64) -> Option<Self> {
-        Self::ALL.get(usize::try_from(number).ok()?).copied()
+impl Default for SourceKind {
+    fn default() -> Self {
+        Self::EVENTS
     }
 }
 

@@ -919,7 +919,7 @@ class File:
 def read_source(payload):
     varints = Varints(payload)
     kind, pid, start_unix_ns, duration_ns, sample_rate = varints.numbers(5)
-    require(kind < len(SOURCE_KINDS), "the source's kind is not known")
+    key = SOURCE_KINDS[kind] if kind < len(SOURCE_KINDS) else "events"
     program, host = varints.text(), varints.text()
     parent_pid, flags, command = 0, 0, []
     if not varints.at_end():
@@ -936,11 +936,15 @@ def read_source(payload):
     notes = []
     if not varints.at_end():
         notes = [varints.text() for _ in range(varints.number())]
+    if not varints.at_end():
+        named = varints.text()
+        if 1 <= len(named) <= 32 and set(named) <= set("abcdefghijklmnopqrstuvwxyz0123456789-_"):
+            key = named
     return {"notes": notes, "executable": executable, "reserved_bytes": reserved_bytes, "mapped_file_bytes": mapped_file_bytes,
             "context": context, "runtime_parameters": runtime_parameters, "word_bytes": word_bytes,
             "rate_bits": rate_bits,"parent_pid": parent_pid, "usable_sizes": flags & 1 == 1, "snapshot": flags & 2 == 2,
             "aggregated": flags & 4 == 4, "untimed": flags & 8 == 8, "command": command,
-            "kind": SOURCE_KINDS[kind], "pid": pid, "start_unix_ns": start_unix_ns, "duration_ns": duration_ns,
+            "kind": key, "pid": pid, "start_unix_ns": start_unix_ns, "duration_ns": duration_ns,
             "sample_rate": sample_rate, "program": program, "host": host}
 
 

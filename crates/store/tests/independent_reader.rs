@@ -319,7 +319,7 @@ fn assert_agreement(name: &str, bytes: &[u8], agreement: impl FnOnce(&Recording)
 
 fn source() -> Source {
     Source {
-        kind: SourceKind::Native,
+        kind: SourceKind::NATIVE,
         program: "./demo --größe 5".to_owned(),
         pid: 4242,
         host: "box".to_owned(),
@@ -538,7 +538,7 @@ fn promotions_and_counted_samples_are_read() {
     let columns = Columns { start: 3, end: 700 };
     assert!(catalog.resolve(FrameId(0), &[FrameText { function: "placed", columns, ..FrameText::default() }]));
     let source = Source {
-        kind: SourceKind::Memtrace,
+        kind: SourceKind::MEMTRACE,
         pid: u64::MAX,
         context: "größe".to_owned(),
         runtime_parameters: "b=1".to_owned(),

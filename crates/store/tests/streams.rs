@@ -12,7 +12,7 @@ use histories::{doing, events};
 use proptest::prelude::*;
 
 fn source() -> Source {
-    Source { kind: SourceKind::Memtrace, program: "streamed".into(), ..Source::default() }
+    Source { kind: SourceKind::MEMTRACE, program: "streamed".into(), ..Source::default() }
 }
 
 /// What a client gets that joins after `joined` events, and whose events `left_out` are left out.

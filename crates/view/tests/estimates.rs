@@ -37,7 +37,7 @@ fn death(object: u64) -> Option<u64> {
 fn recording(rate: f64) -> Vec<u8> {
     let sampling = WordSampling::new(rate, 8).unwrap();
     let source = Source {
-        kind: SourceKind::Memtrace,
+        kind: SourceKind::MEMTRACE,
         word_sampling: Some(sampling),
         sample_rate: Some(sampling.bytes_per_sample().round() as u64),
         ..Source::default()

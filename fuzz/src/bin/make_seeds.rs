@@ -16,6 +16,9 @@ const EVENT_LINES: &str = r#"{"event":"source","program":"demo","pid":7,"host":"
 {"event":"free","address":"0x8000","size":128,"thread":8,"time_ns":200}
 "#;
 
+const HEAPTRACK: &str = "v 10400 3\nX ./demo -x\nI 1000 5e27ec\ns 4 main\ns b two\nlines!!\ni 401136 1 1 2 2a 1 2 7\ni 10 0\nt 1 0\nt 2 1\na 40 1\na 10 2\n\
+    + 0\n+ 1\nc 2f\nR 3c3\n- 0\n- 0\n# strings: 2\nA\nS leak:x\n";
+
 const ODD_LINES: &str = "\u{feff}# a comment\r\n\n{\"event\":\"free\",\"address\":-1}\n{\"event\":\"alloc\",\"address\":16,\
     \"size\":18446744073709551615}\n{\"event\":\"alloc\",\"address\":16,\"size\":1e3}\n{\"event\":\"alloc\",\"address\":16,\
     \"size\":9,\"time_ns\":5,\"extra\":{\"a\":[1,{}]}}\n{\"event\":\"explode\"}\n[]\n{\"a\":\"\\q\"}\n\
@@ -79,6 +82,7 @@ fn main() -> io::Result<()> {
     }
     seed("event_lines", "every-kind", EVENT_LINES.as_bytes())?;
     seed("event_lines", "odd", ODD_LINES.as_bytes())?;
+    seed("heaptrack", "every-kind", HEAPTRACK.as_bytes())?;
     seed("object_log", "every-kind", OBJECT_LOG.as_bytes())?;
     for (name, question) in QUESTIONS {
         seed("view_question", name, question.as_bytes())?;

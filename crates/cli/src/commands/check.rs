@@ -3,7 +3,7 @@
 use crate::args::Input;
 use crate::commands::info::damage_list;
 use crate::failure::Failure;
-use crate::open::{self, Kind, OnDamage, Opened};
+use crate::open::{self, OnDamage, Opened};
 use crate::output::Output;
 use crate::print::bytes::{bytes, counted};
 use crate::print::colour::{Paint, Style};
@@ -41,7 +41,7 @@ impl Check {
         let report = opened.ask(|recording| recording.check(&mut |done| progress.update(done)))?;
         drop(progress);
         let damage = opened.damage();
-        let is_sound = damage.is_empty() && report.violations.is_empty() && opened.bad_lines == 0;
+        let is_sound = damage.is_empty() && report.violations.is_empty() && opened.bad_lines() == 0;
         if self.json {
             output.json(document(&opened, &report, is_sound))?;
         } else {
@@ -62,7 +62,7 @@ fn document(opened: &Opened, report: &CheckReport, is_sound: bool) -> Value {
         "complete": opened.stats().complete,
         "sound": is_sound,
         "damage": damage_list(opened),
-        "bad_lines": opened.bad_lines,
+        "bad_lines": opened.bad_lines(),
         "violations": report.violations,
         "guessed_locations": report.guessed_locations,
     })
@@ -85,17 +85,14 @@ fn text(opened: &Opened, report: &CheckReport, is_sound: bool, paint: Paint) -> 
         ));
     }
     let verdict = if is_sound { paint.paint(Style::Green, "sound") } else { paint.paint(Style::Red, "not sound") };
-    let what = match opened.kind {
-        Kind::Snapshot => "a snapshot".to_owned(),
-        _ => counted(report.events, "event"),
-    };
+    let what = if opened.is_snapshot() { "a snapshot".to_owned() } else { counted(report.events, "event") };
     let mut about = vec![what, bytes(stats.file_bytes)];
-    if opened.bad_lines > 0 {
-        about.push(counted(opened.bad_lines, "bad line"));
+    if opened.bad_lines() > 0 {
+        about.push(counted(opened.bad_lines(), "bad line"));
     }
     if !stats.complete {
         about.push("cut before its end, as by a crash".to_owned());
     }
-    text.push_str(&format!("{}: {verdict} ({})\n", printable(&opened.path.display().to_string()), about.join(", ")));
+    text.push_str(&format!("{}: {verdict} ({})\n", printable(&opened.path().display().to_string()), about.join(", ")));
     text
 }

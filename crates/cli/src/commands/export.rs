@@ -1,20 +1,18 @@
-//! `highwater export`: an instant, or the whole course, in another tool's format.
+//! `highwater export`: an instant, or the whole history, in another tool's format.
 
 use crate::args::{Filter, Input, Instant, RankBy};
-use crate::failure::Failure;
+use crate::failure::{Failure, reason};
 use crate::open::{self, OnDamage};
 use crate::output::{Output, warn};
 use crate::print::bytes;
 use crate::target::{Overwrite, write_file};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use highwater_export::{EXPORTS, Export as Format, ExportError, LeftOut, Options, Write, WriteHistory, by_key};
 use highwater_formats::flamegraph::FlameGraphError;
-use highwater_formats::memtrace::{LeftOut, TraceWriter};
-use highwater_formats::{flamegraph, folded, json, memtrace, pprof};
-use highwater_model::groups::{Keep, Metric};
-use highwater_model::{Snapshot, When};
-use highwater_store::{Recording, Seen};
-use std::io::{self, IsTerminal, Write};
-use std::ops::ControlFlow;
+use highwater_model::When;
+use highwater_model::groups::Keep;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 /// The arguments of `highwater export`.
@@ -24,6 +22,7 @@ use std::path::{Path, PathBuf};
   highwater export app.hw --to flamegraph --at peak -o peak.svg
   highwater export app.hw --to folded --metric allocated -o - | less
   highwater export app.hw --to json -o app.json
+  highwater export app.hw --to csv --at peak -o sites.csv   for a spreadsheet
   highwater export app.hw --to memtrace -o app.ctf   for viewers of OCaml traces
 
 A file that could not be written completely is not left behind.")]
@@ -31,8 +30,8 @@ pub struct Export {
     #[command(flatten)]
     input: Input,
     /// The format
-    #[arg(long = "to", value_enum, value_name = "FORMAT")]
-    format: Format,
+    #[arg(long = "to", value_name = "FORMAT", value_parser = format_parser())]
+    format: &'static dyn Format,
     #[command(flatten)]
     instant: Instant,
     /// Which figure: what a flame graph and folded stacks count, what pprof shows first
@@ -55,25 +54,11 @@ pub struct Export {
     strict: bool,
 }
 
-/// What can be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Gzipped profile.proto for 'go tool pprof' and many others
-    Pprof,
-    /// Collapsed stacks, one a line, for flame graph tools
-    Folded,
-    /// An interactive SVG
-    Flamegraph,
-    /// Everything: what 'highwater report --json' has, and every live block that is known
-    Json,
-    /// The whole course as a trace of OCaml's memtrace format; what is exact becomes a trace with every word sampled
-    Memtrace,
-}
-
-impl Format {
-    fn is_binary(self) -> bool {
-        matches!(self, Self::Pprof | Self::Memtrace)
-    }
+/// `--to`: the formats of the registry.
+fn format_parser() -> impl TypedValueParser<Value = &'static dyn Format> {
+    let values = EXPORTS.iter().map(|format| PossibleValue::new(format.key()).help(format.about()));
+    PossibleValuesParser::new(values.collect::<Vec<_>>())
+        .try_map(|key| by_key(&key).ok_or_else(|| format!("no format is called {key}")))
 }
 
 impl Export {
@@ -83,146 +68,81 @@ impl Export {
         if to_stdout && self.format.is_binary() && io::stdout().is_terminal() {
             return Err(Failure::Usage(format!(
                 "{} is binary and would garble the terminal; name a file with -o",
-                self.format.name()
+                self.format.key()
             )));
         }
         if !to_stdout {
             self.overwrite.check(&self.output)?;
         }
-        if self.format == Format::Memtrace {
-            return self.write_trace(output, to_stdout);
-        }
         let on_damage = if self.strict { OnDamage::Fail } else { OnDamage::Warn };
+        let write = match self.format.write() {
+            Write::Figures(write) | Write::Blocks(write) => write,
+            Write::History(write) => return self.write_history(write, on_damage, output),
+        };
         let heap = Filter::heap(self.filter.as_ref());
         let snapshot = open::open(&self.input.path, on_damage)?.snapshot_of(&self.instant.when, heap)?;
         self.metric.must_be_known(&snapshot)?;
         let keep = Filter::keep(self.filter.as_ref());
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
-        let write = |out: &mut dyn Write| self.format.write(&snapshot, self.metric.metric(), keep, out);
-        if to_stdout {
+        let options = self.options(keep);
+        self.write_out(output, |out| write(&snapshot, &options, out))
+    }
+
+    fn options<'a>(&self, keep: Keep<'a>) -> Options<'a> {
+        Options { metric: self.metric.metric(), keep, memtrace_version: self.memtrace_version }
+    }
+
+    /// Writes to the file that was named, or to standard output.
+    fn write_out<T>(
+        &self,
+        output: &mut Output,
+        write: impl FnOnce(&mut dyn io::Write) -> Result<T, ExportError>,
+    ) -> Result<T, Failure> {
+        if self.output == Path::new("-") {
             return write(output.stream()).map_err(|error| failure("to standard output", error));
         }
         let target = self.output.display().to_string();
-        write_file(&self.output, self.overwrite, |out| write(out).map_err(|error| failure(&target, error)))
+        let mut result = None;
+        write_file(&self.output, self.overwrite, |out| {
+            result = Some(write(out).map_err(|error| failure(&target, error))?);
+            Ok(())
+        })?;
+        result.ok_or_else(|| Failure::fault("nothing was written"))
     }
-}
 
-impl Export {
-    /// Writes the whole course.
-    fn write_trace(&self, output: &mut Output, to_stdout: bool) -> Result<(), Failure> {
+    /// Writes all events.
+    fn write_history(&self, write: WriteHistory, on_damage: OnDamage, output: &mut Output) -> Result<(), Failure> {
         if self.instant.when != When::End || self.filter.is_some() {
-            let why = "a memtrace tells the whole course of the whole memory: --at and --filter do not apply";
-            return Err(Failure::Usage(why.to_owned()));
+            let key = self.format.key();
+            let why = format!("{key} holds the whole history of the whole memory: --at and --filter do not apply");
+            return Err(Failure::Usage(why));
         }
-        let on_damage = if self.strict { OnDamage::Fail } else { OnDamage::Warn };
         let opened = open::open(&self.input.path, on_damage)?;
-        let version = if self.memtrace_version == 2 { memtrace::Version::V2 } else { memtrace::Version::V3 };
         if opened.source().snapshot {
-            let why = "a snapshot knows one instant only; it has no course to write";
+            let why = "a snapshot knows one instant only; it has no history to write";
             return Err(Failure::in_file(&self.input.path, why));
         }
         let recording = opened.recording()?;
-        let mut left_out = LeftOut::default();
-        let mut write = |target: &str, out: &mut dyn Write| -> Result<(), Failure> {
-            left_out = write_course(recording, version, out).map_err(|failed| match failed {
-                CourseError::Reading(error) => open::cannot_read(&self.input.path, &error),
-                CourseError::Writing(error) => Failure::writing(target, &error),
-            })?;
-            Ok(())
-        };
-        if to_stdout {
-            write("to standard output", output.stream())?;
-        } else {
-            let target = self.output.display().to_string();
-            write_file(&self.output, self.overwrite, |out| write(&target, out))?;
-        }
+        let options = self.options(None);
+        let left_out = self.write_out(output, |out| write(recording, &options, out))?;
         opened.ask(|_| Ok(()))?;
-        let LeftOut { remarks, unmatched, cut_stacks } = left_out;
-        for (count, what) in [
-            (remarks, "marks and gauges, which the format does not know, are left out"),
-            (unmatched, "frees of blocks that are not known are left out"),
-            (cut_stacks, "stacks are too deep for the format, and lack their innermost frames"),
-        ] {
-            if count > 0 {
-                warn(&format!("{}: {what}: {}", self.input.path.display(), bytes::count(count)));
-            }
+        for LeftOut { count, what } in left_out {
+            warn(&format!("{}: {what}: {}", self.input.path.display(), bytes::count(count)));
         }
         Ok(())
     }
 }
 
-/// Why a course could not be written.
-enum CourseError {
-    Reading(io::Error),
-    Writing(io::Error),
-}
-
-/// Writes every step of a recording as a trace.
-fn write_course(
-    recording: &Recording,
-    version: memtrace::Version,
-    out: &mut dyn Write,
-) -> Result<LeftOut, CourseError> {
-    let catalog = recording.catalog();
-    let mut writer = TraceWriter::new(out, recording.source(), version).map_err(CourseError::Writing)?;
-    let mut written = Ok(());
-    let walked = recording.walk(|seen| {
-        written = match seen {
-            Seen::Block(..) => Ok(()),
-            Seen::Step(ledger, step) => writer.write_step(step, ledger.accounts().next_id(), catalog),
-            // A stream that was joined late, or events that were left out.
-            Seen::Stored(ledger) => writer.catch_up(ledger.accounts(), |_| true, catalog),
-        };
-        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    });
-    walked.map_err(CourseError::Reading)?;
-    written.map_err(CourseError::Writing)?;
-    Ok(writer.finish(catalog).map_err(CourseError::Writing)?.0)
-}
-
-impl Format {
-    /// Its name on the command line.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Pprof => "pprof",
-            Self::Folded => "folded",
-            Self::Flamegraph => "flamegraph",
-            Self::Json => "json",
-            Self::Memtrace => "memtrace",
-        }
-    }
-
-    /// Writes a snapshot.
-    pub fn write(
-        self,
-        snapshot: &Snapshot,
-        metric: Metric,
-        keep: Keep<'_>,
-        out: &mut dyn Write,
-    ) -> Result<(), FlameGraphError> {
-        match self {
-            Self::Pprof => pprof::write(snapshot, metric, keep, out)?,
-            Self::Folded => folded::write(snapshot, metric, keep, out)?,
-            Self::Flamegraph => flamegraph::write(snapshot, metric, keep, out)?,
-            Self::Json => json::write_full("export", snapshot, keep, out)?,
-            Self::Memtrace => {
-                let why = "a memtrace tells a course, which a snapshot has not";
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, why).into());
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What is said when a file could not be written.
-pub fn failure(target: &str, error: FlameGraphError) -> Failure {
+/// The error of a file that could not be written.
+pub fn failure(target: &str, error: ExportError) -> Failure {
     match error {
-        FlameGraphError::Io(error) => Failure::writing(target, &error),
-        long @ FlameGraphError::TooLong { .. } => Failure::fault(format_args!(
+        ExportError::Write(error) => Failure::writing(target, &error),
+        ExportError::Read(error) => Failure::fault(format_args!("cannot read: {}", reason(&error))),
+        ExportError::Drawing(long @ FlameGraphError::TooLong { .. }) => Failure::fault(format_args!(
             "{long}; choose some with --filter, write --to folded, or look at the flame graph of 'highwater view'"
         )),
-        empty @ FlameGraphError::Empty { .. } => {
-            Failure::fault(format_args!("{empty}; '--at peak' or another --metric may have"))
+        ExportError::Drawing(other) => {
+            Failure::fault(format_args!("{other}; '--at peak' or another --metric may have"))
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::args::{Input, Reading};
 use crate::failure::Failure;
-use crate::open::{self, Kind, Opened};
+use crate::open::{self, Opened};
 use crate::output::Output;
 use crate::print::bytes::{bytes, count, counted};
 use crate::print::colour::Style;
@@ -11,6 +11,7 @@ use crate::print::heading::{self, Heading};
 use crate::print::table::{Align, Cell, Table};
 use clap::Args;
 use highwater_formats::json;
+use highwater_input::{Read, format_of_source};
 use highwater_model::{Catalog, GaugeReading, Module, NamedInstant, Nanos, Source, SourceKind, Totals};
 use highwater_store::{Damage, FileStats};
 use serde_json::{Value, json};
@@ -73,28 +74,30 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
     let size = bytes(stats.file_bytes);
     let mut head = Heading::default();
     let state = if stats.complete { "complete" } else { "cut before its end, as by a crash" };
-    let file = match opened.kind {
-        Kind::Recording => format!("Highwater recording, format {}, {size}, {state}", stats.version),
-        Kind::Snapshot => format!("Highwater snapshot, format {}, {size}, {state}", stats.version),
-        Kind::EventLines => format!("event lines, {size}; 'highwater import' makes a recording of them"),
-        Kind::Memtrace => {
-            let version = stats.version;
-            format!("memtrace trace, version {version}, {size}; 'highwater import' makes a recording of it")
+    let (format, reads) = (opened.format(), opened.format().read());
+    let is_image = matches!(reads, Read::State(_));
+    let file = match reads {
+        Read::Recording => {
+            let what = if opened.is_snapshot() { "Highwater snapshot" } else { format.title() };
+            format!("{what}, format {}, {size}, {state}", stats.version)
         }
-        Kind::ObjectLog => format!("object log, {size}; 'highwater objects' looks through it"),
-        Kind::Image => format!("memory image, {size}; 'highwater image heap' tells what is in it"),
+        Read::History(_) if stats.version > 0 => {
+            format!("{}, version {}, {size}; {}", format.title(), stats.version, format.advice())
+        }
+        Read::State(_) => format!("memory image, {size}; {}", format.advice()),
+        _ => format!("{}, {size}; {}", format.title(), format.advice()),
     };
     head.line("file", file);
     head.line("program", heading::program(source));
-    head.line("source", kind_in_words(source.kind));
+    head.line("source", kind_in_words(&source.kind));
     if let Some(start) = json::source(source)["start"].as_str() {
         head.line("started", start_in_words(start));
     }
-    match opened.kind {
-        Kind::Image => {}
-        Kind::Snapshot => head.line("taken", format!("{} after it began", source.duration)),
-        _ if source.untimed => head.line("lasted", format!("{}; it tells no times", source.length(source.duration))),
-        _ => head.line("lasted", source.duration.to_string()),
+    match () {
+        () if is_image => {}
+        () if opened.is_snapshot() => head.line("taken", format!("{} after it began", source.duration)),
+        () if source.untimed => head.line("lasted", format!("{}; it tells no times", source.length(source.duration))),
+        () => head.line("lasted", source.duration.to_string()),
     }
     if !source.command.is_empty() {
         head.line("command", source.command.join(" "));
@@ -110,23 +113,19 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
     if let Some(sampled) = heading::sampled(source) {
         head.line("sampled", sampled);
     }
-    if source.sample_rate.is_some() && opened.kind != Kind::Snapshot {
+    if source.sample_rate.is_some() && !opened.is_snapshot() {
         estimates(&mut head, opened)?;
     }
-    match opened.kind {
-        Kind::Image => {
-            head.line("holds", holds(source, &opened.final_totals()?));
-            return Ok(head);
-        }
-        Kind::Snapshot => {
-            head.line("holds", holds(source, &opened.final_totals()?));
+    if is_image || opened.is_snapshot() {
+        head.line("holds", holds(source, &opened.final_totals()?));
+        if opened.is_snapshot() {
             let (state, catalog) = (bytes(stats.keyframe_bytes), bytes(stats.catalog_bytes));
             head.line("parts", format!("state {state}, catalog {catalog}"));
-            return Ok(head);
         }
-        _ => head.line("events", format!("{}, {:.2} bytes each", count(stats.events), bytes_per_event(stats))),
+        return Ok(head);
     }
-    if matches!(opened.kind, Kind::EventLines | Kind::Memtrace | Kind::ObjectLog) {
+    head.line("events", format!("{}, {:.2} bytes each", count(stats.events), bytes_per_event(stats)));
+    if !matches!(reads, Read::Recording) {
         return Ok(head);
     }
     let parts = format!(
@@ -171,13 +170,11 @@ fn start_in_words(rfc3339: &str) -> String {
     }
 }
 
-fn kind_in_words(kind: SourceKind) -> &'static str {
-    match kind {
-        SourceKind::Native => "a native process",
-        SourceKind::Memtrace => "an OCaml memtrace",
-        SourceKind::Objlog => "an object log",
-        SourceKind::Events => "events from the library or from JSON lines",
-        SourceKind::Image => "a memory image",
+fn kind_in_words(kind: &SourceKind) -> String {
+    match format_of_source(kind) {
+        _ if *kind == SourceKind::NATIVE => "a native process".to_owned(),
+        Some(format) => format.source_title().to_owned(),
+        None => format!("events of the kind '{}', which this version does not know", kind.key()),
     }
 }
 
@@ -276,12 +273,12 @@ fn document(opened: &Opened, marks: &[NamedInstant], gauges: &[Gauge<'_>]) -> Va
         "source": json::source(opened.source()),
         "at_ns": opened.source().duration.0,
         "file": {
-            "kind": opened.kind.key(),
+            "kind": opened.json_key(),
             "version": stats.version,
             "complete": stats.complete,
             "bytes": stats.file_bytes,
             "events": stats.events,
-            "bytes_per_event": (opened.kind != Kind::Snapshot).then(|| bytes_per_event(&stats)),
+            "bytes_per_event": (!opened.is_snapshot()).then(|| bytes_per_event(&stats)),
             "event_blocks": stats.event_blocks,
             "event_bytes": stats.event_bytes,
             "keyframes": stats.keyframes,
@@ -289,7 +286,7 @@ fn document(opened: &Opened, marks: &[NamedInstant], gauges: &[Gauge<'_>]) -> Va
             "catalog_bytes": stats.catalog_bytes,
         },
         "damage": damage_list(opened),
-        "bad_lines": opened.bad_lines,
+        "bad_lines": opened.bad_lines(),
         "marks": marks.iter().map(|mark| json!({ "time_ns": mark.time.0, "name": mark.name })).collect::<Value>(),
         "gauges": gauges.iter().map(gauge).collect::<Value>(),
         "modules": catalog.modules.iter().map(module).collect::<Value>(),

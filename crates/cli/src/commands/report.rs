@@ -170,7 +170,7 @@ impl View {
             head.line("usable", usable);
         }
         // An image knows nothing of what was there before.
-        if snapshot.source.kind != SourceKind::Image {
+        if snapshot.source.kind != SourceKind::IMAGE {
             head.line("allocated", heading::allocated(units, figures));
         }
         heading::add_address_space(&mut head, snapshot.source.address_space);

@@ -2,13 +2,14 @@
 
 use crate::failure::{Failure, reason};
 use crate::live::{LiveCollector, Socket};
-use crate::open::{self, Kind, OnDamage};
 use crate::output::{Output, say, warn};
 use crate::print::bytes::bytes;
 use crate::print::progress::Progress;
 use crate::target::{Overwrite, write_file};
 use crate::viewed::{ObjectLog, ViewedImage, WalkedImages};
 use clap::Args;
+use highwater_input::Read;
+use highwater_model::SourceKind;
 use highwater_model::When;
 use highwater_recorder::children_of;
 use highwater_store::Recording;
@@ -207,22 +208,21 @@ struct AnyFile {
 
 impl Opener for AnyFile {
     fn open(&self, path: &Path, work: &Work<'_>) -> Result<OpenedFile, String> {
-        let line = |failure: Failure| failure.line().unwrap_or("it cannot be read").to_owned();
-        let is_wanted = || work.go_on().is_ok();
-        let opened = open::open_while(path, OnDamage::Collect, &is_wanted).map_err(line)?;
-        let kind = match opened.kind {
-            Kind::Recording | Kind::EventLines => FileKind::Recording,
-            Kind::Snapshot => FileKind::Snapshot,
-            Kind::Memtrace => FileKind::Trace,
-            Kind::ObjectLog => FileKind::Objects,
-            Kind::Image => FileKind::Image,
+        let mut go_on = |_: &str, _: f64| work.go_on().is_ok();
+        let file = highwater_input::open_while(path, &mut go_on).map_err(|error| error.to_string())?;
+        let kind = match file.format().read() {
+            Read::Recording if file.is_snapshot() => FileKind::Snapshot,
+            Read::Recording | Read::Unordered(_) => FileKind::Recording,
+            Read::History(_) if file.source().kind == SourceKind::OBJLOG => FileKind::Objects,
+            Read::History(_) => FileKind::Trace,
+            Read::State(_) => FileKind::Image,
         };
         let special: Box<dyn Special> = match kind {
             FileKind::Objects => Box::new(ObjectLog(path.to_owned())),
             FileKind::Image => Box::new(ViewedImage::new(path, &self.walked)),
             _ => Box::new(Plain),
         };
-        let (recording, damage) = opened.into_recording(&is_wanted).map_err(line)?;
+        let (recording, damage) = file.into_recording(&mut go_on).map_err(|error| error.to_string())?;
         Ok(OpenedFile { kind, recording, damage, special })
     }
 }

@@ -3,7 +3,7 @@
 use super::contents::{LargestBlocks, contents_of};
 use super::taken::TakenSnapshot;
 use crate::args::{By, Filter, Selection};
-use crate::commands::export::{self, Format};
+use crate::commands::export;
 use crate::commands::report::{Subject, View};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -14,6 +14,7 @@ use crate::target::{Overwrite, cannot_be_written, create_file, write_file};
 use clap::Args;
 use highwater_collector::contents::Contents;
 use highwater_collector::protocol::Detail;
+use highwater_export::{EXPORTS, Export, ExportError, Options, Write, WriteSnapshot, by_file_name};
 use highwater_formats::json;
 use highwater_model::{Block, Heap, Snapshot, When};
 use highwater_store::write_snapshot;
@@ -23,7 +24,7 @@ use std::path::{Path, PathBuf};
 /// What is wanted of a snapshot.
 #[derive(Debug, Args)]
 pub struct Delivery {
-    /// Write a file instead of a report: .hw (a snapshot), .json, .pb.gz (pprof), .svg (flame graph) or .folded
+    /// Write a file instead of a report: .hw (a snapshot), .json, .csv, .pb.gz (pprof), .svg (flame graph) or .folded
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -36,30 +37,44 @@ pub struct Delivery {
 }
 
 /// What a file is to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Ending {
     /// A snapshot that every reading command opens.
     Snapshot,
     /// Another tool's format.
-    Foreign(Format),
+    Foreign(&'static dyn Export, WriteSnapshot),
 }
 
-const ENDINGS: [(&str, Ending); 5] = [
-    (".hw", Ending::Snapshot),
-    (".json", Ending::Foreign(Format::Json)),
-    (".pb.gz", Ending::Foreign(Format::Pprof)),
-    (".svg", Ending::Foreign(Format::Flamegraph)),
-    (".folded", Ending::Foreign(Format::Folded)),
-];
+const SNAPSHOT_ENDING: &str = ".hw";
 
 impl Ending {
     fn of(path: &Path) -> Result<Self, Failure> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let known = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, kind)| *kind);
-        known.ok_or_else(|| {
-            let all = ENDINGS.map(|(ending, _)| ending).join(", ");
+        if name.ends_with(SNAPSHOT_ENDING) {
+            return Ok(Self::Snapshot);
+        }
+        let of_one_instant = |format: &&'static dyn Export| match format.write() {
+            Write::Figures(write) | Write::Blocks(write) => Some(Self::Foreign(*format, write)),
+            Write::History(_) => None,
+        };
+        by_file_name(&name).as_ref().and_then(of_one_instant).ok_or_else(|| {
+            let known = EXPORTS.iter().filter(|format| of_one_instant(format).is_some()).map(|format| format.ending());
+            let all: Vec<&str> = [SNAPSHOT_ENDING].into_iter().chain(known).collect();
+            let all = all.join(", ");
             Failure::Usage(format!("{}: the ending says what is written; there are: {all}", path.display()))
         })
+    }
+
+    fn is_json(self) -> bool {
+        matches!(self, Self::Foreign(format, _) if format.key() == "json")
+    }
+
+    /// Whether it needs single blocks.
+    fn needs_blocks(self) -> bool {
+        match self {
+            Self::Snapshot => true,
+            Self::Foreign(format, _) => matches!(format.write(), Write::Blocks(_)),
+        }
     }
 }
 
@@ -73,10 +88,10 @@ impl Delivery {
         if *by != By::default() || top.is_some() || *stacks != Depth::default() || self.json {
             return usage("--by, --top, --stacks and --json shape a report; they do not go with -o");
         }
-        if ending == Ending::Snapshot && filter.is_some() {
+        if matches!(ending, Ending::Snapshot) && filter.is_some() {
             return usage("a .hw file holds the whole snapshot; use --filter when you read it");
         }
-        if with_contents && ending != Ending::Foreign(Format::Json) {
+        if with_contents && !ending.is_json() {
             return usage("contents go into a .json file, or without -o to the terminal");
         }
         self.overwrite.check(path)
@@ -85,8 +100,7 @@ impl Delivery {
     /// How much must be known for it.
     pub fn detail(&self, with_contents: bool) -> Result<Detail, Failure> {
         let ending = self.output.as_deref().map(Ending::of).transpose()?;
-        let by_site = [None, Some(Ending::Foreign(Format::Folded)), Some(Ending::Foreign(Format::Flamegraph))];
-        let blocks = with_contents || self.heap().is_some() || !by_site.contains(&ending);
+        let blocks = with_contents || self.heap().is_some() || ending.is_some_and(Ending::needs_blocks);
         Ok(if blocks { Detail::Blocks } else { Detail::Sites })
     }
 
@@ -109,7 +123,7 @@ impl Delivery {
             None => self.report(command, taken, contents, more, output),
             Some(path) => match Ending::of(path)? {
                 Ending::Snapshot => write_snapshot_file(path, self.overwrite, snapshot),
-                Ending::Foreign(format) => self.write_foreign(path, format, snapshot, contents),
+                Ending::Foreign(_, write) => self.write_foreign(path, write, snapshot, contents),
             },
         }
     }
@@ -147,22 +161,22 @@ impl Delivery {
     fn write_foreign(
         &self,
         path: &Path,
-        format: Format,
+        write: WriteSnapshot,
         snapshot: &Snapshot,
         contents: Option<&Contents>,
     ) -> Result<(), Failure> {
         let keep = Filter::keep(self.view.selection.filter.as_ref());
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
-        let metric = self.view.metric.metric();
+        let options = Options { metric: self.view.metric.metric(), keep, memtrace_version: 0 };
         write_file(path, self.overwrite, |out| {
             let written = match contents {
                 Some(contents) => {
                     let more = |block: &Block, value: &mut Value| {
                         value["contents"] = contents_of(snapshot, contents, block).map(hex).into();
                     };
-                    json::write_full_with("export", snapshot, keep, more, out).map_err(Into::into)
+                    json::write_full_with("export", snapshot, keep, more, out).map_err(ExportError::Write)
                 }
-                None => format.write(snapshot, metric, keep, out),
+                None => write(snapshot, &options, out),
             };
             written.map_err(|error| export::failure(&path.display().to_string(), error))
         })
@@ -183,10 +197,11 @@ mod tests {
 
     #[test]
     fn the_ending_says_what_is_written() {
-        assert_eq!(Ending::of(Path::new("a/b.hw")).unwrap(), Ending::Snapshot);
-        assert_eq!(Ending::of(Path::new("b.pb.gz")).unwrap(), Ending::Foreign(Format::Pprof));
-        let failure = Ending::of(Path::new("b.png")).unwrap_err();
+        let is = |name: &str, key: &str| matches!(Ending::of(Path::new(name)), Ok(Ending::Foreign(format, _)) if format.key() == key);
+        assert!(matches!(Ending::of(Path::new("a/b.hw")), Ok(Ending::Snapshot)));
+        assert!(is("b.pb.gz", "pprof") && is("b.csv", "csv") && is("b.json", "json"));
+        let Err(failure) = Ending::of(Path::new("b.png")) else { panic!("it is no format") };
         assert_eq!(failure.exit_code(), 2);
-        assert!(failure.line().unwrap().contains(".hw, .json, .pb.gz, .svg, .folded"));
+        assert!(failure.line().unwrap().contains(".hw, .pb.gz, .folded, .svg, .json, .csv"));
     }
 }

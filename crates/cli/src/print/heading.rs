@@ -51,7 +51,7 @@ pub fn program(source: &Source) -> String {
 
 /// Says whose memory it is, and where only one instant of it is known, which.
 pub fn add_program(head: &mut Heading, source: &Source) {
-    if source.kind == SourceKind::Image {
+    if source.kind == SourceKind::IMAGE {
         // Its bytes do not say when they were taken.
         head.line("snapshot", format!("of {}", program(source)));
     } else if source.snapshot {

@@ -11,7 +11,7 @@ const WIDTH: usize = 30;
 
 /// A bar that appears after a second and goes away without a trace.
 pub struct Progress {
-    label: &'static str,
+    label: String,
     watched: bool,
     next_draw: Instant,
     drawn: bool,
@@ -19,9 +19,17 @@ pub struct Progress {
 
 impl Progress {
     /// A bar for what `label` says is being done.
-    pub fn new(label: &'static str) -> Self {
+    pub fn new(label: &str) -> Self {
         let watched = std::io::stderr().is_terminal();
-        Self { label, watched, next_draw: Instant::now() + PATIENCE, drawn: false }
+        Self { label: label.to_owned(), watched, next_draw: Instant::now() + PATIENCE, drawn: false }
+    }
+
+    /// The same, of something else that is being done.
+    pub fn update_as(&mut self, label: &str, done: f64) {
+        if self.label != label {
+            label.clone_into(&mut self.label);
+        }
+        self.update(done);
     }
 
     /// Says how much is done, from 0 to 1.
@@ -31,7 +39,7 @@ impl Progress {
         }
         self.next_draw = Instant::now() + REDRAW;
         self.drawn = true;
-        let _ = write!(std::io::stderr(), "\r{}\x1b[K", bar(self.label, done));
+        let _ = write!(std::io::stderr(), "\r{}\x1b[K", bar(&self.label, done));
     }
 }
 

@@ -4,9 +4,9 @@ use super::packets::Packets;
 use super::quota::{Admission, Claim};
 use super::target::Target;
 use crate::failure::{Failure, reason};
-use highwater_formats::memtrace::looks_like_memtrace;
+use highwater_input::recognize;
 use highwater_model::Source;
-use highwater_store::{Follower, is_recording};
+use highwater_store::Follower;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -104,7 +104,7 @@ impl Incoming {
                 return Ok(());
             }
             let first = std::mem::take(first);
-            self.kind = recognise(&first)?;
+            self.kind = stream_of(&first).ok_or_else(|| unknown(&first))?;
             return self.pass_on(&first);
         }
         self.pass_on(bytes)
@@ -212,20 +212,18 @@ impl Incoming {
     }
 }
 
-fn recognise(first: &[u8]) -> Result<Kind, Failure> {
-    if is_recording(first) {
-        Ok(Kind::Recording(Box::default()))
-    } else if looks_like_memtrace(first) {
-        Ok(Kind::Memtrace(Box::default()))
-    } else {
-        Err(unknown(first))
+/// What a stream is. Of the formats that can be read, these two can be received: their parts are whole by themselves.
+fn stream_of(first: &[u8]) -> Option<Kind> {
+    match recognize(first)?.key() {
+        "hw" => Some(Kind::Recording(Box::default())),
+        "memtrace" => Some(Kind::Memtrace(Box::default())),
+        _ => None,
     }
 }
 
 /// True for a line of text that has not ended: a server that refuses says why, and its words may come in pieces.
 fn may_be_words(first: &[u8]) -> bool {
-    let is_stream = is_recording(first) || looks_like_memtrace(first);
-    !is_stream && first.len() < LONGEST_WORDS && is_text(first)
+    stream_of(first).is_none() && first.len() < LONGEST_WORDS && is_text(first)
 }
 
 fn is_text(bytes: &[u8]) -> bool {

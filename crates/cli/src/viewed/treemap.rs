@@ -1,7 +1,7 @@
 //! A treemap of an image: what each object keeps, by dominators, those of one shape that the same object keeps together.
 
-use crate::image_file::Looked;
 use highwater_image::{Graph, Node};
+use highwater_input::image::ExaminedHeap;
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
 
@@ -48,7 +48,7 @@ struct Group {
 
 /// `nodes[]` of `parent, label, kind, address, bytes, retained, count`, a parent before its children; the first is the whole. Those that keep less than
 /// `least` of it are left out.
-pub fn document(looked: &Looked<'_>, depth: usize, least: f64) -> Value {
+pub fn document(looked: &ExaminedHeap<'_>, depth: usize, least: f64) -> Value {
     let graph = &looked.examination.graph;
     let kinds = looked.heap.kinds();
     let kept = Kept::of(graph);

@@ -1,9 +1,8 @@
 //! Memory images that were walked: to walk one takes seconds, and each click on its treemap asks about it.
 
-use super::line;
 use crate::commands::image::heap;
-use crate::image_file::{ImageFile, Looked};
 use highwater_image::{Examination, Sidecar};
+use highwater_input::image::{ExaminedHeap, ImageFile};
 use highwater_view::{Memo, Stamp};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -69,8 +68,8 @@ impl WalkedImages {
 
 impl Walked {
     fn open(path: &Path) -> Result<Self, String> {
-        let file = ImageFile::open(path, None).map_err(line)?;
-        let examination = file.look(heap::DEFAULT_TOP).map_err(|no_heap| no_heap.to_string())?.examination;
+        let file = ImageFile::open(path, None).map_err(|error| error.to_string())?;
+        let examination = file.examine(heap::DEFAULT_TOP).map_err(|no_heap| no_heap.to_string())?.examination;
         Ok(Self { file, examination, heap: OnceLock::new() })
     }
 
@@ -80,8 +79,8 @@ impl Walked {
     }
 
     /// Its heap, as it was found.
-    pub fn look(&self) -> Result<Looked<'_>, String> {
-        self.file.look_again(&self.examination).map_err(|no_heap| no_heap.to_string())
+    pub fn look(&self) -> Result<ExaminedHeap<'_>, String> {
+        self.file.examined(&self.examination).map_err(|no_heap| no_heap.to_string())
     }
 
     /// All that `highwater image heap` tells of it.

@@ -68,7 +68,7 @@ impl From<BadStack> for Refusal {
 impl<R: BufRead> Reader<R> {
     /// Reads from the beginning of `input`.
     pub fn new(input: R) -> Self {
-        let source = Source { kind: SourceKind::Events, ..Source::default() };
+        let source = Source { kind: SourceKind::EVENTS, ..Source::default() };
         Self { lines: Lines::new(input), memory: Memory { stacks: StackTexts::default(), source, time: Nanos(0) } }
     }
 
@@ -436,7 +436,7 @@ mod tests {
         assert_eq!(lines, [Ok(Line::ThreadName(ThreadId(7))), Ok(Line::Source), Ok(Line::Source)]);
         assert_eq!(catalog.thread_name(ThreadId(7)), "worker");
         let expected = Source {
-            kind: SourceKind::Events,
+            kind: SourceKind::EVENTS,
             program: "app".to_owned(),
             pid: 4,
             host: "h".to_owned(),

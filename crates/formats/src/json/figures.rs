@@ -11,7 +11,7 @@ pub fn figures(snapshot: &Snapshot, figures: &Figures) -> Map<String, Value> {
         members.insert("peak_bytes".to_owned(), Value::Null);
     }
     // An image is all that is live, and knows nothing of what was before.
-    if snapshot.source.kind == SourceKind::Image {
+    if snapshot.source.kind == SourceKind::IMAGE {
         let of_live = |name: &str| name.starts_with("live_");
         members.iter_mut().filter(|(name, _)| !of_live(name)).for_each(|(_, value)| *value = Value::Null);
     }

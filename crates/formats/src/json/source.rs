@@ -22,16 +22,16 @@ pub fn source(source: &Source) -> Value {
         "snapshot": source.snapshot,
         "aggregated": source.aggregated,
     });
-    if source.kind == SourceKind::Objlog {
+    if source.kind == SourceKind::OBJLOG {
         value["timed"] = (!source.untimed).into();
     }
     // What only some sources have is left out of the documents of all others.
-    if source.kind == SourceKind::Native {
+    if source.kind == SourceKind::NATIVE {
         value["reserved_bytes"] = source.address_space.reserved_bytes.into();
         value["mapped_file_bytes"] = source.address_space.mapped_file_bytes.into();
         value["notes"] = source.notes.as_slice().into();
     }
-    if source.kind == SourceKind::Memtrace {
+    if source.kind == SourceKind::MEMTRACE {
         // A program without a process id has a negative one.
         value["pid"] = (source.pid as i64).into();
         value["context"] = known_text(&source.context);
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn what_is_known_is_told() {
         let known = source(&Source {
-            kind: SourceKind::Native,
+            kind: SourceKind::NATIVE,
             program: "parser".to_owned(),
             executable: "/usr/bin/parser-2".to_owned(),
             address_space: AddressSpace { reserved_bytes: 8 << 30, mapped_file_bytes: 4096 },

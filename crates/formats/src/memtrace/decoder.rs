@@ -1,13 +1,12 @@
 //! Decoding a trace as it arrives.
 
-use super::domain::Receive;
 use super::framer::{Arrival, Frame, Framer};
 use super::header::{HeaderFault, LONGEST_HEADER, TIME_BITS, VERSIONS};
 use super::info;
 use super::order::Domains;
 use super::packet::Packet;
 use super::trace::Trace;
-use highwater_model::{Anomaly, Catalog, Damage, GUESSED, Source};
+use highwater_model::{Anomaly, Catalog, Damage, EventSink, GUESSED, Source};
 use std::fmt;
 
 /// How many bytes of packets are held back by default, so that events of several domains are given out in the order of time.
@@ -84,18 +83,23 @@ impl Decoder {
     }
 
     /// Takes in what has arrived, and gives out what is known by now.
-    pub fn push<R: Receive>(&mut self, bytes: &[u8], catalog: &mut Catalog, receiver: &mut R) -> Result<(), NotATrace> {
+    pub fn push<R: EventSink + ?Sized>(
+        &mut self,
+        bytes: &[u8],
+        catalog: &mut Catalog,
+        receiver: &mut R,
+    ) -> Result<(), NotATrace> {
         self.framer.push(bytes);
         self.advance(Arrival::More, catalog, receiver)
     }
 
     /// Gives out all whole packets that have arrived.
-    pub fn flush<R: Receive>(&mut self, catalog: &mut Catalog, receiver: &mut R) -> Result<(), NotATrace> {
+    pub fn flush<R: EventSink + ?Sized>(&mut self, catalog: &mut Catalog, receiver: &mut R) -> Result<(), NotATrace> {
         self.advance(Arrival::Now, catalog, receiver)
     }
 
     /// Gives out everything: no more will arrive. An error if nothing of it was a trace.
-    pub fn finish<R: Receive>(&mut self, catalog: &mut Catalog, receiver: &mut R) -> Result<(), NotATrace> {
+    pub fn finish<R: EventSink + ?Sized>(&mut self, catalog: &mut Catalog, receiver: &mut R) -> Result<(), NotATrace> {
         self.advance(Arrival::End, catalog, receiver)?;
         match &self.trace {
             None if self.framer.arrived() == 0 => Err(NotATrace::Empty),
@@ -104,7 +108,7 @@ impl Decoder {
         }
     }
 
-    fn advance<R: Receive>(
+    fn advance<R: EventSink + ?Sized>(
         &mut self,
         arrival: Arrival,
         catalog: &mut Catalog,

@@ -9,28 +9,12 @@ use super::names::NameTables;
 use super::packet::{Packet, TIME_MASK, code};
 use super::spill;
 use super::trace::Trace;
-use highwater_model::{Catalog, Event, EventKind, Placement, Source, TagId, ThreadId};
+use highwater_model::{Catalog, Event, EventKind, EventSink, Placement, TagId, ThreadId};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Object numbers are given to domains in lots of so many, from version 3 on.
 const LOT: i64 = 10_000;
-
-/// Who gets the events of a trace.
-pub trait Receive {
-    /// Learns whose trace it is, before there is any event. How long it lasts is not known then.
-    fn begin(&mut self, _source: &Source) {}
-
-    /// Takes an event, whose handles are the catalog's.
-    fn receive(&mut self, event: Event, catalog: &Catalog);
-}
-
-impl<F: FnMut(Event, &Catalog)> Receive for F {
-    #[inline]
-    fn receive(&mut self, event: Event, catalog: &Catalog) {
-        self(event, catalog);
-    }
-}
 
 /// An instant in the order in which events are given out: a time, and of those at one time the order of packets.
 pub type Instant = (i64, u64);
@@ -138,7 +122,13 @@ impl Domain {
     }
 
     /// Gives out events of the packet that is next, up to and including an instant.
-    pub fn give<R: Receive>(&mut self, until: Instant, trace: &mut Trace, catalog: &mut Catalog, receiver: &mut R) {
+    pub fn give<R: EventSink + ?Sized>(
+        &mut self,
+        until: Instant,
+        trace: &mut Trace,
+        catalog: &mut Catalog,
+        receiver: &mut R,
+    ) {
         let Some(mut packet) = self.packets.pop_front() else { return };
         self.next = None;
         while let Some(time) = self.peek(&mut packet, trace, catalog) {
@@ -348,7 +338,7 @@ impl Domain {
 
     /// Reads and gives out the event that was looked at.
     #[inline]
-    fn event<R: Receive>(
+    fn event<R: EventSink + ?Sized>(
         &mut self,
         packet: &mut Packet,
         time: i64,
@@ -410,7 +400,7 @@ impl Domain {
             trace.repaired_times += u64::from(time < trace.end);
             let time = trace.end;
             let event = Event { time: trace.since_start(time), thread: ThreadId(self.number.into()), kind };
-            receiver.receive(event, catalog);
+            receiver.event(event, catalog);
         }
         Ok(())
     }

@@ -27,7 +27,7 @@ pub fn read(header: &PacketHeader, content: &[u8]) -> Option<Source> {
     }
     let sampling = WordSampling::new(rate, word_bits / 8)?;
     Some(Source {
-        kind: SourceKind::Memtrace,
+        kind: SourceKind::MEMTRACE,
         program,
         host,
         runtime_parameters,

@@ -40,7 +40,7 @@ mod trace;
 mod writer;
 
 pub use decoder::{Decoder, NotATrace, PATIENCE};
-pub use domain::{Receive, address_of, id_of};
+pub use domain::{address_of, id_of};
 pub use reader::{ReadError, Reader};
 pub use sniff::looks_like_memtrace;
 pub use writer::{LeftOut, TraceWriter, Version};

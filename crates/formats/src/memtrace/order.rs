@@ -4,10 +4,10 @@
 //! therefore held back, as they are, and decoded when it is their turn: the event that happened first comes first. How much is held back is
 //! bounded; what then comes too late gets the time of the latest event given out, and is counted.
 
-use super::domain::{Domain, Instant, Receive};
+use super::domain::{Domain, Instant};
 use super::packet::Packet;
 use super::trace::Trace;
-use highwater_model::{Catalog, ThreadId};
+use highwater_model::{Catalog, EventSink, ThreadId};
 use rustc_hash::FxHashMap;
 
 /// The domains of a trace.
@@ -69,7 +69,13 @@ impl Domains {
     }
 
     /// Gives out events until no more than `most` bytes wait.
-    pub fn give<R: Receive>(&mut self, most: usize, trace: &mut Trace, catalog: &mut Catalog, receiver: &mut R) {
+    pub fn give<R: EventSink + ?Sized>(
+        &mut self,
+        most: usize,
+        trace: &mut Trace,
+        catalog: &mut Catalog,
+        receiver: &mut R,
+    ) {
         while self.held > most || (most == 0 && self.held > 0) {
             let Some((first, until)) = self.first(trace, catalog) else { break };
             self.domains[first].give(until, trace, catalog, receiver);

@@ -1,8 +1,7 @@
 //! Reading a trace from a file, a pipe or a socket.
 
 use super::decoder::{Decoder, NotATrace};
-use super::domain::Receive;
-use highwater_model::Catalog;
+use highwater_model::{Catalog, EventSink};
 use std::fmt;
 use std::io::{self, Read};
 
@@ -71,7 +70,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// Reads a piece and gives out the events that are known by then; false at the end, when all were given out.
-    pub fn step<E: Receive>(&mut self, catalog: &mut Catalog, receiver: &mut E) -> Result<bool, ReadError> {
+    pub fn step<E: EventSink + ?Sized>(&mut self, catalog: &mut Catalog, receiver: &mut E) -> Result<bool, ReadError> {
         let count = loop {
             match self.input.read(&mut self.piece) {
                 Ok(count) => break count,

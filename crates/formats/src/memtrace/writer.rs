@@ -104,7 +104,7 @@ impl<W: Write> TraceWriter<W> {
             common,
             sampling,
             start,
-            has_domains: source.kind == SourceKind::Memtrace && version == Version::V3,
+            has_domains: source.kind == SourceKind::MEMTRACE && version == Version::V3,
             is_exact: source.sample_rate.is_none() && source.word_sampling.is_none(),
             domains: Vec::new(),
             places: FxHashMap::default(),

@@ -59,5 +59,5 @@ pub use rows::{By, Row, rows};
 pub use sniff::looks_like_object_log;
 pub use survivors::{Amount, Pattern, Survivors, pattern, stretch_name};
 pub use tally::Tally;
-pub use translator::{Receive, Translator, address_of};
+pub use translator::{Translator, address_of};
 pub use trust::{Explanation, Trust, Verdict};

@@ -11,8 +11,8 @@ use super::matcher::{Matcher, Meaning, SiteId};
 use super::reader::{Observer, Reader, Seen, What};
 use crate::events::stack_texts::StackTexts;
 use highwater_model::{
-    Anomaly, Catalog, Event, EventKind, FrameText, Nanos, Placement, Source, SourceKind, StackId, StringId, Tag, TagId,
-    ThreadId,
+    Anomaly, Catalog, Event, EventKind, EventSink, FrameText, Nanos, Placement, Source, SourceKind, StackId, StringId,
+    Tag, TagId, ThreadId,
 };
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -31,14 +31,6 @@ pub fn address_of(id: u64) -> u64 {
 /// The object that is recorded under an address.
 fn id_at(address: u64) -> u64 {
     address.rotate_right(4)
-}
-
-/// Takes the history that a log tells.
-pub trait Receive {
-    /// Takes an event.
-    fn receive(&mut self, event: Event, catalog: &Catalog);
-    /// Is told of oddities that are no events.
-    fn note(&mut self, anomaly: Anomaly, count: u64, catalog: &Catalog);
 }
 
 /// Turns what a log says into events.
@@ -97,7 +89,7 @@ impl Ord for Waiting {
     }
 }
 
-impl<R: Receive> Translator<R> {
+impl<R: EventSink> Translator<R> {
     /// Gives events to a receiver.
     pub fn new(receiver: R) -> Self {
         let mut catalog = Catalog::default();
@@ -121,7 +113,7 @@ impl<R: Receive> Translator<R> {
 
     /// What the history of a log is called.
     pub fn source(program: &str) -> Source {
-        Source { kind: SourceKind::Objlog, program: program.to_owned(), ..Source::default() }
+        Source { kind: SourceKind::OBJLOG, program: program.to_owned(), ..Source::default() }
     }
 
     /// Whether the log tells no times, as far as it was read; known when all of it was.
@@ -158,7 +150,7 @@ impl<R: Receive> Translator<R> {
                 }
             }
             Clock::Time(_) => self.wait(event),
-            Clock::Lines => self.receiver.receive(event, &self.catalog),
+            Clock::Lines => self.receiver.event(event, &self.catalog),
         }
     }
 
@@ -173,7 +165,7 @@ impl<R: Receive> Translator<R> {
         if let Clock::Unknown(untimed) = &mut self.clock {
             let untimed = std::mem::take(untimed);
             self.clock = Clock::Lines;
-            untimed.into_iter().for_each(|event| self.receiver.receive(event, &self.catalog));
+            untimed.into_iter().for_each(|event| self.receiver.event(event, &self.catalog));
         }
     }
 
@@ -207,7 +199,7 @@ impl<R: Receive> Translator<R> {
         while self.waiting.len() > keep
             && let Some(Reverse(next)) = self.waiting.pop()
         {
-            self.receiver.receive(next.event, &self.catalog);
+            self.receiver.event(next.event, &self.catalog);
         }
     }
 
@@ -295,7 +287,7 @@ impl<R: Receive> Translator<R> {
     }
 }
 
-impl<R: Receive> Observer for Translator<R> {
+impl<R: EventSink> Observer for Translator<R> {
     fn see(&mut self, seen: &Seen<'_>, matcher: &Matcher) {
         let time = self.instant_of(seen);
         let thread = self.thread(seen.thread.as_ref());

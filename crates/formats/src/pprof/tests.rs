@@ -149,7 +149,7 @@ impl Profile {
 #[test]
 fn an_image_has_no_figures_of_what_was_ever_allocated_and_a_log_without_times_no_duration() {
     let mut scene = parser();
-    scene.source.kind = SourceKind::Image;
+    scene.source.kind = SourceKind::IMAGE;
     scene.source.untimed = true;
     let profile = Profile::of(&scene.snapshot());
     let root = profile.root();

@@ -180,7 +180,7 @@ fn native() -> (Source, Catalog, Vec<Event>) {
     let mapped = catalog.intern_tag(Tag { heap: Heap::Mapped, ..Tag::default() });
     let name = catalog.strings.intern("loaded");
     let source = Source {
-        kind: SourceKind::Native,
+        kind: SourceKind::NATIVE,
         program: "demo".to_owned(),
         pid: 42,
         host: "box".to_owned(),
@@ -260,7 +260,7 @@ fn a_native_recording_becomes_a_trace_in_which_every_word_is_a_sample() {
 
 #[test]
 fn estimates_of_sampled_native_recordings_stay_right_on_the_average() {
-    let source = Source { kind: SourceKind::Native, sample_rate: Some(4096), ..Source::default() };
+    let source = Source { kind: SourceKind::NATIVE, sample_rate: Some(4096), ..Source::default() };
     let catalog = Catalog::default();
     let mut writer = TraceWriter::new(Vec::new(), &source, Version::V2).unwrap();
     let (mut expected, mut largest) = (0, 0);

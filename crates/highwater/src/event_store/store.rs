@@ -201,7 +201,7 @@ fn this_program() -> Source {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Source {
-        kind: SourceKind::Events,
+        kind: SourceKind::EVENTS,
         program,
         pid: std::process::id().into(),
         host: host.trim().to_owned(),

@@ -41,7 +41,7 @@ impl About {
     /// How the recording begins.
     pub(super) fn source(&self, stamps: &Stamps) -> Source {
         Source {
-            kind: highwater_model::SourceKind::Native,
+            kind: highwater_model::SourceKind::NATIVE,
             program: self.name(),
             executable: self.executable.clone(),
             pid: self.pid.into(),

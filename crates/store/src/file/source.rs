@@ -23,10 +23,20 @@ fn flags(source: &Source) -> u64 {
         | bit(source.untimed, flag::UNTIMED)
 }
 
+/// Kinds that have a number. All others are stored as events, with their key at the end.
+const NUMBERED: [SourceKind; 5] =
+    [SourceKind::NATIVE, SourceKind::MEMTRACE, SourceKind::OBJLOG, SourceKind::EVENTS, SourceKind::IMAGE];
+const EVENTS: u64 = 3;
+
+fn number_of(kind: &SourceKind) -> Option<u64> {
+    NUMBERED.iter().position(|numbered| numbered == kind).map(|number| number as u64)
+}
+
 /// Appends the payload.
 pub fn encode(source: &Source, out: &mut Vec<u8>) {
     let sample = source.sample_rate.map_or(0, |rate| rate.max(1));
-    for value in [source.kind as u64, source.pid, source.start_unix_ns, source.duration.0, sample] {
+    let number = number_of(&source.kind).unwrap_or(EVENTS);
+    for value in [number, source.pid, source.start_unix_ns, source.duration.0, sample] {
         varint::put(out, value);
     }
     varint::put_byte_string(out, source.program.as_bytes());
@@ -55,15 +65,24 @@ pub fn encode(source: &Source, out: &mut Vec<u8>) {
         varint::put(out, source.address_space.reserved_bytes);
         varint::put(out, source.address_space.mapped_file_bytes);
     }
-    if !source.notes.is_empty() {
+    if !source.notes.is_empty() || has_key(source) {
         varint::put(out, source.notes.len() as u64);
         source.notes.iter().for_each(|note| varint::put_byte_string(out, note.as_bytes()));
     }
+    if has_key(source) {
+        varint::put_byte_string(out, source.kind.key().as_bytes());
+    }
 }
 
-/// True where the executable or the address space is known, or notes follow them.
+/// True where the executable or the address space is known, or notes or a key follow them.
 fn has_more(source: &Source) -> bool {
-    !source.executable.is_empty() || source.address_space != AddressSpace::default() || !source.notes.is_empty()
+    let has_space = source.address_space != AddressSpace::default();
+    !source.executable.is_empty() || has_space || !source.notes.is_empty() || has_key(source)
+}
+
+/// True where the kind has no number.
+fn has_key(source: &Source) -> bool {
+    number_of(&source.kind).is_none()
 }
 
 /// True where something is known of the program's runtime.
@@ -74,7 +93,8 @@ fn has_runtime(source: &Source) -> bool {
 /// Reads a payload; `None` if it is malformed.
 pub fn decode(payload: &[u8]) -> Option<Source> {
     let mut input = Input::new(payload);
-    let kind = SourceKind::from_number(input.number()?)?;
+    let number = usize::try_from(input.number()?).ok();
+    let kind = number.and_then(|number| NUMBERED.get(number).cloned()).unwrap_or(SourceKind::EVENTS);
     let (pid, start_unix_ns, duration, sample) =
         (input.number()?, input.number()?, Nanos(input.number()?), input.number()?);
     let (program, host) = (text(&mut input)?, text(&mut input)?);
@@ -106,6 +126,9 @@ pub fn decode(payload: &[u8]) -> Option<Source> {
         for _ in 0..input.number()? {
             source.notes.push(text(&mut input)?);
         }
+    }
+    if !input.is_empty() {
+        source.kind = SourceKind::from_key(&text(&mut input)?).unwrap_or(source.kind);
     }
     Some(source)
 }

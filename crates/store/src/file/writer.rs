@@ -53,7 +53,7 @@ impl Spacing {
 /// it would not.
 pub fn version_for(source: &Source) -> u16 {
     let is_estimate = source.sample_rate.is_some() || source.word_sampling.is_some();
-    if is_estimate || source.kind == SourceKind::Memtrace { frame::WITH_ESTIMATES } else { frame::PLAIN }
+    if is_estimate || source.kind == SourceKind::MEMTRACE { frame::WITH_ESTIMATES } else { frame::PLAIN }
 }
 
 /// What was written.

@@ -3,7 +3,7 @@
 use super::heap::snapshot_of;
 use crate::args::Reading;
 use crate::failure::Failure;
-use crate::image_file::{ImageFile, Looked};
+use crate::image_file::examine;
 use crate::output::Output;
 use crate::print::bytes::{bytes, count, counted, signed_bytes, signed_count};
 use crate::print::colour::Style;
@@ -13,6 +13,7 @@ use crate::print::table::{Align, Cell, Table};
 use clap::Args;
 use highwater_formats::json as documents;
 use highwater_image::{Comparison, Heap, NewObjects, Side, compare, guess};
+use highwater_input::image::{ExaminedHeap, ImageFile};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -47,9 +48,9 @@ impl Diff {
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let open = |path: &PathBuf| ImageFile::open(path, self.module.as_deref());
         let files: Vec<ImageFile> = self.paths.iter().map(open).collect::<Result<_, _>>()?;
-        let mut looked: Vec<Looked<'_>> = Vec::new();
+        let mut looked: Vec<ExaminedHeap<'_>> = Vec::new();
         for file in &files {
-            looked.push(file.look_and_warn(0, self.reading.on_damage())?);
+            looked.push(examine(file, 0, self.reading.on_damage())?);
         }
         let sides: Vec<Side<'_, '_>> =
             looked.iter().map(|looked| Side { heap: &looked.heap, examination: &looked.examination }).collect();
@@ -86,7 +87,7 @@ impl Diff {
 }
 
 /// Everything that is told of images compared.
-pub fn document(files: &[&ImageFile], looked: &[Looked<'_>], comparison: &Comparison) -> Value {
+pub fn document(files: &[&ImageFile], looked: &[ExaminedHeap<'_>], comparison: &Comparison) -> Value {
     let (Some(last_file), Some(last)) = (files.last(), looked.last()) else { return Value::Null };
     let mut members = documents::head("image diff", &snapshot_of(last_file, last));
     let images = files.iter().zip(looked).map(|(file, looked)| {
@@ -125,7 +126,7 @@ pub fn document(files: &[&ImageFile], looked: &[Looked<'_>], comparison: &Compar
     members.into()
 }
 
-fn head(files: &[ImageFile], looked: &[Looked<'_>], comparison: &Comparison) -> Heading {
+fn head(files: &[ImageFile], looked: &[ExaminedHeap<'_>], comparison: &Comparison) -> Heading {
     let mut head = Heading::default();
     for (at, (file, looked)) in files.iter().zip(looked).enumerate() {
         let label = match at {

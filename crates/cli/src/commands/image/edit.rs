@@ -2,12 +2,13 @@
 
 use super::heap::ImageInput;
 use crate::failure::Failure;
-use crate::image_file::ImageFile;
+use crate::image_file::examine;
 use crate::open::{OnDamage, cannot_read};
 use crate::output::Output;
 use crate::target::{Overwrite, create_file, write_file};
 use clap::Args;
 use highwater_image::{Sidecar, change, write_changed};
+use highwater_input::image::ImageFile;
 use std::path::PathBuf;
 
 /// The arguments of `highwater image edit`.
@@ -40,7 +41,7 @@ impl Edit {
         };
         let (place, value) = (place.trim(), value.trim());
         let file = ImageFile::open(&self.input.path, self.input.module.as_deref())?;
-        let looked = file.look_and_warn(0, OnDamage::Warn)?;
+        let looked = examine(&file, 0, OnDamage::Warn)?;
         let change = change(&looked.heap, &looked.examination, place, value).map_err(|why| {
             Failure::in_file(&self.input.path, format_args!("'{place}' cannot become {value}: {why}"))
         })?;

@@ -2,7 +2,7 @@
 
 use crate::args::Reading;
 use crate::failure::Failure;
-use crate::image_file::{ImageFile, Looked};
+use crate::image_file::examine;
 use crate::output::Output;
 use crate::print::bytes::{bytes, count, counted, share};
 use crate::print::colour::Style;
@@ -12,6 +12,7 @@ use clap::Args;
 use highwater_formats::json as documents;
 use highwater_image::dlmalloc::ChunkFigures;
 use highwater_image::{ImageSnapshot, Node, Path, ShapeFigures, ShapeId};
+use highwater_input::image::{ExaminedHeap, ImageFile};
 use highwater_model::{Accounts, Damage, Nanos, Snapshot};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -61,7 +62,7 @@ impl Heap {
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let file = ImageFile::open(&self.input.path, self.input.module.as_deref())?;
         let objects = self.top.filter(|top| *top > 0).unwrap_or(DEFAULT_TOP);
-        let looked = file.look_and_warn(objects, self.reading.on_damage())?;
+        let looked = examine(&file, objects, self.reading.on_damage())?;
         if self.reading.json {
             return self.print_json(&file, &looked, output);
         }
@@ -93,14 +94,14 @@ impl Heap {
         Ok(())
     }
 
-    fn print_json(&self, file: &ImageFile, looked: &Looked<'_>, output: &mut Output) -> Result<(), Failure> {
+    fn print_json(&self, file: &ImageFile, looked: &ExaminedHeap<'_>, output: &mut Output) -> Result<(), Failure> {
         let limit = self.top.filter(|top| *top > 0).unwrap_or(usize::MAX);
         output.json(document(file, looked, limit))
     }
 }
 
 /// Everything that is told of a heap, with so many shapes.
-pub fn document(file: &ImageFile, looked: &Looked<'_>, limit: usize) -> Value {
+pub fn document(file: &ImageFile, looked: &ExaminedHeap<'_>, limit: usize) -> Value {
     let snapshot = snapshot_of(file, looked);
     let mut members = documents::head("image heap", &snapshot);
     members.insert("totals".to_owned(), documents::totals(&snapshot));
@@ -132,13 +133,13 @@ pub fn document(file: &ImageFile, looked: &Looked<'_>, limit: usize) -> Value {
 }
 
 /// The image as a snapshot, for what all documents have.
-pub fn snapshot_of(file: &ImageFile, looked: &Looked<'_>) -> Snapshot {
+pub fn snapshot_of(file: &ImageFile, looked: &ExaminedHeap<'_>) -> Snapshot {
     let ImageSnapshot { source, catalog, accounts } =
         ImageSnapshot::of(&looked.heap, &looked.examination, file.source());
     Snapshot { source, at: Nanos(0), accounts: Accounts::from_state(accounts), catalog: Arc::new(catalog) }
 }
 
-fn figures(file: &ImageFile, looked: &Looked<'_>) -> Map<String, Value> {
+fn figures(file: &ImageFile, looked: &ExaminedHeap<'_>) -> Map<String, Value> {
     let (live_objects, live_bytes) = looked.examination.live();
     let walked = looked.examination.survey.walked_bytes;
     let heap_bytes = looked.heap.stated_bytes().unwrap_or(walked);
@@ -165,13 +166,13 @@ fn figures(file: &ImageFile, looked: &Looked<'_>) -> Map<String, Value> {
 }
 
 /// The largest objects: their own bytes, how the graph has them, and ways to them.
-fn largest<'a>(looked: &'a Looked<'_>) -> impl Iterator<Item = (u64, Node, &'a Path)> {
+fn largest<'a>(looked: &'a ExaminedHeap<'_>) -> impl Iterator<Item = (u64, Node, &'a Path)> {
     let (survey, graph) = (&looked.examination.survey, &looked.examination.graph);
     let known = graph.largest.iter().map(|(number, path)| (graph.node(*number), path));
     survey.largest.iter().zip(known).map(|(largest, (node, path))| (largest.bytes, node, path))
 }
 
-fn largest_members(looked: &Looked<'_>) -> Value {
+fn largest_members(looked: &ExaminedHeap<'_>) -> Value {
     let entry = |(bytes, node, path): (u64, Node, &Path)| {
         json!({
             "address": format!("{:#x}", node.object), "bytes": bytes, "retained_bytes": node.retained_bytes,
@@ -181,19 +182,19 @@ fn largest_members(looked: &Looked<'_>) -> Value {
     largest(looked).map(entry).collect()
 }
 
-fn damage(looked: &Looked<'_>) -> Value {
+fn damage(looked: &ExaminedHeap<'_>) -> Value {
     let place = |damage: &Damage| json!({"offset": damage.offset, "length": damage.length, "what": damage.what});
     looked.damage.places.iter().map(place).collect()
 }
 
-fn chunks(looked: &Looked<'_>) -> Option<ChunkFigures> {
+fn chunks(looked: &ExaminedHeap<'_>) -> Option<ChunkFigures> {
     match &looked.heap {
         highwater_image::Heap::Dlmalloc(heap) => Some(heap.figures()),
         _ => None,
     }
 }
 
-fn chunk_members(chunks: &ChunkFigures, looked: &Looked<'_>) -> Value {
+fn chunk_members(chunks: &ChunkFigures, looked: &ExaminedHeap<'_>) -> Value {
     let used = looked
         .examination
         .kinds
@@ -216,7 +217,7 @@ fn chunk_members(chunks: &ChunkFigures, looked: &Looked<'_>) -> Value {
 }
 
 /// Shapes, that which keeps most first.
-fn shapes<'a>(looked: &'a Looked<'_>) -> Vec<Shape<'a>> {
+fn shapes<'a>(looked: &'a ExaminedHeap<'_>) -> Vec<Shape<'a>> {
     let graph = &looked.examination.graph;
     let kinds = looked.heap.kinds();
     let shape = |(id, figures): (usize, &ShapeFigures)| {
@@ -229,7 +230,7 @@ fn shapes<'a>(looked: &'a Looked<'_>) -> Vec<Shape<'a>> {
     shapes
 }
 
-fn head(file: &ImageFile, looked: &Looked<'_>) -> Heading {
+fn head(file: &ImageFile, looked: &ExaminedHeap<'_>) -> Heading {
     let image = file.image();
     let mut head = Heading::default();
     let data = format!("{}, of which {} hold data", bytes(image.len()), bytes(image.data_bytes()));
@@ -260,7 +261,7 @@ fn head(file: &ImageFile, looked: &Looked<'_>) -> Heading {
     head
 }
 
-fn kinds_table(looked: &Looked<'_>) -> Table {
+fn kinds_table(looked: &ExaminedHeap<'_>) -> Table {
     let (live, dead) = if looked.heap.is_collected() { ("live", "garbage") } else { ("in use", "not in use") };
     let mut table = Table::default()
         .column(Align::Right, "bytes")
@@ -318,7 +319,7 @@ fn shapes_table(shapes: &[Shape<'_>]) -> Table {
     table
 }
 
-fn largest_table(looked: &Looked<'_>) -> Table {
+fn largest_table(looked: &ExaminedHeap<'_>) -> Table {
     let mut table = Table::default()
         .column(Align::Right, "bytes")
         .column(Align::Right, "keeps")
@@ -337,7 +338,7 @@ fn largest_table(looked: &Looked<'_>) -> Table {
     table
 }
 
-fn waste_table(looked: &Looked<'_>) -> Table {
+fn waste_table(looked: &ExaminedHeap<'_>) -> Table {
     let mut table = Table::default()
         .column(Align::Right, "bytes")
         .column(Align::Right, "pieces")

@@ -3,7 +3,7 @@
 use super::heap::{ImageInput, snapshot_of};
 use crate::args::Reading;
 use crate::failure::Failure;
-use crate::image_file::{ImageFile, Looked};
+use crate::image_file::examine;
 use crate::output::Output;
 use crate::print::bytes::{bytes, counted};
 use crate::print::colour::Style;
@@ -14,6 +14,7 @@ use crate::print::text::printable;
 use clap::Args;
 use highwater_formats::json as documents;
 use highwater_image::{Referrer, View, view};
+use highwater_input::image::{ExaminedHeap, ImageFile};
 use serde_json::{Value, json};
 
 /// The arguments of `highwater image show`.
@@ -46,7 +47,7 @@ impl Show {
     /// Prints the object.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let file = ImageFile::open(&self.input.path, self.input.module.as_deref())?;
-        let looked = file.look_and_warn(0, self.reading.on_damage())?;
+        let looked = examine(&file, 0, self.reading.on_damage())?;
         let view = view(&looked.heap, &looked.examination, &self.place, self.depth)
             .map_err(|problem| Failure::in_file(&self.input.path, problem))?;
         if self.reading.json {
@@ -106,7 +107,7 @@ fn referrers(view: &View) -> Table {
 }
 
 /// Everything that is told of one object.
-pub fn document_of(file: &ImageFile, looked: &Looked<'_>, place: &str, view: &View) -> Value {
+pub fn document_of(file: &ImageFile, looked: &ExaminedHeap<'_>, place: &str, view: &View) -> Value {
     let mut members = documents::head("image show", &snapshot_of(file, looked));
     members.insert("place".to_owned(), place.into());
     members.insert("object".to_owned(), document(view));

@@ -22,7 +22,7 @@ impl Objects {
         let mut document = json!({
             "schema": SCHEMA,
             "command": "objects",
-            "source": {"kind": SourceKind::Objlog.key(), "file": self.path.display().to_string()},
+            "source": {"kind": SourceKind::OBJLOG.key(), "file": self.path.display().to_string()},
             "when": self.at.to_string(),
             "by": self.by.name(),
             "totals": {

@@ -3,10 +3,11 @@
 use super::findings::Findings;
 use super::{At, Objects};
 use crate::failure::{Failure, reason};
-use crate::open::{cannot_read, regular_size};
+use crate::open::cannot_read;
 use crate::output::{Output, warn};
 use crate::print::screen::Screen;
 use highwater_formats::objlog::{Progress, Reader};
+use highwater_input::regular_size;
 use highwater_model::When;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};

@@ -3,25 +3,24 @@
 use super::at::At;
 use super::recorded;
 use crate::failure::Failure;
-use crate::open::{SNIFFED, cannot_read, open_input, regular_size};
+use crate::open::cannot_read;
 use crate::print::progress::Progress;
-use crate::temporary;
-use highwater_formats::events::looks_like_events;
-use highwater_formats::memtrace::looks_like_memtrace;
 use highwater_formats::objlog::{Progress as Reading, Reader, Until};
-use highwater_model::{Nanos, When};
-use highwater_store::is_recording;
+use highwater_input::{Read as Reads, SNIFFED, cannot_write_temporary, input, recognize, regular_size, temporary_file};
+use highwater_model::{Nanos, SourceKind, When};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// What was said up to an instant.
 pub fn read(path: &Path, at: &At) -> Result<Reader, Failure> {
-    let mut input = open_input(path)?;
+    let mut input = input(path)?;
     let mut start = Vec::new();
     input.by_ref().take(SNIFFED).read_to_end(&mut start).map_err(|error| cannot_read(path, &error))?;
-    if is_recording(&start) || looks_like_memtrace(&start) || looks_like_events(&start) {
-        if !is_recording(&start) || regular_size(path).is_none() {
+    // What no format has a mark for is a log, too: it may begin with any noise.
+    let reads = recognize(&start).filter(|format| format.key() != SourceKind::OBJLOG.key()).map(|format| format.read());
+    if let Some(reads @ (Reads::Recording | Reads::History(_) | Reads::Unordered(_))) = reads {
+        if !matches!(reads, Reads::Recording) || regular_size(path).is_none() {
             let only = "only object logs and recordings in a file can be looked through; 'highwater import' makes one";
             return Err(Failure::in_file(path, only));
         }
@@ -82,8 +81,8 @@ struct Log<'a, R> {
 impl<R: Read> Log<'_, R> {
     fn keep_copy(&mut self) -> Result<(), Failure> {
         if regular_size(self.path).is_none() {
-            let mut copy = temporary::file()?;
-            io::copy(&mut self.input, &mut copy).map_err(|error| temporary::cannot_write(&error))?;
+            let mut copy = temporary_file()?;
+            io::copy(&mut self.input, &mut copy).map_err(cannot_write_temporary)?;
             self.copy = Some(copy);
             self.again()?;
         }
@@ -93,7 +92,7 @@ impl<R: Read> Log<'_, R> {
     /// Goes back to the start.
     fn again(&mut self) -> Result<(), Failure> {
         match &mut self.copy {
-            Some(copy) => copy.seek(SeekFrom::Start(0)).map(drop).map_err(|error| temporary::cannot_write(&error)),
+            Some(copy) => copy.seek(SeekFrom::Start(0)).map(drop).map_err(|error| cannot_write_temporary(error).into()),
             None => {
                 self.copy = Some(File::open(self.path).map_err(|error| cannot_read(self.path, &error))?);
                 Ok(())

@@ -14,7 +14,6 @@ mod text;
 
 use crate::args::Reading;
 use crate::failure::Failure;
-use crate::object_log::judge_lines;
 use crate::output::Output;
 use at::At;
 use clap::{Args, ValueEnum};
@@ -110,8 +109,9 @@ impl Objects {
             return self.follow(output);
         }
         let reader = input::read(&self.path, &self.at)?;
-        if self.reading.strict {
-            judge_lines(reader.counts(), &self.path, true)?;
+        if let (Some(first), true) = (reader.counts().bad().first(), self.reading.strict) {
+            let why = format_args!("line {}: {}; nothing was done, as --strict was given", first.number, first.fault);
+            return Err(Failure::in_file(&self.path, why));
         }
         self.print(&Findings::of(&reader), output)
     }

@@ -1,0 +1,93 @@
+//! One row for each site, for spreadsheets and data frames.
+//!
+//! Columns are named in the first row; they do not change their meaning, and new ones come after the last. Fields are quoted as RFC 4180 says. A stack is written from
+//! the outermost call to the innermost, with semicolons between, as in folded stacks.
+
+use crate::format::{Export, ExportError, Options, Write};
+use highwater_formats::folded;
+use highwater_model::groups::{GroupBy, GroupKey, rows};
+use highwater_model::{Figures, FrameText, Snapshot, StackId, leading_plumbing};
+use std::borrow::Cow;
+use std::io;
+
+/// Comma-separated values.
+pub struct Csv;
+
+impl Export for Csv {
+    fn key(&self) -> &'static str {
+        "csv"
+    }
+
+    fn about(&self) -> &'static str {
+        "One row for each call site, with all its figures, for spreadsheets and data frames"
+    }
+
+    fn ending(&self) -> &'static str {
+        ".csv"
+    }
+
+    fn write(&self) -> Write {
+        Write::Figures(write)
+    }
+}
+
+type Column = (&'static str, fn(&Figures) -> u64);
+
+/// Figures in each row. Those that samples cannot estimate are left empty.
+const COLUMNS: [Column; 11] = [
+    ("live_bytes", Figures::live_bytes),
+    ("live_blocks", Figures::live_blocks),
+    ("peak_bytes", |figures| figures.peak_bytes),
+    ("allocated_bytes", |figures| figures.allocated_bytes),
+    ("allocations", |figures| figures.allocations),
+    ("freed_bytes", |figures| figures.freed_bytes),
+    ("frees", |figures| figures.frees),
+    ("reallocations", |figures| figures.reallocations),
+    ("reallocated_away", |figures| figures.reallocated_away),
+    ("temporary_allocations", |figures| figures.temporary_allocations),
+    ("cross_thread_frees", |figures| figures.cross_thread_frees),
+];
+
+fn is_known(snapshot: &Snapshot, column: &str) -> bool {
+    match column {
+        "peak_bytes" => !snapshot.source.snapshot,
+        "reallocations" | "reallocated_away" => snapshot.knows_reallocations(),
+        "temporary_allocations" => snapshot.knows_every_block(),
+        _ => true,
+    }
+}
+
+fn write(snapshot: &Snapshot, options: &Options<'_>, out: &mut dyn io::Write) -> Result<(), ExportError> {
+    let mut head: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
+    head.extend(["function", "file", "line", "module", "stack"]);
+    write!(out, "{}\r\n", head.join(","))?;
+    for row in rows(snapshot, GroupBy::Site, options.metric, options.keep) {
+        let GroupKey::Site(stack) = row.key else { continue };
+        for (name, figure) in COLUMNS {
+            if is_known(snapshot, name) {
+                write!(out, "{}", figure(&row.figures))?;
+            }
+            out.write_all(b",")?;
+        }
+        write_site(snapshot, stack, out)?;
+    }
+    Ok(())
+}
+
+fn write_site(snapshot: &Snapshot, stack: StackId, out: &mut dyn io::Write) -> io::Result<()> {
+    let frames: Vec<FrameText<'_>> = snapshot.catalog.frame_texts(stack).collect();
+    let own = frames.get(leading_plumbing(&frames)).or(frames.first()).copied().unwrap_or_default();
+    let line = if own.line == 0 { String::new() } else { own.line.to_string() };
+    let names: Vec<String> = frames.iter().rev().map(folded::frame_name).collect();
+    let name = folded::frame_name(&own);
+    let fields = [name.as_str(), own.file, &line, own.module, &names.join(";")];
+    write!(out, "{}\r\n", fields.map(quoted).join(","))
+}
+
+/// A field as it stands in a row.
+fn quoted(text: &str) -> Cow<'_, str> {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => Cow::Owned(format!("\"{}\"", text.replace('"', "\"\""))),
+        false => Cow::Borrowed(text),
+    }
+}

@@ -1,0 +1,36 @@
+//! Profiles for `go tool pprof` and everything else that takes a gzipped `profile.proto`.
+
+use crate::format::{Export, ExportError, Options, Write};
+use highwater_formats::pprof;
+use highwater_model::Snapshot;
+use std::io;
+
+/// pprof.
+pub struct Pprof;
+
+impl Export for Pprof {
+    fn key(&self) -> &'static str {
+        "pprof"
+    }
+
+    fn about(&self) -> &'static str {
+        "Gzipped profile.proto for 'go tool pprof' and many others"
+    }
+
+    fn ending(&self) -> &'static str {
+        ".pb.gz"
+    }
+
+    fn is_binary(&self) -> bool {
+        true
+    }
+
+    fn write(&self) -> Write {
+        // Its labels say how large blocks are.
+        Write::Blocks(write)
+    }
+}
+
+fn write(snapshot: &Snapshot, options: &Options<'_>, out: &mut dyn io::Write) -> Result<(), ExportError> {
+    Ok(pprof::write(snapshot, options.metric, options.keep, out)?)
+}

@@ -1,0 +1,362 @@
+//! An opened file, whatever it is.
+
+use crate::error::InputError;
+use crate::format::{FORMATS, Format, History, Read, SNIFFED, recognize};
+use crate::import::write_history;
+use crate::problems::Problems;
+use crate::stream::{Input, Progress, input, regular_size};
+use crate::temporary::{cannot_write_temporary, recording_in, temporary_file};
+use highwater_model::{
+    Accounts, AddressLedger, Anomaly, Catalog, Damage, Event, EventKind, EventSink, Snapshot, Source, Totals,
+};
+use highwater_store::{EventLog, FileStats, LogError, OpenError, Recording};
+use std::cell::OnceCell;
+use std::fs::File;
+use std::io::{self, Read as _, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Events of an unordered history beyond this many bytes wait in a temporary file.
+const MEMORY_LIMIT: u64 = 256 << 20;
+
+/// A file that was opened, and recognized by its content.
+pub struct InputFile {
+    path: PathBuf,
+    format: &'static dyn Format,
+    content: Content,
+    size: u64,
+    problems: Problems,
+}
+
+enum Content {
+    Recording(Box<Recording>),
+    History(Box<ReadOnce>),
+}
+
+/// A history that was read to its end once: that is enough for what is asked most. It is made into a recording where more is wanted.
+struct ReadOnce {
+    format: &'static dyn Format,
+    source: Source,
+    catalog: Arc<Catalog>,
+    stats: FileStats,
+    /// The state at its end.
+    accounts: Accounts,
+    /// Whether there are marks or gauges.
+    has_remarks: bool,
+    path: PathBuf,
+    /// A copy of what cannot be read twice.
+    copy: Option<File>,
+    recording: OnceCell<Recording>,
+}
+
+/// Opens a file, `-` for standard input.
+pub fn open(path: &Path) -> Result<InputFile, InputError> {
+    open_while(path, &mut |_, _| true)
+}
+
+/// The same, reporting how far it is.
+pub fn open_while(path: &Path, progress: &mut Progress<'_>) -> Result<InputFile, InputError> {
+    let mut content = input(path)?;
+    let mut start = Vec::new();
+    let sniffed = content.by_ref().take(SNIFFED).read_to_end(&mut start);
+    sniffed.map_err(|error| InputError::unreadable(path, error))?;
+    if start.is_empty() {
+        return Err(InputError::unusable(path, "the file is empty; nothing was recorded in it"));
+    }
+    let Some(format) = recognize(&start) else { return Err(not_recognized(path)) };
+    match format.read() {
+        Read::Recording => {
+            let recording = read_recording(path, start, content)?;
+            Ok(InputFile::new(path, format, Content::Recording(Box::new(recording)), Problems::default()))
+        }
+        Read::History(_) => {
+            let (history, problems) = ReadOnce::read(format, start, content, path, progress)?;
+            Ok(InputFile::new(path, format, Content::History(Box::new(history)), problems))
+        }
+        Read::Unordered(read) => {
+            let mut content = start.as_slice().chain(content);
+            let mut input = Input::new(&mut content, path, progress);
+            let log = EventLog::with_limit(MEMORY_LIMIT);
+            let history = read(&mut input, &log)?;
+            let size = input.bytes_read();
+            let recording = log.to_recording(&history.source).map_err(|error| log_error(path, error))?;
+            let opened = InputFile::new(path, format, Content::Recording(Box::new(recording)), history.problems);
+            Ok(InputFile { size, ..opened })
+        }
+        Read::State(read) => {
+            let written = match regular_size(path) {
+                Some(_) => read(path, temporary_file()?)?,
+                None => None,
+            };
+            let Some((file, damage)) = written else { return Err(not_recognized(path)) };
+            let recording = recording_in(file, path)?;
+            let problems = Problems { damage, ..Problems::default() };
+            let opened = InputFile::new(path, format, Content::Recording(Box::new(recording)), problems);
+            Ok(InputFile { size: regular_size(path).unwrap_or(0), ..opened })
+        }
+    }
+}
+
+/// The error of a file that is of no known format.
+pub(crate) fn not_recognized(path: &Path) -> InputError {
+    let titles: Vec<&str> = FORMATS.iter().map(|format| format.title()).collect();
+    let (last, others) = titles.split_last().map_or(("", titles.as_slice()), |(last, others)| (*last, others));
+    let why = format!("of no known format: neither {} nor {last}", others.join(", "));
+    InputError::unusable(path, format!("{why}; 'highwater import --help' describes them"))
+}
+
+fn log_error(path: &Path, error: LogError) -> InputError {
+    match error {
+        LogError::File(_, error) => InputError::Write(error),
+        LogError::Spill(error) => cannot_write_temporary(error),
+        other => InputError::unusable(path, other),
+    }
+}
+
+fn read_recording(path: &Path, mut start: Vec<u8>, mut rest: impl io::Read) -> Result<Recording, InputError> {
+    let opened = if regular_size(path).is_some() {
+        Recording::open(path)
+    } else {
+        rest.read_to_end(&mut start).map_err(|error| InputError::unreadable(path, error))?;
+        Recording::from_bytes(start)
+    };
+    opened.map_err(|error| match error {
+        OpenError::Io(error) => InputError::unreadable(path, error),
+        other => InputError::unusable(path, other),
+    })
+}
+
+impl InputFile {
+    fn new(path: &Path, format: &'static dyn Format, content: Content, problems: Problems) -> Self {
+        let size = match &content {
+            Content::Recording(recording) => recording.stats().file_bytes,
+            Content::History(history) => history.stats.file_bytes,
+        };
+        Self { path: path.to_owned(), format, content, size, problems }
+    }
+
+    /// What the user called it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it turned out to be.
+    pub fn format(&self) -> &'static dyn Format {
+        self.format
+    }
+
+    /// True for a `.hw` file of one state.
+    pub fn is_snapshot(&self) -> bool {
+        matches!(self.format.read(), Read::Recording) && self.source().snapshot
+    }
+
+    /// Its name in JSON documents.
+    pub fn json_key(&self) -> &'static str {
+        match self.format.read() {
+            Read::Recording if self.is_snapshot() => "snapshot",
+            Read::Recording => "recording",
+            _ => self.format.json_key(),
+        }
+    }
+
+    /// Facts about the file, as it lies there.
+    pub fn stats(&self) -> FileStats {
+        match &self.content {
+            Content::Recording(recording) => FileStats { file_bytes: self.size, ..recording.stats() },
+            Content::History(history) => history.stats,
+        }
+    }
+
+    /// Whose memory it is.
+    pub fn source(&self) -> &Source {
+        match &self.content {
+            Content::Recording(recording) => recording.source(),
+            Content::History(history) => &history.source,
+        }
+    }
+
+    /// What the handles stand for.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        match &self.content {
+            Content::Recording(recording) => recording.catalog(),
+            Content::History(history) => &history.catalog,
+        }
+    }
+
+    /// What was wrong with the file when it was read.
+    pub fn problems(&self) -> &Problems {
+        &self.problems
+    }
+
+    /// Parts that cannot be used, as far as was read until now.
+    pub fn damage(&self) -> Vec<Damage> {
+        let own = self.problems.damage.iter().cloned();
+        match &self.content {
+            Content::Recording(recording) => own.chain(recording.damage()).collect(),
+            Content::History(_) => own.collect(),
+        }
+    }
+
+    /// The state at the end and no other, where that is known without the recording.
+    pub fn end(&self) -> Option<Snapshot> {
+        match &self.content {
+            Content::Recording(_) => None,
+            Content::History(history) => Some(history.end()),
+        }
+    }
+
+    /// The totals at the end, likewise.
+    pub fn end_totals(&self) -> Option<Totals> {
+        match &self.content {
+            Content::Recording(_) => None,
+            Content::History(history) => Some(*history.accounts.totals()),
+        }
+    }
+
+    /// False where it is known that there are neither marks nor gauges.
+    pub fn may_have_remarks(&self) -> bool {
+        match &self.content {
+            Content::Recording(_) => true,
+            Content::History(history) => history.has_remarks,
+        }
+    }
+
+    /// What it holds, as a recording; made of a history when it is first asked for.
+    pub fn recording(&self, progress: &mut Progress<'_>) -> Result<&Recording, InputError> {
+        match &self.content {
+            Content::Recording(recording) => Ok(recording),
+            Content::History(history) => history.recording(progress),
+        }
+    }
+
+    /// The recording alone, and the parts that were damaged before it became one.
+    pub fn into_recording(self, progress: &mut Progress<'_>) -> Result<(Recording, Vec<Damage>), InputError> {
+        let recording = match self.content {
+            Content::Recording(recording) => *recording,
+            Content::History(history) => history.into_recording(progress)?,
+        };
+        Ok((recording, self.problems.damage))
+    }
+}
+
+/// Keeps account of events.
+#[derive(Default)]
+struct Accounting {
+    ledger: AddressLedger,
+    has_remarks: bool,
+}
+
+impl EventSink for Accounting {
+    #[inline]
+    fn event(&mut self, event: Event, _: &Catalog) {
+        self.has_remarks |= matches!(event.kind, EventKind::Mark { .. } | EventKind::Gauge { .. });
+        self.ledger.record(&event, &mut ());
+    }
+
+    fn note(&mut self, anomaly: Anomaly, count: u64, _: &Catalog) {
+        self.ledger.note(anomaly, count, &mut ());
+    }
+}
+
+impl ReadOnce {
+    fn read(
+        format: &'static dyn Format,
+        start: Vec<u8>,
+        rest: impl io::Read,
+        path: &Path,
+        progress: &mut Progress<'_>,
+    ) -> Result<(Self, Problems), InputError> {
+        let mut copy = match regular_size(path) {
+            Some(_) => None,
+            None => Some(temporary_file()?),
+        };
+        let mut content = Copied { input: start.as_slice().chain(rest), copy: copy.as_mut() };
+        let mut input = Input::new(&mut content, path, progress);
+        let mut sink = Accounting::default();
+        let history = read_into(format, &mut input, &mut sink)?;
+        let Accounting { ledger, has_remarks } = sink;
+        let accounts = ledger.into_accounts();
+        let file_bytes = input.bytes_read();
+        let History { source, catalog, version, parts, problems } = history;
+        let stats = FileStats {
+            version,
+            file_bytes,
+            events: accounts.events(),
+            event_blocks: parts,
+            event_bytes: file_bytes,
+            complete: true,
+            ..FileStats::default()
+        };
+        let (path, catalog) = (path.to_owned(), Arc::new(catalog));
+        Ok((
+            Self { format, source, catalog, stats, accounts, has_remarks, path, copy, recording: OnceCell::new() },
+            problems,
+        ))
+    }
+
+    fn end(&self) -> Snapshot {
+        Snapshot {
+            source: self.source.clone(),
+            at: self.source.duration,
+            accounts: self.accounts.clone(),
+            catalog: Arc::clone(&self.catalog),
+        }
+    }
+
+    fn recording(&self, progress: &mut Progress<'_>) -> Result<&Recording, InputError> {
+        if let Some(recording) = self.recording.get() {
+            return Ok(recording);
+        }
+        let recording = self.converted(progress)?;
+        Ok(self.recording.get_or_init(|| recording))
+    }
+
+    fn into_recording(mut self, progress: &mut Progress<'_>) -> Result<Recording, InputError> {
+        self.recording.take().map_or_else(|| self.converted(progress), Ok)
+    }
+
+    fn converted(&self, progress: &mut Progress<'_>) -> Result<Recording, InputError> {
+        let mut content: Box<dyn io::Read> = match &self.copy {
+            Some(copy) => {
+                let mut copy = copy.try_clone().map_err(cannot_write_temporary)?;
+                copy.seek(SeekFrom::Start(0)).map_err(cannot_write_temporary)?;
+                Box::new(copy)
+            }
+            None => input(&self.path)?,
+        };
+        let mut input = Input::new(&mut content, &self.path, progress);
+        let written = write_history(self.format, &mut input, temporary_file()?).map_err(|error| match error {
+            InputError::Write(error) => cannot_write_temporary(error),
+            other => other,
+        })?;
+        recording_in(written.file, &self.path)
+    }
+}
+
+/// Reads a history in order into a sink.
+pub(crate) fn read_into(
+    format: &dyn Format,
+    input: &mut Input<'_>,
+    sink: &mut dyn EventSink,
+) -> Result<History, InputError> {
+    match format.read() {
+        Read::History(read) => read(input, sink),
+        _ => Err(not_recognized(input.path)),
+    }
+}
+
+/// An input that is copied while it is read.
+struct Copied<'a, R> {
+    input: R,
+    copy: Option<&'a mut File>,
+}
+
+impl<R: io::Read> io::Read for Copied<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        if let Some(copy) = &mut self.copy {
+            copy.write_all(&buffer[..count])?;
+        }
+        Ok(count)
+    }
+}

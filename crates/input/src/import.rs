@@ -1,0 +1,141 @@
+//! Recordings of files that are none.
+
+use crate::error::InputError;
+use crate::file::{not_recognized, read_into};
+use crate::format::{Format, History, Read, SNIFFED, recognize};
+use crate::problems::Problems;
+use crate::stream::{Input, Progress, input, regular_size};
+use highwater_model::{Anomaly, Catalog, Event, EventSink, Source};
+use highwater_store::{EventLog, Recording, Writer, Written};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+/// Events written at a time.
+const BATCH: usize = 4096;
+/// Events of an unordered history beyond this many bytes wait in a temporary file.
+const MEMORY_LIMIT: u64 = 256 << 20;
+
+/// A file that became a recording.
+#[derive(Debug)]
+pub struct Imported {
+    /// What was written.
+    pub written: Written,
+    /// What is wrong with the file.
+    pub problems: Problems,
+}
+
+/// Writes the recording of a file, `-` for standard input, into another file. What was written where that fails is left to the caller.
+pub fn import(path: &Path, target: File, progress: &mut Progress<'_>) -> Result<Imported, InputError> {
+    let mut content = input(path)?;
+    let mut start = Vec::new();
+    let sniffed = content.by_ref().take(SNIFFED).read_to_end(&mut start);
+    sniffed.map_err(|error| InputError::unreadable(path, error))?;
+    if start.is_empty() {
+        return Err(InputError::unusable(path, "the file is empty; nothing was recorded in it"));
+    }
+    let Some(format) = recognize(&start) else { return Err(not_recognized(path)) };
+    let mut content = start.as_slice().chain(content);
+    match format.read() {
+        Read::Recording => Err(InputError::unusable(path, "is a recording already")),
+        Read::History(_) => {
+            let mut input = Input::new(&mut content, path, progress);
+            let WrittenHistory { written, problems, .. } = write_history(format, &mut input, target)?;
+            Ok(Imported { written, problems })
+        }
+        Read::Unordered(read) => {
+            let log = EventLog::with_limit(MEMORY_LIMIT);
+            let history = read(&mut Input::new(&mut content, path, progress), &log)?;
+            let written = log.save_into(target, &history.source).map_err(InputError::Write)?;
+            Ok(Imported { written, problems: history.problems })
+        }
+        Read::State(read) => {
+            let written = match regular_size(path) {
+                Some(_) => read(path, target)?,
+                None => None,
+            };
+            let Some((file, damage)) = written else { return Err(not_recognized(path)) };
+            let stats = Recording::from_file(file).map_err(|error| InputError::unusable(path, error))?.stats();
+            let written = Written { events: stats.events, bytes: stats.file_bytes };
+            Ok(Imported { written, problems: Problems { damage, ..Problems::default() } })
+        }
+    }
+}
+
+/// A history that became a recording.
+pub(crate) struct WrittenHistory {
+    pub written: Written,
+    pub file: File,
+    pub problems: Problems,
+}
+
+/// Writes the recording of a history that is in order.
+pub(crate) fn write_history(
+    format: &dyn Format,
+    input: &mut Input<'_>,
+    target: File,
+) -> Result<WrittenHistory, InputError> {
+    let mut sink = Recorder { target: Some(target), writer: None, batch: Vec::with_capacity(BATCH), error: None };
+    let History { source, catalog, problems, .. } = read_into(format, input, &mut sink)?;
+    let (written, file) = sink.finish(&source, &catalog).map_err(InputError::Write)?;
+    Ok(WrittenHistory { written, file, problems })
+}
+
+/// Writes events as a recording, which begins when it is known whose they are.
+struct Recorder {
+    target: Option<File>,
+    writer: Option<Writer<File>>,
+    batch: Vec<Event>,
+    /// The first error: reading goes on, but nothing more is written.
+    error: Option<io::Error>,
+}
+
+impl Recorder {
+    fn attempt(&mut self, write: impl FnOnce(&mut Writer<File>) -> io::Result<()>) {
+        if let (Some(writer), None) = (&mut self.writer, &self.error) {
+            self.error = write(writer).err();
+        }
+    }
+
+    fn write_batch(&mut self, catalog: &Catalog) {
+        if self.writer.is_none() {
+            self.begin(&Source::default());
+        }
+        let batch = std::mem::take(&mut self.batch);
+        self.attempt(|writer| writer.append(&batch, catalog));
+        self.batch = batch;
+        self.batch.clear();
+    }
+
+    fn finish(mut self, source: &Source, catalog: &Catalog) -> io::Result<(Written, File)> {
+        self.write_batch(catalog);
+        match (self.writer, self.error) {
+            (_, Some(error)) => Err(error),
+            (Some(writer), None) => writer.finish(catalog, source),
+            (None, None) => Err(io::Error::other("nothing was begun")),
+        }
+    }
+}
+
+impl EventSink for Recorder {
+    fn begin(&mut self, source: &Source) {
+        if let Some(target) = self.target.take() {
+            match Writer::new(target, source) {
+                Ok(writer) => self.writer = Some(writer),
+                Err(error) => self.error = Some(error),
+            }
+        }
+    }
+
+    fn event(&mut self, event: Event, catalog: &Catalog) {
+        self.batch.push(event);
+        if self.batch.len() == BATCH {
+            self.write_batch(catalog);
+        }
+    }
+
+    fn note(&mut self, anomaly: Anomaly, count: u64, catalog: &Catalog) {
+        self.write_batch(catalog);
+        self.attempt(|writer| writer.note(anomaly, count, catalog));
+    }
+}

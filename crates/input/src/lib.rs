@@ -1,0 +1,32 @@
+//! One way in: every file that Highwater reads, and how it becomes a recording.
+//!
+//! A [`Format`] is one kind of file: its key, how it is recognized, how it is read. [`FORMATS`] has them all. [`open`] finds the format of a file by its content, never
+//! by its name, and gives an [`InputFile`]; [`import`] writes the recording of one. Commands and the viewer know files only through these.
+//!
+//! A new format is one file or folder in this crate and one line in [`FORMATS`]. Its reader gives events to an [`EventSink`](highwater_model::EventSink), or makes a
+//! snapshot. Whatever is wrong with a file is [`Damage`](highwater_model::Damage) or a [`BadLine`], and everything else of it is used.
+//!
+//! Nothing is printed here: what must be said of a file is in [`InputError`] and [`Problems`].
+#![forbid(unsafe_code)]
+
+mod error;
+mod events;
+mod file;
+mod format;
+mod heaptrack;
+mod hw;
+pub mod image;
+mod import;
+mod memtrace;
+mod objlog;
+mod problems;
+mod stream;
+mod temporary;
+
+pub use error::InputError;
+pub use file::{InputFile, open, open_while};
+pub use format::{FORMATS, Format, History, Read, SNIFFED, WrittenState, format_of_source, recognize};
+pub use import::{Imported, import};
+pub use problems::{BadLine, Problems};
+pub use stream::{Input, Progress, input, regular_size};
+pub use temporary::{cannot_write_temporary, temporary_file};

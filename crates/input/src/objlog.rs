@@ -1,0 +1,80 @@
+//! Lines about objects on a console: docs/objlog.md.
+
+use crate::error::InputError;
+use crate::format::{Format, History, Read};
+use crate::problems::Problems;
+use crate::stream::Input;
+use highwater_formats::objlog::{Progress, Reader, Translator, looks_like_object_log};
+use highwater_model::{Anomaly, Catalog, Event, EventSink, Nanos, Source};
+
+/// An object log.
+pub struct ObjectLog;
+
+impl Format for ObjectLog {
+    fn key(&self) -> &'static str {
+        "objlog"
+    }
+
+    fn json_key(&self) -> &'static str {
+        "object_log"
+    }
+
+    fn title(&self) -> &'static str {
+        "object log"
+    }
+
+    fn source_title(&self) -> &'static str {
+        "an object log"
+    }
+
+    fn advice(&self) -> &'static str {
+        "'highwater objects' looks through it"
+    }
+
+    fn recognizes(&self, start: &[u8]) -> bool {
+        looks_like_object_log(start)
+    }
+
+    fn read(&self) -> Read {
+        Read::History(read)
+    }
+}
+
+/// Passes events on, and knows when the last one was.
+struct Timed<'a> {
+    sink: &'a mut dyn EventSink,
+    latest: Nanos,
+}
+
+impl EventSink for Timed<'_> {
+    fn event(&mut self, event: Event, catalog: &Catalog) {
+        self.latest = self.latest.max(event.time);
+        self.sink.event(event, catalog);
+    }
+
+    fn note(&mut self, anomaly: Anomaly, count: u64, catalog: &Catalog) {
+        self.sink.note(anomaly, count, catalog);
+    }
+}
+
+fn read(input: &mut Input<'_>, sink: &mut dyn EventSink) -> Result<History, InputError> {
+    input.doing = "reading the log";
+    let source = Translator::<Timed<'_>>::source(&input.name());
+    sink.begin(&source);
+    let (mut reader, mut translator) = (Reader::default(), Translator::new(Timed { sink, latest: Nanos(0) }));
+    loop {
+        match reader.read(input, &mut translator) {
+            Ok(Progress::More) => {}
+            Ok(_) => break,
+            Err(error) => return Err(input.unreadable(error)),
+        }
+    }
+    reader.finish(&mut translator);
+    let untimed = translator.is_untimed();
+    let (Timed { latest, .. }, catalog) = translator.finish(&reader);
+    let counts = reader.counts();
+    let mut problems = Problems::default();
+    counts.bad().iter().for_each(|line| problems.add_bad_line(line.number, line.fault));
+    problems.bad_lines = counts.malformed;
+    Ok(History { source: Source { duration: latest, untimed, ..source }, catalog, problems, ..History::default() })
+}

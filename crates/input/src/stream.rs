@@ -1,0 +1,83 @@
+//! Files and pipes, from front to back.
+
+use crate::error::InputError;
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// The size of a regular file; `None` for pipes and the like.
+pub fn regular_size(path: &Path) -> Option<u64> {
+    if is_standard_input(path) {
+        return None;
+    }
+    std::fs::metadata(path).ok().filter(Metadata::is_file).map(|about| about.len())
+}
+
+fn is_standard_input(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Opens a file for reading; `-` is standard input.
+pub fn input(path: &Path) -> Result<Box<dyn Read>, InputError> {
+    if is_standard_input(path) {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    let file = File::open(path).map_err(|error| InputError::unreadable(path, error))?;
+    match file.metadata() {
+        Ok(about) if about.is_dir() => {
+            Err(InputError::unusable(path, "is a directory; give a recording or an events file"))
+        }
+        _ => Ok(Box::new(file)),
+    }
+}
+
+/// Hears how far reading has come. Returns `false` to give up: the client that waited is gone.
+pub type Progress<'a> = dyn FnMut(&str, f64) -> bool + 'a;
+
+/// A file that is read from front to back.
+pub struct Input<'a> {
+    /// Its content.
+    content: &'a mut dyn Read,
+    /// What the user called it; `-` is standard input.
+    pub path: &'a Path,
+    /// What is being done, for a progress bar.
+    pub doing: &'static str,
+    size: Option<u64>,
+    read: u64,
+    progress: &'a mut Progress<'a>,
+}
+
+impl<'a> Input<'a> {
+    /// Reads `content`, which is all of the file at `path`.
+    pub fn new(content: &'a mut dyn Read, path: &'a Path, progress: &'a mut Progress<'_>) -> Self {
+        Self { content, path, doing: "reading", size: regular_size(path), read: 0, progress }
+    }
+
+    /// The bytes that were read so far.
+    pub fn bytes_read(&self) -> u64 {
+        self.read
+    }
+
+    /// The file's name without its folder; empty for standard input.
+    pub fn name(&self) -> String {
+        let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if name == "-" { String::new() } else { name }
+    }
+
+    /// The error of the file that is read.
+    pub fn unreadable(&self, error: io::Error) -> InputError {
+        InputError::unreadable(self.path, error)
+    }
+}
+
+impl Read for Input<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let part = self.size.map_or(0.0, |size| self.read as f64 / size.max(1) as f64);
+        if !(self.progress)(self.doing, part) {
+            return Err(io::Error::other("no client waits for it any more"));
+        }
+        let count = self.content.read(buffer)?;
+        self.read += count as u64;
+        Ok(count)
+    }
+}
