@@ -1,7 +1,8 @@
 //! Any bytes as what a program shares with its recorder: rings, stack nodes, the log of modules.
 #![no_main]
 
-use highwater_recorder::{About, Course, Outputs, Shared};
+use highwater_recorder::{About, Course, Outputs};
+use highwater_session::Shared;
 use highwater_shm::ring_v1::RingHeader;
 use highwater_shm::session_v1::{Capacity, Header, MAGIC};
 use libfuzzer_sys::fuzz_target;

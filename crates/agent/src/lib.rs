@@ -13,23 +13,22 @@
 #![no_std]
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+pub mod arch;
 pub mod children;
-mod clock;
 pub mod config;
 pub mod executable;
-pub mod here;
 pub mod live;
 mod lock;
 pub mod modules;
 mod ring;
 pub mod sampling;
 pub mod session;
-mod sys;
 mod thread;
-mod tls;
 pub mod trie;
 pub mod unwind;
 
+pub use arch::here;
+use arch::{clock, sys, tls};
 pub use highwater_shm::hello_v1::VARIABLE;
 use highwater_shm::ring_v1::kind;
 pub use highwater_shm::ring_v1::mapping;

@@ -2,7 +2,7 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(missing_docs)]
 
-use highwater_agent::unwind::full::Registers;
+use highwater_agent::arch::registers::Registers;
 use highwater_agent::unwind::memory::Window;
 use highwater_agent::unwind::objects;
 use std::ffi::{c_int, c_void};

@@ -4,7 +4,7 @@ use crate::failure::{Failure, reason};
 use crate::inherited;
 use highwater_agent::children::Reason;
 use highwater_agent::executable::{self, Kind};
-use highwater_recorder::reason_in_words;
+use highwater_session::reason_in_words;
 use highwater_symbols::allocator_in;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};

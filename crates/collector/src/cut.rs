@@ -6,7 +6,7 @@
 use crate::epochs::Epochs;
 use crate::table::{Counted, Extent, LiveTable, Overclaimed, added, count_of, counts_now};
 use highwater_model::Nanos;
-use highwater_recorder::monotonic_ns;
+use highwater_session::monotonic_ns;
 use highwater_shm::control_v1::Word;
 use highwater_shm::table_v1::{Block, CHUNK, COUNTS, Count, MAPPINGS, Record, SHARDS};
 use std::sync::MutexGuard;

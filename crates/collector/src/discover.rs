@@ -5,7 +5,7 @@ use crate::process::{contains, has_mapping};
 use crate::protocol::Which;
 use crate::table::LiveTable;
 use highwater_clock::Counter;
-use highwater_recorder::Refused;
+use highwater_session::Refused;
 use highwater_shm::live_hello_v1::{ANY_MEMORY_NAME, CONTROL_NAME, MEMORY_NAME, VERSION};
 use highwater_shm::session_v1::Header;
 use highwater_shm::table_v1::{FLAG_NO_ARGS, socket_mark};

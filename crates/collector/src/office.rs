@@ -11,7 +11,7 @@ use crate::shelf::Shelf;
 use crate::table::LiveTable;
 use crate::take::{LiveSnapshot, Wanted};
 use highwater_clock::Counter;
-use highwater_recorder::Refused;
+use highwater_session::Refused;
 use highwater_shm::live_hello_v1::{DONE, LIVE_HELLO_BYTES, LONGEST_NAME, LiveHello, VERSION};
 use highwater_store::write_snapshot;
 use serde_json::{Value, json};

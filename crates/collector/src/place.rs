@@ -61,7 +61,7 @@ pub(crate) fn with(path: &Path) -> impl Fn(io::Error) -> BindError {
 
 /// The usual place of this user's collector, in a directory that is there and that nobody else can write.
 pub fn default_socket() -> io::Result<PathBuf> {
-    let path = highwater_recorder::default_socket();
+    let path = highwater_session::default_socket();
     prepare_directory(&path).map_err(|error| io::Error::other(error.to_string()))?;
     Ok(path)
 }

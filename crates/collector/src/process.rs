@@ -5,7 +5,7 @@ use crate::protocol::{ProcessInfo, State};
 use crate::table::{LiveTable, count_of};
 use crate::take::{LiveSnapshot, NotTaken, Subject, Wanted, take};
 use highwater_model::Nanos;
-use highwater_recorder::{Reason, allocator_of, reason_in_words};
+use highwater_session::{Reason, allocator_of, reason_in_words};
 use highwater_shm::live_hello_v1::MEMORY_NAME;
 use highwater_shm::table_v1::{Count, FLAG_CONTENTS, FLAG_USABLE_SIZES};
 use std::io::{self, BufRead, BufReader};

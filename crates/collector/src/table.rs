@@ -9,7 +9,7 @@ use crate::epochs::Epochs;
 use crate::mapping::Mapping;
 use highwater_clock::Counter;
 use highwater_model::AddressSpace;
-use highwater_recorder::{Refused, Shared, Stamps};
+use highwater_session::{Refused, Shared, Stamps};
 use highwater_shm::control_v1::{CONTROL_BYTES, Control};
 use highwater_shm::session_v1::{Capacity, Header, MAGIC};
 use highwater_shm::stacks_v1::Node;

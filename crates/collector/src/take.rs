@@ -13,7 +13,7 @@ use highwater_model::{
     AccountsState, AllocId, Anomalies, Anomaly, Block, Blocks, Catalog, Figures, FrameText, Heap, Nanos, Sites, Source,
     SourceKind, StackId, Tag, TagId, ThreadAccount, ThreadId, Totals, mapped_address,
 };
-use highwater_recorder::{Names, Unrecorded};
+use highwater_session::{Names, Unrecorded};
 use highwater_shm::table_v1::{Count, FLAG_FORKED, FLAG_USABLE_SIZES, STAMP_SHIFT};
 use std::fs::File;
 use std::sync::atomic::Ordering;

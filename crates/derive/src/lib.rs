@@ -2,6 +2,7 @@
 //!
 //! A derive cannot add a field to a type. So it says how large a value is, heap included, field by field (`DeepSize`), and gives the type a method
 //! `tracked()`, which makes a `Tracked<Self>`: that one tells of its birth and its end. The type itself stays as it is, its own `Drop` included.
+#![forbid(unsafe_code)]
 
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Tokens;

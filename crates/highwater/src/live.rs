@@ -91,7 +91,7 @@ impl Live {
         if agent::has_begun() {
             return Err(io::Error::other("this program is being recorded, or was: it cannot be live as well"));
         }
-        let socket = self.socket.clone().unwrap_or_else(|| highwater_recorder::socket_by(environment::variable));
+        let socket = self.socket.clone().unwrap_or_else(|| highwater_session::socket_by(environment::variable));
         let counts_ticks = Counter::trusted().is_some();
         let socket = socket.as_os_str().as_bytes();
         let config = Config::for_live(counts_ticks, self.sample_bytes, self.most_blocks, self.contents, socket);

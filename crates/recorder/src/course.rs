@@ -7,19 +7,19 @@ mod streams;
 pub use about::About;
 
 use crate::mappings::{Beside, Mappings};
-use crate::names::Names;
 use crate::resident::Resident;
 use crate::rings::Rings;
-use crate::shared::Shared;
-use crate::stamps::Stamps;
 use crate::stream::{Closing, Sent, Stream, Streaming};
 use crate::symbolize::{self, Symbolized};
-use crate::unrecorded::{Reason, Unrecorded};
 use highwater_clock::Counter;
 use highwater_model::{
     AddressLedger, AddressSpace, Anomaly, Applied, Catalog, Event, EventKind, FrameId, Heap, Nanos, Plain, Snapshot,
     Source, StringId, Tag, TagId, ThreadId, Totals, gauge,
 };
+use highwater_session::Names;
+use highwater_session::Shared;
+use highwater_session::Stamps;
+use highwater_session::{Reason, Unrecorded};
 use highwater_store::{Pen, Written, is_special, rename_without_replacing};
 use highwater_symbols::Symbolizer;
 use rustc_hash::FxHashMap;
@@ -528,6 +528,6 @@ impl Course {
 fn about_end(reason: Reason, at: Nanos) -> String {
     match reason {
         Reason::Filter => format!("recording ended at {at}, when the program installed a seccomp filter"),
-        reason => format!("recording ended at {at}: {}", crate::unrecorded::reason_in_words(reason)),
+        reason => format!("recording ended at {at}: {}", highwater_session::reason_in_words(reason)),
     }
 }

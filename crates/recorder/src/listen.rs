@@ -1,7 +1,7 @@
 //! Where agents knock: a socket in a directory that only its owner can enter. Under root everyone can: programs that are recorded give up their rights, or
 //! start others that have fewer. Who knocks is then looked at.
 
-use crate::shared::{Refused, Shared};
+use highwater_session::{Refused, Shared};
 use highwater_shm::hello_v1::{HELLO_BYTES, Hello, LONGEST_HELLO_TEXT};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SocketAddrUnix, SocketFlags,

@@ -1,14 +1,14 @@
 //! Recording a program and its children: one [`Course`] for each.
 
-use crate::allocators::allocator_of;
 use crate::children::ChildFiles;
 use crate::course::{About, Course, Finished, Outputs};
 use crate::listen::{Listener, Visitor};
-use crate::orders::{AGENT_VARIABLE, Orders};
 use crate::stream::{Namer, StreamTo, Streaming, Wire, spawn};
-use crate::unrecorded::{Reason, Unrecorded};
 use highwater_clock::{Counter, Measurement};
 use highwater_model::program_name;
+use highwater_session::allocator_of;
+use highwater_session::{AGENT_VARIABLE, AgentConfig};
+use highwater_session::{Reason, Unrecorded};
 use highwater_store::is_special;
 use highwater_symbols::Symbolizer;
 use rustix::event::{PollFd, PollFlags};
@@ -484,7 +484,7 @@ fn is_on_demand(streams: Option<&Streams>) -> bool {
 
 /// What agents are told.
 fn agent_variable(options: &Options, listener: &Listener, dormant: bool) -> String {
-    let orders = Orders {
+    let orders = AgentConfig {
         socket: &listener.path(),
         sample_bytes: options.sample_rate.unwrap_or(0),
         most_blocks: 0,

@@ -8,7 +8,7 @@
 //! Nothing is copied: what a program has just written is still in a cache that we share with it.
 
 use crate::record::{Place, Record};
-use crate::shared::{Shared, wake_writer};
+use highwater_session::{Shared, wake_writer};
 use highwater_shm::ring_v1::{LONGEST_TEXT, RingHeader, fixed_words, kind};
 use highwater_shm::session_v1::ring_bytes;
 use std::cmp::Reverse;

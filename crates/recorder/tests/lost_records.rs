@@ -1,7 +1,8 @@
 //! What becomes of blocks when records of their moves were dropped: memory as an agent shares it, written by hand.
 #![allow(missing_docs)]
 
-use highwater_recorder::{About, Course, Outputs, Shared};
+use highwater_recorder::{About, Course, Outputs};
+use highwater_session::Shared;
 use highwater_shm::ring_v1::{RingHeader, kind};
 use highwater_shm::session_v1::{Capacity, Header, MAGIC};
 use std::sync::atomic::Ordering;

@@ -31,25 +31,41 @@
 //! assert_eq!(reason.to_string(), "[vdso] is not a file, but memory that the kernel provides");
 //! ```
 #![forbid(unsafe_code)]
+// Without names, only a part of what reads ELF files is used.
+#![cfg_attr(not(feature = "names"), allow(dead_code))]
 
 mod allocator;
+#[cfg(feature = "names")]
 mod cache;
+#[cfg(feature = "names")]
 mod debug_info;
+#[cfg(feature = "names")]
 mod debug_search;
+#[cfg(feature = "names")]
 mod debug_sections;
+#[cfg(feature = "names")]
 mod demangle;
 mod elf;
+#[cfg(feature = "names")]
 mod error;
 mod file_parts;
+#[cfg(feature = "names")]
 mod module;
+#[cfg(feature = "names")]
 mod names;
 mod segments;
+#[cfg(feature = "names")]
 mod symbol_table;
+#[cfg(feature = "names")]
 mod symbolizer;
 
 pub use allocator::allocator_in;
+#[cfg(feature = "names")]
 pub use demangle::demangle;
 pub use elf::build_id_of;
+#[cfg(feature = "names")]
 pub use error::SymbolError;
+#[cfg(feature = "names")]
 pub use module::{ModuleSymbols, SourceFrame};
+#[cfg(feature = "names")]
 pub use symbolizer::{ModulePlace, Symbolizer};

@@ -5,8 +5,7 @@
 
 mod bytes;
 pub mod cfi;
-mod expression;
-pub mod full;
+pub(crate) mod expression;
 pub mod memory;
 pub mod objects;
 pub mod rules;

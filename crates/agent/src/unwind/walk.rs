@@ -16,18 +16,18 @@
 //! So the last few such *tips* are remembered too: the state they began in, the checks of their own frames, and how many of the remembered
 //! frames they stand on. A tip goes when one of those is replaced.
 //!
-//! Where a program jumps between deep stacks that have little in common, nothing of this helps: such stacks are put together of [`segments`](super::segments).
+//! Where a program jumps between deep stacks that have little in common, nothing of this helps: such stacks are put together of segments (`segments.rs`).
 //!
 //! Invariants: `frames[0]` is the outermost; stack pointers fall from one to the next; `frames[i].checks` is how many of
 //! the checks, from the first on, belong to the frames `0 ..= i`; every check lies in the thread's own window.
 
 use super::cfi::{self, BP, CfaRule, RA, RegisterRule, SP};
 use super::expression;
-use super::full::Registers;
 use super::memory::Window;
 use super::objects;
 use super::rules::{self, Rule};
 use super::segments::{Found, Segments};
+use crate::arch::registers::Registers;
 use crate::session::Session;
 use crate::{modules, sys, trie};
 

@@ -56,7 +56,7 @@ impl Collector {
             highwater_collector::detach();
         }
         // It starts no programs: where memory runs out it goes before those that it serves.
-        highwater_recorder::be_ended_first();
+        highwater_session::be_ended_first();
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|error| Failure::fault(reason(&error)))?;

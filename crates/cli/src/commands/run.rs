@@ -8,7 +8,7 @@ use crate::size::parse_sample;
 use crate::{preload_file, program};
 use clap::Args;
 use highwater_collector::{Client, ClientError};
-use highwater_recorder::Orders;
+use highwater_session::AgentConfig;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -69,7 +69,7 @@ impl Run {
             return Err(Failure::Usage(format!("{}: the socket's path must be text", socket.display())));
         }
         make_sure_of_a_collector(&socket)?;
-        let orders = Orders {
+        let orders = AgentConfig {
             socket: &socket,
             sample_bytes: self.sample,
             most_blocks: self.max_blocks.unwrap_or(0),
@@ -119,7 +119,7 @@ fn start_collector(socket: &Path) -> Result<(), String> {
         .stderr(Stdio::null())
         // It is no part of what is being looked at, should we be.
         .env_remove("LD_PRELOAD")
-        .env_remove(highwater_recorder::AGENT_VARIABLE);
+        .env_remove(highwater_session::AGENT_VARIABLE);
     let mut collector = command.spawn().map_err(|error| reason(&error))?;
     let began = Instant::now();
     loop {

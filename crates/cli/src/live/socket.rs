@@ -4,7 +4,7 @@ use crate::failure::{Failure, reason};
 use clap::Args;
 use highwater_collector::Client;
 use highwater_model::parse_duration;
-use highwater_recorder::{SOCKET_VARIABLE, default_socket};
+use highwater_session::{SOCKET_VARIABLE, default_socket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -76,7 +76,7 @@ impl Fake {
             free: HashMap::new(),
             parked: HashMap::new(),
         };
-        let now = highwater_recorder::monotonic_ns();
+        let now = highwater_session::monotonic_ns();
         let session = fake.session();
         session.pid.store(pid, Ordering::Relaxed);
         session.start.store(now, Ordering::Relaxed);
@@ -174,7 +174,7 @@ impl Fake {
     }
 
     pub fn stamp(&self) -> u64 {
-        (highwater_recorder::monotonic_ns() - self.session().start.load(Ordering::Relaxed)) >> table_v1::STAMP_SHIFT
+        (highwater_session::monotonic_ns() - self.session().start.load(Ordering::Relaxed)) >> table_v1::STAMP_SHIFT
     }
 
     pub fn allocate(&mut self, block: Block) {

@@ -1,7 +1,7 @@
 //! Whose recording it is.
 
-use crate::stamps::Stamps;
 use highwater_model::{Nanos, Source, program_name};
+use highwater_session::Stamps;
 use std::time::Duration;
 
 /// What is recorded, beside what the agent shares.

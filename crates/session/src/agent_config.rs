@@ -1,4 +1,4 @@
-//! What agents are told: the variable in a program's environment.
+//! What agents are configured with: the variable in a program's environment.
 
 use highwater_clock::Counter;
 use highwater_shm::hello_v1::{
@@ -7,13 +7,13 @@ use highwater_shm::hello_v1::{
 };
 use std::path::Path;
 
-/// The variable that tells agents what to do.
+/// The environment variable with the configuration.
 pub const AGENT_VARIABLE: &str = VARIABLE;
 
 /// What an agent is to do.
 #[derive(Clone, Copy, Debug)]
-pub struct Orders<'a> {
-    /// Where somebody listens.
+pub struct AgentConfig<'a> {
+    /// Where the recorder or the collector listens.
     pub socket: &'a Path,
     /// Mean bytes per sample, 0 for every block.
     pub sample_bytes: u64,
@@ -35,7 +35,7 @@ pub struct Orders<'a> {
     pub no_args: bool,
 }
 
-impl Orders<'_> {
+impl AgentConfig<'_> {
     /// The variable that a program's environment needs, and its value.
     pub fn variable(&self) -> (&'static str, String) {
         let flags = [
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn the_path_comes_last_since_it_may_contain_anything() {
-        let orders = Orders {
+        let orders = AgentConfig {
             socket: Path::new("/run/a;b"),
             sample_bytes: 512,
             most_blocks: 1000,

@@ -1,11 +1,11 @@
 //! Unwinding with all registers: for the rare function whose frame is found through another register than the stack or
 //! frame pointer. Starts where it is called, so that every register is known, and goes out through our own frames.
 
-use super::cfi::{self, BP, BX, CfaRule, RA, REGISTERS, RegisterRule, SP};
-use super::expression;
-use super::memory::Window;
-use super::objects;
-use super::walk::State;
+use crate::unwind::cfi::{self, BP, BX, CfaRule, RA, REGISTERS, RegisterRule, SP};
+use crate::unwind::expression;
+use crate::unwind::memory::Window;
+use crate::unwind::objects;
+use crate::unwind::walk::State;
 use core::arch::asm;
 
 /// The registers of one frame, as far as they are known.

@@ -1,0 +1,27 @@
+//! What an agent shares, from the reading end.
+//!
+//! An agent in another process shares memory: rings of records or a table of live blocks, stack nodes, a log of modules (`highwater-shm` has the layouts). [`Shared`] maps it and believes nothing that it
+//! says without a look; [`Stamps`] turns its clock into times, [`Names`] its numbers into modules and stacks of a catalog. The recorder and the collector build on these, and
+//! neither needs the other.
+//!
+//! [`AgentConfig`] is what agents are started with; [`Reason`] why a process is not recorded.
+
+mod agent_config;
+mod allocator_of;
+mod ended_first;
+mod names;
+mod provided;
+mod shared;
+mod socket;
+mod stamps;
+mod unrecorded;
+
+pub use agent_config::{AGENT_VARIABLE, AgentConfig};
+pub use allocator_of::allocator_of;
+pub use ended_first::be_ended_first;
+pub use names::Names;
+pub use provided::Used;
+pub use shared::{Refused, Shared, wake_writer};
+pub use socket::{SOCKET_VARIABLE, default_socket, socket_by};
+pub use stamps::{Stamps, monotonic_ns};
+pub use unrecorded::{Reason, Unrecorded, reason_in_words};
