@@ -186,7 +186,7 @@ fn wrong_usage_has_exit_code_2_whether_or_not_anybody_listens() {
     is_wrong_usage(&place.highwater("snapshot --pid 7 --name kitchen"), "--name");
     is_wrong_usage(&place.highwater("snapshot --pid kitchen"), "kitchen");
     is_wrong_usage(&place.highwater("snapshots get"), "ID");
-    is_wrong_usage(&place.highwater("snapshots get 1 -o out.png"), ".hw, .json");
+    is_wrong_usage(&place.highwater("snapshots get 1 -o out.png"), ".hw, .pb.gz");
     is_wrong_usage(&place.highwater("snapshots rm"), "ID");
     is_wrong_usage(&place.highwater("snapshots rm 1 --all"), "--all");
     is_wrong_usage(&place.highwater("snapshots --json rm 1"), "--json");
