@@ -1,7 +1,7 @@
-//! The accounts: every live block, and the figures of everyone who owns one.
+//! The accounts: every live block, and the figures of every owner of blocks.
 //!
-//! All figures are kept on the fly and in one place, so the in-memory engine, the writer of files and their reader
-//! cannot disagree. Invariants, checked by [`crate::laws`]:
+//! All figures are updated event by event, in one place, so the in-memory engine, the file writer and the file reader cannot disagree. Invariants,
+//! checked by [`crate::laws`]:
 //!
 //! * the live blocks' sizes sum to the live bytes of the totals, of their thread, site and tag;
 //! * the figures of all threads sum to the totals, and so do those of all sites.
@@ -25,35 +25,35 @@ use rustc_hash::FxHashMap;
 pub struct Slot(pub(crate) u32);
 
 const NO_ALLOCATION: AllocId = AllocId(u64::MAX);
-/// The most blocks that weights may make of what was recorded: so many that counters neither wrap nor leave what files can hold.
+/// The limit on blocks that weights may add up to. It keeps counters from wrapping and within the range that files can store.
 const MOST_ESTIMATED: u64 = (1 << 40) - (1 << 36);
-/// The most samples that are counted: so many that their sum does not wrap.
+/// The limit on counted samples. It keeps their sum from wrapping.
 const MOST_SAMPLES: u64 = 1 << 62;
 
 /// A thread's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct ThreadAccount {
-    /// What it owns and did.
+    /// The thread's counters, and what it owns.
     pub figures: Figures,
     /// Which thread.
     pub id: ThreadId,
-    /// Its latest allocation: freeing that one makes it a temporary allocation.
+    /// Its latest allocation. Freeing that block while it is the latest makes it a temporary allocation.
     pub last_allocation: AllocId,
 }
 
-/// Everything in [`Accounts`] but the means to find things, as plain data: what a keyframe holds.
+/// The contents of [`Accounts`] without the lookup indices, as plain data. A keyframe stores this.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountsState {
     /// The whole memory.
     pub totals: Totals,
-    /// Oddities so far.
+    /// Counters of anomalies so far.
     pub anomalies: Anomalies,
     /// Every thread seen, in order of appearance.
     pub threads: Vec<ThreadAccount>,
     /// Figures by [`StackId`].
     pub sites: Sites,
-    /// Figures by [`TagId`]. Those of [`TagId::NONE`] are not kept: its row tells what promotions took from one tag to another.
+    /// Figures by [`TagId`]. [`TagId::NONE`] has no figures of its own: its row holds the bytes and blocks that promotions moved between tags.
     pub tags: Vec<Figures>,
     /// How many events have happened.
     pub events: u64,
@@ -61,43 +61,43 @@ pub struct AccountsState {
     pub next_id: u64,
     /// The time of the latest event.
     pub last_time: Nanos,
-    /// The live blocks; by number where the state was stored.
+    /// The live blocks; ordered by number in a stored state.
     pub blocks: Blocks,
 }
 
-/// See the module's text.
+/// Every live block, and the figures of the whole, of each thread, site and tag.
 #[derive(Clone, Debug)]
 pub struct Accounts {
     state: AccountsState,
     thread_indices: FxHashMap<ThreadId, u32>,
     latest_thread: u32,
-    /// What promotions took from one tag to another, and what rounding left of it.
+    /// Bytes that promotions moved from one tag to another, and the rest that rounding left.
     promoted_bytes: u64,
     promoted_rest: i32,
     /// How often the whole has reached a new peak, plus one.
     peaks: u64,
-    /// By row of the sites: see [`AtPeak`].
+    /// By row of the sites: live bytes at the peak.
     at_peak: Vec<AtPeak>,
 }
 
-/// What was live at a site when the whole was at its peak. It is noted before the site changes for the first time after a peak: a site that
-/// has not changed since the latest one still holds what it held then.
+/// The live bytes of a site at the peak of the whole. They are noted before the site's first change after a peak: a site that has not changed since
+/// the latest peak still holds what it held then.
 #[derive(Clone, Copy, Debug, Default)]
 struct AtPeak {
-    /// The number of that peak.
+    /// The number of the peak that `live_bytes` belongs to.
     peak: u64,
     live_bytes: u64,
 }
 
-/// What a record counts as.
+/// The amounts that one record adds to the figures.
 #[derive(Clone, Copy)]
 struct Counted {
     blocks: u64,
-    /// Bytes, where they are a whole number.
+    /// Bytes, if they are a whole number.
     bytes: u64,
-    /// All bytes, where they are not.
+    /// All bytes, if they are not a whole number.
     sum: Option<ByteSum>,
-    /// Blocks that it stands for besides its own.
+    /// Blocks that the record stands for, apart from its own.
     unrecorded: u64,
     /// Samples beyond one.
     more_samples: u64,
@@ -152,7 +152,7 @@ fn add_rows(figures: &mut Vec<Figures>, count: usize) {
     figures.resize(count, Figures::default());
 }
 
-/// Takes bytes and records away.
+/// Subtracts the bytes and records of a block.
 #[inline(always)]
 fn release(figures: &mut Figures, counted: Counted) {
     counted.free(figures);
@@ -160,14 +160,14 @@ fn release(figures: &mut Figures, counted: Counted) {
     figures.more_samples_gone += counted.more_samples;
 }
 
-/// A block lives on elsewhere.
+/// Moves a block out: it lives on with another owner.
 #[inline(always)]
 fn leave(figures: &mut Figures, counted: Counted) {
     release(figures, counted);
     figures.reallocated_away += counted.blocks;
 }
 
-/// A block that lived elsewhere comes here.
+/// Moves a block in that lived with another owner.
 #[inline(always)]
 fn arrive(figures: &mut Figures, counted: Counted) {
     figures.reallocations += counted.blocks;
@@ -181,7 +181,7 @@ fn count_promotion(figures: &mut Figures, counted: Counted) {
     figures.unrecorded_promotions += counted.unrecorded;
 }
 
-/// How a block comes to what is kept account of, which lived elsewhere.
+/// Why a block that lived outside of these accounts enters them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     /// It was promoted.
@@ -197,7 +197,7 @@ impl Default for Accounts {
 }
 
 impl Accounts {
-    /// Takes up a stored state.
+    /// Continues from a stored state.
     pub fn from_state(state: AccountsState) -> Self {
         let moved = state.tags.first().copied().unwrap_or_default();
         Self {
@@ -216,7 +216,7 @@ impl Accounts {
         &self.state
     }
 
-    /// A copy of the state, live blocks by number.
+    /// A copy of the state, with the live blocks ordered by number.
     pub fn to_state(&self) -> AccountsState {
         AccountsState { blocks: self.state.blocks.in_order(), ..self.state_without_blocks() }
     }
@@ -246,7 +246,7 @@ impl Accounts {
         }
     }
 
-    /// The same where nobody needs the blocks any more.
+    /// As [`figures_alone`](Self::figures_alone), for callers that no longer need the blocks.
     pub fn into_figures_alone(mut self) -> Self {
         self.state.blocks = Blocks::default();
         self
@@ -257,7 +257,7 @@ impl Accounts {
         &self.state.totals
     }
 
-    /// Oddities so far.
+    /// Counters of anomalies so far.
     pub fn anomalies(&self) -> &Anomalies {
         &self.state.anomalies
     }
@@ -277,7 +277,7 @@ impl Accounts {
         &self.state.sites
     }
 
-    /// What was live at each site when the whole reached its peak. Only of accounts that began with nothing, or have reached a new peak since.
+    /// The live bytes of each site when the whole reached its peak. Valid only for accounts that started empty, or have reached a new peak since.
     pub fn live_at_peak(&self) -> impl Iterator<Item = (StackId, u64)> {
         self.state.sites.iter().map(|(stack, site)| {
             let at = self.state.sites.row(stack).map(|row| self.at_peak[row]);
@@ -286,7 +286,7 @@ impl Accounts {
         })
     }
 
-    /// Figures by [`TagId`]. Those of [`TagId::NONE`] are not kept: its row tells what promotions took from one tag to another.
+    /// Figures by [`TagId`]. [`TagId::NONE`] has no figures of its own: its row holds the bytes and blocks that promotions moved between tags.
     pub fn tags(&self) -> &[Figures] {
         &self.state.tags
     }
@@ -354,7 +354,7 @@ impl Accounts {
         self.state.last_time = time;
     }
 
-    /// Moves the clock for something that is no event: whatever follows is not earlier.
+    /// Moves the clock for a step that is not an event. No later step has an earlier time.
     pub(crate) fn pass(&mut self, time: Nanos) {
         self.state.last_time = time;
     }
@@ -363,15 +363,15 @@ impl Accounts {
         self.state.anomalies.add(anomaly, count);
     }
 
-    /// Goes on with allocation number `next`, after events that nobody knows.
+    /// Continues with allocation number `next`, after events that were lost.
     pub(crate) fn skip_to(&mut self, next: AllocId, lost_events: u64) {
         self.state.next_id = self.state.next_id.max(next.0);
         self.state.events = self.state.events.saturating_add(lost_events);
         self.note(Anomaly::LostToDamage, lost_events);
     }
 
-    /// The whole bytes that can be added without any sum leaving 64 bits. A tag may have been given all that there ever was, and by
-    /// promotion some of it again.
+    /// The whole bytes that can be added before any sum exceeds 64 bits. A tag may hold all bytes ever allocated, and some of them a second time by
+    /// promotion.
     #[cold]
     fn room(&self) -> u64 {
         if self.state.totals.figures.rests.allocated == 0 && self.promoted_rest == 0 {
@@ -381,13 +381,13 @@ impl Accounts {
         }
     }
 
-    /// The same with parts of bytes.
+    /// The same, including fractions of bytes.
     fn fine_room(&self) -> ByteSum {
         let moved = self.state.tags.first().copied().unwrap_or_default();
         ByteSum::MAX.saturating_sub(self.state.totals.figures.allocated()).saturating_sub(moved.allocated())
     }
 
-    /// The part of a size that can be added without any sum leaving 64 bits.
+    /// The part of a size that can be added before any sum exceeds 64 bits.
     #[inline(always)]
     pub(crate) fn admissible(&self, size: u64, weight: Weight) -> (u64, Weight) {
         // Far from the limit there is nothing to compute.
@@ -399,7 +399,7 @@ impl Accounts {
         }
     }
 
-    /// A weight that would take a sum too far becomes 1.
+    /// Replaces a weight by 1 if it would make a sum too large.
     fn admissible_sample(&self, size: u64, weight: Weight) -> (u64, Weight) {
         let room = self.room();
         let Figures { allocations, reallocations, .. } = self.state.totals.figures;
@@ -409,7 +409,7 @@ impl Accounts {
         if fits { (size, weight) } else { (size.min(room), Weight::ONE) }
     }
 
-    /// The row of a site, which is made if it is new.
+    /// The row of a site. The row is made if it is new.
     #[inline(always)]
     fn site_row(&mut self, stack: StackId) -> usize {
         self.state.sites.row(stack).unwrap_or_else(|| self.add_site(stack))
@@ -421,7 +421,7 @@ impl Accounts {
         self.state.sites.add(stack)
     }
 
-    /// Applies `change` to the figures of everyone who owns a block of this thread, stack and tag.
+    /// Applies `change` to the figures of every owner of a block with this thread, stack and tag.
     #[inline(always)]
     fn for_owners(&mut self, thread: u32, stack: StackId, tag: TagId, change: impl Fn(&mut Figures)) {
         change(&mut self.state.totals.figures);
@@ -460,7 +460,7 @@ impl Accounts {
         Slot(self.state.blocks.next_place())
     }
 
-    /// Gives out a block; `place.size` and `place.weight` must be [admissible](Self::admissible).
+    /// Adds a block. `place.size` and `place.weight` must be [admissible](Self::admissible).
     #[inline(always)]
     pub(crate) fn allocate(&mut self, slot: Slot, thread: u32, place: &Placement) {
         if place.weight.is_one() {
@@ -494,7 +494,7 @@ impl Accounts {
             .put(slot.0, Kept { id, address, size, time: self.state.last_time, thread, stack, tag, surplus });
     }
 
-    /// Takes a block back on behalf of a thread.
+    /// Frees a block on behalf of a thread.
     #[inline(always)]
     pub(crate) fn free(&mut self, slot: Slot, by_thread: u32) {
         if self.state.blocks.weight(slot.0).is_one() {
@@ -524,7 +524,7 @@ impl Accounts {
         });
     }
 
-    /// Takes out a block that may be a sample, with what it counts as.
+    /// Removes a block that may be a sample, and returns it with the amounts that it counts as.
     #[inline]
     fn take_sample(&mut self, slot: Slot) -> (Kept, Counted) {
         let weight = self.state.blocks.weight(slot.0);
@@ -533,7 +533,7 @@ impl Accounts {
         (block, Counted::of(weight, block.id, block.size))
     }
 
-    /// Takes back a block whose free was never seen.
+    /// Frees a block whose free was never seen.
     pub(crate) fn evict(&mut self, slot: Slot) {
         let (block, counted) = self.take_sample(slot);
         self.note(Anomaly::DuplicateAllocation, 1);
@@ -543,7 +543,7 @@ impl Accounts {
         });
     }
 
-    /// Resizes and perhaps moves a block: it keeps its identity and its birth, and belongs to whoever resized it.
+    /// Resizes and perhaps moves a block. It keeps its identity and its birth time; the thread that resized it becomes its owner.
     #[inline]
     pub(crate) fn reallocate(&mut self, slot: Slot, thread: u32, new: &Placement) {
         if self.state.blocks.weight(slot.0).is_one() && new.weight.is_one() {
@@ -581,7 +581,8 @@ impl Accounts {
         self.state.blocks.put(slot.0, Kept { address, size, thread, stack, tag, surplus, ..old });
     }
 
-    /// True for a promotion that can be: no more blocks and bytes are promoted than there ever were, and no sum leaves 64 bits. Only a forged file or an impossible source promotes a block again and again.
+    /// True for a possible promotion: no more blocks and bytes are promoted than were ever allocated, and no sum exceeds 64 bits. Only a forged file
+    /// or an impossible source promotes a block again and again.
     pub(crate) fn can_promote(&self, slot: Slot) -> bool {
         let Block { id, size, weight, .. } = self.block(slot);
         let counted = Counted::of(weight, id, size);
@@ -594,8 +595,8 @@ impl Accounts {
             && moved.more_samples + counted.more_samples <= all.more_samples
     }
 
-    /// Gives a block, which [can be promoted](Self::can_promote), another tag. To its thread and site this is nothing but a
-    /// promotion; it leaves one tag and comes to another.
+    /// Gives a block that [can be promoted](Self::can_promote) another tag. For its thread and site this only counts a promotion; the block leaves one
+    /// tag and joins another.
     pub(crate) fn promote(&mut self, slot: Slot, tag: TagId) {
         let block = self.block(slot);
         let counted = Counted::of(block.weight, block.id, block.size);
@@ -621,7 +622,7 @@ impl Accounts {
         self.state.blocks.put(slot.0, kept);
     }
 
-    /// Takes in a block that lived outside of what is kept account of.
+    /// Adds a block that lived outside of these accounts.
     pub(crate) fn enter(&mut self, slot: Slot, thread: u32, block: &Block, arrival: Arrival) {
         let counted = Counted::of(block.weight, block.id, block.size);
         self.raise_owners(thread, block.stack, block.tag, |figures| {
@@ -635,13 +636,13 @@ impl Accounts {
         self.state.blocks.set_weight(slot.0, weight);
     }
 
-    /// Takes out a block that lives on outside of what is kept account of.
+    /// Removes a block that lives on outside of these accounts.
     pub(crate) fn leave(&mut self, slot: Slot) {
         let (block, counted) = self.take_sample(slot);
         self.for_owners(block.thread, block.stack, block.tag, |figures| leave(figures, counted));
     }
 
-    /// Passes over an allocation that is not kept account of: it takes its number, and its thread did something else since.
+    /// Skips an allocation that these accounts leave out: it takes its number, and it counts as the latest allocation of its thread.
     pub(crate) fn pass_allocation(&mut self, thread: u32) {
         let id = AllocId(self.state.next_id);
         self.state.next_id += 1;

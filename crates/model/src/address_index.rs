@@ -1,13 +1,13 @@
-//! From addresses to slots, as page tables do it: no hashing, no probing, nothing to move when it grows.
+//! Index from addresses to slots, built like page tables: no hashing, no probing, nothing to move when it grows.
 //!
-//! The address space is cut into regions of 1 KiB; a region in which a block begins has a table with a slot for each 16 bytes. So what lies close
-//! together in the program lies close together here: a program that walks through its memory has us walk through ours, where a hash would go to another line of
-//! memory, and another page, each time.
+//! The address space is divided into regions of 1 KiB. A region in which a block begins has a table with a slot for each 16 bytes. Blocks that are
+//! close together in the program are therefore close together here: a program that walks its memory in order makes the index walk in order. A hash
+//! would access another cache line, and another page, each time.
 //!
-//! Small blocks cost 4 bytes for each 16 that they take. A lone block costs a table of 256 bytes and its part of a directory: with one block every 64 KiB, 512 bytes
-//! each. Larger regions would make that more for the tables, smaller ones for the directories.
+//! Small blocks cost 4 bytes for each 16 that they take. A lone block costs a table of 256 bytes and its part of a directory: with one block every 64
+//! KiB, 512 bytes each. Larger regions would make the tables larger, smaller regions the directories.
 //!
-//! Addresses that are no multiple of 16, and those beyond what a program can have, are few and kept apart.
+//! Addresses that are not multiples of 16, and addresses that no program can have, are rare. They are kept in a separate map.
 
 use rustc_hash::FxHashMap;
 
@@ -22,7 +22,7 @@ const DIRECTORIES: usize = 1 << (ADDRESS_BITS - DIRECTORY_LOG2);
 /// A table: the slot of each block plus one; 0 where none begins.
 type Table = [u32; SLOTS];
 
-/// Index from addresses to slots; see the module's text.
+/// Index from addresses to slots: directories per 4 GiB, tables per 1 KiB, one entry per 16 bytes.
 #[derive(Clone, Debug)]
 pub struct AddressIndex {
     /// For each 4 GiB the number of its directory; 0 is the empty one.
@@ -85,7 +85,7 @@ impl AddressIndex {
         self.odd.get(&address).copied().unwrap_or(0)
     }
 
-    /// Where the slot of an address is kept, plus one, and 0 if there is none. `None` for odd addresses.
+    /// The entry of an address: its slot plus one, or 0 if there is none. `None` for odd addresses.
     #[inline(always)]
     pub fn cell(&mut self, address: u64) -> Option<&mut u32> {
         if !is_plain(address) {
@@ -98,7 +98,7 @@ impl AddressIndex {
         Some(&mut self.tables[table][slot_of(address)])
     }
 
-    /// Makes an address lead to a slot; the slot that it led to, if any.
+    /// Maps an address to a slot. Returns the slot that it was mapped to before, if any.
     #[inline(always)]
     pub fn replace(&mut self, address: u64, slot: u32) -> Option<u32> {
         if !is_plain(address) {
@@ -116,7 +116,7 @@ impl AddressIndex {
         self.odd.insert(address, slot + 1).and_then(|found| found.checked_sub(1))
     }
 
-    /// Takes an address out; the slot that it led to.
+    /// Removes an address. Returns its slot.
     #[inline(always)]
     pub fn remove(&mut self, address: u64) -> Option<u32> {
         if !is_plain(address) {
@@ -131,7 +131,7 @@ impl AddressIndex {
         self.odd.remove(&address).and_then(|found| found.checked_sub(1))
     }
 
-    /// Adds a table for the region of an address, whose number is returned.
+    /// Adds a table for the region of an address, and returns its number.
     #[cold]
     fn add_table(&mut self, address: u64) -> usize {
         let number = self.tables.len();
@@ -152,7 +152,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    /// Addresses that meet: neighbours in a table, in other tables and directories, odd ones and impossible ones.
+    /// Addresses that collide: neighbours in a table, in other tables and directories, odd ones and impossible ones.
     fn address() -> impl Strategy<Value = u64> {
         prop_oneof![
             4 => (0u64..200).prop_map(|at| 0x7f12_3456_7000 + at * 16),

@@ -1,6 +1,6 @@
-//! Law 5: nothing is ever silently wrong. Every oddity has a counter that the user sees.
+//! Law 5: nothing is ever silently wrong. Every anomaly has a counter that the user sees.
 
-/// The kinds of oddity, in the order in which they are stored in files. Append only.
+/// The kinds of anomaly, in the order in which files store them. Append only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Anomaly {
@@ -14,23 +14,23 @@ pub enum Anomaly {
     SizeMismatch,
     /// A drop that claims another type than the block was allocated with; the block's own type counts.
     TypeMismatch,
-    /// An event that arrived after a later one, and was put back in its place.
+    /// An event that arrived after a later one. It was sorted into its place.
     OutOfOrder,
-    /// An event whose time lies before what was already written; it is taken as happening at the latest time written.
+    /// An event whose time is earlier than the latest time written. It is recorded at that latest time.
     RepairedTime,
-    /// An event that the source could not keep.
+    /// An event that the source had to drop.
     DroppedEvent,
-    /// A stack that the source had to cut.
+    /// A truncated stack.
     TruncatedStack,
-    /// A size so large that the sum of all sizes would not fit in 64 bits; it was cut to what fits.
+    /// A size so large that the sum of all sizes would not fit in 64 bits. It was reduced to what fits.
     ClampedSize,
-    /// An event lost to damage of the file, or one that refers to something so lost.
+    /// An event lost to damage of the file, or an event that refers to lost data.
     LostToDamage,
     /// A promotion of a block that is not known.
     UnmatchedPromotion,
     /// The source's clock was set back; all later times are shifted by the size of the step.
     ClockStep,
-    /// By how many microseconds, all steps together.
+    /// The size of all clock steps together, in microseconds.
     ClockStepMicroseconds,
     /// A source location that is the likeliest reading of damaged bytes. Its function ends with [`GUESSED`](crate::GUESSED).
     GuessedLocation,

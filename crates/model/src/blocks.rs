@@ -1,7 +1,7 @@
-//! Live blocks, and where they are kept.
+//! The storage of live blocks.
 //!
-//! Finding and touching a block is much of what an event costs, so it shall be small. Nearly all recordings are exact; their blocks
-//! all have the weight 1. So weights are kept aside, and not at all until one is another.
+//! Finding and touching a block is a large part of the cost of an event, so blocks are stored compactly. Nearly all recordings are exact: all their
+//! blocks have the weight 1. Weights are therefore kept in a separate list, which stays empty until a weight differs from 1.
 
 use crate::byte_sum::ByteSum;
 use crate::heap::usable_of_size;
@@ -13,7 +13,7 @@ use crate::weight::Weight;
 pub struct Block {
     /// Its identity.
     pub id: AllocId,
-    /// The address under which it was recorded; for where it lies ask [`Snapshot::address_of`](crate::Snapshot::address_of).
+    /// The address under which it was recorded. [`Snapshot::address_of`](crate::Snapshot::address_of) gives its true address.
     pub address: u64,
     /// Its size in bytes.
     pub size: u64,
@@ -23,11 +23,11 @@ pub struct Block {
     pub thread: u32,
     /// The site that asked for it, or last resized it.
     pub stack: StackId,
-    /// What it is for.
+    /// Its variable, type and heap.
     pub tag: TagId,
-    /// Bytes that can be used beyond those that [`usable_of_size`](crate::usable_of_size) expects; 0 as well where not known.
+    /// Usable bytes beyond those that [`usable_of_size`](crate::usable_of_size) expects; also 0 if not known.
     pub surplus: i32,
-    /// What it stands for.
+    /// The blocks and bytes that it stands for.
     pub weight: Weight,
 }
 
@@ -37,12 +37,12 @@ impl Block {
         self.weight.bytes(self.size)
     }
 
-    /// The bytes it counts as, to be added up.
+    /// The bytes it counts as, unrounded, for use in sums.
     pub fn live_amount(&self) -> ByteSum {
         self.weight.amount(self.size)
     }
 
-    /// How many of its own bytes can be used.
+    /// How many of its own bytes are usable.
     pub fn usable_size(&self) -> u64 {
         usable_of_size(self.size).saturating_add_signed(self.surplus.into())
     }
@@ -73,7 +73,7 @@ impl Kept {
     }
 }
 
-/// What a free needs to know of a block: half of a cache line.
+/// The part of a block that a free needs: half of a cache line.
 #[derive(Clone, Copy, Debug)]
 struct Hot {
     id: AllocId,
@@ -84,7 +84,7 @@ struct Hot {
     surplus: i32,
 }
 
-/// What else there is: written when a block comes, read by who looks at blocks one by one.
+/// The rest of a block: written at its birth, read only by code that looks at single blocks.
 #[derive(Clone, Copy, Debug)]
 struct Cold {
     address: u64,
@@ -95,12 +95,12 @@ const DEAD: AllocId = AllocId(u64::MAX);
 const NOBODY: Hot = Hot { id: DEAD, size: 0, thread: 0, stack: StackId::UNKNOWN, tag: TagId::NONE, surplus: 0 };
 const NOWHERE: Cold = Cold { address: 0, time: Nanos(0) };
 
-/// A list of live blocks. It may have gaps, which are not seen from outside.
+/// A list of live blocks. It may have gaps, which are not visible from outside.
 #[derive(Clone, Debug, Default)]
 pub struct Blocks {
     hot: Vec<Hot>,
     cold: Vec<Cold>,
-    /// By place, as far as any weight was ever set: empty where all are 1. That of a gap is 1.
+    /// Weights by place, up to the last one that was ever set; empty if all are 1. The weight of a gap is 1.
     weights: Vec<Weight>,
     gaps: Vec<u32>,
 }
@@ -130,12 +130,12 @@ impl Blocks {
         Some(self.at(place).with_weight(self.weight(place)))
     }
 
-    /// All blocks, in no particular order unless it was made.
+    /// All blocks, in no particular order unless the list was ordered.
     pub fn iter(&self) -> impl Iterator<Item = Block> {
         self.places().map(|(place, kept)| kept.with_weight(self.weight(place)))
     }
 
-    /// All blocks, ordered by number. They are not copied for it: there may be millions, and fresh memory for them is dear.
+    /// All blocks, ordered by number. They are not copied: there may be millions, and fresh memory for them is expensive.
     pub fn by_number(&self) -> impl Iterator<Item = Block> {
         let live = || (0..).zip(&self.hot).filter(|(_, hot)| hot.id != DEAD).map(|(place, hot)| (hot.id, place));
         let is_ordered = live().is_sorted();
@@ -151,7 +151,7 @@ impl Blocks {
             .map(|place| self.at(place).with_weight(self.weight(place)))
     }
 
-    /// The same as a list without gaps.
+    /// A copy without gaps, ordered by number.
     pub fn in_order(&self) -> Self {
         let mut ordered = Self::default();
         ordered.hot.reserve_exact(self.len());
@@ -172,7 +172,7 @@ impl Blocks {
         Kept { id, address, size, time, thread, stack, tag, surplus }
     }
 
-    /// A place for a block that is about to be put.
+    /// A place for a block that is about to be stored.
     #[inline(always)]
     pub(crate) fn next_place(&mut self) -> u32 {
         self.gaps.pop().unwrap_or_else(|| self.add_place())
@@ -185,7 +185,7 @@ impl Blocks {
         self.hot.len() as u32 - 1
     }
 
-    /// Puts a block at a place that was given out for it, or where it is already; its weight is as it was: 1 at a new place.
+    /// Stores a block at a place that was reserved for it, or that it already has. The weight of the place does not change: it is 1 at a new place.
     #[inline(always)]
     pub(crate) fn put(&mut self, place: u32, kept: Kept) {
         let Kept { id, address, size, time, thread, stack, tag, surplus } = kept;
@@ -193,7 +193,7 @@ impl Blocks {
         self.cold[place as usize] = Cold { address, time };
     }
 
-    /// Takes a block out; its weight must be 1.
+    /// Removes a block. Its weight must be 1.
     #[inline(always)]
     pub(crate) fn take(&mut self, place: u32) -> Kept {
         let kept = self.at(place);
@@ -202,7 +202,7 @@ impl Blocks {
         kept
     }
 
-    /// Whether all stand for themselves.
+    /// Whether all blocks have the weight 1.
     pub(crate) fn are_exact(&self) -> bool {
         self.weights.is_empty()
     }
@@ -234,7 +234,7 @@ impl Blocks {
 }
 
 impl PartialEq for Blocks {
-    /// The same blocks in the same order, wherever the gaps are.
+    /// Compares blocks and their order. Gaps make no difference.
     fn eq(&self, other: &Self) -> bool {
         self.iter().eq(other.iter())
     }

@@ -1,4 +1,4 @@
-//! Sums of estimated bytes, which are rounded last.
+//! Sums of estimated bytes. They are rounded only for display.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
@@ -8,9 +8,9 @@ const HALF: u128 = 1 << (FRACTION_BITS - 1);
 
 /// Bytes in units of 2⁻³².
 ///
-/// What a sample stands for is seldom a whole number of bytes: at a rate of 0.3 it is 26⅔. Rounded record by record, sums drift; so sums
-/// are made of these, and [rounded](Self::rounded) when they are shown. A sum of a billion samples is off by a ninth of a byte at most.
-/// Sums stop at the largest number of bytes that 64 bits hold.
+/// A sample seldom stands for a whole number of bytes: at a rate of 0.3 it is 26⅔. If each record were rounded, sums would drift. Sums therefore use
+/// this type, and are [rounded](Self::rounded) when they are shown. A sum of a billion samples is off by a ninth of a byte at most. Sums saturate at
+/// the largest number of bytes that fits in 64 bits.
 ///
 /// ```
 /// use highwater_model::{ByteSum, Spacing};
@@ -25,7 +25,7 @@ pub struct ByteSum(u128);
 impl ByteSum {
     /// Nothing.
     pub const ZERO: Self = Self(0);
-    /// As much as 64 bits hold.
+    /// The largest number of bytes that fits in 64 bits.
     pub const MAX: Self = Self((u64::MAX as u128) << FRACTION_BITS);
 
     /// A whole number of bytes.
@@ -52,14 +52,14 @@ impl ByteSum {
         u64::try_from((self.0 + HALF) >> FRACTION_BITS).unwrap_or(u64::MAX)
     }
 
-    /// What is left without another; nothing if that is more.
+    /// The difference; zero if `other` is larger.
     #[inline]
     #[must_use]
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// How much more this is than another, rounded.
+    /// The signed difference to another sum, rounded.
     pub fn rounded_difference(self, other: Self) -> i128 {
         (self.0 as i128 - other.0 as i128 + HALF as i128) >> FRACTION_BITS
     }
@@ -87,13 +87,13 @@ impl Sum for ByteSum {
     }
 }
 
-/// Units of a rounded number and what rounding left.
+/// Converts a rounded number and its rest to units.
 #[inline]
 pub(crate) fn units_of(bytes: u64, rest: i32) -> i128 {
     (i128::from(bytes) << FRACTION_BITS) + i128::from(rest)
 }
 
-/// The rounded number of units, modulo 2⁶⁴ bytes, and what rounding left: their lower half, as a number with a sign.
+/// Splits units into the rounded number of bytes, modulo 2⁶⁴, and the rest: the lower half of the units, as a signed number.
 #[inline]
 pub(crate) fn split_units(units: i128) -> (u64, i32) {
     (((units + HALF as i128) >> FRACTION_BITS) as u64, units as u32 as i32)

@@ -1,4 +1,4 @@
-//! The catalog: what the handles in events and blocks stand for.
+//! The catalog: the meaning of the handles in events and blocks.
 
 use crate::heap::Heap;
 use crate::ids::{FrameId, Nanos, StackId, StringId, TagId, ThreadId};
@@ -26,9 +26,9 @@ pub struct ThreadName {
     pub name: StringId,
 }
 
-/// Strings, modules, stacks, tags and thread names of one recording. Every table is append-only, so a handle never
-/// changes its meaning and a file writes each entry once. What becomes known of an entry later (a thread's name, a frame's
-/// [resolution](StackTable::resolve), a module's unloading) is an entry of a table of its own.
+/// Strings, modules, stacks, tags and thread names of one recording. Every table is append-only, so a handle never changes its meaning and a file
+/// stores each entry once. Facts that become known later (a thread's name, a frame's [resolution](StackTable::resolve), the time a module was
+/// unloaded) are entries of separate tables.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     /// Every name.
@@ -63,8 +63,8 @@ impl Default for Catalog {
     }
 }
 
-/// What the function of a frame ends with whose location is a guess: the likeliest reading of damaged bytes. It is part of the name, so
-/// every output and every file has it.
+/// The suffix of the function name of a frame whose location is a guess: the likeliest reading of damaged bytes. It is part of the name, so every
+/// output and every file has it.
 pub const GUESSED: &str = " [guessed]";
 
 /// A frame as a source knows it, before interning.
@@ -125,8 +125,8 @@ impl Catalog {
         &self.tags
     }
 
-    /// Says which heap the blocks of a tag lie in, for a file's reader: it learns of it behind the tag. False, and nothing done,
-    /// when there is no such tag, or it is the empty one.
+    /// Sets the heap of a tag. A file reader uses this, because a file stores the heap after the tag. Returns false, and changes nothing, if there is
+    /// no such tag or it is the empty one.
     pub fn set_heap(&mut self, id: TagId, heap: Heap) -> bool {
         match self.tags.get_mut(id.0 as usize) {
             Some(tag) if id != TagId::NONE => {
@@ -146,8 +146,8 @@ impl Catalog {
         })
     }
 
-    /// Says which frames a recorded one, of which only the address was known, stands for; innermost first. They keep its address
-    /// and module; see [`StackTable::resolve`].
+    /// Sets the frames that a recorded frame, of which only the address was known, stands for; innermost first. They keep its address and module; see
+    /// [`StackTable::resolve`].
     pub fn resolve(&mut self, frame: FrameId, innermost_first: &[FrameText<'_>]) -> bool {
         let Some(&recorded) = self.stacks.frame(frame) else { return false };
         let Frame { address, module, .. } = recorded;
@@ -158,7 +158,7 @@ impl Catalog {
         self.stacks.resolve(frame, &frames)
     }
 
-    /// The frame of a text; what it names is interned.
+    /// The frame of a text. Its names are interned.
     pub fn intern_frame(&mut self, text: &FrameText<'_>) -> Frame {
         Frame {
             address: text.address,
@@ -174,7 +174,7 @@ impl Catalog {
     /// The index of the module with this path, made if it is new.
     pub fn intern_module(&mut self, path: &str) -> u32 {
         let path = self.strings.intern(path);
-        // Modules that came from elsewhere; of two with one path the first counts.
+        // Modules that were added elsewhere. Of two with the same path, the first counts.
         for (id, module) in (0..).zip(&self.modules).skip(self.modules_known) {
             self.module_ids.entry(module.path).or_insert(id);
         }
@@ -186,19 +186,19 @@ impl Catalog {
         id
     }
 
-    /// Appends a module, and gives its index. A module that is loaded again, perhaps elsewhere, is another one with the same path.
+    /// Appends a module and returns its index. A module that is loaded again, perhaps at another address, is a new entry with the same path.
     pub fn add_module(&mut self, module: Module) -> u32 {
         self.modules.push(module);
         self.modules.len() as u32 - 1
     }
 
-    /// Says that a module was unloaded. False, and nothing done, when there is no such module.
+    /// Marks a module as unloaded. Returns false, and changes nothing, if there is no such module.
     pub fn set_module_unloaded(&mut self, index: u32, time: Nanos) -> bool {
         let Some(module) = self.modules.get(index as usize) else { return false };
         self.set_module_times(index, module.loaded, Some(time))
     }
 
-    /// Says when a module was loaded and unloaded. False, and nothing done, when there is no such module.
+    /// Sets the times at which a module was loaded and unloaded. Returns false, and changes nothing, if there is no such module.
     pub fn set_module_times(&mut self, index: u32, loaded: Nanos, unloaded: Option<Nanos>) -> bool {
         let Some(module) = self.modules.get_mut(index as usize) else { return false };
         if (module.loaded, module.unloaded) != (loaded, unloaded) {
@@ -208,7 +208,7 @@ impl Catalog {
         true
     }
 
-    /// The modules whose times were changed, in that order: a file's writer asks what became of entries that it has written.
+    /// The modules whose times were changed, in the order of the changes. A file writer uses this to update entries that it has already written.
     pub fn module_changes(&self) -> &[u32] {
         &self.module_changes
     }

@@ -1,8 +1,8 @@
-//! Code without a name: where it lies in its module.
+//! Code without a name, identified by its offset in its module.
 //!
-//! The loader places a module at another address in every run. An offset in the module is the same in all of them, so it is what such
-//! a frame is called, and what it is grouped and compared by. The build id says which build of the module the offset belongs to: a
-//! program and its copy elsewhere are one, two builds at one path are two.
+//! The loader places a module at another address in every run. An offset in the module is the same in all runs, so such a frame is named, grouped and
+//! compared by its offset. The build id says which build of the module the offset belongs to: a program and its copy at another path are the same
+//! module, two builds at one path are different modules.
 
 use crate::catalog::FrameText;
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct CodeOffset<'a> {
 }
 
 impl<'a> CodeOffset<'a> {
-    /// What is the same for the same module in every run: its build id, or else its path.
+    /// The identity of the module across runs: its build id, or else its path.
     pub fn module_identity(&self) -> &'a str {
         if self.build_id.is_empty() { self.module } else { self.build_id }
     }

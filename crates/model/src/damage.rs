@@ -1,4 +1,4 @@
-//! What is wrong with something that was read, and where.
+//! Damage of a file: what is wrong, and where.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,9 +1,8 @@
-//! Comparing two snapshots: what came, went, grew and shrank.
+//! Comparing two snapshots: rows that are new, gone, larger or smaller.
 //!
-//! Rows are matched by what a person would call the same: the texts of a stack's frames (of code
-//! without a name, its offset in its module), a thread's name or number, a
-//! type's name. Handles are not compared, so snapshots of two files can be. Single allocations are matched by number,
-//! which means something only within one recording.
+//! Rows are matched by what a person would call the same: the texts of a stack's frames (for code without a name, its offset in its module), a
+//! thread's name or number, a type's name. Handles are not compared, so the snapshots may come from two files. Single allocations are matched by
+//! number, which is meaningful only within one recording.
 
 use crate::blocks::Block;
 use crate::figures::Figures;
@@ -24,7 +23,7 @@ pub enum Change {
     Grew,
     /// Fewer bytes are live than before.
     Shrank,
-    /// As many bytes are live as before.
+    /// The live bytes are the same as before.
     Same,
 }
 
@@ -71,10 +70,9 @@ impl Delta {
     }
 }
 
-/// The rows of two snapshots, those that changed most first. Rows without any change in live bytes and blocks are left
-/// out.
+/// The rows of two snapshots, largest change first. Rows without any change in live bytes and blocks are left out.
 ///
-/// Takes memory for the rows, the names and the calls of both, never for whole stacks.
+/// Memory use is bounded by the rows, the names and the calls of both snapshots. Whole stacks are never stored.
 pub fn diff_rows(before: &Snapshot, after: &Snapshot, by: GroupBy, keep: Keep<'_>) -> Result<Vec<Delta>, TooManyCalls> {
     let mut deltas: Vec<Delta> = Vec::new();
     let mut places: FxHashMap<RowIdentity, usize> = FxHashMap::default();
@@ -96,7 +94,7 @@ pub fn diff_rows(before: &Snapshot, after: &Snapshot, by: GroupBy, keep: Keep<'_
     Ok(deltas)
 }
 
-/// Two stacks of one snapshot may read the same (other addresses in the same line): they are one row here.
+/// Two stacks of one snapshot may have the same text (different addresses in the same line). They become one row here.
 fn add_to(side: &mut Option<(GroupKey, Figures)>, key: GroupKey, figures: &Figures) {
     match side {
         Some((_, sum)) => sum.add(figures),
@@ -111,11 +109,11 @@ pub struct BlockDiff {
     pub appeared: Vec<Block>,
     /// Live before, not now.
     pub gone: Vec<Block>,
-    /// Live at both instants with another size: as it was, as it is.
+    /// Live at both instants, with different sizes: the block before, the block after.
     pub resized: Vec<(Block, Block)>,
 }
 
-/// Compares single allocations by number. Means something only if both snapshots are of one recording.
+/// Compares single allocations by number. Meaningful only if both snapshots are of one recording.
 pub fn diff_blocks(before: &Snapshot, after: &Snapshot) -> BlockDiff {
     let sorted = |snapshot: &Snapshot| {
         let mut blocks: Vec<Block> = snapshot.accounts.blocks().collect();

@@ -1,7 +1,7 @@
-//! Characters that names may have and texts for people must not.
+//! Characters that names may contain but that must not appear in displayed text.
 
-/// True for characters that disturb or forge the text around them: control characters, line and paragraph separators, what turns the
-/// direction of writing (U+202E makes `cod.exe` of `exe.doc`), and what cannot be seen. The page has the same list (`web/src/names.ts`).
+/// True for characters that disturb or forge the text around them: control characters, line and paragraph separators, characters that change the
+/// direction of writing (U+202E makes `cod.exe` of `exe.doc`), and invisible characters. The web page has the same list (`web/src/names.ts`).
 ///
 /// ```
 /// use highwater_model::disturbs_text;

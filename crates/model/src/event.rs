@@ -1,10 +1,10 @@
-//! What a source reports: raw events, keyed by address, as they happened.
+//! The raw events that a source reports, keyed by address.
 
 use crate::ids::{Nanos, StackId, StringId, TagId, ThreadId};
 use crate::weight::Weight;
 
-/// One thing that happened to a memory. Small and `Copy`: building one never touches the heap; names and stacks are
-/// handles into the [`Catalog`](crate::Catalog) that travels with the events.
+/// One event of a memory. Small and `Copy`: building one never allocates. Names and stacks are handles into the [`Catalog`](crate::Catalog) that
+/// accompanies the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When it happened.
@@ -18,29 +18,29 @@ pub struct Event {
 /// The kinds of [`Event`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// A block was handed out.
+    /// A block was allocated.
     Allocate(Placement),
     /// A block was resized, and perhaps moved: one event, so that no instant shows both places or neither.
     Reallocate {
         /// Where the block was.
         old_address: u64,
-        /// How large the source says it was, where it says so.
+        /// The old size, if the source reports it.
         claimed_old_size: Option<u64>,
-        /// Where and what it is now. An unknown stack or tag keeps the block's old one.
+        /// The new placement. An unknown stack or tag keeps the old one of the block.
         new: Placement,
     },
-    /// A block was given back.
+    /// A block was freed.
     Deallocate {
         /// Where it was.
         address: u64,
-        /// How large the source says it was, where it says so.
+        /// The size of the block, if the source reports it.
         claimed_size: Option<u64>,
     },
-    /// A block came to lie in another heap, as when a garbage collector keeps it: neither a new block nor a reallocation.
+    /// A block was moved to another heap, as when a garbage collector promotes it: neither a new block nor a reallocation.
     Promote {
         /// The address under which it is recorded, before and after.
         address: u64,
-        /// What it is for, and the heap it lies in now.
+        /// Its variable and type, and its new heap.
         tag: TagId,
     },
     /// The program named this instant.
@@ -63,16 +63,16 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// True for what counts as an event; false for a note that some are missing.
+    /// True for events; false for `Dropped`, which only reports missing events.
     pub fn is_event(&self) -> bool {
         !matches!(self, Self::Dropped { .. })
     }
 }
 
-/// Where a block is, how large, and who asked for it.
+/// The address, size, site and tag of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// Its address; that of a mapping as [`mapped_address`](crate::mapped_address) says, also where events name an old address.
+    /// Its address. Mappings use [`mapped_address`](crate::mapped_address), also where events name an old address.
     pub address: u64,
     /// The size asked for, in bytes.
     pub size: u64,
@@ -80,8 +80,8 @@ pub struct Placement {
     pub stack: StackId,
     /// The variable and type it is for, and the heap it lies in.
     pub tag: TagId,
-    /// Bytes that can be used beyond those that [`usable_of_size`](crate::usable_of_size) expects; 0 as well where not known.
+    /// Usable bytes beyond those that [`usable_of_size`](crate::usable_of_size) expects; also 0 if not known.
     pub surplus: i32,
-    /// What it stands for, where not all blocks are recorded.
+    /// The blocks and bytes that it stands for, if not all blocks are recorded.
     pub weight: Weight,
 }

@@ -3,63 +3,59 @@
 use crate::byte_sum::{ByteSum, split_units, units_of};
 use crate::ids::Nanos;
 
-/// What is counted for anything that owns blocks.
+/// The counters of one owner of blocks.
 ///
-/// What is live is not stored: it is `allocated − freed` (law 1), so the two can never disagree. A reallocation is
-/// neither an allocation nor a free: it moves a block from its old owner (`reallocated_away`) to its new one
-/// (`reallocations`), which may be the same.
+/// Live bytes and blocks are not stored: they are `allocated − freed` (law 1), so the two can never disagree. A reallocation is neither an allocation
+/// nor a free: it moves a block from its old owner (`reallocated_away`) to its new one (`reallocations`), which may be the same.
 ///
 /// No counter can wrap: the total of all sizes is bounded when a size enters the ledger
 /// ([`Anomaly::ClampedSize`](crate::Anomaly::ClampedSize)), and every other byte counter is at most that total.
 ///
-/// Where blocks have a [`Weight`](crate::Weight), all of these are estimates: each recorded block counts as the blocks and bytes
-/// that it stands for. The number of records is then kept besides, as what they are short of the blocks, so that exact recordings
-/// need not keep it. What bytes are beyond the whole number next to them is kept in `rests`: sums are made of both, so that only what is
-/// shown is rounded. What is shown of parts may therefore add up to a few bytes more or less than what is shown of the whole: half a byte
-/// for each part at most, and one for `allocated − freed`.
+/// If blocks have a [`Weight`](crate::Weight), all of these are estimates: each recorded block counts as the blocks and bytes that it stands for. The
+/// number of records is then derived from the number of blocks that were not recorded, so exact recordings need not store it. `rests` holds the
+/// difference between the exact bytes and the rounded ones. Sums are made of both, and only displayed figures are rounded. Displayed parts may
+/// therefore differ from the displayed whole by a few bytes: at most half a byte for each part, and one byte for `allocated − freed`.
 ///
-/// What nearly every event touches comes first, in one cache line: the rest is seldom needed.
+/// The fields that nearly every event changes come first, in one cache line. The other fields are seldom needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Figures {
-    /// Blocks handed out, reallocations apart.
+    /// Blocks allocated, not counting reallocations.
     pub allocations: u64,
-    /// Blocks given back.
+    /// Blocks freed, not counting reallocations.
     pub frees: u64,
-    /// Bytes ever handed out, reallocations included.
+    /// Bytes ever allocated, including reallocations.
     pub allocated_bytes: u64,
-    /// Bytes ever given back, reallocations included.
+    /// Bytes ever freed, including reallocations.
     pub freed_bytes: u64,
     /// The most bytes that were ever live at once here.
     pub peak_bytes: u64,
-    /// Blocks given back by another thread than the one that owned them.
+    /// Blocks freed by another thread than their owner.
     pub cross_thread_frees: u64,
-    /// Blocks given back before their thread allocated anything else.
+    /// Blocks freed before their thread allocated anything else.
     pub temporary_allocations: u64,
-    /// What rounding left of the bytes.
+    /// The rests of the byte counters after rounding.
     pub rests: Rests,
-    /// Reallocations that brought a block here; of a tag also promotions.
+    /// Reallocations that moved a block to this owner; for a tag, also promotions.
     pub reallocations: u64,
-    /// Reallocations that took a block away from here; of a tag also promotions.
+    /// Reallocations that moved a block away from this owner; for a tag, also promotions.
     pub reallocated_away: u64,
-    /// Blocks that a promotion took to another heap. Of a tag, those that came to its heap; they are then among its
-    /// [`reallocations`](Self::reallocations) as well, and among what its old tag has as [`reallocated_away`](Self::reallocated_away).
+    /// Blocks that were promoted to another heap. For a tag: blocks promoted into it. They also count as [`reallocations`](Self::reallocations) of
+    /// this tag, and as [`reallocated_away`](Self::reallocated_away) of their old tag.
     pub promotions: u64,
-    /// Of those, the ones that were not recorded themselves.
+    /// The promoted blocks that were not recorded themselves.
     pub unrecorded_promotions: u64,
-    /// Of the blocks that came here (allocations, reallocations), those that were not recorded themselves but that others
-    /// stand for.
+    /// The blocks that were added here (allocations, reallocations) but not recorded themselves: recorded blocks stand for them.
     pub unrecorded: u64,
-    /// Of the blocks that left (frees, reallocations away), those that were not recorded themselves.
+    /// The blocks that were removed here (frees, reallocations away) but not recorded themselves.
     pub unrecorded_gone: u64,
-    /// Samples behind what came here, beyond one for each record: where the source counts how often a block was hit.
+    /// Samples of added blocks, beyond one per record, if the source counts how often a block was hit.
     pub more_samples: u64,
-    /// The same of what left.
+    /// The same for removed blocks.
     pub more_samples_gone: u64,
 }
 
-/// What rounding left of sums of bytes, in units of 2⁻³² bytes, from minus half a byte to just below half a byte. Zero where nothing is
-/// estimated.
+/// The rests of byte sums after rounding, in units of 2⁻³² bytes, from minus half a byte to just below half a byte. Zero if nothing is estimated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rests {
     /// Of the bytes allocated.
@@ -68,44 +64,44 @@ pub struct Rests {
     pub freed: i32,
 }
 
-/// Adds a sum to a rounded number and what rounding left of it.
+/// Adds a sum to a rounded number and its rest.
 #[inline]
 fn add_to(bytes: &mut u64, rest: &mut i32, sum: ByteSum) {
     (*bytes, *rest) = split_units(units_of(*bytes, *rest) + sum.units() as i128);
 }
 
 impl Figures {
-    /// Bytes ever handed out, to be added up.
+    /// Bytes ever allocated, unrounded, for use in sums.
     #[inline]
     pub fn allocated(&self) -> ByteSum {
         ByteSum::from_units(units_of(self.allocated_bytes, self.rests.allocated).max(0) as u128)
     }
 
-    /// Bytes ever given back, to be added up.
+    /// Bytes ever freed, unrounded, for use in sums.
     #[inline]
     pub fn freed(&self) -> ByteSum {
         ByteSum::from_units(units_of(self.freed_bytes, self.rests.freed).max(0) as u128)
     }
 
-    /// Bytes live now, to be added up.
+    /// Bytes live now, unrounded, for use in sums.
     #[inline]
     pub fn live(&self) -> ByteSum {
         self.allocated().saturating_sub(self.freed())
     }
 
-    /// Counts bytes that were handed out.
+    /// Counts allocated bytes.
     #[inline]
     pub fn add_allocated(&mut self, sum: ByteSum) {
         add_to(&mut self.allocated_bytes, &mut self.rests.allocated, sum);
     }
 
-    /// Counts bytes that were given back.
+    /// Counts freed bytes.
     #[inline]
     pub fn add_freed(&mut self, sum: ByteSum) {
         add_to(&mut self.freed_bytes, &mut self.rests.freed, sum);
     }
 
-    /// Figures with nothing but bytes that were handed out and are live.
+    /// Figures with only allocated bytes, all of them live.
     pub fn of_live_bytes(sum: ByteSum) -> Self {
         let mut figures = Self::default();
         figures.add_allocated(sum);
@@ -113,17 +109,17 @@ impl Figures {
         figures
     }
 
-    /// How many records are behind what was allocated, reallocations included.
+    /// The number of records of allocations, including reallocations.
     pub fn records(&self) -> u64 {
         (self.allocations + self.reallocations).saturating_sub(self.unrecorded)
     }
 
-    /// How many records are behind what was given back, reallocations away included.
+    /// The number of records of frees, including reallocations away.
     pub fn freed_records(&self) -> u64 {
         (self.frees + self.reallocated_away).saturating_sub(self.unrecorded_gone)
     }
 
-    /// How many records are behind what is live.
+    /// The number of records of live blocks.
     pub fn live_records(&self) -> u64 {
         self.records().saturating_sub(self.freed_records())
     }
@@ -133,22 +129,22 @@ impl Figures {
         self.promotions.saturating_sub(self.unrecorded_promotions)
     }
 
-    /// How many samples are behind what was allocated: records, each as often as it was hit where that is known.
+    /// The number of samples of allocations. A record counts as often as it was hit, if that is known.
     pub fn samples(&self) -> u64 {
         self.records().saturating_add(self.more_samples)
     }
 
-    /// How many samples are behind what was given back.
+    /// The number of samples of frees.
     pub fn freed_samples(&self) -> u64 {
         self.freed_records().saturating_add(self.more_samples_gone)
     }
 
-    /// How many samples are behind what is live.
+    /// The number of samples of live blocks.
     pub fn live_samples(&self) -> u64 {
         self.samples().saturating_sub(self.freed_samples())
     }
 
-    /// Reallocations that brought a block here, promotions apart.
+    /// Reallocations that moved a block here, without promotions.
     pub fn reallocations_alone(&self) -> u64 {
         self.reallocations.saturating_sub(self.promotions)
     }
@@ -174,7 +170,7 @@ impl Figures {
         (self.allocations + self.reallocations).saturating_sub(self.frees + self.reallocated_away)
     }
 
-    /// Nothing ever happened here. In a window, something may have gone without anything having come.
+    /// True if nothing ever happened here. In a window, blocks may have died without any birth.
     pub fn is_empty(&self) -> bool {
         self.allocations == 0 && self.reallocations == 0 && self.frees == 0 && self.reallocated_away == 0
     }
@@ -184,13 +180,13 @@ impl Figures {
         self.combine(other, u64::saturating_add);
         self.combine_bytes(other, |own, others| (own + others).min(ByteSum::MAX.units() as i128));
         self.peak_bytes = self.peak_bytes.saturating_add(other.peak_bytes);
-        // Peaks are rounded, and what is live may be rounded up where all of them were rounded down.
+        // Peaks are rounded. The live bytes may be rounded up although all peaks were rounded down.
         if self.rests != Rests::default() && self.peak_bytes > 0 {
             self.peak_bytes = self.peak_bytes.max(self.live_bytes());
         }
     }
 
-    /// Takes away what `part` has of it, peaks apart: the rest cannot have held more at once than the whole.
+    /// Subtracts the figures of `part`, except for peaks: the rest cannot have held more at once than the whole.
     pub fn without(&self, part: &Self) -> Self {
         let mut rest = *self;
         rest.combine(part, u64::saturating_sub);
@@ -198,19 +194,19 @@ impl Figures {
         rest
     }
 
-    /// Adds another's figures, peaks apart, modulo 2⁶⁴.
+    /// Adds another's figures, except for peaks, modulo 2⁶⁴.
     pub(crate) fn wrapping_add(&mut self, other: &Self) {
         self.combine(other, u64::wrapping_add);
         self.combine_bytes(other, |own, others| own + others);
     }
 
-    /// Takes another's figures away, peaks apart, modulo 2⁶⁴.
+    /// Subtracts another's figures, except for peaks, modulo 2⁶⁴.
     pub(crate) fn wrapping_sub(&mut self, other: &Self) {
         self.combine(other, u64::wrapping_sub);
         self.combine_bytes(other, |own, others| own - others);
     }
 
-    /// Joins bytes with another's, in units.
+    /// Combines the bytes with another's, in units.
     fn combine_bytes(&mut self, other: &Self, join: impl Fn(i128, i128) -> i128) {
         let allocated = join(
             units_of(self.allocated_bytes, self.rests.allocated),
@@ -221,7 +217,7 @@ impl Figures {
         (self.freed_bytes, self.rests.freed) = split_units(freed);
     }
 
-    /// Joins each counter with another's, bytes apart.
+    /// Combines each counter with another's, except for bytes.
     fn combine(&mut self, other: &Self, join: impl Fn(u64, u64) -> u64) {
         let pairs = [
             (&mut self.allocations, other.allocations),
@@ -244,7 +240,7 @@ impl Figures {
 /// The figures of the whole memory, and its high-water mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// What is counted for every owner.
+    /// The counters that every owner has.
     pub figures: Figures,
     /// The most blocks that were ever live at once.
     pub peak_blocks: u64,
@@ -252,8 +248,7 @@ pub struct Totals {
     pub peak_at: Nanos,
     /// How many events had happened when it was reached, that event included: times may tie, this never does.
     pub peak_event: u64,
-    /// The most bytes held when the instant inside a moving reallocation counts, in which the allocator holds both the
-    /// old and the new place. No instant of the recording shows it (law 3). 0 until a block moves: where both count, the
-    /// larger of this and `figures.peak_bytes` was held.
+    /// The most bytes held if the instant inside a moving reallocation counts, in which the allocator holds both the old and the new place. No instant
+    /// of the recording shows it (law 3). 0 until a block moves. The true maximum is the larger of this and `figures.peak_bytes`.
     pub peak_bytes_inside_reallocation: u64,
 }

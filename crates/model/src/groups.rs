@@ -32,7 +32,7 @@ pub enum GroupBy {
     Heap,
 }
 
-/// By which figure rows are ranked.
+/// The figure by which rows are ranked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Metric {
     /// Bytes live at the instant.
@@ -49,7 +49,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// This figure.
+    /// The value of this figure.
     pub fn of(self, figures: &Figures) -> u64 {
         match self {
             Self::Live => figures.live_bytes(),
@@ -66,12 +66,12 @@ impl Metric {
     }
 }
 
-/// What a row stands for. Ordered, so that equal figures come in a stable order.
+/// The subject of a row. Ordered, so that rows with equal figures have a stable order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GroupKey {
     /// A call stack.
     Site(StackId),
-    /// A function, file, module, type or heap; empty where the source does not say.
+    /// A function, file, module, type or heap; empty if the source does not name it.
     Name(String),
     /// Code without a function's name, among functions: a [`CodeOffset`].
     Code {
@@ -89,21 +89,21 @@ pub enum GroupKey {
 /// One row.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What it stands for.
+    /// The subject of the row.
     pub key: GroupKey,
-    /// Its own figures: for functions, files and modules, those of the stacks whose innermost frame it is,
-    /// [plumbing](crate::is_plumbing) apart.
+    /// Its own figures. For functions, files and modules: those of the stacks whose innermost frame it is, not counting
+    /// [plumbing](crate::is_plumbing).
     pub figures: Figures,
     /// For functions, files and modules: the figures of all stacks it occurs in, each counted once. Otherwise the
     /// same as `figures`.
     pub inclusive: Figures,
 }
 
-/// Which texts are wanted, everything where there is none. A stack stays if any of its functions, files or modules
-/// does, a thread, type or heap if its name does. Code without a name is met by `module+0x1234`.
+/// A filter on texts; `None` keeps everything. A stack is kept if any of its functions, files or modules is, a thread, type or heap if its name is.
+/// Code without a name is matched as `module+0x1234`.
 pub type Keep<'a> = Option<&'a dyn Fn(&str) -> bool>;
 
-/// The rows of a snapshot, biggest first by `metric`, empty ones left out.
+/// The rows of a snapshot, largest first by `metric`, without empty rows.
 pub fn rows(snapshot: &Snapshot, by: GroupBy, metric: Metric, keep: Keep<'_>) -> Vec<Row> {
     let catalog = &*snapshot.catalog;
     let accounts = &snapshot.accounts;
@@ -135,7 +135,7 @@ fn row(key: GroupKey, figures: &Figures) -> Row {
     Row { key, figures: *figures, inclusive: *figures }
 }
 
-/// The sites that ever allocated and that `keep` wants.
+/// The sites that ever allocated and that pass `keep`.
 pub fn sites<'a>(snapshot: &'a Snapshot, keep: Keep<'a>) -> impl Iterator<Item = (StackId, &'a Figures)> {
     let mut wanted = WantedStacks::default();
     snapshot.accounts.sites().iter().filter(move |(stack, figures)| {
@@ -143,11 +143,11 @@ pub fn sites<'a>(snapshot: &'a Snapshot, keep: Keep<'a>) -> impl Iterator<Item =
     })
 }
 
-/// Which stacks are wanted. Each frame and each call is asked about once, however many stacks go through it.
+/// The result of a filter for each stack. Each frame and each call is tested once, however many stacks share it.
 #[derive(Default)]
 struct WantedStacks {
     frames: FxHashMap<FrameId, bool>,
-    /// 1 for those that are wanted.
+    /// 1 for stacks that pass the filter.
     stacks: StackNumbers,
 }
 
@@ -167,10 +167,10 @@ impl WantedStacks {
     }
 }
 
-/// What a frame counts for in a table by function, file or module.
+/// The row of a frame in a table by function, file or module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FrameKey<'a> {
-    /// A name; empty where the source does not say.
+    /// A name; empty if the source does not name it.
     Name(&'a str),
     /// Code without a function's name.
     Code(CodeOffset<'a>),
@@ -182,7 +182,7 @@ impl FrameKey<'_> {
 }
 
 impl<'a> FrameText<'a> {
-    /// What it counts for among functions: its function, or else where its code lies.
+    /// Its row among functions: its function, or else the location of its code.
     pub fn function_key(&self) -> FrameKey<'a> {
         self.unnamed_code().map_or(FrameKey::Name(self.function), FrameKey::Code)
     }

@@ -1,6 +1,6 @@
-//! The heaps that one program's blocks lie in, and what an allocator really hands out.
+//! The heaps of a program's blocks, and the sizes that an allocator really allocates.
 
-/// Which heap a block lies in; part of its [`Tag`](crate::Tag). Numbers as stored in files: append only.
+/// The heap of a block; part of its [`Tag`](crate::Tag). Files store these numbers: append only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Heap {
@@ -13,7 +13,7 @@ pub enum Heap {
     Minor,
     /// OCaml's major heap.
     Major,
-    /// Memory outside of OCaml's heaps that its blocks hold.
+    /// Memory outside of OCaml's heaps that is owned by its blocks.
     External,
 }
 
@@ -42,28 +42,28 @@ impl Heap {
         Self::ALL.get(usize::try_from(number).ok()?).copied()
     }
 
-    /// The address under which a block of this heap is recorded, from where it lies. See [`mapped_address`].
+    /// The address under which a block of this heap is recorded, from its true address. See [`mapped_address`].
     pub fn recorded_address(self, address: u64) -> u64 {
         if self == Self::Mapped { mapped_address(address) } else { address }
     }
 
-    /// Where a block of this heap lies, from the address under which it is recorded.
+    /// The true address of a block of this heap, from the address under which it is recorded.
     pub fn true_address(self, recorded: u64) -> u64 {
         if self == Self::Mapped { recorded & !1 } else { recorded }
     }
 }
 
-/// The address under which a mapping is recorded, in all events that speak of it: with its lowest bit set.
+/// The address under which a mapping is recorded, in all its events: its address with the lowest bit set.
 ///
-/// A mapping and a block that an allocator placed at its beginning have one address at the same time. Mappings begin at a page, so
-/// that bit is free, and keeps the two apart wherever blocks are found by address.
+/// A mapping and a block that an allocator placed at its beginning have the same address at the same time. Mappings begin at a page, so this bit is
+/// free. It keeps the two apart wherever blocks are found by address.
 #[inline]
 pub fn mapped_address(address: u64) -> u64 {
     address | 1
 }
 
-/// The bytes that can be used of a block when `size` were asked of the C library most programs have (glibc, 64 bits): its chunks
-/// are multiples of 16 bytes with 8 for itself, and never less than 32.
+/// The usable bytes of a block of `size` bytes in the most common C library (glibc, 64 bits): its chunks are multiples of 16 bytes with 8 of overhead,
+/// and at least 32.
 ///
 /// ```
 /// assert_eq!([0, 24, 25, 40, 41, 100].map(highwater_model::usable_of_size), [24, 24, 40, 40, 56, 104]);

@@ -1,7 +1,7 @@
-//! One heap of a snapshot whose past is not known.
+//! One heap of a snapshot whose history is not known.
 //!
-//! Of a recording a heap's figures come from replaying it alone. Where there is nothing to replay, each owner's live blocks still tell
-//! what it holds, and the tags how much the heap ever had; only of what is gone it is not known whose it was.
+//! For a recording, the figures of a heap come from replaying that heap alone. If there is nothing to replay, the live blocks still show what each
+//! owner holds, and the tags show how much the heap ever had. Only the owners of dead blocks are unknown.
 
 use crate::accounts::{Accounts, AccountsState, ThreadAccount};
 use crate::blocks::Block;
@@ -12,8 +12,8 @@ use crate::snapshot::Snapshot;
 use std::sync::Arc;
 
 impl Snapshot {
-    /// What lies in one heap, as if there were no other; `None` where single blocks are not known. What is gone is charged to the
-    /// unknown site and to thread 0, and peaks are what is live.
+    /// The contents of one heap, as if there were no other; `None` if single blocks are not known. Dead blocks are charged to the unknown site and to
+    /// thread 0, and peaks are set to the live bytes.
     pub fn heap_alone(&self, heap: Heap) -> Option<Self> {
         if self.source.aggregated {
             return None;
@@ -34,7 +34,7 @@ impl Snapshot {
         Some(Self { source, at: self.at, accounts: Accounts::from_state(state), catalog })
     }
 
-    /// The same threads and tags without figures, but for the tags of one heap: those are of it alone anyway.
+    /// The same threads and tags without figures, except for the tags of this heap: their figures concern only this heap.
     fn nothing_but_tags_of(&self, heap: Heap) -> AccountsState {
         let is_of_heap = |tag: TagId| tag != TagId::NONE && self.catalog.tag(tag).heap == heap;
         let nothing = |thread: &ThreadAccount| ThreadAccount { figures: Figures::default(), ..*thread };
@@ -51,7 +51,7 @@ impl Snapshot {
     }
 }
 
-/// The figures of an owner who has only this block, and never had another.
+/// The figures of an owner that has only this block, and never had another.
 fn figures_of(block: &Block) -> Figures {
     let blocks = block.live_blocks();
     let unrecorded = blocks.saturating_sub(1);
@@ -59,9 +59,9 @@ fn figures_of(block: &Block) -> Figures {
     Figures { allocations: blocks, unrecorded, more_samples, ..Figures::of_live_bytes(block.live_amount()) }
 }
 
-/// What a heap had and has no longer.
+/// The figures of a heap's dead blocks.
 fn gone(whole: &Figures, live: &Figures) -> Figures {
-    // Of what is live, some may have come by being resized.
+    // Some of the live blocks may have been added by a reallocation.
     let resized = live.allocations.saturating_sub(whole.allocations);
     let reallocations = whole.reallocations.saturating_sub(resized);
     Figures { reallocations, peak_bytes: 0, ..whole.without(live) }

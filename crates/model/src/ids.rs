@@ -1,4 +1,4 @@
-//! Handles and units: one newtype per meaning, so that a stack can never be passed for a string.
+//! Handles and units: one newtype per meaning, so that a stack cannot be passed in place of a string.
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ impl StackId {
 pub struct FrameId(pub u32);
 
 impl FrameId {
-    /// The frame of a stack that was lost to damage: a stack ends where it stands.
+    /// The frame of a stack node whose frame was lost to damage. A stack ends there.
     pub const LOST: Self = Self(u32::MAX);
 }
 
@@ -41,11 +41,11 @@ impl FrameId {
 pub struct StringId(pub u32);
 
 impl StringId {
-    /// The empty string, which stands for "not known".
+    /// The empty string, which means "not known".
     pub const EMPTY: Self = Self(0);
 }
 
-/// A (variable name, type name) pair in a [`Catalog`](crate::Catalog); number 0 says that neither is known.
+/// A [`Tag`](crate::Tag) in a [`Catalog`](crate::Catalog): variable name, type name and heap. Number 0 means that neither name is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TagId(pub u32);
 
@@ -59,7 +59,7 @@ impl TagId {
 pub struct Nanos(pub u64);
 
 impl fmt::Display for Nanos {
-    /// Seconds with as many digits as a reader wants: `12.5s`, `3.2ms`, `87ns`.
+    /// Seconds with as many digits as are useful: `12.5s`, `3.2ms`, `87ns`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = self.0 as f64;
         match self.0 {

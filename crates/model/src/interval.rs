@@ -1,15 +1,15 @@
-//! How sure an estimate is: 95 % intervals of what samples stand for.
+//! The uncertainty of estimates: 95 % intervals of sampled figures.
 //!
-//! Samples come as a Poisson process: where the truth is such that `n` are expected, about `n ± √n` are found. So `n` samples, each of
-//! which stands for `m` bytes, say `n · m` bytes, give or take `1.96 · √n · m`. For few samples that is not good enough: below
-//! [`FEW`] the bounds are the exact ones of Garwood, the rates at which so many samples or more, or so many or fewer, come in 2.5 % of all
-//! cases. They are not symmetric: of no samples at all one can say that there may be up to 3.69 spacings of memory.
+//! Samples form a Poisson process: if `n` samples are expected, about `n ± √n` are found. So `n` samples that stand for `m` bytes each give an
+//! estimate of `n · m ± 1.96 · √n · m` bytes. For few samples this is not accurate enough: below [`FEW`] samples the bounds are the exact ones of
+//! Garwood. They are the rates at which the number found, or a greater one, occurs in 2.5 % of all cases, and at which the number found, or a smaller
+//! one, does. These bounds are not symmetric: if no sample is found, there may still be up to 3.69 spacings of memory.
 
 use crate::figures::{Figures, Totals};
 use crate::snapshot::{Snapshot, Source};
 use std::sync::LazyLock;
 
-/// From so many samples on, the normal distribution is close enough.
+/// From this number of samples on, the normal distribution is close enough.
 const FEW: usize = 100;
 /// The tail on each side.
 const TAIL: f64 = 0.025;
@@ -19,7 +19,7 @@ const DEVIATIONS: f64 = 1.96;
 static EXACT_BOUNDS: LazyLock<Vec<(f64, f64)>> =
     LazyLock::new(|| (0..FEW).map(|samples| (lower_bound(samples), upper_bound(samples))).collect());
 
-/// The least and the greatest number of samples that may be expected where so many are found.
+/// The least and the greatest number of samples that may be expected if `found` samples are found.
 pub fn expected_samples(found: u64) -> (f64, f64) {
     match EXACT_BOUNDS.get(usize::try_from(found).unwrap_or(usize::MAX)) {
         Some(&bounds) => bounds,
@@ -30,17 +30,17 @@ pub fn expected_samples(found: u64) -> (f64, f64) {
     }
 }
 
-/// The rate at which `found` or more come in 2.5 % of all cases.
+/// The rate at which `found` or more samples occur in 2.5 % of all cases.
 fn lower_bound(found: usize) -> f64 {
     if found == 0 { 0.0 } else { solve(|rate| 1.0 - at_most(found - 1, rate) < TAIL) }
 }
 
-/// The rate at which `found` or fewer come in 2.5 % of all cases.
+/// The rate at which `found` or fewer samples occur in 2.5 % of all cases.
 fn upper_bound(found: usize) -> f64 {
     solve(|rate| at_most(found, rate) > TAIL)
 }
 
-/// The chance of at most so many where `rate` are expected.
+/// The probability of at most `most` samples if `rate` are expected.
 fn at_most(most: usize, rate: f64) -> f64 {
     let mut term = (-rate).exp();
     let mut sum = term;
@@ -61,26 +61,26 @@ fn solve(is_below: impl Fn(f64) -> bool) -> f64 {
     low
 }
 
-/// Where a figure lies in 95 of 100 cases.
+/// The range that contains a figure in 95 of 100 cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
-    /// Not below this.
+    /// The lower bound.
     pub low: u64,
-    /// Nor above this.
+    /// The upper bound.
     pub high: u64,
 }
 
-/// How a source samples, as far as it matters for how sure its estimates are.
+/// The sampling parameters of a source that determine the uncertainty of its estimates.
 #[derive(Clone, Copy, Debug)]
 pub struct Certainty {
     /// Mean bytes from one sample to the next.
     bytes_per_sample: f64,
-    /// How much of the deviation of a Poisson process there is: where every word is a sample, none.
+    /// The deviation as a fraction of that of a Poisson process: 0 if every word is a sample.
     spread: f64,
 }
 
 impl Certainty {
-    /// That of a source; `None` where it does not sample, or does not say how.
+    /// The certainty of a source; `None` if it does not sample, or does not say how.
     pub fn of(source: &Source) -> Option<Self> {
         if let Some(words) = source.word_sampling {
             let spread = (1.0 - words.rate()).sqrt();
@@ -89,30 +89,30 @@ impl Certainty {
         source.sample_rate.map(|rate| Self { bytes_per_sample: rate as f64, spread: 1.0 })
     }
 
-    /// True where nothing is left to chance.
+    /// True if the figures are exact, because every word is a sample.
     pub fn is_exact(&self) -> bool {
         self.spread == 0.0
     }
 
-    /// How far `samples` may be off, down and up.
+    /// How far `samples` may be off, downwards and upwards.
     fn deviation(&self, samples: u64) -> (f64, f64) {
         let (low, high) = expected_samples(samples);
         let found = samples as f64;
         ((found - low) * self.spread, (high - found) * self.spread)
     }
 
-    /// The interval of an estimate in bytes that so many samples make.
+    /// The interval of an estimate in bytes that is made of `samples` samples.
     pub fn of_bytes(&self, estimate: u64, samples: u64) -> Interval {
         let (down, up) = self.deviation(samples);
         around(estimate, down * self.bytes_per_sample, up * self.bytes_per_sample)
     }
 
-    /// The same where the number of samples is not known: as many as the bytes make.
+    /// The same if the number of samples is not known: it is derived from the bytes.
     pub fn of_bytes_alone(&self, estimate: u64) -> Interval {
         self.of_bytes(estimate, (estimate as f64 / self.bytes_per_sample).round() as u64)
     }
 
-    /// The interval of a number of blocks that so many records stand for, as if each stood for as many.
+    /// The interval of a number of blocks that `records` records stand for, as if each stood for the same number.
     pub fn of_blocks(&self, estimate: u64, records: u64) -> Interval {
         if estimate == records {
             return Interval { low: estimate, high: estimate };
@@ -131,7 +131,7 @@ fn around(estimate: u64, down: f64, up: f64) -> Interval {
 }
 
 impl Snapshot {
-    /// How sure its estimates are; `None` where figures are exact, or nothing is known of how it was sampled.
+    /// The uncertainty of its estimates; `None` if figures are exact, or the sampling parameters are not known.
     pub fn certainty(&self) -> Option<Certainty> {
         Certainty::of(&self.source)
     }
@@ -150,7 +150,7 @@ impl Figures {
 }
 
 impl Totals {
-    /// The interval of the peak, of which samples are not counted.
+    /// The interval of the peak. Its samples are not counted.
     pub fn peak_interval(&self, certainty: &Certainty) -> Interval {
         certainty.of_bytes_alone(self.figures.peak_bytes)
     }
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn few_samples_have_the_bounds_of_the_tables() {
-        // Garwood 1936, as every table of Poisson limits has them.
+        // Garwood 1936; every table of Poisson limits has these values.
         for (found, low, high) in [
             (0, 0.0, 3.689),
             (1, 0.0253, 5.572),

@@ -1,4 +1,46 @@
 //! The laws of the model, as a check that can be run on any accounts.
+//!
+//! # Where the laws needed a decision
+//!
+//! * *A reallocation moves ownership.* The code that grew a vector to a gigabyte put that gigabyte there, not the code that made the empty vector. A
+//!   reallocation without a stack keeps the old site. In the figures it is neither an allocation nor a free but a transfer (`reallocations` of the new
+//!   owner, `reallocated_away` of the old one), so that block counts still add up.
+//! * *The instant inside a moving reallocation*, in which the allocator holds both places, is not an instant of the recording (law 3), but its bytes
+//!   were really held: `peak_bytes_inside_reallocation` keeps that high-water mark in addition to the ordinary one.
+//! * *A duplicate allocation* means that a free was missed: the older block dies at that moment.
+//! * *Sizes cannot wrap* because one check, where a size enters the ledger, keeps the sum of all sizes below 2^64; every other counter is at most that
+//!   sum.
+//! * *Temporary* is a block freed before its thread allocated anything else.
+//!
+//! * *A sampled block weighs as many blocks as it stands for* (law 6). Weights are floats of 22 bits: a file needs three bytes for one, and every bit
+//!   pattern has a meaning. All sums are whole numbers, so that readers in any language agree. A hash of the allocation's number decides whether a
+//!   weight of 2.4 counts as two or three blocks: this is unbiased, and the same at the free. Weights are stored apart from the blocks, and not at all
+//!   until one differs from 1: an exact recording pays nothing.
+//! * *If a source counts samples, they determine the bytes.* A weight then also has the number of samples that hit the block and the mean distance
+//!   between samples. The bytes that it stands for are their product; the number of blocks it stands for is still the weight. `Figures` count records
+//!   and, beyond one for each record, samples.
+//! * *Estimates are added up first and rounded last.* A sample stands for 26⅔ bytes at a rate of 0.3; if each record were rounded, sums would drift. A
+//!   `ByteSum` is therefore a whole number of units of 2⁻³² bytes, and every sum is made of these: sites, threads, tags, windows, diffs, filters.
+//!   `Figures` keep rounded bytes and, next to them, the rests after rounding (`rests`); exact recordings never use the rests. In units, law 1 holds
+//!   exactly; for display, each figure is rounded by itself. Files up to version 2 rounded each record; their weights say so
+//!   (`Weight::rounded_per_record`), and their figures do not change.
+//! * *Facts that samples cannot show are not reported*: what a thread allocated next (temporaries), and whether a block was resized.
+//!   `Snapshot::knows_every_block` and `knows_reallocations` decide this for every output.
+//! * *A promotion* moves a block to another tag (heap). For the whole, its thread and its site it is only a counter; for the two tags it is a transfer
+//!   like a reallocation. The row of the empty tag, which has no figures of its own, holds the sum of these transfers. It makes it possible to compute
+//!   the first heap as the rest. In total, no more blocks and bytes are promoted than were ever allocated; further
+//!   promotions are refused, so that no sum exceeds 64 bits.
+//! * *An estimate has an interval* (`interval.rs`): Poisson, exact bounds below 100 samples. If every word is a sample, there is no interval.
+//! * *Heaps are part of the tag.* A mapping and the block that an allocator placed at its beginning have the same address: mappings are recorded with
+//!   the lowest bit of their address set.
+//! * *`--filter heap:…` replays the recording for that heap alone*, so that every figure is exact, peaks included.
+//! * *Stacks are numbered, never written out* (`stack_numbers.rs`): sites of a recursion of depth n have n²/2 frames and n calls. JSON, folded stacks,
+//!   flame graphs, filters and comparisons map each node of the catalog once into a trie of their own; `RowIdentities` match the rows of two files
+//!   that way.
+//! * *A log without times has an order only* (`Source::untimed`): `Nanos` are then lines of the log, and code that prints an instant asks the source
+//!   for the notation. JSON documents get `…_line` and a null `…_ns` in one place (`json/untimed.rs`).
+//! * *Frames get their names later.* A native recording has addresses; a *resolution* says which frames, several if calls were inlined, an address
+//!   stands for. It may come at the very end of a file, and a later one replaces it.
 
 use crate::accounts::Accounts;
 use crate::blocks::Block;
@@ -6,7 +48,7 @@ use crate::byte_sum::ByteSum;
 use crate::figures::Figures;
 use crate::ids::TagId;
 
-/// Every way in which the accounts break the laws, in words; empty when they hold.
+/// All violations of the laws, in words; empty if the laws hold.
 ///
 /// Computed from the live blocks and the rows, independently of how the figures were kept.
 pub fn violations(accounts: &Accounts) -> Vec<String> {
@@ -35,8 +77,8 @@ pub fn violations(accounts: &Accounts) -> Vec<String> {
     found
 }
 
-/// The same where single blocks are not known ([`Source::aggregated`](crate::Source::aggregated)): no owner gave back more than it
-/// had, and all add up.
+/// The same if single blocks are not known ([`Source::aggregated`](crate::Source::aggregated)): no owner freed more than it had, and all figures add
+/// up.
 pub fn violations_of_figures(accounts: &Accounts) -> Vec<String> {
     let mut found = Vec::new();
     check_figures("the whole memory", &accounts.totals().figures, &mut found);
@@ -50,7 +92,7 @@ pub fn violations_of_figures(accounts: &Accounts) -> Vec<String> {
     found
 }
 
-/// The tags whose figures are kept: all but the first, which stands for none.
+/// The tags that have figures: all but the first, which means "no tag".
 fn kept_tags(accounts: &Accounts) -> impl Iterator<Item = &Figures> {
     accounts.tags().iter().skip(1)
 }
@@ -59,7 +101,7 @@ fn figures_of_threads(accounts: &Accounts) -> impl Iterator<Item = &Figures> {
     accounts.threads().iter().map(|thread| &thread.figures)
 }
 
-/// What is true of the whole memory whether or not its blocks are known.
+/// Checks that apply to the whole memory whether or not its blocks are known.
 fn check_whole(accounts: &Accounts, found: &mut Vec<String>) {
     let total = &accounts.totals().figures;
     check_sum("threads", figures_of_threads(accounts), total, found);
@@ -69,7 +111,7 @@ fn check_whole(accounts: &Accounts, found: &mut Vec<String>) {
     }
 }
 
-/// What the live blocks of an owner come to.
+/// The sums over the live blocks of an owner.
 #[derive(Clone, Copy, Default)]
 struct Live {
     blocks: u64,
@@ -93,7 +135,7 @@ fn check_owner(whose: &str, figures: &Figures, blocks: impl Iterator<Item = Bloc
     check_live(whose, figures, live, found);
 }
 
-/// What an owner still has by its figures.
+/// The live blocks and bytes of an owner according to its figures.
 struct Kept {
     blocks: i128,
     /// In units of 2⁻³² bytes.
@@ -135,7 +177,7 @@ fn check_live(whose: &str, figures: &Figures, live: Live, found: &mut Vec<String
     }
 }
 
-/// Bytes given in units.
+/// Formats bytes given in units.
 fn shown(units: i128) -> String {
     if units % (1 << 32) == 0 {
         (units >> 32).to_string()

@@ -1,9 +1,9 @@
 //! The ledger: accounts plus a way to find a block, and the laws by which events change them.
 //!
-//! A source speaks of addresses; a file speaks of allocation numbers, because what an address means was settled when it
+//! A source identifies blocks by address. A file identifies them by allocation number, because the meaning of each address was decided when the file
 //! was written. So there are two ledgers over the same [`Accounts`]:
 //!
-//! * [`AddressLedger::record`] takes raw [`Event`]s, decides what each one means, and says so as [`Op`]s;
+//! * [`AddressLedger::record`] takes raw [`Event`]s, decides what each one means, and emits the result as [`Op`]s;
 //! * [`NumberLedger::replay`] takes those `Op`s and arrives at the same accounts.
 
 use crate::accounts::{Accounts, AccountsState, Applied, Arrival, Plain, Slot};
@@ -15,39 +15,39 @@ use crate::ids::{AllocId, Nanos, StackId, StringId, TagId, ThreadId};
 use crate::slots::SlotIndex;
 use crate::weight::Weight;
 
-/// What an event was found to mean. One event gives one operation that counts as an event, preceded by any number of
-/// notes ([`Op::Evict`], [`Op::Note`]), which do not.
+/// The meaning of an event. One event gives one operation that counts as an event, preceded by any number of notes ([`Op::Evict`], [`Op::Note`]),
+/// which do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// A new block; it gets the next allocation number.
     Allocate(Placement),
-    /// A block was given back.
+    /// A block was freed.
     Free {
-        /// Which.
+        /// The block.
         id: AllocId,
     },
     /// A block was resized.
     Reallocate {
-        /// Which.
+        /// The block.
         id: AllocId,
         /// Its new address; `None` when it did not move.
         moved_to: Option<u64>,
         /// Its new size.
         size: u64,
-        /// Who resized it; unknown keeps the old site.
+        /// The site that resized it; unknown keeps the old site.
         stack: StackId,
-        /// What it is for; none keeps the old tag.
+        /// Its new tag; none keeps the old tag.
         tag: TagId,
-        /// Its usable bytes beyond those expected, now.
+        /// Its new usable bytes beyond the expected ones.
         surplus: i32,
-        /// What it stands for, now.
+        /// Its new weight.
         weight: Weight,
     },
-    /// A block came to lie in another heap.
+    /// A block was moved to another heap.
     Promote {
-        /// Which.
+        /// The block.
         id: AllocId,
-        /// What it is for, and the heap it lies in now.
+        /// Its variable and type, and its new heap.
         tag: TagId,
     },
     /// A free of an address where nothing was live.
@@ -67,14 +67,14 @@ pub enum Op {
         /// Its value.
         value: u64,
     },
-    /// Note: the block's address was handed out again, so it must have died unseen.
+    /// Note: the block's address was allocated again, so its free was missed.
     Evict {
-        /// Which.
+        /// The block.
         id: AllocId,
     },
-    /// Note: something odd was seen.
+    /// Note: an anomaly.
     Note {
-        /// What.
+        /// Its kind.
         anomaly: Anomaly,
         /// How often.
         count: u64,
@@ -82,13 +82,13 @@ pub enum Op {
 }
 
 impl Op {
-    /// True for what counts as an event; false for notes.
+    /// True for operations that count as events; false for notes.
     #[inline]
     pub fn is_event(&self) -> bool {
         !matches!(self, Self::Evict { .. } | Self::Note { .. })
     }
 
-    /// What this makes of a block that it resizes; `None` for what does not resize. The owner is still the old one: the new one is the step's.
+    /// The resized block, from the old one; `None` for any other operation. The owner is still the old one: the new owner is the thread of the step.
     pub fn resized(&self, old: &Block) -> Option<Block> {
         let &Self::Reallocate { moved_to, size, stack, tag, surplus, weight, .. } = self else { return None };
         let new = Placement { address: moved_to.unwrap_or(old.address), size, stack, tag, surplus, weight };
@@ -102,20 +102,20 @@ impl Op {
 pub struct Step {
     /// When.
     pub time: Nanos,
-    /// By whom.
+    /// The thread that did it.
     pub thread: ThreadId,
-    /// What.
+    /// The operation.
     pub op: Op,
 }
 
-/// Who is told what events were found to mean. A trait rather than a closure so that an implementation can ask to be inlined: each
-/// operation's kind is known where it is said, and a scribe that need not ask for it again is much faster.
+/// Receives the operations that events were found to mean. A trait rather than a closure so that an implementation can ask to be inlined: the kind of
+/// each operation is known at the call, and an implementation that need not test it again is much faster.
 pub trait Scribe {
-    /// Takes note of a step. For a free or a reallocation, `was` is where the block lay before it.
+    /// Receives a step. For a free or a reallocation, `was` is the place of the block before it.
     fn write(&mut self, step: Step, was: Extent);
 }
 
-/// Where a block lies; 0 and 0 where that is of no interest.
+/// The place of a block; 0 and 0 if it is not needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     /// Its address.
@@ -124,7 +124,7 @@ pub struct Extent {
     pub size: u64,
 }
 
-/// Nobody wants to know.
+/// Discards everything.
 impl Scribe for () {
     #[inline(always)]
     fn write(&mut self, _: Step, _: Extent) {}
@@ -137,7 +137,7 @@ impl Scribe for Vec<Step> {
     }
 }
 
-/// A step's time and thread, and who is told of it.
+/// A step's time and thread, and the scribe that receives it.
 struct Telling<'a, S> {
     time: Nanos,
     thread: ThreadId,
@@ -145,13 +145,13 @@ struct Telling<'a, S> {
 }
 
 impl<S: Scribe> Telling<'_, S> {
-    /// Tells of one of the two operations that nearly all events are.
+    /// Passes on one of the two operations that nearly all events are.
     #[inline(always)]
     fn usual(&mut self, op: Op, was: Extent) {
         self.scribe.write(Step { time: self.time, thread: self.thread, op }, was);
     }
 
-    /// Tells of any other.
+    /// Passes on any other operation.
     #[cold]
     fn rare(&mut self, op: Op) {
         self.usual(op, Extent::default());
@@ -163,15 +163,15 @@ impl<S: Scribe> Telling<'_, S> {
 pub struct AddressLedger {
     accounts: Accounts,
     by_address: AddressIndex,
-    /// Blocks that a thread is just moving away, by the key of that move: few at a time. Their old address may be another block's already, so the
-    /// index cannot have them; to the accounts they lie where they were until the move is complete (law 3).
+    /// Blocks that a thread is moving at this moment, by the key of that move: few at a time. Their old address may already belong to another block,
+    /// so the index cannot hold them. In the accounts they stay at the old address until the move is complete (law 3).
     aside: Vec<(u64, Slot)>,
-    /// By their numbers: threads, and their indices in the accounts as far as they are there.
+    /// By thread number: the thread, and its index in the accounts if it has one.
     threads: Vec<(ThreadId, Option<u32>)>,
 }
 
 impl AddressLedger {
-    /// Goes on from accounts.
+    /// Continues from existing accounts.
     pub fn from_accounts(accounts: Accounts) -> Self {
         let mut by_address = AddressIndex::default();
         for (slot, block) in accounts.slots() {
@@ -185,18 +185,18 @@ impl AddressLedger {
         &self.accounts
     }
 
-    /// A number for a thread, by which [`Plain`] events name it. It comes to the accounts with the first event that they count.
+    /// A number for a thread, by which [`Plain`] events name it. The accounts learn of the thread with its first event that counts.
     pub fn number_thread(&mut self, thread: ThreadId) -> u32 {
         self.threads.push((thread, None));
         self.threads.len() as u32 - 1
     }
 
-    /// The thread of a number.
+    /// The thread with a number.
     pub fn numbered_thread(&self, number: u32) -> ThreadId {
         self.threads[number as usize].0
     }
 
-    /// Gives up the index.
+    /// Discards the index and returns the accounts.
     pub fn into_accounts(self) -> Accounts {
         self.accounts
     }
@@ -217,8 +217,9 @@ impl AddressLedger {
         self.aside.iter().find(|(of, _)| *of == key).map(|(_, slot)| *slot)
     }
 
-    /// Sets the block at `address` aside: its thread moves it away, and the address may be another block's before the move is reported. An event then
-    /// finds it by `key`, which must be no address of a block. Nothing changes in the accounts. False if no block is there or the key is in use.
+    /// Sets the block at `address` aside: its thread moves it away, and the address may belong to another block before the move is reported. Later
+    /// events find the block by `key`, which must not be the address of a block. The accounts do not change. Returns false if no block is there or the
+    /// key is in use.
     pub fn set_aside(&mut self, address: u64, key: u64) -> bool {
         if self.slot_aside(key).is_some() {
             return false;
@@ -228,7 +229,8 @@ impl AddressLedger {
         true
     }
 
-    /// The block that was set aside did not move: it is found at its address again. False if there is no such block, or another one is at its address.
+    /// Undoes `set_aside` for a block that did not move: it is found at its address again. Returns false if there is no such block, or another one is
+    /// at its address.
     pub fn put_back(&mut self, key: u64) -> bool {
         let Some(slot) = self.slot_aside(key) else { return false };
         let address = self.accounts.kept(slot).address;
@@ -246,7 +248,7 @@ impl AddressLedger {
         Some(self.aside.swap_remove(at).1)
     }
 
-    /// Applies an event by the laws, and tells the scribe what it was found to mean.
+    /// Applies an event by the laws, and passes the resulting operations to the scribe.
     #[inline]
     pub fn record(&mut self, event: &Event, scribe: &mut impl Scribe) {
         let mut tell = self.telling(event.time, event.thread, scribe);
@@ -270,8 +272,8 @@ impl AddressLedger {
         }
     }
 
-    /// Applies plain events as [`record`](Self::record) would, up to the first one that is unusual: an allocation where a block is live, a free
-    /// where none is, any that is about a mapping. No scribe is needed: each means what it says.
+    /// Applies plain events as [`record`](Self::record) would, up to the first unusual one: an allocation where a block is live, a free where none is,
+    /// any event of a mapping. No scribe is needed: the meaning of each event is clear from the event itself.
     pub fn record_plain(&mut self, events: &mut [Plain]) -> Applied {
         let Some(mut run) = self.accounts.begin_run() else { return Applied::default() };
         if self.accounts.is_large() {
@@ -307,8 +309,8 @@ impl AddressLedger {
         Applied { count, highest_bytes }
     }
 
-    /// Reads what the events will need, of all of them at once: where that is in no cache, the processor fetches many lines at a time, while the events themselves
-    /// would wait for one after the other.
+    /// Reads the memory that all these events will need. If it is in no cache, the processor fetches many lines at a time; the events themselves would
+    /// wait for one line after the other.
     fn touch(&self, events: &[Plain]) {
         let touch = |event: &Plain| match event.is_free {
             true => self.by_address.find(event.address).map_or(0, |slot| self.accounts.touch_block(Slot(slot))),
@@ -319,7 +321,7 @@ impl AddressLedger {
         std::hint::black_box(events.iter().map(touch).fold(0, |all, one| all ^ one));
     }
 
-    /// Time does not run backwards.
+    /// Starts a step. Time does not run backwards: an earlier time is replaced by the latest one, and counted as an anomaly.
     #[inline(always)]
     fn telling<'a, S: Scribe>(&mut self, time: Nanos, thread: ThreadId, scribe: &'a mut S) -> Telling<'a, S> {
         let latest = self.accounts.last_time();
@@ -330,7 +332,7 @@ impl AddressLedger {
         tell
     }
 
-    /// Counts oddities that only the source knows of.
+    /// Counts anomalies that only the source knows of.
     pub fn note(&mut self, anomaly: Anomaly, count: u64, scribe: &mut impl Scribe) {
         let time = self.accounts.last_time();
         let thread = self.accounts.threads().first().map_or(ThreadId(0), |thread| thread.id);
@@ -365,13 +367,13 @@ impl AddressLedger {
         self.by_address.remove(address).map(Slot)
     }
 
-    /// Makes an address lead to a slot; the slot it led to, if any.
+    /// Maps an address to a slot. Returns the slot that it was mapped to before, if any.
     #[inline(always)]
     fn index(&mut self, address: u64, slot: Slot) -> Option<Slot> {
         self.by_address.replace(address, slot.0).map(Slot)
     }
 
-    /// Asks once whether there is anything unusual about the block, so that everything behind knows.
+    /// Tests once whether the block is unusual, so that the inlined code after it need not test again.
     #[inline(always)]
     fn allocate(&mut self, place: &Placement, tell: &mut Telling<'_, impl Scribe>) {
         if place.surplus == 0 && place.weight.is_one() {
@@ -469,7 +471,7 @@ impl AddressLedger {
     }
 }
 
-/// What is not told of a block that was resized stays as it was.
+/// Keeps the old stack or tag of a resized block if the new one is not known.
 #[inline]
 fn inherit(new: Placement, stack: StackId, tag: TagId) -> Placement {
     Placement {
@@ -479,7 +481,7 @@ fn inherit(new: Placement, stack: StackId, tag: TagId) -> Placement {
     }
 }
 
-/// A ledger for settled operations: finds blocks by allocation number.
+/// A ledger for recorded operations: finds blocks by allocation number.
 #[derive(Clone, Debug, Default)]
 pub struct NumberLedger {
     accounts: Accounts,
@@ -487,12 +489,12 @@ pub struct NumberLedger {
 }
 
 impl NumberLedger {
-    /// Goes on from a stored state.
+    /// Continues from a stored state.
     pub fn from_state(state: AccountsState) -> Self {
         Self::from_accounts(Accounts::from_state(state))
     }
 
-    /// Takes up accounts.
+    /// Continues from existing accounts.
     pub fn from_accounts(accounts: Accounts) -> Self {
         let mut by_number = SlotIndex::with_room_for(accounts.slots().count());
         for (slot, block) in accounts.slots() {
@@ -506,12 +508,12 @@ impl NumberLedger {
         &self.accounts
     }
 
-    /// Gives up the index.
+    /// Discards the index and returns the accounts.
     pub fn into_accounts(self) -> Accounts {
         self.accounts
     }
 
-    /// Says that the file goes on with allocation number `next`, after events that could not be read.
+    /// Continues with allocation number `next`, after events that could not be read.
     pub fn skip_to(&mut self, next: AllocId, lost_events: u64) {
         self.accounts.skip_to(next, lost_events);
     }
@@ -532,8 +534,7 @@ impl NumberLedger {
         self.slot_of(id).map(|slot| self.accounts.block(slot))
     }
 
-    /// Applies a settled operation. An operation on a block that is not known, which only damage can bring about, is
-    /// counted as lost.
+    /// Applies a recorded operation. An operation on an unknown block, which only damage can cause, is counted as lost.
     #[inline]
     pub fn replay(&mut self, step: &Step) {
         let time = step.time.max(self.accounts.last_time());
@@ -576,10 +577,10 @@ impl NumberLedger {
         }
     }
 
-    /// As [`replay`](Self::replay), but keeps account only of blocks with a tag that `wanted` picks: of the others only their numbers
-    /// are counted, and that they happened. The accounts then are those of a part of the memory, as if it were all there is.
+    /// As [`replay`](Self::replay), but keeps only blocks with a tag that `wanted` accepts. Of other blocks, only their numbers and events are
+    /// counted. The resulting accounts are those of a part of the memory, as if there were no other.
     ///
-    /// `whole` has replayed everything until now: it knows what a block is that comes to the part from outside.
+    /// `whole` has replayed everything until now: it knows the blocks that enter the part from outside.
     pub fn replay_part(&mut self, step: &Step, whole: &Self, wanted: impl Fn(TagId) -> bool) {
         let is_kept = match step.op {
             Op::Allocate(place) => wanted(place.tag),
@@ -618,7 +619,7 @@ impl NumberLedger {
         }
     }
 
-    /// Where a block lies that is resized, and what it becomes.
+    /// The slot of a resized block, and its new placement.
     #[inline]
     fn resized(&self, id: AllocId, op: &Op) -> Option<(Slot, Placement)> {
         let slot = self.slot_of(id)?;
@@ -629,7 +630,7 @@ impl NumberLedger {
         Some((slot, inherit(new, old.stack, old.tag)))
     }
 
-    /// A block, told as it is then, that leaves the part, or comes to it.
+    /// Removes a block that leaves the part, or adds one that enters it. `block` is in its new state.
     fn cross_border(&mut self, owner: ThreadId, block: Block, arrival: Arrival, wanted: impl Fn(TagId) -> bool) {
         if let Some(slot) = self.unindex(block.id) {
             return self.accounts.leave(slot);

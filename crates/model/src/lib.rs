@@ -1,8 +1,8 @@
-//! The vocabulary of Highwater: what every source becomes and every view reads.
+//! The data model of Highwater: every source is converted to it, and every view reads it.
 //!
-//! * An [`Event`] is what a source reports, keyed by address, with handles into a [`Catalog`] of names and stacks.
-//! * An [`AddressLedger`] decides by the laws what an event means, and says so as [`Op`]s keyed by allocation number; a
-//!   [`NumberLedger`] replays those. Both keep the same [`Accounts`]: live blocks and [`Figures`] per thread, site and tag.
+//! * An [`Event`] is a fact that a source reports, keyed by address, with handles into a [`Catalog`] of names and stacks.
+//! * An [`AddressLedger`] decides by the laws what an event means, and emits [`Op`]s keyed by allocation number; a [`NumberLedger`] replays those.
+//!   Both keep the same [`Accounts`]: live blocks and [`Figures`] per thread, site and tag.
 //! * A [`Snapshot`] is accounts at one instant; [`groups`] makes rows of it, [`diff`] compares two.
 //!
 //! The laws (checked by [`laws::violations`] and by property tests):
@@ -13,7 +13,7 @@
 //!    charged to the owner and counted as a cross-thread free.
 //! 3. A reallocation is one event: no instant shows both places or neither. The block keeps its identity.
 //! 4. Identity is the allocation's number, never its address.
-//! 5. Nothing is silently wrong: every oddity has a counter in [`Anomalies`]. Never a panic, never a wrap.
+//! 5. Nothing is silently wrong: every anomaly has a counter in [`Anomalies`]. Never a panic, never a wrap.
 //! 6. A sampled source says so ([`Source::sample_rate`]): its blocks have a [`Weight`], and every figure made of them is an estimate.
 //!
 //! ```

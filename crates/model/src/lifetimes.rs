@@ -1,13 +1,13 @@
-//! How long blocks lived that are gone.
+//! The lifetimes of dead blocks.
 
 use crate::byte_sum::ByteSum;
 use crate::ids::Nanos;
 
-/// Stretches of each doubling: enough for two digits.
+/// Age ranges per doubling: enough for two digits.
 const PARTS: u32 = 4;
 const STRETCHES: usize = (64 * PARTS) as usize;
 
-/// How many blocks and bytes died within each stretch of ages. Stretches grow with age, four for each doubling.
+/// How many blocks and bytes died within each range of ages. Ranges grow with age, four for each doubling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lifetimes {
     stretches: Vec<Stretch>,
@@ -17,7 +17,7 @@ pub struct Lifetimes {
 /// Blocks that died at similar ages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stretch {
-    /// How many, estimated where blocks have weights.
+    /// The number of blocks, estimated if blocks have weights.
     pub blocks: u64,
     /// Their bytes.
     pub bytes: ByteSum,
@@ -29,7 +29,7 @@ impl Default for Lifetimes {
     }
 }
 
-/// The stretch that an age lies in.
+/// The range that contains an age.
 fn stretch_of(age: u64) -> usize {
     if age < u64::from(PARTS) {
         return age as usize;
@@ -39,7 +39,7 @@ fn stretch_of(age: u64) -> usize {
     ((doubling - 1) * PARTS) as usize + part as usize
 }
 
-/// The greatest age in a stretch.
+/// The greatest age in a range.
 fn end_of(stretch: usize) -> Nanos {
     let next = stretch as u64 + 1;
     if next <= u64::from(PARTS) {
@@ -51,7 +51,7 @@ fn end_of(stretch: usize) -> Nanos {
 }
 
 impl Lifetimes {
-    /// Adds what died at an age.
+    /// Adds blocks that died at an age.
     pub fn add(&mut self, age: Nanos, blocks: u64, bytes: ByteSum) {
         let stretch = &mut self.stretches[stretch_of(age.0)];
         stretch.blocks = stretch.blocks.saturating_add(blocks);
@@ -64,13 +64,13 @@ impl Lifetimes {
         self.stretches.iter().fold(0, |sum, stretch| sum.saturating_add(stretch.blocks))
     }
 
-    /// The mean age; `None` where nothing died.
+    /// The mean age; `None` if no block died.
     pub fn mean(&self) -> Option<Nanos> {
         let blocks = self.blocks();
         (blocks > 0).then(|| Nanos(u64::try_from(self.nanoseconds / u128::from(blocks)).unwrap_or(u64::MAX)))
     }
 
-    /// The age that this part of the blocks, from 0 to 1, did not outlive, to two digits; `None` where nothing died.
+    /// The age that this fraction of the blocks, from 0 to 1, did not outlive, to two digits; `None` if no block died.
     pub fn quantile(&self, part: f64) -> Option<Nanos> {
         let blocks = self.blocks();
         let wanted = ((blocks as f64 * part).ceil() as u64).clamp(1, blocks.max(1));
@@ -82,7 +82,7 @@ impl Lifetimes {
         reached.map(end_of)
     }
 
-    /// The stretches in which something died: the greatest age in each, and what died.
+    /// The ranges in which blocks died: the greatest age in each, and the blocks.
     pub fn iter(&self) -> impl Iterator<Item = (Nanos, Stretch)> {
         let ends = (0..STRETCHES).map(end_of);
         ends.zip(self.stretches.iter().copied()).filter(|(_, stretch)| *stretch != Stretch::default())

@@ -1,15 +1,15 @@
-//! Which functions are only the way to memory: allocators, and the parts of language libraries that call them for someone.
+//! Functions that only pass requests for memory on: allocators, and the parts of language libraries that call them.
 //!
-//! Every native stack begins with some of them, and they say nothing about who wanted the memory. Reports therefore name a site after
-//! its first function that is none of these. The list errs towards showing too much: a function not known here is someone's own.
+//! Every native stack begins with some of them, and they do not show which code needed the memory. Reports therefore name a site after its first
+//! function that is not plumbing. The list errs towards showing too much: a function that is not listed here counts as the program's own.
 
 use crate::catalog::FrameText;
 
-/// How many frames nothing is known of may be passed over for one that has a name.
+/// How many unknown frames may be skipped for one that has a name.
 const MOST_NAMELESS: usize = 2;
 
-/// How many of the frames of a stack, innermost first, are plumbing: the next one is the first of the program's own. None where all are.
-/// Frames of which nothing is known but an address say nothing either: up to two of them are passed over, if a name follows.
+/// How many of the frames of a stack, innermost first, are plumbing. The next frame is the first of the program's own. 0 if all frames are plumbing.
+/// Frames of which only the address is known are not useful either: up to two of them are skipped, if a named frame follows.
 pub fn leading_plumbing(innermost_first: &[FrameText<'_>]) -> usize {
     let own = innermost_first.iter().position(|frame| !is_plumbing(frame.function) && !is_library_source(frame.file));
     let own = own.unwrap_or(0);
@@ -22,8 +22,8 @@ fn is_nameless(frame: &FrameText<'_>) -> bool {
     frame.function.is_empty() && frame.file.is_empty() && frame.module.is_empty()
 }
 
-/// True for a frame that a programmer need not see among the callers of a site: the language's library, and what runs before `main`
-/// or below a thread's function.
+/// True for a frame that a programmer need not see among the callers of a site: the language's library, and functions that run before `main` or below
+/// a thread's function.
 pub fn is_background(frame: &FrameText<'_>) -> bool {
     const STARTS: [&str; 10] = [
         "_start",
@@ -40,8 +40,8 @@ pub fn is_background(frame: &FrameText<'_>) -> bool {
     is_library_source(frame.file) || is_plumbing(frame.function) || STARTS.contains(&frame.function)
 }
 
-/// True for source files of a language's own library: in programs with nothing but line numbers the names of inlined
-/// functions are bare (`alloc`, `grow`), and only their files tell where they belong.
+/// True for source files of a language's own library. In programs with line numbers only, the names of inlined functions are bare (`alloc`, `grow`),
+/// and only their files show where they belong.
 fn is_library_source(file: &str) -> bool {
     const RUST: [&str; 3] = ["/library/alloc/src/", "/library/core/src/", "/library/std/src/"];
     let rust = file.starts_with("/rustc/") || file.contains("/rustlib/src/rust/");
@@ -53,7 +53,7 @@ fn is_library_source(file: &str) -> bool {
         || file.ends_with("highwater/src/alloc.rs")
 }
 
-/// True for an allocator's function and for what languages put between it and the program, by its demangled name.
+/// True for an allocator's function, and for library functions between it and the program, by its demangled name.
 ///
 /// ```
 /// use highwater_model::is_plumbing;
@@ -102,7 +102,7 @@ const C: [&str; 34] = [
     "__posix_memalign",
 ];
 
-/// A C function may carry the version of its symbol, or the name of the table through which it was called.
+/// Whether a C function is plumbing. Its name may carry the version of its symbol, or the name of the table through which it was called.
 fn is_of_c(function: &str) -> bool {
     let name = function.split('@').next().unwrap_or_default();
     C.contains(&name)
@@ -134,8 +134,8 @@ const RUST_MODULES: [&str; 22] = [
     "std::sys::pal::unix::alloc::",
 ];
 
-/// Also methods of their types, `<alloc::vec::Vec<T> as core::clone::Clone>::clone`, and what they do for others through traits of their
-/// own, `<T as alloc::slice::hack::ConvertVec>::to_vec`.
+/// Whether a Rust function is plumbing. This includes methods of library types, `<alloc::vec::Vec<T> as core::clone::Clone>::clone`, and
+/// implementations of library traits for other types, `<T as alloc::slice::hack::ConvertVec>::to_vec`.
 fn is_of_rust(function: &str) -> bool {
     let symbol = function.strip_prefix("__rustc::").unwrap_or(function);
     let stripped = ["__rust_", "__rdl_", "__rg_"].iter().find_map(|prefix| symbol.strip_prefix(prefix));
@@ -184,7 +184,7 @@ const CPP_STANDARD: [&str; 31] = [
 const CPP_OTHERS: [&str; 3] =
     ["__gnu_cxx::new_allocator<", "__gnu_cxx::__alloc_traits<", "__gnu_cxx::malloc_allocator<"];
 
-/// A C++ template's name comes with its result type in front: `void std::vector<int>::reserve(unsigned long)`.
+/// Whether a C++ function is plumbing. The name of a template begins with its result type: `void std::vector<int>::reserve(unsigned long)`.
 fn is_of_cpp(function: &str) -> bool {
     if function.starts_with("operator new") {
         return true;
@@ -193,12 +193,12 @@ fn is_of_cpp(function: &str) -> bool {
     let Some(standard) = name.strip_prefix("std::") else {
         return CPP_OTHERS.iter().any(|prefix| name.starts_with(prefix));
     };
-    // Two libraries put what they have into a namespace of theirs.
+    // Two libraries put their contents into an inner namespace.
     let standard = ["__1::", "__cxx11::"].iter().find_map(|inner| standard.strip_prefix(inner)).unwrap_or(standard);
     CPP_STANDARD.iter().any(|prefix| standard.starts_with(prefix))
 }
 
-/// What stands behind the last space that is neither in angle brackets nor in or behind the arguments.
+/// The text after the last space that is neither in angle brackets nor in or after the arguments.
 fn without_result_type(function: &str) -> &str {
     let mut depth = 0u32;
     let mut start = 0;
@@ -302,7 +302,7 @@ mod tests {
         };
         assert_eq!(leading_plumbing(&frames(&["malloc", "operator new(unsigned long)", "load", "malloc", "main"])), 2);
         assert_eq!(leading_plumbing(&frames(&["malloc", "strdup"])), 0);
-        // Of what nothing is known but an address, the caller says more; a module says enough, and many such frames are a story.
+        // If only an address is known of a frame, its caller is more useful. A module is useful enough, and many unknown frames are not skipped.
         assert_eq!(leading_plumbing(&frames(&["malloc", "", "main"])), 2);
         assert_eq!(leading_plumbing(&frames(&["malloc", ""])), 1);
         assert_eq!(leading_plumbing(&frames(&["malloc", "", "", "", "main"])), 1);

@@ -1,4 +1,4 @@
-//! What makes two rows the same to a person, in any snapshot of any file: names, never handles.
+//! The identity of rows, as a person sees it, in any snapshot of any file: names, never handles.
 
 use crate::catalog::Catalog;
 use crate::code_offset::CodeOffset;
@@ -8,7 +8,7 @@ use crate::stack_numbers::{StackNumbers, TooManyCalls, Trie};
 use crate::stacks::Frame;
 use rustc_hash::FxHashMap;
 
-/// A row's identity. Means something only among those that the same [`RowIdentities`] gave out.
+/// A row's identity. Meaningful only among identities from the same [`RowIdentities`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RowIdentity {
     /// A stack whose frames have these texts.
@@ -21,7 +21,7 @@ pub enum RowIdentity {
     Thread(u32, u64),
 }
 
-/// What a person takes for the same frame: function, file, line and module; of code without a name, its offset in its module.
+/// The identity of a frame for a person: function, file, line and module; for code without a name, its offset in its module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct FrameIdentity {
     function: u32,
@@ -32,7 +32,7 @@ struct FrameIdentity {
     is_code: bool,
 }
 
-/// Gives rows of several catalogs their identities. Holds each name once and each call of the stacks once: no text of a stack is ever made.
+/// Assigns identities to rows of several catalogs. Holds each name once and each call of the stacks once: the text of a whole stack is never built.
 #[derive(Clone, Debug, Default)]
 pub struct RowIdentities {
     strings: FxHashMap<Box<str>, u32>,
@@ -40,7 +40,7 @@ pub struct RowIdentities {
     stacks: Trie,
 }
 
-/// What was found out about the strings, frames and stacks of one catalog.
+/// The known identities of the strings, frames and stacks of one catalog.
 #[derive(Clone, Debug, Default)]
 pub struct CatalogIdentities {
     strings: FxHashMap<StringId, u32>,
@@ -49,7 +49,7 @@ pub struct CatalogIdentities {
 }
 
 impl RowIdentities {
-    /// The identity of a row. `known` belongs to the catalog: give each catalog its own, empty at first.
+    /// The identity of a row. `known` belongs to the catalog: pass each catalog its own, initially empty.
     pub fn of(
         &mut self,
         catalog: &Catalog,

@@ -1,4 +1,4 @@
-//! Where the events of a source go.
+//! The receiver of a source's events.
 
 use crate::anomalies::Anomaly;
 use crate::catalog::Catalog;
@@ -7,15 +7,16 @@ use crate::snapshot::Source;
 
 /// Takes the events of a source, in the order of their times.
 ///
-/// Every reader of a foreign format gives its events to one of these. It never asks what becomes of them: a ledger that is kept, a recording that is written.
+/// Every reader of a foreign format passes its events to one of these. The reader does not depend on what the sink does with them: keep a ledger, or
+/// write a recording.
 pub trait EventSink {
-    /// The source, before its first event. How long it lasts may be known only at the end.
+    /// The source, before its first event. Its duration may be known only at the end.
     fn begin(&mut self, _source: &Source) {}
 
-    /// An event, whose handles are the catalog's.
+    /// An event. Its handles refer to the catalog.
     fn event(&mut self, event: Event, catalog: &Catalog);
 
-    /// Something odd about the source that is no event of it.
+    /// An anomaly of the source that is not an event.
     fn note(&mut self, _anomaly: Anomaly, _count: u64, _catalog: &Catalog) {}
 }
 

@@ -3,13 +3,14 @@
 use crate::figures::Figures;
 use crate::ids::StackId;
 
-/// Figures by stack, of stacks that allocate.
+/// Figures by stack, for stacks that allocate.
 ///
-/// A stack's number is that of its innermost call among all calls of all stacks, so most numbers are no site. A row of figures takes two cache lines; kept for
-/// every call, they would take ten times the memory that the sites need, and a compiler's recording would spend more time with fresh pages than with events.
+/// A stack's number is that of its innermost call among all calls of all stacks, so most numbers are not sites. A row of figures takes two cache
+/// lines. One row per call would take ten times the memory that the sites need, and the recording of a compiler would spend more time on fresh pages
+/// than on events.
 #[derive(Clone, Debug, Default)]
 pub struct Sites {
-    /// By stack: its row plus one; 0 for a stack that is no site.
+    /// By stack: its row plus one; 0 for a stack that is not a site.
     rows: Vec<u32>,
     figures: Vec<Figures>,
 }
@@ -30,7 +31,7 @@ impl Sites {
         self.figures.get(self.row(stack)?)
     }
 
-    /// The figures of a stack, which becomes a site if it is none.
+    /// The figures of a stack, which becomes a site if it is not one yet.
     pub fn at(&mut self, stack: StackId) -> &mut Figures {
         let row = self.row(stack).unwrap_or_else(|| self.add(stack));
         &mut self.figures[row]
@@ -42,23 +43,23 @@ impl Sites {
         (0..).map(StackId).zip(&self.rows).filter_map(move |(stack, row)| Some((stack, figures(row)?)))
     }
 
-    /// The figures of all sites, in the order in which these were added.
+    /// The figures of all sites, in the order in which the sites were added.
     pub fn figures(&self) -> &[Figures] {
         &self.figures
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub fn figures_mut(&mut self) -> &mut [Figures] {
         &mut self.figures
     }
 
-    /// The place of a site among [`figures`](Self::figures).
+    /// The index of a site in [`figures`](Self::figures).
     #[inline(always)]
     pub fn row(&self, stack: StackId) -> Option<usize> {
         self.rows.get(stack.0 as usize).and_then(|row| row.checked_sub(1)).map(|row| row as usize)
     }
 
-    /// Makes a stack, which must be none yet, a site; its row.
+    /// Makes a stack a site, and returns its row. The stack must not be a site yet.
     #[cold]
     pub(crate) fn add(&mut self, stack: StackId) -> usize {
         let index = stack.0 as usize;
@@ -71,7 +72,7 @@ impl Sites {
     }
 }
 
-/// Sites that never held anything make no difference, nor does the order in which they were added.
+/// Compares by stack. Sites that never held anything make no difference, nor does the order in which they were added.
 impl PartialEq for Sites {
     fn eq(&self, other: &Self) -> bool {
         let used = |(_, figures): &(StackId, &Figures)| !figures.is_empty();

@@ -1,15 +1,15 @@
 //! A hash index from a 64-bit key to a slot number, made for the ledger.
 //!
-//! Open addressing, linear probing, at most a quarter full, since an occupied home is a branch that cannot be foretold. An entry is one word: 32 bits of the key's hash and the slot
-//! number plus one; zero is free. The home position is made of the hash alone, so that entries can be moved
-//! (deletion by shifting back, growth) without asking for their keys. Eight neighbouring keys have their homes in one
-//! cache line: allocations with neighbouring numbers or addresses tend to be needed together. Keys themselves live with the caller's
-//! blocks, which it looks at anyway; a lookup verifies a hash match by a closure.
+//! Open addressing, linear probing, at most a quarter full, since an occupied home position is a branch that the processor cannot predict. An entry is
+//! one word: 32 bits of the key's hash and the slot number plus one; zero is free. The home position depends on the hash alone, so that entries can be
+//! moved (deletion by shifting back, growth) without their keys. Eight neighbouring keys have their homes in one cache line: allocations with
+//! neighbouring numbers or addresses tend to be needed together. The keys are stored in the caller's blocks, which the caller reads anyway; a lookup
+//! verifies a hash match by a closure.
 //!
-//! Why not a general map: this lookup is most of what an event costs, and a general map neither keeps neighbours together nor
-//! leaves the keys with the caller.
+//! A general map is not used because this lookup is most of the cost of an event, and a general map neither keeps neighbours together nor leaves the
+//! keys with the caller.
 
-/// Index from keys to slots; see the module's text.
+/// Hash index from keys to slots. The keys themselves are stored by the caller.
 #[derive(Clone, Debug)]
 pub struct SlotIndex {
     /// `hash32 << 32 | slot + 1`, or 0. The length is a power of two.
@@ -24,7 +24,7 @@ const SMALLEST_LOG2: u32 = 6;
 const LINE_LOG2: u32 = 3;
 const IN_LINE: u64 = (1 << LINE_LOG2) - 1;
 
-/// The key's place in a line in the lowest bits; all others scattered.
+/// The key's position in a line in the lowest bits; all other bits scattered.
 #[inline]
 fn hash(key: u64) -> u64 {
     let line = key >> LINE_LOG2;
@@ -75,13 +75,13 @@ impl SlotIndex {
         }
     }
 
-    /// The slot of `key`, where `is_key` tells whether a slot holds that key.
+    /// The slot of `key`. `is_key` tests whether a slot holds that key.
     #[inline]
     pub fn find(&self, key: u64, is_key: impl FnMut(u32) -> bool) -> Option<u32> {
         self.position(key, is_key).map(|at| self.entries[at] as u32 - 1)
     }
 
-    /// Adds a key that is not there.
+    /// Adds a key that must not be in the index.
     #[inline]
     pub fn insert(&mut self, key: u64, slot: u32) {
         self.make_room();
@@ -105,7 +105,7 @@ impl SlotIndex {
         self.entries[at] = entry;
     }
 
-    /// Removes `key`, giving its slot.
+    /// Removes `key` and returns its slot.
     #[inline]
     pub fn remove(&mut self, key: u64, is_key: impl FnMut(u32) -> bool) -> Option<u32> {
         let mut hole = self.position(key, is_key)?;
@@ -117,7 +117,7 @@ impl SlotIndex {
             if entry == 0 {
                 break;
             }
-            // The entry may fill the hole only if that lies between its home and where it is now.
+            // The entry may fill the hole only if the hole lies between the entry's home and its present position.
             let home = self.home(entry >> 32) & self.mask();
             if (at.wrapping_sub(home) & self.mask()) >= (at.wrapping_sub(hole) & self.mask()) {
                 self.entries[hole] = entry;

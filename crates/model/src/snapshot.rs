@@ -17,17 +17,17 @@ use std::sync::Arc;
 /// Where a recording or snapshot comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
-    /// What kind of source.
+    /// The kind of source.
     pub kind: SourceKind,
     /// The program's name, as it was called, or its command line.
     pub program: String,
-    /// The path of its executable, which a link may have led to; empty where not known.
+    /// The path of its executable, which may have been started through a link; empty if not known.
     pub executable: String,
-    /// Its process id, 0 where there is none. A source that gives programs without one a negative number has that one's 64 bits.
+    /// Its process id, 0 if there is none. If a source gives a negative number to programs without a process id, the 64 bits of that number are kept.
     pub pid: u64,
-    /// The process id of the program that started it, 0 where not known.
+    /// The process id of the program that started it, 0 if not known.
     pub parent_pid: u64,
-    /// What was called: the program and its arguments; empty where not known.
+    /// The command line: the program and its arguments; empty if not known.
     pub command: Vec<String>,
     /// The machine it ran on.
     pub host: String,
@@ -37,23 +37,23 @@ pub struct Source {
     pub duration: Nanos,
     /// Mean bytes per sample; `None` when every allocation was recorded and the figures are exact.
     pub sample_rate: Option<u64>,
-    /// How words were sampled, where it was words.
+    /// The parameters of sampling by words, if words were sampled.
     pub word_sampling: Option<WordSampling>,
-    /// What the program said of itself, or whoever started it; empty where nothing was.
+    /// A description by the program itself, or by the process that started it; empty if there is none.
     pub context: String,
     /// How the program's runtime was set up; empty where not known.
     pub runtime_parameters: String,
-    /// True when it is known of every block of [`Heap::Malloc`] how many of its bytes can be used.
+    /// True if the usable size of every block of [`Heap::Malloc`] is known.
     pub usable_sizes: bool,
-    /// True when only one instant is known, not what led to it: there is no earlier one, and peaks are not known.
+    /// True if only one instant is known, not the events that led to it: there is no earlier instant, and peaks are not known.
     pub snapshot: bool,
-    /// True when only figures are known, not single blocks.
+    /// True if only figures are known, not single blocks.
     pub aggregated: bool,
-    /// Address space that is mapped and in no figure, at the instant of a snapshot.
+    /// Mapped address space that is in no figure, at the instant of a snapshot.
     pub address_space: AddressSpace,
-    /// True when the source tells no times, only an order. All that is [`Nanos`] elsewhere is then a line of the log, or a number of lines.
+    /// True if the source has no times, only an order. Every [`Nanos`] is then a line of the log, or a number of lines.
     pub untimed: bool,
-    /// What a reader must know of the recording: that it ended before the program did, that children are missing. A sentence each.
+    /// Facts that the reader must know of the recording: that it ended before the program did, that children are missing. A sentence each.
     pub notes: Vec<String>,
 }
 
@@ -66,8 +66,8 @@ pub struct AddressSpace {
     pub mapped_file_bytes: u64,
 }
 
-/// The name of a program for people: what was typed (the file name of `argv[0]`), or else that of its executable. A program that has
-/// changed its title (`nginx: worker process`) is called by that.
+/// The display name of a program: the name that was typed (the file name of `argv[0]`), or else that of its executable. A program that has changed its
+/// title (`nginx: worker process`) is shown by that title.
 ///
 /// ```
 /// # use highwater_model::program_name;
@@ -87,25 +87,25 @@ pub fn program_name(called: Option<&str>, executable: &str) -> String {
 }
 
 impl Source {
-    /// True when every block is recorded, or stands for as many words as it has; `totals` are its figures. Where blocks are missing between two
-    /// samples, it is not known what a thread allocated next, so that temporary allocations cannot be estimated.
+    /// True if every block is recorded, or sampling is exact because every word is a sample; `totals` are the figures of the source. If blocks are
+    /// missing between two samples, it is not known what a thread allocated next, so temporary allocations cannot be estimated.
     pub fn knows_every_block(&self, totals: &Figures) -> bool {
         let is_estimate = self.sample_rate.is_some() || totals.is_estimate();
         !is_estimate || Certainty::of(self).is_some_and(|certainty| certainty.is_exact())
     }
 
-    /// True when it is known which blocks were resized. Of a block that is resized, a sample may hit what it was and miss what it becomes: the
-    /// two are then a free and an allocation, or nothing. OCaml's runtime, which samples words, resizes no blocks.
+    /// True if it is known which blocks were resized. A sample may hit the old block and miss the new one: the reallocation is
+    /// then recorded as a free and an allocation, or not at all. OCaml's runtime, which samples words, resizes no blocks.
     pub fn knows_reallocations(&self, totals: &Figures) -> bool {
         self.knows_every_block(totals) || self.word_sampling.is_some()
     }
 
-    /// An instant, as people read it: `12.5s`, or `line 1,204` where there are no times.
+    /// An instant in readable form: `12.5s`, or `line 1,204` if there are no times.
     pub fn instant(&self, at: Nanos) -> String {
         if self.untimed { format!("line {}", grouped(at.0)) } else { at.to_string() }
     }
 
-    /// A length of time, as people read it: `12.5s`, or `1,204 lines` where there are no times.
+    /// A duration in readable form: `12.5s`, or `1,204 lines` if there are no times.
     pub fn length(&self, length: Nanos) -> String {
         match (self.untimed, length.0) {
             (false, _) => length.to_string(),
@@ -115,7 +115,7 @@ impl Source {
     }
 }
 
-/// A number with its thousands apart: `1,204`.
+/// A number with thousands separators: `1,204`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -128,10 +128,10 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// What kind of source a recording comes from: a short key such as `native` or `memtrace`.
+/// The kind of source of a recording: a short key such as `native` or `memtrace`.
 ///
-/// Each input has its own key, and recordings store it as text. So an input can be added without a new version of the file, and a recording whose key is not known
-/// is one of plain events.
+/// Each input has its own key, and recordings store it as text. An input can therefore be added without a new version of the file format. A recording
+/// with an unknown key is treated as plain events.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SourceKind(Cow<'static, str>);
 
@@ -160,7 +160,8 @@ impl SourceKind {
         &self.0
     }
 
-    /// The kind with this key; `None` for a text that is none. Keys have lower-case letters, digits, `-` and `_`, at most [`LONGEST`](Self::LONGEST).
+    /// The kind with this key; `None` if the text is not a valid key. Keys have lower-case letters, digits, `-` and `_`, at most
+    /// [`LONGEST`](Self::LONGEST) bytes.
     pub fn from_key(key: &str) -> Option<Self> {
         let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
         let is_key = (1..=Self::LONGEST).contains(&key.len()) && key.bytes().all(is_plain);
@@ -174,21 +175,22 @@ impl Default for SourceKind {
     }
 }
 
-/// What was live at one instant, who owned it, and what had happened until then.
+/// The live blocks at one instant, their owners, and the counters up to that instant.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// Whose memory.
+    /// The source of the memory.
     pub source: Source,
     /// The instant.
     pub at: Nanos,
     /// Blocks and figures.
     pub accounts: Accounts,
-    /// What the handles in `accounts` stand for.
+    /// The catalog that the handles in `accounts` refer to.
     pub catalog: Arc<Catalog>,
 }
 
 impl Snapshot {
-    /// The same without its blocks: all that needs only figures takes a fraction of the memory. What is known is still said to be known.
+    /// A copy without blocks: code that needs only figures then takes a fraction of the memory. The source is unchanged: it does not say
+    /// that blocks are missing.
     pub fn figures_alone(&self) -> Self {
         let (source, catalog) = (self.source.clone(), Arc::clone(&self.catalog));
         Self { source, at: self.at, accounts: self.accounts.figures_alone(), catalog }
@@ -209,8 +211,7 @@ impl Snapshot {
         self.source.knows_reallocations(&self.accounts.totals().figures)
     }
 
-    /// The bytes that can be used of the live blocks of [`Heap::Malloc`], which are more than were asked for; `None` where the
-    /// source does not know.
+    /// The usable bytes of the live blocks of [`Heap::Malloc`], which are more than were requested; `None` if the source does not report them.
     pub fn usable_bytes(&self) -> Option<u64> {
         (self.source.usable_sizes && !self.source.aggregated).then(|| {
             let of_block = |block: Block| block.weight.amount(block.usable_size());
@@ -218,12 +219,12 @@ impl Snapshot {
         })
     }
 
-    /// The figures of each heap that ever held something. Figures are kept by tag, and only those of tags: the first heap has
-    /// all that the others have not.
+    /// The figures of each heap that ever held something. Figures are kept by tag only, so the figures of the first heap are the totals minus those of
+    /// the other heaps.
     pub fn figures_by_heap(&self) -> BTreeMap<Heap, Figures> {
         let mut heaps: BTreeMap<Heap, Figures> = BTreeMap::new();
         let mut first = self.accounts.totals().figures;
-        // To the whole a promotion is nothing, to each heap that takes part it is. Sums may pass 64 bits on the way.
+        // A promotion does not change the totals, but it changes the figures of both heaps. Sums may exceed 64 bits in between.
         if let Some(moved) = self.accounts.tags().first() {
             first.wrapping_add(moved);
         }
@@ -233,7 +234,7 @@ impl Snapshot {
                 first.wrapping_sub(figures);
             }
         }
-        // What was promoted to the other heaps is theirs; those to the first are not told apart.
+        // Promotions into the other heaps belong to those heaps. Promotions into the first heap cannot be distinguished.
         (first.promotions, first.unrecorded_promotions) = (0, 0);
         heaps.insert(Heap::Malloc, first);
         heaps
@@ -244,7 +245,7 @@ impl Snapshot {
         self.figures_by_heap().get(&heap).map_or(0, Figures::live_bytes)
     }
 
-    /// Every way in which it breaks the laws, in words; those of single blocks are left out where they are not known.
+    /// All violations of the laws, in words. Laws of single blocks are not checked if blocks are not known.
     pub fn violations(&self) -> Vec<String> {
         if self.source.aggregated {
             laws::violations_of_figures(&self.accounts)
@@ -253,12 +254,12 @@ impl Snapshot {
         }
     }
 
-    /// The live blocks of a heap; none where only figures are known ([`Source::aggregated`]).
+    /// The live blocks of a heap; none if only figures are known ([`Source::aggregated`]).
     pub fn blocks_of(&self, heap: Heap) -> impl Iterator<Item = Block> {
         self.accounts.blocks().filter(move |block| self.catalog.tag(block.tag).heap == heap)
     }
 
-    /// Where a block lies. That of a mapping is recorded as [`mapped_address`](crate::mapped_address) says.
+    /// The true address of a block. A mapping is recorded under its [`mapped_address`](crate::mapped_address).
     pub fn address_of(&self, block: &Block) -> u64 {
         self.catalog.tag(block.tag).heap.true_address(block.address)
     }

@@ -1,11 +1,11 @@
-//! How far samples are apart.
+//! The mean distance between samples.
 
 use crate::byte_sum::ByteSum;
 
 /// The mean number of bytes from one sample to the next: a float of 64 bits, as a file stores it.
 ///
-/// Samples are multiplied by it in units of 2⁻³² bytes, to which it is rounded once. Sums of what samples stand for are made in whole
-/// numbers of these units, so that every reader in any language comes to the same.
+/// Samples are multiplied by it in units of 2⁻³² bytes, to which it is rounded once. Sums are whole numbers of these units, so that every reader in
+/// any language gets the same result.
 ///
 /// ```
 /// use highwater_model::Spacing;
@@ -20,7 +20,7 @@ pub struct Spacing(u64);
 const MOST: f64 = (1u64 << 63) as f64;
 const UNITS: f64 = (1u64 << 32) as f64;
 
-/// Files up to version 2 have f · 2ᵉ / 2¹⁶ bytes as `e << 27 | f`.
+/// Files up to version 2 store f · 2ᵉ / 2¹⁶ bytes as `e << 27 | f`.
 const OLD_FACTOR_BITS: u32 = 27;
 const OLD_UNITS: f64 = (1u32 << 16) as f64;
 
@@ -28,7 +28,7 @@ impl Spacing {
     /// Not known.
     pub const NONE: Self = Self(0);
 
-    /// The spacing of a number of bytes; what is negative or no number is none.
+    /// The spacing of a number of bytes; [`NONE`](Self::NONE) for zero, a negative number or NaN.
     pub fn new(bytes: f64) -> Self {
         if bytes.is_nan() || bytes <= 0.0 { Self::NONE } else { Self(bytes.min(MOST).to_bits()) }
     }

@@ -1,7 +1,7 @@
 //! Numbering the stacks of a catalog in a trie of the caller's own.
 //!
-//! Stacks of a deep recursion are long and share nearly everything: 3,000 sites of a recursion have 4.5 million frames in all, and 3,000 nodes. Code that
-//! writes or compares stacks therefore maps each node of the catalog once, and holds numbers instead of lists of frames.
+//! Stacks of a deep recursion are long and share nearly everything: 3,000 sites of a recursion have 4.5 million frames in all, and 3,000 nodes. Code
+//! that writes or compares stacks therefore maps each node of the catalog once, and stores numbers instead of lists of frames.
 
 use crate::ids::{FrameId, StackId};
 use crate::snapshot::grouped;
@@ -17,8 +17,8 @@ pub struct Trie {
     most: usize,
 }
 
-/// The stacks have more different calls than the limit. An address that stands for many inlined functions has a call for each: a small file can
-/// name more than fit into memory.
+/// The stacks have more different calls than the limit. An address that stands for many inlined functions has a call for each, so a small file can
+/// name more calls than fit into memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyCalls {
     /// The limit.
@@ -40,10 +40,10 @@ impl Default for Trie {
 }
 
 impl Trie {
-    /// The most nodes unless another limit is given. Each takes some fifty bytes.
+    /// The default limit of nodes. Each takes some fifty bytes.
     pub const MOST_CALLS: usize = 1 << 24;
 
-    /// A trie with nothing but its root, and room for `most` other nodes.
+    /// A trie with only its root, and room for `most` other nodes.
     pub fn with_most(most: usize) -> Self {
         Self { nodes: vec![(0, 0)], numbers: FxHashMap::default(), most: most.min(u32::MAX as usize - 1) }
     }
@@ -62,16 +62,16 @@ impl Trie {
         Ok(number)
     }
 
-    /// Parent and key of every node, by number; those of the root mean nothing.
+    /// Parent and key of every node, by number; those of the root have no meaning.
     pub fn nodes(&self) -> &[(u32, u32)] {
         &self.nodes
     }
 }
 
-/// The numbers of a catalog's stacks in a trie of the caller's own, as far as they were asked for.
+/// The numbers of a catalog's stacks in a trie of the caller's own, for the stacks requested so far.
 #[derive(Clone, Debug, Default)]
 pub struct StackNumbers {
-    /// By stack; `NONE` where it was not asked for.
+    /// By stack; `NONE` if it was not requested yet.
     numbers: Vec<u32>,
     path: Vec<StackId>,
 }
@@ -79,8 +79,8 @@ pub struct StackNumbers {
 const NONE: u32 = u32::MAX;
 
 impl StackNumbers {
-    /// The number of a stack. `child` gives the number of a stack with one more, inner, frame, and is called once for each frame of each node; 0 is the
-    /// stack of which nothing is known. Always give the same table.
+    /// The number of a stack. `child` returns the number of a stack with one more, inner, frame, and is called once for each frame of each node; 0 is
+    /// the unknown stack. Always pass the same table.
     pub fn number<E>(
         &mut self,
         stacks: &StackTable,
@@ -114,7 +114,7 @@ impl StackNumbers {
         Ok(number)
     }
 
-    /// The number of a stack that was asked for before; 0 for any other.
+    /// The number of a stack that was requested before; 0 for any other.
     pub fn known(&self, stack: StackId) -> u32 {
         self.numbers.get(stack.0 as usize).copied().filter(|number| *number != NONE).unwrap_or(0)
     }

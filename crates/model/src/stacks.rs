@@ -1,12 +1,11 @@
 //! Frames and call stacks.
 //!
-//! Stacks form a trie: a node is (parent, frame), the root is [`StackId::UNKNOWN`]. Stacks of one program share most of
-//! their outer frames, so a new stack costs only its new inner nodes, and there is no depth limit. A parent always has a
-//! smaller number than its child; walking towards the root therefore ends, whatever a file claims.
+//! Stacks form a trie: a node is (parent, frame), the root is [`StackId::UNKNOWN`]. Stacks of one program share most of their outer frames, so a new
+//! stack costs only its new inner nodes, and there is no depth limit. A parent always has a smaller number than its child, so walking towards the root
+//! always ends, even in a forged file.
 //!
-//! A recorder of native programs knows only addresses. What they stand for is found later and kept as a *resolution*: a frame
-//! that stands in for one or more others, which everyone who asks for the frames of a stack sees instead. Resolutions are not
-//! themselves resolved, so looking one up ends.
+//! A recorder of native programs knows only addresses. Their names are found later and kept as a *resolution*: it replaces a recorded frame by one or
+//! more others whenever the frames of a stack are read. Resolutions are not resolved again, so a lookup always ends.
 
 use crate::ids::{FrameId, Nanos, StackId, StringId};
 use rustc_hash::FxHashMap;
@@ -14,7 +13,7 @@ use rustc_hash::FxHashMap;
 /// One line of a call stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// The code address as recorded (that of a call's return), 0 where the source has none.
+    /// The code address as recorded (the return address of a call), 0 if the source has none.
     pub address: u64,
     /// The function's name.
     pub function: StringId,
@@ -30,12 +29,12 @@ pub struct Frame {
     pub columns: Columns,
 }
 
-/// The columns of a source line, from the first to the one behind the last; both 0 where not known.
+/// The columns of a source line, from the first to the one after the last; both 0 if not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Columns {
-    /// The first.
+    /// The first column.
     pub start: u16,
-    /// The one behind the last.
+    /// The column after the last.
     pub end: u16,
 }
 
@@ -59,21 +58,21 @@ pub struct Module {
     pub end: u64,
     /// Offset of the mapping in the module's file.
     pub file_offset: u64,
-    /// When it was loaded; 0 where it was there from the start.
+    /// When it was loaded; 0 if it was loaded from the start.
     pub loaded: Nanos,
     /// When it was unloaded, if it was.
     pub unloaded: Option<Nanos>,
 }
 
 impl Module {
-    /// Where in the module's file an address lies. A return address may be the end of the module: what it called does not return.
+    /// The offset of an address in the module's file. A return address may equal the end of the module, if the last call does not return.
     pub fn offset_of(&self, address: u64) -> Option<u64> {
         let is_inside = address != 0 && (self.start..=self.end).contains(&address);
         is_inside.then(|| (address - self.start).saturating_add(self.file_offset))
     }
 }
 
-/// What a recorded frame stands for: `count` frames from `first` on, innermost first; none for itself.
+/// The frames that a recorded frame stands for: `count` frames from `first` on, innermost first. If `count` is 0, the frame stands for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resolution {
     /// The frame as recorded.
@@ -85,7 +84,7 @@ pub struct Resolution {
 }
 
 impl Resolution {
-    /// The most frames that one can stand for: far more than compilers inline, and a bound on what a small file can claim.
+    /// The most frames of one resolution: far more than compilers inline, and a bound on what a small file can claim.
     pub const MOST_FRAMES: usize = 256;
 }
 
@@ -106,7 +105,7 @@ pub struct StackTable {
     nodes: Vec<StackNode>,
     node_ids: FxHashMap<StackNode, StackId>,
     resolutions: Vec<Resolution>,
-    /// By frame: where its resolution's frames begin, and how many there are; as far as any frame is resolved.
+    /// By frame: the first frame of its resolution, and the number of frames. Ends at the last resolved frame.
     resolved: Vec<(u32, u32)>,
 }
 
@@ -140,7 +139,7 @@ impl StackTable {
         FrameId((self.frames.len() - 1) as u32)
     }
 
-    /// The stack that is `parent` with one more, inner, frame.
+    /// The stack `parent` with one more, inner, frame.
     pub fn intern_child(&mut self, parent: StackId, frame: FrameId) -> StackId {
         let node = StackNode { parent, frame };
         if let Some(&id) = self.node_ids.get(&node) {
@@ -152,8 +151,8 @@ impl StackTable {
         id
     }
 
-    /// Appends a node under the next id. False, and nothing done, when its parent does not come before it or its frame
-    /// is neither known nor [lost](FrameId::LOST).
+    /// Appends a node under the next id. Returns false, and changes nothing, if its parent does not come before it, or its frame is neither known nor
+    /// [lost](FrameId::LOST).
     pub fn push_node(&mut self, node: StackNode) -> bool {
         let has_frame = node.frame == FrameId::LOST || (node.frame.0 as usize) < self.frames.len();
         let sound = (node.parent.0 as usize) < self.nodes.len() && has_frame;
@@ -168,9 +167,9 @@ impl StackTable {
         self.frames.get(id.0 as usize)
     }
 
-    /// Says which frames a recorded one stands for, innermost first; several where functions were inlined, at most
-    /// [`Resolution::MOST_FRAMES`]. They are appended, and replace what it stood for before; none at all make it stand for itself
-    /// again. False, and nothing done, when there is no such frame.
+    /// Sets the frames that a recorded frame stands for, innermost first; several if functions were inlined, at most [`Resolution::MOST_FRAMES`]. They
+    /// are appended, and replace an earlier resolution of the frame; an empty list makes it stand for itself again. Returns false, and changes
+    /// nothing, if there is no such frame.
     pub fn resolve(&mut self, frame: FrameId, into: &[Frame]) -> bool {
         if frame.0 as usize >= self.frames.len() {
             return false;
@@ -181,8 +180,7 @@ impl StackTable {
         self.push_resolution(Resolution { frame, first, count: into.len() as u32 })
     }
 
-    /// Appends a resolution whose frames are there already. False, and nothing done, when one of them is not known, or there are
-    /// too many.
+    /// Appends a resolution whose frames already exist. Returns false, and changes nothing, if one of them is not known, or there are too many.
     pub fn push_resolution(&mut self, resolution: Resolution) -> bool {
         let Resolution { frame, first, count } = resolution;
         let known = self.frames.len() as u64;
@@ -200,7 +198,7 @@ impl StackTable {
         sound
     }
 
-    /// All resolutions, in the order given; a later one of a frame replaces an earlier one.
+    /// All resolutions, in the order given; a later one replaces an earlier one of the same frame.
     pub fn resolutions(&self) -> &[Resolution] {
         &self.resolutions
     }
@@ -210,7 +208,7 @@ impl StackTable {
         self.resolved.get(frame.0 as usize).is_some_and(|(_, count)| *count > 0)
     }
 
-    /// What a recorded frame stands for, by number, innermost first: its resolution, or itself.
+    /// The frames that a recorded frame stands for, by number, innermost first: its resolution, or itself.
     pub fn frame_ids(&self, frame: FrameId) -> std::ops::Range<u32> {
         match self.resolved.get(frame.0 as usize) {
             Some(&(first, count)) if count > 0 => first..first + count,
@@ -242,8 +240,8 @@ impl StackTable {
         self.frame_ids_of(stack).map(|frame| &self.frames[frame.0 as usize])
     }
 
-    /// Says which columns of its line a frame is about, for a file's reader: it learns of them behind the frame. False, and nothing
-    /// done, when there is no such frame.
+    /// Sets the columns of a frame. A file reader uses this, because a file stores the columns after the frame. Returns false, and changes nothing, if
+    /// there is no such frame.
     pub fn set_columns(&mut self, id: FrameId, columns: Columns) -> bool {
         let frame = self.frames.get_mut(id.0 as usize);
         let is_known = frame.is_some();

@@ -1,10 +1,10 @@
-//! The string table: every name once.
+//! The string table. Each name is stored once.
 
 use crate::ids::StringId;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Interned strings. Append-only: an id stays valid and keeps its meaning, so a file stores only what is new.
+/// Interned strings. Append-only: an id stays valid and keeps its meaning, so a file stores only new strings.
 #[derive(Clone, Debug)]
 pub struct StringTable {
     by_id: Vec<Arc<str>>,
@@ -30,8 +30,7 @@ impl StringTable {
         id
     }
 
-    /// Appends a string under the next id even if the text is known already: what a file stored as number `n` must
-    /// become number `n`.
+    /// Appends a string under the next id even if the text is already known: the string that a file stores as number `n` must become number `n`.
     pub fn push(&mut self, text: Arc<str>) -> StringId {
         let id = StringId(u32::try_from(self.by_id.len()).unwrap_or(u32::MAX));
         self.by_id.push(text);

@@ -1,17 +1,17 @@
-//! A recording's course over time.
+//! The timeline of a recording.
 
 use crate::ids::Nanos;
 
-/// What was live at the end of a short stretch of time.
+/// Live memory at the end of a short span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimelinePoint {
-    /// The end of the stretch.
+    /// The end of the span.
     pub time: Nanos,
     /// Bytes live then.
     pub live_bytes: u64,
     /// Blocks live then.
     pub live_blocks: u64,
-    /// The most bytes live within the stretch.
+    /// The most bytes live within the span.
     pub highest_bytes: u64,
 }
 
@@ -47,10 +47,10 @@ pub mod gauge {
     pub const FILES: &str = "mapped file bytes";
 }
 
-/// The course of a recording.
+/// Live memory, marks and gauges of a recording over time.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    /// When it begins: 0, or where a stream was joined.
+    /// When it begins: 0, or the time at which a stream was joined.
     pub start: Nanos,
     /// Live memory, in time order.
     pub points: Vec<TimelinePoint>,

@@ -1,16 +1,16 @@
-//! Weights: what a sampled block stands for (law 6).
+//! Weights: the blocks and bytes that a sampled block stands for (law 6).
 
 use crate::byte_sum::ByteSum;
 use crate::ids::AllocId;
 use crate::spacing::Spacing;
 
-/// What a recorded block stands for: exactly one block, itself, in a recording that leaves nothing out.
+/// The blocks and bytes that a recorded block stands for: exactly one block, itself, in a recording that leaves nothing out.
 ///
-/// It stands for a number of blocks of its kind, from 1 to just below 2³², kept in 22 bits, five of exponent and 17 of fraction, so
-/// that a file needs three bytes for it and no pattern of bits is without meaning: bits `e << 17 | f` stand for (1 + f / 2¹⁷) · 2ᵉ.
-/// Zero is exactly one. The bytes that it stands for are as many times its size, unless the source [counted its
-/// samples](Self::of_samples): then they are as many times the mean [`Spacing`] of samples. They are seldom a whole number, so code
-/// that adds some up takes their [`amount`](Self::amount) and rounds the sum; [`bytes`](Self::bytes) is for showing one block.
+/// It stands for a number of blocks of its kind, from 1 to just below 2³², kept in 22 bits, five of exponent and 17 of fraction, so that a file needs
+/// three bytes for it and every bit pattern has a meaning: bits `e << 17 | f` stand for (1 + f / 2¹⁷) · 2ᵉ. Zero is exactly one. The bytes that it
+/// stands for are this number times its size. If the source [counted its samples](Self::of_samples), they are the number of samples times the mean
+/// [`Spacing`] of samples. They are seldom a whole number, so sums use the [`amount`](Self::amount) and are rounded at the end; [`bytes`](Self::bytes)
+/// is for showing one block.
 ///
 /// ```
 /// use highwater_model::{AllocId, Spacing, Weight};
@@ -37,7 +37,7 @@ pub struct Weight {
 
 const FRACTION_BITS: u32 = 17;
 const ALL_BITS: u32 = 22;
-/// Says that the bytes are rounded record by record.
+/// Flag: the bytes are rounded for each record.
 const ROUNDED: u32 = 1 << 31;
 /// The bits of a float's fraction that are not kept.
 const DROPPED_BITS: u32 = f64::MANTISSA_DIGITS - 1 - FRACTION_BITS;
@@ -52,38 +52,39 @@ impl Weight {
         Self { blocks, samples: 0, spacing: Spacing::NONE }
     }
 
-    /// The weight nearest to `value`; what is below 1 or no number becomes 1.
+    /// The weight nearest to `value`; a value below 1 or NaN becomes 1.
     pub fn new(value: f64) -> Self {
         if value.is_nan() || value <= 1.0 {
             return Self::ONE;
         }
         let value = value.min(Self::MOST.value());
-        // The float's own exponent and the upper bits of its fraction; one that is rounded up to the next power of two carries into the exponent.
+        // The float's own exponent and the upper bits of its fraction. A fraction that is rounded up to the next power of two carries into the
+        // exponent.
         let rounded = (value.to_bits() + (1 << (DROPPED_BITS - 1))) >> DROPPED_BITS;
         Self::of_blocks((rounded - (1023 << FRACTION_BITS)) as u32)
     }
 
-    /// The weight of a block of `size` bytes where on the average one of `rate` bytes is sampled, independently of all others: one
-    /// over the probability that none of its bytes is missed. A block without bytes counts as one of one byte.
+    /// The weight of a block of `size` bytes if on average one of `rate` bytes is sampled, independently of all others: one over the probability that
+    /// at least one of its bytes is sampled. A block without bytes counts as one of one byte.
     pub fn of_sample(size: u64, rate: u64) -> Self {
         let chance = -(-(size.max(1) as f64) / rate.max(1) as f64).exp_m1();
         Self::new(1.0 / chance)
     }
 
-    /// The same number of blocks, for a block that was hit by so many samples, `spacing` bytes apart on the average. None at all
-    /// say that they were not counted.
+    /// The same number of blocks, for a block that was hit by `samples` samples, `spacing` bytes apart on average. 0 samples means that they were not
+    /// counted.
     #[inline]
     pub fn of_samples(self, samples: u32, spacing: Spacing) -> Self {
         let spacing = if samples == 0 { Spacing::NONE } else { spacing };
         Self { samples, spacing, ..self }
     }
 
-    /// The same for a block of a file up to version 2, in which bytes are rounded record by record before they are added up.
+    /// The same for a block of a file up to version 2, in which the bytes of each record are rounded before they are added up.
     pub fn rounded_per_record(self) -> Self {
         if self.is_one() { Self::ONE } else { Self { blocks: self.blocks | ROUNDED, ..self } }
     }
 
-    /// True where bytes are rounded record by record.
+    /// True if bytes are rounded for each record.
     pub fn is_rounded(self) -> bool {
         self.blocks & ROUNDED != 0
     }
@@ -93,12 +94,12 @@ impl Weight {
         self.blocks & !ROUNDED
     }
 
-    /// Everything but samples, in 32 bits: zero for one block.
+    /// Everything except samples, in 32 bits: zero for one block.
     pub fn raw(self) -> u32 {
         self.blocks
     }
 
-    /// The weight that [`raw`](Self::raw) made, samples apart.
+    /// The weight of a value of [`raw`](Self::raw), without samples.
     pub fn from_raw(raw: u32) -> Self {
         Self::of_blocks(raw & (ROUNDED | ((1 << ALL_BITS) - 1)))
     }
@@ -114,29 +115,29 @@ impl Weight {
         self.bits() == 0 && self.samples == 0
     }
 
-    /// How many samples hit it, and how far those are apart; `None` where they were not counted.
+    /// How many samples hit it, and the distance between samples; `None` if they were not counted.
     pub fn counted(self) -> Option<(u32, Spacing)> {
         (self.samples > 0).then_some((self.samples, self.spacing))
     }
 
-    /// How many samples hit it; 1 where they were not counted.
+    /// How many samples hit it; 1 if they were not counted.
     #[inline]
     pub fn samples(self) -> u64 {
         self.samples.max(1).into()
     }
 
-    /// How many blocks, on the average.
+    /// How many blocks, on average.
     pub fn value(self) -> f64 {
         self.parts() as f64 / f64::from(1u32 << FRACTION_BITS)
     }
 
-    /// The bytes that a block of `size` bytes stands for, rounded half up. Sums are made of [amounts](Self::amount).
+    /// The bytes that a block of `size` bytes stands for, rounded half up. Sums use [amounts](Self::amount).
     #[inline]
     pub fn bytes(self, size: u64) -> u64 {
         if self.is_one() { size } else { self.scaled(size).rounded() }
     }
 
-    /// The bytes that a block of `size` bytes stands for, to be added up.
+    /// The bytes that a block of `size` bytes stands for, unrounded, for use in sums.
     #[inline]
     pub fn amount(self, size: u64) -> ByteSum {
         if self.is_one() {
@@ -154,12 +155,12 @@ impl Weight {
             return self.spacing.times(self.samples);
         }
         let product = u128::from(size) * u128::from(self.parts());
-        // Units are finer than parts. A product that would not fit is more than any memory.
+        // Units are finer than parts. A product that would not fit is larger than any memory.
         const FINER: u32 = 32 - FRACTION_BITS;
         if product > u128::MAX >> FINER { ByteSum::MAX } else { ByteSum::from_units(product << FINER) }
     }
 
-    /// The weight in units of 2⁻¹⁷: whole numbers, so that every reader in any language comes to the same sums.
+    /// The weight in units of 2⁻¹⁷: whole numbers, so that every reader in any language gets the same sums.
     #[inline]
     fn parts(self) -> u64 {
         let bits = self.bits();
@@ -167,14 +168,14 @@ impl Weight {
         (fraction | 1 << FRACTION_BITS) << (bits >> FRACTION_BITS)
     }
 
-    /// The whole number of blocks that the allocation with this number is counted as: the weight rounded down or up. Which of the
-    /// two is drawn from the number, so that it is the same whenever it is asked, and the mean over many is the weight.
+    /// The whole number of blocks that the allocation with this number counts as: the weight rounded down or up. The choice depends on the number
+    /// only, so that it is the same at every call, and the mean over many allocations is the weight.
     #[inline]
     pub fn blocks(self, id: AllocId) -> u64 {
         if self.is_one() { 1 } else { self.drawn(id) }
     }
 
-    /// A bound on [`blocks`](Self::blocks), whatever the number.
+    /// An upper bound on [`blocks`](Self::blocks) for any number.
     pub fn most_blocks(self) -> u64 {
         (self.parts() >> FRACTION_BITS) + 1
     }
@@ -186,7 +187,7 @@ impl Weight {
     }
 }
 
-/// The finalizer of splitmix64: neighbouring numbers become unrelated ones.
+/// The finalizer of splitmix64: it maps neighbouring numbers to unrelated ones.
 #[inline]
 fn mixed(number: u64) -> u64 {
     let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);

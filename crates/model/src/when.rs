@@ -1,4 +1,4 @@
-//! Naming an instant of a recording: `start`, `peak`, `end`, `12.5s`, `80%`, `mark:NAME`, of a log without times `line:1200`.
+//! Notation for an instant of a recording: `start`, `peak`, `end`, `12.5s`, `80%`, `mark:NAME`, in a log without times `line:1200`.
 
 use crate::ids::Nanos;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 pub enum When {
     /// Before the first event.
     Start,
-    /// Where the most bytes were live.
+    /// The instant at which the most bytes were live.
     Peak,
     /// After the last event.
     #[default]
@@ -20,11 +20,11 @@ pub enum When {
     Percent(f64),
     /// The first mark of this name.
     Mark(String),
-    /// After this line of a log that tells no times ([`Source::untimed`](crate::Source::untimed)).
+    /// After this line of a log that has no times ([`Source::untimed`](crate::Source::untimed)).
     Line(u64),
 }
 
-/// A text that names no instant.
+/// A text that is not a valid instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownWhen(String);
 
@@ -101,7 +101,7 @@ pub fn parse_duration(text: &str) -> Option<Nanos> {
 fn scale_of(unit: &str) -> Option<u64> {
     Some(match unit {
         "ns" => 1,
-        // The sign for micro, and the Greek letter.
+        // The micro sign, and the Greek letter.
         "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
         "ms" => 1_000_000,
         "s" => 1_000_000_000,
@@ -119,7 +119,7 @@ fn scaled(number: &str, scale: u64) -> Option<u64> {
         return None;
     }
     let digits = |text: &str| if text.is_empty() { Some(0) } else { text.parse::<u64>().ok() };
-    // A day has less than 10^14 nanoseconds: what follows cannot be seen.
+    // A day has less than 10^14 nanoseconds: further digits make no difference.
     let fraction = &fraction[..fraction.len().min(15)];
     let parts = 10u128.pow(fraction.len() as u32);
     let of_fraction = (u128::from(digits(fraction)?) * u128::from(scale) + parts / 2) / parts;

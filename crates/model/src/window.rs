@@ -1,4 +1,4 @@
-//! What happened between two instants.
+//! The difference between two instants.
 
 use crate::accounts::{Accounts, AccountsState, ThreadAccount};
 use crate::figures::{Figures, Totals};
@@ -8,8 +8,8 @@ use crate::snapshot::Snapshot;
 use rustc_hash::FxHashMap;
 
 impl Snapshot {
-    /// What happened since an earlier instant of the same recording: counters are those of the time between. Nothing else is known:
-    /// neither blocks, nor peaks, and what it says to be live is only what came less what went.
+    /// The events since an earlier instant of the same recording: counters are those of the time between. Nothing else is known: neither blocks nor
+    /// peaks, and the live figures are only births minus deaths.
     pub fn since(&self, earlier: &Self) -> Self {
         let (new, old) = (&self.accounts, &earlier.accounts);
         let totals = Totals { figures: new.totals().figures.without(&old.totals().figures), ..Totals::default() };

@@ -1,4 +1,4 @@
-//! Sampling by words, as OCaml's runtime does it.
+//! Sampling by words, as in OCaml's runtime.
 
 use crate::spacing::Spacing;
 use crate::weight::Weight;
@@ -8,14 +8,14 @@ use crate::weight::Weight;
 pub struct WordSampling {
     /// The bits of the probability.
     rate: u64,
-    /// The bits of the logarithm of the probability that a word is none.
+    /// The bits of the logarithm of the probability that a word is not a sample.
     missing: u64,
     spacing: Spacing,
     word_bytes: u8,
 }
 
 impl WordSampling {
-    /// Samples words of 4 or 8 bytes; `None` where the rate is no probability above 0.
+    /// Samples words of 4 or 8 bytes; `None` if the rate is not a probability above 0.
     pub fn new(rate: f64, word_bytes: u8) -> Option<Self> {
         let is_sound = rate > 0.0 && rate <= 1.0 && matches!(word_bytes, 4 | 8);
         is_sound.then(|| Self {
@@ -31,7 +31,7 @@ impl WordSampling {
         f64::from_bits(self.rate)
     }
 
-    /// How long a word is.
+    /// The size of a word.
     pub fn word_bytes(&self) -> u8 {
         self.word_bytes
     }
@@ -41,18 +41,18 @@ impl WordSampling {
         bytes_per_sample(self.rate(), self.word_bytes)
     }
 
-    /// The same as blocks carry it.
+    /// The same, in the form that blocks carry.
     pub fn spacing(&self) -> Spacing {
         self.spacing
     }
 
-    /// The weight of a block of so many words, header apart, of which so many were samples. It stands for as many blocks as is
-    /// one over the probability that any of its words is one.
+    /// The weight of a block of `words` words, not counting its header, of which `samples` were samples. The number of blocks it stands for is one
+    /// over the probability that any of its words is a sample.
     pub fn weight(&self, words: u64, samples: u32) -> Weight {
         self.weight_of_blocks(words).of_samples(samples, self.spacing())
     }
 
-    /// The number of blocks alone.
+    /// The weight without samples: the number of blocks only.
     pub fn weight_of_blocks(&self, words: u64) -> Weight {
         let none = (words as f64 + 1.0) * f64::from_bits(self.missing);
         Weight::new(1.0 / -none.exp_m1())
@@ -61,7 +61,7 @@ impl WordSampling {
 
 fn bytes_per_sample(rate: f64, word_bytes: u8) -> f64 {
     let bytes = f64::from(word_bytes) / rate;
-    // Rates are written in decimals: one in 10,000 is not exactly that in binary.
+    // Rates are written in decimals: one in 10,000 is not exact in binary.
     let whole = bytes.round();
     if (bytes - whole).abs() < whole * 1e-12 { whole } else { bytes }
 }

@@ -1,4 +1,4 @@
-//! The laws, on random histories, against a model that knows nothing of ledgers.
+//! The laws, on random histories, against a model that is independent of ledgers.
 
 use highwater_model::{
     Accounts, AddressLedger, AllocId, Anomaly, Blocks, Catalog, Event, EventKind, Figures, Heap, Nanos, NumberLedger,
@@ -68,7 +68,7 @@ struct Live {
 }
 
 impl Live {
-    /// In units of 2⁻³² bytes, of which nothing is rounded.
+    /// In units of 2⁻³² bytes, without any rounding.
     fn bytes(&self) -> u128 {
         self.weight.amount(self.size).units()
     }
@@ -113,7 +113,7 @@ impl Naive {
         };
         let fits = place.weight.amount(place.size).units() <= room
             && (place.weight.is_one() || self.blocks as f64 + place.weight.value() < 15.0 * 2f64.powi(36));
-        // What is weighed is what was asked for, times the weight.
+        // The estimated bytes are the requested bytes times the weight.
         assert!(whole > 1e15 || (whole - place.weight.bytes(place.size) as f64).abs() <= 1.0);
         if fits { (place.size, place.weight) } else { (place.size.min((room >> 32) as u64), Weight::ONE) }
     }
@@ -169,7 +169,7 @@ impl Naive {
                 self.freed += old.bytes();
                 self.put(new.address, live);
             }
-            // Whether one is possible at all is asked of the ledger: no law depends on where the limit is.
+            // The ledger decides whether a promotion is possible: no law depends on where the limit is.
             EventKind::Promote { address, tag } if possible => {
                 if let Some(live) = self.live.get_mut(address) {
                     self.promotions += 1;
@@ -182,7 +182,7 @@ impl Naive {
     }
 }
 
-/// A history of exact blocks, most of them without tags: what plain events are made for, and what they are not.
+/// A history of exact blocks, most of them without tags: events that plain events support, and some that they do not.
 fn exact_history() -> impl Strategy<Value = Vec<Event>> {
     history().prop_map(|mut history| {
         let mut keep = 0;
@@ -203,7 +203,7 @@ fn exact_history() -> impl Strategy<Value = Vec<Event>> {
     })
 }
 
-/// The event as a plain one, where it can be told so.
+/// The event as a plain one, if possible.
 fn plain(event: &Event, ledger: &mut AddressLedger) -> Option<Plain> {
     let (time, thread) = (event.time, ledger.number_thread(event.thread));
     match event.kind {
@@ -226,7 +226,7 @@ proptest! {
         let mut taken = 0;
         while taken < history.len() {
             let mut batch: Vec<Plain> = Vec::new();
-            // A batch ends before what is no plain event. Threads are numbered as they come.
+            // A batch ends before an event that is not plain. Threads are numbered as they appear.
             while batch.len() < most && let Some(event) = history.get(taken + batch.len()) {
                 let is_plain = matches!(event.kind, EventKind::Allocate(Placement { tag: TagId::NONE, .. }) | EventKind::Deallocate { claimed_size: None, .. });
                 let Some(one) = is_plain.then(|| plain(event, &mut at_once)).flatten() else { break };
@@ -274,7 +274,7 @@ proptest! {
             }
         }
         let mut found: BTreeMap<StackId, u64> = ledger.accounts().live_at_peak().collect();
-        // Sites that came after the peak had nothing then.
+        // Sites that first allocated after the peak had nothing live at the peak.
         found.retain(|_, live| *live > 0);
         at_peak.retain(|_, live| *live > 0);
         prop_assert_eq!(found, at_peak);
@@ -326,7 +326,7 @@ proptest! {
         let mut replayed = NumberLedger::default();
         for (at, step) in steps.iter().enumerate() {
             if at == pause {
-                // Storing and taking up the state again must change nothing.
+                // Storing and restoring the state must change nothing.
                 replayed = NumberLedger::from_state(replayed.accounts().to_state());
             }
             replayed.replay(step);
@@ -421,7 +421,7 @@ fn figures_that_cannot_be_are_found_without_blocks() {
     assert!(violations_with(no_peak, no_peak).contains("the peak is 19 bytes, below the 20 that are live"));
 }
 
-/// A thread moves a block away, and its address is another thread's before the move is reported.
+/// A thread moves a block away, and another thread gets its address before the move is reported.
 #[test]
 fn a_block_that_is_being_moved_lies_where_it_was() {
     let place = |address, size| Placement { address, size, stack: StackId(1), ..Placement::default() };
@@ -431,7 +431,7 @@ fn a_block_that_is_being_moved_lies_where_it_was() {
     let (mut ledger, mut steps) = (AddressLedger::default(), Vec::new());
     ledger.record(&event(1, EventKind::Allocate(place(16, 10))), &mut steps);
     assert!(ledger.set_aside(16, key) && !ledger.set_aside(16, key));
-    // The address is given out again: that is no sign of a free that was not seen.
+    // The address is allocated again. This does not indicate a missed free.
     ledger.record(&event(2, EventKind::Allocate(place(16, 30))), &mut steps);
     assert!(!ledger.put_back(key), "another block is there");
     let at_once: Vec<(u64, u64)> = ledger.accounts().to_state().blocks.iter().map(|b| (b.address, b.size)).collect();
@@ -446,7 +446,7 @@ fn a_block_that_is_being_moved_lies_where_it_was() {
     steps.iter().for_each(|step| replayed.replay(step));
     assert_eq!(replayed.accounts().to_state(), ledger.accounts().to_state());
 
-    // One that did not move is found again; one whose end was lost can be given up.
+    // A block that did not move is found again. A block whose move never ended can be given up.
     assert!(ledger.set_aside(64, key) && ledger.put_back(key) && ledger.find(64).is_some());
     assert!(ledger.set_aside(64, key));
     ledger.record(&event(1, EventKind::Deallocate { address: key, claimed_size: None }), &mut steps);

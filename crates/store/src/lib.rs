@@ -2,15 +2,15 @@
 //!
 //! * [`Writer`] appends [`Event`](highwater_model::Event)s to a `.hw` file: checksummed blocks of compressed columns, with
 //!   keyframes from time to time.
-//! * [`Recording`] opens one, whole, cut or damaged, and gives a [`Snapshot`](highwater_model::Snapshot) of any instant from the
-//!   nearest keyframe and a short replay. Its memory grows with what is live, not with the file.
-//! * [`Pen`] is the writing half of a writer, for whoever keeps the ledger himself and writes several files from it; [`Follower`] looks at a
+//! * [`Recording`] opens one, whole, cut or damaged, and gives a [`Snapshot`](highwater_model::Snapshot) of any instant from the nearest keyframe and
+//!   a short replay. Its memory grows with the live blocks, not with the file.
+//! * [`Pen`] is the writing half of a writer, for callers that keep the ledger themselves and write several files from it; [`Follower`] parses a
 //!   recording while its bytes arrive.
 //! * [`write_snapshot`] writes a `.hw` file of one state, without any event; [`Recording`] opens it like any other.
-//! * [`EventLog`] is what a running program records into: a shard for each thread, exact cuts across all of them, and a
-//!   temporary file once it exceeds its limit.
+//! * [`EventLog`] is the log that a running program records into: a shard for each thread, exact cuts across all of them, and a temporary file once it
+//!   exceeds its limit.
 //!
-//! The format is described in `docs/format.md`, so that others can read it.
+//! `docs/format.md` describes the format, so that other programs can read it.
 //!
 //! ```
 //! use highwater_model::{Event, EventKind, Nanos, Placement, Source, ThreadId, When};

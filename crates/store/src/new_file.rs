@@ -1,7 +1,7 @@
-//! Files that hold a program's data: created new, never through a link, for their owner alone.
+//! Files that hold a program's data: created new, never through a link, for their owner only.
 //!
-//! `O_EXCL` also refuses a symbolic link in the place of the file, so that nobody who may write into the directory can lead us elsewhere.
-//! The mode is 0600, less what the umask takes away.
+//! `O_EXCL` also refuses a symbolic link in the place of the file, so that another user with write access to the directory cannot redirect the file.
+//! The mode is 0600, minus the bits of the umask.
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -11,15 +11,15 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// More names than this are not tried.
+/// The limit of names that are tried.
 const MOST_NAMES: usize = 10_000;
 
-/// Creates a file for reading and writing. Fails with [`io::ErrorKind::AlreadyExists`] if anything has this name, a link included.
+/// Creates a file for reading and writing. Fails with [`io::ErrorKind::AlreadyExists`] if the name is in use, even by a link.
 pub fn create_new_file(path: &Path) -> io::Result<File> {
     File::options().read(true).write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Creates a file beside `path` that is to become it: `path.PID.unfinished`, or with another number where that is taken.
+/// Creates a file next to `path` that will be renamed to it: `path.PID.unfinished`, or with another number if that name is taken.
 pub fn create_unfinished_file(path: &Path) -> io::Result<(PathBuf, File)> {
     let pid = std::process::id();
     first_free((1..=MOST_NAMES).map(|number| {
@@ -57,10 +57,10 @@ pub fn numbered(path: &Path, number: usize) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Renames a file. Fails with [`io::ErrorKind::AlreadyExists`] if anything has the new name: it is never replaced.
+/// Renames a file. Fails with [`io::ErrorKind::AlreadyExists`] if the new name is in use: an existing file is never replaced.
 pub fn rename_without_replacing(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // A file system that cannot do that. The name is taken first, then what we have put there is replaced.
+        // The file system does not support this. An empty file takes the name first, and is then replaced.
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
             create_new_file(to)?;
             std::fs::rename(from, to)
@@ -69,7 +69,7 @@ pub fn rename_without_replacing(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Gives a file its name, or where that is taken the first free one of `app-2.hw`, `app-3.hw` …; the name that it got.
+/// Renames a file to `to`, or if that is taken, to the first free name of `app-2.hw`, `app-3.hw` … Returns the new name.
 pub fn rename_to_free_name(from: &Path, to: &Path) -> io::Result<PathBuf> {
     for number in 1..=MOST_NAMES {
         let path = numbered(to, number);
@@ -81,13 +81,13 @@ pub fn rename_to_free_name(from: &Path, to: &Path) -> io::Result<PathBuf> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Begins a file that takes the place of whatever has this name: made under another name first, so that a link is replaced and not followed,
-/// and that a program which has the old file open keeps it as it is.
+/// Begins a file that replaces an existing one of this name. It is created under another name first, so that a link is replaced and not followed, and
+/// a program that has the old file open keeps it unchanged.
 pub fn create_in_place_of(path: &Path) -> io::Result<File> {
     begin_in_place_of(path, |_| Ok(()))
 }
 
-/// The same for a file with this content, which has its name only once it is complete.
+/// The same for a file with this content, which gets its name only when it is complete.
 pub fn write_in_place_of(path: &Path, content: &[u8]) -> io::Result<()> {
     begin_in_place_of(path, |file| file.write_all(content)).map(drop)
 }
@@ -101,15 +101,15 @@ fn begin_in_place_of(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()
     renamed.map(|()| file)
 }
 
-/// Whether what is at `path` is written to and never replaced: a device, a pipe, or a name for one of our own descriptors such as
-/// `/dev/stdout`, whatever that is connected to.
+/// Whether `path` is written to and never replaced: a device, a pipe, or a name for one of our own descriptors such as `/dev/stdout`, whatever that is
+/// connected to.
 pub fn is_special(path: &Path) -> bool {
     let names = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc/self/fd"];
     names.iter().any(|name| path.starts_with(name))
         || std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
 
-/// Opens what is at `path` for writing if it is [special](is_special).
+/// Opens `path` for writing if it is [special](is_special).
 pub fn open_special(path: &Path) -> io::Result<Option<File>> {
     if !is_special(path) {
         return Ok(None);
@@ -117,8 +117,8 @@ pub fn open_special(path: &Path) -> io::Result<Option<File>> {
     File::options().write(true).truncate(true).open(path).map(Some)
 }
 
-/// Opens a file for a recording, where nobody can be asked whether another may be replaced: what is [special](is_special) is written to, and
-/// anything else [replaced](create_in_place_of).
+/// Opens a file for a recording when the user cannot be asked whether an existing one may be replaced: a [special](is_special) file is written to, and
+/// any other is [replaced](create_in_place_of).
 pub fn open_or_replace(path: &Path) -> io::Result<File> {
     match open_special(path)? {
         Some(special) => Ok(special),
@@ -126,8 +126,8 @@ pub fn open_or_replace(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Where a file that replaces another is to be put: a link stays a link, and what it leads to is replaced. Links that neither we nor root have
-/// made are refused: in a directory that everyone may write to, anybody could have placed one.
+/// The path at which a file that replaces another is created: a link stays a link, and its target is replaced. A link that belongs to neither this
+/// user nor root is refused: in a directory that everyone may write to, any user could have placed it.
 pub fn behind_links(path: &Path) -> io::Result<PathBuf> {
     let Ok(there) = std::fs::symlink_metadata(path) else { return Ok(path.to_owned()) };
     if !there.is_symlink() {

@@ -6,9 +6,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A temporary file that vanishes with its last handle, and that nobody else can open.
+/// A temporary file that vanishes with its last handle, and that no other process can open.
 ///
-/// It may become large, so it lies where `TMPDIR` says, or else in `/var/tmp`: on many machines `/tmp` is memory.
+/// It may become large, so it is created in `TMPDIR`, or else in `/var/tmp`: on many machines `/tmp` is in memory.
 pub fn unnamed_file() -> io::Result<File> {
     if let Some(chosen) = std::env::var_os("TMPDIR").filter(|chosen| !chosen.is_empty()) {
         return unnamed_file_in(&PathBuf::from(chosen));

@@ -1,4 +1,4 @@
-//! Files made to harm their reader: every checksum holds, and nothing else does.
+//! Files made to harm their reader: every checksum is right, and nothing else is.
 
 use highwater_model::{
     Catalog, Event, EventKind, FrameId, FrameText, Heap, Nanos, Placement, Source, StackId, TagId, ThreadId, When,
@@ -74,7 +74,7 @@ fn keyframe_at(time: u64, parts: u64, totals: [u64; 9], columns: &[u8]) -> Vec<u
     [&varints(&numbers), columns].concat()
 }
 
-/// Asks what a user asks first; the answers must keep the laws.
+/// Makes the usual first queries; the answers must obey the laws.
 fn ask(recording: &Recording) {
     for when in [When::Start, When::Peak, When::End] {
         if let Ok(snapshot) = recording.snapshot(&when) {
@@ -96,7 +96,7 @@ fn a_keyframe_with_counts_that_could_not_be_added_is_damage() {
 
 #[test]
 fn a_keyframe_with_a_tag_that_had_more_than_everything_is_damage() {
-    // No tag but the empty one yet: one more.
+    // Only the empty tag exists so far: add one more.
     let catalog = [varints(&[1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0]), plain(&[(4, vec![0, 0])])].concat();
     let row = varints(&[1, 0, 0, 0, 0, u64::MAX, u64::MAX, 0, 0, 0]);
     let keyframe = keyframe([0; 9], &plain(&[(2, row)]));
@@ -262,7 +262,7 @@ fn remarks(columns: &[(u8, Vec<u8>)]) -> Vec<u8> {
 fn remarks_on_entries_that_are_not_there_are_left_out() {
     let far = u64::from(u32::MAX);
     let heaps = varints(&[0, 1, 1, 99, 1, 1, 2, 1, far, 1]);
-    // Sound are the first, the one that takes a frame back, and the last but one; the last has more frames than any.
+    // Valid are the first, the one that removes a resolution, and the last but one; the last has more frames than allowed.
     let resolutions =
         varints(&[0, 1, 1, 2, 0, 1, 0, 2, 1, 0, 1, 2, 0, far, far, 1, 0, 0, far, far, 1, 1, 0, 2, 0, 0, 257]);
     let times = varints(&[0, 7, 9, 1, 7, 9, far, 1, 1]);
@@ -299,7 +299,7 @@ fn a_few_compressed_bytes_are_not_many_resolutions() {
     let packed = zstd::bulk::compress(&raw, 1).unwrap();
     let columns = stored(&[(1, 0, 5, vec![0; 5]), (7, 1, raw.len(), packed)]);
     let mut payload = [numbers, columns].concat();
-    // Long enough for what its columns unpack to.
+    // Long enough for the unpacked size of its columns.
     payload.resize(6000, 0);
     let file = file(&[(CATALOG, payload)]);
     let recording = Recording::from_bytes(file.clone()).unwrap();
@@ -374,7 +374,7 @@ fn a_keyframe_with_samples_that_it_cannot_have_is_damage() {
         ask(&recording);
         recording.damage().len()
     };
-    // As it is; none though a block is live; more than there are blocks; cut; more freed than were.
+    // Unchanged; none though a block is live; more than there are blocks; truncated; more freed than allocated.
     let all = [&[1, 0][..], &[0, 0], &[2, 0], &[1], &[1, 1]].map(damage_of);
     assert_eq!(all, [0, 1, 1, 1, 1]);
 }
@@ -418,7 +418,7 @@ fn figures_alone_that_cannot_be_are_damage() {
     assert_eq!(damage_of(both, sound, sound, 0), 0);
     assert_eq!(damage_of(both, more_blocks_freed, more_blocks_freed, 0), 1);
     assert_eq!(damage_of(both, more_bytes_freed, more_bytes_freed, 0), 1);
-    // The owners do not add up; there is a block all the same; there is none though it should be there.
+    // The owners do not add up; there is a block although none is expected; there is none although one is expected.
     assert_eq!(damage_of(both, sound, more_bytes_freed, 0), 1);
     assert_eq!(damage_of(both, sound, sound, 1), 1);
     assert_eq!((damage_of(SNAPSHOT, sound, sound, 0), damage_of(SNAPSHOT, sound, sound, 1)), (1, 0));

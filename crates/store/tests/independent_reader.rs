@@ -1,8 +1,7 @@
-//! The document suffices: a reader written from docs/format.md alone, in another language, reads our files and agrees.
+//! The document is sufficient: a reader written from docs/format.md alone, in another language, reads our files with the same results.
 //!
-//! `independent_reader.py` decodes and replays a recording with code of its own and prints what it found as JSON; here the
-//! same JSON is made from [`Recording`]'s answers. It has every total, and a checksum of every step, so any
-//! difference in any field of any step shows.
+//! `independent_reader.py` decodes and replays a recording with its own code and prints the result as JSON; this test makes the same JSON from
+//! [`Recording`]'s answers. It has every total, and a checksum of every step, so any difference in any field of any step shows.
 
 use highwater_model::{
     AccountsState, AddressLedger, AddressSpace, Anomaly, Blocks, Catalog, Columns, Event, EventKind, Figures, FrameId,
@@ -15,7 +14,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// As much of JSON as is needed, laid out as Python does with an indent of one and sorted keys.
+/// The subset of JSON that is needed, formatted as Python does with an indent of one and sorted keys.
 enum Json {
     Null,
     Bool(bool),
@@ -77,18 +76,18 @@ fn write_items(
     out.push(ends[1]);
 }
 
-/// What cannot be had from a [`Recording`]: how the file's parts agree with each other.
+/// Facts that [`Recording`] does not give: whether the file's parts agree with each other.
 struct Agreement {
-    /// For each keyframe that can be read, and that events lead to: whether a replay does.
+    /// For each readable keyframe that has events before it: whether a replay leads to the same state.
     keyframes: Vec<bool>,
-    /// Whether the index lists the readable blocks; `None` where there is no index.
+    /// Whether the index lists the readable blocks; `None` if there is no index.
     index: Option<bool>,
     /// Event blocks that are listed but cannot be read.
     lost_event_blocks: u64,
 }
 
 impl Agreement {
-    /// What is true of a file without damage.
+    /// The agreement of a file without damage.
     fn full(recording: &Recording) -> Self {
         let keyframes = if recording.is_snapshot() { 0 } else { recording.stats().keyframes as usize };
         let keyframes = vec![true; keyframes];
@@ -112,7 +111,7 @@ fn tag_text(catalog: &Catalog, tag: TagId) -> String {
     format!("{}: {} {}", catalog.strings.get(variable), catalog.strings.get(type_name), heap.name())
 }
 
-/// Live bytes by text, of the rows in which anything ever happened.
+/// Live bytes by text, for rows that are not empty.
 fn live_by_text<'a, Id>(rows: impl Iterator<Item = (Id, &'a Figures)>, text: impl Fn(Id) -> String) -> Json {
     let mut live = BTreeMap::new();
     for (id, figures) in rows.filter(|(_, figures)| !figures.is_empty()) {
@@ -124,7 +123,7 @@ fn live_by_text<'a, Id>(rows: impl Iterator<Item = (Id, &'a Figures)>, text: imp
 const OPERATIONS: [&str; 9] =
     ["allocate", "free", "reallocate", "unmatched_free", "mark", "gauge", "evict", "note", "promote"];
 
-/// The bits of a weight, its samples, their spacing, and whether its bytes are rounded record by record.
+/// The bits of a weight, its samples, their spacing, and whether its bytes are rounded for each record.
 fn weight_text(weight: Weight) -> String {
     let (samples, spacing) = weight.counted().unwrap_or_default();
     format!("{}/{samples}/{}/{}", weight.bits(), spacing.bits(), u8::from(weight.is_rounded()))
@@ -151,7 +150,7 @@ fn operation_text(catalog: &Catalog, next_number: u64, step: &Step) -> (usize, S
     }
 }
 
-/// What the independent reader must find.
+/// The output that the independent reader must produce.
 fn expected(recording: &Recording, agreement: &Agreement) -> String {
     let catalog = recording.catalog();
     let mut checksum = crc32fast::Hasher::new();
@@ -298,7 +297,7 @@ fn assert_same_lines(name: &str, found: &str, expected: &str) {
     assert_eq!(lines.next(), None, "{name}: the independent reader found more");
 }
 
-/// The tests may be run twice at the same time.
+/// The path has the process id, since the tests may run twice at the same time.
 fn path_of(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("independent_reader_{}_{name}.hw", std::process::id()))
 }
@@ -310,7 +309,7 @@ fn assert_readers_agree(name: &str, path: &Path, agreement: impl FnOnce(&Recordi
     std::fs::remove_file(path).unwrap();
 }
 
-/// Writes the bytes to a file, on which both readers must agree.
+/// Writes the bytes to a file. Both readers must agree on it.
 fn assert_agreement(name: &str, bytes: &[u8], agreement: impl FnOnce(&Recording) -> Agreement) {
     let path = path_of(name);
     std::fs::write(&path, bytes).unwrap();
@@ -330,7 +329,7 @@ fn source() -> Source {
     }
 }
 
-/// Numbers that look random and are the same each time.
+/// Pseudo-random numbers, the same in each run.
 struct Dice(u64);
 
 impl Dice {
@@ -346,22 +345,22 @@ impl Dice {
     }
 }
 
-/// What a history has how many of.
+/// The size and contents of a history.
 struct Shape {
     events: usize,
     threads: u64,
     sites: u64,
-    /// Places in memory that it uses: the more, the more is live.
+    /// The number of addresses that it uses: the more, the more is live.
     places: u64,
-    /// Of a hundred events, how many are allocations; the others are of all kinds.
+    /// The percentage of allocations; the other events are of all kinds.
     allocations: u64,
-    /// Whether it has what only recordings of native programs have: heaps, resolutions, usable sizes, weights.
+    /// Whether it has features of native recordings: heaps, resolutions, usable sizes, weights.
     is_native: bool,
     /// Whether samples are counted and blocks promoted.
     is_counted: bool,
 }
 
-/// A surplus and a weight, each mostly the usual one, now and then at the edge of what there is.
+/// A surplus and a weight, each mostly the usual one, sometimes an extreme value.
 fn native_details(dice: &mut Dice) -> (i32, Weight) {
     let surplus = dice.one_of(&[0, 0, 0, 0, 8, -8, 4096, i32::MAX, i32::MIN]);
     let weight = dice.one_of(&[1.0, 1.0, 1.5, 33.3, 1e4, 1e9]);
@@ -400,7 +399,7 @@ fn catalog_of(shape: &Shape) -> (Catalog, Vec<StackId>, Vec<TagId>) {
     (catalog, stacks, tags)
 }
 
-/// A history with all kinds of events, sound and odd ones: the same for the same shape.
+/// A history with all kinds of events, valid and odd ones: the same for the same shape.
 fn history(shape: &Shape) -> (Catalog, Vec<Event>) {
     let (mut catalog, stacks, tags) = catalog_of(shape);
     let names = ["loaded", "resident set", "phase"].map(|name| catalog.strings.intern(name));
@@ -432,7 +431,7 @@ fn history(shape: &Shape) -> (Catalog, Vec<Event>) {
                 _ => EventKind::Deallocate { address, claimed_size },
             },
         };
-        // Now and then one comes late.
+        // Sometimes an event is late.
         let late = if dice.below(50) == 0 { 40 } else { 0 };
         let time = Nanos(if matches!(kind, EventKind::Dropped { .. }) { 0 } else { time.saturating_sub(late) });
         let thread = ThreadId(dice.below(shape.threads) * dice.below(2) + 1);
@@ -442,8 +441,7 @@ fn history(shape: &Shape) -> (Catalog, Vec<Event>) {
     (catalog, events)
 }
 
-/// A recording in memory whose keyframes are at least `every` events apart; its blocks end every `flush` events, or
-/// where they are full.
+/// A recording in memory whose keyframes are at least `every` events apart; its blocks end every `flush` events, or when they are full.
 fn written(catalog: &Catalog, events: &[Event], every: u64, flush: usize) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), &source()).unwrap();
     writer.set_spacing(Spacing::every(every));
@@ -473,7 +471,7 @@ fn histories_of_every_kind_of_event_are_read() {
     assert_agreement("many_owners", &written(&catalog, &events, 8000, usize::MAX), Agreement::full);
 }
 
-/// Adds what only recordings of native programs have.
+/// Adds features of native recordings.
 fn make_native(catalog: &mut Catalog) -> TagId {
     let path = catalog.strings.intern("/usr/lib/plugin.so");
     let build_id = catalog.strings.intern("00ff");
@@ -485,7 +483,7 @@ fn make_native(catalog: &mut Catalog) -> TagId {
     catalog.intern_tag(Tag { heap: Heap::Mapped, ..Tag::default() })
 }
 
-/// Frames that were recorded without names become known, one of them twice, another only for a while.
+/// Resolves frames that were recorded without names, one of them twice, another only temporarily.
 fn resolve(catalog: &mut Catalog) {
     let text = |function, line| FrameText { function, file: "inlined.rs", line, ..FrameText::default() };
     let inlined = FrameText { inlined: true, ..text("inner", 3) };
@@ -517,7 +515,7 @@ fn what_only_native_recordings_have_is_read() {
         writer.append(part, &catalog).unwrap();
         writer.flush(&catalog).unwrap();
     }
-    // Names are looked up when the program is over.
+    // Names are resolved after the program has ended.
     resolve(&mut catalog);
     let file = writer.finish(&catalog, &source).unwrap().1;
     let recording = Recording::from_bytes(file.clone()).unwrap();
@@ -586,7 +584,7 @@ fn snapshots_are_read() {
     let source = Source { aggregated: true, ..source };
     let file = write_snapshot(Vec::new(), &source, &catalog, &figures).unwrap().0;
     assert_agreement("aggregated_snapshot", &file, Agreement::full);
-    // No event was counted: it is a state all the same.
+    // A state without counted events is valid as well.
     let mut uncounted = AccountsState { events: 0, ..figures };
     uncounted.totals.peak_event = 0;
     let file = write_snapshot(Vec::new(), &source, &catalog, &uncounted).unwrap().0;
@@ -713,7 +711,7 @@ fn both_readers_recover_the_same_from_damage() {
         damaged[at] ^= 0x40;
         damaged
     };
-    // Keyframes come with every fourth block of events; the ninth is in the third keyframe's stretch.
+    // There is a keyframe after every fourth block of events; the ninth block is in the segment of the third keyframe.
     let (start, end) = nth_block(&file, EVENTS, 8);
     for (name, at) in [("events_payload", end - 1), ("events_header", start + 9), ("events_magic", start)] {
         assert_agreement(name, &flipped(at), |recording| {

@@ -1,5 +1,5 @@
-//! What recordings of native programs have besides: heaps, usable sizes, weights, frames whose names come late, modules that
-//! come and go. All of it is read at every instant as it was written.
+//! Features of native recordings: heaps, usable sizes, weights, frames that are resolved late, modules that are loaded and unloaded. At every instant,
+//! all of it is read as it was written.
 
 mod histories;
 
@@ -136,7 +136,7 @@ fn a_finished_recording_can_be_gone_on_with_to_give_its_frames_names() {
     let frames: Vec<&Frame> = resolved.catalog().stacks.frames_of(stack).collect();
     assert!(frames.iter().all(|frame| frame.module == 1));
     assert_eq!(frames.iter().map(|frame| frame.address).collect::<Vec<_>>(), [0x20, 0x20, 0x10]);
-    // What is known already is not written again.
+    // Known names are not written again.
     let unchanged = go_on(&|_| {});
     assert_eq!(names(&unchanged, stack), ["inlined", "inner", ""]);
     assert_eq!(unchanged.stats().catalog_bytes, resolved.stats().catalog_bytes);
@@ -191,13 +191,13 @@ fn modules_that_are_unloaded_after_they_were_written_are_known_to_be() {
     assert_eq!(unloaded, [Some(Nanos(50)), Some(Nanos(80)), None]);
 }
 
-/// Programs that sample: each byte has the same chance, so that a block is the likelier found the larger it is.
+/// Programs that sample: each byte has the same probability, so larger blocks are more likely to be found.
 #[test]
 fn estimates_are_right_on_the_average() {
     const RATE: u64 = 2000;
     const RUNS: u64 = 4000;
     let sizes = [1u64, 24, 100, 700, 2000, 9000, 100_000];
-    // Of each size so many are allocated, and every third is freed.
+    // The number of allocations of each size; every third is freed.
     let count = |size: u64| 40 + 4000 / size;
     let mut sums = [0.0; 4];
     for run in 0..RUNS {

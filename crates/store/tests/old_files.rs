@@ -1,4 +1,4 @@
-//! Files of earlier versions: read as they were meant, and written again to the byte where nothing newer is used.
+//! Files of earlier versions: read with their original meaning, and written again identically if nothing newer is used.
 
 use highwater_model::{
     AddressLedger, Catalog, Event, EventKind, FrameText, Heap, Nanos, Placement, Source, StackId, Tag, TagId, ThreadId,
@@ -6,10 +6,10 @@ use highwater_model::{
 };
 use highwater_store::{Recording, Spacing, Writer};
 
-/// Written by Highwater 0.1.0 before heaps, usable sizes, weights and resolutions were kept.
+/// Written by Highwater 0.1.0, before heaps, usable sizes, weights and resolutions were added.
 const BEFORE_NATIVE: &[u8] = include_bytes!("fixtures/before_native.hw");
 
-/// What is in it: the same whenever it is asked.
+/// Its contents, the same at each call.
 fn history() -> (Catalog, Vec<Event>) {
     let mut catalog = Catalog::default();
     let stacks: Vec<StackId> = (0..9)
@@ -101,7 +101,7 @@ fn a_file_that_uses_nothing_new_is_written_as_before() {
     assert_eq!(before.len(), now.len());
 }
 
-/// Written by a Highwater that rounded estimates record by record: version 2, with weights of 2.3 blocks and samples 26⅔ bytes apart.
+/// Written by a Highwater that rounded estimates for each record: version 2, with weights of 2.3 blocks and samples 26⅔ bytes apart.
 const BEFORE_ESTIMATES: &[u8] = include_bytes!("fixtures/before_estimates.hw");
 
 #[test]
@@ -120,7 +120,7 @@ fn estimates_of_an_old_file_are_those_that_it_stored() {
     assert_eq!(sites, [(2815, 7558), (2914, 6326), (3065, 8057), (3069, 6867)]);
     let middle = recording.snapshot(&When::Percent(50.0)).unwrap().accounts.totals().figures;
     assert_eq!((middle.allocated_bytes, middle.live_bytes()), (15_011, 6283));
-    // What is added up of its blocks is the same as what it stored.
+    // The sum over its blocks is the same as the stored figure.
     assert_eq!(
         end.accounts.blocks().map(|block| block.live_amount()).sum::<highwater_model::ByteSum>(),
         figures.live()

@@ -1,10 +1,10 @@
-//! Plain events that are written many at once give the file that they give one by one.
+//! Plain events that are written in batches give the same file as when written one by one.
 
 use highwater_model::{AddressLedger, Catalog, Event, EventKind, Nanos, Placement, Plain, Source, StackId, ThreadId};
 use highwater_store::Pen;
 use proptest::prelude::*;
 
-/// What a step of a program does: by which thread, at which of its addresses, with what size and stack, how much later.
+/// One step of a program: its thread, which of its addresses, size, stack, and the time since the last step.
 type Action = (u64, u64, u64, u32, u64);
 
 fn actions() -> impl Strategy<Value = Vec<Action>> {

@@ -1,4 +1,4 @@
-//! The recording file: what was written is read, at every instant, whole or damaged.
+//! The recording file: everything written is read back, at every instant, whole or damaged.
 
 use highwater_model::{
     Accounts, AddressLedger, Anomaly, Block, Catalog, Event, EventKind, Frame, FrameText, Nanos, Op, Placement, Source,
@@ -80,7 +80,7 @@ fn accounts_at(events: &[Event], time: Nanos) -> Accounts {
 
 fn assert_same(read: &Accounts, direct: &Accounts, what: &str) {
     let (mut read, mut direct) = (read.to_state(), direct.to_state());
-    // Rows behind the last one that is used need not be stored.
+    // Rows after the last used one need not be stored.
     for rows in [&mut read.tags, &mut direct.tags] {
         rows.resize(64, Default::default());
     }
@@ -134,7 +134,7 @@ fn marks_and_gauges_are_found_and_unknown_ones_named() {
     ];
     let recording = Recording::from_bytes(written(&catalog, &events, 100, 100)).unwrap();
     let at_mark = recording.snapshot(&When::Mark("loaded".to_owned())).unwrap();
-    // At one time with the mark, but after it.
+    // At the same time as the mark, but after it.
     assert_eq!(at_mark.accounts.totals().figures.live_blocks(), 1);
     assert_eq!(recording.gauges().unwrap()[0].value, 4096);
     let error = recording.snapshot(&When::Mark("unloaded".to_owned())).unwrap_err();
@@ -162,7 +162,7 @@ fn check_finds_nothing_in_a_sound_recording_and_names_a_broken_law() {
     assert_eq!(report.violations, Vec::<String>::new());
     assert!(report.keyframes >= 4 && recording.damage().is_empty());
 
-    // Two recordings spliced together: every checksum holds, but the second half is another story.
+    // Two recordings spliced together: every checksum is right, but the second half belongs to another history.
     let (_, other) = history(4, 2000);
     let other = written(&catalog, &other, 400, 150);
     let second = |file: &[u8]| nth_block(file, 3, 9);
@@ -227,7 +227,7 @@ fn a_file_cut_anywhere_gives_all_events_of_its_whole_blocks() {
     }
 }
 
-/// How many events each block holds, by cutting the file behind it.
+/// How many events each block holds, found by cutting the file after it.
 fn events_per_block(file: &[u8], all: &[(usize, usize)]) -> Vec<u64> {
     let mut before = 0;
     let mut added = |&(start, end): &(usize, usize)| {
@@ -258,7 +258,7 @@ fn any_flipped_byte_costs_at_most_its_block_and_is_named() {
         assert!(report.violations.is_empty(), "flipped at {at}: {:?}", report.violations);
         let damage = recording.damage();
         let start = hit.map_or(0, |block| all[block].0 as u64);
-        // A spoilt index or end is not missed: the blocks are found without.
+        // A damaged index or end does no harm: the blocks are found without it.
         assert!(damage.iter().any(|damage| damage.offset == start), "flipped at {at} ({start}): {damage:?}");
     }
 }
@@ -289,7 +289,7 @@ fn files_that_are_not_ours_are_refused_in_words() {
     assert!(open(&newer).to_string().contains("version 9 is newer"), "{}", open(&newer));
 }
 
-/// A disk with room for so many bytes.
+/// A disk with a limited number of bytes.
 struct SmallDisk {
     bytes: Vec<u8>,
     room: usize,
@@ -371,7 +371,7 @@ fn states_that_replays_leave_behind_lead_to_the_same_instants() {
     let recording = Recording::from_bytes(bytes.clone()).unwrap();
     recording.leave_waypoints(1 << 20, 150);
     let end = events.last().unwrap().time.0;
-    // Not in order: some come by what others left, some leave what others come by.
+    // Not in order: some replays use checkpoints that others left, some leave checkpoints for others.
     for part in (0..200u64).map(|at| at * 73 % 200) {
         let time = Nanos(end * part / 199);
         let read = recording.snapshot(&When::At(time)).unwrap();
@@ -410,7 +410,7 @@ fn states_that_replays_leave_behind_lead_to_the_same_instants() {
 fn figures_and_the_blocks_that_go_lead_to_the_figures_of_every_instant_until_then() {
     let (catalog, events) = history(12, 2000);
     let recording = Recording::from_bytes(written(&catalog, &events, 700, 150)).unwrap();
-    // Before each block of events: its place, the figures, and every block that is live.
+    // Before each block of events: its index, the figures, and every live block.
     let mut before = Vec::new();
     recording
         .walk(|seen| {
@@ -427,7 +427,7 @@ fn figures_and_the_blocks_that_go_lead_to_the_figures_of_every_instant_until_the
     assert!(before.len() > 10);
     for (place, (standing, live)) in before.iter().enumerate() {
         let end = before.get(place + 1).map_or(recording.stats().events, |(next, _)| next.events);
-        // Those that are there no more, or not as they were, before the next block of events.
+        // Blocks that are dead or changed before the next block of events.
         let after = recording.snapshot_after(end).unwrap();
         let stays: Vec<Block> = after.accounts.blocks().collect();
         let stays = |block: &Block| stays.contains(&Block { thread: block.thread, ..*block });
@@ -610,7 +610,7 @@ fn blocks_of_a_later_version_are_skipped_and_not_missed() {
     let (catalog, events) = history(12, 300);
     let file = written(&catalog, &events, 100, 50);
     let (start, end) = nth_block(&file, EVENTS, 2);
-    // A block of a kind that does not exist yet, between two others and numbered with them; no index, as after a crash.
+    // A block of an unknown later kind, between two others and numbered with them; no index, as after a crash.
     let mut later = b"HWB1\xc8\0\0\0\x03\0\0\0".to_vec();
     later.extend_from_slice(&file[start + 12..start + 16]);
     later.extend_from_slice(&crc32fast::hash(b"new").to_le_bytes());

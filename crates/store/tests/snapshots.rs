@@ -1,4 +1,4 @@
-//! Files of one state: what was written is read, whole or not at all.
+//! Snapshot files: everything written is read back, or the file is refused.
 
 mod histories;
 
@@ -42,7 +42,7 @@ fn written(catalog: &Catalog, state: &AccountsState, aggregated: bool) -> Vec<u8
     file
 }
 
-/// Rows behind the last one that is used need not be stored.
+/// Rows after the last used one need not be stored.
 fn with_all_rows(mut state: AccountsState) -> AccountsState {
     state.tags.resize(64, Figures::default());
     state
@@ -158,7 +158,7 @@ fn more_blocks_than_fit_in_one_part_are_read() {
     let read = end(&recording).unwrap().accounts.to_state();
     assert!(read.blocks == state.blocks);
     assert_eq!(read.totals, state.totals);
-    // Without them, their number costs nothing.
+    // Without single blocks, their number does not make the file larger.
     assert!(written(&catalog, &state, true).len() < 1000);
 }
 

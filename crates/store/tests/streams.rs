@@ -1,4 +1,4 @@
-//! Files that begin in the middle of things, and files from which events were left out: what a slow or late client gets.
+//! Files that begin in the middle of a recording, and files from which events were left out: the streams of late and slow clients.
 #![allow(missing_docs)]
 
 mod histories;
@@ -15,7 +15,7 @@ fn source() -> Source {
     Source { kind: SourceKind::MEMTRACE, program: "streamed".into(), ..Source::default() }
 }
 
-/// What a client gets that joins after `joined` events, and whose events `left_out` are left out.
+/// The stream of a client that joins after `joined` events, and for which the events `left_out` are left out.
 fn stream(
     catalog: &Catalog,
     events: &[Event],
@@ -58,7 +58,7 @@ proptest! {
         doings in prop::collection::vec(doing(), 2..200), joined in 0..200usize, at in 0..200usize, gap in 0..200usize, length in 0..60usize,
     ) {
         let (catalog, _, mut events) = events(&doings);
-        // What promotions do to a heap alone is tested elsewhere.
+        // Other tests cover the effect of promotions on a single heap.
         events.retain(|event| !matches!(event.kind, EventKind::Promote { .. }));
         events.iter_mut().zip(1..).for_each(|(event, number)| event.time = Nanos(number * 10));
         prop_assume!(!events.is_empty());
@@ -83,7 +83,7 @@ proptest! {
         events[..joined].iter().for_each(|event| ledger.record(event, &mut ()));
         let start = recording.snapshot(&When::Start).unwrap();
         prop_assert_eq!((comparable(&start.accounts, 0), start.at), (comparable(ledger.accounts(), 0), time(joined)));
-        // The rest of what can be asked.
+        // The other queries.
         let report = recording.check(&mut |_| {}).unwrap();
         prop_assert_eq!((report.violations, recording.damage()), (vec![], vec![]));
         match recording.snapshot(&When::Peak) {
@@ -104,7 +104,7 @@ proptest! {
             of_alone.sort_unstable();
             prop_assert_eq!(of_alone, of_whole);
         }
-        // As it arrives, in any pieces.
+        // As the bytes arrive, in pieces of any size.
         let (mut follower, mut whole) = (Follower::default(), Vec::new());
         bytes.chunks(13).for_each(|piece| follower.take(piece, &mut whole).unwrap());
         prop_assert_eq!((whole == bytes, follower.pending(), follower.followed().complete), (true, 0, true));
@@ -130,7 +130,7 @@ fn a_stream_is_readable_whenever_it_is_cut() {
         }
         let recording = Recording::from_bytes(whole.clone()).unwrap();
         assert_eq!(recording.damage(), vec![]);
-        // A keyframe is passed on with its live blocks, or not yet.
+        // A keyframe is passed on together with its live blocks, or not yet.
         let live = recording.snapshot(&When::End).unwrap().accounts.totals().figures.live_blocks();
         let known = follower.followed().live_blocks;
         assert!(live == known || (live == 0 && follower.pending() > 0), "{live} of {known}");
@@ -147,7 +147,7 @@ fn a_block_that_claims_too_much_is_refused_when_its_header_has_come() {
     let place = Placement { address: 4096, size: 100, ..Placement::default() };
     let events = [Event { time: Nanos(10), thread: ThreadId(1), kind: EventKind::Allocate(place) }];
     let (_, _, sound) = stream(&Catalog::default(), &events, 0, 1..1);
-    // The header of a block whose checksum is right.
+    // The header of a block, with a correct checksum.
     let mut forged = b"HWB1\x03\0\0\0".to_vec();
     forged.extend(u32::MAX.to_le_bytes());
     forged.extend([0; 8]);
@@ -158,7 +158,7 @@ fn a_block_that_claims_too_much_is_refused_when_its_header_has_come() {
         let refused = bytes.chunks(piece).find_map(|piece| follower.take(piece, &mut whole).err());
         let expected = BlockTooLong { offset: sound.len() as u64, claimed: u32::MAX };
         assert_eq!(refused, Some(expected));
-        // What came before it is there.
+        // Everything before it is there.
         assert_eq!(whole, sound);
         assert!(follower.pending() <= 24 + 1000);
         assert!(!follower.followed().is_damaged);

@@ -1,4 +1,4 @@
-//! Writing the blocks of a file, whatever they hold: what recordings and snapshots have in common.
+//! Writing the blocks of a file: the part that recordings and snapshots have in common.
 
 use super::catalog::{self, CatalogExtent};
 use super::column::ColumnPacker;
@@ -11,12 +11,12 @@ use highwater_model::{AccountsState, Anomalies, Catalog, Source};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 
-/// Where a recording is written to.
+/// The destination of a recording.
 pub trait Sink: Write {
-    /// Cuts off what was written behind `length`, after a failed write; best effort.
+    /// Removes everything after `length` bytes, after a failed write; best effort.
     fn cut_back(&mut self, length: u64);
 
-    /// How many bytes can still be written, where that is known: blocks are made smaller when it is little.
+    /// How many bytes can still be written, if that is known: blocks are made smaller when it is little.
     fn room(&self) -> Option<u64> {
         None
     }
@@ -30,7 +30,7 @@ impl Sink for File {
     }
 
     fn cut_back(&mut self, length: u64) {
-        // A file that cannot be cut stays readable all the same: its last block is then reported as damaged.
+        // If truncation fails, the file is still readable: its last block is then reported as damaged.
         let _ = self.set_len(length).and_then(|()| self.seek(SeekFrom::Start(length)));
     }
 }
@@ -57,7 +57,7 @@ pub struct BlockWriter<S: Sink> {
 }
 
 impl<S: Sink> BlockWriter<S> {
-    /// Begins a file of a version: its header and its source.
+    /// Begins a file of a version: writes its header and its source.
     pub fn new(sink: S, source: &Source, version: u16) -> io::Result<Self> {
         let mut writer = Self::behind(sink, 0, Vec::new(), CatalogExtent::default())?;
         writer.write(&frame::file_header(version))?;
@@ -65,20 +65,20 @@ impl<S: Sink> BlockWriter<S> {
         Ok(writer)
     }
 
-    /// Goes on behind `length` bytes with these blocks, which hold so much of the catalog.
+    /// Continues after `length` bytes with these blocks, which hold the catalog up to `catalog_written`.
     pub fn behind(sink: S, length: u64, entries: Vec<Entry>, catalog_written: CatalogExtent) -> io::Result<Self> {
         let sequence = entries.last().map_or(0, |entry| entry.sequence.wrapping_add(1));
         let (block, packer) = (Vec::new(), ColumnPacker::new()?);
         Ok(Self { sink, block, length, sequence, packer, catalog_written, entries, failed: None })
     }
 
-    /// A writer that goes on like this one, behind a copy of what it wrote.
+    /// A writer that continues like this one, after a copy of the bytes written so far.
     pub fn fork<T: Sink>(&self, copy: T) -> io::Result<BlockWriter<T>> {
         let forked = BlockWriter::behind(copy, self.length, self.entries.clone(), self.catalog_written)?;
         Ok(BlockWriter { sequence: self.sequence, ..forked })
     }
 
-    /// Where the bytes go.
+    /// The destination of the bytes.
     pub fn sink(&self) -> &S {
         &self.sink
     }
@@ -93,13 +93,13 @@ impl<S: Sink> BlockWriter<S> {
         &self.entries
     }
 
-    /// Sees to it that what was written is seen by others.
+    /// Makes the written bytes visible to other processes.
     pub fn flush(&mut self) -> io::Result<()> {
         self.sink.flush()
     }
 
-    /// Appends a block whose payload `make` appends to the bytes that it is given, and that holds what it says; nothing if it
-    /// says nothing. True if there was one.
+    /// Appends a block. `make` appends its payload to the given bytes and returns its content, or `None` for no block. Returns whether there was a
+    /// block.
     pub fn add(
         &mut self,
         make: impl FnOnce(&mut ColumnPacker, &mut Vec<u8>) -> io::Result<Option<Content>>,
@@ -114,7 +114,7 @@ impl<S: Sink> BlockWriter<S> {
         Ok(true)
     }
 
-    /// Appends what is new in the catalog.
+    /// Appends the new entries of the catalog.
     pub fn add_catalog(&mut self, catalog: &Catalog) -> io::Result<()> {
         loop {
             let mut written = self.catalog_written;
@@ -129,7 +129,7 @@ impl<S: Sink> BlockWriter<S> {
         }
     }
 
-    /// Appends a keyframe, with these oddities in place of the state's.
+    /// Appends a keyframe, with these anomalies in place of those of the state.
     pub fn add_keyframe(&mut self, state: &AccountsState, anomalies: &Anomalies) -> io::Result<()> {
         self.add(|packer, block| {
             keyframe::encode_figures(state, anomalies, packer, block)?;
@@ -147,7 +147,7 @@ impl<S: Sink> BlockWriter<S> {
         Ok(())
     }
 
-    /// Appends the source as it is known now.
+    /// Appends the source as known now.
     pub fn add_source(&mut self, source: &Source) -> io::Result<()> {
         self.add(|_, block| {
             source::encode(source, block);
@@ -156,14 +156,14 @@ impl<S: Sink> BlockWriter<S> {
         Ok(())
     }
 
-    /// Says that who writes this reads what a receiver answers.
+    /// Marks the stream: its sender reads the answers of the receiver.
     pub fn add_stream(&mut self) -> io::Result<()> {
         self.fail_again()?;
         frame::begin(&mut self.block);
         self.write_block(BlockKind::Stream)
     }
 
-    /// Ends the file: the source as it is known now, the index. Gives back how long it became.
+    /// Ends the file: the source as known now, the index. Returns its length.
     pub fn finish(mut self, source: &Source) -> io::Result<(u64, S)> {
         self.add_source(source)?;
         let index_offset = self.length;
@@ -177,8 +177,8 @@ impl<S: Sink> BlockWriter<S> {
         Ok((self.length, self.sink))
     }
 
-    /// Ends a file after a block did not fit on the disk: with the catalog as it is now. Where that does not fit either, the last blocks of events
-    /// make room for it, up to half of the file: names of functions are worth more than the last events. There is no index: readers say that
+    /// Ends a file after a block did not fit on the disk: writes the catalog as it is now. If that does not fit either, the last blocks of events are
+    /// removed to make room, up to half of the file: names of functions are worth more than the last events. There is no index: readers report that
     /// the file was cut before its end.
     pub fn finish_on_a_full_disk(mut self, catalog: &Catalog) -> io::Result<()> {
         let least = self.length / 2;
@@ -189,7 +189,7 @@ impl<S: Sink> BlockWriter<S> {
             let Err(error) = self.add_catalog(catalog).and_then(|()| self.flush()) else { return Ok(()) };
             self.entries.truncate(blocks);
             (self.length, self.sequence, self.catalog_written) = (length, sequence, written);
-            // Without the attempt, or at least one block of events.
+            // Remove the failed attempt, and one block of events if possible.
             let last = self.entries.pop_if(|last| matches!(last.content, Content::Events(_)) && last.offset > least);
             if let Some(last) = &last {
                 (self.length, self.sequence) = (last.offset, last.sequence);
@@ -201,7 +201,7 @@ impl<S: Sink> BlockWriter<S> {
         }
     }
 
-    /// Writes the block that was made.
+    /// Writes the finished block.
     fn write_block(&mut self, kind: BlockKind) -> io::Result<()> {
         let mut block = std::mem::take(&mut self.block);
         frame::seal(&mut block, kind, self.sequence);
@@ -222,7 +222,7 @@ impl<S: Sink> BlockWriter<S> {
         Ok(())
     }
 
-    /// The error that a call before this one failed with.
+    /// Returns the error of an earlier failed call, if there was one.
     pub fn fail_again(&self) -> io::Result<()> {
         match &self.failed {
             Some((kind, message)) => Err(io::Error::new(*kind, message.clone())),

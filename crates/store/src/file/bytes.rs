@@ -4,8 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Bytes that can be read at any place. Files are read, not mapped: one that shrinks under a reader must give an error,
-/// not a signal.
+/// Bytes that can be read at any offset. Files are read, not mapped: a file that shrinks while it is read must give an error, not a signal.
 #[derive(Debug)]
 pub enum Bytes {
     /// A file and its length when it was opened.
@@ -29,7 +28,7 @@ impl Bytes {
         }
     }
 
-    /// Fills `buffer` with the `length` bytes at `offset`. `Ok(false)` if there are not so many.
+    /// Fills `buffer` with the `length` bytes at `offset`. `Ok(false)` if there are fewer.
     pub fn read(&self, offset: u64, length: usize, buffer: &mut Vec<u8>) -> io::Result<bool> {
         buffer.clear();
         if offset.checked_add(length as u64).is_none_or(|end| end > self.length()) {
@@ -37,7 +36,7 @@ impl Bytes {
         }
         match self {
             Self::File(file, _) => {
-                // As long as the file says: one with holes can be longer than there is memory.
+                // The length comes from the file: a file with holes can be longer than the available memory.
                 buffer.try_reserve_exact(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
                 buffer.resize(length, 0);
                 match file.read_exact_at(buffer, offset) {

@@ -6,8 +6,8 @@
 //!           6 heaps of tags, 7 resolutions of frames, 8 times of modules, 9 columns of frames: remarks on entries, as many as there are bytes for
 //! ```
 //!
-//! Blocks come in the file before the events that refer to them. After damage an entry may be missing: what refers to it is then shown as
-//! unknown, and every later entry keeps its number.
+//! Blocks come in the file before the events that refer to them. After damage an entry may be missing: references to it are then shown as unknown, and
+//! every later entry keeps its number.
 
 use super::column::{ColumnPacker, ColumnUnpacker};
 use super::handles::Handles;
@@ -34,15 +34,15 @@ mod remarks {
     pub const COLUMNS: u8 = 9;
     pub const COUNT: u8 = 10;
 }
-/// The most bytes of one column; the writer starts a new block before.
+/// The limit of bytes in one column; the writer starts a new block before it is reached.
 const LONGEST_COLUMN: u64 = 1 << 26;
-/// The most entries of one table in one block.
+/// The limit of entries of one table in one block.
 const MOST_ENTRIES: usize = 1 << 16;
-/// Entries of all tables for each byte of the file, at the most: bounds what a small file can make a reader keep. Where
-/// a block's columns are shorter, the writer adds zeros.
+/// The limit of entries of all tables for each byte of the file. It bounds the memory that a small file can make a reader use. If a block's columns
+/// are shorter, the writer adds zeros.
 pub const MOST_ENTRIES_PER_BYTE: u64 = 2;
 
-/// How much of a catalog is written already: entries per table, and what became known of entries later.
+/// How much of a catalog is already written: entries per table, resolutions and changes of modules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CatalogExtent {
     tables: [usize; TABLES],
@@ -58,7 +58,7 @@ impl Default for CatalogExtent {
 }
 
 impl CatalogExtent {
-    /// All of a catalog.
+    /// The extent of a whole catalog.
     pub fn of(catalog: &Catalog) -> Self {
         let (resolutions, module_changes) = (catalog.stacks.resolutions().len(), catalog.module_changes().len());
         Self { tables: extent(catalog), resolutions, module_changes }
@@ -76,7 +76,7 @@ fn extent(catalog: &Catalog) -> [usize; TABLES] {
     ]
 }
 
-/// Appends the payload with the next entries of `catalog` behind `written`, which is moved on; false when there are none.
+/// Appends the payload with the next entries of `catalog` after `written`, and advances `written`. Returns false if there are none.
 pub fn encode(
     catalog: &Catalog,
     written: &mut CatalogExtent,
@@ -127,7 +127,7 @@ pub fn encode(
     Ok(true)
 }
 
-/// True if the frame of a node is written already, being below `written`: a block may hold all its nodes but not all frames.
+/// True if the frame of a node is already written, that is, below `written`: a block may hold all its nodes but not all frames.
 fn has_frame_below(catalog: &Catalog, node: usize, written: usize) -> bool {
     let frame = catalog.stacks.nodes()[node].frame;
     frame == FrameId::LOST || (frame.0 as usize) < written
@@ -173,7 +173,7 @@ fn columns_of_frames(catalog: &Catalog, frames: Range<usize>) -> Remarks {
     remarks
 }
 
-/// New resolutions, as far as their frames are written.
+/// New resolutions whose frames are written.
 fn resolutions(catalog: &Catalog, written: &mut CatalogExtent) -> Remarks {
     let mut remarks = Remarks::default();
     for resolution in catalog.stacks.resolutions()[written.resolutions..].iter().take(MOST_ENTRIES) {
@@ -188,7 +188,7 @@ fn resolutions(catalog: &Catalog, written: &mut CatalogExtent) -> Remarks {
     remarks
 }
 
-/// The times of new modules, and of older ones that were unloaded since.
+/// The times of new modules, and of older ones that were unloaded since the last block.
 fn module_times(catalog: &Catalog, before: &CatalogExtent, written: &mut CatalogExtent) -> Remarks {
     let mut remarks = Remarks::default();
     let mut put = |index: usize, module: &Module| {
@@ -202,7 +202,7 @@ fn module_times(catalog: &Catalog, before: &CatalogExtent, written: &mut Catalog
         }
     }
     for &index in catalog.module_changes()[before.module_changes..].iter().take(MOST_ENTRIES) {
-        // A module that is yet to be written will say so itself.
+        // A module that is not written yet will carry its own times.
         if (index as usize) < new.start {
             put(index as usize, &catalog.modules[index as usize]);
         }
@@ -214,7 +214,7 @@ fn module_times(catalog: &Catalog, before: &CatalogExtent, written: &mut Catalog
 fn put_entry(catalog: &Catalog, table: usize, index: usize, out: &mut Vec<u8>) {
     let numbers: &[u64] = match table {
         0 => {
-            // A name of many megabytes helps nobody; a reader must be able to bound a column.
+            // A name of many megabytes is of no use, and a reader must be able to bound a column.
             let text = catalog.strings.get(StringId(index as u32));
             let cut = text.floor_char_boundary((LONGEST_COLUMN / 4) as usize);
             return varint::put_byte_string(out, &text.as_bytes()[..cut]);
@@ -244,12 +244,11 @@ fn put_entry(catalog: &Catalog, table: usize, index: usize, out: &mut Vec<u8>) {
     numbers.iter().for_each(|&number| varint::put(out, number));
 }
 
-/// Adds the entries of a payload that lies at `offset` in its file to `catalog`. `None` if it is malformed; what was
-/// read until then is added.
+/// Adds the entries of a payload at `offset` in its file to `catalog`. `None` if it is malformed; the entries read before the error are added.
 pub fn decode(payload: &[u8], offset: u64, catalog: &mut Catalog) -> Option<()> {
     let mut input = Input::new(payload);
     let mut ranges = [(0, 0); TABLES];
-    // Entries that are missing were lost to damage: there must have been room for them before this block.
+    // Missing entries were lost to damage: there must have been room for them before this block.
     let mut earlier_allowed = offset.saturating_mul(MOST_ENTRIES_PER_BYTE);
     let mut allowed = input.length().saturating_mul(MOST_ENTRIES_PER_BYTE);
     for range in &mut ranges {
@@ -280,7 +279,7 @@ pub fn decode(payload: &[u8], offset: u64, catalog: &mut Catalog) -> Option<()> 
     Some(())
 }
 
-/// What is said of an entry that is not known, as damage can bring about, is left out.
+/// Reads a remark. A remark on an unknown entry, which damage can cause, is ignored.
 fn read_remark(catalog: &mut Catalog, id: u8, input: &mut Input<'_>) -> Option<()> {
     let (subject, number) = (input.number32()?, input.number()?);
     match id {
@@ -304,11 +303,10 @@ fn read_remark(catalog: &mut Catalog, id: u8, input: &mut Input<'_>) -> Option<(
     Some(())
 }
 
-/// Makes room for entries that events refer to though the blocks that held them are lost, so that no new entry takes
-/// their numbers.
+/// Reserves the numbers of entries that events refer to although the blocks with these entries are lost, so that no new entry gets those numbers.
 pub fn reserve(catalog: &mut Catalog, handles: &Handles) {
     for (table, count) in [(STRINGS, handles.strings), (NODES, handles.stacks), (TAGS, handles.tags)] {
-        // Less than there are is no gap.
+        // A count below the present one is not a gap.
         let _ = fill_gap(catalog, table, count.into());
     }
 }

@@ -7,37 +7,37 @@ use super::walk::Seen;
 use highwater_model::{Accounts, AccountsState, Anomaly, Figures, NumberLedger, laws};
 use std::ops::ControlFlow;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {
     /// Events replayed.
     pub events: u64,
     /// Keyframes compared with the replay.
     pub keyframes: u64,
-    /// Everything that is not as it must be, in words.
+    /// All violations found, in words.
     pub violations: Vec<String>,
     /// Source locations that the writer of the recording marked as guesses.
     pub guessed_locations: u64,
 }
 
 impl Recording {
-    /// Replays everything from the first event, without the help of keyframes, and compares: each keyframe with the replayed
-    /// state, each block's summary with what it led to, the laws with the state at every keyframe and at the end. Of a snapshot
-    /// there is nothing to replay: its figures are compared with its blocks.
+    /// Replays everything from the first event, without using keyframes, and compares each keyframe with the replayed state and each block's summary
+    /// with its result. The laws are checked at every keyframe and at the end. A snapshot has nothing to replay: its figures are compared with its
+    /// blocks.
     ///
-    /// Damage is not repeated here: it is in [`damage`](Recording::damage), complete after a check.
+    /// Damage is not repeated here: [`damage`](Recording::damage) is complete after a check.
     pub fn check(&self, progress: &mut dyn FnMut(f64)) -> Result<CheckReport, RecordingError> {
         if self.is_snapshot() && self.keyframes().next().is_none() {
             return Err(RecordingError::NothingUsable);
         }
         let mut report = CheckReport::default();
         let mut ledger = NumberLedger::default();
-        // From a block that could not be read until the next keyframe, nothing can be compared.
+        // After an unreadable block, nothing can be compared until the next keyframe.
         let mut lost = false;
         let entries = self.entries();
         let mut sequence = entries.first().map_or(0, |entry| entry.sequence);
         for (at, entry) in entries.iter().enumerate() {
-            // Without an index, a block that could not be read shows only as a gap in the numbers.
+            // Without an index, an unreadable block shows only as a gap in the sequence numbers.
             lost |= entry.sequence != sequence;
             sequence = entry.sequence.wrapping_add(1);
             progress(at as f64 / entries.len() as f64);
@@ -110,7 +110,7 @@ fn compare(offset: u64, replayed: &AccountsState, stored: &AccountsState, violat
     }
 }
 
-/// Rows that never held anything need not be stored.
+/// Compares rows. Rows that never held anything need not be stored.
 fn same_rows(a: &[Figures], b: &[Figures]) -> bool {
     let (shorter, longer) = if a.len() < b.len() { (a, b) } else { (b, a) };
     let (same, rest) = longer.split_at(shorter.len());

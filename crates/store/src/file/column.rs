@@ -1,4 +1,4 @@
-//! Columns: byte strings stored one behind the other, each with its own compression (docs/format.md §3).
+//! Columns: byte strings stored one after the other, each with its own compression (docs/format.md §3).
 //!
 //! ```text
 //!  number of columns
@@ -16,12 +16,12 @@ use zstd::bulk::{Compressor, Decompressor};
 const AS_IT_IS: u64 = 0;
 const ZSTD: u64 = 1;
 const LEVEL: i32 = 1;
-/// What stands behind every unpacked column, so that [`Numbers`] may look beyond its end.
+/// The padding after every unpacked column, so that [`Numbers`] may read beyond its end.
 const PADDING: [u8; LONGEST] = [0; LONGEST];
-/// Shorter columns are not worth a frame of their own.
+/// Shorter columns are not compressed: a zstd frame would not pay off.
 const SMALLEST_COMPRESSED: usize = 64;
-/// Raw bytes of all columns for each byte that stores them, at the most: bounds what a small file can make a reader
-/// keep. Where columns compress better, the packer adds zeros.
+/// The limit of raw bytes of all columns for each stored byte. It bounds the memory that a small file can make a reader use. If columns compress
+/// better, the packer adds zeros.
 const MOST_RAW_PER_BYTE: u64 = 32;
 
 /// Packs columns, reusing its buffers.
@@ -41,7 +41,7 @@ impl ColumnPacker {
         Ok(Self { compressor: Compressor::new(LEVEL)?, stored, directory, count: 0, raw_bytes: 0, buffer })
     }
 
-    /// Adds a column; empty ones are left out.
+    /// Adds a column; empty columns are left out.
     pub fn add(&mut self, id: u8, raw: &[u8]) -> io::Result<()> {
         if raw.is_empty() {
             return Ok(());
@@ -67,7 +67,7 @@ impl ColumnPacker {
         Ok(())
     }
 
-    /// Appends all columns added since the last time to `out`.
+    /// Appends all columns added since the last call to `out`.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         let least = out.len() + self.raw_bytes.div_ceil(MOST_RAW_PER_BYTE) as usize;
         varint::put(out, self.count);
@@ -93,7 +93,7 @@ impl ColumnUnpacker {
         Ok(Self { decompressor: Decompressor::new()?, columns: vec![Vec::new(); ids.into()] })
     }
 
-    /// Unpacks all columns, none of which may be longer than `longest`; `None` if they are malformed.
+    /// Unpacks all columns; `None` if they are malformed or one is longer than `longest`.
     pub fn unpack(&mut self, mut input: Input<'_>, longest: u64) -> Option<()> {
         self.columns.iter_mut().for_each(Vec::clear);
         let mut allowed = input.length().saturating_mul(MOST_RAW_PER_BYTE);

@@ -1,4 +1,4 @@
-//! A recording's course: timeline, marks, gauges.
+//! The history of a recording over time: timeline, marks, gauges.
 
 use super::errors::RecordingError;
 use super::events::EventsSummary;
@@ -10,11 +10,9 @@ use highwater_model::{
 };
 use std::io;
 
-/// Recordings with at most so many events are replayed for their timeline; longer ones have blocks enough to read it off
-/// their summaries.
+/// Recordings with at most this number of events are replayed for their timeline. Longer ones have enough blocks: their summaries are used.
 const MOST_REPLAYED: u64 = 1 << 24;
-/// Bytes of all names given out for each byte of the file, at the most: one long name that a small file repeats often
-/// would fill any memory.
+/// The limit of bytes of all returned names for each byte of the file: a small file that repeats one long name often would otherwise fill any memory.
 const MOST_NAME_BYTES_PER_BYTE: u64 = 128;
 
 impl Recording {
@@ -46,7 +44,8 @@ impl Recording {
         Ok(gauges)
     }
 
-    /// The latest reading of each gauge at an instant, as far as the last few blocks with readings before it have any: of a long recording not all is read.
+    /// The latest reading of each gauge at an instant. Only the last few blocks with readings before it are read, not a whole long recording, so a
+    /// gauge without a reading in them is missing.
     pub fn gauges_at(&self, instant: Nanos) -> Result<Vec<GaugeReading>, RecordingError> {
         const MOST_BLOCKS: usize = 4;
         let mut names = self.names();
@@ -76,7 +75,7 @@ impl Recording {
         Names { strings: &self.catalog().strings, bytes_left }
     }
 
-    /// Shows the steps of the blocks that `wanted` picks, with the number of events that had happened, theirs included.
+    /// Visits the steps of the blocks that `wanted` accepts, with the number of events up to and including each step.
     pub(super) fn visit_blocks(
         &self,
         wanted: impl Fn(&EventsSummary) -> bool,
@@ -98,7 +97,7 @@ impl Recording {
         Ok(())
     }
 
-    /// The course of live memory in about `points` equal stretches of time. A snapshot has none.
+    /// Live memory over time in about `points` equal spans. A snapshot has none.
     pub fn timeline(&self, points: usize) -> Result<Timeline, RecordingError> {
         if self.is_snapshot() {
             return Err(RecordingError::NoCourse);
@@ -126,8 +125,7 @@ impl Recording {
 }
 
 impl Recording {
-    /// How long the blocks lived that were freed until an instant, of one heap alone if one is given. Replays the recording. A
-    /// snapshot knows of none.
+    /// The lifetimes of the blocks that were freed until an instant, of one heap only if one is given. Replays the recording. A snapshot has none.
     pub fn lifetimes(&self, until: Nanos, heap: Option<Heap>) -> Result<Lifetimes, RecordingError> {
         if self.is_snapshot() {
             return Err(RecordingError::NoCourse);
@@ -148,7 +146,7 @@ impl Recording {
     }
 }
 
-/// Gives out copies of names as long as they are in proportion to the file.
+/// Returns copies of names as long as their total is in proportion to the file.
 struct Names<'a> {
     strings: &'a StringTable,
     bytes_left: u64,
@@ -167,7 +165,7 @@ impl Names<'_> {
     }
 }
 
-/// Equal stretches of time, each with what was live at its end and at most.
+/// Equal spans of time, each with the live memory at its end and the highest within it.
 struct Stretches {
     points: Vec<TimelinePoint>,
     start: u64,
@@ -193,7 +191,7 @@ impl Stretches {
         self.add(time, figures.live_bytes(), figures.live_blocks(), 0);
     }
 
-    /// From `time` on so much is live, and at the most `highest_bytes` were until then in this stretch.
+    /// Sets the live memory from `time` on. Within this span, at most `highest_bytes` were live until then.
     fn add(&mut self, time: Nanos, live_bytes: u64, live_blocks: u64, highest_bytes: u64) {
         let at = ((time.0.saturating_sub(self.start) / self.width) as usize).min(self.points.len() - 1);
         while self.at < at {

@@ -1,4 +1,4 @@
-//! Why a recording cannot be opened or a question to it has no answer: one line each, for people.
+//! Errors of opening and querying a recording: one readable line each.
 
 use super::frame;
 use highwater_model::{Nanos, When};
@@ -8,9 +8,9 @@ use std::io;
 /// Why a file could not be opened.
 #[derive(Debug)]
 pub enum OpenError {
-    /// The system says no.
+    /// An I/O error of the system.
     Io(io::Error),
-    /// There is nothing in it.
+    /// The file is empty.
     Empty,
     /// It is not a recording.
     NotARecording,
@@ -44,37 +44,37 @@ impl From<io::Error> for OpenError {
     }
 }
 
-/// Why a question to a recording has no answer.
+/// Why a query of a recording has no answer.
 #[derive(Debug)]
 pub enum RecordingError {
-    /// The system says no.
+    /// An I/O error of the system.
     Io(io::Error),
-    /// Everything that could answer is damaged or missing.
+    /// All data that could answer is damaged or missing.
     NothingUsable,
-    /// The time asked for lies outside.
+    /// The requested time is outside of the recording.
     TimeOutside {
-        /// What was asked.
+        /// The requested time.
         asked: Nanos,
         /// How long the recording is.
         duration: Nanos,
     },
-    /// The line asked for lies behind the last.
+    /// The requested line is after the last.
     LineOutside {
-        /// What was asked.
+        /// The requested line.
         asked: u64,
-        /// The last line that says something.
+        /// The last line that has an event.
         last: u64,
     },
-    /// A line was asked for, and the recording has times.
+    /// A line was requested, but the recording has times.
     NoLines,
-    /// The time asked for lies before a stream was joined.
+    /// The requested time is before a stream was joined.
     TimeBefore {
-        /// What was asked.
+        /// The requested time.
         asked: Nanos,
         /// When it was joined.
         begins_at: Nanos,
     },
-    /// The peak was before a stream was joined, or among events that were left out of it.
+    /// The peak was before a stream was joined, or among events that were left out of the stream.
     PeakOutside {
         /// When the peak was.
         at: Nanos,
@@ -83,19 +83,19 @@ pub enum RecordingError {
     },
     /// There is no mark of this name.
     UnknownMark {
-        /// What was asked.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The existing names.
         known: Vec<String>,
     },
-    /// It is a snapshot, of another instant than was asked for.
+    /// It is a snapshot of another instant than the requested one.
     OneInstant {
-        /// What was asked.
+        /// The requested instant.
         asked: When,
-        /// The instant that it knows.
+        /// The instant of the snapshot.
         at: Nanos,
     },
-    /// It is a snapshot, and nothing of what led to it is known.
+    /// It is a snapshot, and its history is not known.
     NoCourse,
     /// It is a snapshot without single blocks, and figures of owners are not kept for each heap.
     NoHeapAlone,

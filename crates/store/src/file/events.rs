@@ -1,4 +1,4 @@
-//! A block of steps: columns of what happened (docs/format.md §4).
+//! A block of steps, stored in columns (docs/format.md §4).
 //!
 //! Every step is one byte of the operations column, which says what it is and which other columns have a value for it:
 //!
@@ -12,21 +12,21 @@
 //!  bit  7    the size is the one expected of the site: none in the size column
 //! ```
 //!
-//! What nearly every placement has the usual value of (its surplus, its weight, its samples) has no bit: the exceptions are listed, each with how
-//! many placements lie between it and the one before.
+//! Values that are nearly always the usual ones (the surplus, weight and samples of a placement) have no bit. The exceptions are listed, each with the
+//! number of placements between it and the one before.
 //!
-//! A block can be read without any other: it has its own start time, numbers and list of threads. Only what a block number stands
-//! for, once it was allocated in an earlier block, is the ledger's to know.
+//! A block can be read without any other: it has its own start time, numbers and list of threads. Only the ledger knows the blocks of memory that were
+//! allocated in an earlier block of the file.
 //!
-//! This file is what both sides agree on; [`super::events_encoder`] writes blocks, [`super::events_decoder`] reads them.
+//! This module defines the layout; [`super::events_encoder`] writes blocks, [`super::events_decoder`] reads them.
 
 use super::keyframe::MOST_COUNTED;
 use super::varint::{self, Input};
 use highwater_model::Nanos;
 
-/// The most steps in one block.
+/// The limit of steps in one block.
 pub const MOST_STEPS: usize = 1 << 18;
-/// Steps per byte of payload, at the most: bounds what a small file can make a reader keep.
+/// The limit of steps per byte of payload. It bounds the memory that a small file can make a reader use.
 pub const MOST_STEPS_PER_BYTE: u64 = 4;
 
 /// The columns.
@@ -64,13 +64,13 @@ pub(super) mod op {
 
 pub(super) const OTHER_THREAD: u8 = 1 << 3;
 pub(super) const ADDRESS_EXPECTED: u8 = 1 << 4;
-/// With the operation of an unmatched free: a promotion.
+/// Together with the operation of an unmatched free: a promotion.
 pub(super) const PROMOTION: u8 = 1 << 4;
 pub(super) const HAS_TAG: u8 = 1 << 5;
 pub(super) const ADDRESS_FRESH: u8 = 1 << 6;
 pub(super) const SIZE_EXPECTED: u8 = 1 << 7;
 
-/// What a block says of itself before its columns, and what the index repeats.
+/// The summary of a block, stored before its columns and repeated in the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventsSummary {
     /// Events before this block.

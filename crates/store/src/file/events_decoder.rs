@@ -1,4 +1,4 @@
-//! Reading blocks of steps; the layout is told in [`super::events`].
+//! Reading blocks of steps; [`super::events`] describes the layout.
 
 use super::column::ColumnUnpacker;
 use super::events::{
@@ -51,7 +51,7 @@ impl EventsDecoder {
         for _ in 0..threads {
             self.threads.push(ThreadId(input.number()?));
         }
-        // No step takes more than two numbers of a column.
+        // A step has at most two numbers in a column.
         self.unpacker.unpack(input, (MOST_STEPS * 2 * LONGEST) as u64)?;
         self.places.clear();
         self.predictor.clear();
@@ -90,11 +90,11 @@ impl EventsDecoder {
     }
 }
 
-/// The steps of one block, in order. Ends early where the block is malformed, which [`Steps::is_done`] tells.
+/// The steps of one block, in order. Ends early if the block is malformed, which [`Steps::is_done`] shows.
 pub struct Steps<'a> {
-    /// What the block says of itself.
+    /// The summary of the block.
     pub summary: EventsSummary,
-    /// How often a stack or tag is named that the catalog does not have.
+    /// How many handles of stacks or tags are not in the catalog.
     pub unknown_handles: u64,
     known: Handles,
     believed: Handles,
@@ -117,9 +117,9 @@ pub struct Steps<'a> {
     has_samples: bool,
     samples_and_spacings: ExceptionPairs<'a>,
     has_rounded: bool,
-    /// Weights and spacings of blocks whose bytes are rounded record by record.
+    /// Weights and spacings of blocks whose bytes are rounded for each record.
     rounded: ExceptionPairs<'a>,
-    /// The spacing that was read last, and whether it is of such blocks.
+    /// The latest spacing, and whether it is of a block with rounded bytes.
     spacing: (Spacing, bool),
     places: &'a mut Vec<(u64, u64)>,
     predictor: &'a mut Predictor,
@@ -127,7 +127,7 @@ pub struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    /// True when every step the block promised was read.
+    /// True if all steps that the block announced were read.
     pub fn is_done(&self) -> bool {
         self.left == 0
     }
@@ -196,7 +196,7 @@ impl Steps<'_> {
         Some((stack, tag, size))
     }
 
-    /// A handle as far as it is believed.
+    /// Accepts a handle if it is below `believed`.
     #[inline]
     fn believe(&mut self, handle: u32, known: u32, believed: u32) -> u32 {
         self.unknown_handles += u64::from(handle >= known);
@@ -223,7 +223,7 @@ impl Steps<'_> {
         }
     }
 
-    /// The weight with its samples. At most one of its two forms says something of it.
+    /// The weight with its samples. At most one of its two forms has a value.
     #[inline(never)]
     fn with_samples(&mut self, weight: Weight) -> Option<Weight> {
         let [rounded_weight, rounded_spacing] = self.rounded.next().ok()?.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Writing blocks of steps; the layout is told in [`super::events`].
+//! Writing blocks of steps; [`super::events`] describes the layout.
 
 use super::column::ColumnPacker;
 use super::events::{
@@ -22,7 +22,7 @@ pub struct EventsEncoder {
     next_alloc: u64,
     time: u64,
     threads: Vec<ThreadId>,
-    /// By thread: its place in `threads`. A block may have as many threads as steps.
+    /// By thread: its index in `threads`. A block may have as many threads as steps.
     thread_places: FxHashMap<ThreadId, usize>,
     thread: usize,
     operations: Buffer,
@@ -38,19 +38,19 @@ pub struct EventsEncoder {
     weights: ExceptionsBuffer,
     samples: ExceptionsBuffer,
     spacings: ExceptionsBuffer,
-    /// Of blocks whose bytes are rounded record by record, as older files have them.
+    /// Weights and spacings of blocks whose bytes are rounded for each record, as in older files.
     rounded_weights: ExceptionsBuffer,
     rounded_spacings: ExceptionsBuffer,
-    /// The spacing that was said last in this block, and whether it is of such blocks.
+    /// The latest spacing written in this block, and whether it is of a block with rounded bytes.
     spacing: (Spacing, bool),
-    /// Reallocations in this block; with its allocations, its placements.
+    /// Reallocations in this block. Allocations and reallocations together are its placements.
     reallocations: u64,
     predictor: Predictor,
     sites: SiteNumbers,
 }
 
 impl EventsEncoder {
-    /// An encoder whose first block begins where `accounts` are.
+    /// An encoder whose first block begins at the state of `accounts`.
     pub fn new(accounts: &Accounts) -> Self {
         let mut encoder = Self {
             summary: EventsSummary::default(),
@@ -135,7 +135,7 @@ impl EventsEncoder {
         self.sites.clear();
     }
 
-    /// Takes note of what is live after an event.
+    /// Updates the maximum of live bytes after an event.
     #[inline(always)]
     pub fn see_live_bytes(&mut self, live_bytes: u64) {
         self.summary.highest_bytes = self.summary.highest_bytes.max(live_bytes);
@@ -188,7 +188,7 @@ impl EventsEncoder {
         self.operations.put_byte(code);
     }
 
-    /// Takes note of plain events that the ledger has applied, and of the most bytes that were live after one of them.
+    /// Appends plain events that the ledger has applied. `highest_bytes` is the maximum of live bytes after one of them.
     pub fn push_plain(&mut self, events: &[Plain], highest_bytes: u64, threads: &[ThreadAccount]) {
         self.summary.events += events.len() as u64;
         self.see_live_bytes(highest_bytes);
@@ -265,7 +265,7 @@ impl EventsEncoder {
         code
     }
 
-    /// A site's number in this block: sites are numbered as they appear, and a new one is followed by its stack.
+    /// The number of a site in this block: sites are numbered as they appear, and a new one is followed by its stack.
     #[inline(always)]
     fn put_site(&mut self, stack: StackId) -> u32 {
         let (site, is_new) = self.sites.number(stack);
@@ -316,7 +316,7 @@ impl EventsEncoder {
         code
     }
 
-    /// Forgets what was collected, and begins the next block; how many events that were.
+    /// Discards the collected steps and begins the next block. Returns the number of discarded events.
     pub fn forget(&mut self, accounts: &Accounts) -> u64 {
         let events = self.summary.events;
         self.begin(accounts);
@@ -390,11 +390,11 @@ struct SiteNumbers {
     count: u32,
 }
 
-/// More sites than this are not all in a near cache.
+/// With more sites than this, they do not all fit in a near cache.
 const MANY_SITES: usize = 8 << 10;
 
 impl SiteNumbers {
-    /// Reads what the events will need, of all of them at once: see the ledger's.
+    /// Reads the memory that all these events will need, so that the processor fetches many cache lines at a time.
     fn touch(&self, events: &[Plain]) {
         let touch = |event: &Plain| self.numbers.get(event.stack.0 as usize).map_or(0, |(block, _)| *block);
         std::hint::black_box(events.iter().map(touch).fold(0, |all, one| all ^ one));

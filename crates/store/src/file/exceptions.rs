@@ -1,4 +1,4 @@
-//! Columns of exceptions: of values that are nearly always zero, the others (docs/format.md §4.4).
+//! Columns of exceptions: the nonzero ones among values that are nearly always zero (docs/format.md §4.4).
 //!
 //! ```text
 //!  for each value that is not zero: how many zeros stand before it, the value
@@ -18,7 +18,7 @@ impl ExceptionsBuffer {
         Self { pairs: Buffer::with_room_for(values * 2), next: 0 }
     }
 
-    /// Says what value number `at` is, which lies behind all said before.
+    /// Appends value number `at`, which must come after all earlier ones.
     pub fn put(&mut self, at: u64, value: u64) {
         if value != 0 {
             self.pairs.put(at - self.next);
@@ -32,7 +32,7 @@ impl ExceptionsBuffer {
         self.pairs.bytes()
     }
 
-    /// Starts anew.
+    /// Empties the column.
     pub fn clear(&mut self) {
         self.pairs.clear();
         self.next = 0;
@@ -65,11 +65,11 @@ impl<'a> Exceptions<'a> {
     }
 }
 
-/// Reads two columns of exceptions side by side; where both are zero, which is nearly always, it asks only once.
+/// Reads two columns of exceptions in parallel. If both values are zero, which is nearly always so, this takes one test.
 #[derive(Clone, Copy, Debug)]
 pub struct ExceptionPairs<'a> {
     columns: [Exceptions<'a>; 2],
-    /// How many values of both are zero from here on, taken from what the columns know.
+    /// How many values of both columns are zero from here on. They are already subtracted from the counts of the columns.
     zeros: u64,
 }
 
@@ -88,7 +88,7 @@ impl<'a> ExceptionPairs<'a> {
         b.zeros -= self.zeros;
     }
 
-    /// The next values, `None` if they are both zero; an error if one is malformed.
+    /// The next values, `None` if both are zero; an error if one is malformed.
     #[inline]
     pub fn next(&mut self) -> Result<Option<[u64; 2]>, Malformed> {
         if self.zeros > 0 {
@@ -111,12 +111,12 @@ impl<'a> ExceptionPairs<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// A number with a sign, small if it is near zero.
+/// Maps a signed number to an unsigned one that is small if the number is near zero.
 pub fn zigzag(value: i32) -> u64 {
     u64::from((value << 1 ^ value >> 31) as u32)
 }
 
-/// The number that `zigzag` made `value` of.
+/// The inverse of [`zigzag`].
 pub fn from_zigzag(value: u64) -> Option<i32> {
     let value = u32::try_from(value).ok()?;
     Some((value >> 1) as i32 ^ -((value & 1) as i32))

@@ -1,4 +1,4 @@
-//! Following a recording while its bytes arrive: how far it has got, and where it may be cut.
+//! Following a recording while its bytes arrive: its progress, and where it may be cut.
 
 use super::events::EventsSummary;
 use super::frame::{BLOCK_HEADER, BlockHeader, BlockKind, FILE_HEADER};
@@ -10,15 +10,15 @@ use std::fmt;
 
 /// The longest payload that a block may claim. The longest blocks are keyframes, whose columns have at most 2²⁷ bytes each before compression.
 const LONGEST_BLOCK: u32 = 256 << 20;
-/// A keyframe is of no use without its live blocks; it waits for them as long as they are no more than this.
+/// A keyframe is of no use without its live blocks. It is held back until they arrive, unless they are larger than this.
 const LONGEST_KEYFRAME: usize = 256 << 20;
 
-/// A block that claims to be longer than 256 MiB. It is refused as soon as its header has come.
+/// A block that claims to be longer than 256 MiB. It is refused as soon as its header has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockTooLong {
     /// Where the block begins in the stream.
     pub offset: u64,
-    /// The payload's length, as its header has it.
+    /// The payload's length according to its header.
     pub claimed: u32,
 }
 
@@ -31,12 +31,12 @@ impl fmt::Display for BlockTooLong {
 
 impl std::error::Error for BlockTooLong {}
 
-/// What is known of a recording that arrives.
+/// The known facts about a recording that is arriving.
 #[derive(Clone, Debug, Default)]
 pub struct Followed {
-    /// Whose memory; nothing before its first block has come.
+    /// The source; `None` until its block has arrived.
     pub source: Option<Source>,
-    /// Events that came.
+    /// Events that arrived.
     pub events: u64,
     /// Bytes live after the last of them.
     pub live_bytes: u64,
@@ -48,43 +48,43 @@ pub struct Followed {
     pub time: Nanos,
     /// Events that the sender had to leave out.
     pub dropped: u64,
-    /// It was ended in order.
+    /// True if the recording was finished properly.
     pub complete: bool,
-    /// The sender reads answers, and waits for one at its end.
+    /// True if the sender reads answers, and waits for one at the end.
     pub expects_answers: bool,
-    /// What came is no longer made of blocks; it is passed on as it comes.
+    /// True if the bytes are no longer made of blocks. They are then passed on as they arrive.
     pub is_damaged: bool,
 }
 
-/// Takes the bytes of a recording in whatever pieces they come in, and gives them back in whole blocks.
+/// Takes the bytes of a recording in pieces of any size, and returns them in whole blocks.
 #[derive(Debug, Default)]
 pub struct Follower {
-    /// What is not a whole block yet.
+    /// Bytes that are not a whole block yet.
     pending: Vec<u8>,
-    /// How many of the pending bytes were looked at.
+    /// How many of the pending bytes were parsed.
     seen: usize,
     /// How many bytes came before the pending ones.
     passed: u64,
-    /// How many blocks a keyframe among the pending bytes still waits for.
+    /// How many blocks a keyframe among the pending bytes still lacks.
     parts_missing: u64,
-    /// The file's header has come.
+    /// True if the file's header has arrived.
     is_begun: bool,
     followed: Followed,
 }
 
 impl Follower {
-    /// What is known so far.
+    /// The facts known so far.
     pub fn followed(&self) -> &Followed {
         &self.followed
     }
 
-    /// Bytes that wait for the rest of their block.
+    /// The number of bytes that wait for the rest of their block.
     pub fn pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// Takes bytes in, and moves those of whole blocks to the end of `whole`; a keyframe together with its live blocks. After an error
-    /// nothing more can be taken in.
+    /// Takes bytes, and moves those of whole blocks to the end of `whole`; a keyframe together with its live blocks. After an error no more bytes can
+    /// be taken.
     pub fn take(&mut self, bytes: &[u8], whole: &mut Vec<u8>) -> Result<(), BlockTooLong> {
         self.pending.extend_from_slice(bytes);
         if !self.is_begun && self.pending.len() >= FILE_HEADER {
@@ -110,7 +110,7 @@ impl Follower {
         too_long.map_or(Ok(()), Err)
     }
 
-    /// Looks at the next block; false if it is not there yet.
+    /// Parses the next block; false if it has not arrived completely.
     fn see_block(&mut self) -> Result<bool, BlockTooLong> {
         let rest = &self.pending[self.seen..];
         if rest.len() < BLOCK_HEADER || self.followed.is_damaged {

@@ -11,16 +11,16 @@
 //!                                 20  u32 CRC-32 of bytes 0..20
 //! ```
 //!
-//! The header has a checksum of its own, so that a length can be trusted before it is followed; the magic number at the
-//! start of each block lets a reader find the next one after damage.
+//! The header has its own checksum, so that a length can be trusted before it is used. The magic number at the start of each block lets a reader find
+//! the next block after damage.
 
 /// The newest version this code reads.
 pub const VERSION: u16 = 3;
-/// The version of files that use nothing which readers of it would take for something else.
+/// The version of files that have nothing that readers of version 1 would misread.
 pub const PLAIN: u16 = 1;
 /// The version of files that may have promotions and counted samples.
 pub const WITH_SAMPLES: u16 = 2;
-/// The version of files that may have estimates, whose sums are rounded last, and oddities that came later.
+/// The version of files that may have estimates, whose sums are rounded last, and anomalies that were added later.
 pub const WITH_ESTIMATES: u16 = 3;
 /// Length of the file header.
 pub const FILE_HEADER: usize = 16;
@@ -31,11 +31,11 @@ const FILE_MAGIC: [u8; 6] = [0x89, b'H', b'W', 0x0d, 0x0a, 0x1a];
 /// First bytes of a block.
 pub const BLOCK_MAGIC: [u8; 4] = *b"HWB1";
 
-/// What a block holds. Readers skip kinds they do not know.
+/// The content of a block. Readers skip kinds they do not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum BlockKind {
-    /// Whose memory it is.
+    /// The source.
     Source = 1,
     /// New entries of the catalog.
     Catalog = 2,
@@ -45,11 +45,11 @@ pub enum BlockKind {
     Keyframe = 4,
     /// Live blocks of the keyframe before it.
     LiveBlocks = 5,
-    /// Where the blocks are.
+    /// The offsets of the blocks.
     Index = 6,
-    /// Where the index is; the last block of a complete file.
+    /// The offset of the index; the last block of a complete file.
     End = 7,
-    /// Only of streams, and empty: the sender reads answers, and waits for one at its end.
+    /// In streams only, and empty: the sender reads answers, and waits for one at the end.
     Stream = 8,
 }
 
@@ -72,11 +72,11 @@ impl BlockKind {
 /// A block header that passed its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockHeader {
-    /// What it holds; `None` for a kind of a later version.
+    /// The kind of its content; `None` for a kind of a later version.
     pub kind: Option<BlockKind>,
     /// How many bytes follow.
     pub payload_length: u32,
-    /// Its place among the blocks of the file, from 0.
+    /// Its sequence number among the blocks of the file, from 0.
     pub sequence: u32,
     /// The payload's checksum.
     pub payload_crc: u32,
@@ -100,13 +100,13 @@ impl BlockHeader {
     }
 }
 
-/// Makes `block` an empty one: the payload is appended behind the room for its header.
+/// Makes `block` an empty block: the payload is appended after the space for its header.
 pub fn begin(block: &mut Vec<u8>) {
     block.clear();
     block.resize(BLOCK_HEADER, 0);
 }
 
-/// Fills in the header of a block, which is then ready to be written.
+/// Fills in the header of a block, which can then be written.
 pub fn seal(block: &mut [u8], kind: BlockKind, sequence: u32) {
     let (header, payload) = block.split_at_mut(BLOCK_HEADER);
     header[..4].copy_from_slice(&BLOCK_MAGIC);
@@ -128,19 +128,19 @@ pub fn file_header(version: u16) -> [u8; FILE_HEADER] {
     bytes
 }
 
-/// What the first bytes of a file say.
+/// The result of reading the first bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileHeader {
     /// A recording of this version.
     Sound(u16),
     /// A recording whose header is damaged.
     Damaged,
-    /// Something else.
+    /// A file of another format.
     Foreign,
 }
 
-/// Judges the first bytes of a file. A damaged header is told from a foreign file by the first block behind it, or by
-/// most of the magic number being right.
+/// Classifies the first bytes of a file. A damaged header is distinguished from a foreign file by the first block after it, or because most of the
+/// magic number is right.
 pub fn judge_file_header(bytes: &[u8]) -> FileHeader {
     let matching = bytes.iter().zip(FILE_MAGIC).filter(|(a, b)| **a == *b).count();
     let crc_holds = bytes.len() >= 12 && u32_at(bytes, 8) == Some(crc32fast::hash(&bytes[..8]));

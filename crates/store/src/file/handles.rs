@@ -1,4 +1,4 @@
-//! Which stacks, tags and strings a recording may refer to.
+//! The stacks, tags and strings that a recording may refer to.
 
 use super::catalog::MOST_ENTRIES_PER_BYTE;
 use highwater_model::{Op, StackId, StringId, TagId};
@@ -14,19 +14,19 @@ pub struct Handles {
     pub strings: u32,
 }
 
-/// How far handles may lie beyond the catalog: entries may be lost to damage, and what refers to them still tells blocks of one
-/// lost site from those of another. Whatever is further off is forged.
+/// How far handles may exceed the catalog. Entries may be lost to damage, and their handles still distinguish blocks of one lost site from those of
+/// another. A handle beyond this limit is forged.
 const MOST_LOST: u32 = 1 << 18;
 
 impl Handles {
-    /// The handles that are believed where these are known: a file must have had room for what it lost.
+    /// The handles that are accepted if these are known: the file must have had room for the lost entries.
     pub fn with_lost(self, file_bytes: u64) -> Self {
         let room = u32::try_from(file_bytes.saturating_mul(MOST_ENTRIES_PER_BYTE)).unwrap_or(u32::MAX);
         let with_lost = |known: u32| known.saturating_add(MOST_LOST).min(room).max(known);
         Self { stacks: with_lost(self.stacks), tags: with_lost(self.tags), strings: with_lost(self.strings) }
     }
 
-    /// Takes note of the handles in an operation.
+    /// Extends the range to the handles in an operation.
     pub fn see(&mut self, op: &Op) {
         let (stack, tag, name) = match *op {
             Op::Allocate(place) => (place.stack, place.tag, StringId::EMPTY),

@@ -1,4 +1,4 @@
-//! Where the most bytes were live within a window.
+//! The instant with the most live bytes within a window.
 
 use super::events::EventsSummary;
 use super::recording::Recording;
@@ -7,10 +7,10 @@ use highwater_model::{Accounts, Nanos, NumberLedger};
 use std::io;
 use std::ops::ControlFlow;
 
-/// An instant, by time and by the number of events that had happened: times may tie, that never does.
+/// An instant, by time and by the number of events before it: times may tie, that number never does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Highest {
-    /// When; not before the window.
+    /// The time; not before the window.
     pub at: Nanos,
     /// How many events had happened.
     pub event: u64,
@@ -28,16 +28,16 @@ impl Highest {
 }
 
 impl Recording {
-    /// The first instant from one time to another, both included, at which the most bytes were live; the window begins with what was live
+    /// The first instant from one time to another, both included, at which the most bytes were live. The window begins with the bytes that were live
     /// before it.
     ///
-    /// Blocks of events tell the most bytes that were live within them, so only those are replayed that lie on the window's ends, and the
-    /// one that has the most.
+    /// The summaries of event blocks have the maximum of live bytes. So only the blocks at both ends of the window are replayed, and the one with the
+    /// highest maximum.
     pub fn highest_between(&self, from: Nanos, to: Nanos) -> io::Result<Highest> {
         self.highest_between_with(from, to, |block| self.state_before_block(block))
     }
 
-    /// The same; `state_before` gives the accounts before a block of events, by its place among all of them, to go on from through that one.
+    /// The same; `state_before` returns the accounts before an event block, by its index among the event blocks, from which that block is replayed.
     pub fn highest_between_with(
         &self,
         from: Nanos,
@@ -66,13 +66,13 @@ impl Recording {
                 on_the_ends.push((at, summary.highest_bytes));
             }
         }
-        // Nothing happened: what was live before is all there is to know.
+        // No event in the window: the bytes that were live before it are the result.
         if on_the_ends.is_empty() && most.is_none() {
             highest.see(from, state_before(before)?.accounts());
             return Ok(highest);
         }
         for (at, bytes) in on_the_ends {
-            // What never had as many as another block, inside, need not be gone through.
+            // Skips event blocks whose maximum is below that of a block fully inside the window.
             if most.is_none_or(|(_, most)| bytes >= most) {
                 self.highest_in_block(at, state_before(at)?, from, to, &mut highest)?;
             }
@@ -82,7 +82,7 @@ impl Recording {
         {
             let mut inside = Highest::default();
             self.highest_in_block(at, state_before(at)?, from, to, &mut inside)?;
-            // An earlier instant with as many bytes comes first.
+            // Of two instants with the same number of bytes, the earlier one wins.
             if inside.bytes > highest.bytes || (inside.bytes == highest.bytes && inside.event < highest.event) {
                 highest = inside;
             }
@@ -102,7 +102,7 @@ impl Recording {
         let mut is_cut = false;
         self.replay_figures(&mut ledger, std::slice::from_ref(entry), |seen| {
             let Seen::Step(ledger, step) = seen else { return ControlFlow::Continue(()) };
-            // What was live before the first step of the window counts as well: until then nothing else was.
+            // The state before the first step of the window counts as well: it is the state at the start of the window.
             if step.time >= from {
                 highest.see(from, ledger.accounts());
             }
@@ -115,7 +115,7 @@ impl Recording {
         Ok(())
     }
 
-    /// The state before a block of events, by its place among all of them; behind the last one, the state at the end.
+    /// The state before an event block, by its index among the event blocks; after the last one, the state at the end.
     pub fn state_before_block(&self, block: usize) -> io::Result<NumberLedger> {
         self.state_before(self.place_of(block))
     }

@@ -1,6 +1,6 @@
-//! The index: where the blocks are, and what they are about (docs/format.md §8).
+//! The index: offsets and summaries of the blocks (docs/format.md §8).
 //!
-//! An accelerator only: the same entries can be had by scanning the file.
+//! It only saves time: a scan of the file gives the same entries.
 
 use super::events::EventsSummary;
 use super::frame::{BLOCK_HEADER, BlockKind};
@@ -14,7 +14,7 @@ pub struct Entry {
     pub offset: u64,
     /// Length of its payload.
     pub length: u32,
-    /// Its place among the blocks.
+    /// Its sequence number among the blocks.
     pub sequence: u32,
     /// What it holds.
     pub content: Content,

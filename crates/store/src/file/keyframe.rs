@@ -1,7 +1,6 @@
-//! Keyframes: the whole state at one instant, so that any other is a short replay away (docs/format.md §6).
+//! Keyframes: the whole state at one instant, so that any other instant needs only a short replay (docs/format.md §6).
 //!
-//! A keyframe is one `Keyframe` block with the figures, followed by as many `LiveBlocks` blocks as it says
-//! ([`super::live_blocks`]).
+//! A keyframe is one `Keyframe` block with the figures, followed by the number of `LiveBlocks` blocks that it gives ([`super::live_blocks`]).
 
 use super::column::{ColumnPacker, ColumnUnpacker};
 use super::exceptions::{from_zigzag, zigzag};
@@ -13,7 +12,7 @@ use highwater_model::{
 };
 use std::io;
 
-/// The most bytes of one column of figures: so few rows that sums of their counts stay far from wrapping.
+/// The limit of bytes in one column of figures. It allows so few rows that sums of their counts stay far from wrapping.
 const LONGEST_FIGURES: u64 = 1 << 27;
 
 mod column {
@@ -32,7 +31,7 @@ mod column {
     pub const COUNT: u8 = 12;
 }
 
-/// What a keyframe says before its live blocks, and what the index repeats.
+/// The summary of a keyframe, stored before its live blocks and repeated in the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyframeSummary {
     /// Events before it.
@@ -90,7 +89,7 @@ fn read_figures(input: &mut Input<'_>) -> Option<Figures> {
     })
 }
 
-/// What a keyframe of this state says of itself.
+/// The summary of a keyframe of this state.
 pub fn summary(state: &AccountsState) -> KeyframeSummary {
     let parts = state.blocks.len().div_ceil(MOST_LIVE) as u64;
     KeyframeSummary { events: state.events, time: state.last_time, parts }
@@ -109,7 +108,7 @@ pub fn encode_figures(
     put_figures(&totals.figures, out);
     let high = [totals.peak_blocks, totals.peak_at.0, totals.peak_event, totals.peak_bytes_inside_reallocation];
     high.iter().for_each(|&value| varint::put(out, value));
-    // A counter that came later is stored only where it, or one after it, counts something: the file is then as it was before.
+    // A counter that was added later is stored only if it, or one after it, is not zero. Otherwise the file is the same as before it was added.
     let used = anomalies.iter().zip(1..).filter(|((_, count), _)| *count > 0).map(|(_, number)| number).max();
     let counters = used.unwrap_or(0).max(FIRST_COUNTERS);
     varint::put(out, counters as u64);
@@ -118,7 +117,7 @@ pub fn encode_figures(
     let mut threads = Vec::new();
     for thread in &state.threads {
         varint::put(&mut threads, thread.id.0);
-        // No allocation yet is the largest number: one more than it wraps to the shortest.
+        // The number for "no allocation yet" is the largest one: plus one, it wraps to zero, the shortest.
         varint::put(&mut threads, thread.last_allocation.0.wrapping_add(1));
         put_figures(&thread.figures, &mut threads);
     }
@@ -135,7 +134,7 @@ pub fn encode_figures(
         packer.add(column::SITE_COUNTS, &further_counts(stored_sites(&state.sites).map(|(_, figures)| figures)))?;
         packer.add(column::TAG_COUNTS, &further_counts(stored(&state.tags).map(|(_, figures)| figures)))?;
     }
-    // Those of the whole are what those of the threads come to; if all are zero, those of sites may still not be.
+    // The rests of the totals are the sums of those of the threads. Even if all of these are zero, those of sites may not be.
     let rows = || state.threads.iter().map(|thread| &thread.figures).chain(state.sites.figures()).chain(&state.tags);
     if rows().any(|figures| figures.rests != Rests::default()) {
         packer.add(column::THREAD_RESTS, &rests(state.threads.iter().map(|thread| &thread.figures)))?;
@@ -146,7 +145,7 @@ pub fn encode_figures(
     Ok(())
 }
 
-/// What rounding left of the bytes of each row.
+/// The rests of the bytes of each row.
 fn rests<'a>(rows: impl Iterator<Item = &'a Figures>) -> Vec<u8> {
     let mut out = Vec::new();
     for figures in rows {
@@ -155,7 +154,7 @@ fn rests<'a>(rows: impl Iterator<Item = &'a Figures>) -> Vec<u8> {
     out
 }
 
-/// Adds them to rows of figures; without a column there are none.
+/// Reads the rests into rows of figures; without a column there are none.
 fn read_rests<'a>(mut input: Input<'_>, rows: impl Iterator<Item = &'a mut Figures>) -> Option<()> {
     if input.is_empty() {
         return Some(());
@@ -166,7 +165,7 @@ fn read_rests<'a>(mut input: Input<'_>, rows: impl Iterator<Item = &'a mut Figur
     Some(())
 }
 
-/// True where blocks were promoted, or hit by more than one sample.
+/// True if blocks were promoted, or hit by more than one sample.
 fn has_further_counts(figures: &Figures) -> bool {
     figures.promotions > 0 || figures.more_samples > 0
 }
@@ -181,7 +180,7 @@ fn further_counts<'a>(rows: impl Iterator<Item = &'a Figures>) -> Vec<u8> {
     out
 }
 
-/// Adds them to rows of figures; without a column there are none.
+/// Reads these counts into rows of figures; without a column there are none.
 fn read_further_counts<'a>(mut input: Input<'_>, rows: impl Iterator<Item = &'a mut Figures>) -> Option<()> {
     if input.is_empty() {
         return Some(());
@@ -207,7 +206,7 @@ fn stored_sites(sites: &Sites) -> impl Iterator<Item = (usize, &Figures)> {
     sites.iter().map(|(stack, figures)| (stack.0 as usize, figures)).filter(|(_, figures)| !figures.is_empty())
 }
 
-/// How many records are behind each row.
+/// The number of records of each row.
 fn samples<'a>(rows: impl Iterator<Item = &'a Figures>) -> Vec<u8> {
     let mut out = Vec::new();
     for figures in rows {
@@ -217,7 +216,7 @@ fn samples<'a>(rows: impl Iterator<Item = &'a Figures>) -> Vec<u8> {
     out
 }
 
-/// Adds to rows of figures how many records are behind them; without a column, all are recorded.
+/// Reads the numbers of records into rows of figures; without a column, all blocks are recorded.
 fn read_samples<'a>(mut input: Input<'_>, rows: impl Iterator<Item = &'a mut Figures>) -> Option<()> {
     if input.is_empty() {
         return Some(());
@@ -257,7 +256,7 @@ fn read_sparse_figures(mut input: Input<'_>, bound: u32, mut row: impl FnMut(u32
     Some(())
 }
 
-/// Reads what stands before the columns: the state without anybody's own figures, and without what rounding left of the totals.
+/// Reads the part before the columns: the state without the figures of single owners, and without the rests of the totals.
 fn read_totals(input: &mut Input<'_>) -> Option<(KeyframeSummary, AccountsState)> {
     let summary = KeyframeSummary::read(input)?;
     let next_id = input.number().filter(|&number| number <= MOST_COUNTED)?;
@@ -268,7 +267,7 @@ fn read_totals(input: &mut Input<'_>) -> Option<(KeyframeSummary, AccountsState)
     totals.peak_bytes_inside_reallocation = input.number()?;
     let mut state =
         AccountsState { totals, next_id, events: summary.events, last_time: summary.time, ..Default::default() };
-    // A later version may count more kinds.
+    // A later version may count more kinds of anomalies.
     for kind in 0..input.number()? {
         let count = input.number()?;
         if let Some(anomaly) = Anomaly::from_number(kind) {
@@ -278,7 +277,7 @@ fn read_totals(input: &mut Input<'_>) -> Option<(KeyframeSummary, AccountsState)
     Some((summary, state))
 }
 
-/// Reads the figures of the whole alone.
+/// Reads only the figures of the whole.
 pub fn decode_totals(payload: &[u8]) -> Option<(KeyframeSummary, AccountsState)> {
     let mut input = Input::new(payload);
     let (summary, mut state) = read_totals(&mut input)?;
@@ -292,7 +291,7 @@ pub fn decode_totals(payload: &[u8]) -> Option<(KeyframeSummary, AccountsState)>
     Some((summary, state))
 }
 
-/// Adds what rounding left of a thread's bytes to the totals. What is beyond half a byte is in the rounded number already.
+/// Adds the rests of a thread's bytes to those of the totals. Amounts beyond half a byte are already in the rounded number.
 fn add_rests(totals: &mut Figures, thread: Rests) {
     totals.rests.allocated = totals.rests.allocated.wrapping_add(thread.allocated);
     totals.rests.freed = totals.rests.freed.wrapping_add(thread.freed);
@@ -346,24 +345,24 @@ pub fn decode_figures(payload: &[u8], stacks: u32, tags: u32) -> Option<(Keyfram
     Some((summary, state))
 }
 
-/// No recording has more of anything: a bound that keeps sums of counters far from wrapping.
+/// The limit of every count in a recording. It keeps sums of counters far from wrapping.
 pub const MOST_COUNTED: u64 = 1 << 40;
-/// No recording counts more samples.
+/// The limit of counted samples in a recording.
 const MOST_SAMPLES: u64 = 1 << 62;
 /// The counters of anomalies that every keyframe has.
 const FIRST_COUNTERS: usize = 11;
 
-/// True when the state keeps the laws: the live blocks are those that the figures speak of, or none where only figures are
-/// known, and no sum wraps. Only a forged file has others, which could not be replayed on.
+/// True if the state obeys the laws: the live blocks match the figures, or there are none if only figures are known, and no sum wraps. Only a forged
+/// file has another state, from which a replay could not continue.
 pub fn is_lawful(accounts: &Accounts, aggregated: bool) -> bool {
-    // The laws say nothing of the sum of all tags, since a block need not have one.
+    // The laws do not cover the sum of all tags, since a block need not have a tag.
     let all_bytes = accounts.totals().figures.allocated().units();
     let laws_hold = if aggregated {
         accounts.blocks().next().is_none() && laws::violations_of_figures(accounts).is_empty()
     } else {
         laws::violations(accounts).is_empty()
     };
-    // What was promoted, which the first row says, may have been given to two tags.
+    // Promoted bytes, which the first row holds, may count for two tags.
     let promoted = accounts.tags().first().map_or(0, |moved| moved.allocated().units());
     let most = all_bytes + promoted;
     let bytes_fit = most <= ByteSum::MAX.units()

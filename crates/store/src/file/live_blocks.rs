@@ -1,4 +1,4 @@
-//! The live blocks of a keyframe (docs/format.md §6): columns of at most [`MOST_LIVE`] in the order of their numbers.
+//! The live blocks of a keyframe (docs/format.md §6): columns of at most [`MOST_LIVE`] blocks, ordered by number.
 
 use super::column::{ColumnPacker, ColumnUnpacker};
 use super::events::MOST_STEPS_PER_BYTE;
@@ -10,7 +10,7 @@ use super::varint::{self, Input};
 use highwater_model::{AccountsState, AllocId, Block, Nanos, Spacing, StackId, TagId, Weight};
 use std::io;
 
-/// The most live blocks in one block of the file.
+/// The limit of live blocks in one block of the file.
 pub const MOST_LIVE: usize = 1 << 18;
 
 /// The columns.
@@ -43,7 +43,7 @@ impl LiveEncoder {
         Self { columns: std::array::from_fn(|_| Buffer::with_room_for(count)), predictor: Predictor::new() }
     }
 
-    /// Appends the payload with these blocks, of which there must be `count`; their numbers and times must not fall.
+    /// Appends the payload with these blocks. There must be `count`, and their numbers and times must not decrease.
     pub fn encode(
         &mut self,
         blocks: impl Iterator<Item = Block>,
@@ -61,7 +61,7 @@ impl LiveEncoder {
             (number, time) = (block.id.0, block.time.0);
         }
         for (id, column) in (0..).zip(&self.columns) {
-            // A packed zero is a byte of zero. Where all are, the column is left out.
+            // A packed zero is a zero byte. If all values are zero, the column is left out.
             let is_optional = id >= column::SURPLUSES;
             if !is_optional || column.bytes().iter().any(|&byte| byte != 0) {
                 packer.add(id, column.bytes())?;
@@ -75,7 +75,7 @@ impl LiveEncoder {
         Ok(())
     }
 
-    /// Puts a block that follows one of this number and time.
+    /// Appends a block that follows one with this number and time.
     #[inline]
     fn put(&mut self, block: &Block, number: u64, time: u64) {
         let latest = self.predictor.expect(block.thread as usize, block.size).latest;
@@ -107,7 +107,7 @@ impl LiveEncoder {
     }
 }
 
-/// Appends the live blocks of a payload to `state`; `None` if it is malformed or refers to rows that are not there.
+/// Appends the live blocks of a payload to `state`; `None` if it is malformed or refers to rows that do not exist.
 pub fn decode(payload: &[u8], state: &mut AccountsState) -> Option<()> {
     let mut input = Input::new(payload);
     let count = input.number()?;

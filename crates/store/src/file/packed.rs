@@ -7,11 +7,11 @@
 //!  00000011, then 8 bytes       64 bits
 //! ```
 //!
-//! Whether a number is short or long is anyone's guess, and a branch that cannot be foretold costs more than the work it
-//! saves. So the length is known from the first byte, and the three short forms are written and read without asking.
+//! Whether a number is short or long cannot be predicted, and a mispredicted branch costs more than the work it saves. So the first byte gives the
+//! length, and the three short forms are written and read without branches.
 
 const LONG: u32 = 3;
-/// The longest number's length, and how far behind its end a column's buffer must reach.
+/// The length of the longest number. A column's buffer must extend this far after its end.
 pub const LONGEST: usize = 9;
 
 /// A column being filled.
@@ -32,7 +32,7 @@ impl Buffer {
         self.put_if(true, value);
     }
 
-    /// Appends a number, or not.
+    /// Appends a number if `wanted`.
     #[inline(always)]
     pub fn put_if(&mut self, wanted: bool, value: u64) {
         if value >= 1 << 22 {
@@ -63,19 +63,19 @@ impl Buffer {
         self.used += 1;
     }
 
-    /// What was appended.
+    /// The bytes appended so far.
     #[inline(always)]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.used]
     }
 
-    /// Starts anew.
+    /// Empties the column.
     pub fn clear(&mut self) {
         self.used = 0;
     }
 }
 
-/// Reads a column from a buffer that reaches at least [`LONGEST`] bytes behind its end.
+/// Reads a column from a buffer that extends at least [`LONGEST`] bytes after its end.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers<'a> {
     padded: &'a [u8],

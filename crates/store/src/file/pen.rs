@@ -1,4 +1,4 @@
-//! The writing half of a [`Writer`](super::writer::Writer): from what a ledger found events to mean to the blocks of a file.
+//! The writing half of a [`Writer`](super::writer::Writer): turns the operations of a ledger into the blocks of a file.
 
 use super::block_writer::{BlockWriter, Sink};
 use super::events::MOST_STEPS;
@@ -8,29 +8,29 @@ use super::writer::{Spacing, Written, version_for};
 use highwater_model::{Accounts, Anomaly, Catalog, Extent, Plain, Scribe, Source, Step};
 use std::io;
 
-/// Room for one raw event that gives several steps.
+/// Space for one raw event that results in several steps.
 const MOST_STEPS_PER_EVENT: usize = 8;
 
-/// Writes steps as a `.hw` file, as one of several that the same ledger tells them to: see [`Scribe`].
+/// Writes steps as a `.hw` file. One ledger can feed several of these: see [`Scribe`].
 ///
-/// After each event that the ledger has recorded, [`event_done`](Self::event_done) must be called. A file may begin anywhere in the course
-/// of things: with a keyframe of what is live. Where nobody takes what is written, events can be [left out](Self::leave_out), which are
-/// counted, and the file goes on with another keyframe.
+/// [`event_done`](Self::event_done) must be called after each event that the ledger has recorded. A file may begin at any time in a recording, with a
+/// keyframe of the live blocks. If the receiver does not keep up, events can be [left out](Self::leave_out). They are counted, and the file continues
+/// with another keyframe.
 pub struct Pen<S: Sink> {
     pub(super) out: BlockWriter<S>,
     encoder: EventsEncoder,
     pub(super) keyframe_events: u64,
     pub(super) spacing: Spacing,
-    /// Events that were left out.
+    /// The number of events that were left out.
     left_out: u64,
-    /// Events came since the last keyframe that are not in the file.
+    /// True if events since the last keyframe are not in the file.
     is_behind: bool,
-    /// Steps of a block.
+    /// The limit of steps in a block.
     most_steps: usize,
 }
 
 impl<S: Sink> Pen<S> {
-    /// Begins a file where a ledger stands whose accounts these are.
+    /// Begins a file at the state of these accounts.
     pub fn begin(sink: S, source: &Source, accounts: &Accounts, catalog: &Catalog) -> io::Result<Self> {
         let mut pen = Self::behind(BlockWriter::new(sink, source, version_for(source))?, accounts, accounts.events());
         if accounts.last_time().0 > 0 || accounts.events() > 0 {
@@ -40,42 +40,42 @@ impl<S: Sink> Pen<S> {
         Ok(pen)
     }
 
-    /// Says that this is a stream whose sender reads what the receiver answers, and waits for an answer at its end. Others send nothing
-    /// that is not asked for: a sender that never reads would lose the end of its stream.
+    /// Marks a stream whose sender reads the receiver's answers, and waits for an answer at the end. A receiver sends nothing to other senders: a
+    /// sender that never reads would lose the end of its stream.
     pub fn expect_answers(&mut self) -> io::Result<()> {
         self.out.add_stream()
     }
 
-    /// Goes on behind these blocks, whose last keyframe is of so many events.
+    /// Continues after these blocks. Their last keyframe is after `keyframe_events` events.
     pub(super) fn behind(out: BlockWriter<S>, accounts: &Accounts, keyframe_events: u64) -> Self {
         let (encoder, spacing) = (EventsEncoder::new(accounts), Spacing::default());
         let most_steps = most_steps(out.sink());
         Self { out, encoder, keyframe_events, spacing, left_out: 0, is_behind: false, most_steps }
     }
 
-    /// A pen that goes on like this one, behind a copy of what it wrote.
+    /// A pen that continues like this one, after a copy of the bytes written so far.
     pub(super) fn fork<T: Sink>(&self, copy: T, accounts: &Accounts) -> io::Result<Pen<T>> {
         let forked = Pen::behind(self.out.fork(copy)?, accounts, self.keyframe_events);
         Ok(Pen { spacing: self.spacing, left_out: self.left_out, is_behind: self.is_behind, ..forked })
     }
 
-    /// The encoder alone, for a ledger that has no other scribe.
+    /// The encoder only, for a ledger that has no other scribe.
     #[inline(always)]
     pub fn scribe(&mut self) -> &mut impl Scribe {
         &mut self.encoder
     }
 
-    /// Where the bytes go.
+    /// The destination of the bytes.
     pub fn sink(&self) -> &S {
         self.out.sink()
     }
 
-    /// The error that a call before this one failed with.
+    /// Returns the error of an earlier failed call, if there was one.
     pub fn fail_again(&self) -> io::Result<()> {
         self.out.fail_again()
     }
 
-    /// Takes note of what is live after an event, and writes a block when there is enough for one.
+    /// Updates the maximum of live bytes after an event, and writes a block if enough steps were collected.
     #[inline(always)]
     pub fn event_done(&mut self, accounts: &Accounts, catalog: &Catalog) -> io::Result<()> {
         self.encoder.see_live_bytes(accounts.totals().figures.live_bytes());
@@ -94,24 +94,24 @@ impl<S: Sink> Pen<S> {
         if self.is_full() { self.seal(accounts, catalog) } else { Ok(()) }
     }
 
-    /// How many plain events may come before the next block has to be begun.
+    /// How many plain events may be added before the next block must begin.
     pub fn room_for_plain(&self) -> usize {
         self.most_steps - MOST_STEPS_PER_EVENT - self.encoder.steps() + 1
     }
 
-    /// Whether what was collected has to be written, or left out, before the next event.
+    /// Whether the collected steps must be written, or left out, before the next event.
     #[inline(always)]
     pub fn is_full(&self) -> bool {
         self.encoder.steps() + MOST_STEPS_PER_EVENT > self.most_steps
     }
 
-    /// Writes what was collected, so that a reader sees it even if this process dies.
+    /// Writes the collected steps, so that a reader sees them even if this process dies.
     pub fn flush(&mut self, accounts: &Accounts, catalog: &Catalog) -> io::Result<()> {
         self.seal(accounts, catalog)?;
         self.out.flush()
     }
 
-    /// Writes what was collected.
+    /// Writes the collected steps.
     pub(super) fn seal(&mut self, accounts: &Accounts, catalog: &Catalog) -> io::Result<()> {
         if self.is_behind {
             self.leave_out(accounts);
@@ -130,9 +130,9 @@ impl<S: Sink> Pen<S> {
         Ok(())
     }
 
-    /// Leaves out what was collected and not written yet; the next that is written is then a keyframe.
+    /// Leaves out the collected steps that were not written yet. The next block written is then a keyframe.
     pub fn leave_out(&mut self, accounts: &Accounts) {
-        // Notes alone can wait: a keyframe after as many events would not be looked at.
+        // Notes alone can wait: readers would ignore a keyframe with the same number of events.
         if self.is_behind || self.encoder.events() > 0 {
             self.left_out += self.encoder.forget(accounts);
             self.is_behind = true;
@@ -163,13 +163,13 @@ impl<S: Sink> Pen<S> {
         self.out.add_keyframe(accounts.state(), &anomalies)
     }
 
-    /// Says how far things have got, where nothing has happened for a while: the source, with its duration as it is known now.
+    /// Reports progress if there were no events for a while: writes the source, with its duration as known now.
     pub fn still_here(&mut self, source: &Source) -> io::Result<()> {
         self.out.add_source(source)?;
         self.out.flush()
     }
 
-    /// Ends the file: the last keyframe, the source as it is known now, the index.
+    /// Ends the file: the last keyframe, the source as known now, the index.
     pub fn finish(mut self, accounts: &Accounts, catalog: &Catalog, source: &Source) -> io::Result<(Written, S)> {
         self.seal(accounts, catalog)?;
         let events = accounts.events();
@@ -184,17 +184,17 @@ impl<S: Sink> Pen<S> {
 }
 
 impl<S: Sink> Pen<S> {
-    /// Ends a file whose last block did not fit on the disk: with the catalog, in which names may have been found meanwhile. What was
-    /// collected is lost; should this fail, everything before can be read all the same.
+    /// Ends a file whose last block did not fit on the disk: writes the catalog, in which names may have been resolved meanwhile. The collected steps
+    /// are lost. If this fails, everything before is still readable.
     pub fn finish_on_a_full_disk(self, catalog: &Catalog) -> io::Result<()> {
         self.out.finish_on_a_full_disk(catalog)
     }
 }
 
-/// How many steps a block may have. Where there is little room left a block takes only some part of it: the one that does not fit any more is then
-/// small, and nearly all that fits is kept.
+/// The limit of steps in a block. If little space is left, a block takes only a part of it. The block that finally does not fit is then small, and
+/// nearly all the space is used.
 fn most_steps(sink: &impl Sink) -> usize {
-    /// A step takes three to four bytes, so that a block takes a quarter of the room.
+    /// A step takes three to four bytes, so that a block takes a quarter of the space.
     const BYTES_OF_ROOM_PER_STEP: u64 = 16;
     const LEAST_STEPS: usize = 1024;
     let room = sink.room().map_or(MOST_STEPS as u64, |room| room / BYTES_OF_ROOM_PER_STEP);

@@ -1,15 +1,14 @@
-//! Guessing addresses and sizes, so that the usual case costs a bit instead of bytes (docs/format.md §4.2).
+//! Predicting addresses and sizes, so that the usual case costs a bit instead of bytes (docs/format.md §4.2).
 //!
-//! Allocators hand out the block of a size class that was freed last, or the next one behind the last; and one site
-//! mostly asks for one size. Both sides keep the same [`Predictor`], which knows only what stands in the same block of
-//! the file, so that damage elsewhere cannot mislead it.
+//! Allocators return the block of a size class that was freed last, or the next one after the last; and one site mostly asks for one size. Writer and
+//! reader keep the same [`Predictor`], which uses only data of the same block of the file, so that damage elsewhere cannot mislead it.
 
 const CLASSES: usize = 1024;
 const DEPTH: usize = 16;
 const SITES: usize = 4096;
 const ARENAS: usize = 64;
 
-/// What the writer and the reader of one block both expect.
+/// The predictions that the writer and the reader of one block share.
 pub struct Predictor {
     classes: Vec<SizeClass>,
     size_by_site: Vec<u64>,
@@ -17,18 +16,18 @@ pub struct Predictor {
     arenas: [u64; ARENAS],
 }
 
-/// Guesses for an address; 0 where there is none.
+/// Predictions of an address; 0 if there is none.
 #[derive(Clone, Copy)]
 pub struct Expected {
-    /// What the thread freed last of about this size.
+    /// The address of about this size that the thread freed last.
     pub reused: u64,
-    /// What lies behind the block that it got last from fresh memory.
+    /// The address after the latest block that the thread got from fresh memory.
     pub fresh: u64,
-    /// What it got last of about this size: not a guess, but something near.
+    /// The latest address of about this size that the thread got: not a prediction, but an address nearby.
     pub latest: u64,
 }
 
-/// What is known of one thread's blocks of about one size.
+/// The known addresses of one thread's blocks of about one size.
 #[derive(Clone, Copy)]
 struct SizeClass {
     latest: u64,
@@ -39,7 +38,7 @@ struct SizeClass {
 
 const EMPTY: SizeClass = SizeClass { latest: 0, freed: [0; DEPTH], depth: 0, top: 0 };
 
-/// The size of the chunk that glibc cuts for a request: 8 bytes more, rounded up to 16, 32 at least.
+/// The size of the chunk that glibc uses for a request: 8 bytes more, rounded up to 16, at least 32.
 #[inline]
 fn chunk(size: u64) -> u64 {
     (size.saturating_add(23) & !15).max(32)
@@ -50,8 +49,8 @@ fn class_of(thread: usize, size: u64) -> usize {
     ((chunk(size) ^ (thread as u64) << 40).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54) as usize % CLASSES
 }
 
-/// The way from one address to another as a number that is small for near addresses 16 bytes apart: direction in bit 0,
-/// the distance without its lowest four bits above it, and those four, mostly zero, at the top.
+/// The difference of two addresses as a number that is small for near addresses 16 bytes apart: the direction in bit 0, the distance without its
+/// lowest four bits above it, and those four bits, mostly zero, at the top.
 #[inline]
 pub fn distance(from: u64, to: u64) -> u64 {
     let way = to.wrapping_sub(from) as i64;
@@ -63,7 +62,7 @@ pub fn distance(from: u64, to: u64) -> u64 {
 #[inline]
 pub fn at_distance(from: u64, distance: u64) -> u64 {
     let magnitude = (distance & (u64::MAX >> 4)) >> 1 << 4 | distance >> 60;
-    // 2^63 does not fit beside the direction; as the only distance whose magnitude reads 0 below, it is still told.
+    // 2^63 does not fit next to the direction bit. It can still be recognized: it is the only distance with the direction set and magnitude 0.
     match (distance & 1 == 1, magnitude) {
         (true, 0) => from.wrapping_add(1 << 63),
         (true, magnitude) => from.wrapping_sub(magnitude),
@@ -72,7 +71,7 @@ pub fn at_distance(from: u64, distance: u64) -> u64 {
 }
 
 impl Predictor {
-    /// Knows nothing yet.
+    /// An empty predictor.
     pub fn new() -> Self {
         Self { classes: vec![EMPTY; CLASSES], size_by_site: vec![0; SITES], arenas: [0; ARENAS] }
     }
@@ -90,7 +89,7 @@ impl Predictor {
         &mut self.size_by_site[site as usize % SITES]
     }
 
-    /// Where a thread's next block of `size` is expected.
+    /// The expected address of a thread's next block of `size`.
     #[inline(always)]
     pub fn expect(&self, thread: usize, size: u64) -> Expected {
         let class = &self.classes[class_of(thread, size)];
@@ -102,7 +101,7 @@ impl Predictor {
         }
     }
 
-    /// Takes note of an allocation; `reused` if its address was [`Expected::reused`].
+    /// Records an allocation; `reused` if its address was [`Expected::reused`].
     #[inline(always)]
     pub fn allocated(&mut self, thread: usize, size: u64, address: u64, reused: bool) {
         let class = &mut self.classes[class_of(thread, size)];
@@ -115,7 +114,7 @@ impl Predictor {
         }
     }
 
-    /// Takes note of a free by a thread.
+    /// Records a free by a thread.
     #[inline(always)]
     pub fn freed(&mut self, thread: usize, size: u64, address: u64) {
         let class = &mut self.classes[class_of(thread, size)];
@@ -124,8 +123,7 @@ impl Predictor {
         class.depth = (class.depth + 1).min(DEPTH as u8);
     }
 
-    /// Takes note of a reallocation by a thread. The place of the block, address and size, is known if it was allocated in this
-    /// block of the file.
+    /// Records a reallocation by a thread. The place of the block, address and size, is known if it was allocated in this block of the file.
     pub fn reallocated(&mut self, thread: usize, place: Option<&mut (u64, u64)>, moved_to: Option<u64>, size: u64) {
         if let Some(address) = moved_to {
             self.allocated(thread, size, address, false);

@@ -1,4 +1,4 @@
-//! Reading a recording: open, travel in time, replay.
+//! Reading a recording: open, seek in time, replay.
 
 use super::bytes::Bytes;
 use super::catalog;
@@ -37,14 +37,14 @@ pub struct FileStats {
     pub keyframe_bytes: u64,
     /// Bytes of the catalog.
     pub catalog_bytes: u64,
-    /// True when the recording was ended in order; false when it was cut by a crash.
+    /// True if the recording was finished properly; false if it was cut off by a crash.
     pub complete: bool,
 }
 
-/// An opened `.hw` file. Memory grows with the live blocks at the instant asked for, not with the file.
+/// An opened `.hw` file. Memory grows with the live blocks at the requested instant, not with the file.
 ///
-/// Damaged parts are left out and listed in [`damage`](Self::damage); parts that the index lists are checked only when they are read,
-/// so the list can grow.
+/// Damaged parts are left out and listed in [`damage`](Self::damage). Parts that the index lists are checked only when they are read, so the list can
+/// grow.
 #[derive(Debug)]
 pub struct Recording {
     bytes: Bytes,
@@ -58,7 +58,7 @@ pub struct Recording {
     waypoints: RwLock<Waypoints>,
 }
 
-/// True if a file that begins with these bytes is a recording, perhaps a damaged one.
+/// True if a file with these first bytes is a recording, perhaps a damaged one.
 pub fn is_recording(first_bytes: &[u8]) -> bool {
     frame::judge_file_header(first_bytes) != FileHeader::Foreign
 }
@@ -74,7 +74,7 @@ impl Recording {
         Self::from(Bytes::Memory(bytes))
     }
 
-    /// Opens a file that is open already, such as one without a name.
+    /// Opens a file from its handle, such as one without a name.
     pub fn from_file(file: File) -> Result<Self, OpenError> {
         Self::from(Bytes::of_file(file)?)
     }
@@ -130,7 +130,7 @@ impl Recording {
         of_events.max(self.keyframes().next_back().map_or(Nanos(0), |(_, summary)| summary.time))
     }
 
-    /// When it begins: 0, or where a stream was joined.
+    /// When it begins: 0, or the time at which a stream was joined.
     pub fn begins_at(&self) -> Nanos {
         self.beginning().map_or(Nanos(0), |(_, summary)| summary.time).min(self.source.duration)
     }
@@ -166,7 +166,7 @@ impl Recording {
         Ok(index::decode(&payload, self.bytes.length()))
     }
 
-    /// Reads the block at an offset; its kind if it is sound.
+    /// Reads the block at an offset. Returns its kind if it is sound.
     fn block_at(&self, offset: u64, payload: &mut Vec<u8>) -> io::Result<Option<BlockKind>> {
         if !self.bytes.read(offset, BLOCK_HEADER, payload)? {
             return Ok(None);
@@ -177,7 +177,7 @@ impl Recording {
         Ok(if sound { header.kind } else { None })
     }
 
-    /// Reads an entry's block; false, and noted as damage, if it is not what the entry says.
+    /// Reads an entry's block. If it does not match the entry, returns false and records damage.
     pub(super) fn read_entry(&self, entry: &Entry, payload: &mut Vec<u8>) -> io::Result<bool> {
         let kind = self.block_at(entry.offset, payload)?;
         let sound = kind == Some(entry.content.kind()) && payload.len() == entry.length as usize;
@@ -219,8 +219,8 @@ impl Recording {
         Ok(())
     }
 
-    /// Lets replays leave states behind in memory, about so many bytes of them, wherever none is within `spacing` events: for whoever looks at many
-    /// instants.
+    /// Lets replays keep checkpoints in memory, about `most_bytes` in all, wherever there is none within `spacing` events. For callers that look at
+    /// many instants.
     pub fn leave_waypoints(&self, most_bytes: usize, spacing: u64) {
         self.waypoints_mut().allow(most_bytes, spacing);
     }
@@ -233,33 +233,34 @@ impl Recording {
         self.waypoints.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whose memory it is.
+    /// The source of the memory.
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    /// What the handles stand for.
+    /// The catalog that the handles refer to.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }
 
-    /// What could not be used, as far as was read until now.
+    /// The damage found so far.
     pub fn damage(&self) -> Vec<Damage> {
         self.damaged().values().cloned().collect()
     }
 
-    /// True when the file holds the state of one instant only, as [`write_snapshot`](crate::write_snapshot) makes it.
+    /// True if the file holds the state of one instant only, as written by [`write_snapshot`](crate::write_snapshot).
     pub fn is_snapshot(&self) -> bool {
         self.source.snapshot && self.event_blocks().next().is_none()
     }
 
-    /// True for the keyframe that a snapshot or a stream begins with: no event led to it.
+    /// True for the keyframe that a snapshot or a stream begins with: no event precedes it.
     pub(super) fn begins_with(&self, at: usize) -> bool {
         let leads_on = |entry: &Entry| matches!(entry.content, Content::Events(_) | Content::Keyframe(_));
         !self.entries[..at].iter().any(leads_on)
     }
 
-    /// The keyframe that it begins with, if it does not begin with nothing. Where a block before it is missing, that may have been events.
+    /// The keyframe that the recording begins with, if it does not begin with an empty state. If a block before the keyframe is missing, there may
+    /// have been events in it.
     pub(super) fn beginning(&self) -> Option<(usize, &KeyframeSummary)> {
         let is_first = |at: usize| self.begins_with(at) && self.entries[at].sequence as usize == at;
         self.keyframes().next().filter(|&(at, _)| is_first(at))
@@ -304,18 +305,18 @@ impl Recording {
         })
     }
 
-    /// Where a block of events is among the entries, by its place among all of them; behind the last one, the end.
+    /// The index of an event block among the entries, by its index among the event blocks; after the last one, the end.
     pub(super) fn place_of(&self, block: usize) -> usize {
         let entry = self.event_blocks().nth(block).map(|(entry, _)| entry.offset);
         entry.map_or(self.entries.len(), |offset| self.entries.partition_point(|entry| entry.offset < offset))
     }
 
-    /// What each block of events says of itself, in order.
+    /// The summaries of the event blocks, in order.
     pub fn summaries(&self) -> impl Iterator<Item = &EventsSummary> {
         self.event_blocks().map(|(_, summary)| summary)
     }
 
-    /// The keyframes with their place among the entries.
+    /// The keyframes with their index among the entries.
     pub(super) fn keyframes(&self) -> impl DoubleEndedIterator<Item = (usize, &KeyframeSummary)> {
         self.entries.iter().enumerate().filter_map(|(at, entry)| match &entry.content {
             Content::Keyframe(summary) => Some((at, summary)),
@@ -323,7 +324,7 @@ impl Recording {
         })
     }
 
-    /// The handles that the catalog knows.
+    /// The handles that are in the catalog.
     pub(super) fn known(&self) -> Handles {
         Handles {
             stacks: self.catalog.stacks.nodes().len() as u32,
@@ -332,12 +333,12 @@ impl Recording {
         }
     }
 
-    /// The handles that are believed, though the catalog may have lost them.
+    /// The handles that are accepted, though the catalog may have lost them.
     pub(super) fn believed(&self) -> Handles {
         self.known().with_lost(self.bytes.length())
     }
 
-    /// The catalog, with room for what events refer to although it was lost: for going on with the recording.
+    /// The catalog for continuing the recording: lost entries that events refer to keep their numbers.
     pub fn catalog_to_go_on(&self) -> io::Result<Catalog> {
         let mut catalog = Catalog::clone(&self.catalog);
         if !self.damaged().is_empty() {

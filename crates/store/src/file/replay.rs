@@ -1,4 +1,4 @@
-//! Travelling in time: the nearest keyframe, then a replay up to the instant.
+//! Time travel: the nearest keyframe, then a replay up to the instant.
 
 use super::errors::RecordingError;
 use super::events::EventsSummary;
@@ -19,14 +19,14 @@ use std::sync::Arc;
 pub enum Until {
     /// To its end.
     End,
-    /// After so many events.
+    /// After this number of events.
     Event(u64),
-    /// After everything that happened up to then.
+    /// After all events up to and including this time.
     Time(Nanos),
 }
 
 impl Until {
-    /// True for a state from which it can be reached.
+    /// True for a state from which this instant can be reached.
     fn is_behind(self, keyframe: &KeyframeSummary) -> bool {
         match self {
             Self::End => true,
@@ -35,7 +35,7 @@ impl Until {
         }
     }
 
-    /// Whether the next step still belongs to it.
+    /// Whether the next step is still before this instant.
     #[inline]
     pub(super) fn flow(self, seen: Seen<'_>) -> ControlFlow<()> {
         let Seen::Step(ledger, step) = seen else { return ControlFlow::Continue(()) };
@@ -63,12 +63,12 @@ impl Recording {
         Ok(state.map(|(_, state)| state))
     }
 
-    /// The state a keyframe holds, to go on from; `None` if it is damaged.
+    /// The ledger of a keyframe, from which a replay continues; `None` if it is damaged.
     pub(super) fn keyframe(&self, at: usize) -> io::Result<Option<NumberLedger>> {
         Ok(self.keyframe_accounts(at)?.map(NumberLedger::from_accounts))
     }
 
-    /// The state a keyframe holds; `None` if it is damaged.
+    /// The accounts of a keyframe; `None` if it is damaged.
     fn keyframe_accounts(&self, at: usize) -> io::Result<Option<Accounts>> {
         let Some(mut state) = self.keyframe_figures(at)? else { return Ok(None) };
         let Content::Keyframe(summary) = self.entries()[at].content else { return Ok(None) };
@@ -78,7 +78,7 @@ impl Recording {
         let mut found = 0;
         let mut sequence = self.entries()[at].sequence;
         for entry in following {
-            // A part that is missing altogether shows as a gap in the numbers.
+            // A missing part shows as a gap in the sequence numbers.
             sequence = sequence.wrapping_add(1);
             if entry.content != Content::LiveBlocks || entry.sequence != sequence {
                 break;
@@ -100,7 +100,7 @@ impl Recording {
         Ok(Some(accounts))
     }
 
-    /// The latest state stored at or before a place that `reached` accepts, with the entry to go on from.
+    /// The latest stored state that `reached` accepts, with the index of the entry from which to continue.
     fn nearest_state(&self, reached: impl Fn(&KeyframeSummary) -> bool) -> io::Result<(NumberLedger, usize)> {
         for (at, summary) in self.keyframes().rev() {
             if !reached(summary) {
@@ -118,7 +118,7 @@ impl Recording {
             .map_or((NumberLedger::default(), 0), |(entry, ledger)| (ledger, entry)))
     }
 
-    /// The latest state that a replay left after more than so many events, at or before an entry.
+    /// The latest checkpoint at or before entry `until` that is after more than `events` events.
     fn waypoint(
         &self,
         until: usize,
@@ -131,7 +131,7 @@ impl Recording {
         Some((entry, NumberLedger::from_accounts(kept.accounts(self.believed())?)))
     }
 
-    /// Leaves a state before an entry, where that is worth it. Where there is damage, states are only as good as what led to them.
+    /// Keeps a checkpoint after an entry, if it is worth its memory. With damage, a state is only as good as the events before it, so none is kept.
     fn leave_waypoint(&self, entry: &Entry, ledger: &NumberLedger) -> io::Result<()> {
         let next = self.entries().partition_point(|known| known.offset <= entry.offset);
         let events = ledger.accounts().events();
@@ -144,7 +144,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Replays the event blocks among `entries`. `before` sees every one of them, and every step before it is applied, and may stop there.
+    /// Replays the event blocks among `entries`. `before` is called for each block, and for each step before it is applied, and may stop the replay.
     pub(super) fn replay(
         &self,
         ledger: &mut NumberLedger,
@@ -154,7 +154,7 @@ impl Recording {
         self.replay_then(ledger, entries, &mut before, |entry, ledger| self.leave_waypoint(entry, ledger))
     }
 
-    /// The same with accounts that do not have every live block: no waypoints are left.
+    /// The same with accounts that lack some live blocks: no checkpoints are kept.
     pub(super) fn replay_figures(
         &self,
         ledger: &mut NumberLedger,
@@ -222,7 +222,7 @@ impl Recording {
         Ok(flow)
     }
 
-    /// The state at an instant. A snapshot has only one: its end.
+    /// The state at an instant. A snapshot file has only one: its end.
     pub fn snapshot(&self, when: &When) -> Result<Snapshot, RecordingError> {
         if self.is_snapshot() {
             return self.only_snapshot(when);
@@ -231,10 +231,10 @@ impl Recording {
         self.snapshot_by(when, |until| self.accounts_until(until))
     }
 
-    /// The state at an instant of what lies in one heap, as if there were no other; `peak` is still that of the whole memory.
+    /// The state of one heap at an instant, as if there were no other heap; `peak` is still that of the whole memory.
     ///
-    /// Keyframes do not keep figures by heap, so this replays the recording from its start, and every figure is exact. A snapshot
-    /// has no start to replay from; what [`Snapshot::heap_alone`] knows comes from its blocks.
+    /// Keyframes have no figures by heap, so this replays the recording from its start, and every figure is exact. A snapshot has no events to replay;
+    /// [`Snapshot::heap_alone`] uses its blocks.
     pub fn snapshot_of_heap(&self, when: &When, heap: Heap) -> Result<Snapshot, RecordingError> {
         if self.source().snapshot {
             return self.snapshot(when)?.heap_alone(heap).ok_or(RecordingError::NoHeapAlone);
@@ -243,7 +243,7 @@ impl Recording {
         self.snapshot_by(when, |until| self.accounts_of_heap(until, heap))
     }
 
-    /// A line is the time of a log that has no others.
+    /// Converts a line to a time: a log without times uses line numbers as times.
     fn as_time(&self, when: &When) -> Result<When, RecordingError> {
         Ok(match when {
             When::Line(_) => When::At(self.time_of(when)?),
@@ -251,7 +251,7 @@ impl Recording {
         })
     }
 
-    /// The state that a snapshot holds, if that is the one asked for.
+    /// The state of a snapshot file, if it is the requested one.
     fn only_snapshot(&self, when: &When) -> Result<Snapshot, RecordingError> {
         let at = self.source().duration;
         let is_end = match when {
@@ -328,8 +328,8 @@ impl Recording {
         Ok(stored.unwrap_or_default())
     }
 
-    /// Whether the state after an event can be had: not of those before the beginning, nor of those that were left out. Where there
-    /// is damage anyway, the nearest that is known will do.
+    /// Whether the state after an event is available: not if the event is before the beginning, or was left out. If there is damage, the nearest known
+    /// state is used instead.
     fn has_event(&self, event: u64) -> bool {
         let within =
             |summary: &EventsSummary| summary.first_event < event && event - summary.first_event <= summary.events;
@@ -357,7 +357,7 @@ impl Recording {
                 Seen::Block(..) => {}
                 Seen::Step(whole, step) => {
                     until.flow(seen)?;
-                    // Where blocks of the file are missing, the part goes on behind them as the whole did.
+                    // If blocks of the file are missing, the part continues after them like the whole.
                     let lost = whole.accounts().events() - part.accounts().events();
                     if lost > 0 {
                         part.skip_to(whole.accounts().next_id(), lost);
@@ -375,7 +375,7 @@ impl Recording {
         Ok(part.into_accounts())
     }
 
-    /// The totals at the end. Of a complete file this reads one block.
+    /// The totals at the end. For a complete file this reads one block.
     pub fn final_totals(&self) -> io::Result<Totals> {
         let events = self.event_blocks().next_back().map_or(0, |(_, summary)| summary.first_event + summary.events);
         if let Some((at, summary)) = self.keyframes().next_back()
@@ -404,7 +404,7 @@ impl Recording {
         Ok(ledger)
     }
 
-    /// The state after so many events.
+    /// The state after this number of events.
     pub fn snapshot_after(&self, event: u64) -> Result<Snapshot, RecordingError> {
         let accounts = self.accounts_at_event(event)?;
         Ok(self.snapshot_of(accounts.last_time(), accounts))

@@ -1,4 +1,4 @@
-//! Finding the blocks of a file without its index: after a crash, a cut or damage.
+//! Finding the blocks of a file without its index: after a crash, truncation or damage.
 
 use super::bytes::Bytes;
 use super::events::EventsSummary;
@@ -9,22 +9,22 @@ use super::varint::Input;
 use highwater_model::Damage;
 use std::io;
 
-/// What a scan found.
+/// The result of a scan.
 #[derive(Debug, Default)]
 pub struct Scan {
     /// The undamaged blocks, in order.
     pub entries: Vec<Entry>,
-    /// The rest.
+    /// The damaged parts.
     pub damage: Vec<Damage>,
-    /// True when the last block says that the file is complete.
+    /// True if the last block marks the file as complete.
     pub complete: bool,
-    /// The number of the next block, if nothing is missing.
+    /// The expected sequence number of the next block.
     next_sequence: u32,
-    /// Damage known when the block before was read: what is missing after that is accounted for.
+    /// The number of damaged parts when the previous block was read. A gap after further damage is already reported.
     damage_before: usize,
 }
 
-/// Reads the whole file block by block, verifying every checksum; after damage, goes on at the next block header.
+/// Reads the whole file block by block, and verifies every checksum. After damage, continues at the next block header.
 pub fn scan(bytes: &Bytes) -> io::Result<Scan> {
     let mut found = Scan::default();
     let mut offset = FILE_HEADER as u64;
@@ -54,7 +54,7 @@ pub fn scan(bytes: &Bytes) -> io::Result<Scan> {
 }
 
 impl Scan {
-    /// Blocks may also be missing without a trace but their numbers.
+    /// Reports missing blocks that left no trace except a gap in the sequence numbers.
     fn note_gap(&mut self, offset: u64, sequence: u32) {
         if sequence != self.next_sequence && self.damage.len() == self.damage_before {
             self.damage.push(Damage { offset, length: 0, what: "blocks are missing before this one".into() });
@@ -90,13 +90,13 @@ impl Scan {
     }
 }
 
-/// Where the next sound block header begins, from `start` on.
+/// The offset of the next sound block header, from `start` on.
 fn next_header(bytes: &Bytes, start: u64) -> io::Result<Option<u64>> {
     const STEP: usize = 1 << 20;
     let mut window = Vec::new();
     let mut base = start;
     while base + BLOCK_HEADER as u64 <= bytes.length() {
-        // Windows overlap by a header, so that none is missed at a border.
+        // Windows overlap by a header, so that none is missed at a boundary.
         let length = (STEP + BLOCK_HEADER).min((bytes.length() - base) as usize);
         if !bytes.read(base, length, &mut window)? {
             return Ok(None);

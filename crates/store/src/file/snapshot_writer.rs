@@ -5,13 +5,13 @@ use super::writer::Written;
 use highwater_model::{Accounts, AccountsState, Block, Catalog, Source, laws};
 use std::io;
 
-/// Writes a state as a `.hw` file of its own, whose handles are `catalog`'s. That it is a snapshot is added to the source, and that it
-/// lasted until the state's last event.
+/// Writes a state as a `.hw` file of its own. Its handles refer to `catalog`. The source is marked as a snapshot, and its duration is set to the time
+/// of the state's last event.
 ///
-/// The state must keep the laws ([`laws::violations`]), and its blocks must be ordered by number and by time: numbers rise and stay
-/// below `next_id`, times do not fall and do not pass `last_time`. Where only figures are known ([`Source::aggregated`]) there are
-/// no blocks, and [`laws::violations_of_figures`] says what must hold. All of this is asserted in debug builds; in others only that there
-/// are as many blocks as the figures say. Peaks are not shown; let them be what is live.
+/// The state must obey the laws ([`laws::violations`]), and its blocks must be ordered by number and by time: numbers increase and stay below
+/// `next_id`, times do not decrease and do not exceed `last_time`. If only figures are known ([`Source::aggregated`]) there are no blocks, and
+/// [`laws::violations_of_figures`] says what must hold. Debug builds assert all of this; other builds check only that the number of blocks matches the
+/// figures. Peaks are not shown; set them to the live figures.
 pub fn write_snapshot<S: Sink>(
     sink: S,
     source: &Source,
@@ -30,7 +30,7 @@ pub fn write_snapshot<S: Sink>(
     Ok((sink, Written { events: state.events, bytes }))
 }
 
-/// A file whose figures speak of other blocks than it has could not be read.
+/// A file whose figures do not match its blocks could not be read.
 fn check_number_of_blocks(state: &AccountsState, aggregated: bool) -> io::Result<()> {
     let expected = if aggregated { 0 } else { state.totals.figures.live_records() };
     let found = state.blocks.len() as u64;

@@ -1,4 +1,4 @@
-//! The source block: whose memory it is (docs/format.md §7). A later one replaces an earlier one.
+//! The source block: the program whose memory it is (docs/format.md §7). A later one replaces an earlier one.
 
 use super::varint::{self, Input};
 use highwater_model::{AddressSpace, Nanos, Source, SourceKind, WordSampling};
@@ -41,7 +41,7 @@ pub fn encode(source: &Source, out: &mut Vec<u8>) {
     }
     varint::put_byte_string(out, source.program.as_bytes());
     varint::put_byte_string(out, source.host.as_bytes());
-    // Where nothing of it is known, the file is as it was before these were kept.
+    // If none of these is known, the file is the same as before these fields were added.
     if source.parent_pid != 0
         || flags(source) != 0
         || !source.command.is_empty()
@@ -74,18 +74,18 @@ pub fn encode(source: &Source, out: &mut Vec<u8>) {
     }
 }
 
-/// True where the executable or the address space is known, or notes or a key follow them.
+/// True if the executable or the address space is known, or if notes or a key follow them.
 fn has_more(source: &Source) -> bool {
     let has_space = source.address_space != AddressSpace::default();
     !source.executable.is_empty() || has_space || !source.notes.is_empty() || has_key(source)
 }
 
-/// True where the kind has no number.
+/// True if the kind has no number.
 fn has_key(source: &Source) -> bool {
     number_of(&source.kind).is_none()
 }
 
-/// True where something is known of the program's runtime.
+/// True if facts about the program's runtime are known.
 fn has_runtime(source: &Source) -> bool {
     !source.context.is_empty() || !source.runtime_parameters.is_empty() || source.word_sampling.is_some()
 }

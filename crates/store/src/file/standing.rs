@@ -1,7 +1,7 @@
-//! Figures between two blocks of events, to go on from without all that was live then.
+//! Figures between two event blocks: a checkpoint without all the live blocks.
 //!
-//! A keyframe holds every live block, since nobody knows which of them will be asked for. Whoever knows which ones go in the blocks of events
-//! that follow need not hold the others: figures and those few blocks give the figures of every instant until then.
+//! A keyframe holds every live block, since any of them may be needed. A caller that knows which blocks die in the following event blocks need not
+//! hold the others: the figures and those few blocks give the figures of every instant until then.
 
 use super::column::ColumnPacker;
 use super::keyframe;
@@ -11,14 +11,14 @@ use highwater_model::{Accounts, AccountsState, AllocId, Block, Nanos, NumberLedg
 use rustc_hash::FxHashMap;
 use std::io;
 
-/// See the module's text.
+/// A checkpoint of figures between two event blocks. It does not hold live blocks; [`Recording::resume`] gets the needed ones from the caller.
 #[derive(Debug)]
 pub struct Standing {
     /// Events before it.
     pub events: u64,
     /// The time of the last of them.
     pub time: Nanos,
-    /// Blocks with smaller numbers had been allocated.
+    /// The next allocation number: all earlier blocks have smaller ones.
     pub next_id: AllocId,
     figures: Vec<u8>,
 }
@@ -33,15 +33,15 @@ impl Standing {
         Ok(Self { events: state.events, time: state.last_time, next_id: AllocId(state.next_id), figures })
     }
 
-    /// How much memory it takes.
+    /// How much memory it takes, in bytes.
     pub fn bytes(&self) -> usize {
         self.figures.capacity() + size_of::<Self>()
     }
 }
 
 impl Recording {
-    /// Accounts to go on from a standing through the blocks of events behind it, as far as `going` has all blocks that go there and were live
-    /// then, as they were then, with their owners, by number. `None` if they do not belong to it.
+    /// Accounts for a replay of the event blocks after a checkpoint. `going` must have all blocks that were live at the checkpoint and change or die
+    /// in the replayed part, in their state at the checkpoint, with their owners, ordered by number. `None` if they do not match the checkpoint.
     pub fn resume(&self, standing: &Standing, going: impl Iterator<Item = (Block, ThreadId)>) -> Option<NumberLedger> {
         let believed = self.believed();
         let (_, mut state) = keyframe::decode_figures(&standing.figures, believed.stacks, believed.tags)?;
@@ -54,14 +54,14 @@ impl Recording {
         Some(NumberLedger::from_accounts(Accounts::from_state(state)))
     }
 
-    /// What accounts become by blocks of events, from one on, by its place among all of them, up to an instant.
+    /// Replays event blocks, from the one with index `block` among the event blocks on, up to an instant.
     pub fn go_on(&self, mut ledger: NumberLedger, block: usize, until: Until) -> io::Result<NumberLedger> {
         self.replay_figures(&mut ledger, &self.entries()[self.place_of(block)..], |seen| until.flow(seen))?;
         Ok(ledger)
     }
 }
 
-/// Whether a block belongs to figures: what replays take for granted of it.
+/// Whether a block matches the figures: the conditions that replays rely on.
 pub(super) fn is_sound(state: &AccountsState, block: &Block) -> bool {
     block.id.0 < state.next_id
         && block.time <= state.last_time

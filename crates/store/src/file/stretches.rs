@@ -1,4 +1,4 @@
-//! Parts of a recording that can be read side by side, each from a state of its own.
+//! Segments of a recording that can be read in parallel, each from a state of its own.
 
 use super::index::Content;
 use super::recording::Recording;
@@ -7,7 +7,7 @@ use highwater_model::{Accounts, Nanos, NumberLedger};
 use std::io;
 use std::ops::ControlFlow;
 
-/// A part of a recording's course. It begins with a state that is stored, or with nothing; see [`Recording::stretches`].
+/// A segment of a recording. It begins with a stored state, or with an empty one; see [`Recording::stretches`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
     first: usize,
@@ -17,8 +17,8 @@ pub struct Stretch {
 }
 
 impl Recording {
-    /// Parts that together hold all that happened from one time to another, both included, in order; perhaps more at both ends. They
-    /// are divided at keyframes, none has fewer than `least` events but the last.
+    /// Segments that together hold all events from one time to another, both included, in order; perhaps more at both ends. They are divided at
+    /// keyframes, and each except the last has at least `least` events.
     pub fn stretches(&self, from: Nanos, to: Nanos, least: u64) -> Vec<Stretch> {
         let first = self.keyframes().take_while(|(_, summary)| summary.time < from).last().map_or(0, |(at, _)| at);
         let mut stretches = Vec::new();
@@ -41,7 +41,7 @@ impl Recording {
         stretches
     }
 
-    /// As [`walk`](Self::walk), through one stretch. What was stored before its first step is shown first.
+    /// As [`walk`](Self::walk), for one segment. The stored state before its first step is visited first.
     pub fn walk_stretch(
         &self,
         stretch: &Stretch,

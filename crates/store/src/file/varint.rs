@@ -1,4 +1,4 @@
-//! Numbers outside columns: little-endian base-128 integers: seven bits a byte, the highest bit says that more follow.
+//! Numbers outside columns: little-endian base-128 integers with seven bits per byte; the highest bit says that more bytes follow.
 
 /// Appends a number.
 #[inline]
@@ -27,7 +27,7 @@ impl<'a> Input<'a> {
         self.rest.len() as u64
     }
 
-    /// True when all was read.
+    /// True if everything was read.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
@@ -82,14 +82,14 @@ impl<'a> Input<'a> {
         Some(taken)
     }
 
-    /// A length followed by so many bytes.
+    /// A length, followed by that number of bytes.
     pub fn byte_string(&mut self) -> Option<&'a [u8]> {
         let length = self.number()?;
         self.bytes(length)
     }
 }
 
-/// Appends a length and so many bytes.
+/// Appends a length, then the bytes.
 pub fn put_byte_string(out: &mut Vec<u8>, bytes: &[u8]) {
     put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);

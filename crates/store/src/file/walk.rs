@@ -7,20 +7,20 @@ use highwater_model::{Accounts, Anomaly, NumberLedger, Step};
 use std::io;
 use std::ops::{ControlFlow, Range};
 
-/// What is met on a [walk](Recording::walk) through a recording.
+/// An item of a [walk](Recording::walk) through a recording.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen<'a> {
-    /// A block of events begins, with this state; what it says of itself.
+    /// The beginning of an event block: the state, and the summary of the block.
     Block(&'a NumberLedger, &'a EventsSummary),
     /// A step, and the state before it.
     Step(&'a NumberLedger, &'a Step),
-    /// A state that was stored, from which it goes on.
+    /// A stored state, from which the walk continues.
     Stored(&'a NumberLedger),
 }
 
 impl Recording {
-    /// Every step of the readable blocks in order, with the state before it. Where events were lost, it
-    /// goes on from the next keyframe, which knows what the lost events did; so it does at the one that a snapshot or a stream begins with.
+    /// Visits every step of the readable blocks in order, with the state before it. After lost events, it continues from the next keyframe, which
+    /// includes their effects. It also starts from the keyframe that a snapshot or a stream begins with.
     pub fn for_each_step(&self, mut visit: impl FnMut(&NumberLedger, &Step)) -> io::Result<Accounts> {
         self.walk(|seen| {
             if let Seen::Step(ledger, step) = seen {
@@ -30,7 +30,7 @@ impl Recording {
         })
     }
 
-    /// The same, with the states from which it goes on, until `visit` has seen enough.
+    /// The same, including the states from which the walk continues, until `visit` stops it.
     pub fn walk(&self, visit: impl FnMut(Seen<'_>) -> ControlFlow<()>) -> io::Result<Accounts> {
         self.walk_entries(NumberLedger::default(), 0..self.entries().len(), visit)
     }

@@ -1,7 +1,7 @@
-//! States that replays leave behind in memory, so that the next one that comes by has less to do.
+//! Checkpoints that replays keep in memory, so that later replays are shorter.
 //!
-//! Keyframes of a file are as far apart as its size allows. Whoever looks at many instants of one recording may spend some memory instead: each replay
-//! then leaves a state, encoded like a keyframe, wherever none is near, until the memory is spent.
+//! The keyframes of a file are as far apart as its size allows. A caller that looks at many instants of one recording may spend some memory instead:
+//! each replay then keeps a checkpoint, encoded like a keyframe, wherever none is near, until the memory is used up.
 
 use super::column::ColumnPacker;
 use super::handles::Handles;
@@ -12,17 +12,17 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-/// All states that were left, by the place of the entry that follows them.
+/// All checkpoints, by the index of the entry that follows them.
 #[derive(Debug, Default)]
 pub struct Waypoints {
     most_bytes: usize,
     bytes: usize,
-    /// No two states are nearer, in events.
+    /// The least distance between two checkpoints, in events.
     spacing: u64,
     kept: BTreeMap<usize, Arc<Waypoint>>,
 }
 
-/// A state.
+/// A checkpoint: the state at one instant, encoded like a keyframe.
 #[derive(Debug)]
 pub struct Waypoint {
     /// Events before it.
@@ -34,7 +34,7 @@ pub struct Waypoint {
 }
 
 impl Waypoint {
-    /// A state, encoded.
+    /// Encodes a state.
     pub fn of(state: &AccountsState) -> io::Result<Self> {
         let mut packer = ColumnPacker::new()?;
         let (mut figures, mut parts) = (Vec::new(), Vec::new());
@@ -50,7 +50,7 @@ impl Waypoint {
         Ok(Self { events: state.events, time: state.last_time, figures, parts })
     }
 
-    /// The state.
+    /// Decodes the state.
     pub fn accounts(&self, believed: Handles) -> Option<Accounts> {
         let (_, mut state) = keyframe::decode_figures(&self.figures, believed.stacks, believed.tags)?;
         for part in &self.parts {
@@ -65,12 +65,13 @@ impl Waypoint {
 }
 
 impl Waypoints {
-    /// Takes so many bytes, for a recording of so many events.
+    /// Allows about `most_bytes` of checkpoints, at least `spacing` events apart.
     pub fn allow(&mut self, most_bytes: usize, spacing: u64) {
         (self.most_bytes, self.spacing) = (most_bytes, spacing);
     }
 
-    /// Whether a state before this entry, after so many events, is worth its memory; `nearest` is after how many events the nearest one before it is.
+    /// Whether a checkpoint before this entry, after `events` events, is worth its memory. `nearest` is the number of events of the nearest keyframe
+    /// before it.
     pub fn wants(&self, entry: usize, events: u64, nearest: u64) -> bool {
         if self.bytes >= self.most_bytes || self.kept.contains_key(&entry) {
             return false;
@@ -80,13 +81,13 @@ impl Waypoints {
         events.saturating_sub(before) >= self.spacing && after.saturating_sub(events) >= self.spacing
     }
 
-    /// Leaves a state before an entry.
+    /// Adds a checkpoint before an entry.
     pub fn leave(&mut self, entry: usize, waypoint: Waypoint) {
         self.bytes += waypoint.bytes();
         self.kept.insert(entry, Arc::new(waypoint));
     }
 
-    /// The latest state that `reached` accepts, and that lies at or before an entry; with the entry that follows it.
+    /// The latest checkpoint at or before an entry that `reached` accepts; with the index of the entry that follows it.
     pub fn latest(&self, until: usize, reached: impl Fn(&Waypoint) -> bool) -> Option<(usize, Arc<Waypoint>)> {
         let mut kept = self.kept.range(..=until).rev();
         kept.find(|(_, kept)| reached(kept)).map(|(at, kept)| (*at, Arc::clone(kept)))

@@ -5,7 +5,7 @@ use super::recording::Recording;
 use highwater_model::{Nanos, Snapshot, When, Window};
 
 impl Recording {
-    /// The time that an instant means.
+    /// The time of an instant.
     pub fn time_of(&self, when: &When) -> Result<Nanos, RecordingError> {
         let (start, duration) = (self.begins_at(), self.source().duration);
         Ok(match when {
@@ -38,7 +38,7 @@ impl Recording {
         if time <= self.begins_at() { self.snapshot(&When::Start) } else { self.snapshot(&When::At(Nanos(time.0 - 1))) }
     }
 
-    /// The states before a window and at its end: what happened in it is [`Snapshot::since`].
+    /// The states before a window and at its end. [`Snapshot::since`] gives their difference.
     pub fn snapshots_around(&self, window: Window) -> Result<(Snapshot, Snapshot), RecordingError> {
         Ok((self.snapshot_before(window.from)?, self.snapshot(&When::At(window.to))?))
     }

@@ -14,20 +14,20 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// How far keyframes are apart, in events.
+/// The distance between keyframes, in events.
 ///
-/// Dense keyframes make large files, sparse ones long replays. A keyframe takes some nine bytes for each live block,
-/// an event less than three, and a million events are replayed in less than a tenth of a second. So keyframes are spaced generously
-/// as long as replays stay short, and in proportion to what is live beyond that.
+/// Dense keyframes make large files, sparse ones long replays. A keyframe takes some nine bytes for each live block, an event less than three, and a
+/// million events are replayed in less than a tenth of a second. So keyframes are far apart as long as replays stay short; beyond that, their distance
+/// is proportional to the number of live blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spacing {
-    /// Never fewer than this.
+    /// The least distance.
     pub least: u64,
-    /// Nor fewer than this for each live block.
+    /// The least distance for each live block.
     pub least_per_live_block: u64,
-    /// As many as this for each live block …
+    /// The distance for each live block …
     pub most_per_live_block: u64,
-    /// … but no more than this, unless the least demands it.
+    /// … but at most this, unless the least distance is larger.
     pub most: u64,
 }
 
@@ -38,7 +38,7 @@ impl Default for Spacing {
 }
 
 impl Spacing {
-    /// Always the same number of events, whatever is live.
+    /// Always the same number of events, independent of live blocks.
     pub fn every(events: u64) -> Self {
         Self { least: events, least_per_live_block: 0, most_per_live_block: 0, most: events }
     }
@@ -49,14 +49,13 @@ impl Spacing {
     }
 }
 
-/// The version of a file from this source: an older reader must not be given what it would misunderstand, nor be kept from what
-/// it would not.
+/// The version of a file from this source: the lowest one whose readers understand the file correctly.
 pub fn version_for(source: &Source) -> u16 {
     let is_estimate = source.sample_rate.is_some() || source.word_sampling.is_some();
     if is_estimate || source.kind == SourceKind::MEMTRACE { frame::WITH_ESTIMATES } else { frame::PLAIN }
 }
 
-/// What was written.
+/// Statistics of a finished file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Events.
@@ -67,32 +66,32 @@ pub struct Written {
 
 /// Writes events as a `.hw` file: append-only, a block at a time.
 ///
-/// The writer keeps the ledger, since a file says which allocation died, not which address; so its memory grows with
-/// what is live, not with what was written. After an error every call fails with the same message, and the file is cut
-/// back to its last whole block: it can be opened, and holds everything written until then.
+/// The writer keeps the ledger, since a file says which allocation died, not which address. Its memory therefore grows with the live blocks, not with
+/// the file. After an error every call fails with the same message, and the file is truncated to its last whole block: it can be opened, and holds
+/// everything written until then.
 pub struct Writer<S: Sink> {
     ledger: AddressLedger,
     pen: Pen<S>,
 }
 
 impl Writer<File> {
-    /// Creates a file for its owner alone, in the place of what was there: a link is replaced, not followed.
+    /// Creates a file for its owner only, and replaces an existing one: a link is replaced, not followed.
     pub fn create(path: &Path, source: &Source) -> io::Result<Self> {
         Self::new(open_or_replace(path)?, source)
     }
 }
 
 impl Writer<File> {
-    /// Goes on with a file that holds a copy of `recording`, at whose end `accounts` are. Where only figures are known
-    /// ([`Source::aggregated`]), names can be added, but no events.
+    /// Continues a file that holds a copy of `recording`; `accounts` is the state at its end. If only figures are known ([`Source::aggregated`]),
+    /// names can be added, but no events.
     pub fn resume(mut file: File, recording: &Recording, accounts: Accounts) -> io::Result<Self> {
         let entries = recording.entries().to_vec();
-        // Of a damaged recording the last keyframe may be ahead of what could be read.
+        // In a damaged recording, the last keyframe may be ahead of the readable events.
         let keyframe_events = recording.keyframes().next_back().map_or(0, |(_, keyframe)| keyframe.events);
         let length = entries.iter().map(Entry::end).max().unwrap_or(0).max(FILE_HEADER as u64);
         file.set_len(length)?;
         let version = match recording.stats().version {
-            // What is added may have estimates, whose sums are rounded last.
+            // The added events may have estimates, whose sums are rounded last.
             frame::WITH_SAMPLES => frame::WITH_ESTIMATES,
             version => version.max(version_for(recording.source())),
         };
@@ -103,7 +102,7 @@ impl Writer<File> {
         Ok(Self { ledger: AddressLedger::from_accounts(accounts), pen })
     }
 
-    /// Goes on in another file, which gets a copy of what was written until now; this one goes on as it was.
+    /// Continues in another file, which gets a copy of everything written so far. This writer is not changed.
     pub fn fork(&mut self, mut other: File, catalog: &Catalog) -> io::Result<Self> {
         const PIECE: u64 = 1 << 20;
         self.flush(catalog)?;
@@ -117,7 +116,7 @@ impl Writer<File> {
         Ok(Self { pen: self.pen.fork(other, self.ledger.accounts())?, ledger: self.ledger.clone() })
     }
 
-    /// What was written until now, for reading.
+    /// Everything written so far, for reading.
     pub fn recording(&mut self, catalog: &Catalog) -> io::Result<Recording> {
         self.flush(catalog)?;
         let out = &self.pen.out;
@@ -143,7 +142,7 @@ impl<S: Sink> Writer<S> {
         Ok(Self { ledger, pen })
     }
 
-    /// Sets how far keyframes are apart from now on.
+    /// Sets the distance between keyframes from now on.
     pub fn set_spacing(&mut self, spacing: Spacing) {
         self.pen.spacing = spacing;
     }
@@ -153,8 +152,7 @@ impl<S: Sink> Writer<S> {
         &self.ledger
     }
 
-    /// Appends events, whose handles are `catalog`'s. An event earlier than one before it is taken as happening at that
-    /// one's time, and counted.
+    /// Appends events. Their handles refer to `catalog`. An event that is earlier than one before it gets the time of that one, and is counted.
     pub fn append(&mut self, events: &[Event], catalog: &Catalog) -> io::Result<()> {
         self.pen.fail_again()?;
         for event in events {
@@ -164,19 +162,19 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Counts oddities that only the source knows of.
+    /// Counts anomalies that only the source knows of.
     pub fn note(&mut self, anomaly: Anomaly, count: u64, catalog: &Catalog) -> io::Result<()> {
         self.pen.fail_again()?;
         self.ledger.note(anomaly, count, self.pen.scribe());
         self.pen.event_done(self.ledger.accounts(), catalog)
     }
 
-    /// Writes what was appended, so that a reader sees it even if this process dies.
+    /// Writes the appended events, so that a reader sees them even if this process dies.
     pub fn flush(&mut self, catalog: &Catalog) -> io::Result<()> {
         self.pen.flush(self.ledger.accounts(), catalog)
     }
 
-    /// Ends the recording: the last keyframe, the source as it is known now, the index.
+    /// Ends the recording: the last keyframe, the source as known now, the index.
     pub fn finish(self, catalog: &Catalog, source: &Source) -> io::Result<(Written, S)> {
         self.pen.finish(self.ledger.accounts(), catalog, source)
     }

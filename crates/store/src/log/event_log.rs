@@ -20,18 +20,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 /// Events merged at a time on the way into a file.
 const BATCH: usize = 4096;
 
-/// Why a log could not be saved, opened or asked.
+/// Why a log could not be saved, opened or queried.
 #[derive(Debug)]
 pub enum LogError {
     /// Reading or writing this file failed.
     File(PathBuf, io::Error),
     /// This file could not be opened as a recording.
     Open(PathBuf, OpenError),
-    /// This file is a snapshot, which has no events to go on from.
+    /// This file is a snapshot, which has no events to continue from.
     Snapshot(PathBuf),
     /// The log's temporary file failed.
     Spill(io::Error),
-    /// The question has no answer.
+    /// The query has no answer.
     Question(RecordingError),
 }
 
@@ -55,7 +55,7 @@ impl From<RecordingError> for LogError {
     }
 }
 
-/// How far a reader of a log has got.
+/// The position of a reader in a log.
 #[derive(Clone, Debug)]
 pub struct Cursor {
     positions: Vec<Position>,
@@ -64,13 +64,14 @@ pub struct Cursor {
 }
 
 impl Default for Cursor {
-    /// Nowhere: no log can be [updated](EventLog::update) from here.
+    /// No position: no log can be [updated](EventLog::update) from here.
     fn default() -> Self {
         Self { positions: Vec::new(), generation: u64::MAX }
     }
 }
 
-/// An in-memory log of events that any number of threads write and read; see the module's text.
+/// An in-memory log of events that any number of threads write and read. Each thread appends to its own shard; over its limit, the log moves events
+/// into a temporary file.
 #[derive(Debug)]
 pub struct EventLog {
     id: u64,
@@ -78,14 +79,14 @@ pub struct EventLog {
     catalog: RwLock<Catalog>,
     limit: u64,
     bytes: AtomicU64,
-    /// Where each shard begins: everything before was spilled or cleared. Locked before any shard.
+    /// The start of each shard: everything before was spilled or cleared. Locked before any shard.
     base: Mutex<Base>,
     /// Events that could not be kept.
     dropped: AtomicU64,
     full: AtomicBool,
-    /// What the clock showed at the log's time 0.
+    /// The clock's value at the log's time 0.
     epoch: u64,
-    /// True when there are promotions or counted samples, which not every reader of files knows.
+    /// True if there are promotions or counted samples, which not every reader of files knows.
     has_samples: AtomicBool,
 }
 
@@ -94,7 +95,7 @@ struct Base {
     positions: Vec<Position>,
     generation: u64,
     spill: Option<Spill>,
-    /// Why nothing can be spilled any more.
+    /// The error after which nothing more can be spilled.
     failure: Option<String>,
 }
 
@@ -120,7 +121,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl EventLog {
-    /// A log that moves what it holds into a temporary file whenever that exceeds `bytes`.
+    /// A log that moves its events into a temporary file whenever they exceed `bytes`.
     pub fn with_limit(bytes: u64) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self {
@@ -137,7 +138,7 @@ impl EventLog {
         }
     }
 
-    /// A log that begins with what a recording holds, which must not be a snapshot. The file itself is not touched, then or later.
+    /// A log that begins with the events of a recording, which must not be a snapshot. The file itself is never changed.
     pub fn open(path: &Path) -> Result<(Self, Source), LogError> {
         let in_file = |error| LogError::File(path.to_owned(), error);
         let recording = Recording::open(path).map_err(|error| LogError::Open(path.to_owned(), error))?;
@@ -147,7 +148,7 @@ impl EventLog {
         let mut copy = unnamed_file().map_err(LogError::Spill)?;
         io::copy(&mut File::open(path).map_err(in_file)?, &mut copy).map_err(LogError::Spill)?;
         let mut log = Self::default();
-        // Time goes on where the recording ends.
+        // Time continues where the recording ends.
         log.epoch = log.epoch.wrapping_sub(recording.source().duration.0);
         let source = recording.source().clone();
         let end = recording.snapshot(&When::End)?;
@@ -158,7 +159,7 @@ impl EventLog {
         Ok((log, source))
     }
 
-    /// A number that no other log of this process has.
+    /// A number that is unique among the logs of this process.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -171,14 +172,15 @@ impl EventLog {
         self.with_shard(|shard| self.push(&mut shard.lock(), &event));
     }
 
-    /// Records an event as happening now, in nanoseconds since the log was made.
+    /// Records an event with the present time, in nanoseconds since the log was made.
     pub fn record_now(&self, event: Event) {
-        // Before the lock is taken, since the two then overlap; a cut in between sees to it that the stamp is not older.
+        // The clock is read before the lock is taken, since the two then overlap. A cut in between makes sure that the stamp is not older than the
+        // cut.
         self.record_then(event, self.now());
     }
 
-    /// The same for what no other thread can have caused, such as the birth of a block, or its end on the thread that made it: the clock is
-    /// read without waiting for what other threads did, which takes half the time.
+    /// The same for events that no other thread can have caused, such as the birth of a block, or its death on the thread that allocated it. The clock
+    /// is read without waiting for the effects of other threads, which takes half the time.
     pub fn record_now_unfenced(&self, event: Event) {
         self.record_then(event, Nanos(highwater_clock::now_ns_unfenced().wrapping_sub(self.epoch)));
     }
@@ -197,8 +199,8 @@ impl EventLog {
         Nanos(highwater_clock::now_ns().wrapping_sub(self.epoch))
     }
 
-    /// Appends to a locked shard. True if it grew; what it grew by is counted before the lock is given back, so that nobody
-    /// can take it out uncounted.
+    /// Appends to a locked shard. True if it grew. The growth is counted before the lock is released, so that no thread can take the memory out
+    /// uncounted.
     #[inline(always)]
     fn push(&self, shard: &mut ShardState, event: &Event) -> bool {
         let grown = shard.push(event);
@@ -226,7 +228,7 @@ impl EventLog {
             Access::Done(false) => {}
             Access::Done(true) => self.spill_over_limit(),
             Access::Quiet => drop(self.dropped.fetch_add(1, Ordering::Relaxed)),
-            // The thread's own shard is gone; any free one will do.
+            // The thread's own shard is gone; any free one can be used.
             Access::Ending => {
                 if quietly(|| push.take().is_some_and(|push| push(&self.free_shard()))) {
                     self.spill_over_limit();
@@ -235,7 +237,7 @@ impl EventLog {
         }
     }
 
-    /// Makes this log's shard the first of the thread's.
+    /// Makes this log's shard the first of the thread's shards.
     #[cold]
     fn enter<'a>(&self, shards: &'a mut Shards) -> &'a Arc<Shard> {
         match shards.iter().position(|(id, _)| *id == self.id) {
@@ -249,7 +251,7 @@ impl EventLog {
         &shards[0].1
     }
 
-    /// A shard that no living thread writes to, or a new one: threads may come and go by the hundred thousand.
+    /// A shard that no living thread writes to, or a new one. Shards are reused because a program may start hundreds of thousands of threads.
     fn free_shard(&self) -> Arc<Shard> {
         let mut shards = lock(&self.shards);
         if let Some(free) = shards.iter().find(|shard| Arc::strong_count(shard) == 1) {
@@ -257,7 +259,7 @@ impl EventLog {
             return Arc::clone(free);
         }
         let shard = Arc::new(Shard::default());
-        // Its first event may have been stamped before a cut that did not know it.
+        // Its first event may have been stamped before a cut that did not include this shard.
         shard.lock().advance_to(self.now());
         shards.push(Arc::clone(&shard));
         shard
@@ -275,12 +277,12 @@ impl EventLog {
         }
     }
 
-    /// True while this thread is at work on a log: what it records now is dropped and counted.
+    /// True while this thread is working on a log: events that it records now are dropped and counted.
     pub fn is_quiet() -> bool {
         is_quiet()
     }
 
-    /// Reads the catalog; what the allocator records on this thread meanwhile is dropped, since recording may need the catalog.
+    /// Reads the catalog. Events that the allocator records on this thread meanwhile are dropped, since recording may need the catalog.
     pub fn read_catalog<T>(&self, read: impl FnOnce(&Catalog) -> T) -> T {
         quietly(|| read(&self.catalog.read().unwrap_or_else(PoisonError::into_inner)))
     }
@@ -307,7 +309,7 @@ impl EventLog {
         })
     }
 
-    /// True when nothing is recorded.
+    /// True if no event is recorded.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -317,13 +319,13 @@ impl EventLog {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Why the log, over its limit, can keep nothing more: writing its temporary file failed. What is recorded since is
-    /// counted as dropped; [`ledger`](Self::ledger) still knows what was recorded before.
+    /// The error after which the log, over its limit, cannot keep more events: writing its temporary file failed. Later events are counted as dropped;
+    /// [`ledger`](Self::ledger) still has the events recorded before.
     pub fn failure(&self) -> Option<String> {
         quietly(|| lock(&self.base).failure.clone())
     }
 
-    /// Everything recorded behind `from`, at one instant for all threads, and where that instant is.
+    /// Everything recorded after `from`, at one instant for all threads, and the cursor of that instant.
     fn cut(&self, base: &Base, from: &[Position]) -> (Vec<ShardReader>, Cursor) {
         let shards = lock(&self.shards);
         let mut states: Vec<_> = shards.iter().map(|shard| shard.lock()).collect();
@@ -335,7 +337,7 @@ impl EventLog {
         (readers, Cursor { positions, generation: base.generation })
     }
 
-    /// A ledger of everything recorded until now.
+    /// A ledger of everything recorded so far.
     pub fn ledger(&self) -> (AddressLedger, Cursor) {
         let (mut ledger, readers, cursor) = quietly(|| {
             let base = lock(&self.base);
@@ -347,8 +349,8 @@ impl EventLog {
         (ledger, cursor)
     }
 
-    /// Brings a ledger up to date with what was recorded since its cursor. Returns false, and does nothing, where that cannot
-    /// be done by adding: events were cleared or spilled, or some that are new are earlier than what the ledger knows.
+    /// Updates a ledger with the events recorded since its cursor. Returns false, and changes nothing, if that cannot be done by adding events: events
+    /// were cleared or spilled, or some new ones are earlier than those in the ledger.
     pub fn update(&self, ledger: &mut AddressLedger, cursor: &mut Cursor, mut changed: impl FnMut(&Event)) -> bool {
         let cut = quietly(|| {
             let base = lock(&self.base);
@@ -367,7 +369,7 @@ impl EventLog {
         true
     }
 
-    /// Applies merged events as long as `wanted`.
+    /// Applies merged events until `wanted` rejects one.
     fn apply(&self, merge: Merge, ledger: &mut AddressLedger, mut wanted: impl FnMut(&Event) -> bool) {
         let late = merge.late();
         for event in merge.take_while(|event| wanted(event)) {
@@ -409,8 +411,8 @@ impl EventLog {
         })
     }
 
-    /// A state of the past: from the file if `is_spilled` says of the state at its end that it lies there, else from the file's end and
-    /// the events behind it that are `wanted`.
+    /// A state of the past. If `is_spilled` returns true for the state at the end of the file, it comes from the file; otherwise from the file's end
+    /// and the later events that are `wanted`.
     fn past_ledger(
         &self,
         is_spilled: impl FnOnce(&AddressLedger) -> bool,
@@ -438,7 +440,7 @@ impl EventLog {
         self.read_catalog(|catalog| spill.writer.recording(catalog)).map_err(LogError::Spill)
     }
 
-    /// Shows every event in order, the spilled ones as they were settled.
+    /// Visits every event in order. Spilled events are visited as the ledger interpreted them.
     pub fn for_each(&self, mut visit: impl FnMut(&Event)) -> Result<(), LogError> {
         let (recording, readers) = quietly(|| {
             let mut base = lock(&self.base);
@@ -457,8 +459,8 @@ impl EventLog {
         Ok(())
     }
 
-    /// Forgets everything recorded until now, and says how many events that were. What other threads record meanwhile is either
-    /// forgotten or kept, never lost in between.
+    /// Removes everything recorded so far, and returns the number of removed events. Each event that other threads record meanwhile is either removed
+    /// or kept, never lost in between.
     pub fn clear(&self) -> u64 {
         quietly(|| {
             let mut base = lock(&self.base);
@@ -474,7 +476,7 @@ impl EventLog {
         })
     }
 
-    /// Takes everything out of the shards, at one instant.
+    /// Removes everything from the shards, at one instant.
     fn take_all(&self, base: &mut Base) -> Vec<ShardReader> {
         let shards = lock(&self.shards);
         let mut states: Vec<_> = shards.iter().map(|shard| shard.lock()).collect();
@@ -492,7 +494,7 @@ impl EventLog {
         readers
     }
 
-    /// Moves everything recorded until now into the temporary file.
+    /// Moves everything recorded so far into the temporary file.
     fn spill(&self) -> io::Result<()> {
         let mut base = lock(&self.base);
         if self.bytes.load(Ordering::Relaxed) <= self.limit {
@@ -505,7 +507,7 @@ impl EventLog {
         let mut merge = Merge::new(self.take_all(&mut base));
         let Some(spill) = &mut base.spill else { return Ok(()) };
         let written = self.write(&mut merge, &mut spill.writer);
-        // What could not be written is in no shard any more.
+        // Events that could not be written are no longer in any shard.
         self.dropped.fetch_add(merge.count() as u64, Ordering::Relaxed);
         written
     }
@@ -527,19 +529,19 @@ impl EventLog {
         Ok(())
     }
 
-    /// Writes everything recorded until now as a recording, for its owner alone, in the place of what was there. The log goes on as it was.
+    /// Writes everything recorded so far as a recording, for its owner only, and replaces an existing file. The log is not changed.
     pub fn save(&self, path: &Path, source: &Source) -> Result<Written, LogError> {
         let in_file = |error| LogError::File(path.to_owned(), error);
         let file = open_or_replace(path).map_err(in_file)?;
         self.save_into(file, source).map_err(in_file)
     }
 
-    /// The same into a file that was opened for it.
+    /// The same into an open file.
     pub fn save_into(&self, file: File, source: &Source) -> io::Result<Written> {
         self.save_to(file, source).map(|(written, _)| written)
     }
 
-    /// Everything recorded until now as a recording, in an unnamed file.
+    /// Everything recorded so far as a recording, in an unnamed file.
     pub fn to_recording(&self, source: &Source) -> Result<Recording, LogError> {
         let file = unnamed_file().map_err(LogError::Spill)?;
         let (_, file) = self.save_to(file, source).map_err(LogError::Spill)?;
@@ -570,7 +572,7 @@ impl EventLog {
     }
 }
 
-/// True for what only files that say so may have.
+/// True for events that only files of a later version may have.
 fn is_of_samples(event: &Event) -> bool {
     match event.kind {
         EventKind::Promote { .. } => true,
@@ -579,7 +581,7 @@ fn is_of_samples(event: &Event) -> bool {
     }
 }
 
-/// The raw event behind a settled step; `None` for notes.
+/// The raw event of a recorded step; `None` for notes.
 fn event_of(ledger: &NumberLedger, step: &Step) -> Option<Event> {
     let kind = match step.op {
         Op::Allocate(place) => EventKind::Allocate(place),

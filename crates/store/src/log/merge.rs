@@ -1,15 +1,15 @@
-//! Putting the shards' events in the order of their times.
+//! Merging the events of the shards by time.
 
 use super::shard::ShardReader;
 use highwater_model::Event;
 
 /// The events of several shards, ordered by time; those of one shard at one time stay in their order.
 ///
-/// Within a shard events are in order unless their source gave times that were not. Such a shard is sorted first; it is
-/// the only case in which events are kept aside.
+/// Within a shard events are in order unless their source gave times out of order. Such a shard is sorted first; only in this case are events
+/// buffered.
 pub struct Merge {
     sources: Vec<Source>,
-    /// The source read from, and the time up to which no other is due.
+    /// The source being read, and the time until which no other source has an earlier event.
     current: usize,
     until: u64,
     late: u64,
@@ -35,7 +35,7 @@ impl Rest {
 }
 
 impl Merge {
-    /// Merges what the readers give.
+    /// Merges the events of the readers.
     pub fn new(readers: Vec<ShardReader>) -> Self {
         let late = readers.iter().map(ShardReader::late).sum();
         let sources = readers.into_iter().filter_map(|reader| {
@@ -63,7 +63,7 @@ impl Merge {
         self.sources.get(self.current).map(|source| source.head.time)
     }
 
-    /// Finds the source that is due, and until when.
+    /// Finds the source with the earliest event, and the time until which it stays the earliest.
     fn choose(&mut self) {
         let (mut first, mut second) = (u64::MAX, u64::MAX);
         self.current = 0;

@@ -1,8 +1,8 @@
-//! What this thread is doing with logs, and keeping it from doing two things at once.
+//! The state of this thread while it works on logs. It prevents a thread from entering a log twice.
 //!
-//! A program may record from inside its allocator. The log allocates too, now and then while it holds a lock; the allocator
-//! would record that, and wait for the lock for ever. So a thread that is at work on a log is *quiet*: what it
-//! records meanwhile is the log's own doing, and is dropped and counted.
+//! A program may record from inside its allocator. The log allocates too, sometimes while it holds a lock; the allocator would record that, and wait
+//! for the lock for ever. A thread that is working on a log is therefore *quiet*: events that it records meanwhile are caused by the log itself, and
+//! are dropped and counted.
 
 use super::shard::Shard;
 use std::cell::{Cell, RefCell};
@@ -12,19 +12,19 @@ use std::sync::Arc;
 pub type Shards = Vec<(u64, Arc<Shard>)>;
 
 thread_local! {
-    /// True while the thread is quiet. Without a destructor, so that it is there until the thread's very end.
+    /// True while the thread is quiet. It has no destructor, so that it exists until the very end of the thread.
     static QUIET: Cell<bool> = const { Cell::new(false) };
     static SHARDS: RefCell<Shards> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps the thread quiet as long as it lives.
+/// Keeps the thread quiet until it is dropped.
 struct Quiet;
 
 impl Quiet {
-    /// `None` if the thread is quiet already.
+    /// `None` if the thread is already quiet.
     #[inline(always)]
     fn begin() -> Option<Self> {
-        // Made only if it is needed: dropping one ends the quiet.
+        // Created only if it is needed: dropping one ends the quiet state.
         (!QUIET.replace(true)).then(|| Self)
     }
 }
@@ -36,17 +36,17 @@ impl Drop for Quiet {
     }
 }
 
-/// What a thread can do with its shards.
+/// The result of accessing a thread's shards.
 pub enum Access<T> {
-    /// This came out.
+    /// The result of the work.
     Done(T),
-    /// Nothing: it is quiet.
+    /// No access: the thread is quiet.
     Quiet,
-    /// Nothing: it is ending, and they are gone.
+    /// No access: the thread is ending, and its shards are gone.
     Ending,
 }
 
-/// Works with this thread's shards; the thread is quiet meanwhile.
+/// Calls `work` with this thread's shards; the thread is quiet meanwhile.
 #[inline(always)]
 pub fn with_shards<T>(work: impl FnOnce(&mut Shards) -> T) -> Access<T> {
     let Some(_quiet) = Quiet::begin() else { return Access::Quiet };
@@ -56,7 +56,7 @@ pub fn with_shards<T>(work: impl FnOnce(&mut Shards) -> T) -> Access<T> {
     }
 }
 
-/// Does something while this thread is quiet.
+/// Calls `work` while this thread is quiet.
 pub fn quietly<T>(work: impl FnOnce() -> T) -> T {
     let _quiet = Quiet::begin();
     work()

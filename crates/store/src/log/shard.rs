@@ -1,8 +1,8 @@
 //! One thread's part of the log.
 //!
-//! Events are appended under the shard's own lock, which only its thread and the occasional reader take. Words are
-//! atomics, though plain stores and loads on every machine that matters: so a reader needs the lock only to learn how
-//! far the shard has got, and then reads at leisure while the thread goes on. (The lock orders what both do.)
+//! Events are appended under the shard's own lock, which only its thread and the occasional reader take. Words are atomics, though plain stores and
+//! loads on every machine that matters. So a reader needs the lock only to find the end of the shard, and then reads without it while the thread
+//! continues. (The lock orders the accesses of both.)
 
 use super::words::{self, MOST_WORDS};
 use highwater_model::{Event, Nanos};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const SMALLEST_CHUNK: usize = 1 << 10;
 const LARGEST_CHUNK: usize = 1 << 15;
 
-/// Words of encoded events. Those in use never change again.
+/// Words of encoded events. Words in use never change again.
 type Words = Arc<[AtomicU64]>;
 
 /// A run of encoded events.
@@ -31,26 +31,26 @@ impl Chunk {
     }
 }
 
-/// What is behind a shard's lock.
+/// The data under a shard's lock.
 #[derive(Debug, Default)]
 pub struct ShardState {
-    /// Oldest first; only the last one is written to.
+    /// Oldest first; only the last chunk is written to.
     chunks: VecDeque<Chunk>,
-    /// The number of the first of them, counting those removed.
+    /// The number of the first chunk, counting removed ones.
     first_chunk: u64,
     /// Time of the event encoded last.
     previous: Nanos,
-    /// The latest time since a thread took the shard over: its stamps never go behind it.
+    /// The latest time since a thread took the shard over: its stamps are never earlier.
     latest: Nanos,
     /// The latest time of all.
     highest: Nanos,
-    /// The time of the last cut: stamps never go behind that either.
+    /// The time of the last cut: stamps are never earlier than that either.
     cut: Nanos,
     /// Events ever recorded.
     events: u64,
-    /// Those of them that were earlier than one before of the same thread.
+    /// Events that were earlier than a previous one of the same thread.
     late: u64,
-    /// Those that were earlier than any before: the shard is to be sorted if there are some.
+    /// Events that were earlier than a previous one of any thread: if there are some, the shard must be sorted.
     unsorted: u64,
 }
 
@@ -60,7 +60,7 @@ pub struct Shard {
     state: Mutex<ShardState>,
 }
 
-/// How far a reader has read a shard.
+/// The position of a reader in a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     chunk: u64,
@@ -72,7 +72,7 @@ pub struct Position {
 }
 
 impl Shard {
-    /// Locks the shard. What a panicking thread left behind is sound: `used` is set last.
+    /// Locks the shard. The state that a panicking thread left is sound: `used` is set last.
     #[inline(always)]
     pub fn lock(&self) -> MutexGuard<'_, ShardState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -80,18 +80,18 @@ impl Shard {
 }
 
 impl ShardState {
-    /// The time to stamp an event with that happens `now`: not before any other of this shard, nor before the last cut.
+    /// The time stamp of an event that happens `now`: not before any other of this shard, nor before the last cut.
     #[inline(always)]
     pub fn stamp(&self, now: Nanos) -> Nanos {
         now.max(self.latest).max(self.cut)
     }
 
-    /// Begins to serve another thread, which may count time as it likes.
+    /// Prepares the shard for another thread, whose times are independent of those of the previous one.
     pub fn take_over(&mut self) {
         self.latest = Nanos(0);
     }
 
-    /// Sees to it that no event will be stamped with a time before `cut`, even if its thread has read the clock already.
+    /// Makes sure that no event will be stamped with a time before `cut`, even if its thread has already read the clock.
     pub fn advance_to(&mut self, cut: Nanos) {
         self.cut = self.cut.max(cut);
     }
@@ -129,7 +129,7 @@ impl ShardState {
         self.events
     }
 
-    /// Everything recorded behind `from`, up to now.
+    /// Everything recorded after `from`, up to now.
     pub fn since(&self, from: Position) -> ShardReader {
         let skipped = from.chunk.saturating_sub(self.first_chunk) as usize;
         let runs = self.chunks.iter().skip(skipped).cloned().collect();
@@ -144,7 +144,7 @@ impl ShardState {
         }
     }
 
-    /// Where the shard ends now.
+    /// The present end of the shard.
     pub fn end(&self) -> Position {
         let last = self.chunks.len().saturating_sub(1);
         Position {
@@ -157,7 +157,7 @@ impl ShardState {
         }
     }
 
-    /// Takes everything behind `from` out of the shard. Returns it, and how many bytes the shard shrank by.
+    /// Removes everything after `from` from the shard. Returns it, and how many bytes the shard shrank by.
     pub fn take(&mut self, from: Position) -> (ShardReader, u64) {
         let reader = self.since(from);
         let bytes = self.chunks.iter().map(|chunk| chunk.words.len() as u64 * 8).sum();
@@ -174,7 +174,7 @@ impl Position {
     }
 }
 
-/// Reads a stretch of a shard. Holds what it reads alive, so the shard may drop it meanwhile.
+/// Reads a segment of a shard. It keeps the segment's memory alive, so the shard may drop it meanwhile.
 #[derive(Debug)]
 pub struct ShardReader {
     runs: Vec<Chunk>,
@@ -186,12 +186,12 @@ pub struct ShardReader {
 }
 
 impl ShardReader {
-    /// How many events of the stretch are earlier than one before them of the same thread.
+    /// How many events of the segment are earlier than a previous one of the same thread.
     pub fn late(&self) -> u64 {
         self.late
     }
 
-    /// True if no event of the stretch is earlier than one before it.
+    /// True if no event of the segment is earlier than a previous one.
     pub fn is_in_order(&self) -> bool {
         self.unsorted == 0
     }
@@ -211,7 +211,7 @@ impl Iterator for ShardReader {
                 self.previous = event.time;
                 return Some(event);
             }
-            // Give memory back as soon as it is read.
+            // Free memory as soon as it is read.
             self.runs[self.run] = Chunk::new(0);
             self.run += 1;
             self.word = 0;

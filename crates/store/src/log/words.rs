@@ -1,4 +1,4 @@
-//! Events as words: how the in-memory log keeps them, 16 bytes for the usual one.
+//! Events as words: the encoding of the in-memory log, 16 bytes for the usual event.
 //!
 //! ```text
 //!  word 0   bits 0–2 kind, 3–7 what follows, 8–31 thread, 32–63 nanoseconds since the event before
@@ -12,13 +12,13 @@
 //!  then, for a reallocation: the old address, and its claimed old size plus one (0: not claimed)
 //! ```
 //!
-//! A placement that has a surplus or a weight is preceded by three words: the kind `EXTRA` (low half) and its samples, then the surplus (low half) and the
-//! weight's bits, then how far samples are apart. A promotion is of the kind `DROPPED`, but has an owner.
+//! A placement that has a surplus or a weight is preceded by three words: the kind `EXTRA` (low half) and its samples, then the surplus (low half) and
+//! the weight's bits, then the distance between samples. A promotion is of the kind `DROPPED`, but has an owner.
 
 use highwater_model::{Event, EventKind, Nanos, Placement, Spacing, StackId, StringId, TagId, ThreadId, Weight};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The most words one event takes.
+/// The limit of words of one event.
 pub const MOST_WORDS: usize = 12;
 
 const ALLOCATE: u64 = 0;
@@ -39,7 +39,7 @@ const OWNER: u64 = 1 << 7;
 
 const ADDRESS_BITS: u32 = 48;
 
-/// Writes `event`, which happened after something at `previous`, and returns how many words it took.
+/// Encodes `event` and returns how many words it took. `previous` is the time of the event before it.
 #[inline(always)]
 pub fn encode(event: &Event, previous: Nanos, out: &[AtomicU64; MOST_WORDS]) -> usize {
     if let EventKind::Allocate(place) | EventKind::Reallocate { new: place, .. } = &event.kind
@@ -50,7 +50,7 @@ pub fn encode(event: &Event, previous: Nanos, out: &[AtomicU64; MOST_WORDS]) -> 
     encode_plain(event, previous, out)
 }
 
-/// An event whose placement has more to it than a place.
+/// Encodes an event whose placement has a surplus or a weight.
 #[cold]
 fn encode_extra(event: &Event, place: &Placement, previous: Nanos, out: &[AtomicU64]) -> usize {
     let (samples, spacing) = place.weight.counted().unwrap_or_default();
@@ -90,7 +90,7 @@ fn encode_plain(event: &Event, previous: Nanos, out: &[AtomicU64]) -> usize {
     length
 }
 
-/// An event one of whose numbers needs a word of its own.
+/// Encodes an event with a number that needs a word of its own.
 #[cold]
 fn encode_unusual(kind: u64, event: &Event, previous: Nanos, address: u64, size: u64, out: &[AtomicU64]) -> usize {
     let mut head = kind;
@@ -130,7 +130,7 @@ fn encode_unusual(kind: u64, event: &Event, previous: Nanos, address: u64, size:
     length
 }
 
-/// The words behind those that every event has.
+/// Encodes the words after those that every event has.
 #[inline]
 fn encode_rest(event: &Event, stack: StackId, tag: TagId, mut length: usize, out: &[AtomicU64]) -> usize {
     let mut put = |word| {
@@ -152,7 +152,7 @@ fn encode_rest(event: &Event, stack: StackId, tag: TagId, mut length: usize, out
     length
 }
 
-/// Reads the event at the start of what `word` gives by index, and how many words it took.
+/// Decodes the event at the start of the words that `word` returns by index. Also returns how many words it took.
 #[inline]
 pub fn decode(word: impl Fn(usize) -> u64, previous: Nanos) -> (Event, usize) {
     if word(0) & 7 == EXTRA { decode_extra(word, previous) } else { decode_plain(word, previous) }
