@@ -1,4 +1,4 @@
-//! Programs that the process is about to start: whether the library would do harm there, or could not be loaded, and what is noted of them.
+//! Programs that the process is about to start: whether the library would do harm there, or could not be loaded, and the notes about them.
 //!
 //! This runs between fork and exec, perhaps in the memory of a parent that waits (vfork): it allocates nothing, takes no lock, and keeps nothing open.
 
@@ -11,15 +11,15 @@ pub use highwater_shm::unrecorded_v1::Reason;
 /// A script's interpreter may be a script.
 const MOST_INTERPRETERS: usize = 5;
 
-/// Whether a seccomp filter was installed: from then on no system call of ours may be made, in this process and those that it forks.
+/// Whether a seccomp filter was installed: from then on the agent must not make system calls, in this process and those that it forks.
 static FILTERED: AtomicBool = AtomicBool::new(false);
 
-/// Says that one is about to be.
+/// Announces that a seccomp filter is about to be installed.
 pub(crate) fn set_filtered() {
     FILTERED.store(true, Ordering::SeqCst);
 }
 
-/// Whether one was.
+/// Whether a seccomp filter was installed.
 pub fn is_filtered() -> bool {
     FILTERED.load(Ordering::SeqCst)
 }
@@ -45,7 +45,7 @@ pub fn must_be_left_out(path: &CStr, library: &CStr) -> Option<Reason> {
     let mut interpreter = [0; LONGEST_PATH + 1];
     for step in 0..MOST_INTERPRETERS {
         let path = if step == 0 { Some(path) } else { CStr::from_bytes_until_nul(&interpreter).ok() };
-        // What cannot be read is the kernel's to refuse, or to run unseen.
+        // A file that cannot be read is left to the kernel, which refuses it, or runs it unseen.
         let file = path.and_then(sys::open)?;
         let kind = executable::look_at(&|offset, buffer| sys::read_at(file, offset, buffer));
         let gets_rights = sys::gets_other_rights(file);
@@ -63,7 +63,7 @@ pub fn must_be_left_out(path: &CStr, library: &CStr) -> Option<Reason> {
     let Some(library) = sys::open(library) else { return Some(Reason::OutOfReach) };
     sys::close(library);
     let config = session::session().config();
-    // A collector may come later; a recorder is there, or out of reach.
+    // A collector may start later; a recorder is listening, or out of reach.
     let is_reached = match sys::check_writable(config.socket()) {
         0 => true,
         sys::ENOENT => config.is_live(),
@@ -72,7 +72,7 @@ pub fn must_be_left_out(path: &CStr, library: &CStr) -> Option<Reason> {
     (!is_reached).then_some(Reason::OutOfReach)
 }
 
-/// Notes a program that is started without us, for the reader of what this process shares.
+/// Notes a program that is started without the library, for the reader of this process's shared memory.
 pub fn note_left_out(reason: Reason, path: &CStr) {
     let mut led_to = [0; LONGEST_PATH];
     let mut path = path;

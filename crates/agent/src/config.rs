@@ -1,4 +1,4 @@
-//! What the agent is to do: [`hello_v1::VARIABLE`](highwater_shm::hello_v1::VARIABLE), taken apart.
+//! The agent's configuration, parsed from [`hello_v1::VARIABLE`](highwater_shm::hello_v1::VARIABLE).
 
 use crate::session::Mode;
 use crate::sys;
@@ -10,7 +10,7 @@ use highwater_shm::hello_v1::{
 
 const LONGEST_PATH: usize = 108;
 
-/// What to do. Written once, before anything is recorded; in a static, hence the atomics.
+/// The configuration. Written once, before anything is recorded; in a static, hence the atomics.
 pub struct Config {
     counts_ticks: AtomicBool,
     follows_children: AtomicBool,
@@ -34,7 +34,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Records everything, follows nobody.
+    /// The default: records everything, does not follow children.
     pub const fn new() -> Self {
         Self {
             counts_ticks: AtomicBool::new(false),
@@ -73,7 +73,7 @@ impl Config {
         self
     }
 
-    /// For a process that keeps a live table of its own accord, and whose collector is at `socket`. An empty path is of no collector.
+    /// For a process that keeps a live table of its own accord, and whose collector listens at `socket`. With an empty path there is no collector.
     pub fn for_live(counts_ticks: bool, sample_bytes: u64, most_blocks: u64, contents: bool, socket: &[u8]) -> Self {
         let config = Self::for_ourselves(counts_ticks, sample_bytes);
         config.live.store(true, Ordering::Relaxed);
@@ -84,7 +84,7 @@ impl Config {
         config
     }
 
-    /// Takes over what another one says.
+    /// Copies the settings of another configuration.
     pub fn copy_from(&self, other: &Self) {
         for (mine, theirs) in [
             (&self.counts_ticks, &other.counts_ticks),
@@ -103,48 +103,48 @@ impl Config {
         self.set_socket(other.socket());
     }
 
-    /// Stamp with the processor's counter.
+    /// Whether stamps are ticks of the processor's counter.
     pub fn counts_ticks(&self) -> bool {
         self.counts_ticks.load(Ordering::Relaxed)
     }
 
-    /// Forked children record too.
+    /// Whether forked children are recorded too.
     pub fn follows_children(&self) -> bool {
         self.follows_children.load(Ordering::Relaxed)
     }
 
-    /// Drop rather than wait.
+    /// Whether events are dropped when a ring is full, instead of waiting.
     pub fn is_lossy(&self) -> bool {
         self.lossy.load(Ordering::Relaxed)
     }
 
-    /// Record mappings.
+    /// Whether mappings are recorded.
     pub fn records_mappings(&self) -> bool {
         !self.leaves_out_mappings.load(Ordering::Relaxed)
     }
 
-    /// Keep a live table.
+    /// Whether a live table is kept.
     pub fn is_live(&self) -> bool {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// Let the collector read what is in the blocks.
+    /// Whether the collector may read the contents of blocks.
     pub fn allows_contents(&self) -> bool {
         self.allows_contents.load(Ordering::Relaxed)
     }
 
-    /// Record only while the reader says so.
+    /// Whether events are recorded only while the reader asks for it.
     pub fn is_dormant(&self) -> bool {
         self.dormant.load(Ordering::Relaxed)
     }
 
-    /// Say nothing of the program's arguments.
+    /// Whether the program's arguments are not reported.
     pub fn leaves_out_arguments(&self) -> bool {
         self.leaves_out_arguments.load(Ordering::Relaxed)
     }
 
-    /// Reads program and arguments, each ended by a zero; how many bytes these are. Where arguments are left out it is the program's name
-    /// alone. One with a space is no name but a title that the program gave itself, with anything in it; the executable's then has to do.
+    /// Reads the program and its arguments, each ended by a zero; returns their length in bytes. If arguments are left out, reads only the program's
+    /// name. A name with a space is a title that the program gave itself, with anything in it; the executable's name is used instead.
     pub fn read_command(&self, buffer: &mut [u8]) -> usize {
         let length = sys::read_file(c"/proc/self/cmdline", buffer).unwrap_or(0);
         if !self.leaves_out_arguments() {
@@ -154,12 +154,12 @@ impl Config {
         if buffer[..end].contains(&b' ') { 0 } else { end }
     }
 
-    /// How much blocks can really hold is known: the C library's functions are what is called.
+    /// Whether it is known how much blocks can really hold: true if the C library's functions are the ones called.
     pub fn knows_usable_sizes(&self) -> bool {
         self.knows_usable_sizes.load(Ordering::Relaxed)
     }
 
-    /// The most blocks that a live table shall hold, 0 for no limit.
+    /// The maximum number of blocks in a live table, 0 for no limit.
     pub fn most_blocks(&self) -> u64 {
         self.most_blocks.load(Ordering::Relaxed)
     }
@@ -169,12 +169,12 @@ impl Config {
         self.sample_bytes.load(Ordering::Relaxed)
     }
 
-    /// What is done where something is recorded.
+    /// The mode while recording: exact or sampled.
     pub fn recording_mode(&self) -> Mode {
         if self.sample_bytes() == 0 { Mode::Exact } else { Mode::Sampled }
     }
 
-    /// Where the recorder listens.
+    /// The path of the recorder's socket.
     pub fn socket(&self) -> &[u8] {
         let length = self.socket_length.load(Ordering::Relaxed).min(LONGEST_PATH);
         // SAFETY: atomic bytes have the layout of bytes, and are not written any more.
@@ -182,7 +182,7 @@ impl Config {
     }
 
     /// Reads the process's environment as it was when the program began: nothing of the C library needs to be ready for that.
-    /// False if it says nothing of us, or if the process has more rights than the user who chose it.
+    /// False if it has no configuration for the agent, or if the process has more rights than the user who chose the environment.
     pub fn read_from_environment(&self) -> bool {
         const MOST: usize = 4 << 20;
         if sys::has_more_rights() {

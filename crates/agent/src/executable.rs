@@ -1,22 +1,22 @@
-//! What an executable file is, as far as it matters to us: whether the preload library can be loaded into it, and would see its blocks.
+//! Classifies an executable file: whether the preload library can be loaded into it, and would see its blocks.
 //!
-//! Reads a few hundred bytes here and there, allocates nothing, and believes nothing: a file that makes no sense is left to the kernel.
+//! Reads a few hundred bytes here and there, allocates nothing, and trusts nothing: an invalid file is left to the kernel.
 
 use highwater_shm::unrecorded_v1::Reason;
 
-/// Reads the file at an offset into a buffer: how many bytes.
+/// Reads the file at an offset into a buffer; returns the number of bytes read.
 pub type ReadAt<'a> = &'a dyn Fn(u64, &mut [u8]) -> usize;
 
 /// The longest name of an interpreter.
 pub const LONGEST_PATH: usize = 256;
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant, reason = "there is no heap to put a path on")]
 pub enum Kind {
-    /// Something that the library can be loaded into, as far as can be seen.
+    /// The library can be loaded into it, as far as can be seen.
     Fit,
-    /// Something that it cannot be loaded into, or where that would do harm.
+    /// The library cannot be loaded into it, or would do harm there.
     Unfit(Reason),
     /// A program with a `malloc` of its own: the library does no harm there, but sees nothing.
     OwnAllocator,
@@ -31,7 +31,7 @@ const MOST_LOADS: usize = 16;
 const ENTRY_BYTES: usize = 16;
 const MOST_ENTRIES: u64 = 512;
 const SYMBOL_BYTES: u64 = 24;
-/// Symbols of one bucket that are looked at.
+/// The maximum number of symbols checked in one bucket.
 const MOST_IN_BUCKET: u64 = 4096;
 
 /// Runtimes that must be loaded before any other library, or that break when `malloc` is called before they are ready.
@@ -46,7 +46,7 @@ const RUNTIMES: [(&[u8], Reason); 8] = [
     (b"libclang_rt.msan", Reason::MemorySanitizer),
 ];
 
-/// The same, linked into the program: functions by which they are known where the program exports them.
+/// The same, linked into the program: exported functions by which they are recognized.
 const LINKED_IN: [(&[u8], Reason); 5] = [
     (b"__asan_init", Reason::AddressSanitizer),
     (b"__hwasan_init", Reason::AddressSanitizer),
@@ -61,7 +61,7 @@ pub fn sanitizer(library: &[u8]) -> Option<Reason> {
     RUNTIMES.iter().find(|(start, _)| name.starts_with(start)).map(|&(_, reason)| reason)
 }
 
-/// Looks at a file.
+/// Classifies a file.
 pub fn look_at(read: ReadAt<'_>) -> Kind {
     let mut start = [0; LONGEST_PATH];
     let length = read(0, &mut start);
@@ -70,7 +70,7 @@ pub fn look_at(read: ReadAt<'_>) -> Kind {
         return script(line);
     }
     let Some(header) = start.get(..HEADER_BYTES).filter(|header| header.starts_with(b"\x7fELF")) else {
-        // A script without a first line, perhaps: the shell's business.
+        // Perhaps a script without an interpreter line: left to the shell.
         return Kind::Fit;
     };
     const SIXTY_FOUR_BIT: u8 = 2;
@@ -96,12 +96,12 @@ fn number(bytes: &[u8]) -> u64 {
 /// An ELF file for this processor.
 struct Program<'a> {
     read: ReadAt<'a>,
-    /// Address, offset in the file and length of what is loaded.
+    /// Address, offset in the file and length of each loaded segment.
     loads: [(u64, u64, u64); MOST_LOADS],
     /// Offset and length of the loader's name, and of the dynamic section.
     interpreter: Option<(u64, u64)>,
     dynamic: Option<(u64, u64)>,
-    /// Where the section headers are, and how many there are.
+    /// Offset of the section headers, and their number.
     sections: (u64, u64),
 }
 
@@ -147,7 +147,7 @@ impl<'a> Program<'a> {
         self.by_its_libraries().or_else(|| self.by_its_symbols()).unwrap_or(Kind::Fit)
     }
 
-    /// Where in the file an address lies.
+    /// The file offset of an address.
     fn offset(&self, address: u64) -> Option<u64> {
         let holds = |&&(start, _, length): &&(u64, u64, u64)| address >= start && address - start < length;
         self.loads.iter().find(holds).and_then(|&(start, offset, _)| offset.checked_add(address - start))
@@ -167,7 +167,7 @@ impl<'a> Program<'a> {
             .take_while(|&(kind, _)| kind != END)
     }
 
-    /// Where the table is whose address an entry of this kind gives.
+    /// The offset of the table whose address an entry of this kind gives.
     fn table(&self, kind: u64) -> Option<u64> {
         self.entries().find(|&(found, _)| found == kind).and_then(|(_, address)| self.offset(address))
     }
@@ -182,7 +182,7 @@ impl<'a> Program<'a> {
         })
     }
 
-    /// A sanitizer that is linked in and exports nothing: its functions have names where the program was not stripped.
+    /// Finds a sanitizer that is linked in and exports nothing, by the names of its functions: they are there unless the program was stripped.
     fn runtime_by_its_names(&self) -> Option<Reason> {
         const SECTION_BYTES: u64 = 64;
         const MOST_SECTIONS: u64 = 128;
@@ -196,9 +196,9 @@ impl<'a> Program<'a> {
         })
     }
 
-    /// Looks through names for one of [`LINKED_IN`].
+    /// Searches names for one of [`LINKED_IN`].
     fn runtime_in(&self, mut offset: u64, length: u64) -> Option<Reason> {
-        /// What of two parts overlaps, so that no name is cut in both.
+        /// Overlap of two parts, so that no name is cut in both.
         const OVERLAP: u64 = 32;
         const MOST_BYTES: u64 = 64 << 20;
         let end = offset.checked_add(length.min(MOST_BYTES))?;
@@ -211,7 +211,7 @@ impl<'a> Program<'a> {
                     |at: usize| names[at..].starts_with(function) && names.get(at + function.len()) == Some(&0);
                 names.iter().enumerate().any(|(at, &byte)| byte == b'_' && starts(at))
             };
-            // All of them begin with two of these; most parts have none.
+            // All of them begin with two underscores; most parts have none.
             if names.windows(2).any(|pair| pair == b"__")
                 && let Some(&(_, reason)) = LINKED_IN.iter().find(|(function, _)| is_named(function))
             {
@@ -235,7 +235,7 @@ impl<'a> Program<'a> {
     }
 }
 
-/// The entries of the dynamic section that lead to the names and the symbols.
+/// The entries of the dynamic section for the names and the symbols.
 const NAMES: u64 = 5;
 const SYMBOLS: u64 = 6;
 const GNU_HASHES: u64 = 0x6fff_fef5;

@@ -1,15 +1,60 @@
-//! What runs inside a recorded program.
+//! The part that runs inside a recorded program.
 //!
-//! It must never be noticed: it takes nothing from the program's heap, takes no lock that a program's thread could hold while
-//! it waits, opens no file that stays open, never panics, never changes `errno`, and stops when nobody reads any more.
+//! The program must never notice it: it takes nothing from the program's heap, takes no lock that a program's thread could hold while
+//! it waits, opens no file that stays open, never panics, never changes `errno`, and stops when there is no reader any more.
 //!
 //! The hooks (the preload library's, or the crate's global allocator) call [`allocated`] after the real allocation and
 //! [`freeing`] before the real free; both cost some tens of nanoseconds. In between:
 //!
 //! * [`unwind`]: the call stack, by the compiler's tables, verified rather than walked where it has not changed;
 //! * [`trie`]: the stack as a number;
-//! * `ring`: the record, for a reader in another process; or [`live`]: the table of what is live, for one that may come at any time;
-//! * [`session`]: beginning, forking, ending. [`children`]: programs that are started, with [`executable`]. [`modules`]: what addresses mean. [`sampling`]: recording only some.
+//! * `ring`: the record, for a reader in another process; or [`live`]: the table of live blocks, for a reader that may come at any time;
+//! * [`session`]: beginning, forking, ending. [`children`]: programs that are started, with [`executable`]. [`modules`]: the modules that addresses lie in.
+//!   [`sampling`]: recording only some blocks.
+//!
+//! # Design
+//!
+//! **The hot path** (`agent`). A hook calls the real function, walks the stack, takes a stamp, writes a record of 16 or 32 bytes into the thread's own
+//! ring and publishes it with one store. No lock, no system call, no heap, no `errno`. Reading the clock twice is half of the cost.
+//!
+//! * *Unwinding by rules, verified instead of repeated* (`unwind/walk.rs`). The `.eh_frame` rule for a return address is cached in 31 bits (`rules.rs`). A thread
+//!   remembers its last stack as states (return address, stack pointer, frame pointer) and the words that were read between them. The next walk stops at the
+//!   first state that it remembers, and compares the remembered words from there outwards. Equal words mean an equal stack, by induction; nothing is guessed.
+//!   The frame pointer register is compared only where a rule further out uses it: in most code it is an ordinary register, and different every time. The last
+//!   eight *tips* (a few innermost frames on remembered ones) are kept as well, for functions that allocate in several places.
+//!   Rules that need more (signal frames, realigned stacks, linkage stubs) run the whole row of the table. Rules that need registers which the walk
+//!   does not follow unwind once more with all registers, starting inside the agent (`arch/x86_64/registers.rs`).
+//! * *The stack is read without faulting* (`memory.rs`): within a window of the thread's own stack that was found readable page by page; elsewhere after asking
+//!   the kernel.
+//! * *Stacks are a trie in shared memory*, so a record has a number. Remembered frames carry their node; only new frames are looked up. Before the index, the
+//!   node that was made after the last one found is tried: stacks recur in the order in which they were first met.
+//! * *The loader is asked for modules* (`_dl_find_object`, no lock) when an address is new. There is no need to intercept `dlopen`, which would change what
+//!   it finds. `dlclose` is intercepted: unloading begins a new generation, in which the same address may be another function. Rules, remembered stacks and
+//!   the trie's index are forgotten then; each node has its generation.
+//! * *The clock is fenced only if there is another thread* whose work could have been seen. The documentation of `clock::now` says why it is fenced at all.
+//!
+//! **Order.** An allocation is recorded after the real one, a free before it. A reallocation that moves frees one address and takes another at two different
+//! moments: if there are several threads it is two records. At the first, the ledger sets the old block aside (`AddressLedger::set_aside`); the event is
+//! the second. So it is one event, and a block that was given the old address in between is not taken for a duplicate. In the accounts the block set aside stays
+//! as it was, at its old address, so a keyframe written in between is what a replay gives.
+//!
+//! **Life and death.** The agent makes a sealed memory object, hands it to the recorder over a socket, and closes both: a program that looks at its
+//! descriptors sees none of ours, and one that closes them all does no harm. Since the recorder holds the memory too, a program that is killed leaves
+//! everything it published. When a ring is full, the agent finds out by the socket whether the recorder is gone; the program then continues unrecorded. The
+//! switch that every hook reads lies on a page that the kernel wipes on every kind of fork: the child finds it zero before it can write into its parent's
+//! rings, and begins a session of its own. A ring belongs to a thread until the kernel does not know that thread any more: no hook at a thread's end is
+//! needed, and none could be late enough.
+//!
+//! **Programs that are started** (`preload/exec.rs`, `agent/children.rs`, `agent/executable.rs`). Children load the library by two variables of their
+//! environment. The functions that start programs are hooked: if the library would do harm (sanitizers, another C library, a seccomp filter) or could not be
+//! loaded (another root directory, other rights), the two variables are taken out. This runs between fork and exec, perhaps in the memory of a parent that
+//! waits: no heap, no lock, a changed environment on the stack. Programs started without the library are noted in the header of the shared memory, which a
+//! forked child without a session can write too. The command classifies executables by the same code before it starts a program; `symbols/allocator.rs` finds
+//! allocators that a program links into itself under other names, when the program begins.
+//!
+//! **Sampling.** `malloc`'s entry reads one byte, which says whether everything is recorded, and a countdown in the thread's own storage. Until the countdown
+//! ends, and for ever if nothing is recorded, the real function does the rest. A free recognizes sampled blocks by their addresses (`sampling.rs`). The
+//! weight follows from size and mean, so records carry none; files do, because other sources weigh differently.
 #![no_std]
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
@@ -42,7 +87,7 @@ use thread::Thread;
 pub use thread::leave_out as leave_this_thread_out;
 pub use unwind::walk::State as Caller;
 
-/// Bytes that a block of this size can be expected to hold: what the common C library gives.
+/// Bytes that a block of this size can be expected to hold: the usable size in the common C library.
 #[inline(always)]
 pub fn expected_usable(size: usize) -> usize {
     (size.wrapping_add(8 + 15) & !15).max(32).wrapping_sub(8)
@@ -60,14 +105,14 @@ fn node_and_surplus(node: u32, surplus: i32) -> u64 {
     u64::from(node) | u64::from(surplus as u32) << 32
 }
 
-/// A block was handed out. `usable` is what it can really hold.
+/// A block was allocated. `usable` is the size it can really hold.
 #[inline]
 pub fn allocated(address: *mut u8, size: usize, usable: usize, caller: Caller) {
     let Some(thread) = Thread::current() else { return };
     let session = session::session();
     thread.ring.set_busy(true);
     if session.is_live() {
-        // By the time the stack is known it is there.
+        // By the time the stack is known, the slot is in the cache.
         live::expect(address as u64);
     }
     let node = thread.walk(caller, session);
@@ -88,7 +133,7 @@ pub fn allocated(address: *mut u8, size: usize, usable: usize, caller: Caller) {
     thread.ring.set_busy(false);
 }
 
-/// A block is about to be given back.
+/// A block is about to be freed.
 #[inline]
 pub fn freeing(address: *mut u8) {
     let Some(thread) = Thread::current() else { return };
@@ -108,7 +153,7 @@ pub fn freeing(address: *mut u8) {
     thread.ring.set_busy(false);
 }
 
-/// A block was handed out in a live process, by the stack of a node that the caller knows already.
+/// A block was allocated in a live process, by the stack of a node that the caller already knows.
 #[inline]
 pub fn allocated_at(address: u64, size: u64, node: u32) {
     let Some(thread) = Thread::current() else { return };
@@ -118,7 +163,7 @@ pub fn allocated_at(address: u64, size: u64, node: u32) {
     thread.ring.set_busy(false);
 }
 
-/// Where only samples go into the live table, and a block is about to be given back that is none: it may be older than that.
+/// A block that is no sample is about to be freed, while only samples go into the live table: it may be older than the sampling.
 #[cold]
 pub fn freeing_older(address: *mut u8) {
     if live::settings::knows_exact_blocks() {
@@ -126,14 +171,14 @@ pub fn freeing_older(address: *mut u8) {
     }
 }
 
-/// Whether the table has blocks that were not sampled, so that [`freeing_older`] must be told of every free.
+/// Whether the table has blocks that were not sampled, so that [`freeing_older`] must be called for every free.
 #[inline(always)]
 pub fn knows_older_blocks() -> bool {
     session::session().is_live() && live::settings::knows_exact_blocks()
 }
 
-/// A block is about to be resized; true if [`reallocated`] must be told so. Only needed where another thread could be given
-/// the old place before the event is recorded.
+/// A block is about to be resized. Returns true if the caller must pass `begun` to [`reallocated`]. Only needed if another thread could be given
+/// the old address before the event is recorded.
 #[inline]
 pub fn reallocating(address: *mut u8) -> bool {
     let session = session::session();
@@ -185,15 +230,15 @@ pub fn reallocated(old: *mut u8, new: *mut u8, size: usize, usable: usize, begun
     thread.ring.set_busy(false);
 }
 
-/// Bytes that a thread of a live process allocates at most before it looks whether its settings have changed.
+/// The maximum number of bytes that a thread of a live process allocates before it checks whether its settings have changed.
 const STEP: i64 = 64 << 10;
-/// Bytes that a thread of a dormant process allocates before it looks whether that is over.
+/// The number of bytes that a thread of a dormant process allocates before it checks whether to record.
 const DORMANT_STEP: u64 = 16 << 10;
-/// What the countdown is set to where nothing is recorded: it will not end soon.
+/// The value of the countdown while nothing is recorded: it will not end soon.
 const NEVER_SOON: u64 = 1 << 61;
 
-/// Whether the allocation that is about to be made is to be recorded, in [`Mode::Sampled`]. The thread's countdown must have been brought
-/// to its end by it, or not be set yet.
+/// Whether the allocation that is about to be made is to be recorded, in [`Mode::Sampled`]. The thread's countdown must have ended
+/// with it, or not be set yet.
 #[cold]
 pub fn is_sample(size: usize) -> bool {
     let Some(thread) = Thread::current() else { return false };
@@ -211,7 +256,7 @@ pub fn is_sample(size: usize) -> bool {
     };
     let is_sample = left <= 0;
     let left = if is_sample { thread.distances.draw() } else { left };
-    // In steps, each of which ends here: so that new settings are soon noticed.
+    // In steps, each of which ends here, so that new settings are soon noticed.
     let step = if session::session().is_live() { left.min(STEP) } else { left };
     tls::set_countdown(step as u64);
     thread.beyond = left - step;
@@ -231,7 +276,7 @@ pub fn is_looking_up() -> bool {
     tls::looking_up() != 0
 }
 
-/// Says whether it is.
+/// Sets whether it is.
 pub fn set_looking_up(looking_up: bool) {
     tls::set_looking_up(looking_up.into());
 }
@@ -242,7 +287,7 @@ pub fn has_counted_down() -> bool {
     tls::countdown() as i64 <= 0
 }
 
-/// This thread need not ask again soon: nothing is recorded.
+/// Nothing is recorded: this thread need not ask again soon.
 #[cold]
 pub fn rest() {
     tls::set_countdown(if session::session().is_dormant() { DORMANT_STEP } else { NEVER_SOON });
@@ -283,12 +328,12 @@ fn record_mapping(
     });
 }
 
-/// Unmaps by `unmap`, which tells whether it did, and records that it was before anyone can map there again.
+/// Unmaps by `unmap`, which returns whether it succeeded, and records that before another thread can map there again.
 pub fn unmapping(address: u64, length: u64, unmap: impl FnOnce() -> bool) {
     let mut unmap = Some(unmap);
     with_thread(|thread, session| {
         if session.is_live() {
-            // Before, so that nobody can map there in between. (It fails only where there are too many mappings for one to be cut in two.)
+            // Before, so that no other thread can map there in between. (It fails only if there are too many mappings for one to be split.)
             return live::mappings::unmapping(thread, session, address, length);
         }
         let Some(place) = thread.ring.reserve(3, session) else { return };
@@ -308,8 +353,8 @@ pub fn unmapping(address: u64, length: u64, unmap: impl FnOnce() -> bool) {
     }
 }
 
-/// A mapping is about to be moved or resized. Where another thread could be given its place before that is recorded, it is recorded
-/// that it begins, and true returned: [`remapped`] must follow then, even if it failed.
+/// A mapping is about to be moved or resized. If another thread could be given its address before that is recorded, records
+/// the beginning and returns true: [`remapped`] must follow then, even if it failed.
 pub fn remapping(address: u64, length: u64) -> bool {
     let mut begun = false;
     if session::session().is_live() || session::session().has_several_threads() {
@@ -331,7 +376,7 @@ pub fn remapping(address: u64, length: u64) -> bool {
     begun
 }
 
-/// A mapping was moved or resized; a new address of 0 says that it was not.
+/// A mapping was moved or resized; a new address of 0 means that it failed.
 pub fn remapped(old: u64, old_length: u64, new: u64, new_length: u64, caller: Caller) {
     with_thread(|thread, session| {
         let node = thread.walk(caller, session);
@@ -358,7 +403,7 @@ pub fn mark(name: &[u8]) {
     });
 }
 
-/// Has a snapshot of this process taken now, and kept under a name. False if it is not live, or no collector is there.
+/// Has a snapshot of this process taken now, and kept under a name. False if the process is not live, or there is no collector.
 pub fn take_named_snapshot(name: &[u8]) -> bool {
     let session = session::session();
     is_live() && live::register::ask_for_snapshot(session.config(), name)
@@ -369,12 +414,12 @@ pub fn is_live() -> bool {
     matches!(mode(), Mode::Exact | Mode::Sampled) && session::session().is_live()
 }
 
-/// What the process has allocated and freed since its live table began; `None` if it keeps none. Estimated where only samples are in it.
+/// Allocations and frees of the process since its live table began; `None` if it keeps none. Estimated if the table has only samples.
 pub fn global_stats() -> Option<Stats> {
     is_live().then(live::stats)
 }
 
-/// What the calling thread has allocated and freed since then; of samples only those.
+/// Allocations and frees of the calling thread since then; if only samples are recorded, of those alone.
 pub fn thread_stats() -> Option<Stats> {
     let mut stats = None;
     if is_live() {
@@ -383,7 +428,7 @@ pub fn thread_stats() -> Option<Stats> {
     stats
 }
 
-/// The calling thread, whose kernel's number is `id`, was given a name.
+/// The calling thread, whose kernel thread id is `id`, was given a name.
 pub fn thread_named(id: u32, name: &[u8]) {
     with_thread(|thread, session| {
         if session.is_live() {
@@ -393,11 +438,11 @@ pub fn thread_named(id: u32, name: &[u8]) {
     });
 }
 
-/// Something may have been unloaded, if the loader's count is not what it was `before`.
+/// A module may have been unloaded, if the loader's count differs from `before`.
 pub fn unloaded(before: u64) {
     if unwind::objects::unload_count() != before {
         if mode() == Mode::Off && session::session().is_dormant() {
-            // What was loaded is of interest later.
+            // The list of loaded modules will be needed later.
             return modules::check_after_unload(session::session());
         }
         with_thread(|_, session| modules::check_after_unload(session));
@@ -420,17 +465,17 @@ pub fn has_begun() -> bool {
     session::session().process() != 0
 }
 
-/// How many threads have recorded anything.
+/// The number of threads that have recorded anything.
 pub fn threads() -> u32 {
     session::session().threads()
 }
 
-/// Whether this process was forked from one that records, and has not begun anew.
+/// Whether this process was forked from one that records, and has not begun a session of its own.
 pub fn is_forked() -> bool {
     mode() == Mode::New && has_begun()
 }
 
-/// Settles that nothing is recorded for now, where nobody has decided yet.
+/// Sets the mode to off for now, unless a session has decided already.
 pub fn stay_off() {
     session::stay_off();
 }

@@ -1,4 +1,4 @@
-//! A lock for what happens rarely: waiters sleep, nobody spins.
+//! A lock for rare operations: waiting threads sleep, none spins.
 
 use crate::sys;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -17,7 +17,7 @@ impl Lock {
         Self(AtomicU32::new(FREE))
     }
 
-    /// Does something while no other thread does.
+    /// Runs `work` while no other thread holds the lock.
     pub fn with<T>(&self, work: impl FnOnce() -> T) -> T {
         if self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
             while self.0.swap(WANTED, Ordering::Acquire) != FREE {
@@ -31,7 +31,7 @@ impl Lock {
         done
     }
 
-    /// Frees the lock in a forked child, where whoever held it does not exist.
+    /// Frees the lock in a forked child, where the thread that held it does not exist.
     pub fn reset(&self) {
         self.0.store(FREE, Ordering::Relaxed);
     }

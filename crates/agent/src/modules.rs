@@ -1,7 +1,7 @@
-//! Telling the recorder which modules the program has loaded, when one of their addresses is first met, and when they go.
+//! Announces the program's modules to the recorder: when one of their addresses is first met, and when they are unloaded.
 //!
-//! Nobody tells us of a library being loaded, and nobody needs to: an address without a remembered rule is the moment to ask
-//! the loader. Being unloaded matters more, since the same addresses may then mean another library: `dlclose` is
+//! The agent is not notified when a library is loaded, and does not need to be: it asks the loader when it meets an address without a
+//! cached rule. Unloading matters more, since the same addresses may then mean another library: `dlclose` is
 //! intercepted, and a module found where another one was counts as well. Either begins a new *generation*.
 
 use crate::lock::Lock;
@@ -13,10 +13,10 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use highwater_shm::modules_v1::{FIXED_WORDS, LOADED, LONGEST_BUILD_ID, LONGEST_PATH, UNLOADED};
 use highwater_shm::session_v1::MODULE_BYTES;
 
-/// Modules that are known at once; a program with more has its further ones announced without being remembered.
+/// The maximum number of modules known at once. In a program with more, further ones are announced without being remembered.
 const MOST: usize = 4096;
 
-/// A module that was announced; a start of 0 is one that went.
+/// A module that was announced; a start of 0 is one that was unloaded.
 struct Known {
     start: AtomicU64,
     end: AtomicU64,
@@ -27,7 +27,7 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static ANNOUNCING: Lock = Lock::new();
 
-/// The present generation: threads that remember a stack of another one must forget it.
+/// The current generation: a thread that remembers a stack of another one must forget it.
 #[inline(always)]
 pub fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
@@ -48,7 +48,7 @@ fn is_known(object: &Object) -> bool {
     known().iter().any(|known| known.start.load(Ordering::Relaxed) == start && known.end.load(Ordering::Relaxed) == end)
 }
 
-/// Makes a module known to the recorder, unless it is.
+/// Announces a module to the recorder, unless it is known already.
 pub fn announce(session: &Session, object: &Object) {
     if is_known(object) {
         return;
@@ -58,7 +58,7 @@ pub fn announce(session: &Session, object: &Object) {
             return;
         }
         let (start, end) = (object.tables.start, object.tables.end);
-        // Whatever was known to overlap it must have been unloaded behind our back.
+        // A known module that overlaps it must have been unloaded without `dlclose` being seen.
         let overlaps = |known: &&Known| {
             let (other_start, other_end) = (known.start.load(Ordering::Relaxed), known.end.load(Ordering::Relaxed));
             other_start != 0 && other_start < end && start < other_end
@@ -95,7 +95,7 @@ fn forget(session: &Session, gone: &Known) {
     gone.start.store(0, Ordering::Relaxed);
 }
 
-/// Appends an entry to the log; nothing when it is full.
+/// Appends an entry to the log; does nothing if the log is full.
 fn write(session: &Session, kind: u8, start: u64, end: u64, build_id: &[u8], path: &[u8]) {
     let texts = (build_id.len() + path.len()).next_multiple_of(8);
     let at = u64::from(session.header().module_bytes.load(Ordering::Relaxed));
@@ -105,7 +105,7 @@ fn write(session: &Session, kind: u8, start: u64, end: u64, build_id: &[u8], pat
     }
     let head = u64::from(kind) | u64::from(generation()) << 8;
     let lengths = build_id.len() as u64 | (path.len() as u64) << 32;
-    // SAFETY: within the log, of which only the holder of the lock writes what lies behind its published length.
+    // SAFETY: within the log; only the holder of the lock writes after its published length.
     unsafe {
         let place = session.modules().add(at as usize);
         for (index, word) in [head, clock::now(session), start, end, lengths].into_iter().enumerate() {
@@ -118,12 +118,12 @@ fn write(session: &Session, kind: u8, start: u64, end: u64, build_id: &[u8], pat
     session.header().module_bytes.store((at + length) as u32, Ordering::Release);
 }
 
-/// Something may have been unloaded: finds out what is gone.
+/// A module may have been unloaded: finds out which ones are gone.
 pub fn check_after_unload(session: &Session) {
     ANNOUNCING.with(|| {
         let is_gone = |known: &Known| {
             let start = known.start.load(Ordering::Relaxed);
-            // Any address within will do; the middle is within for sure.
+            // Any address within the module will do; the middle certainly is.
             let middle = start + (known.end.load(Ordering::Relaxed) - start) / 2;
             start != 0 && objects::find(middle).is_none_or(|object| object.tables.start != start)
         };

@@ -5,39 +5,39 @@ use crate::sys;
 use core::sync::atomic::{Ordering, compiler_fence};
 use highwater_shm::ring_v1::{PROVIDED_FIRST, RingHeader, kind};
 
-/// How long a writer sleeps before it looks whether the recorder still lives.
+/// How long a writer sleeps before it checks whether the recorder is still alive.
 const NAP_NS: u64 = 50_000_000;
-/// After so many naps without room the writer gives up waiting, and drops.
+/// After this number of naps without room, the writer stops waiting and drops records.
 const MOST_NAPS: u32 = 200;
 
 /// The writing end of a ring.
 pub struct RingWriter {
     header: &'static RingHeader,
     data: *mut u64,
-    /// How large it is: a power of two.
+    /// Size in bytes: a power of two.
     size: u64,
     /// Bytes ever written.
     tail: u64,
-    /// What may be written without another look, counted as `tail` is.
+    /// `tail` may grow up to this without checking the reader's position again.
     limit: u64,
-    /// Waiting has proved useless: drop until there is room again.
+    /// Waiting was useless: drop records until there is room again.
     impatient: bool,
 }
 
 impl RingWriter {
-    /// Goes on where the ring's last owner stopped.
+    /// Continues where the ring's last owner stopped.
     pub fn new(header: &'static RingHeader, data: *mut u64, size: u64) -> Self {
         let tail = header.tail.load(Ordering::Acquire);
         Self { header, data, size, tail, limit: tail, impatient: false }
     }
 
-    /// Whether the thread is already at work here: a signal handler allocates, or we do.
+    /// Whether the thread is inside the agent already: a signal handler allocates, or the agent itself does.
     #[inline(always)]
     pub fn is_busy(&self) -> bool {
         self.header.busy.load(Ordering::Relaxed) != 0
     }
 
-    /// Says that a stamp is about to be taken, or that it was published.
+    /// Announces that a stamp is about to be taken, or that its record has been published.
     #[inline(always)]
     pub fn set_busy(&self, busy: bool) {
         compiler_fence(Ordering::SeqCst);
@@ -45,12 +45,12 @@ impl RingWriter {
         compiler_fence(Ordering::SeqCst);
     }
 
-    /// A place for a record of so many words, or `None`, counted, when it must be dropped.
+    /// Reserves space for a record of `words` words. Returns `None`, and counts a drop, if there is no room.
     #[inline(always)]
     pub fn reserve(&mut self, words: usize, session: &Session) -> Option<*mut u64> {
         let bytes = words as u64 * 8;
         let position = self.tail & (self.size - 1);
-        // A record does not wrap: perhaps the rest of the ring is passed over as well.
+        // A record does not wrap: the rest of the ring may have to be skipped as well.
         let needed = if position + bytes <= self.size { bytes } else { self.size - position + bytes };
         if self.tail + needed > self.limit && !self.wait_for(needed, session) {
             self.header.dropped.fetch_add(1, Ordering::Relaxed);
@@ -66,7 +66,7 @@ impl RingWriter {
         }
     }
 
-    /// Publishes the record of so many words that was written into the reserved place.
+    /// Publishes the record of `words` words that was written into the reserved space.
     #[inline(always)]
     pub fn publish(&mut self, words: usize, stamp: u64, session: &Session) {
         let before = self.tail;
@@ -78,7 +78,7 @@ impl RingWriter {
         }
     }
 
-    /// Up to where the ring has memory, counted as `tail` is. A lossy program never waits: it takes the memory itself.
+    /// Up to where the ring has memory, counted as `tail` is. A lossy program never waits: it touches new memory itself.
     fn provided(&self, session: &Session) -> u64 {
         let provided = u64::from(self.header.provided.load(Ordering::SeqCst)).max(PROVIDED_FIRST);
         let is_bounded = session.header().provides.load(Ordering::Relaxed) != 0 && !session.is_lossy();
@@ -90,13 +90,13 @@ impl RingWriter {
         let mut naps = 0;
         loop {
             let head = self.header.head.load(Ordering::Acquire);
-            // A reader that has read more than there was is no reader of ours.
+            // A reader that claims to have read more than was written is not our recorder.
             if head > self.tail {
                 session.end();
                 return false;
             }
             let provided = self.provided(session);
-            // Another look soon: a recorder that has just come may provide memory from now on.
+            // Check again soon: a recorder that has just connected may provide memory from now on.
             self.limit = (head + self.size).min(provided).min(self.tail + needed + PROVIDED_FIRST);
             if self.tail + needed <= self.limit {
                 self.impatient = false;
@@ -110,7 +110,7 @@ impl RingWriter {
                 sys::futex_wait(&self.header.writer_waits, 1, NAP_NS);
             }
             if self.header.writer_waits.swap(0, Ordering::SeqCst) != 0 {
-                // Nobody woke us.
+                // The reader did not wake us.
                 naps += 1;
                 if !session.has_reader() {
                     session.end();

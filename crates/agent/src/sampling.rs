@@ -2,9 +2,9 @@
 //! a block is recorded if any of its bytes is. A block of size *s* so has the chance 1 − e^(−s/mean), and counts in the recording
 //! with the inverse of that as its weight: unbiased for blocks and bytes of any size.
 //!
-//! What a free needs to know is whether its block was recorded. Recorded blocks are therefore placed at the start of a
-//! page, where hardly any other block lies: a free looks at twelve bits of its address, and only then into a table. (The places are used again
-//! by ordinary blocks, of the same size and soon; hence the filter in front of the table.)
+//! A free must find out whether its block was recorded. Recorded blocks are therefore placed at the start of a
+//! page, where hardly any other block lies: a free checks twelve bits of its address, and only then a table. (Ordinary blocks of the same size soon
+//! reuse these addresses; hence the filter before the table.)
 
 use crate::lock::Lock;
 use crate::sys;
@@ -23,7 +23,7 @@ pub struct Distances {
 }
 
 impl Distances {
-    /// A new one, at random.
+    /// A new source, with a random seed.
     pub fn new(seed: u64) -> Self {
         let mut distances = Self { random: seed | 1 };
         for _ in 0..4 {
@@ -32,7 +32,7 @@ impl Distances {
         distances
     }
 
-    /// The distance to the next sample: at least one byte, so that an allocation of none is no sample.
+    /// The distance to the next sample: at least one byte, so that an allocation of zero bytes is no sample.
     pub fn draw(&mut self) -> i64 {
         // xorshift64*
         self.random ^= self.random >> 12;
@@ -44,7 +44,7 @@ impl Distances {
     }
 }
 
-/// The natural logarithm for 0 < x ≤ 1, to twelve digits: there is no library of mathematics here.
+/// The natural logarithm for 0 < x ≤ 1, to twelve digits: there is no math library here.
 fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
     let (mut exponent, mut mantissa) =
@@ -68,12 +68,12 @@ pub fn set_mean(mean: u64) {
 }
 
 /// Sets the mean distance of samples, and forgets all sampled blocks; false if there is no memory. With a mean of 0 nothing is sampled, and no
-/// memory needed, unless it may be `later`.
+/// memory is needed, unless sampling may be switched on `later`.
 pub fn prepare(mean: u64, later: bool) -> bool {
     MEAN.store(mean, Ordering::Relaxed);
     LOCK.reset();
     FILTER.iter().for_each(|count| count.store(0, Ordering::Relaxed));
-    // SAFETY: nobody samples yet.
+    // SAFETY: no thread samples yet.
     let set = unsafe { &mut *SAMPLED.0.get() };
     (mean == 0 && !later) || set.begin()
 }
@@ -98,8 +98,8 @@ fn with_set<T>(work: impl FnOnce(&mut Set) -> T) -> T {
     LOCK.with(|| work(unsafe { &mut *SAMPLED.0.get() }))
 }
 
-/// How many live sampled blocks there are, by a hash of their address: a free whose count is zero need not look further. A
-/// count that is full stays so.
+/// The number of live sampled blocks, by a hash of their address: a free whose count is zero needs no further check. A
+/// count that has reached its maximum stays there.
 pub static FILTER: [AtomicU8; 1 << FILTER_BITS] = [const { AtomicU8::new(0) }; 1 << FILTER_BITS];
 /// Bits of an index of the filter.
 pub const FILTER_BITS: u32 = 14;
@@ -122,7 +122,7 @@ pub fn insert(address: u64) {
     });
 }
 
-/// Forgets a block; whether it was sampled.
+/// Removes a block; returns whether it was sampled.
 pub fn remove(address: u64) -> bool {
     let count = count_of(address);
     if count.load(Ordering::Relaxed) == 0 {
@@ -142,7 +142,7 @@ impl Set {
     fn begin(&mut self) -> bool {
         let Some(memory) = sys::map_private(FIRST_SLOTS * 8) else { return false };
         if !self.slots.is_null() {
-            // SAFETY: of a parent's session; nobody uses it.
+            // SAFETY: of a parent's session; no thread uses it.
             unsafe { sys::unmap(self.slots.cast(), (self.mask + 1) * 8) };
         }
         *self = Self { slots: memory.cast(), mask: FIRST_SLOTS - 1, used: 0 };
@@ -196,7 +196,7 @@ impl Set {
                 _ => at += 1,
             }
         }
-        // Those behind that would not be found any more move up.
+        // Entries after it that would not be found any more move up.
         let mut hole = at;
         let mut next = at + 1;
         loop {

@@ -1,11 +1,11 @@
-//! The session: one shared memory, one recorder, one process. Begins with the first allocation, again in a forked child,
-//! and ends when the recorder says so or is gone.
+//! The session: one shared memory, one recorder, one process. It begins with the first allocation, and again in a forked child.
+//! It ends when the recorder requests it or is gone.
 //!
-//! A session may be dormant: then nothing is recorded until the reader wants it, and again when it does not any more. Threads look for that each time
-//! they have allocated some kilobytes; what is allocated in between passes.
+//! A session may be dormant: it records only while its reader asks for it. Each thread checks for that whenever it has allocated some kilobytes;
+//! allocations before the next check are not recorded.
 //!
-//! The switch that every hook looks at lies on a page of its own that a fork wipes: a child finds it zero, whatever way it
-//! was forked, and begins a session of its own before it can touch its parent's.
+//! The mode switch that every hook reads lies on a page of its own, which the kernel wipes on fork. A forked child finds the switch zero, whatever
+//! kind of fork made it, and begins a session of its own before it can touch its parent's.
 
 use crate::config::Config;
 use crate::live::{self, Beginning};
@@ -21,27 +21,27 @@ use highwater_shm::stacks_v1::Node;
 use highwater_shm::table_v1::TableCapacity;
 use highwater_shm::unrecorded_v1::Reason;
 
-/// What a process does about its allocations.
+/// What a process does with its allocations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Mode {
-    /// Not known yet: the process has just begun, or was just forked.
+    /// Not decided yet: the process has just started, or was just forked.
     New = 0,
-    /// Nothing.
+    /// Records nothing.
     Off = 1,
-    /// Records every one.
+    /// Records every allocation.
     Exact = 2,
-    /// Records some.
+    /// Records a sample of the allocations.
     Sampled = 3,
 }
 
-/// The page that a fork wipes.
+/// The page that the kernel wipes on fork.
 #[repr(C)]
 struct Switch {
     mode: AtomicU32,
 }
 
-/// How long a program waits until its recorder can be spoken to: it was started by it, and its recorder hears everybody.
+/// How long the program waits for a connection to its recorder. The recorder started the program and accepts every connection.
 const RECORDER_PATIENCE_NS: u64 = 10_000_000_000;
 
 static FIRST_SWITCH: Switch = Switch { mode: AtomicU32::new(0) };
@@ -49,7 +49,7 @@ static SWITCH: AtomicPtr<Switch> = AtomicPtr::new((&raw const FIRST_SWITCH).cast
 static SESSION: Session = Session::new();
 static BEGINNING: AtomicBool = AtomicBool::new(false);
 
-/// What the process does about its allocations.
+/// The mode of this process.
 #[inline(always)]
 pub fn mode() -> Mode {
     // SAFETY: points to a switch at all times.
@@ -66,19 +66,19 @@ fn set_mode(mode: Mode) {
     unsafe { (*SWITCH.load(Ordering::Relaxed)).mode.store(mode as u32, Ordering::Release) };
 }
 
-/// Not zero where an allocation need not be looked at until the thread's countdown ends.
+/// Not zero if an allocation can be ignored until the thread's countdown ends.
 pub static PASS_ALLOCATIONS: AtomicU8 = AtomicU8::new(0);
-/// Not zero where a free need not be looked at unless its block could be a sampled one.
+/// Not zero if a free can be ignored unless its block could be a sampled one.
 pub static PASS_FREES: AtomicU8 = AtomicU8::new(0);
 
-/// Another mode, while the process goes on. Whoever passes calls on finds out anew whether it may.
+/// Changes the mode while the process runs. The pass flags are cleared, so each hook checks again whether it may skip calls.
 pub fn switch_to(mode: Mode) {
     PASS_ALLOCATIONS.store(0, Ordering::Relaxed);
     PASS_FREES.store(0, Ordering::Relaxed);
     set_mode(mode);
 }
 
-/// Settles that nothing is recorded for now, where nobody has decided yet.
+/// Sets the mode to [`Mode::Off`] for now, unless a session has decided already.
 pub fn stay_off() {
     if mode() == Mode::New && SESSION.process() == 0 {
         set_mode(Mode::Off);
@@ -91,18 +91,18 @@ pub fn session() -> &'static Session {
     &SESSION
 }
 
-/// Who reads what is shared.
+/// Which process or thread reads the shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reader {
-    /// Another process, by a socket.
+    /// Another process, which is connected by a socket.
     Recorder = 1,
     /// A thread of this process.
     Ourselves = 2,
-    /// A collector, now or later, of the live table.
+    /// A collector that reads the live table, now or later.
     Collector = 3,
 }
 
-/// Where everything is. Filled in before the mode is set, and not changed while it is.
+/// Pointers and settings of the session. Filled in before the mode is set, and unchanged while it is.
 pub struct Session {
     base: AtomicPtr<u8>,
     bytes: AtomicU64,
@@ -173,12 +173,12 @@ impl Session {
         Capacity { rings: self.rings.load(Ordering::Relaxed), nodes: self.nodes.load(Ordering::Relaxed) }
     }
 
-    /// How many rings there can be.
+    /// The maximum number of rings.
     pub fn ring_capacity(&self) -> u32 {
         self.rings.load(Ordering::Relaxed)
     }
 
-    /// How many stack nodes there can be.
+    /// The maximum number of stack nodes.
     pub fn node_capacity(&self) -> u32 {
         self.nodes.load(Ordering::Relaxed)
     }
@@ -196,7 +196,7 @@ impl Session {
         self.at(self.modules.load(Ordering::Relaxed))
     }
 
-    /// The clock at the beginning.
+    /// The clock's value when the session began.
     #[inline(always)]
     pub fn start(&self) -> u64 {
         self.start.load(Ordering::Relaxed)
@@ -208,7 +208,7 @@ impl Session {
         self.counts_ticks.load(Ordering::Relaxed)
     }
 
-    /// How many threads have recorded anything, at most as many as have rings.
+    /// The number of threads that have recorded anything, up to the number of rings.
     pub fn threads(&self) -> u32 {
         if self.base.load(Ordering::Relaxed).is_null() { 0 } else { self.header().rings.load(Ordering::Relaxed) }
     }
@@ -219,29 +219,29 @@ impl Session {
         self.header().rings.load(Ordering::Relaxed) > 1
     }
 
-    /// The process.
+    /// The process id; 0 before the first session.
     pub fn process(&self) -> u32 {
         self.process.load(Ordering::Relaxed)
     }
 
-    /// Whether it keeps a live table rather than a record of events.
+    /// Whether the session keeps a live table instead of recording events.
     #[inline(always)]
     pub fn is_live(&self) -> bool {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// Whether it records only while its reader says so.
+    /// Whether the session records only while its reader asks for it.
     #[inline(always)]
     pub fn is_dormant(&self) -> bool {
         self.dormant.load(Ordering::Relaxed)
     }
 
-    /// How often it has begun to record: what a thread has drawn before is void.
+    /// How many times recording has begun. A sampling distance that a thread drew before the latest beginning is void.
     pub fn wakes(&self) -> u32 {
         self.wakes.load(Ordering::Relaxed)
     }
 
-    /// What the process was told to do.
+    /// The configuration of the process.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -261,7 +261,7 @@ impl Session {
         self.records_mappings.load(Ordering::Relaxed)
     }
 
-    /// Counts a stack that could not be followed to its end.
+    /// Counts a truncated stack: one that could not be walked to its end.
     #[cold]
     pub fn count_cut_stack(&self) {
         self.header().cut_stacks.fetch_add(1, Ordering::Relaxed);
@@ -273,7 +273,7 @@ impl Session {
         self.header().missed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether whoever reads is still there.
+    /// Whether the reader is still there.
     pub fn has_reader(&self) -> bool {
         if self.reader.load(Ordering::Relaxed) == Reader::Ourselves as u32 {
             return true;
@@ -287,7 +287,7 @@ impl Session {
         }
     }
 
-    /// Ends recording if the recorder has said so; whether it has.
+    /// Ends recording if the recorder has requested it. Returns whether it has.
     pub fn end_if_told(&self) -> bool {
         let told = self.header().stop.load(Ordering::Relaxed) != 0;
         if told {
@@ -298,17 +298,17 @@ impl Session {
         told
     }
 
-    /// Notes a program that is started and not recorded. In a forked child that has not begun yet, for its parent's reader.
+    /// Notes a started program that is not recorded. In a forked child that has no session yet, the note goes to the parent's reader.
     pub fn note_unrecorded(&self, reason: Reason, name: &[u8]) {
         if !self.base.load(Ordering::Relaxed).is_null() {
             self.header().unrecorded.add(reason, name);
         }
     }
 
-    /// Ends recording in this process because it cannot go on, and leaves word why.
+    /// Ends recording in this process because it cannot continue, and stores the reason.
     pub fn end_because(&self, reason: Reason) {
-        // A forked child that has not begun yet still has its parent's memory, and nothing to end there. One of vfork has its parent's mode as well: what
-        // it ends is its parent's recording.
+        // A forked child that has no session yet still has its parent's memory mapped, and nothing to end there. A child of vfork also has its parent's mode:
+        // it ends its parent's recording.
         if !self.base.load(Ordering::Relaxed).is_null() && mode() != Mode::New {
             self.header().ended_at.store(crate::clock::now(self), Ordering::Relaxed);
             self.header().ended.store(reason as u32, Ordering::Release);
@@ -316,7 +316,7 @@ impl Session {
         self.end();
     }
 
-    /// Waits until no thread is at work on what is shared: at most some tenths of a second, should one have been stopped.
+    /// Waits until no thread uses the shared memory. Waits at most some tenths of a second, in case a thread has been stopped.
     fn wait_for_threads(&self) {
         const NAP_NS: u64 = 1_000_000;
         const MOST_NAPS: u32 = 300;
@@ -332,7 +332,7 @@ impl Session {
         }
     }
 
-    /// Ends recording in this process. What is mapped stays: a thread may be using it.
+    /// Ends recording in this process. The memory stays mapped: a thread may be using it.
     #[cold]
     pub fn end(&self) {
         self.dormant.store(false, Ordering::Relaxed);
@@ -340,8 +340,8 @@ impl Session {
     }
 }
 
-/// A seccomp filter is about to be installed. It may kill a thread for a call that the program did not foresee, so from now on none is made for us: in
-/// this process, those that it forks, and those that it starts.
+/// A seccomp filter is about to be installed. It may kill a thread for a system call that the program did not foresee. From now on the agent makes no
+/// system call in this process, in processes that it forks, or in programs that it starts.
 #[cold]
 pub fn end_before_filter() {
     if children::is_filtered() {
@@ -352,7 +352,7 @@ pub fn end_before_filter() {
     SESSION.wait_for_threads();
 }
 
-/// Begins or ceases to record, where the session is dormant and the reader says so. The mode after it.
+/// In a dormant session, begins or stops recording as the reader requests. Returns the new mode.
 #[cold]
 pub fn look_for_orders() -> Mode {
     let session = &SESSION;
@@ -372,11 +372,11 @@ pub fn look_for_orders() -> Mode {
     mode()
 }
 
-/// Called by whoever finds the mode [`Mode::New`]: begins, if the environment or the parent's doing says so. The mode after it.
+/// Called by a thread that finds the mode [`Mode::New`]: begins a session if the environment or the parent's session asks for it. Returns the new mode.
 #[cold]
 pub fn begin_or_not() -> Mode {
     if BEGINNING.swap(true, Ordering::Acquire) {
-        // Another thread is at it, or this one, having allocated on the way.
+        // Another thread is in here, or this thread is and has allocated on the way.
         return Mode::Off;
     }
     if children::is_filtered() {
@@ -391,7 +391,7 @@ pub fn begin_or_not() -> Mode {
         begin_in_child(was_recording);
     } else if SESSION.config.read_from_environment() {
         let reader = if SESSION.config.is_live() { Reader::Collector } else { Reader::Recorder };
-        // The process that started it did not look: a sanitizer's runtime does not bear another allocator.
+        // The process that started this one did not check: a sanitizer's runtime does not work with another allocator.
         let sanitizer = objects::find_by_path(executable::sanitizer);
         if sanitizer.is_some() && reader == Reader::Recorder {
             tell(&SESSION.config, 0, None, sanitizer);
@@ -406,7 +406,8 @@ pub fn begin_or_not() -> Mode {
     mode()
 }
 
-/// The process has a `malloc` of its own, which we do not see: nothing is recorded, and its reader learns why. Programs that it starts are followed.
+/// The process has a `malloc` of its own, which the agent does not see. Nothing is recorded, and the reader learns why. Programs that it starts are
+/// still followed.
 #[cold]
 pub fn stay_out_of_own_allocator() {
     if BEGINNING.swap(true, Ordering::Acquire) {
@@ -421,7 +422,7 @@ pub fn stay_out_of_own_allocator() {
     BEGINNING.store(false, Ordering::Release);
 }
 
-/// A forked child: what its parent shares is not its own.
+/// Begins a session in a forked child, which must not use its parent's shared memory.
 fn begin_in_child(parent: u32) {
     let session = &SESSION;
     session.dormant.store(false, Ordering::Relaxed);
@@ -443,20 +444,20 @@ fn begin_in_child(parent: u32) {
     }
 }
 
-/// Records into memory that a thread of this process reads. `None` if that cannot be; else the shared memory and its size.
+/// Records into memory that a thread of this process reads. Returns the shared memory and its size, or `None` if that is not possible.
 pub fn begin_for_ourselves(config: &Config) -> Option<(*mut u8, u64)> {
     if BEGINNING.swap(true, Ordering::Acquire) {
         return None;
     }
     SESSION.config.copy_from(config);
-    // What threads remember of one session would lead them astray in another.
+    // Only one session per process: data that threads cached in one session would be wrong in another.
     let never = SESSION.process() == 0;
     let begun = never && begin(config, Reader::Ourselves, 0);
     BEGINNING.store(false, Ordering::Release);
     begun.then(|| (SESSION.base.load(Ordering::Relaxed), SESSION.bytes.load(Ordering::Relaxed)))
 }
 
-/// Keeps a live table from now on. False if it cannot be.
+/// Keeps a live table from now on. Returns false if that is not possible.
 pub fn begin_live(config: &Config) -> bool {
     if BEGINNING.swap(true, Ordering::Acquire) {
         return false;
@@ -477,7 +478,7 @@ fn begin(config: &Config, reader: Reader, forked_from: u32) -> bool {
     let is_live = reader == Reader::Collector;
     let Some(shared) = (if is_live { share_live(config.most_blocks()) } else { share() }) else {
         if reader == Reader::Recorder {
-            // So that the recorder can say why nothing comes.
+            // So that the recorder can report why there are no events.
             tell(config, forked_from, None, None);
         }
         return false;
@@ -493,10 +494,10 @@ fn begin(config: &Config, reader: Reader, forked_from: u32) -> bool {
     objects::prepare();
     modules::prepare();
     thread::prepare();
-    // A live process may be told to sample at any time.
+    // The settings of a live process may switch to sampling at any time.
     let ready = rules::prepare() && trie::prepare(session) && sampling::prepare(config.sample_bytes(), is_live);
     if forked_from != 0 {
-        // Modules must be announced again, and an address whose rule is known would not be.
+        // Modules must be announced again, and an address with a cached rule would not announce its module.
         rules::forget();
     }
     let ready = ready && prepare_switch();
@@ -516,11 +517,11 @@ fn begin(config: &Config, reader: Reader, forked_from: u32) -> bool {
     told
 }
 
-/// Memory that was made to be shared.
+/// Memory objects created for sharing.
 struct SharedMemory {
     memory: sys::Descriptor,
     capacity: Capacity,
-    /// Of a live process: the control page's object, and where it is mapped.
+    /// Live process only: the control page's memory object, and its mapping.
     control: Option<(sys::Descriptor, *mut u8)>,
     table: TableCapacity,
 }
@@ -533,7 +534,7 @@ fn share() -> Option<SharedMemory> {
     })
 }
 
-/// The same for a live process, with a table for `most_blocks` if that is more than usual.
+/// The same for a live process, with room for `most_blocks` in the table if that is more than the default.
 fn share_live(most_blocks: u64) -> Option<SharedMemory> {
     let control = sys::sealed_memory(CONTROL_NAME, CONTROL_BYTES as usize)?;
     let Some(page) = sys::map_shared(control, CONTROL_BYTES as usize) else {
@@ -556,7 +557,7 @@ fn share_live(most_blocks: u64) -> Option<SharedMemory> {
     shared
 }
 
-/// Creates an object and maps it as the session's memory.
+/// Creates a memory object and maps it as the session's memory.
 fn map_as_base(name: &core::ffi::CStr, bytes: u64) -> Option<sys::Descriptor> {
     let memory = sys::sealed_memory(name, bytes as usize)?;
     let Some(base) = sys::map_shared(memory, bytes as usize) else {
@@ -569,7 +570,7 @@ fn map_as_base(name: &core::ffi::CStr, bytes: u64) -> Option<sys::Descriptor> {
     Some(memory)
 }
 
-/// Begins the live table, and makes it known if a collector is there.
+/// Begins the live table, and registers it if a collector is listening.
 fn begin_table(config: &Config, shared: &SharedMemory, forked_from: u32) -> bool {
     let Some((control, page)) = shared.control else { return false };
     let (start, _) = live::layout(&shared.capacity, &shared.table);
@@ -613,7 +614,7 @@ fn describe(session: &Session, config: &Config, capacity: Capacity) {
     header.magic.store(MAGIC, Ordering::Release);
 }
 
-/// Puts the switch on a page that a fork wipes.
+/// Moves the switch to a page that the kernel wipes on fork.
 fn prepare_switch() -> bool {
     const PAGE: usize = 4096;
     if SWITCH.load(Ordering::Relaxed) != (&raw const FIRST_SWITCH).cast_mut() {
@@ -627,7 +628,7 @@ fn prepare_switch() -> bool {
     true
 }
 
-/// Hands the shared memory to the recorder, and says who we are, or why there will be nothing to read.
+/// Sends the shared memory to the recorder with a hello message: the process and its command, or the reason why nothing will be recorded.
 fn tell(config: &Config, forked_from: u32, memory: Option<sys::Descriptor>, unrecorded: Option<Reason>) -> bool {
     const MOST: usize = HELLO_BYTES + LONGEST_HELLO_TEXT;
     let Some(buffer) = sys::map_private(MOST) else { return false };

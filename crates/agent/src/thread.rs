@@ -1,6 +1,6 @@
-//! What each thread has of its own: a ring, a remembered stack, a source of distances between samples.
+//! Data of each thread: a ring, a remembered stack, a source of distances between samples.
 //!
-//! A thread takes a ring with its first event. Nobody tells us when a thread ends (and what runs at its end may still
+//! A thread takes a ring with its first event. The agent is not notified when a thread ends (and code that runs at its end may still
 //! free memory), so a ring belongs to its thread until the kernel does not know that thread any more; a new thread then takes it over.
 
 use crate::live::{self, Own};
@@ -13,11 +13,11 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use highwater_shm::ring_v1::{LONGEST_TEXT, kind};
 use highwater_shm::session_v1::ring_bytes;
 
-/// What the thread's word says where it never records.
+/// Value of the thread's word in a thread that never records.
 const NEVER: u64 = 1;
-/// Rings that are taken before anyone looks for one left behind.
+/// The number of rings that are taken before a thread looks for one whose owner is gone.
 const RINGS_AT_ONCE: u32 = 32;
-/// The most rings that are looked at for one left behind.
+/// The maximum number of rings that a thread checks for an owner that is gone.
 const MOST_LOOKS: u32 = 64;
 const MOST_THREADS: usize = 1 << 12;
 
@@ -31,17 +31,17 @@ pub struct Thread {
     remembered: Remembered,
     window: Window,
     generation: u32,
-    /// How far samples are apart.
+    /// Draws the distances between samples.
     pub distances: Distances,
     /// The settings for which the thread's countdown was set.
     pub drawn_for: Option<u32>,
     /// How far the next sample is beyond the end of the countdown.
     pub beyond: i64,
-    /// What it has in the live table.
+    /// Its data for the live table.
     pub own: Own,
 }
 
-/// Begins a session with no thread known. Their memory is taken over by the threads to come.
+/// Begins a session in which no thread is known. New threads take over the memory of earlier ones.
 pub fn prepare() {
     NEXT_LOOK.store(0, Ordering::Relaxed);
 }
@@ -62,7 +62,7 @@ impl Thread {
         // SAFETY: only this thread uses it, and not twice: see below.
         let thread = unsafe { &mut *(word as *mut Self) };
         if thread.ring.is_busy() {
-            // A signal handler that interrupted us, or our own doing.
+            // A signal handler that interrupted the agent, or an allocation by the agent itself.
             session::session().count_missed();
             return None;
         }
@@ -74,7 +74,7 @@ impl Thread {
         if word == NEVER {
             return None;
         }
-        // Until it has a ring it must not come here again: by a signal handler, say.
+        // Until the thread has a ring it must not come here again, for instance from a signal handler.
         tls::set(NEVER);
         let session = session::session();
         let Some(thread) = Self::claim(session) else {
@@ -140,7 +140,7 @@ impl Thread {
         }
     }
 
-    /// The stack of whoever called: its node.
+    /// The node of the caller's stack.
     #[inline(always)]
     pub fn walk(&mut self, at: State, session: &Session) -> u32 {
         let generation = modules::generation();
@@ -151,7 +151,7 @@ impl Thread {
         self.remembered.walk(at, &self.window, session)
     }
 
-    /// Records: takes the time, lets `write` fill in the words, publishes.
+    /// Writes a record: takes a stamp, lets `write` fill in the words, publishes.
     #[inline(always)]
     pub fn record(
         &mut self,
@@ -167,12 +167,12 @@ impl Thread {
         }
     }
 
-    /// Records a text.
+    /// Writes a record with a text.
     pub fn record_text(&mut self, kind: u8, before: Option<u64>, text: &[u8], session: &Session) {
         let text = &text[..text.len().min(LONGEST_TEXT)];
         let head = 2 + usize::from(before.is_some());
         self.record(head + text.len().div_ceil(8), session, clock::now, |words, stamp| {
-            // SAFETY: as many words were reserved.
+            // SAFETY: this number of words was reserved.
             unsafe {
                 words.write(stamp << 8 | u64::from(kind));
                 if let Some(before) = before {
@@ -185,7 +185,7 @@ impl Thread {
     }
 }
 
-/// Takes a ring that nobody owns, or whose owner is gone.
+/// Takes a ring that has no owner, or whose owner is gone.
 fn take_ring(session: &Session, id: u32) -> Option<u32> {
     let limit = session.ring_capacity().min(MOST_THREADS as u32);
     let used = &session.header().rings;
@@ -209,7 +209,7 @@ fn take_left_behind(session: &Session, id: u32, known: u32, looks: u32) -> Optio
         let ring = NEXT_LOOK.fetch_add(1, Ordering::Relaxed) % known;
         let owner = &session.ring_header(ring).owner;
         let last = owner.load(Ordering::Relaxed);
-        // One of the same number must have gone, since we are here.
+        // An earlier thread with the same id must be gone, since this thread has the id now.
         let left = last != 0 && (last == id || sys::is_gone(session.process(), last));
         if left && owner.compare_exchange(last, id, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             return Some(ring);

@@ -1,8 +1,8 @@
 //! Interning stacks: a node is (caller's node, return address), shared with the recorder as it is made.
 //!
 //! The nodes themselves lie in shared memory ([`stacks_v1`](highwater_shm::stacks_v1)); the index over them is private: a table
-//! of node numbers, open addressing, at most half full. Looking up takes no lock. Adding a node does, but a program soon
-//! has made all its calls once.
+//! of node numbers, open addressing, at most half full. A lookup takes no lock. Adding a node does, but a program has soon
+//! made all its calls once.
 
 use crate::lock::Lock;
 use crate::session::Session;
@@ -12,7 +12,7 @@ use highwater_shm::stacks_v1::Node;
 
 /// The node that has no call: the parent of outermost frames.
 pub const ROOT: u32 = 0;
-/// Stands in place of a return address where a stack could not be followed further out.
+/// Replaces a return address where a stack was truncated.
 pub const CUT: u64 = 1;
 
 static INDEX: AtomicPtr<Index> = AtomicPtr::new(core::ptr::null_mut());
@@ -55,8 +55,8 @@ pub fn prepare(session: &Session) -> bool {
     true
 }
 
-/// Stacks met from now on get new nodes: their addresses mean something else than before. The old table stays where it
-/// is, since a thread may be reading it.
+/// Gives new nodes to stacks met from now on: their addresses mean something else than before. The old table stays mapped,
+/// since a thread may be reading it.
 pub fn forget() {
     if let Some(index) = Index::with_slots(FIRST_SLOTS) {
         ADDING.with(|| INDEX.store(index, Ordering::Release));
@@ -69,7 +69,7 @@ fn hash(parent: u32, pc: u64) -> usize {
     (mixed >> 32) as usize ^ (mixed >> 15) as usize
 }
 
-/// The node of a call from `parent` that returns to `pc`; the parent itself, counted, when there is no room for more. `guess` is looked at
+/// The node of a call from `parent` that returns to `pc`; the parent itself, counted, when there is no room for more. `guess` is tried
 /// before the index.
 #[inline(always)]
 pub fn intern(session: &Session, parent: u32, pc: u64, guess: u32) -> u32 {
@@ -169,7 +169,7 @@ fn roomy(session: &Session, index: *mut Index) -> *mut Index {
             }
         }
         (*larger).used = (*index).used;
-        // The smaller one is not given back: another thread may be reading it. All of them together are smaller than the last.
+        // The smaller one stays mapped: another thread may be reading it. All of them together are smaller than the last.
         INDEX.store(larger, Ordering::Release);
         larger
     }

@@ -1,4 +1,4 @@
-//! What an executable is: real ones, and files that claim anything.
+//! Classifying executables: real ones, and files that claim anything.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(missing_docs)]
 
@@ -7,7 +7,7 @@ use highwater_agent::executable::{Kind, look_at, sanitizer};
 use std::cell::Cell;
 use std::path::Path;
 
-/// Looks at bytes as if they were a file; also how often it read.
+/// Classifies bytes as if they were a file; also returns the number of reads.
 fn look(bytes: &[u8]) -> (Kind, u32) {
     let reads = Cell::new(0);
     let kind = look_at(&|offset, buffer| {
@@ -34,7 +34,7 @@ fn real_files_are_known() {
         let Kind::Script(found, length) = look(text.as_bytes()).0 else { panic!("{text}") };
         assert_eq!(&found[..length], path.as_bytes());
     }
-    // What the kernel does not know is the shell's.
+    // A file that the kernel does not know is left to the shell.
     for text in ["", "echo", "\x7fELF"] {
         assert_eq!(look(text.as_bytes()).0, Kind::Fit, "{text:?}");
     }
@@ -55,7 +55,7 @@ fn runtimes_are_known_by_their_names() {
 /// Neither a panic nor an endless search, whatever the headers and tables say.
 #[test]
 fn files_that_claim_anything_are_looked_at_and_left() {
-    // Enough for every header and table that is looked at.
+    // Enough for every header and table that is read.
     let sound = read("/bin/ls");
     let mut state = 1u64;
     let mut random = |below: usize| {

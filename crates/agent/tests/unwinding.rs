@@ -23,7 +23,7 @@ unsafe extern "C" {
 extern "C" fn note(context: *mut c_void, data: *mut c_void) -> c_int {
     // SAFETY: as `theirs` passes it.
     let address = unsafe { _Unwind_GetIP(context) } as u64;
-    // Behind the outermost frame they report one more, of no address.
+    // After the outermost frame they report one more, without an address.
     if address != 0 {
         // SAFETY: likewise.
         unsafe { (*data.cast::<Vec<u64>>()).push(address) };

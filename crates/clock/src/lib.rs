@@ -1,12 +1,12 @@
-//! A clock for stamping events: nanoseconds since it was first asked, in an order that all threads agree on.
+//! A clock for stamping events: nanoseconds since its first use, in an order that all threads agree on.
 //!
-//! `Instant::now` costs 26 ns where reading the time-stamp counter behind a load fence costs 19, and recording an event may take 30 in all.
+//! `Instant::now` costs 26 ns; reading the time-stamp counter after a load fence costs 19. Recording an event may take 30 in all.
 //! The counter is used only where it can be trusted: on x86-64, when the kernel itself keeps time by it
 //! (which it does only after checking that it ticks evenly and equally on all processors). Elsewhere the clock is
 //! `Instant`.
 //!
 //! Order: if one thread stamps something and then hands it to another thread, which stamps it again, the second stamp is not smaller.
-//! The fence sees to that: without it the processor may read the counter before it has read what was handed over.
+//! The fence ensures that: without it the processor may read the counter before it has read the data that was handed over.
 //!
 //! ```
 //! let before = highwater_clock::now_ns();
@@ -17,12 +17,12 @@
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// How the clock tells the time.
+/// The source of the clock's time.
 #[derive(Clone, Copy, Debug)]
 enum Clock {
-    /// By the counter: its value at the start, and nanoseconds per tick times 2^32.
+    /// The counter: its value at the start, and nanoseconds per tick times 2^32.
     Counter { start: u64, scale: u64 },
-    /// By the system.
+    /// The system's clock.
     System { start: Instant },
 }
 
@@ -41,7 +41,7 @@ pub fn now_ns() -> u64 {
 }
 
 /// The same, but perhaps read before earlier instructions of this thread are done. It is never read after something that depends on
-/// it: for stamps of what no other thread can have caused, at half the cost.
+/// it: for stamps of events that no other thread can have caused, at half the cost.
 #[inline]
 pub fn now_ns_unfenced() -> u64 {
     match CLOCK.get_or_init(Clock::start) {
@@ -53,14 +53,14 @@ pub fn now_ns_unfenced() -> u64 {
     }
 }
 
-/// The processor's time-stamp counter, for stamps that another process makes and this one understands.
+/// The processor's time-stamp counter, for stamps that another process makes and this one interprets.
 #[derive(Clone, Copy, Debug)]
 pub struct Counter {
     scale: u64,
 }
 
 impl Counter {
-    /// The counter, if it can be trusted. Measures for two milliseconds how fast it ticks.
+    /// The counter, if it can be trusted. Measures its rate for two milliseconds.
     pub fn trusted() -> Option<Self> {
         Self::begin_measuring()?.finish()
     }
@@ -76,13 +76,13 @@ impl Counter {
         counter::read()
     }
 
-    /// So many ticks in nanoseconds.
+    /// Converts ticks to nanoseconds.
     #[inline]
     pub fn nanoseconds(&self, ticks: u64) -> u64 {
         ((u128::from(ticks) * u128::from(self.scale)) >> 32) as u64
     }
 
-    /// So many nanoseconds in ticks.
+    /// Converts nanoseconds to ticks.
     pub fn ticks(&self, nanoseconds: u64) -> u64 {
         ((u128::from(nanoseconds) << 32) / u128::from(self.scale)) as u64
     }
@@ -97,8 +97,8 @@ impl Clock {
     }
 }
 
-/// A counter that is being measured against the system's clock, for two milliseconds at least. Six runs of three seconds, all at once on two processors, ended within one part in a
-/// million of the system's clock.
+/// A counter that is being measured against the system's clock, for at least two milliseconds. Six runs of three seconds, all at once on two
+/// processors, ended within one part in a million of the system's clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Measurement {
     first: (Instant, u64),
@@ -107,7 +107,7 @@ pub struct Measurement {
 impl Measurement {
     const MEASURED_NS: u64 = 2_000_000;
 
-    /// The counter, after as much of that time as has not passed yet. `None` if it makes no sense.
+    /// The counter; waits for the rest of the two milliseconds. `None` if the measured rate is implausible.
     pub fn finish(&self) -> Option<Counter> {
         let (first_time, first_ticks) = self.first;
         let (time, ticks) = loop {
@@ -126,7 +126,7 @@ impl Measurement {
     }
 }
 
-/// Both clocks at one moment: the closest of a few tries, since the thread may be interrupted between the two.
+/// Both clocks at one moment: the closest of a few attempts, since the thread may be interrupted between the two.
 fn simultaneous() -> (Instant, u64) {
     let attempt = || {
         let before = counter::read();
@@ -201,7 +201,7 @@ mod tests {
         });
     }
 
-    /// Whatever interrupts the thread, its own stretch of time lies between the two that the system measured around and
+    /// Whatever interrupts the thread, the time span that this clock measures lies between the two that the system measured around and
     /// inside it.
     #[test]
     fn agrees_with_the_system_clock() {

@@ -1,13 +1,13 @@
 //! The symbols that a program calls.
 //!
-//! Each adds two arguments, the stack pointer and the frame pointer at the call, and goes on to the Rust function of that purpose.
+//! Each adds two arguments, the stack pointer and the frame pointer at the call, and jumps to the Rust function of that purpose.
 
 use crate::{heap, mappings, real};
 use core::arch::naked_asm;
 use highwater_agent::sampling::{FILTER, FILTER_BITS, FILTER_FACTOR};
 use highwater_agent::{Caller, PASS_ALLOCATIONS, PASS_FREES};
 
-/// Where a call came from: the two extra arguments.
+/// The caller of a hook, made from the two extra arguments.
 ///
 /// # Safety
 /// `sp` is the stack pointer at the entry of a function: it points to the return address.
@@ -35,8 +35,8 @@ macro_rules! entry {
     };
 }
 
-/// `malloc`. Where not everything is recorded, the thread's countdown is looked at: while it lasts, nothing is to be recorded, and
-/// the real function does the rest. Sizes that cannot be had are not counted: they could make it wrap.
+/// `malloc`. If not everything is recorded, it checks the thread's countdown: until it ends, nothing is to be recorded, and
+/// the real function does the rest. Sizes that cannot be allocated are not counted: they could make it wrap.
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 pub unsafe extern "C" fn malloc() {
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn malloc() {
     )
 }
 
-/// `calloc`, likewise. A product that overflows is the Rust function's to deal with.
+/// `calloc`, likewise. A product that overflows is left to the Rust function.
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 pub unsafe extern "C" fn calloc() {
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn calloc() {
     )
 }
 
-/// `free`. Where not everything is recorded, and the block is none that could have been, the real function does all of it.
+/// `free`. If not everything is recorded, and the block cannot have been recorded, the real function does all of it.
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 pub unsafe extern "C" fn free() {
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn free() {
         "4:",
         "jmp qword ptr [rip + {real}]",
         "3:",
-        // Like a sampled block: the filter knows whether there is one of that hash.
+        // It looks like a sampled block: the filter says whether there is one with that hash.
         "mov rax, rdi",
         "shr rax, 4",
         "imul eax, eax, {factor}",

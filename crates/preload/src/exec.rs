@@ -1,4 +1,4 @@
-//! Programs that the program starts. They are to be loaded with us as well, by two variables of their environment. Where that would do harm, or print the
+//! Programs that the program starts. They load this library as well, by two variables of their environment. If that would do harm, or print the
 //! loader's errors on their standard error, they are started without those variables.
 //!
 //! All of this runs between fork and exec, perhaps in the memory of a parent that waits (vfork): nothing is allocated, nothing is kept.
@@ -18,16 +18,16 @@ unsafe extern "C" {
 }
 
 pub const PRELOAD: &[u8] = b"LD_PRELOAD=";
-/// Entries of an environment that is changed; a larger one stays as it is.
+/// The maximum number of entries of an environment that is changed; a larger one stays as it is.
 const MOST_ENTRIES: usize = 1024;
-/// Bytes of a list of libraries that is changed.
+/// The maximum length of a list of libraries that is changed.
 const LONGEST_LIST: usize = 4096;
 const LONGEST_PATH: usize = 4096;
 
-/// The path of this library, as the loader has it.
+/// The path of this library, as the loader reports it.
 static LIBRARY: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Says what the path of this library is. It lives as long as the library.
+/// Sets the path of this library. It lives as long as the library.
 pub fn set_library(path: &'static CStr) {
     LIBRARY.store(path.as_ptr().cast_mut(), Ordering::Relaxed);
 }
@@ -38,7 +38,7 @@ fn library() -> Option<&'static CStr> {
     (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) })
 }
 
-/// Whether `list`, paths separated by colons or blanks, has this one.
+/// Whether `list`, paths separated by colons or blanks, contains `path`.
 fn lists(list: &[u8], path: &[u8]) -> bool {
     list.split(|byte| matches!(byte, b':' | b' ')).any(|listed| listed == path)
 }
@@ -54,7 +54,7 @@ impl Changed {
         Self { entries: [core::ptr::null(); MOST_ENTRIES], list: [0; LONGEST_LIST] }
     }
 
-    /// The environment without what brings us into a program; `None` if there is not enough room.
+    /// The environment without the variables that load this library; `None` if there is not enough room.
     ///
     /// # Safety
     /// `environment` is a list of C strings that ends with a null pointer.
@@ -103,7 +103,7 @@ impl Changed {
     }
 }
 
-/// Whether we would come along, by this environment.
+/// Whether this environment loads this library.
 ///
 /// # Safety
 /// `environment` is null, or a list of C strings that ends with a null pointer.
@@ -124,10 +124,10 @@ unsafe fn brings_us(environment: Texts, path: &[u8]) -> bool {
     false
 }
 
-/// Why the program at `path` is to be started without us, by this environment; `None` if it is not.
+/// Why the program at `path` must be started without this library, in this environment; `None` if it need not.
 ///
 /// # Safety
-/// As for [`brings_us`]; `path` is a C string, or null, which is the kernel's to refuse.
+/// As for [`brings_us`]; `path` is a C string, or null, which the kernel refuses.
 #[inline(never)]
 unsafe fn reason(path: Text, environment: Texts) -> Option<(Reason, &'static CStr)> {
     let library = library().filter(|_| !path.is_null())?;
@@ -142,7 +142,7 @@ unsafe fn reason(path: Text, environment: Texts) -> Option<(Reason, &'static CSt
     }
 }
 
-/// Starts a program by `start`, with the environment that is right for it.
+/// Starts a program by `start`, with the right environment for it.
 ///
 /// # Safety
 /// `path` is a C string, `environment` is null or a list of C strings that ends with a null pointer.
@@ -155,7 +155,7 @@ unsafe fn with_environment(path: Text, environment: Texts, start: impl FnOnce(Te
     }
 }
 
-/// Here, so that its room on the stack is taken only where it is needed.
+/// A function of its own, so that its space on the stack is taken only if it is needed.
 #[inline(never)]
 unsafe fn without_us(library: &CStr, environment: Texts, start: impl FnOnce(Texts) -> c_int) -> c_int {
     let mut changed = Changed::new();
@@ -164,7 +164,7 @@ unsafe fn without_us(library: &CStr, environment: Texts, start: impl FnOnce(Text
     start(found.unwrap_or(environment))
 }
 
-/// The path at which a program is found that is named as in a shell; the name itself where it has a slash, or nothing is found.
+/// The path of a program that is searched for as in a shell; the name itself if it has a slash, or nothing is found.
 struct Found([u8; LONGEST_PATH]);
 
 impl Found {
@@ -198,7 +198,7 @@ impl Found {
     }
 }
 
-/// SAFETY: nobody changes the environment now.
+/// SAFETY: no thread changes the environment now.
 unsafe fn path_variable() -> &'static [u8] {
     // SAFETY: the caller's.
     unsafe {
@@ -237,7 +237,7 @@ pub unsafe extern "C" fn execvp(name: Text, arguments: Texts) -> c_int {
     unsafe { execvpe(name, arguments, environ) }
 }
 
-/// Starts a program that is looked for.
+/// Starts a program that is searched for in `PATH`.
 #[inline(never)]
 unsafe fn searched(name: Text, environment: Texts, start: impl FnOnce(Texts) -> c_int) -> c_int {
     // SAFETY: as above.
@@ -325,7 +325,7 @@ pub unsafe extern "C" fn posix_spawnp(
     }
 }
 
-/// A function whose arguments after the first are a list that ends with a null pointer: made into an array, which is what the target takes. The first
+/// A function whose arguments after the first are a list that ends with a null pointer: made into an array, as the target expects. The first
 /// five are in registers, the others on the stack, with the return address between them.
 macro_rules! listed {
     ($name:ident, $target:path) => {

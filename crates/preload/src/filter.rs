@@ -1,4 +1,4 @@
-//! Seccomp filters: a program that installs one may be killed for any system call that it did not foresee. So we stop before.
+//! Seccomp filters: a program that installs one may be killed for any system call that it did not foresee. So the agent stops before.
 
 use crate::real;
 use core::arch::naked_asm;
@@ -12,7 +12,7 @@ const SYS_SECCOMP: i64 = 317;
 const STRICT: usize = 1;
 const FILTER: usize = 2;
 
-/// Stops before a call that installs a filter. One without a program only asks whether the kernel could.
+/// Stops the agent before a call that installs a filter. A call without a program only asks whether the kernel supports it.
 fn look_at(mode: usize, program: usize) {
     if mode == STRICT || (mode == FILTER && program != 0) {
         agent::end_before_filter();
@@ -24,11 +24,11 @@ pub unsafe extern "C" fn prctl(option: c_int, second: usize, third: usize, fourt
     if option == SET_SECCOMP {
         look_at(second, third);
     }
-    // SAFETY: the program's. It takes as many arguments as the option has; the others are passed on as they are.
+    // SAFETY: the program's. It takes as many arguments as the option has; the others are passed on unchanged.
     unsafe { real::prctl(option, second, third, fourth, fifth) }
 }
 
-/// `syscall`: all but two calls are passed on at once, with nothing of ours on the stack, since some return twice or on another one.
+/// `syscall`: all but two calls are passed on at once, with nothing of ours on the stack, since some return twice or on another stack.
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 pub unsafe extern "C" fn syscall() {

@@ -1,4 +1,4 @@
-//! Blocks: what the malloc family does under us.
+//! Blocks: the hooks of the malloc family.
 //!
 //! An allocation is recorded after the real one and a free before the real one, so that no other thread can be given the
 //! address in between.
@@ -15,7 +15,7 @@ type Pointer = *mut u8;
 /// From this size on the C library mostly gives a block a mapping of its own.
 const LARGE: usize = 128 << 10;
 
-/// What is to be done now; begins the session if that was not yet done.
+/// The current mode; begins the session if that was not yet done.
 #[inline(always)]
 fn mode() -> Mode {
     match agent::mode() {
@@ -24,7 +24,7 @@ fn mode() -> Mode {
     }
 }
 
-/// Begins the session if that was not yet done, and lets the entries pass on what need not come here.
+/// Begins the session if that was not yet done, and lets the entries skip calls that need not be recorded.
 #[cold]
 fn settle(mode: Mode) -> Mode {
     let mode = match mode {
@@ -32,13 +32,13 @@ fn settle(mode: Mode) -> Mode {
         Mode::Off => agent::look_for_orders(),
         mode => mode,
     };
-    // What was answered may be because another thread is just beginning: what holds is what is said now.
+    // The answer is also `Off` while another thread is just beginning: only the current mode counts.
     let settled = agent::mode();
     let pass = matches!(settled, Mode::Off | Mode::Sampled) && real::may_be_jumped_to();
     PASS_ALLOCATIONS.store(u8::from(pass), Ordering::Relaxed);
     PASS_FREES.store(u8::from(pass && !agent::knows_older_blocks()), Ordering::Relaxed);
     if agent::mode() != settled {
-        // It was just changed: the next one to come here will see to it.
+        // The mode was just changed: the next call that comes here will set the flags.
         PASS_ALLOCATIONS.store(0, Ordering::Relaxed);
         PASS_FREES.store(0, Ordering::Relaxed);
     }
@@ -48,7 +48,7 @@ fn settle(mode: Mode) -> Mode {
     mode
 }
 
-/// Whether a block could be a sampled one, by its address: at the start of a page, or just behind the head of a mapping.
+/// Whether a block could be a sampled one, by its address: at the start of a page, or just after the header of a mapping.
 #[inline(always)]
 fn may_be_sampled(block: Pointer) -> bool {
     block as usize & (ALIGNMENT - 1) & !16 == 0
@@ -72,7 +72,7 @@ unsafe fn record_sample(block: Pointer, size: usize, from: Caller) {
     }
 }
 
-/// Whether an allocation is a sample. The entry has counted it down if that brought the countdown to its end; else it is done here.
+/// Whether an allocation is a sample. The entry has counted it down if that brought the countdown to its end; otherwise it is counted here.
 #[inline(always)]
 fn is_sample(size: usize) -> bool {
     (agent::has_counted_down() || agent::count_down(size)) && agent::is_sample(size)
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn free(block: Pointer) {
     unsafe { real::free(block) }
 }
 
-/// Where only samples are recorded: forgets a block that is one, or was recorded before that; whether it was.
+/// When only samples are recorded: forgets a block that is a sample, or was recorded before sampling began. Returns whether it was.
 #[inline(always)]
 fn forget_sample(block: Pointer) -> bool {
     if may_be_sampled(block) && sampling::remove(block as u64) {
@@ -168,14 +168,14 @@ fn forget_sample(block: Pointer) -> bool {
     false
 }
 
-/// C23: a free that knows the size.
+/// C23: a free with the size.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free_sized(block: Pointer, _size: usize) {
     // SAFETY: the program's.
     unsafe { free(block) }
 }
 
-/// C23: a free that knows alignment and size.
+/// C23: a free with the alignment and the size.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free_aligned_sized(block: Pointer, _alignment: usize, _size: usize) {
     // SAFETY: the program's.
@@ -208,7 +208,7 @@ unsafe fn realloc_exact(block: Pointer, size: usize, from: Caller) -> Pointer {
     // SAFETY: the program's.
     unsafe {
         if size == 0 {
-            // The common C library frees; another one may give an empty block.
+            // The common C library frees the block; another one may return an empty block.
             agent::freeing(block);
             let new = real::realloc(block, 0);
             record(new, 0, from);
@@ -225,7 +225,7 @@ unsafe fn realloc_exact(block: Pointer, size: usize, from: Caller) -> Pointer {
     }
 }
 
-/// In samples a reallocation is a free and an allocation: the new size has a chance of its own.
+/// In sampled mode a reallocation is a free and an allocation: the new size has a chance of its own.
 #[inline(always)]
 unsafe fn realloc_sampled(block: Pointer, size: usize, from: Caller) -> Pointer {
     // SAFETY: the program's.
@@ -269,11 +269,11 @@ unsafe fn realloc_one_sampled(block: Pointer, size: usize, was_sample: bool, sam
 }
 
 pub unsafe extern "C" fn reallocarray(block: Pointer, count: usize, size: usize, sp: u64, bp: u64) -> Pointer {
-    // SAFETY: the program's; too large a product fails as too large a size does, and says so the same way.
+    // SAFETY: the program's; a product that is too large fails as a size that is too large does, with the same error.
     unsafe { realloc(block, count.saturating_mul(size), sp, bp) }
 }
 
-/// An aligned allocation: what `allocate` gives, recorded. An alignment of a page is recognisable anyway.
+/// An aligned allocation: the result of `allocate`, recorded. A block with the alignment of a page is recognisable anyway.
 #[inline(always)]
 unsafe fn aligned(alignment: usize, size: usize, from: Caller, allocate: impl Fn(usize) -> Pointer) -> Pointer {
     // SAFETY: the block is live or null.

@@ -1,5 +1,5 @@
-//! Mappings: `mmap`, `munmap`, `mremap`, `mprotect`. What the C library maps for itself (its heap, threads' stacks, libraries) does not come
-//! this way; what another allocator maps for its heap does, and is left out: its blocks are recorded already.
+//! Mappings: `mmap`, `munmap`, `mremap`, `mprotect`. Mappings that the C library makes for itself (its heap, threads' stacks, libraries) do not call
+//! these hooks. Mappings that another allocator makes for its heap do, and are left out: its blocks are recorded already.
 
 use crate::entry::caller;
 use crate::real;
@@ -20,7 +20,7 @@ fn accessible(protection: c_int) -> u32 {
     if protection == PROT_NONE { mapping::RESERVATION } else { mapping::MEMORY }
 }
 
-/// Where the allocator's code lies, if that is not the C library; 0 until it was looked for.
+/// The address range of the allocator's code, if that is not the C library; 0 until it was looked for.
 static ALLOCATOR_START: AtomicU64 = AtomicU64::new(0);
 static ALLOCATOR_END: AtomicU64 = AtomicU64::new(0);
 const C_LIBRARY: &[u8] = b"libc.so";
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn mmap(
     }
 }
 
-/// Memory that was reserved becomes memory when it can be touched, and the other way round.
+/// A reservation becomes memory when it can be touched, and the other way round.
 pub unsafe extern "C" fn mprotect(address: Pointer, length: usize, protection: c_int, sp: u64, bp: u64) -> c_int {
     // SAFETY: the program's; `sp` and `bp` come from the entry.
     unsafe {
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn pkey_mprotect(
     }
 }
 
-/// Recorded after the call and before the program goes on: nobody else can have mapped there in between.
+/// Recorded after the call and before the program continues: no other thread can have mapped there in between.
 ///
 /// # Safety
 /// `sp` and `bp` come from the entry.

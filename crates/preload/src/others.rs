@@ -1,4 +1,4 @@
-//! What is intercepted besides memory: unloading, names of threads; and what a program may call by itself.
+//! Hooks besides memory: unloading, names of threads; and functions that a program may call by itself.
 
 use crate::real;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -24,7 +24,7 @@ pub unsafe extern "C" fn pthread_setname_np(thread: usize, name: *const c_char) 
     // SAFETY: the program's.
     unsafe {
         let result = real::pthread_setname_np(thread, name);
-        // Of other threads the kernel's number is not known here; the recorder asks the kernel for their names.
+        // The kernel ids of other threads are not known here; the recorder asks the kernel for their names.
         if result == 0 && thread == pthread_self() && matches!(agent::mode(), Mode::Exact | Mode::Sampled) {
             agent::thread_named(gettid(), CStr::from_ptr(name).to_bytes());
         }
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn highwater_mark(name: *const c_char) {
     }
 }
 
-/// Has a snapshot of this process taken now, and kept by the collector under a name: 0, or -1 if that cannot be.
+/// Has a snapshot of this process taken now, and kept by the collector under a name. Returns 0, or -1 if that is not possible.
 ///
 /// # Safety
 /// `name` is a C string.
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn highwater_take_named_snapshot(name: *const c_char) -> c
     if !name.is_null() && agent::take_named_snapshot(unsafe { CStr::from_ptr(name) }.to_bytes()) { 0 } else { -1 }
 }
 
-/// Writes what the process has allocated and freed so far: blocks and bytes that came, blocks and bytes that went. 0, or -1 if it
+/// Writes the allocations and frees of the process so far: blocks and bytes allocated, blocks and bytes freed. Returns 0, or -1 if it
 /// keeps no live table.
 ///
 /// # Safety
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn highwater_global_stats(stats: *mut u64) -> c_int {
     unsafe { write_stats(agent::global_stats(), stats) }
 }
 
-/// The same of the calling thread.
+/// The same for the calling thread.
 ///
 /// # Safety
 /// As above.

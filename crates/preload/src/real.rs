@@ -1,14 +1,14 @@
-//! The functions that the program would have called without us: the next ones of the same names.
+//! The functions that the program would call without this library: the next ones of the same names.
 //!
 //! Looking them up may itself allocate (older C libraries do). Such early requests are served from a small static
-//! area, whose blocks are never given back.
+//! area, whose blocks are never freed.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use highwater_agent as agent;
 
-// Where the C library is older than 2.34 the lookup lives in a library of its own.
+// If the C library is older than 2.34, the lookup is in a library of its own.
 #[link(name = "c")]
 #[link(name = "dl")]
 unsafe extern "C" {
@@ -40,11 +40,11 @@ impl Real {
     fn look_up(&self) -> *mut c_void {
         const NEXT: *mut c_void = usize::MAX as *mut c_void;
         if agent::is_looking_up() {
-            // This thread is here because looking up allocates.
+            // This thread is here because the lookup itself allocates.
             return core::ptr::null_mut();
         }
         agent::set_looking_up(true);
-        // SAFETY: a lookup by name among the libraries behind this one.
+        // SAFETY: a lookup by name among the libraries after this one.
         let found = unsafe { dlsym(NEXT, self.name.as_ptr()) };
         agent::set_looking_up(false);
         self.address.store(found, Ordering::Relaxed);
@@ -52,7 +52,7 @@ impl Real {
     }
 }
 
-/// Declares a real function: what it is called with, and what to answer where there is none.
+/// Declares a real function: its arguments, and the result if there is no such function.
 macro_rules! real {
     ($name:ident: $place:ident $symbol:literal, ($($argument:ident: $type:ty),*) -> $result:ty, else $otherwise:expr) => {
         pub static $place: Real = Real::named($symbol);
@@ -75,7 +75,7 @@ macro_rules! real {
 type Pointer = *mut u8;
 type Text = *const c_char;
 type Texts = *const Text;
-/// Without a real function to free with, a block stays.
+/// If there is no real function to free with, a block stays allocated.
 fn leak() {}
 
 const NOTHING: Pointer = core::ptr::null_mut();
@@ -115,26 +115,27 @@ real!(syscall: SYSCALL c"syscall",
 real!(dlclose: DLCLOSE c"dlclose", (handle: *mut c_void) -> c_int, else -1);
 real!(pthread_setname_np: PTHREAD_SETNAME_NP c"pthread_setname_np", (thread: usize, name: *const c_char) -> c_int, else NOT_SUPPORTED);
 
-/// Where the real `malloc` is.
+/// The address of the real `malloc`.
 pub fn address_of_malloc() -> u64 {
     MALLOC.address() as u64
 }
 
-/// Looks functions up ahead that programs call in signal handlers, or between fork and exec: a lookup there could wait for the loader's lock for ever.
+/// Looks up functions ahead of time that programs call in signal handlers, or between fork and exec: a lookup there could wait for the loader's lock
+/// for ever.
 pub fn look_up_ahead() {
     let mappings = [&MMAP, &MUNMAP, &MREMAP, &MPROTECT, &PKEY_MPROTECT];
     let programs = [&EXECVE, &EXECVPE, &FEXECVE, &EXECVEAT, &POSIX_SPAWN, &POSIX_SPAWNP];
     mappings.iter().chain(&programs).chain(&[&PRCTL, &SYSCALL]).for_each(|real| _ = real.address());
 }
 
-/// Where `malloc` is that the program calls.
+/// The address of the `malloc` that the program calls.
 pub fn malloc_of_the_program() -> u64 {
     const DEFAULT: *mut c_void = core::ptr::null_mut();
     // SAFETY: a lookup by name.
     unsafe { dlsym(DEFAULT, c"malloc".as_ptr()) as u64 }
 }
 
-/// Whether the entries may jump to the real functions by themselves: those are known, and no block was ever served from the static area.
+/// Whether the entries may jump to the real functions by themselves: their addresses are known, and no block was ever served from the static area.
 #[cold]
 pub fn may_be_jumped_to() -> bool {
     [&MALLOC, &CALLOC, &FREE].iter().all(|real| !real.address().is_null()) && EARLY_USED.load(Ordering::Relaxed) == 0
@@ -168,7 +169,7 @@ pub fn is_early(block: Pointer) -> bool {
     (block as usize).wrapping_sub(EARLY.0.get() as usize) < EARLY_BYTES
 }
 
-/// How many bytes can be read from a block of the static area on.
+/// The number of bytes that can be read from a block of the static area on.
 pub fn early_rest(block: Pointer) -> usize {
     EARLY_BYTES - (block as usize).wrapping_sub(EARLY.0.get() as usize)
 }

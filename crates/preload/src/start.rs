@@ -1,4 +1,4 @@
-//! What is done when the program starts.
+//! Runs when the program starts.
 
 use crate::exec::{self, PRELOAD};
 use crate::real;
@@ -6,8 +6,8 @@ use core::ffi::{CStr, c_char, c_int};
 use highwater_agent as agent;
 use highwater_agent::unwind::objects::{self, Object};
 
-/// Called by the loader with what `main` will get. Begins with the program, even if it never allocates: a recording of
-/// nothing says more than none.
+/// Called by the loader with the arguments that `main` will get. The session begins with the program, even if it never allocates: an empty
+/// recording says more than none.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn(c_int, *const *const c_char, *mut *mut c_char) = begin;
@@ -29,23 +29,23 @@ extern "C" fn begin(_: c_int, _: *const *const c_char, environment: *mut *mut c_
     }
 }
 
-/// Whether the program calls another `malloc` than ours: its own, or that of a library before us.
+/// Whether the program calls a `malloc` other than this library's: its own, or that of a library loaded before.
 fn is_bypassed(own: &Object) -> bool {
     let malloc = real::malloc_of_the_program();
     let is_ours = |object: &Object| object.tables.start == own.tables.start;
     match objects::find(malloc) {
         Some(object) if is_ours(&object) => false,
-        // In a program that is not position independent this may be a stub that leads to ours.
+        // In a program that is not position independent this may be a stub that leads to this library's.
         Some(object) if object.path().is_empty() => agent::children::has_own_allocator(),
         Some(_) => true,
         None => false,
     }
 }
 
-/// Takes what brought us here out of the environment: children that are not followed shall see none of it.
+/// Removes the variables that loaded this library from the environment: children that are not followed must not see them.
 ///
 /// # Safety
-/// `environment` is a list of pointers to C strings that ends with a null pointer, and nobody else uses it now.
+/// `environment` is a list of pointers to C strings that ends with a null pointer, and no other thread uses it now.
 unsafe fn clean(environment: *mut *mut c_char) {
     let own_path = objects::find(clean as *const () as u64);
     let own_path = own_path.as_ref().map_or(&[][..], |object| object.path());
@@ -68,12 +68,12 @@ unsafe fn clean(environment: *mut *mut c_char) {
     }
 }
 
-/// Takes a path out of the list of libraries in `entry`; false if nothing is left of the list.
+/// Removes a path from the list of libraries in `entry`; false if nothing is left of the list.
 ///
 /// # Safety
 /// `entry` is a C string that may be changed, and starts with [`PRELOAD`].
 unsafe fn leave_out(entry: *mut c_char, path: &[u8]) -> bool {
-    // SAFETY: the caller's; what is written is never longer than what was there.
+    // SAFETY: the caller's; the new text is never longer than the old one.
     unsafe {
         let length = CStr::from_ptr(entry).to_bytes().len();
         let text = core::slice::from_raw_parts_mut(entry.cast::<u8>(), length);

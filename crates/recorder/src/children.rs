@@ -1,4 +1,4 @@
-//! Where the recordings of a program's children lie: in a folder beside its own, `app.children` beside `app.hw`.
+//! Files for the recordings of a program's children: in a folder beside its own recording, `app.children` beside `app.hw`.
 
 use crate::course::About;
 use highwater_store::create_new_file;
@@ -7,12 +7,12 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// The ending of a recording's name.
+/// The extension of a recording's file name.
 const ENDING: &str = "hw";
-/// More names than this are not tried.
+/// The maximum number of names tried.
 const MOST_NAMES: u32 = 10_000;
 
-/// The folder for the children's recordings of a program whose own is `output`.
+/// The folder for recordings of the children of a program whose own recording is `output`.
 pub fn children_folder(output: &Path) -> PathBuf {
     output.with_extension("children")
 }
@@ -23,12 +23,12 @@ pub fn children_of(output: &Path) -> Vec<PathBuf> {
     entries.flatten().map(|entry| entry.path()).filter(|path| is_ours(path)).collect()
 }
 
-/// Removes them: for a recording that takes the place of another, whose children's go with it.
+/// Removes these recordings: for a new recording that replaces another, whose children's recordings are removed too.
 pub fn remove_children_of(output: &Path) {
     children_of(output).into_iter().for_each(|path| _ = std::fs::remove_file(path));
 }
 
-/// Whether a file has a name as they are given here: `4711-cc1plus.hw`.
+/// Whether a file is named as recordings of children are: `4711-cc1plus.hw`.
 fn is_ours(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let numbered =
@@ -36,7 +36,7 @@ fn is_ours(path: &Path) -> bool {
     numbered && path.extension().is_some_and(|ending| ending == ENDING)
 }
 
-/// Gives out names in the folder.
+/// Creates files in the folder.
 pub struct ChildFiles {
     output: PathBuf,
     folder: PathBuf,
@@ -44,12 +44,12 @@ pub struct ChildFiles {
 }
 
 impl ChildFiles {
-    /// Those of the program whose recording is `output`.
+    /// The files for the program whose recording is `output`.
     pub fn of(output: &Path) -> Self {
         Self { output: output.to_owned(), folder: children_folder(output), is_ready: false }
     }
 
-    /// A file for another process: `app.children/1234-child.hw`. The folder is made when it is needed; where it cannot be, the file is beside the
+    /// A file for another process: `app.children/1234-child.hw`. The folder is created when it is needed; if that fails, the file is created beside the
     /// program's recording.
     pub fn create(&mut self, about: &About) -> io::Result<(PathBuf, File)> {
         let created = self.names_for(about).find_map(|path| match create_new_file(&path) {
@@ -59,7 +59,7 @@ impl ChildFiles {
         created.unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()))
     }
 
-    /// A name that such a file can have.
+    /// A path for such a file that does not exist yet.
     pub fn free_path_for(&mut self, about: &About) -> PathBuf {
         self.names_for(about).find(|path| std::fs::symlink_metadata(path).is_err()).unwrap_or_default()
     }
@@ -78,7 +78,7 @@ impl ChildFiles {
     fn make(&mut self) -> io::Result<()> {
         match DirBuilder::new().mode(0o700).create(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // In a directory that everyone may write to, another user may have placed it, or a link.
+                // In a directory that every user may write to, another user may have created it, or a link.
                 let there = std::fs::symlink_metadata(&self.folder)?;
                 if !there.is_dir() || there.uid() != rustix::process::geteuid().as_raw() {
                     return Err(error);
@@ -90,13 +90,13 @@ impl ChildFiles {
         Ok(())
     }
 
-    /// Removes the folder if nothing is in it.
+    /// Removes the folder if it is empty.
     pub fn remove_if_empty(&self) {
         let _ = std::fs::remove_dir(&self.folder);
     }
 }
 
-/// A program's name as a part of a file's name: titles that programs give themselves may have anything in them.
+/// Makes a program's name safe as a part of a file name: titles that programs give themselves may contain anything.
 fn sound_name(name: &str) -> String {
     const LONGEST: usize = 48;
     let sound = |letter: char| if letter.is_alphanumeric() || "._+-".contains(letter) { letter } else { '_' };

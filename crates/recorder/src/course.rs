@@ -1,4 +1,4 @@
-//! The course of one process: what its agent shares becomes a recording, round by round.
+//! The recording of one process: turns the records that its agent shares into a recording, round by round.
 
 mod about;
 mod records;
@@ -32,19 +32,19 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use streams::All;
 
-/// Usual events that are handed over at once: so few that they stay in the nearest cache.
+/// The number of plain events that are handed over at once: small enough that they stay in the nearest cache.
 const MOST_PLAIN: usize = 256;
-/// How often names of threads are looked at.
+/// How often thread names are read.
 const LOOK_AROUND: Duration = Duration::from_millis(100);
-/// Since when events are of interest, where nobody is.
+/// Value of `awake_since` while there is no client: no event is of interest.
 const NOBODY_THERE: Nanos = Nanos(u64::MAX);
 
-/// Where the recording of a process goes.
+/// Outputs of the recording of a process.
 #[derive(Default)]
 pub struct Outputs {
-    /// Into this file, which is called so.
+    /// The file to write, and its path.
     pub file: Option<(PathBuf, File)>,
-    /// Over a network.
+    /// Streams over a network.
     pub streaming: Option<Streaming>,
 }
 
@@ -70,26 +70,27 @@ pub struct Course {
     source: Source,
     ledger: AddressLedger,
     file: Option<Pen<File>>,
-    /// Why the file could not be written, and the file.
+    /// Why the file could not be written, and its writer.
     failure: Option<(io::Error, Option<Pen<File>>)>,
     streams: Vec<Stream>,
-    /// Streams that have ended, and whose clients are still taking the rest.
+    /// Streams that have ended, and whose clients are still receiving the rest.
     closing: Vec<Closing>,
     streaming: Option<Streaming>,
-    /// Events before this are of no interest: nobody was there. The end of time while nobody is.
+    /// Events before this time are ignored, because there was no client. [`NOBODY_THERE`] while there is none.
     awake_since: Nanos,
-    /// Usual events that are not handed to the ledger yet, and whether there may be any: not where streams want them too, or some are of no interest.
+    /// Plain events that are not handed to the ledger yet. Collected only while `takes_plain`: not if streams need the events too, or if some are ignored.
     plain: Vec<Plain>,
     takes_plain: bool,
     owners: Vec<Owner>,
-    /// How many threads had a kernel's number: numbers are reused.
+    /// How many threads have had a kernel thread id: the kernel reuses ids.
     uses: FxHashMap<u32, u64>,
     rss: StringId,
-    /// The names of the gauges for address space that is mapped and is no block: reservations, files.
+    /// The names of the gauges for mapped address space that is no block: reservations, files.
     beside: [StringId; 2],
-    /// What was mapped beside when the memory was at its peak, and which event that was: see [`Course::keep_space_at_peak`].
+    /// The number of the event at which memory was at its peak, and the reservations and mapped files at that time: see
+    /// [`Course::keep_space_at_peak`].
     space_at_peak: (u64, Beside),
-    /// Events that happened where none could be recorded, as far as they were noted.
+    /// Events that could not be recorded, as far as the agent counted them.
     missed: u32,
     resident: Resident,
     last_resident: u64,
@@ -98,31 +99,31 @@ pub struct Course {
     last_flush: Instant,
     unflushed: bool,
     inherited_frees: u64,
-    /// Programs that it started, and that told us that they are not recorded.
+    /// Programs that it started, and that reported that they are not recorded.
     unrecorded: Unrecorded,
     tag: TagId,
 }
 
-/// What became of a process.
+/// The result of recording a process.
 #[derive(Debug)]
 pub struct Finished {
-    /// Whose recording.
+    /// The process.
     pub about: About,
-    /// Where it is, if it was written into a file.
+    /// Path of the recording, if it was written into a file.
     pub path: Option<PathBuf>,
-    /// The most bytes that were live.
+    /// Peak of live bytes.
     pub peak_bytes: u64,
-    /// Its figures, of whom they were asked for.
+    /// Its figures, if they were requested.
     pub figures: Option<Box<LastFigures>>,
-    /// What was written; an error if it could not all be.
+    /// What was written; an error if the file is incomplete.
     pub written: io::Result<Written>,
-    /// What was sent.
+    /// What was sent to streams.
     pub sent: Sent,
-    /// How names were found.
+    /// How many frames got names.
     pub symbols: Symbolized,
-    /// Blocks of the parent that a forked child gave back: they are in the parent's recording.
+    /// Blocks of the parent that a forked child freed: they are in the parent's recording.
     pub inherited_frees: u64,
-    /// Records that made no sense.
+    /// Invalid records.
     pub nonsense: u64,
     /// Why the agent stopped before the program ended, and when.
     pub ended: Option<(Reason, Nanos)>,
@@ -133,14 +134,14 @@ pub struct Finished {
 /// The figures of a recording that has ended, as they would be found in its file.
 #[derive(Debug)]
 pub struct LastFigures {
-    /// Its end, without the single blocks.
+    /// The state at its end, without the single blocks.
     pub end: Snapshot,
-    /// What was mapped at its peak beside what is counted.
+    /// Address space at the peak that is not counted as blocks.
     pub space_at_peak: AddressSpace,
 }
 
 impl Course {
-    /// Begins the recording of whoever shares `shared`. Where that fails, the program is told to stop: it would wait for us.
+    /// Begins the recording of the process that shares `shared`. If that fails, the agent is asked to stop: it would wait for the recorder.
     pub fn begin(shared: Shared, about: About, to: Outputs, counter: Option<Counter>) -> io::Result<Self> {
         let shared = Arc::new(shared);
         Self::begin_on(&shared, about, to, counter).inspect_err(|_| shared.header().stop.store(1, Ordering::Release))
@@ -197,22 +198,22 @@ impl Course {
             unrecorded: Unrecorded::default(),
             tag,
         };
-        // Whoever is there gets everything from the start.
+        // A client that is connected already gets everything from the start.
         course.tend_streams(now);
         Ok(course)
     }
 
-    /// Whose recording.
+    /// The process.
     pub fn about(&self) -> &About {
         &self.about
     }
 
-    /// Where the recording is.
+    /// Path of the recording file.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Moves the recording to another path. Fails if anything is there: it is not replaced.
+    /// Moves the recording to another path. Fails if a file is there already: it is not replaced.
     pub(crate) fn rename(&mut self, path: &Path) -> io::Result<()> {
         // A device or a pipe stays where it is.
         if let Some(old) = self.path.as_ref().filter(|old| !is_special(old)) {
@@ -222,7 +223,7 @@ impl Course {
         Ok(())
     }
 
-    /// Takes the file away that was written so far, and writes no more into one. Whether anybody still gets the recording.
+    /// Deletes the file written so far, and writes no more into one. Returns whether the recording is still streamed.
     pub(crate) fn discard_file(&mut self) -> bool {
         self.file = None;
         // A device or a pipe that was named as the output is not ours to remove.
@@ -230,13 +231,13 @@ impl Course {
         self.streaming.is_some()
     }
 
-    /// The figures so far, and how many events they are of.
+    /// The figures so far, and the number of events that they cover.
     pub fn figures(&self) -> (Totals, u64) {
         let accounts = self.ledger.accounts();
         (*accounts.totals(), accounts.events())
     }
 
-    /// How many clients there are.
+    /// The number of connected clients.
     pub fn clients(&self) -> usize {
         self.streams.len()
     }
@@ -246,7 +247,7 @@ impl Course {
         self.awake_since != NOBODY_THERE
     }
 
-    /// Tells the agent to stop recording.
+    /// Asks the agent to stop recording.
     pub fn stop(&self) {
         self.shared.header().stop.store(1, Ordering::Release);
     }
@@ -270,7 +271,7 @@ impl Course {
         Some((reason, self.stamps.time(header.ended_at.load(Ordering::Relaxed))))
     }
 
-    /// Takes in what was recorded since the last round; how many bytes of the rings that was. `ended` says that the process will not write any more.
+    /// Reads the records written since the last round; returns their size in bytes. `ended` says that the process will not write any more.
     pub fn round(&mut self, ended: bool) -> u64 {
         self.shared.keep_ahead();
         let now = (!ended).then(|| self.stamps.settled());
@@ -308,7 +309,7 @@ impl Course {
         }
     }
 
-    /// Hands an event to the ledger, and what it means to all who write it down.
+    /// Hands an event to the ledger, and the resulting ops to the file and all streams.
     fn push(&mut self, time: Nanos, thread: ThreadId, kind: EventKind) {
         if time >= self.awake_since {
             self.unflushed = true;
@@ -317,7 +318,7 @@ impl Course {
         }
     }
 
-    /// Hands the usual events to the ledger and to the file; one that turns out to be unusual by itself.
+    /// Hands the plain events to the ledger and to the file. An event that turns out not to be plain is handed over by itself.
     fn hand_over(&mut self) {
         let mut plain = std::mem::take(&mut self.plain);
         let mut rest = &mut plain[..];
@@ -343,7 +344,7 @@ impl Course {
         self.plain = plain;
     }
 
-    /// When the file cannot be written, and there is no stream, the agent is ordered to stop.
+    /// If the file cannot be written and there is no stream, the agent is asked to stop.
     #[inline(always)]
     fn or_fail(&mut self, written: io::Result<()>) {
         if let Err(error) = written {
@@ -360,7 +361,7 @@ impl Course {
         let accounts = self.ledger.accounts();
         for at in 0..self.streams.len() {
             if self.streams[at].event_done(accounts, &self.catalog) {
-                // Only of a trace, which tells names before anything else.
+                // Only of a trace, which writes names before anything else.
                 if let Some(streaming) = &mut self.streaming {
                     streaming.naming.go_on_until_idle(&mut self.catalog);
                 }
@@ -373,7 +374,7 @@ impl Course {
         }
     }
 
-    /// Whether an event is about a block that this process allocated while it was recorded. One that was resized is so from then on.
+    /// Whether an event is about a block that this process allocated while it was recorded. A resized block counts as its own from then on.
     fn is_own(&mut self, event: &mut Event) -> bool {
         match event.kind {
             EventKind::Deallocate { address, .. } if self.ledger.find(address).is_none() => {
@@ -418,7 +419,7 @@ impl Course {
         self.tend_streams(now);
     }
 
-    /// Writes down how much is resident, at a time up to which all events are in.
+    /// Writes the resident size as a gauge, at a time up to which all events have been read.
     fn note_resident(&mut self, at: u64, bytes: u64) {
         if !self.is_awake() || bytes == self.last_resident {
             return;
@@ -427,7 +428,7 @@ impl Course {
         self.last_time = self.stamps.time(at).max(self.last_time);
         let thread = ThreadId(self.about.pid.into());
         self.push(self.last_time, thread, EventKind::Gauge { name: self.rss, value: bytes });
-        // Again, though unchanged: readers find the latest readings of all gauges close together.
+        // Again, though unchanged: readers then find the latest values of all gauges close together.
         let Beside { reserved, files } = self.mappings.beside();
         for (name, value) in self.beside.into_iter().zip([reserved, files]) {
             if value > 0 {
@@ -436,7 +437,7 @@ impl Course {
         }
     }
 
-    /// What is mapped beside changes: what it was `before` is what it was at the latest peak, if it has not changed since.
+    /// Called when reservations or mapped files change. If they have not changed since the latest peak, `before` is their value at that peak.
     fn keep_space_at_peak(&mut self, before: Beside) {
         let peak = self.ledger.accounts().totals().peak_event;
         if self.space_at_peak.0 != peak {
@@ -444,11 +445,11 @@ impl Course {
         }
     }
 
-    /// Ends the recording: finds names, completes the file and the streams. Everything must have been taken in.
+    /// Ends the recording: finds names, completes the file and the streams. All records must have been read.
     pub fn finish(mut self, symbolizer: &mut Symbolizer, with_figures: bool) -> Finished {
         self.stop();
         if self.ledger.accounts().events() > 0 {
-            // Whoever was to get a stream, and got none yet, gets what is left.
+            // A client that is waiting for a stream still gets the rest.
             self.tend_streams(Instant::now());
         }
         let header = self.shared.header();
@@ -510,7 +511,7 @@ impl Course {
         }
     }
 
-    /// Names for all frames that have none yet.
+    /// Finds names for all frames that have none yet.
     fn find_names(&mut self, symbolizer: &mut Symbolizer) -> Symbolized {
         let stacks = &self.catalog.stacks;
         let before: HashSet<FrameId> = stacks.resolutions().iter().map(|resolution| resolution.frame).collect();
@@ -524,7 +525,7 @@ impl Course {
     }
 }
 
-/// What a recording says of its early end.
+/// The note in a recording about its early end.
 fn about_end(reason: Reason, at: Nanos) -> String {
     match reason {
         Reason::Filter => format!("recording ended at {at}, when the program installed a seccomp filter"),

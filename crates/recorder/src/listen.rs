@@ -1,5 +1,5 @@
-//! Where agents knock: a socket in a directory that only its owner can enter. Under root everyone can: programs that are recorded give up their rights, or
-//! start others that have fewer. Who knocks is then looked at.
+//! The socket on which agents connect. It lies in a directory that only its owner can enter. Under root every user can enter it: recorded programs may give
+//! up their rights, or start others that have fewer. The listener then checks each process that connects.
 
 use highwater_session::{Refused, Shared};
 use highwater_shm::hello_v1::{HELLO_BYTES, Hello, LONGEST_HELLO_TEXT};
@@ -15,23 +15,23 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The socket; gone with its directory when dropped.
+/// The socket; removed with its directory when dropped.
 pub struct Listener {
     socket: OwnedFd,
     directory: PathBuf,
 }
 
-/// Somebody who knocked.
+/// A process that has connected.
 pub struct Visitor {
-    /// Who it says it is.
+    /// Its hello message.
     pub hello: Hello,
-    /// The process, as the kernel tells us.
+    /// The process id, as the kernel reports it.
     pub pid: u32,
     /// Its executable.
     pub executable: String,
     /// Its arguments.
     pub command: Vec<String>,
-    /// What it shares.
+    /// The memory that it shares.
     pub shared: Result<Shared, Refused>,
 }
 
@@ -60,16 +60,16 @@ impl Listener {
         Ok(socket)
     }
 
-    /// Where agents find it.
+    /// The socket path for agents.
     pub fn path(&self) -> PathBuf {
         self.directory.join("agents")
     }
 
-    /// The next visitor, if one is there; those that say nothing sensible are passed over. Processes of other users are heard by root alone, and only if
-    /// `is_ours` says that they belong to what is recorded.
+    /// The next process, if one has connected; messages that are not valid are skipped. Processes of other users are accepted by root alone, and only if
+    /// `is_ours` says that they belong to the recording.
     pub fn next(&self, is_ours: impl Fn(u32) -> bool) -> Option<Visitor> {
         loop {
-            // Not "non-blocking": an agent sends at once, and what it has sent is there even if it is gone.
+            // Not "non-blocking": an agent sends at once, and its message is there even if the agent is gone.
             let connection = rustix::net::accept_with(&self.socket, SocketFlags::CLOEXEC).ok()?;
             if let Some(visitor) = hear(&connection, &is_ours) {
                 return Some(visitor);
@@ -91,7 +91,7 @@ impl Drop for Listener {
     }
 }
 
-/// Lets programs reach the socket that have given up root's rights.
+/// Lets programs that have given up root's rights reach the socket.
 fn open_for_children(directory: &Path, socket: &Path) -> io::Result<()> {
     if rustix::process::geteuid().is_root() {
         std::fs::set_permissions(socket, Permissions::from_mode(0o666))?;
@@ -116,7 +116,7 @@ fn hear(connection: &OwnedFd, is_ours: &impl Fn(u32) -> bool) -> Option<Visitor>
         RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
         _ => None,
     });
-    // The system leaves out a descriptor that we have no room for.
+    // The system leaves out a descriptor if the recorder cannot open any more.
     let why_none = match received.flags.contains(ReturnFlags::CTRUNC) {
         true => Refused::NoDescriptors,
         false => Refused::NoMemory,
@@ -131,8 +131,8 @@ fn hear(connection: &OwnedFd, is_ours: &impl Fn(u32) -> bool) -> Option<Visitor>
     Some(Visitor { hello, pid, executable, command, shared: object.ok_or(why_none).and_then(Shared::open) })
 }
 
-/// A new directory that only we can enter: in the user's runtime directory, else where temporary files go. Those of recorders that were
-/// killed are removed on the way.
+/// A new directory that only its owner can enter: in the user's runtime directory, else among temporary files. Also removes directories of recorders
+/// that were killed.
 fn new_directory() -> io::Result<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_dir());
     let mut failed = None;

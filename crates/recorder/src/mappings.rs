@@ -1,7 +1,7 @@
-//! Mappings as blocks. Programs unmap parts, several mappings at once, or map over what is there; a recording has
-//! whole blocks. So the ranges that are mapped are kept here, and each change becomes events: a mapping that
+//! Mappings as blocks. Programs unmap parts, several mappings at once, or map over existing ones; a recording has
+//! whole blocks. So the mapped ranges are kept here, and each change becomes events: a mapping that
 //! loses its end shrinks, one that loses its beginning moves and shrinks, one that loses its middle shrinks and its rest becomes a
-//! block of its own, made by whoever made the whole.
+//! block of its own, with the stack that made the whole.
 //!
 //! Only memory that the program can touch is a block. Reservations (`PROT_NONE`) and files take address space; they are summed up
 //! ([`Mappings::beside`]), and a reservation becomes a block, part by part, when the program makes it accessible.
@@ -39,13 +39,14 @@ impl Beside {
     }
 }
 
-/// The ranges that are mapped now, by their start. They never overlap.
+/// The ranges mapped now, by their start. They never overlap.
 #[derive(Debug, Default)]
 pub struct Mappings {
     ranges: BTreeMap<u64, Range>,
-    /// Those that a thread, by its ring, is just moving away, with their starts.
+    /// Ranges that a thread, identified by its ring, is moving at the moment, with their starts.
     aside: BTreeMap<usize, (u64, Range)>,
-    /// The sizes of all ranges that are no blocks, those set aside included. What a broken program claims to set aside may overlap and leave 64 bits: sums wrap.
+    /// The sizes of all ranges that are no blocks, including those set aside. Ranges that a broken program claims to set aside may overlap and exceed
+    /// 64 bits: sums wrap.
     beside: Beside,
     tag: TagId,
 }
@@ -56,7 +57,7 @@ impl Mappings {
         Self { tag, ..Self::default() }
     }
 
-    /// What is mapped and is no block.
+    /// The sizes of mapped ranges that are no blocks.
     pub fn beside(&self) -> Beside {
         self.beside
     }
@@ -65,7 +66,7 @@ impl Mappings {
         Placement { address: mapped_address(start), size: end - start, stack, tag: self.tag, ..Placement::default() }
     }
 
-    /// Adds a range where none is: memory is a new block.
+    /// Adds a range where there is none: memory becomes a new block.
     fn add(&mut self, start: u64, range: Range, tell: &mut dyn FnMut(EventKind)) {
         match self.beside.of(range.what) {
             Some(bytes) => *bytes = bytes.wrapping_add(range.end - start),
@@ -74,15 +75,15 @@ impl Mappings {
         self.ranges.insert(start, range);
     }
 
-    /// Something was mapped, over whatever was there.
+    /// Something was mapped, and replaces what was there.
     pub fn map(&mut self, start: u64, length: u64, what: Mapping, stack: StackId, tell: &mut dyn FnMut(EventKind)) {
         let Some(end) = end_of(start, length) else { return };
         self.clear(start, end, tell);
         self.add(start, Range { end, what, stack }, tell);
     }
 
-    /// The protection of a part of the address space was changed. The caller that makes a reservation accessible puts memory there. Files stay files, and what
-    /// was never mapped by the program itself is passed over.
+    /// The protection of a part of the address space was changed. Memory belongs to the caller that makes a reservation accessible. Files stay files.
+    /// Ranges that the program itself never mapped are ignored.
     pub fn protect(&mut self, start: u64, length: u64, what: Mapping, stack: StackId, tell: &mut dyn FnMut(EventKind)) {
         let Some(end) = end_of(start, length) else { return };
         for (at, range) in self.hit(start, end) {
@@ -94,7 +95,7 @@ impl Mappings {
         }
     }
 
-    /// Memory was unmapped; what was never mapped by the program itself is passed over.
+    /// Memory was unmapped; ranges that the program itself never mapped are ignored.
     pub fn unmap(&mut self, start: u64, length: u64, tell: &mut dyn FnMut(EventKind)) {
         if let Some(end) = end_of(start, length) {
             self.clear(start, end, tell);
@@ -114,7 +115,7 @@ impl Mappings {
         let (Some(old_end), Some(_)) = (end_of(old, old_length.max(1)), end_of(new, length)) else { return };
         let known = self.ranges.get(&old).copied().filter(|range| range.end == old_end && old_length > 0);
         let Some(range) = known else {
-            // A part of a mapping, or one that is not known: the part goes, the new one comes.
+            // A part of a mapping, or one that is not known: the part is freed, the new one allocated.
             let what = self.hit(old, old_end).first().map_or(Mapping::Memory, |(_, range)| range.what);
             if old_length > 0 {
                 self.clear(old, old_end, tell);
@@ -125,7 +126,7 @@ impl Mappings {
         self.moved(old, range, new, length, stack, mapped_address(old), tell);
     }
 
-    /// A range that was taken out is now at `new`. `from` is where the ledger has its block.
+    /// A range that was taken out is now at `new`. The ledger has its block at `from`.
     #[allow(clippy::too_many_arguments, reason = "the fields of a record, and who hears of it")]
     fn moved(
         &mut self,
@@ -151,7 +152,8 @@ impl Mappings {
         self.ranges.insert(new, Range { end, stack: by, ..range });
     }
 
-    /// A thread begins to move a mapping: its place may be another's before we hear of the end. Whether it is a block that is known as a whole.
+    /// A thread begins to move a mapping: another one may be mapped at its address before the end of the move is recorded. Returns whether it is a
+    /// block that is known as a whole.
     pub fn set_aside(&mut self, start: u64, length: u64, ring: usize) -> bool {
         let whole = self.ranges.get(&start).is_some_and(|range| end_of(start, length) == Some(range.end));
         if whole && let Some(range) = self.ranges.remove(&start) {
@@ -166,7 +168,7 @@ impl Mappings {
         self.aside.contains_key(&ring)
     }
 
-    /// The mapping that a thread set aside is now at `new`, or where it was if that is 0. `from` is where the ledger has it.
+    /// The mapping that a thread set aside is now at `new`, or at its old address if that is 0. The ledger has it at `from`.
     pub fn bring_back(
         &mut self,
         ring: usize,
@@ -217,7 +219,7 @@ impl Mappings {
         }
     }
 
-    /// The block at `old` is now `start .. end`; it stays its maker's.
+    /// The block at `old` is now `start .. end`; it keeps its stack.
     fn resized(&self, old: u64, start: u64, end: u64) -> EventKind {
         EventKind::Reallocate {
             old_address: mapped_address(old),
@@ -273,7 +275,7 @@ mod tests {
                     not_files.for_each(|page| *page = what);
                 }
                 _ => {
-                    // The kernel refuses overlapping places, and ranges of several kinds.
+                    // The kernel refuses overlapping addresses, and ranges of several kinds.
                     let (new, new_length) = (1 + next(48), 1 + next(12));
                     let (new_from, new_to) = (new as usize, (new + new_length) as usize);
                     let what = pages[from];
@@ -285,7 +287,7 @@ mod tests {
                         if next(2) == 0 {
                             mappings.remap(old, length * PAGE, new, new_length * PAGE, StackId(2), &mut tell);
                         } else {
-                            // As threads do that are not alone.
+                            // As in a program with several threads.
                             let key = 1 << 63;
                             if mappings.set_aside(old, length * PAGE, 7) {
                                 assert!(ledger.set_aside(mapped_address(old), key));

@@ -1,83 +1,83 @@
-//! A record of a ring, taken apart. See [`ring_v1`](highwater_shm::ring_v1).
+//! Decodes a record of a ring. The layout is [`ring_v1`](highwater_shm::ring_v1)'s.
 
 use highwater_shm::ring_v1::{kind, mapping};
 
-/// What a record says, if it is neither an allocation nor a free, which never take this form.
+/// A decoded record of any kind but allocation and free, which are never decoded into this type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// A block was resized at once.
+    /// A block was resized, in one record.
     Reallocate {
-        /// Where it was.
+        /// Its old address.
         old: u64,
-        /// Where and what it is.
+        /// The block after it.
         new: Place,
     },
     /// A block is about to be resized.
     ReallocBegin {
-        /// Where it is.
+        /// Its address.
         old: u64,
     },
-    /// It was; a new address of 0 says that it could not be.
+    /// The resize has ended; a new address of 0 means that it failed.
     ReallocEnd {
-        /// Where it was.
+        /// Its old address.
         old: u64,
-        /// Where and what it is.
+        /// The block after it.
         new: Place,
     },
-    /// Something was mapped; the upper half of the last word, where blocks have their surplus, says what.
+    /// Something was mapped. Its kind is in the upper half of the last word, where blocks have their surplus.
     Map {
-        /// Where, and who mapped it.
+        /// The range, and the stack that mapped it.
         place: Place,
-        /// What it is.
+        /// Its kind.
         what: Mapping,
     },
     /// The protection of mapped memory was changed.
     Protect {
-        /// Where, and who changed it.
+        /// The range, and the stack that changed it.
         place: Place,
-        /// What it is now, unless it is a file.
+        /// Its kind now, unless it is a file.
         what: Mapping,
     },
     /// Memory was unmapped.
     Unmap {
-        /// From here on.
+        /// Start of the range.
         address: u64,
-        /// So much.
+        /// Its length.
         length: u64,
     },
     /// A mapping is about to be moved or resized.
     RemapBegin {
-        /// Where it is.
+        /// Its address.
         old: u64,
-        /// How long it is.
+        /// Its length.
         old_length: u64,
     },
-    /// A mapping was moved or resized; a new address of 0 says that it could not be.
+    /// A mapping was moved or resized; a new address of 0 means that it failed.
     Remap {
-        /// Where it was.
+        /// Its old address.
         old: u64,
-        /// How long it was.
+        /// Its old length.
         old_length: u64,
-        /// Where and what it is.
+        /// The mapping after it.
         new: Place,
     },
-    /// The ring's thread, from now on.
+    /// The ring belongs to this thread from now on.
     Thread {
-        /// The kernel's number of it.
+        /// Its kernel thread id.
         id: u32,
     },
     /// The program named this instant.
     Mark(String),
-    /// A thread's name; of the ring's thread where there is no number.
+    /// A thread's name; that of the ring's thread if there is no id.
     Name {
-        /// The kernel's number of it.
+        /// Its kernel thread id.
         id: Option<u32>,
         /// Its name.
         name: String,
     },
 }
 
-/// What a mapping is.
+/// The kind of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mapping {
     /// Memory that the program can touch: a block.
@@ -89,7 +89,7 @@ pub enum Mapping {
 }
 
 impl Mapping {
-    /// From the last word of a record; `None` for a kind that is not known.
+    /// From the last word of a record; `None` for an unknown kind.
     fn from_word(word: u64) -> Option<Self> {
         match (word >> 32) as u32 {
             mapping::MEMORY => Some(Self::Memory),
@@ -100,7 +100,7 @@ impl Mapping {
     }
 }
 
-/// Where a block is, and who asked for it.
+/// A block: its address and size, and the stack that allocated it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// Its address.
@@ -122,7 +122,7 @@ impl Place {
 }
 
 impl Record {
-    /// Takes the words of one record apart; `None` if they are no such record.
+    /// Decodes the words of one record; `None` if they are not a valid one.
     pub fn read(words: &[u64]) -> Option<Self> {
         let head = *words.first()?;
         let word = |index: usize| words.get(index).copied();

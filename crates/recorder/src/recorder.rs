@@ -23,25 +23,26 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// How long to sleep between rounds: a thread that does nothing but allocate takes longer to fill its ring.
+/// Sleep between rounds: a thread that does nothing but allocate takes longer to fill its ring.
 const SHORT_NAP: Duration = Duration::from_millis(1);
-/// How long where little was brought in for a while: waking up costs some 50 µs of processor time. A program that suddenly does nothing but allocate then waits once until the sleep ends.
+/// Sleep between rounds after [`QUIET_ROUNDS`] rounds that read little: waking up costs some 50 µs of processor time. A program that suddenly does
+/// nothing but allocate then waits once until the sleep ends.
 const LONG_NAP: Duration = Duration::from_millis(10);
-/// Less than this is little.
+/// A round that reads fewer bytes than this reads little.
 const LITTLE: u64 = 4 << 10;
-/// That while, in rounds.
+/// The number of rounds that read little before sleeps become long.
 const QUIET_ROUNDS: u32 = 16;
-/// After one that brought in as much as this there is no sleep.
+/// After a round that reads at least this number of bytes there is no sleep.
 const MUCH: u64 = 32 << 10;
-/// How often what was read is written. A recorder that is killed loses this, and what is in the rings.
+/// How often the file is flushed. A recorder that is killed loses the events since the last flush, and the records in the rings.
 const FLUSH_EVERY: Duration = Duration::from_millis(250);
 
-/// What is recorded, and where to.
+/// What to record, and the outputs.
 #[derive(Debug, Default)]
 pub struct Options {
     /// The main program's recording; those of other processes lie in a folder beside it ([`children_folder`](crate::children_folder)).
     pub output: Option<PathBuf>,
-    /// The file of that name, which is empty yet.
+    /// The file at that path, still empty.
     pub output_file: Option<File>,
     /// Recordings of other processes are kept if at least this many bytes were live at their peak.
     pub keep_children: u64,
@@ -49,15 +50,15 @@ pub struct Options {
     pub sample_rate: Option<u64>,
     /// Children are recorded too.
     pub follow_children: bool,
-    /// Events are dropped, and counted, when the recorder falls behind; otherwise the program waits.
+    /// Events are dropped, and counted, when the recorder cannot keep up; otherwise the program waits.
     pub lossy: bool,
     /// Mappings are recorded too.
     pub mappings: bool,
-    /// Programs are known by their names, without their arguments.
+    /// Recordings name programs without their arguments.
     pub no_args: bool,
 }
 
-/// Where streams of what is recorded go.
+/// The streams of recordings: their destination, their format, and the thread that finds names.
 struct Streams {
     to: StreamTo,
     wire: Wire,
@@ -67,30 +68,30 @@ struct Streams {
 /// A process being recorded.
 struct Running {
     course: Course,
-    /// Readable when it has ended; `None` if it had ended before we could ask.
+    /// A pidfd, readable when the process has ended; `None` if it had ended before the recorder could open one.
     process: Option<OwnedFd>,
-    /// Nothing more is wanted of it.
+    /// Its recording is complete: no more records are wanted.
     is_complete: bool,
-    /// It has begun another program meanwhile.
+    /// The process has executed another program meanwhile.
     was_replaced: bool,
 }
 
-/// Records everyone who knocks.
+/// Records every process whose agent connects.
 pub struct Recorder {
     options: Options,
     streams: Option<Streams>,
-    /// Gone when nobody new is welcome.
+    /// `None` once no new process is accepted.
     listener: Option<Listener>,
     agent_variable: String,
-    /// The processor's counter, once its first use has shown how fast it runs.
+    /// The processor's counter, measured at its first use.
     counter: OnceCell<Option<Counter>>,
     measurement: Option<Measurement>,
     main: Option<u32>,
     main_has_begun: bool,
     running: Vec<Running>,
-    /// How long to sleep before the next round.
+    /// Sleep before the next round.
     nap: Duration,
-    /// Rounds that brought in little, in a row.
+    /// Consecutive rounds that read little.
     quiet_rounds: u32,
     to_finisher: Option<Sender<(Course, bool)>>,
     finished: Receiver<Finished>,
@@ -99,50 +100,50 @@ pub struct Recorder {
     problems: Vec<String>,
     preludes: u64,
     small: u64,
-    /// Those that are in no recording's notes.
+    /// Unrecorded programs that are in no recording's notes.
     unrecorded: Unrecorded,
     main_unrecorded: Option<Reason>,
 }
 
-/// What became of everyone who knocked.
+/// The results of all processes that connected.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// The recordings.
     pub finished: Vec<Finished>,
     /// Why a process could not be recorded.
     pub problems: Vec<String>,
-    /// Children that did nothing but begin another program.
+    /// Forked children that only executed another program.
     pub preludes: u64,
-    /// Children whose recordings were not kept, because they held too little.
+    /// Children whose recordings were not kept, because their peak was too small.
     pub small: u64,
     /// Programs that were started and are not recorded.
     pub unrecorded: Unrecorded,
-    /// Why the main program itself is not.
+    /// Why the main program itself is not recorded.
     pub main_unrecorded: Option<Reason>,
 }
 
-/// Where things stand.
+/// The current state, for a status line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Events of all processes so far.
     pub events: u64,
     /// Bytes live in the main program.
     pub live_bytes: u64,
-    /// The most that were.
+    /// Peak of that.
     pub peak_bytes: u64,
     /// Processes being recorded.
     pub processes: usize,
-    /// Clients that get the recording while it is made.
+    /// Clients that receive the recording while it is made.
     pub clients: usize,
 }
 
 impl Recorder {
-    /// Begins to listen to agents.
+    /// Begins to listen for agents.
     pub fn new(options: Options) -> io::Result<Self> {
         Self::begin(options, None)
     }
 
-    /// The same, for recordings that are streamed, too. Where clients come to us, they get the main program's.
+    /// The same, for recordings that are streamed too. Clients that connect to the recorder get the main program's recording.
     pub fn with_streams(options: Options, to: StreamTo, wire: Wire) -> io::Result<Self> {
         Self::begin(options, Some(Streams { to, wire, namer: Namer::start()? }))
     }
@@ -150,7 +151,7 @@ impl Recorder {
     fn begin(options: Options, streams: Option<Streams>) -> io::Result<Self> {
         let (to_finisher, courses) = channel::<(Course, bool)>();
         let (done, finished) = channel();
-        // Finding names takes a while: others go on meanwhile.
+        // Finding names takes a while: the recording of other processes continues meanwhile.
         spawn(c"names", move || {
             let mut symbolizer = Symbolizer::with_users_cache();
             for (course, is_main) in courses {
@@ -196,12 +197,12 @@ impl Recorder {
         self.main = Some(pid);
     }
 
-    /// Whether those being recorded are others than the main program.
+    /// Whether any process other than the main program is being recorded.
     pub fn is_waiting_for_others(&self) -> bool {
         self.running.iter().any(|running| Some(running.course.about().pid) != self.main)
     }
 
-    /// Where things stand.
+    /// The current state.
     pub fn progress(&self) -> Progress {
         let mut progress = Progress { processes: self.running.len(), ..Progress::default() };
         for running in &self.running {
@@ -216,9 +217,9 @@ impl Recorder {
         progress
     }
 
-    /// Takes in what was recorded, welcomes new processes, lets ended ones go; sleeps first if there was little to do the last time.
+    /// One round: reads new records, accepts new processes, and completes ended ones. Sleeps first if the last round read little.
     pub fn step(&mut self) {
-        // Who has ended is asked before its rings are read: then nothing that it wrote can be missed.
+        // Check which processes have ended before reading their rings: then no record that they wrote can be missed.
         let is_knocking = self.wait();
         let mut bytes = 0;
         let mut ended = Vec::new();
@@ -235,7 +236,7 @@ impl Recorder {
             _ => LONG_NAP,
         };
         if is_knocking {
-            // Before those that ended are let go: a process that began another program has knocked again before it could end.
+            // Before ended processes are removed: a process that executed another program has connected again before it could end.
             while let Some(visitor) =
                 self.listener.as_ref().and_then(|listener| listener.next(|pid| self.descends(pid)))
             {
@@ -250,7 +251,7 @@ impl Recorder {
         }
     }
 
-    /// Waits until a process ends or a new one knocks, and not long: programs fill their rings meanwhile. Whether one knocks.
+    /// Waits until a process ends or a new one connects, but only for a short time: programs fill their rings meanwhile. Returns whether one connects.
     fn wait(&mut self) -> bool {
         let nap = rustix::time::Timespec { tv_sec: 0, tv_nsec: self.nap.as_nanos() as i64 };
         let knocking = self.listener.iter().map(|listener| PollFd::new(listener, PollFlags::IN));
@@ -271,7 +272,7 @@ impl Recorder {
     fn has_ended(&mut self, running: Running) {
         let Running { mut course, was_replaced, .. } = running;
         if was_replaced && course.about().forked {
-            // What lies between a fork and an exec is of no interest.
+            // Events between a fork and an exec are of no interest.
             self.preludes += 1;
             self.unrecorded.extend(&course.unrecorded());
             course.drop_streams();
@@ -333,13 +334,13 @@ impl Recorder {
             Err(refused) => return self.problems.push(format!("process {pid} is not recorded: {refused}")),
         };
         if allocator_of(pid).is_some() {
-            // What few blocks of the C library it has would be taken for all there are.
+            // The few blocks that it has from the C library would be taken for all its blocks.
             shared.header().stop.store(1, Ordering::Release);
             let name = program_name(command.first().map(String::as_str), &executable);
             return self.note_unrecorded(Reason::OwnAllocator, pid, name);
         }
         if is_on_demand(self.streams.as_ref()) && Some(pid) != self.main {
-            // Clients get the program itself, and what it becomes, not its children.
+            // Clients get the program itself, and programs that it executes in its place, not its children.
             return shared.header().stop.store(1, Ordering::Release);
         }
         let process = pid_of(pid).and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
@@ -368,7 +369,7 @@ impl Recorder {
         let begun = match file {
             Ok(file) => Course::begin(shared, about, Outputs { file, streaming }, counter),
             Err(error) => {
-                // Else the program would wait for us.
+                // Otherwise the program would wait for the recorder.
                 shared.header().stop.store(1, Ordering::Release);
                 Err(error)
             }
@@ -384,7 +385,7 @@ impl Recorder {
         }
     }
 
-    /// A program said that nothing is recorded of it: its parent's recording says so as well.
+    /// A program reported that it is not recorded: noted in its parent's recording.
     fn note_unrecorded(&mut self, reason: Reason, pid: u32, name: String) {
         if Some(pid) == self.main {
             self.main_unrecorded = Some(reason);
@@ -398,7 +399,7 @@ impl Recorder {
         }
     }
 
-    /// The streams that a process is to have.
+    /// The streams of a process, if it is to be streamed.
     fn streaming_for(&mut self, about: &About) -> Option<Streaming> {
         let is_main = Some(about.pid) == self.main;
         let Streams { to, wire, namer } = self.streams.as_mut()?;
@@ -413,7 +414,7 @@ impl Recorder {
         Some(Streaming::new(to, *wire, namer.clone(), about.forked))
     }
 
-    /// A process began another program: what it did before is complete.
+    /// A process executed another program: the recording of the previous one is complete.
     fn replaced(&mut self, pid: u32) {
         let main = self.main == Some(pid);
         for index in 0..self.running.len() {
@@ -436,9 +437,9 @@ impl Recorder {
         }
     }
 
-    /// Ends all recordings, of processes that still run too, which go on unrecorded.
+    /// Ends all recordings. Processes that still run continue unrecorded.
     pub fn stop(&mut self) {
-        // Agents that find nobody listening give up by themselves.
+        // An agent that finds the socket closed gives up by itself.
         self.listener = None;
         for running in &mut self.running {
             running.course.stop();
@@ -477,12 +478,12 @@ impl Recorder {
     }
 }
 
-/// Whether nothing is recorded until somebody wants it.
+/// Whether nothing is recorded until a client connects.
 fn is_on_demand(streams: Option<&Streams>) -> bool {
     streams.is_some_and(|streams| matches!(streams.to, StreamTo::Serve(_)))
 }
 
-/// What agents are told.
+/// The configuration of agents, as the value of their environment variable.
 fn agent_variable(options: &Options, listener: &Listener, dormant: bool) -> String {
     let orders = AgentConfig {
         socket: &listener.path(),
@@ -503,7 +504,7 @@ fn pid_of(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
-/// The parent of a process, 0 if it cannot be told.
+/// The parent of a process, 0 if it is not known.
 fn parent_of(pid: u32) -> u32 {
     let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return 0 };
     status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok()).unwrap_or(0)

@@ -1,11 +1,11 @@
-//! The resident set of a process, now and then.
+//! Reads the resident set of a process at intervals.
 //!
-//! Read where the rings are emptied: that thread is never late, and knows the time up to which all events are in. A reading that waited until the events before
-//! it were worked through would be of a later time than it says, or missing.
+//! It is read by the thread that reads the rings: that thread is never late, and knows the time up to which all events have been read. A value that waited
+//! until the events before it were processed would belong to a later time than it says, or be missing.
 
 use std::time::{Duration, Instant};
 
-/// How far readings are apart at the least.
+/// The minimum time between two readings.
 const EVERY: Duration = Duration::from_millis(100);
 const PAGE: u64 = 4096;
 
@@ -17,12 +17,12 @@ pub struct Resident {
 }
 
 impl Resident {
-    /// That of a process. The first reading is due at once.
+    /// For a process. The first reading is due at once.
     pub fn of(pid: u32) -> Self {
         Self { statm: format!("/proc/{pid}/statm"), last: None }
     }
 
-    /// Its bytes, where a reading is due.
+    /// The resident bytes, if a reading is due.
     pub fn due(&mut self) -> Option<u64> {
         if self.last.is_some_and(|last| last.elapsed() < EVERY) {
             return None;

@@ -1,11 +1,11 @@
-//! Reading the rings of a process where they lie, in the order of stamps.
+//! Reads the rings of a process in place, in the order of stamps.
 //!
-//! Each round settles up to where everything has been seen: the *watermark*, a stamp before which nothing can come any more. For a ring whose thread was not at work
-//! when we looked, that is the time at which the round began, less a margin; for one that was, its last stamp, since the stamp that it is about to publish is not
-//! smaller. The margin covers the time that a thread's word "I am about to take a stamp" takes to become visible to us after the stamp was taken: a store buffer's
-//! delay, far below a microsecond; a thread that is interrupted has long been seen. Records beyond the watermark stay in their ring until the next round.
+//! Each round determines the *watermark*: a stamp before which no new record can appear. For a ring whose thread was not busy when the reader checked, that
+//! is the time at which the round began, less a margin. For a busy one it is its last stamp, since the stamp that it is about to publish is not smaller. The
+//! margin covers the delay until the reader sees a thread's `busy` flag, which may be after the stamp was taken: a store buffer's delay, far below a
+//! microsecond; the flag of a thread that is interrupted has long been seen. Records beyond the watermark stay in their ring until the next round.
 //!
-//! Nothing is copied: what a program has just written is still in a cache that we share with it.
+//! Nothing is copied: records that a program has just written are still in a cache that the recorder shares with it.
 
 use crate::record::{Place, Record};
 use highwater_session::{Shared, wake_writer};
@@ -15,25 +15,25 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Rounds after which a thread that seems to be taking a stamp is no longer waited for.
+/// The number of rounds after which the reader no longer waits for a thread that seems to be taking a stamp.
 const MOST_ROUNDS_BUSY: u32 = 200;
 /// Words of the longest record: a name of another thread.
 const LONGEST_RECORD: usize = 3 + LONGEST_TEXT / 8;
 
-/// Who takes records, in the order of their stamps.
+/// Receives records, in the order of their stamps.
 pub trait Reader {
-    /// A block was handed out: nearly half of all records.
+    /// A block was allocated: nearly half of all records.
     fn allocate(&mut self, stamp: u64, ring: u32, place: &Place);
-    /// A block is given back: nearly all the others.
+    /// A block is freed: nearly all the others.
     fn free(&mut self, stamp: u64, ring: u32, address: u64);
     /// Anything else.
     fn other(&mut self, stamp: u64, ring: u32, record: Record);
 }
 
-/// What a round brought.
+/// The result of a round.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Round {
-    /// Bytes that were read.
+    /// Bytes read.
     pub bytes: u64,
     /// Everything with a stamp up to here has been read.
     pub watermark: u64,
@@ -47,7 +47,7 @@ pub struct Rings {
     cursors: Vec<Cursor>,
     /// The next record of each ring that has one.
     queue: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Records that made no sense.
+    /// Invalid records.
     pub nonsense: u64,
 }
 
@@ -56,14 +56,14 @@ pub struct Rings {
 struct Cursor {
     /// Bytes ever read.
     read: u64,
-    /// Up to where there is something to read in this round.
+    /// The end of the records to read in this round.
     end: u64,
     busy_rounds: u32,
     dropped: u64,
 }
 
 impl Rings {
-    /// Passes on what is settled. `now` is the time before this call less the margin; `None` once the process has ended, when everything is settled.
+    /// Passes settled records to `reader`. `now` is the time before this call less the margin; `None` once the process has ended, when everything is settled.
     pub fn round(&mut self, shared: &Shared, now: Option<u64>, reader: &mut impl Reader) -> Round {
         let mut round = Round { watermark: now.unwrap_or(u64::MAX), ..Round::default() };
         self.cursors.resize_with(shared.rings() as usize, Cursor::default);
@@ -89,7 +89,7 @@ impl Rings {
             if stamp > round.watermark {
                 break;
             }
-            // This ring's records up to the next one's first, or as far as is settled.
+            // This ring's records up to the first one of another ring, or up to the watermark.
             let others = self.queue.peek().map_or(u64::MAX, |Reverse((stamp, _))| *stamp);
             let limit = others.min(round.watermark);
             let (cursor, words) = (&mut self.cursors[ring as usize], shared.ring_words(ring));
@@ -105,10 +105,10 @@ impl Rings {
 }
 
 impl Cursor {
-    /// Sees how much there is; false if that makes no sense.
+    /// Reads how far the ring was written; false if that is invalid.
     fn look(&mut self, header: &RingHeader, ring: u32) -> bool {
         let tail = header.tail.load(Ordering::Acquire);
-        // No writer of ours leaves a ring in another state; what it claims to have is passed over.
+        // The agent never leaves a ring in another state; its claimed records are skipped.
         let is_sound = tail.is_multiple_of(8) && tail.checked_sub(self.read).is_some_and(|new| new <= ring_bytes(ring));
         self.end = tail & !7;
         if !is_sound {
@@ -128,7 +128,7 @@ impl Cursor {
         (self.read / 8) as usize & (words.len() - 1)
     }
 
-    /// Passes on all records whose stamps are not beyond `limit`. False where one made no sense: what follows it cannot be found, and is passed over.
+    /// Passes on all records whose stamps are not beyond `limit`. False if one is invalid: the record after it cannot be found, so the rest is skipped.
     #[inline]
     fn pass_on(
         &mut self,
@@ -142,7 +142,7 @@ impl Cursor {
         let quarter = ring_bytes(ring) / 4;
         while self.read < self.end {
             let at = self.position(words);
-            // No record goes beyond the ring's end.
+            // No record crosses the ring's end.
             let there = &words[at..words.len().min(at + ((self.end - self.read) / 8) as usize)];
             let head = load(&there[0]);
             let stamp = head >> 8;
@@ -172,7 +172,7 @@ impl Cursor {
             };
             let before = self.read;
             self.read = (self.read + length as u64 * 8).min(self.end);
-            // Its writer gets room before all is read.
+            // Its writer gets room before everything is read.
             if (before ^ self.read) & quarter != 0 {
                 self.give_back(header);
             }
@@ -180,7 +180,7 @@ impl Cursor {
         true
     }
 
-    /// Gives the room of what was read back to the ring's writer.
+    /// Returns the space of records that were read to the ring's writer.
     fn give_back(&self, header: &RingHeader) {
         if header.head.load(Ordering::Relaxed) != self.read {
             header.head.store(self.read, Ordering::Release);
@@ -189,8 +189,8 @@ impl Cursor {
     }
 }
 
-/// The record at the beginning of these words, whose first one was `head` when it was looked at, and its length; `None` if it is nonsense. The writer could change it at any time, so it
-/// is copied first.
+/// The record at the beginning of these words, whose first one was `head` when it was loaded, and its length; `None` if it is invalid. The
+/// writer could change it at any time, so it is copied first.
 #[cold]
 fn rare(head: u64, words: &[AtomicU64]) -> Option<(Record, usize)> {
     let mut copy = [0; LONGEST_RECORD];
@@ -224,7 +224,7 @@ mod tests {
     /// The rings that are used: two large ones and a small one.
     const USED: [u32; 3] = [0, 1, 17];
 
-    /// Memory as an agent shares it, and what was written into each ring.
+    /// Memory as an agent shares it, and the records written into each ring.
     struct Memory {
         _pages: Vec<Page>,
         shared: Shared,
@@ -272,7 +272,7 @@ mod tests {
         }
     }
 
-    /// What was passed on: stamp, ring, and a number that tells the record.
+    /// The records passed on: stamp, ring, and a number that identifies the record.
     #[derive(Default)]
     struct Seen(Vec<(u64, u32, u64)>);
 
@@ -316,7 +316,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
 
-        /// Rings are filled several times over, in pieces; each record comes once, all of them in the order of stamps.
+        /// Rings are filled several times over, in pieces; each record is read once, all of them in the order of stamps.
         #[test]
         fn every_record_comes_once_and_in_order(
             pieces in prop::collection::vec((0usize..3, 1u64..4000, 0u8..6, any::<u64>()), 1..150),
@@ -335,7 +335,7 @@ mod tests {
                     let number = if what == 5 { number % (LONGEST_TEXT as u64 + 1) } else { number };
                     written.push((stamp, USED[ring], number));
                 }
-                // Not all is settled yet: the rest stays where it is.
+                // Not everything is settled yet: the rest stays in the ring.
                 rings.round(&memory.shared, Some(stamp - seed % 40), &mut seen);
                 prop_assert!(seen.0.iter().all(|(at, ..)| *at <= stamp));
             }
@@ -344,7 +344,7 @@ mod tests {
             prop_assert_eq!(rings.nonsense, 0);
         }
 
-        /// Whatever is in a ring, it is read to its end.
+        /// Whatever a ring contains, it is read to its end.
         #[test]
         fn nonsense_is_passed_over(words in prop::collection::vec(any::<u64>(), 1..300), tail in any::<u64>()) {
             struct Any;

@@ -1,24 +1,24 @@
-//! Names for the addresses of a catalog.
+//! Finds names for the addresses of a catalog.
 
 use highwater_model::{Catalog, FrameId, FrameText};
 use highwater_symbols::{ModulePlace, SourceFrame, Symbolizer};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// How names were found.
+/// How many names were found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Symbolized {
-    /// Addresses that were asked for.
+    /// Addresses looked up.
     pub addresses: usize,
-    /// Those that got a name.
+    /// Addresses that got a name.
     pub named: usize,
-    /// Those that got a source line.
+    /// Addresses that got a source line.
     pub with_lines: usize,
     /// Modules whose names could not be read, each with the reason, in one line.
     pub problems: Vec<String>,
 }
 
-/// Gives names to the frames of a catalog that have an address and a module, and that `wanted` asks for.
+/// Finds names for the frames of a catalog that have an address and a module, and for which `wanted` returns true.
 pub fn resolve_frames(
     catalog: &mut Catalog,
     symbolizer: &mut Symbolizer,
@@ -45,7 +45,7 @@ pub fn resolve_frames(
     done
 }
 
-/// A frame that was found, as the catalog takes it.
+/// Converts a frame that was found into the catalog's form.
 pub(crate) fn text(frame: &SourceFrame) -> FrameText<'_> {
     FrameText {
         function: &frame.function,
@@ -73,7 +73,7 @@ fn look_up(
     match symbolizer.module(&place) {
         Ok(symbols) => frames
             .iter()
-            // A return address stands behind its call.
+            // A return address lies after its call.
             .map(|&(id, address)| (id, symbols.lookup(address.wrapping_sub(1)).to_vec()))
             .filter(|(_, frames)| !frames.is_empty())
             .collect(),

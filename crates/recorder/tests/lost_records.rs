@@ -1,4 +1,4 @@
-//! What becomes of blocks when records of their moves were dropped: memory as an agent shares it, written by hand.
+//! Blocks whose move records were dropped. The test writes an agent's shared memory by hand.
 #![allow(missing_docs)]
 
 use highwater_recorder::{About, Course, Outputs};
@@ -13,7 +13,7 @@ const CAPACITY: Capacity = Capacity { rings: 1, nodes: 2 };
 #[repr(align(4096))]
 struct Page(#[expect(dead_code, reason = "reached through its address")] [u64; 512]);
 
-/// The course after one round over a ring with these records: each its kind and what follows its stamp.
+/// The course after one round over a ring with these records: for each its kind and the words after its stamp.
 fn course_of(memory: &mut [Page], records: &[(u8, &[u64])]) -> Course {
     let base = memory.as_mut_ptr().cast::<u8>();
     let words: Vec<u64> = records

@@ -1,4 +1,4 @@
-//! What agents are configured with: the variable in a program's environment.
+//! The configuration of agents: a variable in a program's environment.
 
 use highwater_clock::Counter;
 use highwater_shm::hello_v1::{
@@ -10,28 +10,28 @@ use std::path::Path;
 /// The environment variable with the configuration.
 pub const AGENT_VARIABLE: &str = VARIABLE;
 
-/// What an agent is to do.
+/// An agent's configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct AgentConfig<'a> {
-    /// Where the recorder or the collector listens.
+    /// The socket path of the recorder or the collector.
     pub socket: &'a Path,
     /// Mean bytes per sample, 0 for every block.
     pub sample_bytes: u64,
-    /// The most blocks that are kept in a table, 0 for no limit of ours.
+    /// The maximum number of blocks in a table, 0 for no configured limit.
     pub most_blocks: u64,
-    /// Children do the same.
+    /// Children are recorded too.
     pub follow_children: bool,
-    /// Events are dropped, and counted, when the recorder falls behind.
+    /// Events are dropped, and counted, when the recorder cannot keep up.
     pub lossy: bool,
-    /// Mappings count too.
+    /// Mappings are recorded too.
     pub mappings: bool,
-    /// A table of live blocks is kept; otherwise events are sent.
+    /// A table of live blocks is kept; otherwise events are written.
     pub live: bool,
     /// Blocks' contents may be read.
     pub contents: bool,
-    /// Nothing is recorded until somebody wants it.
+    /// Nothing is recorded until a client asks for it.
     pub dormant: bool,
-    /// Programs are known by their names, without their arguments.
+    /// Recordings name programs without their arguments.
     pub no_args: bool,
 }
 

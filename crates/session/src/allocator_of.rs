@@ -1,4 +1,4 @@
-//! Programs with an allocator linked into them, found when they begin: their blocks are not seen.
+//! Finds programs with an allocator linked into them, when they begin: their blocks are not seen.
 
 use highwater_symbols::allocator_in;
 use std::collections::HashMap;
@@ -6,12 +6,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// An allocator's name for each file that has been looked at, by its device and number.
+/// The allocator's name for each file that was checked, by its device and inode number.
 type Known = HashMap<(u64, u64), Option<&'static str>>;
 
 static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
 
-/// The allocator that is linked into the program that a process runs. None if the process is gone.
+/// The allocator that is linked into the program of a process. `None` also if the process is gone.
 pub fn allocator_of(pid: u32) -> Option<&'static str> {
     let path = format!("/proc/{pid}/exe");
     let path = Path::new(&path);

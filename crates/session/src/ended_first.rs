@@ -1,6 +1,7 @@
-//! Where memory runs out.
+//! Which process the kernel ends when memory runs out.
 
-/// The kernel ends us rather than the program: it goes on without us, and what was written can be read. Not for a process that will start others, which would inherit it.
+/// Makes the kernel end this process rather than the program: the program continues without it, and the recording so far can be read. Not for a process
+/// that will start others, which would inherit it.
 pub fn be_ended_first() {
     const FIRST: &str = "1000";
     let _ = std::fs::write("/proc/self/oom_score_adj", FIRST);

@@ -1,10 +1,10 @@
-//! What an agent shares, from the reading end.
+//! The reading end of the memory that an agent shares.
 //!
-//! An agent in another process shares memory: rings of records or a table of live blocks, stack nodes, a log of modules (`highwater-shm` has the layouts). [`Shared`] maps it and believes nothing that it
-//! says without a look; [`Stamps`] turns its clock into times, [`Names`] its numbers into modules and stacks of a catalog. The recorder and the collector build on these, and
-//! neither needs the other.
+//! An agent in another process shares memory: rings of records or a table of live blocks, stack nodes, a log of modules (`highwater-shm` has the layouts).
+//! [`Shared`] maps it and checks everything that it reads there; [`Stamps`] turns its clock into times, [`Names`] its numbers into modules and stacks of a
+//! catalog. The recorder and the collector build on these, and neither needs the other.
 //!
-//! [`AgentConfig`] is what agents are started with; [`Reason`] why a process is not recorded.
+//! [`AgentConfig`] is the configuration with which agents are started; [`Reason`] says why a process is not recorded.
 
 mod agent_config;
 mod allocator_of;

@@ -1,4 +1,4 @@
-//! What the agent's numbers stand for: modules, and stack nodes as stacks of the recording's catalog.
+//! Resolves the agent's numbers: modules, and stack nodes as stacks of the recording's catalog.
 
 use crate::shared::Shared;
 use highwater_model::{Catalog, Frame, Module, Nanos, StackId, StringId};
@@ -6,7 +6,7 @@ use highwater_shm::modules_v1::{FIXED_WORDS, LOADED, LONGEST_BUILD_ID, LONGEST_P
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Stands in place of an address where a stack could not be followed further.
+/// Replaces an address where a stack was truncated.
 const CUT: u64 = 1;
 
 /// A module of the program, and the generations in which it was loaded.
@@ -20,25 +20,25 @@ struct Loaded {
     index: u32,
 }
 
-/// Modules that are looked at for an address, nearest first: of honest ones the first or, after some were unloaded, one of the next.
+/// The maximum number of modules checked for an address, nearest first: in a sound log the first one or, after some were unloaded, one of the next.
 const MOST_LOOKS: usize = 256;
 
 /// Names of one process.
 #[derive(Default)]
 pub struct Names {
-    /// In the order in which they were loaded.
+    /// In load order.
     modules: Vec<Loaded>,
-    /// The same by where they start: their places in `modules`.
+    /// The same by their start: indexes in `modules`.
     by_start: BTreeMap<u64, Vec<usize>>,
     module_bytes: usize,
-    /// By node: its stack in the catalog; unknown for those not asked for yet.
+    /// By node: its stack in the catalog; unknown for nodes not looked up yet.
     stacks: Vec<StackId>,
-    /// Nodes on the way to one that is known.
+    /// Nodes on the way to a known one.
     chain: Vec<(u32, u32, u64)>,
 }
 
 impl Names {
-    /// Takes in what was added to the log of modules. `executable` is the path of the program itself, which the loader does not tell.
+    /// Reads new entries of the log of modules. `executable` is the path of the program itself, which the loader does not give.
     pub fn read_modules(
         &mut self,
         shared: &Shared,
@@ -92,12 +92,12 @@ impl Names {
         }
     }
 
-    /// The stack of a node. Modules must have been read after the node was heard of.
+    /// The stack of a node. Modules must have been read after the node's number was read.
     pub fn stack(&mut self, node: u32, shared: &Shared, catalog: &mut Catalog) -> StackId {
         self.known(node).unwrap_or_else(|| self.find_stack(node, shared, catalog))
     }
 
-    /// The stack of a node that was asked for before, so that modules need not be read again for it.
+    /// The stack of a node that was looked up before, so that modules need not be read again for it.
     #[inline(always)]
     pub fn known(&self, node: u32) -> Option<StackId> {
         self.stacks.get(node as usize).copied().filter(|stack| *stack != StackId::UNKNOWN)

@@ -1,7 +1,7 @@
-//! Memory for what a program writes next: taken by us, ahead of it.
+//! Allocates the memory that a program will write next, ahead of it.
 //!
-//! The kernel charges a page to the group of the process that touches it first. A program that runs close to the limit of its container shall not be ended because it
-//! is recorded from outside. Where we share its group it makes no difference.
+//! The kernel charges a page to the group of the process that touches it first. A program that runs close to the limit of its container must not be ended because
+//! it is recorded from outside. If the recorder is in the same group, it makes no difference.
 
 use highwater_shm::ring_v1::RingHeader;
 use highwater_shm::session_v1::{Capacity, HEADER_BYTES, MODULE_BYTES, ring_bytes};
@@ -9,14 +9,14 @@ use highwater_shm::stacks_v1::Node;
 use rustix::fs::FallocateFlags;
 use std::os::fd::OwnedFd;
 
-/// How far ahead of a thread its ring is provided, and of all threads the stacks: what is written until we look again.
+/// How far ahead of a thread its ring is provided, and ahead of all threads the stacks: the amount written until the next check.
 const AHEAD: u64 = 128 << 10;
 const PAGE: u64 = 4096;
 
 /// How much the program has written of each part.
 #[derive(Clone, Debug, Default)]
 pub struct Used {
-    /// Bytes that were ever written into each ring.
+    /// Bytes ever written into each ring.
     pub rings: Vec<u64>,
     /// Nodes of stacks.
     pub nodes: u64,
@@ -35,14 +35,14 @@ pub struct Provided {
 }
 
 impl Provided {
-    /// Of a memory that begins.
+    /// For new memory, of which nothing was written yet.
     pub fn new(object: OwnedFd, capacity: Capacity) -> Self {
         let provided = Self { object, capacity, rings: Vec::new(), ring_headers: 0, nodes: 0, modules: 0 };
         provided.take(0, HEADER_BYTES);
         provided
     }
 
-    /// Takes what will be needed soon.
+    /// Allocates the memory that will be needed soon.
     pub fn keep_ahead(&mut self, used: &Used) {
         let capacity = self.capacity;
         let threads = (used.rings.len() as u64 + 1).min(capacity.rings.into());
@@ -62,12 +62,12 @@ impl Provided {
         self.modules = self.grow(capacity.modules(), self.modules, wanted);
     }
 
-    /// How much of each ring there is.
+    /// The provided bytes of each ring.
     pub fn rings(&self) -> impl Iterator<Item = u64> {
         self.rings.iter().copied()
     }
 
-    /// Provides a part up to `wanted` of which there is `had`; what there is then.
+    /// Extends a part from `had` bytes up to `wanted`; returns the new size.
     fn grow(&self, start: u64, had: u64, wanted: u64) -> u64 {
         if wanted > had {
             self.take(start + had, wanted - had);
@@ -75,7 +75,7 @@ impl Provided {
         wanted.max(had)
     }
 
-    /// Where that fails, the program takes it itself, as soon as it writes there.
+    /// If that fails, the program takes the memory itself, as soon as it writes there.
     fn take(&self, start: u64, length: u64) {
         let _ = rustix::fs::fallocate(&self.object, FallocateFlags::empty(), start, length);
     }

@@ -1,7 +1,7 @@
 //! The memory that an agent shares with us, read with suspicion.
 //!
-//! Everything in it may change at any time and may be nonsense: each number is loaded once, checked, and only then used.
-//! The object's size is sealed, so what lies within it can always be read.
+//! Everything in it may change at any time and may be invalid: each number is loaded once, checked, and only then used.
+//! The object's size is sealed, so everything within it can always be read.
 
 use crate::provided::{Provided, Used};
 use highwater_shm::ring_v1::RingHeader;
@@ -16,17 +16,17 @@ use std::sync::{Mutex, PoisonError};
 /// Why a shared memory was refused.
 #[derive(Debug)]
 pub enum Refused {
-    /// The system could not map or ask about it.
+    /// The system could not map it or give its size.
     System(rustix::io::Errno),
     /// The program had none to share.
     NoMemory,
-    /// It was sent, and we could open no more descriptors.
+    /// It was sent, but this process could open no more descriptors.
     NoDescriptors,
-    /// It could change its size under us.
+    /// It could change its size while it is mapped.
     NotSealed,
-    /// It is of another version, or nothing of ours.
+    /// It has another version, or is not an agent's memory.
     NotOurs,
-    /// It tells time by ticks of the processor, which we cannot.
+    /// Its stamps are ticks of the processor, which this process cannot read.
     NoClock,
 }
 
@@ -61,7 +61,7 @@ pub struct Shared {
     bytes: usize,
     capacity: Capacity,
     is_mapped_by_us: bool,
-    /// Only of an agent that is in another process.
+    /// Only for an agent in another process.
     provided: Option<Box<Mutex<Provided>>>,
 }
 
@@ -98,10 +98,10 @@ impl Shared {
         Ok(shared)
     }
 
-    /// The memory of an agent that is mapped already: because the agent is in this very process, or by whoever reads more of it.
+    /// The memory of an agent that is mapped already: because the agent is in this process, or because the caller reads more of it.
     ///
     /// # Safety
-    /// It stays mapped as long as this lives. It may be read-only where nobody stores anything through [`header`](Self::header).
+    /// It stays mapped as long as this lives. It may be read-only if nothing is stored through [`header`](Self::header).
     pub unsafe fn of_ourselves(base: *mut u8, bytes: u64) -> Option<Self> {
         let bytes = usize::try_from(bytes).ok()?;
         let mut shared =
@@ -126,7 +126,7 @@ impl Shared {
         unsafe { self.base.add(offset as usize) }
     }
 
-    /// Provides the memory that the program will write next.
+    /// Allocates the memory that the program will write next.
     pub fn keep_ahead(&self) {
         let Some(provided) = &self.provided else { return };
         let header = self.header();
@@ -154,7 +154,7 @@ impl Shared {
         unsafe { &*self.base.cast() }
     }
 
-    /// How many rings there are.
+    /// The number of rings in use.
     pub fn rings(&self) -> u32 {
         self.header().rings.load(Ordering::Acquire).min(self.capacity.rings)
     }
@@ -196,7 +196,7 @@ impl Shared {
     }
 }
 
-/// Wakes a ring's writer if it waits for what was just given to it.
+/// Wakes a ring's writer if it waits for the room that was just given to it.
 pub fn wake_writer(header: &RingHeader) {
     fence(Ordering::SeqCst);
     if header.writer_waits.load(Ordering::Relaxed) != 0 && header.writer_waits.swap(0, Ordering::SeqCst) != 0 {

@@ -1,11 +1,11 @@
-//! From an agent's stamps to times of the recording.
+//! Converts an agent's stamps to times of the recording.
 
 use highwater_clock::Counter;
 use highwater_model::Nanos;
 use highwater_shm::session_v1::{Clock, Header};
 use std::sync::atomic::Ordering;
 
-/// How far behind the present everything is settled: see [`merge`](crate::merge).
+/// All records older than this are settled: the margin of the recorder's `rings.rs`.
 const MARGIN_NS: u64 = 20_000;
 
 /// The clock of one process.
@@ -17,7 +17,7 @@ pub struct Stamps {
 }
 
 impl Stamps {
-    /// The clock that an agent stamps with; `None` if it counts ticks and we have no counter.
+    /// The clock that an agent stamps with; `None` if it counts ticks and this process has no counter.
     pub fn of(header: &Header, counter: Option<Counter>) -> Option<Self> {
         let ticks = header.clock.load(Ordering::Relaxed) == Clock::Counter as u32;
         let counter = if ticks { Some(counter?) } else { None };

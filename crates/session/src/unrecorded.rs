@@ -1,13 +1,13 @@
-//! Programs that were started and are not recorded: how many, why, and what they are called.
+//! Programs that were started and are not recorded: their number, the reasons, and their names.
 
 use crate::shared::Shared;
 pub use highwater_shm::unrecorded_v1::Reason;
 use std::collections::BTreeMap;
 
-/// Names that are shown of each reason.
+/// The number of names shown for each reason.
 const SHOWN: usize = 3;
 
-/// What a reason is called after "not recorded: ".
+/// A reason in words, to follow "not recorded: ".
 pub fn reason_in_words(reason: Reason) -> &'static str {
     match reason {
         Reason::Static => "statically linked",
@@ -24,22 +24,22 @@ pub fn reason_in_words(reason: Reason) -> &'static str {
     }
 }
 
-/// Those of one reason.
+/// Programs with the same reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Group {
     count: u64,
-    /// How often each name was noted.
+    /// The number of times each name was noted.
     names: BTreeMap<String, u64>,
 }
 
-/// All of them, by reason.
+/// All unrecorded programs, by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unrecorded {
     groups: BTreeMap<Reason, Group>,
 }
 
 impl Unrecorded {
-    /// What an agent noted. Names are whatever its process wrote there.
+    /// Reads an agent's notes. Names are whatever its process wrote there.
     pub fn of(shared: &Shared) -> Self {
         let noted = &shared.header().unrecorded;
         let mut all = Self::default();
@@ -58,14 +58,14 @@ impl Unrecorded {
         all
     }
 
-    /// One more.
+    /// Adds one program.
     pub fn add(&mut self, reason: Reason, name: &str) {
         let group = self.groups.entry(reason).or_default();
         group.count += 1;
         *group.names.entry(name.to_owned()).or_default() += 1;
     }
 
-    /// Those of another as well.
+    /// Adds all programs of `other`.
     pub fn extend(&mut self, other: &Self) {
         for (reason, theirs) in &other.groups {
             let group = self.groups.entry(*reason).or_default();
@@ -76,7 +76,7 @@ impl Unrecorded {
         }
     }
 
-    /// How many in all.
+    /// The number of programs in all.
     pub fn count(&self) -> u64 {
         self.groups.values().map(|group| group.count).sum()
     }

@@ -5,7 +5,7 @@ pub use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[cfg(loom)]
 pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Stands where sequentially consistent accesses before and behind it must not pass each other. They do not; but the model checker takes
+/// Placed where sequentially consistent accesses before and after it must not be reordered. They are not; but the model checker takes
 /// them for weaker than they are, and needs a fence to see it.
 #[inline(always)]
 pub fn in_total_order() {

@@ -1,21 +1,21 @@
 //! The control page of a live table: an object of its own, the only one that the collector may write.
 //!
-//! One word makes a cut. A writer loads it once for each change of the table, after it has locked the shard, and acts by what it
-//! says. The collector stores a new *epoch* with the active bit: from then on births are stamped with that epoch, and blocks that die
-//! keep their record. What was stamped before is a true cut of the process: all changes read one word, so if one
+//! One word makes a cut. A writer loads it once for each change of the table, after it has locked the shard, and acts
+//! accordingly. The collector stores a new *epoch* with the active bit: from then on births are stamped with that epoch, and blocks that die
+//! keep their record. Everything stamped before is a true cut of the process: all changes read one word, so if one
 //! happened before another and that other one read the old value, it cannot have read the new one.
 //!
 //! ```text
 //!  word: epoch (16 bits, never 0 while active) | active (bit 16) | sweep (bit 17) | … | number of the settings (upper 32 bits)
 //! ```
 //!
-//! While a cut lasts nothing else in the word changes: a collector that wants something else waits until it is over.
+//! While a cut lasts nothing else in the word changes: a collector that wants another change waits until the cut is over.
 //!
-//! A snapshot has a *lease*: while it lasts, dead records pile up, so a collector that is gone must not make that last. Writers
-//! that find the lease over clear the active bit; the collector then knows that its cut is void.
+//! A snapshot has a *lease*: while the snapshot lasts, dead records accumulate, so a collector that is gone must not make that last. Writers
+//! that find the lease expired clear the active bit; the collector then knows that its cut is void.
 //!
-//! Blocks that are born while snapshots are taken, and live on, bear their epochs. A collector that finds too many epochs in use asks for a *sweep*: while the bit is set
-//! and no snapshot is active, each change also lets some records forget when they were born.
+//! Blocks that are born while snapshots are taken, and stay live, keep their epochs. A collector that finds too many epochs in use asks for a *sweep*: while the bit
+//! is set and no snapshot is active, each change also clears the birth epoch of some records.
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, in_total_order};
 
@@ -29,15 +29,15 @@ const EPOCH: u64 = 0xffff;
 /// The page.
 #[repr(C, align(64))]
 pub struct Control {
-    /// See the module's text.
+    /// The control word: epoch, active and sweep bits, number of the settings. The module documentation has its layout.
     pub word: AtomicU64,
     /// Until when a snapshot may last: nanoseconds of the system's monotonic clock.
     pub lease: AtomicU64,
-    /// What the collector wants: mean bytes per sample, 0 for every block. Taken over when the number of the settings changes.
+    /// The setting that the collector wants: mean bytes per sample, 0 for every block. Applied when the number of the settings changes.
     pub sample_bytes: AtomicU64,
     /// The collector's process, 0 while there is none.
     pub collector: AtomicU32,
-    /// The last epoch that was used: a collector that takes over goes on behind it.
+    /// The last epoch that was used: a collector that takes over continues after it.
     pub last_epoch: AtomicU32,
 }
 
@@ -54,7 +54,7 @@ impl Default for Control {
     }
 }
 
-/// What the word said at one instant.
+/// The value of the control word at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word(pub u64);
 
@@ -65,7 +65,7 @@ impl Word {
         if self.0 & ACTIVE != 0 { (self.0 & EPOCH) as u16 } else { 0 }
     }
 
-    /// Whether records shall forget the epochs of their births, as they may while no snapshot is taken.
+    /// Whether records must clear the epochs of their births, as they may while no snapshot is taken.
     #[inline(always)]
     pub fn wants_sweep(self) -> bool {
         self.0 & (SWEEP | ACTIVE) == SWEEP
@@ -79,14 +79,14 @@ impl Word {
 }
 
 impl Control {
-    /// For writers: after the shard was locked.
+    /// For writers: loads the word, after the shard was locked.
     #[inline(always)]
     pub fn load(&self) -> Word {
         in_total_order();
         Word(self.word.load(Ordering::SeqCst))
     }
 
-    /// Makes the cut: what is stamped from now on belongs to the time after. The epoch is not 0, and of no record in the table.
+    /// Makes the cut: everything stamped from now on belongs to the time after it. The epoch is not 0, and not used by any record in the table.
     pub fn cut(&self, epoch: u16) -> Word {
         let before = self.word.load(Ordering::Relaxed);
         let word = before & !(EPOCH | ACTIVE) | u64::from(epoch) | ACTIVE;
@@ -95,12 +95,12 @@ impl Control {
         Word(word)
     }
 
-    /// Ends the snapshot that a cut began; false if it was ended before, by a writer that found the lease over.
+    /// Ends the snapshot that a cut began; false if it was ended before, by a writer that found the lease expired.
     pub fn end(&self, cut: Word) -> bool {
         self.word.compare_exchange(cut.0, cut.0 & !ACTIVE, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// Asks for a sweep, or for no more.
+    /// Asks for a sweep, or ends it.
     pub fn ask_for_sweep(&self, wanted: bool) {
         if wanted {
             self.word.fetch_or(SWEEP, Ordering::SeqCst);
@@ -109,7 +109,7 @@ impl Control {
         }
     }
 
-    /// Tells the agent of new settings.
+    /// Announces new settings to the agent.
     pub fn change_settings(&self) {
         self.word.fetch_add(1 << 32, Ordering::SeqCst);
     }

@@ -1,12 +1,12 @@
-//! How the two find each other: the environment tells the agent what to do and where the recorder listens; the agent
+//! How agent and recorder find each other: the environment gives the agent its configuration and the recorder's socket; the agent
 //! connects, sends a [`Hello`] with the shared memory's descriptor attached, and closes the socket. It keeps nothing open.
 
 use crate::unrecorded_v1::Reason;
 
-/// The variable that tells the agent what to do: fields separated by `;`, the path last because it may contain anything.
+/// The variable with the agent's configuration: fields separated by `;`, the path last because it may contain anything.
 ///
-/// `v2;FLAGS;SAMPLE;LIMIT;/path/of/socket`: flags are letters ([`FLAG_COUNTER`] …), the sample rate is in bytes, 0 for exact; the limit is the most
-/// blocks that a live table shall hold, 0 for as many as there is room for.
+/// `v2;FLAGS;SAMPLE;LIMIT;/path/of/socket`: flags are letters ([`FLAG_COUNTER`] …), the sample rate is in bytes, 0 for exact; the limit is the maximum
+/// number of blocks in a live table, 0 for as many as there is room for.
 pub const VARIABLE: &str = "HIGHWATER_AGENT";
 /// Stamp with the processor's counter.
 pub const FLAG_COUNTER: u8 = b'c';
@@ -18,16 +18,16 @@ pub const FLAG_LOSSY: u8 = b'l';
 pub const FLAG_NO_MMAP: u8 = b'm';
 /// Keep a live table, for a collector, instead of recording.
 pub const FLAG_LIVE: u8 = b't';
-/// Let the collector read what is in the blocks.
+/// Let the collector read the contents of blocks.
 pub const FLAG_CONTENTS: u8 = b'r';
 
-/// Begin dormant: record only while the recorder says so.
+/// Begin dormant: record only while the recorder asks for it.
 pub const FLAG_DORMANT: u8 = b'd';
 
 /// Leave the program's arguments out: only its name is sent.
 pub const FLAG_NO_ARGS: u8 = b'a';
 
-/// What the agent sends first; behind it come the path of the executable, a zero, and the arguments, each ended by a zero.
+/// The agent's first message. After it come the path of the executable, a zero, and the arguments, each ended by a zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
     /// Its process id, as it sees it itself.
@@ -40,7 +40,7 @@ pub struct Hello {
 
 /// Bytes of a [`Hello`].
 pub const HELLO_BYTES: usize = 20;
-/// The longest text behind a [`Hello`].
+/// The longest text after a [`Hello`].
 pub const LONGEST_HELLO_TEXT: usize = 16 << 10;
 const MAGIC: [u8; 8] = *b"HWhallo2";
 

@@ -1,4 +1,4 @@
-//! What the agent inside a program shares with the recorder outside it: layouts only, no policy.
+//! Layouts of the memory that the agent inside a program shares with the recorder outside it: no policy.
 //!
 //! Every layout carries its version in its name; a change makes a new module beside the old one. All of it is plain
 //! words in one shared memory object, which the agent creates, seals against resizing and hands to the recorder over
@@ -8,8 +8,8 @@
 //! * [`ring_v1`]: one ring of records per thread, one writer and one reader each.
 //! * [`stacks_v1`]: call stacks as a trie, append-only.
 //! * [`modules_v1`]: loaded executables and libraries, append-only.
-//! * [`unrecorded_v1`]: programs that it starts and that are not recorded.
-//! * [`hello_v1`]: what the agent is told by its environment and tells the recorder when it begins.
+//! * [`unrecorded_v1`]: programs that the process starts and that are not recorded.
+//! * [`hello_v1`]: the agent's configuration in the environment, and its first message to the recorder.
 //!
 //! A live process shares, instead of rings:
 //! * [`table_v1`]: its live blocks, and the protocol by which they are read at one instant;

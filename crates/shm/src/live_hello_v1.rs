@@ -1,26 +1,26 @@
-//! What a live process tells the collector when it registers, with two descriptors attached: its memory
-//! ([`session_v1`](crate::session_v1) and, behind it, [`table_v1`](crate::table_v1)) and its [control page](crate::control_v1).
+//! The message with which a live process registers with the collector, with two descriptors attached: its memory
+//! ([`session_v1`](crate::session_v1) and, after it, [`table_v1`](crate::table_v1)) and its [control page](crate::control_v1).
 //!
-//! The descriptors stay open in the process under these names, so that a collector that comes later finds them.
+//! The descriptors stay open in the process under these names, so that a collector that starts later finds them.
 
-/// The version of everything that is shared: a collector that knows a smaller one cannot read it.
+/// The version of everything that is shared: a collector that only knows a smaller one cannot read it.
 pub const VERSION: u32 = 1;
 
 /// The name of the memory object.
 pub const MEMORY_NAME: &core::ffi::CStr = c"highwater-live-v1";
 /// The name of the control page's object.
 pub const CONTROL_NAME: &core::ffi::CStr = c"highwater-control-v1";
-/// What all versions' names of memory objects begin with.
+/// The prefix of memory objects' names in all versions.
 pub const ANY_MEMORY_NAME: &str = "highwater-live-v";
 
-/// What a message says first.
+/// The purpose of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Purpose {
-    /// Here I am. Behind it come the path of the executable, a zero, and the arguments, each ended by a zero.
+    /// Registers the process. After it come the path of the executable, a zero, and the arguments, each ended by a zero.
     Register = 1,
-    /// Take a snapshot of me now and keep it. Behind it comes its name. The answer is one byte once the cut was made:
-    /// [`DONE`], or another one if there is none.
+    /// Asks for a snapshot of the process now, to be kept. After it comes its name. The answer is one byte once the cut was made:
+    /// [`DONE`], or another byte if no snapshot was taken.
     NamedSnapshot = 2,
 }
 
@@ -31,7 +31,7 @@ pub const LONGEST_NAME: usize = 1024;
 /// How long a program waits for the answer, in nanoseconds.
 pub const PATIENCE_NS: u64 = 5_000_000_000;
 
-/// What every message of a live process begins with.
+/// The beginning of every message of a live process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveHello {
     /// [`VERSION`] of the process.

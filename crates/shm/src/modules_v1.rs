@@ -4,8 +4,8 @@
 //!  kind | generation << 8,  stamp,  start,  end,  length of build id | length of path << 32,  build id, path, padding
 //! ```
 //!
-//! A generation ends when something is unloaded: from then on the same address may mean other code. Nodes say of which
-//! generation they are, and the modules of generation *g* are the loaded ones that were not unloaded before it.
+//! A generation ends when a module is unloaded: from then on the same address may mean other code. Each node has its
+//! generation, and the modules of generation *g* are the loaded ones that were not unloaded before it.
 
 /// A module was met for the first time: `generation` is the one in which it was met.
 pub const LOADED: u8 = 1;

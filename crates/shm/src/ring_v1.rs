@@ -29,7 +29,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-/// What both sides say of a ring. The writer's and the reader's words lie on different cache lines.
+/// The shared state of a ring. The writer's and the reader's words lie on different cache lines.
 #[repr(C, align(64))]
 pub struct RingHeader {
     /// The thread that owns the ring: its kernel id, 0 if none does.
@@ -40,14 +40,14 @@ pub struct RingHeader {
     pub tail: AtomicU64,
     /// Events dropped because the ring was full.
     pub dropped: AtomicU64,
-    /// The latest stamp: no record to come has a smaller one.
+    /// The latest stamp: no later record has a smaller one.
     pub stamp: AtomicU64,
     line: [u64; 4],
     /// Bytes ever read.
     pub head: AtomicU64,
     /// 1 while the writer waits for room.
     pub writer_waits: AtomicU32,
-    /// How much of the ring has memory, in bytes from its start; at least [`PROVIDED_FIRST`]. Counts where the session's header says so.
+    /// How much of the ring has memory, in bytes from its start; at least [`PROVIDED_FIRST`]. Valid if the session's header says so.
     pub provided: AtomicU32,
     rest: [u32; 12],
 }
@@ -59,11 +59,11 @@ pub const PROVIDED_FIRST: u64 = 64 << 10;
 pub mod kind {
     /// The rest of the ring up to its end is not used.
     pub const PAD: u8 = 0;
-    /// A block was handed out.
+    /// A block was allocated.
     pub const ALLOCATE: u8 = 1;
-    /// A block is about to be given back.
+    /// A block is about to be freed.
     pub const FREE: u8 = 2;
-    /// A block was resized; nobody else can have been given its old place in between.
+    /// A block was resized; no other thread can have been given its old address in between.
     pub const REALLOCATE: u8 = 3;
     /// A block is about to be resized.
     pub const REALLOC_BEGIN: u8 = 4;
@@ -89,7 +89,7 @@ pub mod kind {
     pub const PROTECT: u8 = 14;
 }
 
-/// What a mapping is, in the upper half of the last word of [`kind::MAP`] and [`kind::PROTECT`].
+/// The kind of a mapping, in the upper half of the last word of [`kind::MAP`] and [`kind::PROTECT`].
 pub mod mapping {
     /// Memory that the program can touch.
     pub const MEMORY: u32 = 0;

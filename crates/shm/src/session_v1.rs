@@ -7,7 +7,7 @@
 //! └────────────────┴───────────────────┴───────────────────┴────────────────┴─────────────────┴─────────── ─ ─
 //! ```
 //!
-//! The object is sparse: what is not touched takes no memory. Its size never changes.
+//! The object is sparse: pages that are not touched take no memory. Its size never changes.
 
 use crate::ring_v1::RingHeader;
 use crate::stacks_v1::Node;
@@ -25,7 +25,7 @@ pub const MODULE_BYTES: u64 = 4 << 20;
 
 /// Bytes of a large ring.
 pub const LARGEST_RING: u64 = 1 << 20;
-/// How many rings are large: most programs have no more busy threads, and those that do shall not pay for it in memory.
+/// The number of large rings: most programs have no more busy threads, and programs that do should not pay for it in memory.
 const LARGE_RINGS: u32 = 16;
 /// Bytes of the others.
 const SMALL_RING: u64 = 256 << 10;
@@ -36,7 +36,7 @@ pub fn ring_bytes(ring: u32) -> u64 {
     if ring < LARGE_RINGS { LARGEST_RING } else { SMALL_RING }
 }
 
-/// Where a ring lies, from where rings begin.
+/// Offset of a ring from the beginning of all rings.
 fn ring_offset(ring: u32) -> u64 {
     let large = ring.min(LARGE_RINGS);
     u64::from(large) * LARGEST_RING + u64::from(ring - large) * SMALL_RING
@@ -65,9 +65,9 @@ pub struct Header {
     pub start: AtomicU64,
     /// The system's monotonic clock at that moment, in nanoseconds.
     pub start_monotonic: AtomicU64,
-    /// How many rings there can be.
+    /// The maximum number of rings.
     pub ring_capacity: AtomicU32,
-    /// How many stack nodes there can be.
+    /// The maximum number of stack nodes.
     pub node_capacity: AtomicU32,
     /// Rings that were ever used are numbered below this.
     pub rings: AtomicU32,
@@ -75,20 +75,20 @@ pub struct Header {
     pub nodes: AtomicU32,
     /// Bytes of the log of modules.
     pub module_bytes: AtomicU32,
-    /// Stacks that were cut because they were too deep or could not be followed to their end.
+    /// Stacks that were truncated because they were too deep or could not be walked to their end.
     pub cut_stacks: AtomicU32,
     /// Stacks that were stored without their innermost frames because the table of nodes was full.
     pub lost_nodes: AtomicU32,
-    /// Events that happened where none could be recorded: inside the agent, or when no ring was to be had.
+    /// Events that could not be recorded: inside the agent, or when no ring was available.
     pub missed: AtomicU32,
     /// Not used: older recorders slept on it. 0.
     pub reserved: AtomicU32,
-    /// Written by the recorder: 1 tells the agent to stop for good.
+    /// Written by the recorder: 1 asks the agent to stop for good.
     pub stop: AtomicU32,
-    /// Written by the recorder: 1 while events are wanted, for an agent that began dormant. (Others do not look at it.)
+    /// Written by the recorder: 1 while events are wanted, for an agent that began dormant. (Others do not read it.)
     pub go: AtomicU32,
-    /// Written by the recorder: 1 if it provides the memory of rings. A writer then takes none by itself: beyond what its ring has, it waits as if the ring
-    /// were full. So a program close to its container's limit does not grow by our rings after the kernel has ended its recorder.
+    /// Written by the recorder: 1 if it provides the memory of rings. A writer then takes none by itself: beyond the provided part of its ring, it waits as if the
+    /// ring were full. So a program close to its container's limit does not grow by our rings after the kernel has ended its recorder.
     pub provides: AtomicU32,
     /// Written by the agent: why it stopped by itself ([`Reason`](crate::unrecorded_v1::Reason)), 0 while it did not.
     pub ended: AtomicU32,
@@ -100,7 +100,7 @@ pub struct Header {
 
 const _: () = assert!(size_of::<Header>() as u64 <= HEADER_BYTES);
 
-/// How large the tables are.
+/// The size of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     /// Rings.
@@ -114,7 +114,7 @@ impl Capacity {
     pub const CHOICES: [Self; 3] =
         [Self { rings: 4096, nodes: 1 << 26 }, Self { rings: 512, nodes: 1 << 22 }, Self { rings: 32, nodes: 1 << 18 }];
 
-    /// The same for a live process, which stays for long and writes no events: fewer stacks, and only the heads of rings are used.
+    /// The same for a live process, which runs for long and writes no events: fewer stacks, and only the headers of rings are used.
     pub const LIVE_CHOICES: [Self; 3] =
         [Self { rings: 4096, nodes: 1 << 24 }, Self { rings: 512, nodes: 1 << 22 }, Self { rings: 32, nodes: 1 << 18 }];
 

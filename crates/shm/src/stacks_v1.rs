@@ -1,5 +1,5 @@
-//! Call stacks as a trie of calls: a stack is its innermost node. Append-only, so the reader needs no lock: a node that
-//! it has heard of is complete.
+//! Call stacks as a trie of calls: a stack is its innermost node. Append-only, so the reader needs no lock: a node whose
+//! number it has read is complete.
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 pub struct Node {
     /// The caller's node, always a smaller number; 0 is the root.
     pub parent: AtomicU32,
-    /// Which generation of modules `pc` speaks of: see [`modules_v1`](crate::modules_v1).
+    /// The generation of modules that `pc` refers to: see [`modules_v1`](crate::modules_v1).
     pub generation: AtomicU32,
     /// The return address; the call lies one byte before it.
     pub pc: AtomicU64,

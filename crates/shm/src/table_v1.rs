@@ -1,16 +1,16 @@
 //! The live table: every live block of a process, as dense records.
 //!
-//! It lies behind the [session](crate::session_v1) in the same memory object, which is sealed: nobody but the process can write it.
+//! It follows the [session](crate::session_v1) in the same memory object, which is sealed: only the process itself can write it.
 //!
 //! ```text
 //!  TableHeader (a page)  │ Shard × 257 │ ThreadEntry × n │ records 0–3 of shard 0 │ 0–3 of shard 1 │ … │ 4–7 of shard 0 │ …
 //! ```
 //!
-//! Records of all shards lie in stripes of four each: those of a small program lie close together, and a reader that goes through memory in
-//! order goes through all shards at once.
+//! Records of all shards lie in stripes of four each. The records of a small program lie close together, and a reader that scans memory in
+//! order scans all shards at once.
 //!
 //! Blocks belong to one of 256 shards by their address; mappings all belong to the 257th, so that a change of several of them is one change.
-//! Where in its shard a block's record is only the process knows (its index is private); a reader takes all records of a
+//! Only the process knows where in its shard a block's record is (its index is private); a reader takes all records of a
 //! shard up to the highest ever used.
 //!
 //! # The protocol
@@ -22,15 +22,15 @@
 //!
 //! The **reader** stores a new epoch, waits until every shard's lock is even or has changed since (so that no change that read the old
 //! word is under way), and takes the records that were not born in this epoch, and are not dead or died in it. It never locks
-//! anything, so it can hold up nobody, whatever becomes of it. If it cannot wait, it still sees no torn record, since a
-//! record whose first words changed while it was read is passed over, but a change of two records may then be half seen.
+//! anything, so it cannot block any thread, even if it is stopped or killed. If it cannot wait, it still sees no torn record, since it
+//! skips a record whose first words changed while it was read, but it may then see half of a change of two records.
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::control_v1::Word;
 
 /// The first word of the table's header.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HWtbl_v1");
-/// Where the table begins is a multiple of this.
+/// Alignment of the table's start.
 pub const ALIGNMENT: u64 = 2 << 20;
 /// Shards of blocks.
 pub const BLOCK_SHARDS: u32 = 256;
@@ -42,9 +42,9 @@ pub const SHARDS: u32 = BLOCK_SHARDS + 1;
 pub const CHUNK: u32 = 4;
 /// The table's header has pages of its own.
 pub const HEADER_BYTES: u64 = 4096;
-/// How many sample rates a process may have had; the first is "every block".
+/// The maximum number of sample rates that a process may have had; the first is "every block".
 pub const MOST_RATES: usize = 256;
-/// Stamps of records are stamps of the session without so many of their lowest bits.
+/// Stamps of records are stamps of the session without this number of their lowest bits.
 pub const STAMP_SHIFT: u32 = 6;
 /// Bit of the flags: the program lets its blocks' contents be read.
 pub const FLAG_CONTENTS: u32 = 1;
@@ -53,10 +53,10 @@ pub const FLAG_USABLE_SIZES: u32 = 2;
 /// Bit of the flags: forked from another live process; blocks that it inherited are not in the table.
 pub const FLAG_FORKED: u32 = 4;
 
-/// Bit of the flags: the program's arguments shall not be looked at.
+/// Bit of the flags: the program's arguments must not be read.
 pub const FLAG_NO_ARGS: u32 = 8;
 
-/// What is said once of the whole table.
+/// The header of the table.
 #[repr(C, align(64))]
 pub struct TableHeader {
     /// [`MAGIC`], written last.
@@ -65,22 +65,22 @@ pub struct TableHeader {
     pub shard_records: AtomicU32,
     /// Room for threads.
     pub thread_capacity: AtomicU32,
-    /// Threads are numbered below this; number 0 stands for those that found no room.
+    /// Threads are numbered below this; number 0 stands for threads that found no room.
     pub threads: AtomicU32,
     /// `FLAG_…`.
     pub flags: AtomicU32,
-    /// The most records that a shard shall hold, as configured.
+    /// The maximum number of records in a shard, as configured.
     pub shard_limit: AtomicU32,
     /// The number of the settings that are in force.
     pub settings: AtomicU32,
-    /// Rates in use: those below this.
+    /// The number of rates in use: rates below this.
     pub rates: AtomicU32,
     /// The rate that is in force now.
     pub rate: AtomicU32,
-    /// Shards that were given up because whoever held their lock never gave it back.
+    /// Shards that were given up because the holder of their lock never released it.
     pub abandoned: AtomicU32,
     padding: AtomicU32,
-    /// The [mark](socket_mark) of the place where the process's collector listens; 0 for any.
+    /// The [mark](socket_mark) of the socket on which the process's collector listens; 0 for any.
     pub socket: AtomicU64,
     /// Mean bytes per sample by number; the first is 0: every block.
     pub rate_bytes: [AtomicU64; MOST_RATES],
@@ -90,31 +90,31 @@ pub struct TableHeader {
     pub file_bytes: AtomicU64,
 }
 
-/// A number that stands for the path of a socket, so that a collector does not take over what belongs to another.
+/// A hash of a socket's path, so that a collector does not take over a process that belongs to another collector.
 pub fn socket_mark(path: &[u8]) -> u64 {
     // FNV-1a
     let mix = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     if path.is_empty() { 0 } else { path.iter().fold(0xcbf2_9ce4_8422_2325, mix) }
 }
 
-/// What was counted in a shard. Sums over all shards are the process's.
+/// The counters of a shard. Sums over all shards are the process's.
 #[repr(C)]
 pub struct Counts {
     /// One after the other, in the order of [`Count`].
     pub words: [AtomicU64; COUNTS],
 }
 
-/// What is counted.
+/// A counter of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Count {
-    /// Blocks that came.
+    /// Blocks allocated.
     Allocations = 0,
-    /// Bytes that came, by resizing too.
+    /// Bytes allocated, including growth by resizing.
     AllocatedBytes = 1,
-    /// Blocks that went.
+    /// Blocks freed.
     Frees = 2,
-    /// Bytes that went, by resizing too.
+    /// Bytes freed, including shrinking by resizing.
     FreedBytes = 3,
     /// Blocks that were resized.
     Reallocations = 4,
@@ -124,21 +124,21 @@ pub enum Count {
     Untracked = 6,
     /// Blocks whose address was in the table already: their free was not seen.
     Duplicates = 7,
-    /// Blocks that sampled ones stand for besides themselves, when they came: in units of 1/256.
+    /// Blocks that sampled blocks stand for besides themselves, counted at their birth: in units of 1/256.
     MoreAllocations = 8,
     /// Their bytes.
     MoreAllocatedBytes = 9,
-    /// Blocks that sampled ones stood for besides themselves, when they went: in units of 1/256.
+    /// Blocks that sampled blocks stood for besides themselves, counted at their death: in units of 1/256.
     MoreFrees = 10,
     /// Their bytes.
     MoreFreedBytes = 11,
 }
 
-/// How many things are counted.
+/// The number of counters.
 pub const COUNTS: usize = 12;
 
 impl Counts {
-    /// Adds; only the holder of the shard's lock may. Whoever sees the sum also sees what was set aside before.
+    /// Adds to a counter; only the holder of the shard's lock may. A thread that sees the sum also sees the counters that were set aside before.
     #[inline(always)]
     pub fn add(&self, count: Count, number: u64) {
         let word = &self.words[count as usize];
@@ -146,20 +146,20 @@ impl Counts {
     }
 }
 
-/// A shard. What every change touches lies on its first cache line.
+/// A shard. The fields that every change touches lie on its first cache line.
 #[repr(C, align(64))]
 pub struct Shard {
     /// Even: free. Odd: held. Grows with every locking and unlocking.
     pub lock: AtomicU32,
-    /// How many threads sleep until it is free.
+    /// The number of threads that sleep until it is free.
     pub waiters: AtomicU32,
     /// Records below this were used at some time.
     pub used: AtomicU32,
-    /// The latest epoch in which anything was changed here: what was counted before it is in `at_cut`.
+    /// The latest epoch in which anything was changed here: the counts before it are in `at_cut`.
     pub epoch: AtomicU32,
-    /// What was counted until now.
+    /// Counts until now.
     pub counts: Counts,
-    /// What was counted until the cut of `epoch`.
+    /// Counts until the cut of `epoch`.
     pub at_cut: Counts,
     /// Dead records that a snapshot keeps.
     pub parked: AtomicU32,
@@ -196,15 +196,15 @@ impl Shard {
             && self.lock.compare_exchange(lock, lock.wrapping_add(1), Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// Gives the lock back; only its holder may.
+    /// Releases the lock; only its holder may.
     #[inline(always)]
     pub fn unlock(&self) {
         let lock = self.lock.load(Ordering::Relaxed);
         self.lock.store(lock.wrapping_add(1), Ordering::Release);
     }
 
-    /// Called by the holder of the lock before it changes or counts anything: the first time after a cut, what was counted until then
-    /// is set aside for the reader.
+    /// Called by the holder of the lock before it changes or counts anything. The first call after a cut sets the counts until then
+    /// aside for the reader.
     #[inline(always)]
     pub fn begin_change(&self, word: Word) {
         let epoch = u32::from(word.active_epoch());
@@ -221,17 +221,17 @@ impl Shard {
         self.epoch.store(epoch, Ordering::Release);
     }
 
-    /// For the reader, before anything else after the cut: what the lock said.
+    /// For the reader, before anything else after the cut: the value of the lock.
     pub fn observe(&self) -> u32 {
         self.lock.load(Ordering::SeqCst)
     }
 
-    /// For the reader: whether whatever was under way when it observed `lock` is over.
+    /// For the reader: whether the change that was under way when it observed `lock` is over.
     pub fn is_settled(&self, lock: u32) -> bool {
         lock & 1 == 0 || self.lock.load(Ordering::SeqCst) != lock
     }
 
-    /// For the reader: what was counted until the cut, or until now without one. Exact once the shard is settled.
+    /// For the reader: the counts at the cut, or now if there is no cut. Exact once the shard is settled.
     pub fn counts_at(&self, cut: Word) -> [u64; COUNTS] {
         let epoch = u32::from(cut.active_epoch());
         let read = |counts: &Counts| core::array::from_fn(|at| counts.words[at].load(Ordering::Acquire));
@@ -245,7 +245,7 @@ impl Shard {
 pub struct ThreadEntry {
     /// The kernel's number.
     pub id: AtomicU32,
-    /// How long the name is.
+    /// The length of the name.
     pub name_length: AtomicU32,
     /// The stamp of its first allocation.
     pub stamp: AtomicU64,
@@ -253,12 +253,12 @@ pub struct ThreadEntry {
     pub name: [AtomicU64; 2],
 }
 
-/// A block, as it is told of in a record.
+/// A block, as a record describes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// Its address, 48 bits; one that is odd is of a mapping and one less.
+    /// Its address, 48 bits. An odd address is that of a mapping plus one.
     pub address: u64,
-    /// Its size: 48 bits, larger ones become that.
+    /// Its size: 48 bits; larger sizes are stored as the maximum.
     pub size: u64,
     /// Its stack: a [node](crate::stacks_v1).
     pub node: u32,
@@ -272,7 +272,7 @@ pub struct Block {
     pub surplus: i32,
 }
 
-/// Threads that can be told apart.
+/// The number of threads that can be distinguished.
 pub const MOST_THREADS: u32 = 1 << 20;
 const LOW_48: u64 = (1 << 48) - 1;
 const LOW_52: u64 = (1 << 52) - 1;
@@ -300,7 +300,7 @@ pub enum Fate {
 }
 
 impl Record {
-    /// A block is born. The record is free, its shard locked by the caller, who loaded `word` after that.
+    /// A block is born. The record is free; the caller has locked its shard and loaded `word` after that.
     #[inline(always)]
     pub fn birth(&self, block: &Block, word: Word) {
         let [address, fate, size, stamp] = &self.words;
@@ -313,7 +313,7 @@ impl Record {
         address.store(block.address & LOW_48 | surplus << 48, Ordering::Release);
     }
 
-    /// A block dies. Its shard is locked by the caller, who loaded `word` after that.
+    /// A block dies. The caller has locked its shard and loaded `word` after that.
     #[inline(always)]
     pub fn death(&self, word: Word) -> Fate {
         let epoch = u64::from(word.active_epoch());
@@ -361,7 +361,7 @@ impl Record {
         core::array::from_fn(|at| self.words[at].load(Ordering::Relaxed))
     }
 
-    /// For the reader: the block if it belongs to the cut. `epochs` is told the epochs that the record bears.
+    /// For the reader: the block if it belongs to the cut. Calls `epochs` with the epochs of the record's birth and death.
     #[inline(always)]
     pub fn read(&self, cut: Word, mut epochs: impl FnMut(u16)) -> Option<Block> {
         let address = self.words[0].load(Ordering::Acquire);
@@ -377,7 +377,7 @@ impl Record {
             return None;
         }
         let (size, stamp) = (self.words[2].load(Ordering::Acquire), self.words[3].load(Ordering::Acquire));
-        // Whoever changed it in between did so for another block.
+        // A writer that changed it in between did so for another block.
         let same = self.words[0].load(Ordering::Acquire) == address
             && self.words[1].load(Ordering::Relaxed) & !(0xffff << 16) == fate & !(0xffff << 16);
         same.then(|| unpack(address, fate, size, stamp))
@@ -397,7 +397,7 @@ fn unpack(address: u64, fate: u64, size: u64, stamp: u64) -> Block {
     }
 }
 
-/// From this surplus on it is told in units of 4096 bytes.
+/// From this surplus on, it is stored in units of 4096 bytes.
 const LARGE_SURPLUS: u32 = 1 << 14;
 
 #[inline(always)]
@@ -423,7 +423,7 @@ pub struct TableCapacity {
 }
 
 impl TableCapacity {
-    /// For programs that ask for more blocks than the first of the choices has: a thousand million, in 34 GB of address space.
+    /// For programs that configure more blocks than the first of the choices has: a thousand million, in 34 GB of address space.
     pub const LARGEST: Self = Self { shard_records: 1 << 22, threads: MOST_THREADS };
 
     /// From generous, which is 134 million blocks in 4.3 GB of address space, to small: a program may limit its address space.
@@ -438,7 +438,7 @@ impl TableCapacity {
         (1..=1 << 23).contains(&self.shard_records) && (2..=MOST_THREADS).contains(&self.threads)
     }
 
-    /// How many blocks it can hold.
+    /// The number of blocks it can hold.
     pub fn blocks(&self) -> u64 {
         u64::from(self.shard_records) * u64::from(BLOCK_SHARDS)
     }
@@ -465,7 +465,7 @@ impl TableCapacity {
     }
 }
 
-/// Which one a shard's record is among all records.
+/// The index of a shard's record among all records.
 #[inline(always)]
 pub fn position(shard: u32, number: u32) -> usize {
     (number / CHUNK) as usize * (SHARDS * CHUNK) as usize + (shard * CHUNK + number % CHUNK) as usize

@@ -1,4 +1,4 @@
-//! Programs that a process starts and that are not recorded: how many, why, and what the first of them are called.
+//! Programs that a process starts and that are not recorded: their number, the reasons, and the names of the first of them.
 //!
 //! Part of the [header](crate::session_v1::Header), so that it can be written by a child that was forked and has no session of its own, and without
 //! a system call.
@@ -23,13 +23,13 @@ pub enum Reason {
     ThreadSanitizer = 6,
     /// Built with MemorySanitizer.
     MemorySanitizer = 7,
-    /// It gets other rights when it starts (setuid, setgid), and the loader then ignores us.
+    /// It gets other rights when it starts (setuid, setgid), and the loader then ignores the library.
     MoreRights = 8,
-    /// It has other rights or another root directory: it cannot read the library, or not reach its reader.
+    /// It has other rights or another root directory: it cannot read the library, or cannot reach its reader.
     OutOfReach = 9,
     /// A seccomp filter is in force.
     Filter = 10,
-    /// It has a `malloc` of its own, which we do not see.
+    /// It has a `malloc` of its own, which the agent does not see.
     OwnAllocator = 11,
 }
 
@@ -63,12 +63,12 @@ const COUNTS: usize = 16;
 /// One program's name.
 #[repr(C)]
 pub struct Note {
-    /// The reason and, in the bits from 16 on, the length of the name plus one; 0 until it is whole.
+    /// The reason and, in the bits from 16 on, the length of the name plus one; 0 until it is complete.
     about: AtomicU32,
     name: [AtomicU64; LONGEST_NAME / 8],
 }
 
-/// What is noted.
+/// Counts of unrecorded programs, and the names of the first of them.
 #[repr(C)]
 pub struct Unrecorded {
     counts: [AtomicU32; COUNTS],
@@ -80,7 +80,7 @@ impl Unrecorded {
     /// Counts a program, and notes its name while there is room.
     pub fn add(&self, reason: Reason, name: &[u8]) {
         self.counts[reason as usize].fetch_add(1, Ordering::Relaxed);
-        // Not beyond the room, so that it never wraps.
+        // Never beyond the capacity, so that the counter does not wrap.
         let place = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
             ((taken as usize) < NOTES).then_some(taken + 1)
         });
@@ -94,12 +94,12 @@ impl Unrecorded {
         note.about.store(reason as u32 | (name.len() as u32 + 1) << 16, Ordering::Release);
     }
 
-    /// How many were counted for a reason.
+    /// The number of programs counted for a reason.
     pub fn count(&self, reason: Reason) -> u32 {
         self.counts[reason as usize].load(Ordering::Relaxed)
     }
 
-    /// The names that were noted, each with its reason, into `name`.
+    /// The noted names, each with its reason and its length.
     pub fn names(&self) -> impl Iterator<Item = (Reason, [u8; LONGEST_NAME], usize)> {
         self.notes.iter().filter_map(|note| {
             let about = note.about.load(Ordering::Acquire);

@@ -15,7 +15,7 @@ struct Table {
     control: Control,
     shards: [Shard; 2],
     records: [[Record; 2]; 2],
-    /// For a second thread: what the first one has done.
+    /// For a second thread: the progress of the first one.
     flag: AtomicBool,
 }
 
@@ -60,7 +60,7 @@ impl Table {
         self.shards[shard].counts.add(Count::FreedBytes, size);
     }
 
-    /// A snapshot as the collector takes it: the addresses that are live. `None` where it would have to wait longer.
+    /// A snapshot as the collector takes it: the live addresses. `None` if it would have to wait longer.
     fn snapshot(&self) -> Option<Vec<u64>> {
         let cut = self.control.cut(1);
         let locks: [u32; 2] = core::array::from_fn(|shard| self.shards[shard].observe());
@@ -80,7 +80,7 @@ impl Table {
         live
     }
 
-    /// What a plain copy of the table would show: the negative control.
+    /// The result of a plain copy of the table: the negative control.
     fn plain_copy(&self) -> Vec<u64> {
         let records = self.records.iter().flatten();
         let mut live: Vec<u64> =
@@ -96,7 +96,7 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
     builder.check(check);
 }
 
-/// One thread: block 1, then block 2 in the other shard, then block 1 goes, then block 3. At every cut one of the states in between.
+/// One thread: block 1, then block 2 in the other shard, then block 1 dies, then block 3 is born. Every cut shows one of the states in between.
 fn a_sliding_window(look: fn(&Table) -> Option<Vec<u64>>) {
     model(move || {
         let table = Table::new();

@@ -1,4 +1,4 @@
-//! What depends on the processor. Another one gets a folder with the same files.
+//! Code that depends on the processor. Each further processor gets a folder with the same files.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

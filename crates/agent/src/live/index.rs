@@ -1,8 +1,8 @@
 //! From an address to its record, within one shard: open addressing, private to the process.
 //!
-//! An address of 48 bits is multiplied by an odd number, modulo 2^48, which loses nothing. The upper 8 bits of the product say which shard, so
-//! the other 40 (its *rest*) say which address within it. An entry is the rest and the record's number plus one, 24 bits, in one
-//! word; 0 is a free slot. So looking up never touches a record that is not the right one.
+//! An address of 48 bits is multiplied by an odd number, modulo 2^48, which loses nothing. The upper 8 bits of the product are the shard, so
+//! the other 40 (its *rest*) identify the address within the shard. An entry is the rest and the record's number plus one, 24 bits, in one
+//! word; 0 is a free slot. So a lookup never touches a record that is not the right one.
 //!
 //! Invariants: slots are a power of two, at most three quarters are taken; from the slot that a rest's upper bits name to its entry no slot
 //! is free.
@@ -13,7 +13,7 @@ use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use highwater_shm::table_v1::BLOCK_SHARDS;
 
-/// 2^48 divided by the golden ratio: neighbours go far apart.
+/// 2^48 divided by the golden ratio: spreads neighbouring addresses.
 const FACTOR: u64 = 0x9e37_79b9_7f4b;
 const MASK_48: u64 = (1 << 48) - 1;
 const REST_BITS: u32 = 40;
@@ -26,7 +26,7 @@ pub fn place_of(address: u64) -> (u32, u64) {
     ((product >> REST_BITS) as u32, product & ((1 << REST_BITS) - 1))
 }
 
-/// An address will soon be looked up: has its slot brought near.
+/// Prefetches the slot of an address that will soon be looked up.
 #[inline(always)]
 pub fn expect(address: u64) {
     let (shard, rest) = place_of(address);
@@ -39,10 +39,10 @@ pub fn expect(address: u64) {
 /// The index of a shard.
 pub struct Index {
     slots: *mut u64,
-    /// How many slots there are, as a power of two; 0 with no memory yet.
+    /// The number of slots, as a power of two; 0 with no memory yet.
     bits: u32,
     used: u32,
-    /// Which shard's it is: where in the arenas its slots are.
+    /// The shard it belongs to: selects its slots in the arenas.
     shard: u32,
 }
 
@@ -50,13 +50,13 @@ pub struct Index {
 /// in large pages.
 static ARENAS: [AtomicPtr<u8>; MOST_BITS as usize + 1] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST_BITS as usize + 1];
-/// For each shard where its slots are, and above that their number as a power of two: only to have them brought near, so it may be old.
+/// For each shard the address of its slots, and above that their number as a power of two. Used only for prefetching, so it may be out of date.
 static HINTS: [AtomicU64; BLOCK_SHARDS as usize] = [const { AtomicU64::new(0) }; BLOCK_SHARDS as usize];
 const HINT_SHIFT: u32 = 56;
 static MAKING: Lock = Lock::new();
 /// Slots that a shard begins with, as a power of two: 32 kB for all.
 const FIRST_BITS: u32 = 4;
-/// The most slots that a shard can have.
+/// The maximum number of slots of a shard, as a power of two.
 const MOST_BITS: u32 = 23;
 
 fn arena_bytes(bits: u32) -> usize {
@@ -80,13 +80,13 @@ fn slots_of(shard: u32, bits: u32) -> Option<*mut u64> {
     (!memory.is_null()).then(|| unsafe { memory.cast::<u64>().add((shard as usize) << bits) })
 }
 
-/// Gives all arenas back, in a process that begins anew.
+/// Unmaps all arenas, in a process that begins a new session.
 pub fn forget_all() {
     MAKING.reset();
     for (bits, arena) in (0..).zip(&ARENAS) {
         let memory = arena.swap(core::ptr::null_mut(), Ordering::Relaxed);
         if !memory.is_null() {
-            // SAFETY: nobody uses an index any more.
+            // SAFETY: no thread uses an index any more.
             unsafe { sys::unmap(memory, arena_bytes(bits)) };
         }
     }
@@ -147,7 +147,7 @@ impl Index {
         }
     }
 
-    /// Puts a record under `rest`. What was there before, if anything was; an error if there is no memory.
+    /// Puts a record under `rest`. Returns the record that was there before, if any; an error if there is no memory.
     #[inline(always)]
     pub fn insert(&mut self, rest: u64, number: u32) -> Result<Option<u32>, NoMemory> {
         if self.used as usize >= (1usize << self.bits) / 4 * 3 {
@@ -166,7 +166,7 @@ impl Index {
         }
     }
 
-    /// Takes out what is under `rest`.
+    /// Removes the record under `rest`, and returns it.
     #[inline(always)]
     pub fn remove(&mut self, rest: u64) -> Option<u32> {
         let (slot, at) = self.find(rest);
@@ -180,7 +180,7 @@ impl Index {
         Some((entry & ((1 << NUMBER_BITS) - 1)) as u32 - 1)
     }
 
-    /// Frees the slot at `gap`; entries behind it that would not be found any more move up.
+    /// Frees the slot at `gap`; entries after it that would not be found any more move up.
     #[inline(always)]
     fn close_gap(&mut self, mut gap: usize) {
         let mut next = gap + 1;
@@ -207,7 +207,7 @@ impl Index {
     fn grow(&mut self) -> Result<(), NoMemory> {
         let slots = 1usize << self.bits;
         let Some(memory) = slots_of(self.shard, self.bits + 1) else {
-            // A free slot must stay.
+            // One slot must stay free.
             return if (self.used as usize) < slots - 1 { Ok(()) } else { Err(NoMemory) };
         };
         let larger = Self { slots: memory, bits: self.bits + 1, used: self.used, shard: self.shard };
@@ -244,7 +244,7 @@ mod tests {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             random >> 33
         };
-        // Rests that crowd one place, so that chains are long and wrap around.
+        // Rests that crowd around one slot, so that chains are long and wrap around.
         let rests: [u64; 3000] =
             core::array::from_fn(|at| ((1u64 << 40) - 1).wrapping_sub(at as u64 * 3) & ((1 << 40) - 1));
         let mut held = [None; 3000];

@@ -1,9 +1,9 @@
 //! Mappings in the live table. All are records of one shard, so that a change of several of them, as when one is unmapped in its middle,
 //! is one change under one lock.
 //!
-//! Which record covers which addresses is kept in a sorted list, private to the process. Invariant: its ranges are not empty and do not overlap.
+//! A sorted list, private to the process, says which record covers which addresses. Invariant: its ranges are not empty and do not overlap.
 //!
-//! Reservations and files are in the list, without a record: they are no blocks. The table's header has their sums.
+//! Reservations and files are in the list, but have no record: they are no blocks. The table's header has their sums.
 
 use super::shard::Locked;
 use super::{block_of, with_mappings};
@@ -21,7 +21,7 @@ const PAGE: u64 = 4096;
 struct Range {
     start: u64,
     end: u64,
-    /// That of its block, or one of the two below.
+    /// The record of its block, or one of the two constants below.
     record: u32,
 }
 
@@ -31,7 +31,7 @@ const RESERVATION: u32 = u32::MAX;
 const FILE: u32 = u32::MAX - 1;
 
 impl Range {
-    /// Where bytes of such a range are summed up, unless it is a block.
+    /// The sum to which the bytes of this range belong; `None` if it is a block.
     fn sum(&self) -> Option<&'static AtomicU64> {
         match self.record {
             RESERVATION => Some(&super::header().reserved_bytes),
@@ -45,7 +45,7 @@ impl Range {
     }
 }
 
-/// Only under the lock of the mappings' shard.
+/// Adds to a sum. Only under the lock of the mappings' shard.
 fn add_to(sum: &AtomicU64, bytes: u64) {
     sum.store(sum.load(Ordering::Relaxed).wrapping_add(bytes), Ordering::Relaxed);
 }
@@ -64,9 +64,9 @@ static RANGES: Shared = Shared(UnsafeCell::new(Ranges { ranges: core::ptr::null_
 
 const FIRST: usize = 256;
 
-/// Forgets all, in a process that begins anew.
+/// Forgets all ranges, in a process that begins a new session.
 pub fn forget_all() {
-    // SAFETY: nobody uses the table yet.
+    // SAFETY: no thread uses the table yet.
     unsafe { (*RANGES.0.get()).length = 0 };
 }
 
@@ -75,11 +75,11 @@ impl Ranges {
         if self.length == 0 {
             return &[];
         }
-        // SAFETY: so many are there.
+        // SAFETY: `length` ranges are there.
         unsafe { core::slice::from_raw_parts(self.ranges, self.length) }
     }
 
-    /// The first that ends behind `address`.
+    /// The first range that ends after `address`.
     fn first_behind(&self, address: u64) -> usize {
         self.all().partition_point(|range| range.end <= address)
     }
@@ -100,7 +100,7 @@ impl Ranges {
 
     fn remove(&mut self, at: usize) -> Option<Range> {
         let range = *self.all().get(at)?;
-        // SAFETY: those behind it move up.
+        // SAFETY: the ranges after it move up.
         unsafe {
             let place = self.ranges.add(at);
             core::ptr::copy(place.add(1), place, self.length - at - 1);
@@ -124,7 +124,7 @@ impl Ranges {
     }
 }
 
-/// Does something to the list and the records, under the lock.
+/// Changes the list and the records, under the lock.
 fn change<T>(session: &Session, work: impl FnOnce(&mut Ranges, &mut Locked<'_>) -> T) -> Option<T> {
     // SAFETY: the lock is held.
     with_mappings(session, |shard| work(unsafe { &mut *RANGES.0.get() }, shard))
@@ -145,7 +145,7 @@ fn put(ranges: &mut Ranges, shard: &mut Locked<'_>, start: u64, end: u64, block:
     true
 }
 
-/// Adds a range that is no block.
+/// Adds a range that is no block: a reservation or a file.
 fn put_beside(ranges: &mut Ranges, shard: &mut Locked<'_>, range: Range) {
     let at = ranges.first_behind(range.start);
     if !ranges.insert(at, range) {
@@ -156,7 +156,7 @@ fn put_beside(ranges: &mut Ranges, shard: &mut Locked<'_>, range: Range) {
     }
 }
 
-/// Takes `start .. end` out of everything that covers it; bytes of blocks and blocks that are gone by that.
+/// Takes `start .. end` out of every range that covers it. Returns the bytes of blocks that were removed, and the number of blocks.
 fn clear(ranges: &mut Ranges, shard: &mut Locked<'_>, start: u64, end: u64) -> (u64, u64) {
     let (mut bytes, mut whole) = (0, 0);
     loop {
@@ -177,8 +177,8 @@ fn clear(ranges: &mut Ranges, shard: &mut Locked<'_>, start: u64, end: u64) -> (
     (bytes, whole)
 }
 
-/// A mapping that was taken out of the list becomes these parts of it, each one of its own and as old as it was; empty ones are passed over. The
-/// bytes that they hold.
+/// A mapping that was taken out of the list becomes these parts of it. Each part is a mapping of its own with the same birth; empty ones are skipped.
+/// Returns the bytes that they hold.
 fn split(ranges: &mut Ranges, shard: &mut Locked<'_>, range: Range, parts: [(u64, u64); 2]) -> u64 {
     let block = shard.block(range.record);
     let (mut kept, mut pieces) = (0, 0);
@@ -220,8 +220,8 @@ pub fn mapped(thread: &mut Thread, session: &Session, address: u64, length: u64,
     note_gone(thread, cleared);
 }
 
-/// The protection of memory was changed. Reservations become blocks of the caller that makes them accessible, and the other way round; files stay files, and
-/// what is not in the list is passed over.
+/// The protection of memory was changed. Reservations become blocks of the caller that makes them accessible, and the other way round. Files stay
+/// files. Memory that is not in the list is ignored.
 pub fn protected(thread: &mut Thread, session: &Session, address: u64, length: u64, what: u32, node: u32) {
     let Some((start, end)) = rounded(address, length) else { return };
     let block = block_at(thread, session, start, end, node);
@@ -255,7 +255,7 @@ fn block_at(thread: &mut Thread, session: &Session, start: u64, end: u64, node: 
     Block { rate: 0, ..block_of(thread, session, start, end - start, 0, node) }
 }
 
-/// Adds a range where none is.
+/// Adds a range where there is none.
 fn put_as(ranges: &mut Ranges, shard: &mut Locked<'_>, start: u64, end: u64, what: u32, block: &Block) {
     match what {
         mapping::RESERVATION => put_beside(ranges, shard, Range { start, end, record: RESERVATION }),
@@ -288,7 +288,7 @@ fn note_gone(thread: &mut Thread, cleared: Option<(u64, u64)>) {
     thread.own.stats.freed_bytes += bytes;
 }
 
-/// A mapping is about to be moved or resized: it becomes one of its own, and its place may be given to another.
+/// A mapping is about to be moved or resized: it becomes a mapping of its own, and its addresses may be given to another.
 pub fn remapping(thread: &mut Thread, session: &Session, address: u64, length: u64) {
     let Some((start, end)) = rounded(address, length) else { return };
     let aside = change(session, |ranges, shard| {
@@ -296,7 +296,7 @@ pub fn remapping(thread: &mut Thread, session: &Session, address: u64, length: u
         let &range = ranges.all().get(at).filter(|range| range.start <= start && end <= range.end)?;
         ranges.remove(at);
         if let Some(sum) = range.sum() {
-            // The part that moves counts on, with the range that it becomes.
+            // The part that moves is counted again as the range that it becomes.
             add_to(sum, range.bytes().wrapping_neg());
             let rest = [(range.start, start), (end, range.end)].into_iter().filter(|(start, end)| start < end);
             rest.for_each(|(start, end)| put_beside(ranges, shard, Range { start, end, ..range }));
@@ -305,7 +305,7 @@ pub fn remapping(thread: &mut Thread, session: &Session, address: u64, length: u
         if (range.start, range.end) == (start, end) {
             return Some(range.record);
         }
-        // It is a part of one: that becomes two or three.
+        // It is a part of a mapping, which becomes two or three.
         let middle = Block { address: start | 1, size: end - start, ..shard.block(range.record) };
         let record = shard.birth(&middle);
         split(ranges, shard, range, [(range.start, start), (end, range.end)]);

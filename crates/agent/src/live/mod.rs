@@ -1,8 +1,8 @@
-//! The live table: every live block of this process, in memory that a collector can read at any time, as of one instant, without us.
+//! The live table: every live block of this process, in memory that a collector can read at any time, as of one instant, without the process's help.
 //!
-//! The layout and the protocol are [`table_v1`](highwater_shm::table_v1)'s. Here is the writer: `shard` changes records under a
+//! The layout and the protocol are defined in [`table_v1`](highwater_shm::table_v1). This module is the writer: `shard` changes records under a
 //! shard's lock, [`index`] (private) knows where they are, `parked` keeps those that a snapshot needs, [`mappings`] does the same for
-//! mappings, [`settings`] takes over what a collector wants changed, [`register`] makes us known to one.
+//! mappings, [`settings`] applies the settings that a collector changes, [`register`] registers the process with a collector.
 //!
 //! A thread holds a shard's lock for some tens of nanoseconds: the stack was walked and the clock read before.
 
@@ -31,7 +31,7 @@ use shard::{Locked, Private, lock, unlock};
 
 static TABLE: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 static CONTROL: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
-/// Where records begin, from the table's beginning.
+/// Offset of the records from the table's beginning.
 static RECORDS: AtomicU64 = AtomicU64::new(0);
 static SHARD_LIMIT: AtomicU32 = AtomicU32::new(0);
 
@@ -40,7 +40,7 @@ struct Privates([UnsafeCell<Private>; SHARDS as usize]);
 unsafe impl Sync for Privates {}
 static PRIVATES: Privates = Privates([const { UnsafeCell::new(Private::new()) }; SHARDS as usize]);
 
-/// What a thread has of its own for the table.
+/// A thread's own data for the table.
 #[derive(Clone, Copy, Default)]
 pub struct Own {
     /// Its number in the table.
@@ -49,24 +49,24 @@ pub struct Own {
     aside: Option<u32>,
     /// The record of a mapping that it is about to move.
     mapping_aside: Option<u32>,
-    /// What it did.
+    /// Its own allocations and frees.
     pub stats: Stats,
 }
 
-/// Blocks and bytes that came and went.
+/// Blocks and bytes allocated and freed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Blocks that came.
+    /// Blocks allocated.
     pub allocations: u64,
-    /// Bytes that came, by resizing too.
+    /// Bytes allocated, including growth by resizing.
     pub allocated_bytes: u64,
-    /// Blocks that went.
+    /// Blocks freed.
     pub frees: u64,
-    /// Bytes that went, by resizing too.
+    /// Bytes freed, including shrinking by resizing.
     pub freed_bytes: u64,
 }
 
-/// How large the memory of a live process is, and where its table begins.
+/// Where the table begins in the memory of a live process, and the size of the whole memory.
 pub fn layout(capacity: &Capacity, table: &TableCapacity) -> (u64, u64) {
     let start = capacity.bytes().next_multiple_of(ALIGNMENT);
     (start, start + table.bytes())
@@ -101,7 +101,7 @@ fn rate_bytes(rate: u8) -> u64 {
     header().rate_bytes[usize::from(rate)].load(Ordering::Relaxed)
 }
 
-/// A shard that is locked, for as long as `work` lasts; nothing, and `None`, if it cannot be.
+/// Locks a shard while `work` runs; `None`, without running it, if the shard cannot be locked.
 #[inline(always)]
 fn with_shard<T>(session: &Session, shard: u32, work: impl FnOnce(&mut Locked<'_>) -> T) -> Option<T> {
     let shared = shard_of(shard);
@@ -157,7 +157,7 @@ fn put(shard: &mut Locked<'_>, rest: u64, block: &Block) -> bool {
     true
 }
 
-/// A block whose free was never seen.
+/// Removes a block whose free was never seen.
 #[cold]
 fn evict(shard: &mut Locked<'_>, number: u32) {
     let block = shard.block(number);
@@ -166,7 +166,7 @@ fn evict(shard: &mut Locked<'_>, number: u32) {
     shard.count(Count::Duplicates, 1);
 }
 
-/// A block was handed out.
+/// A block was allocated.
 #[inline(always)]
 pub fn allocated(thread: &mut Thread, session: &Session, address: u64, size: u64, surplus: i32, node: u32) {
     let block = block_of(thread, session, address, size, surplus, node);
@@ -180,7 +180,7 @@ pub fn allocated(thread: &mut Thread, session: &Session, address: u64, size: u64
     thread.own.stats.allocated_bytes += size;
 }
 
-/// A block is about to be given back. `expected` says that it must be known.
+/// A block is about to be freed. `expected` says that it must be in the table.
 #[inline(always)]
 pub fn freeing(thread: &mut Thread, session: &Session, address: u64, expected: bool) {
     expect(address);
@@ -206,13 +206,13 @@ pub fn freeing(thread: &mut Thread, session: &Session, address: u64, expected: b
     }
 }
 
-/// A block is about to be resized: from now on another thread may be given its place, so the index forgets it. Its record stays.
+/// A block is about to be resized. From now on another thread may be given its address, so it is removed from the index. Its record stays.
 pub fn reallocating(thread: &mut Thread, session: &Session, address: u64) {
     let (shard, rest) = place_of(address);
     thread.own.aside = with_shard(session, shard, |shard| shard.index().remove(rest)).flatten();
 }
 
-/// A block was resized, and perhaps moved: one change, at no instant of which both or neither are there. `new` is 0 if that failed.
+/// A block was resized, and perhaps moved: one change, so that at no instant both or neither are in the table. `new` is 0 if that failed.
 pub fn reallocated(thread: &mut Thread, session: &Session, old: u64, new: u64, resized: Resized) {
     let aside = thread.own.aside.take();
     let (old_shard, old_rest) = place_of(old);
@@ -263,20 +263,20 @@ pub fn reallocated(thread: &mut Thread, session: &Session, old: u64, new: u64, r
     }
 }
 
-/// What a reallocation asked for.
+/// The parameters of a reallocation.
 #[derive(Clone, Copy)]
 pub struct Resized {
     /// The new size.
     pub size: u64,
-    /// What it can hold beyond what is expected.
+    /// Usable bytes beyond what is expected of the size.
     pub surplus: i32,
-    /// Who resized it.
+    /// The stack that resized it.
     pub node: u32,
     /// Whether it was announced by [`reallocating`].
     pub begun: bool,
 }
 
-/// Counts a block that was resized, in the shards where it is and was (`None` if that is the same).
+/// Counts a resized block, in the shards where it is and was (`None` if that is the same).
 fn count_move(to: &Locked<'_>, from: Option<&Locked<'_>>, was: Option<Block>, is: Option<&Block>) {
     let from = from.unwrap_or(to);
     match (was, is) {
@@ -298,7 +298,7 @@ fn count_move(to: &Locked<'_>, from: Option<&Locked<'_>>, was: Option<Block>, is
     }
 }
 
-/// Two different shards, both locked while the word is loaded.
+/// Locks two different shards before the control word is loaded.
 fn with_two<T>(
     session: &Session,
     one: u32,
@@ -324,7 +324,7 @@ fn with_two<T>(
     Some(done)
 }
 
-/// A thread begins: its number in the table.
+/// A thread begins: gives it a number in the table.
 pub fn number_thread(session: &Session, id: u32, name: &[u8]) -> Own {
     let threads = &header().threads;
     let capacity = header().thread_capacity.load(Ordering::Relaxed);
@@ -361,14 +361,14 @@ fn set_name(entry: &ThreadEntry, name: &[u8]) {
     entry.name_length.store(name.len() as u32, Ordering::Release);
 }
 
-/// What was counted in all shards until about now.
+/// The counts of all shards, up to about now.
 pub fn stats() -> Stats {
     let sum = |count: Count| {
         (0..SHARDS).map(|shard| shard_of(shard).counts.words[count as usize].load(Ordering::Relaxed)).sum::<u64>()
     };
     let blocks = |recorded: Count, more: Count| sum(recorded) + sum(more) / 256;
     Stats {
-        // Freed before allocated, so that no block is counted as gone that was not counted as come.
+        // Freed before allocated, so that no block is counted as freed that was not counted as allocated.
         frees: blocks(Count::Frees, Count::MoreFrees),
         freed_bytes: sum(Count::FreedBytes) + sum(Count::MoreFreedBytes),
         allocations: blocks(Count::Allocations, Count::MoreAllocations),
@@ -376,11 +376,11 @@ pub fn stats() -> Stats {
     }
 }
 
-/// What a table is begun with.
+/// The parameters of a new table.
 pub struct Beginning<'a> {
     /// Room in it.
     pub capacity: TableCapacity,
-    /// The most blocks that it shall hold, 0 for as many as there is room for.
+    /// The maximum number of blocks, 0 for as many as there is room for.
     pub limit: u64,
     /// Mean bytes per sample.
     pub sample_bytes: u64,
@@ -390,9 +390,9 @@ pub struct Beginning<'a> {
     pub usable_sizes: bool,
     /// Forked from another live process.
     pub forked: bool,
-    /// The program's arguments shall not be looked at.
+    /// The program's arguments must not be read.
     pub no_args: bool,
-    /// Where its collector listens.
+    /// The socket path of its collector.
     pub socket: &'a [u8],
 }
 
@@ -401,7 +401,7 @@ pub fn begin(table: *mut u8, control: *mut u8, beginning: &Beginning<'_>) -> boo
     let capacity = &beginning.capacity;
     index::forget_all();
     for (number, private) in (0..).zip(&PRIVATES.0) {
-        // SAFETY: nobody uses the table yet; in a forked child nobody else is left.
+        // SAFETY: no thread uses the table yet; in a forked child there is no other thread.
         let private = unsafe { &mut *private.get() };
         private.end();
         if number < BLOCK_SHARDS && !private.index.begin(number) {
@@ -433,7 +433,7 @@ pub fn begin(table: *mut u8, control: *mut u8, beginning: &Beginning<'_>) -> boo
     true
 }
 
-/// In a forked child: what its parent shared is not its own.
+/// Leaves the parent's table, in a forked child.
 ///
 /// # Safety
 /// No other thread is left, and this one is not using the table.
@@ -447,7 +447,7 @@ pub unsafe fn leave() {
     register::forget();
 }
 
-/// The shard that mappings are in.
+/// Locks the shard of mappings.
 #[inline(always)]
 fn with_mappings<T>(session: &Session, work: impl FnOnce(&mut Locked<'_>) -> T) -> Option<T> {
     with_shard(session, MAPPINGS, work)

@@ -2,7 +2,7 @@
 
 use crate::sys;
 
-/// The most of a shard: beyond it the snapshot is given up rather than memory.
+/// The maximum number of parked records in a shard: beyond it the snapshot is given up to save memory.
 const MOST: u32 = 1 << 16;
 const FIRST: u32 = 1 << 10;
 
@@ -21,7 +21,7 @@ impl Parked {
         Self { numbers: core::ptr::null_mut(), capacity: 0, head: 0, length: 0 }
     }
 
-    /// How many there are.
+    /// The number of parked records.
     #[inline(always)]
     pub fn length(&self) -> u32 {
         self.length
@@ -72,7 +72,7 @@ impl Parked {
         true
     }
 
-    /// Gives its memory back.
+    /// Unmaps its memory.
     pub fn end(&mut self) {
         if self.capacity != 0 {
             // SAFETY: a mapping of this size, which nothing refers to any more.

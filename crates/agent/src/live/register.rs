@@ -1,7 +1,7 @@
-//! Making us known to a collector, and asking it for a snapshot.
+//! Registers the process with a collector, and asks it for snapshots.
 //!
-//! The two objects stay open, close-on-exec and under high numbers: a collector that was not there when we began, or began anew, finds
-//! them. A program that closes every descriptor closes these as well; it then stays with the collector that it has.
+//! The two memory objects stay open, close-on-exec and under high numbers: a collector that starts later, or starts again, finds
+//! them. A program that closes every descriptor closes these as well; it then stays with its current collector.
 
 use crate::config::Config;
 use crate::sys;
@@ -9,10 +9,10 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use highwater_shm::hello_v1::LONGEST_HELLO_TEXT;
 use highwater_shm::live_hello_v1::{DONE, LIVE_HELLO_BYTES, LONGEST_NAME, LiveHello, PATIENCE_NS, Purpose, VERSION};
 
-/// How long a program waits at its start for a collector that is there but busy.
+/// How long a program waits at its start for a collector that is listening but busy.
 const REGISTER_PATIENCE_NS: u64 = 200_000_000;
 
-/// An object's descriptor plus one, 0 if it is closed, and which object it is.
+/// A memory object: its descriptor plus one (0 if it is closed), and its device and inode number.
 struct Object {
     descriptor: AtomicUsize,
     device: AtomicU64,
@@ -33,7 +33,7 @@ impl Object {
         descriptor
     }
 
-    /// Closes it, unless the program has, and perhaps used the number for something else.
+    /// Closes it, unless the program has closed it and perhaps reused the number.
     fn close(&self) {
         let descriptor = self.descriptor.swap(0, Ordering::Relaxed);
         let which = (self.device.load(Ordering::Relaxed), self.number.load(Ordering::Relaxed));
@@ -46,7 +46,7 @@ impl Object {
 static MEMORY: Object = Object::none();
 static CONTROL: Object = Object::none();
 
-/// Keeps the two objects, and registers if a collector is there.
+/// Keeps the two objects, and registers if a collector is listening.
 pub fn register(config: &Config, memory: sys::Descriptor, control: sys::Descriptor, forked_from: u32) {
     let objects = [MEMORY.hold(memory), CONTROL.hold(control)];
     const MOST: usize = LIVE_HELLO_BYTES + LONGEST_HELLO_TEXT;
@@ -58,7 +58,7 @@ pub fn register(config: &Config, memory: sys::Descriptor, control: sys::Descript
     length += sys::read_link(c"/proc/self/exe", &mut message[length..MOST / 2]);
     length += 1;
     length += config.read_command(&mut message[length..]);
-    // One that hears nobody is not waited for: it finds us when it does.
+    // A collector that does not accept connections now is not waited for: it finds the process later.
     if let Ok(socket) = sys::connect(config.socket(), REGISTER_PATIENCE_NS) {
         if config.allows_contents()
             && let Some((collector, _)) = sys::peer(socket)
@@ -72,13 +72,13 @@ pub fn register(config: &Config, memory: sys::Descriptor, control: sys::Descript
     unsafe { sys::unmap(buffer, MOST) };
 }
 
-/// In a forked child: closes what is its parent's.
+/// In a forked child: closes its parent's objects.
 pub fn forget() {
     MEMORY.close();
     CONTROL.close();
 }
 
-/// Asks the collector for a snapshot of this process as it is now, to be kept under a name. False if there is none, or it could not.
+/// Asks the collector for a snapshot of this process as it is now, to be kept under a name. False if there is no collector, or it failed.
 pub fn ask_for_snapshot(config: &Config, name: &[u8]) -> bool {
     let mut message = [0; LIVE_HELLO_BYTES + LONGEST_NAME];
     let name = &name[..name.len().min(LONGEST_NAME)];

@@ -1,7 +1,7 @@
-//! What a collector may change while the program runs: every block, or samples.
+//! Settings that a collector may change while the program runs: record every block, or samples.
 //!
-//! Blocks that are in the table stay there. When not every block goes into it any more, a free must still be looked up as long as it may
-//! be of one that did.
+//! Blocks that are in the table stay there. When only samples are added, a free must still be looked up as long as its block may
+//! have been added before that.
 
 use super::{control, header};
 use crate::lock::Lock;
@@ -38,12 +38,12 @@ pub fn every_block_is_known() -> bool {
     !HAS_UNKNOWN.load(Ordering::Relaxed)
 }
 
-/// The table begins later than the program: blocks are live that it does not have.
+/// The table began later than the program: there are live blocks that it does not have.
 pub fn note_unknown_blocks() {
     HAS_UNKNOWN.store(true, Ordering::Relaxed);
 }
 
-/// Changes with every change of the settings: what a thread has drawn for another number is void.
+/// Changes with every change of the settings: a distance that a thread drew under another number is void.
 pub fn number() -> u32 {
     NUMBER.load(Ordering::Relaxed)
 }
@@ -61,7 +61,7 @@ pub fn begin(sample_bytes: u64) {
     HAS_UNKNOWN.store(rate != 0, Ordering::Relaxed);
 }
 
-/// Takes over new settings if the word says that there are some.
+/// Applies new settings if the control word announces some.
 #[inline(always)]
 pub fn look_at(word: Word) {
     if word.settings() != NUMBER.load(Ordering::Relaxed) {
@@ -78,7 +78,7 @@ fn take_over() {
             return;
         }
         let sample_bytes = control().sample_bytes.load(Ordering::Relaxed);
-        // Without a number to be had for it, the rate stays as it is.
+        // If no number is left for the rate, the rate stays as it is.
         if let Some(rate) = rate_number(sample_bytes) {
             if rate == 0 {
                 KNOWS_EXACT.store(true, Ordering::Relaxed);
@@ -95,7 +95,7 @@ fn take_over() {
     });
 }
 
-/// The number of a rate; a new one if it was never used. `None` when there are too many.
+/// The number of a rate; a new one if it was never used. `None` if there are too many.
 fn rate_number(sample_bytes: u64) -> Option<u8> {
     let header = header();
     let rates = header.rates.load(Ordering::Relaxed);

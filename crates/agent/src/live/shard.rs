@@ -1,4 +1,4 @@
-//! One shard of the live table, from the writer's side: its lock, its records, and what only this process knows of them.
+//! One shard of the live table, from the writer's side: its lock, its records, and data about them that is private to the process.
 
 use super::index::Index;
 use super::parked::Parked;
@@ -8,36 +8,36 @@ use core::sync::atomic::Ordering;
 use highwater_shm::control_v1::Word;
 use highwater_shm::table_v1::{Block, Count, Fate, Record, Shard, position};
 
-/// Parked records that a change gives back when the snapshot is over: a few, so that nobody pays for all.
+/// The number of parked records that a change frees once the snapshot is over: a few, so that no single change pays for all.
 const RECLAIMED_AT_ONCE: u32 = 8;
-/// How many parked records lie between two looks at the clock.
+/// The clock is read once per this number of parked records.
 const PARKED_BETWEEN_LOOKS: u32 = 32;
-/// Records that a change lets forget their births when that is wanted.
+/// The number of records whose birth epoch a change clears while a sweep is wanted.
 const SWEPT_AT_ONCE: u32 = 16;
 const SPINS: u32 = 200;
 const NAP_NS: u64 = 500_000;
-/// A lock that does not change hands for so many naps is not waited for any more.
+/// After this number of naps during which the lock did not change hands, the shard is given up.
 const MOST_NAPS: u32 = 4000;
 
-/// What is private to the process. Touched only under the shard's lock. Every change touches its first cache line.
+/// Data private to the process. Touched only under the shard's lock. Every change touches its first cache line.
 #[repr(align(64))]
 pub struct Private {
-    /// Where the records of blocks are.
+    /// Maps addresses of blocks to their records.
     pub index: Index,
     /// The first free record, plus one; the next one's number is in its word 3.
     free: u32,
     parked: Parked,
-    /// Where the sweep goes on.
+    /// The record at which the sweep continues.
     sweep: u32,
 }
 
 impl Private {
-    /// Nothing.
+    /// Empty.
     pub const fn new() -> Self {
         Self { index: Index::new(), free: 0, parked: Parked::new(), sweep: 0 }
     }
 
-    /// Forgets everything, in a process that begins anew.
+    /// Forgets everything, in a process that begins a new session.
     pub fn end(&mut self) {
         self.index = Index::new();
         self.parked.end();
@@ -45,7 +45,7 @@ impl Private {
     }
 }
 
-/// Takes the shard's lock; false if whoever has it will never give it back.
+/// Takes the shard's lock; false if its holder will never release it.
 #[inline(always)]
 pub fn lock(shard: &Shard) -> bool {
     shard.try_lock() || lock_slowly(shard)
@@ -74,7 +74,7 @@ fn lock_slowly(shard: &Shard) -> bool {
             return true;
         }
         if naps > MOST_NAPS {
-            // Its holder was stopped for good, or left by a jump out of a signal handler. Should it come back, the shard goes on.
+            // Its holder was stopped for good, or left by a jump out of a signal handler. If it does release the lock later, the shard is used again.
             shard.abandoned.store(1, Ordering::Relaxed);
             super::header().abandoned.fetch_add(1, Ordering::Relaxed);
         }
@@ -86,7 +86,7 @@ fn lock_slowly(shard: &Shard) -> bool {
     is_back
 }
 
-/// Gives the lock back.
+/// Releases the lock.
 #[inline(always)]
 pub fn unlock(shard: &Shard) {
     shard.unlock();
@@ -114,8 +114,8 @@ impl<'a> Locked<'a> {
     /// Begins a change.
     ///
     /// # Safety
-    /// The lock of `shard`, which has this number, is held, `private` is its, `records` are those of the table with room for so many of each
-    /// shard, and `word` was loaded since.
+    /// The caller holds the lock of `shard`, whose number is `number`. `private` belongs to the shard. `records` are those of the table, with room for
+    /// `capacity` of each shard. `word` was loaded after locking.
     #[inline(always)]
     pub unsafe fn new(
         number: u32,
@@ -142,7 +142,7 @@ impl<'a> Locked<'a> {
         unsafe { &*self.records.add(position(self.number, number)) }
     }
 
-    /// Counts.
+    /// Adds to a counter.
     #[inline(always)]
     pub fn count(&self, count: Count, number: u64) {
         self.shard.counts.add(count, number);
@@ -199,7 +199,7 @@ impl<'a> Locked<'a> {
     fn park(&mut self, number: u32) {
         let parked = &mut self.private.parked;
         if !parked.push(number) {
-            // Too many: the snapshot is given up, and its collector will see that.
+            // Too many: the snapshot is given up. Its collector notices that by the control word.
             control().end(self.word);
             self.record(number).free();
             return self.give_back(number);
@@ -212,7 +212,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Frees some of the records that no snapshot needs any more.
+    /// Frees some records that no snapshot needs any more.
     #[cold]
     #[inline(never)]
     fn reclaim(&mut self) {
@@ -241,7 +241,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Counts a block that came, once more for all that it stands for.
+    /// Counts the birth of a block, and of the blocks that it stands for.
     #[inline(always)]
     pub fn count_birth(&self, block: &Block) {
         self.count(Count::Allocations, 1);
@@ -253,7 +253,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Counts a block that went.
+    /// Counts the death of a block.
     #[inline(always)]
     pub fn count_death(&self, block: &Block) {
         self.count(Count::Frees, 1);

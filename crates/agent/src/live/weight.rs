@@ -1,4 +1,4 @@
-//! How much a sampled block stands for: see [`sampling`](crate::sampling).
+//! How many blocks and bytes a sampled block stands for: see [`sampling`](crate::sampling).
 
 use highwater_shm::table_v1::Block;
 
@@ -16,7 +16,7 @@ fn chance(x: f64) -> f64 {
     if x > 36.0 {
         return 1.0;
     }
-    // In steps of ln 2; the rest by its series, without what would be lost by subtracting from 1.
+    // In steps of ln 2; the rest by its series, which avoids the digits lost by subtracting from 1.
     let halvings = (x / core::f64::consts::LN_2) as u32;
     let rest = x - f64::from(halvings) * core::f64::consts::LN_2;
     let (mut term, mut sum) = (-1.0, 0.0);

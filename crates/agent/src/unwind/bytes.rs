@@ -1,20 +1,20 @@
 //! A cursor over bytes of a loaded module that never leaves its bounds.
 
-/// What remains to be read: `at .. end`, addresses.
+/// The bytes that remain to be read: `at .. end`, addresses.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes {
     at: u64,
     end: u64,
 }
 
-/// What encoded pointers may be relative to, besides their own place.
+/// Bases of encoded pointers, besides their own address.
 pub struct Pointers {
     /// `.eh_frame_hdr`.
     pub data: u64,
 }
 
 impl Bytes {
-    /// The bytes from `at` to `end`; `None` if that is nothing.
+    /// The bytes from `at` to `end`; `None` if the bounds are invalid.
     pub fn new(at: u64, end: u64) -> Option<Self> {
         (at <= end && at != 0).then_some(Self { at, end })
     }
@@ -24,7 +24,7 @@ impl Bytes {
         self.at
     }
 
-    /// The next `length` bytes, which are passed over.
+    /// The next `length` bytes, which are skipped.
     pub fn take(&mut self, length: u64) -> Option<Self> {
         let end = self.at.checked_add(length).filter(|&end| end <= self.end)?;
         let taken = Self { at: self.at, end };
@@ -58,7 +58,7 @@ impl Bytes {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// An unsigned number of seven bits a byte.
+    /// An unsigned LEB128 number: seven bits per byte.
     pub fn uleb(&mut self) -> Option<u64> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
@@ -71,7 +71,7 @@ impl Bytes {
         None
     }
 
-    /// A signed number of seven bits a byte.
+    /// A signed LEB128 number: seven bits per byte.
     pub fn sleb(&mut self) -> Option<i64> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
@@ -104,7 +104,7 @@ impl Bytes {
             0x30 => bases.data,
             _ => return None,
         };
-        // Bit 7 would be an indirection: no code address is stored so.
+        // Bit 7 would be an indirection: no code address is stored that way.
         (encoding & 0x80 == 0).then_some(base.wrapping_add(value))
     }
 }

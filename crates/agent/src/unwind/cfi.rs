@@ -1,8 +1,8 @@
-//! Reading `.eh_frame`: for a code address, how the caller's registers are found.
+//! Reads `.eh_frame`: for a code address, how the caller's registers are found.
 //!
-//! A *row* says it for one address: where the canonical frame address (CFA, the stack pointer before the call) is, and
+//! A *row* holds the rules for one address: where the canonical frame address (CFA, the stack pointer before the call) is, and
 //! for each register of the caller where it was saved. Everything here reads memory of a loaded module between given
-//! bounds, checks every length, allocates nothing, and answers `None` to whatever it does not understand.
+//! bounds, checks every length, allocates nothing, and returns `None` for anything it does not understand.
 
 use super::bytes::{Bytes, Pointers};
 
@@ -48,9 +48,9 @@ pub enum RegisterRule {
     Is(i64),
     /// It is in another register.
     Register(usize),
-    /// Saved where the expression says.
+    /// Saved at the address that the expression gives.
     AtExpression(Expression),
-    /// It is what the expression says.
+    /// It is the value of the expression.
     IsExpression(Expression),
 }
 
@@ -79,7 +79,7 @@ pub struct Tables {
 /// The row for a code address.
 ///
 /// # Safety
-/// What `tables` spans from the header on is readable as far as the tables say, as it is in a module that is loaded.
+/// The memory of `tables` from the header on is readable as far as the tables say, as it is in a loaded module.
 pub unsafe fn row_at(tables: &Tables, pc: u64) -> Option<Row> {
     let fde = find_fde(tables, pc)?;
     let entry = Entry::read(tables, fde)?;
@@ -129,7 +129,7 @@ fn find_fde(tables: &Tables, pc: u64) -> Option<u64> {
     (begin <= pc && fde >= tables.start).then_some(fde)
 }
 
-/// A frame description with what it takes from its common part.
+/// A frame description, with the fields of its common part (CIE).
 struct Entry<'a> {
     tables: &'a Tables,
     code_factor: u64,
@@ -209,7 +209,7 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// What follows the length of the entry at `address`.
+    /// The bytes after the length of the entry at `address`.
     fn body(tables: &Tables, address: u64) -> Option<Bytes> {
         let mut bytes = Bytes::new(address, tables.end).filter(|_| address >= tables.start)?;
         let length = bytes.u32()?;
@@ -342,7 +342,7 @@ impl<'a> Entry<'a> {
                 _ => return None,
             }
             if location > pc && initial.is_some() {
-                // What was just read moved beyond the address; rules before it hold.
+                // The last instruction moved beyond the address; the rules before it hold.
                 return Some(());
             }
         }
@@ -365,7 +365,7 @@ fn expression(program: &mut Bytes) -> Option<Expression> {
     Some(Expression { start, length: u32::try_from(length).ok()? })
 }
 
-/// Sets the rule of a register; those that are not general ones, such as vector registers, are of no interest.
+/// Sets the rule of a register; registers other than the general ones, such as vector registers, are ignored.
 fn set(row: &mut Row, register: u64, rule: RegisterRule) {
     if let Some(place) = usize::try_from(register).ok().and_then(|register| row.registers.get_mut(register)) {
         *place = rule;

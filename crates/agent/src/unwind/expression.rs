@@ -1,4 +1,4 @@
-//! Evaluating the expressions that unwind tables use where a register and an offset do not do: signal frames, linkage
+//! Evaluates the expressions that unwind tables use where a register and an offset are not enough: signal frames, linkage
 //! stubs, functions with realigned stacks.
 
 use super::bytes::Bytes;
@@ -7,7 +7,7 @@ use super::cfi::Expression;
 const STACK: usize = 32;
 const MOST_STEPS: usize = 256;
 
-/// The value of an expression whose stack begins with `first`, if given. `register` and `read` may refuse.
+/// The value of an expression whose stack begins with `first`, if given. `register` and `read` may return `None`.
 pub fn evaluate(
     expression: &Expression,
     first: Option<u64>,

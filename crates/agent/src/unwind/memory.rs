@@ -2,18 +2,18 @@
 //!
 //! The tables of a sound program only lead to words of its stack; those of an unsound one may lead anywhere. So each
 //! thread has a *window*: from its lowest stack pointer seen so far up to the top of its stack, all of it found
-//! readable page by page, once. Reading there needs two comparisons. Whatever lies outside (a signal handler's own
-//! stack, a coroutine's) is asked of the kernel first.
+//! readable page by page, once. Reading there needs two comparisons. Memory outside (a signal handler's own
+//! stack, a coroutine's) is first checked by asking the kernel.
 
 use crate::{sys, tls};
 use core::cell::Cell;
 
 const PAGE: u64 = 4096;
-/// The most pages by which a window grows at once: more than that is another stack.
+/// The maximum number of pages by which a window grows at once: a larger distance means another stack.
 const MOST_PAGES: u64 = 1 << 14;
 
 unsafe extern "C" {
-    /// The first word of the program's stack, by the loader.
+    /// The first word of the program's stack, set by the loader.
     static __libc_stack_end: *const u8;
 }
 
@@ -45,13 +45,13 @@ impl Window {
         Self { low: Cell::new(low), top, other_page: Cell::new(0), left: Cell::new(false) }
     }
 
-    /// Whether the word at `address` can be read without asking.
+    /// Whether the word at `address` can be read without asking the kernel.
     #[inline(always)]
     pub fn contains(&self, address: u64) -> bool {
         address >= self.low.get() && address < self.top
     }
 
-    /// Whether all words from `low` up to `high` can be read without asking.
+    /// Whether all words from `low` up to `high` can be read without asking the kernel.
     #[inline(always)]
     pub fn spans(&self, low: u64, high: u64) -> bool {
         low >= self.low.get() && high <= self.top
@@ -90,7 +90,7 @@ impl Window {
         true
     }
 
-    /// Whether a word outside the window was read since the last time this was asked: it may not be readable later.
+    /// Whether a word outside the window was read since the last call: it may not be readable later.
     #[inline(always)]
     pub fn was_left(&self) -> bool {
         self.left.replace(false)

@@ -1,7 +1,7 @@
-//! Following the stack by the compiler's tables, without frame pointers, without locks and without the heap.
+//! Walks the stack by the compiler's tables, without frame pointers, without locks and without the heap.
 //!
-//! [`cfi`] reads the tables; [`rules`] remembers, for each return address, what they said in 31 bits; [`walk`] follows the
-//! stack by these rules and, better, finds out how much of it is still as it was the last time.
+//! [`cfi`] reads the tables; [`rules`] caches their answer for each return address in 31 bits; [`walk`] walks the
+//! stack by these rules, but first finds out how much of it is unchanged since the last time.
 
 mod bytes;
 pub mod cfi;

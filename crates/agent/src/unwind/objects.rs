@@ -1,5 +1,5 @@
-//! Which module a code address lies in, asked of the loader: without a lock where it offers that (glibc 2.35 and later),
-//! by going through its list elsewhere.
+//! Which module a code address lies in, according to the loader: without a lock where the loader offers that (glibc 2.35 and later),
+//! by scanning its list elsewhere.
 
 use super::cfi::Tables;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -8,9 +8,9 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 /// A loaded module.
 #[derive(Clone, Copy, Debug)]
 pub struct Object {
-    /// Where its code and unwind tables are.
+    /// The addresses of its code and unwind tables.
     pub tables: Tables,
-    /// What is added to its addresses when it is loaded.
+    /// The difference between its loaded addresses and those in its file.
     pub bias: u64,
     /// Its path, empty for the program itself; null if unknown.
     pub path: *const c_char,
@@ -43,7 +43,7 @@ unsafe extern "C" {
 }
 
 static FIND_OBJECT: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
-/// From where to where the program itself lies. Where pages are missing between its segments, the loader tells of each segment as if it
+/// The address range of the program itself. If pages are missing between its segments, the loader reports each segment as if it
 /// were an object.
 static PROGRAM: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
@@ -93,9 +93,9 @@ struct HeaderInfo {
     path: *const c_char,
     headers: *const ProgramHeader,
     header_count: u16,
-    /// How often modules were loaded.
+    /// The number of modules loaded so far.
     loads: u64,
-    /// How often modules were unloaded.
+    /// The number of modules unloaded so far.
     unloads: u64,
 }
 
@@ -138,7 +138,7 @@ unsafe extern "C" fn look_at(info: *const HeaderInfo, _: usize, data: *mut c_voi
     1
 }
 
-/// Where all segments of a module are, and its unwind tables; 0 if it has none.
+/// The address range of a module's segments, and its unwind tables; 0 if it has none.
 struct Extent {
     start: u64,
     end: u64,
@@ -180,7 +180,7 @@ impl Object {
         unsafe { CStr::from_ptr(self.path) }
     }
 
-    /// Copies its build id into `out`; how long it is, 0 if it has none.
+    /// Copies its build id into `out`; returns its length, 0 if it has none.
     pub fn build_id(&self, out: &mut [u8]) -> usize {
         const GNU: [u8; 4] = *b"GNU\0";
         const BUILD_ID: u32 = 3;
@@ -236,7 +236,7 @@ fn each_note(mut notes: &[u8], see: &mut impl FnMut(&[u8], u32, &[u8])) {
     }
 }
 
-/// The first answer that `ask` gives to the path of a loaded module.
+/// Calls `ask` with the paths of loaded modules, and returns its first answer.
 pub fn find_by_path<T>(ask: fn(&[u8]) -> Option<T>) -> Option<T> {
     let mut asked = Asked { ask, answer: None };
     // SAFETY: the callback gets the pointer back as it was given.
@@ -259,7 +259,7 @@ unsafe extern "C" fn ask_about<T>(info: *const HeaderInfo, _: usize, data: *mut 
     asked.answer.is_some().into()
 }
 
-/// How often the loader has unloaded a module so far.
+/// The number of modules that the loader has unloaded so far.
 pub fn unload_count() -> u64 {
     let mut count = 0u64;
     // SAFETY: the callback writes one word.

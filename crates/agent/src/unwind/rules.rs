@@ -1,8 +1,8 @@
-//! What the tables say for a return address, remembered in 31 bits.
+//! The unwind rule of each return address, cached in 31 bits.
 //!
-//! The cache is one table for the whole process, of lines of eight words; a word is the part of the address that its line
-//! does not already tell, and the rule. Reading and writing a word is one access, so no lock is needed: whatever is there
-//! is a right answer for the address it names. It is emptied when a module is unloaded.
+//! The cache is one table for the whole process, of lines of eight words. A word is the rule, and the part of the address that does not follow
+//! from its line. Reading and writing a word is one access, so no lock is needed: each word
+//! is a right answer for the address it names. The cache is emptied when a module is unloaded.
 
 use super::cfi::{BP, CfaRule, RA, RegisterRule, Row, SP};
 use crate::sys;
@@ -12,16 +12,16 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule(u32);
 
-/// What a rule asks for.
+/// The kind of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 enum Kind {
-    /// The CFA is the stack or frame pointer plus an offset; the return address lies below it, the frame pointer is where it was or saved
+    /// The CFA is the stack or frame pointer plus an offset. The return address lies below it. The frame pointer is unchanged, or saved
     /// below it as well. Nearly all code.
     Simple = 1,
     /// There is no caller.
     Outermost = 2,
-    /// Look at the tables again.
+    /// The tables must be read again.
     Complex = 3,
 }
 
@@ -34,10 +34,10 @@ const RULE_BITS: u32 = 31;
 impl Rule {
     /// There is no caller.
     pub const OUTERMOST: Self = Self(Kind::Outermost as u32);
-    /// Look at the tables again.
+    /// The tables must be read again.
     pub const COMPLEX: Self = Self(Kind::Complex as u32);
 
-    /// The rule that a row amounts to.
+    /// The rule that a row reduces to.
     pub fn of(row: &Row) -> Self {
         if row.registers[RA] == RegisterRule::Undefined {
             return Self::OUTERMOST;
@@ -67,13 +67,13 @@ impl Rule {
         plain.then_some(Self(Kind::Simple as u32 | base | words << OFFSET_SHIFT | saved << SAVED_SHIFT))
     }
 
-    /// True for the usual kind, whose parts the other methods tell.
+    /// True for the usual kind, whose parts the other methods return.
     #[inline(always)]
     pub fn is_simple(self) -> bool {
         self.0 & 3 == Kind::Simple as u32
     }
 
-    /// True where there is no caller.
+    /// True if there is no caller.
     #[inline(always)]
     pub fn is_outermost(self) -> bool {
         self.0 & 3 == Kind::Outermost as u32
@@ -86,13 +86,13 @@ impl Rule {
         base.wrapping_add(u64::from(self.0 >> OFFSET_SHIFT & ((1 << OFFSET_BITS) - 1)) * 8)
     }
 
-    /// Whether a simple rule goes by the frame pointer.
+    /// Whether a simple rule uses the frame pointer.
     #[inline(always)]
     pub fn goes_by_bp(self) -> bool {
         self.0 & BASE_IS_BP != 0
     }
 
-    /// How far below the CFA a simple rule finds the frame pointer, 0 if it is where it was.
+    /// How far below the CFA a simple rule finds the frame pointer, 0 if it is unchanged.
     #[inline(always)]
     pub fn saved_bp(self) -> u64 {
         u64::from(self.0 >> SAVED_SHIFT) * 8
@@ -114,7 +114,7 @@ pub fn prepare() -> bool {
     true
 }
 
-/// Forgets everything.
+/// Empties the cache.
 pub fn forget() {
     let table = TABLE.load(Ordering::Acquire);
     for index in 0..TABLE_BYTES / 8 {
@@ -126,7 +126,7 @@ pub fn forget() {
     }
 }
 
-/// The line of an address, and what must be said beside it: together they tell the address.
+/// The line of an address, and the rest of it that is stored in the word: together they identify the address.
 #[inline(always)]
 fn place(pc: u64) -> (usize, u64) {
     let rest = pc >> LINE_BITS;
@@ -134,7 +134,7 @@ fn place(pc: u64) -> (usize, u64) {
     (line as usize * LINE, rest)
 }
 
-/// The remembered rule of a return address.
+/// The cached rule of a return address.
 #[inline(always)]
 pub fn get(pc: u64) -> Option<Rule> {
     let (line, rest) = place(pc);
@@ -149,7 +149,7 @@ pub fn get(pc: u64) -> Option<Rule> {
     None
 }
 
-/// Remembers a rule.
+/// Caches a rule.
 pub fn put(pc: u64, rule: Rule) {
     let (line, rest) = place(pc);
     if rest == 0 || rest >> (64 - RULE_BITS) != 0 {
@@ -159,7 +159,7 @@ pub fn put(pc: u64, rule: Rule) {
     // SAFETY: within the table.
     let word = |index: usize| unsafe { &*table.add(line + index) };
     let free = (0..LINE).find(|&index| word(index).load(Ordering::Relaxed) == 0);
-    // A full line gives up one of its words, any.
+    // A full line replaces one of its words, any.
     let index = free.unwrap_or((pc as usize >> 1) % LINE);
     word(index).store(rest << RULE_BITS | u64::from(rule.0), Ordering::Relaxed);
 }

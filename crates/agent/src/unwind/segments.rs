@@ -1,14 +1,14 @@
-//! Stacks that have little in common with the last one: several frames at a time.
+//! Walks stacks that have little in common with the last one: several frames at a time.
 //!
-//! Where a program jumps between deep stacks, [`Remembered`](super::walk::Remembered) finds nothing to go on with, and each frame takes a rule, a word of the stack
-//! that depends on it, and a node: one after the other. But most runs of frames were met before. A *segment* is up to eight frames with the words that were read from
-//! one to the next. It lies relative to its stack pointer, so that it holds wherever the run is met. To know one again, its words are compared: their places are known
-//! beforehand, so that the processor reads them all at once.
+//! If a program jumps between deep stacks, [`Remembered`](super::walk::Remembered) finds no common frames, and each frame takes a rule, a word of the stack
+//! that depends on it, and a node: one after the other. But most runs of frames were met before. A *segment* is a run of a few frames with the words that were
+//! read from one to the next. It is stored relative to its stack pointer, so that it holds wherever the run is met. To recognize one, its words are compared: their
+//! offsets are known beforehand, so that the processor reads them all at once.
 //!
-//! A segment that holds leads to the same frames as the rules would: the rules depend on the return addresses alone, and all words that they read are compared. What is
-//! looked up by a hash is a guess, and is compared like any other.
+//! A segment that holds leads to the same frames as the rules would: the rules depend on the return addresses alone, and all words that they read are compared.
+//! A lookup by a hash gives a guess, which is compared like any other.
 //!
-//! A segment's frames have one node for each node outside of them. That is remembered as well (*joins*), so that nodes are found once for a segment and not for each frame.
+//! A segment's frames have one node for each node outside of them. That is cached as well (*joins*), so that nodes are looked up once per segment and not per frame.
 
 use super::memory::Window;
 use super::rules::{self, Rule};
@@ -16,14 +16,14 @@ use super::walk::State;
 use crate::session::Session;
 use crate::{sys, trie};
 
-/// Frames of a segment, at the most.
+/// The maximum number of frames of a segment.
 const MOST_FRAMES: usize = 12;
-/// Words of a segment, at the most: a return address for each frame, and the frame pointers that decide where others lie.
+/// The maximum number of words of a segment: a return address for each frame, and the frame pointers that decide where others lie.
 const MOST_WORDS: usize = 16;
 const SEGMENTS: usize = 1 << 12;
 const GUESSES: usize = 1 << 13;
 const JOINS: usize = 1 << 16;
-/// Segments of a stack, at the most. A deeper one is walked frame by frame.
+/// The maximum number of segments of a stack. A deeper stack is walked frame by frame.
 const MOST_SEGMENTS: usize = 64;
 
 /// What comes after a segment's frames.
@@ -42,26 +42,26 @@ struct Segment {
     pc: u64,
     /// Return addresses first, from the inside out; frame pointers, less the stack pointer, after them.
     values: [u64; MOST_WORDS],
-    /// Where they lie: words above the stack pointer.
+    /// Their offsets: words above the stack pointer.
     places: [u16; MOST_WORDS],
-    /// Where the frame pointer points, less the stack pointer, if that decides anything.
+    /// The frame pointer less the stack pointer, if it matters.
     bp: u64,
-    /// Tells it from all others that ever lay here.
+    /// Distinguishes it from all other segments that were ever stored in this slot.
     serial: u32,
     bp_matters: bool,
     after: After,
     frames: u8,
     addresses: u8,
     words: u8,
-    /// Where the frame pointer was saved that holds outside of it, plus one; 0 if it is not changed.
+    /// Where the frame pointer for the frames outside of it was saved, plus one; 0 if it is unchanged.
     saved_bp: u16,
     /// Words above the stack pointer to the end of the last return address, which lies above all others.
     reach: u32,
-    /// What came after it the last time.
+    /// The segment that followed it the last time.
     next: u16,
 }
 
-/// The node of a segment's innermost frame, where its outermost one was called by `parent`.
+/// The node of a segment's innermost frame, if its outermost one was called by `parent`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Join {
@@ -73,19 +73,19 @@ struct Join {
 #[repr(C)]
 struct Tables {
     segments: [Segment; SEGMENTS],
-    /// By the innermost frame and its caller: a segment that began like this, and so has its words in likely places. 0 is none.
+    /// By the innermost frame and its caller: a segment that began in the same way, and so has its words at likely offsets. 0 is none.
     alike: [u16; GUESSES],
-    /// By the words in the places of another segment that began like this: the segment that was there. 0 is none.
+    /// By the words at the offsets of another segment that began in the same way: the segment found there. 0 is none.
     exact: [u16; GUESSES],
     joins: [Join; JOINS],
 }
 
-/// What a thread knows of runs of frames. Takes memory when it is first used.
+/// The segments that a thread knows. Takes memory when it is first used.
 pub struct Segments {
     tables: *mut Tables,
     next: usize,
     serial: u32,
-    /// The innermost one of the last stack.
+    /// The innermost segment of the last stack.
     first: u16,
 }
 
@@ -98,7 +98,7 @@ struct Tried {
 
 const MOST_TRIES: usize = 3;
 
-/// A stack put together of segments.
+/// A stack that was put together from segments.
 pub struct Found {
     /// Its node.
     pub node: u32,
@@ -122,7 +122,7 @@ impl Segment {
         u64::from(self.reach) * 8
     }
 
-    /// Whether the frames at a state are these.
+    /// Whether the frames at a state are those of this segment.
     #[inline(always)]
     fn holds(&self, at: &State, window: &Window) -> bool {
         if self.pc != at.pc
@@ -139,10 +139,10 @@ impl Segment {
         }
     }
 
-    /// The state after its frames, where it holds.
+    /// The state after its frames, if it holds.
     #[inline(always)]
     fn end(&self, at: &State) -> State {
-        // One that another frame follows has a return address.
+        // A segment that another frame follows has a return address.
         let last = usize::from(self.addresses).wrapping_sub(1) % MOST_WORDS;
         let bp = match self.saved_bp {
             0 => at.bp,
@@ -152,14 +152,14 @@ impl Segment {
         State { pc: self.values[last], sp: at.sp + self.reach(), bp }
     }
 
-    /// A number that segments with the same words share, if the words are those at a stack pointer.
+    /// A hash that segments with the same words share, computed from the words at a stack pointer.
     ///
     /// SAFETY: the words lie in the thread's window.
     #[inline(always)]
     unsafe fn hash_at(&self, at: &State) -> usize {
         let mut sum = at.pc;
         for (index, factor) in FACTORS.iter().enumerate().take(usize::from(self.addresses)) {
-            // Each by a factor of its own, so that none waits for another.
+            // Each word has its own factor, so that no multiplication waits for another.
             // SAFETY: the caller's.
             sum = sum.wrapping_add(unsafe { self.word(index, at.sp) }.wrapping_mul(*factor));
         }
@@ -183,7 +183,7 @@ fn hash_of_start(pc: u64, caller: u64) -> usize {
     ((pc ^ caller.rotate_left(23)).wrapping_mul(MULTIPLIER) >> 40) as usize % GUESSES
 }
 
-/// Segments end at these return addresses, once they have a few frames: so that stacks that meet come to the same segments.
+/// Segments end at these return addresses, once they have a few frames: so that stacks that meet reach the same segments.
 #[inline(always)]
 fn is_boundary(pc: u64) -> bool {
     pc.wrapping_mul(MULTIPLIER) >> 62 == 0
@@ -192,12 +192,12 @@ fn is_boundary(pc: u64) -> bool {
 const FEW_FRAMES: u8 = 6;
 
 impl Segments {
-    /// Knows nothing.
+    /// Without any segments.
     pub const fn new() -> Self {
         Self { tables: core::ptr::null_mut(), next: 0, serial: 0, first: 0 }
     }
 
-    /// Forgets everything: addresses mean something else now.
+    /// Forgets everything: addresses have a new meaning now.
     pub fn forget(&mut self) {
         self.first = 0;
         if !self.tables.is_null() {
@@ -209,7 +209,7 @@ impl Segments {
         }
     }
 
-    /// The stack that begins at a state in the thread's own window; `None` where it cannot be put together of segments.
+    /// The stack that begins at a state in the thread's own window; `None` if it cannot be put together from segments.
     pub fn walk(&mut self, at: State, window: &Window, session: &Session) -> Option<Found> {
         let (met, count) = self.segments(at, window)?;
         let (mut node, mut ground) = (trie::ROOT, trie::ROOT);
@@ -254,7 +254,7 @@ impl Segments {
         Some((met, count))
     }
 
-    /// The segment of the frames at a state, made if it is new.
+    /// The segment of the frames at a state; made if it is new.
     #[inline(always)]
     fn segment_at(&mut self, at: &State, window: &Window) -> Option<u16> {
         let rule = rules::get(at.pc)?;
@@ -270,7 +270,7 @@ impl Segments {
         };
         let start = hash_of_start(at.pc, caller);
         let mut tried = Tried { start, places: [0; MOST_TRIES], count: 0 };
-        // SAFETY: the tables are there; what the guesses name are segments.
+        // SAFETY: the tables are there; the guesses are indexes of segments.
         unsafe {
             let tables = &*self.tables;
             let mut guess = tables.alike[start];
@@ -292,7 +292,7 @@ impl Segments {
         self.make(at, window, &tried)
     }
 
-    /// Follows the frames at a state by their rules, and remembers them.
+    /// Walks the frames at a state by their rules, and stores them as a segment.
     #[cold]
     fn make(&mut self, at: &State, window: &Window, tried: &Tried) -> Option<u16> {
         let mut segment = Segment {
@@ -339,7 +339,7 @@ impl Segments {
             segment.reach = u32::from(segment.places[usize::from(segment.addresses)]) + 1;
             segment.addresses += 1;
             if rule.saved_bp() != 0 {
-                // A place of its own even where it is the first word.
+                // The offset plus one: 0 means that none was saved.
                 segment.saved_bp = place(next.sp - rule.saved_bp())?.checked_add(1)?;
                 is_noted = false;
             }
@@ -390,7 +390,7 @@ impl Segments {
         unsafe {
             let tables = &mut *self.tables;
             tables.segments[self.next] = segment;
-            // Where others that began like this have their words stays the first guess.
+            // An earlier segment with the same beginning stays the first guess: others are likely to have their words at its offsets.
             let alike = &mut tables.alike[tried.start];
             if *alike == 0 || tables.segments[usize::from(*alike)].pc != at.pc {
                 *alike = self.next as u16;
@@ -402,7 +402,7 @@ impl Segments {
         self.next as u16
     }
 
-    /// The node of a segment that was called by another one.
+    /// The node of a segment that was called from `parent`.
     #[inline(always)]
     fn join(&mut self, parent: u32, index: u16, session: &Session) -> u32 {
         // SAFETY: the tables are there, and the index is that of a segment.
@@ -423,7 +423,7 @@ impl Segments {
                 node = trie::intern(session, node, pc, node + 1);
             }
             let pair = &mut tables.joins[place & !1..][..2];
-            // The older one of the two goes.
+            // The older one of the two is replaced.
             pair.swap(0, 1);
             pair[0] = Join { parent, serial: segment.serial, node };
             node
@@ -444,7 +444,7 @@ mod tests {
     const FUNCTIONS: u64 = 40;
     const WORDS: usize = 4096;
 
-    /// What the compiler has said of a function: where its frame ends, counted from the stack or frame pointer, and whether it saves the latter.
+    /// A function as the compiler describes it: where its frame ends, counted from the stack or frame pointer, and whether it saves the latter.
     #[derive(Clone, Copy)]
     struct Function {
         pc: u64,
@@ -488,19 +488,19 @@ mod tests {
     }
 
     impl Stack {
-        /// The frames of these functions, from the inside out, in memory that is as others have left it: old return addresses lie everywhere. What
-        /// is left to chance comes from `noise`.
+        /// The frames of these functions, from the inside out, in memory that earlier stacks have used: old return addresses lie everywhere. Random
+        /// choices come from `noise`.
         fn of(functions: &[u64], lowest: usize, noise: u64, mut memory: Vec<u64>) -> Self {
             let base = memory.as_ptr() as u64;
             let mut at = State { pc: 0, sp: base + lowest as u64 * 8, bp: noise };
             let (mut sp, mut frames) = (at.sp, Vec::new());
-            // Who decides what the frame pointer is, and whether that is settled.
+            // The function that decides the frame pointer's value, and whether that is settled.
             let (mut holder, mut is_settled) = (None, false);
             let mut last_address = None;
             for (index, number) in functions.iter().enumerate() {
                 let mut function = Function::of(*number);
                 if function.by_frame_pointer && is_settled {
-                    // It would need another frame pointer than that of a frame inside of it.
+                    // It would need a frame pointer other than that of a frame inside of it.
                     function = Function::of(number - 2);
                 }
                 let extra = if function.by_frame_pointer { (noise >> (index % 32)) % 2 } else { 0 };
@@ -558,7 +558,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
 
-        /// Stacks that have more or less in common, at different places, are all found as they are.
+        /// Stacks that have more or less in common, at different addresses, are all found correctly.
         #[test]
         fn a_stack_of_segments_has_the_frames_of_the_stack(
             first in prop::collection::vec(0..FUNCTIONS, 1..120),
@@ -576,7 +576,7 @@ mod tests {
                 functions[place] = other;
                 let stack = Stack::of(&functions, lowest, noise, memory);
                 prop_assert_eq!(segments.frames(&stack), Some(stack.frames.clone()));
-                // The same once more: now it is known.
+                // The same once more: now it is cached.
                 prop_assert_eq!(segments.frames(&stack), Some(stack.frames.clone()));
                 if noise % 50 == 0 {
                     segments.forget();

@@ -1,22 +1,22 @@
-//! Following the stack, and remembering it.
+//! Walking the stack, and remembering it.
 //!
 //! A [`State`] is what is known in a frame: the return address into it, and the stack and frame pointer it will have
 //! after that return. The rule for the address turns it into the caller's state, reading a word or two of the stack. So
 //! a state and the words that were read decide everything further out. A thread keeps the states of its last stack,
-//! with the words read on the way from each to the next ("checks"). The next time it walks only until it comes to
-//! a state that it remembers, and compares the remembered words from there outwards: if they are what they were, the
-//! rest of the stack is what it was, and so is its node in the trie. This is exact, not a heuristic: walking on would read
+//! with the words read on the way from each to the next ("checks"). The next walk stops at the first state
+//! that the thread remembers, and compares the remembered words from there outwards. If they are unchanged, the
+//! rest of the stack is unchanged, and so is its node in the trie. This is exact, not a heuristic: walking on would read
 //! the same words and apply the same rules.
 //!
 //! The frame pointer is mostly an ordinary register, and then its value says nothing about the stack. It *matters* in a frame if the
-//! frame's rule goes by it, or leaves it as it is for a caller in which it matters. Where it does not matter it is neither compared nor is the word checked
-//! from which it came.
+//! frame's rule uses it, or leaves it unchanged for a caller in which it matters. Where it does not matter, neither the register is compared nor the word
+//! from which it was read.
 //!
 //! Functions that allocate in several places, or call others that do, alternate between a few stacks that differ only in their innermost frames.
 //! So the last few such *tips* are remembered too: the state they began in, the checks of their own frames, and how many of the remembered
 //! frames they stand on. A tip goes when one of those is replaced.
 //!
-//! Where a program jumps between deep stacks that have little in common, nothing of this helps: such stacks are put together of segments (`segments.rs`).
+//! If a program jumps between deep stacks that have little in common, none of this helps: such stacks are put together from segments (`segments.rs`).
 //!
 //! Invariants: `frames[0]` is the outermost; stack pointers fall from one to the next; `frames[i].checks` is how many of
 //! the checks, from the first on, belong to the frames `0 ..= i`; every check lies in the thread's own window.
@@ -31,7 +31,7 @@ use crate::arch::registers::Registers;
 use crate::session::Session;
 use crate::{modules, sys, trie};
 
-/// A frame, seen from the one it called.
+/// A frame, as seen from its callee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct State {
@@ -48,7 +48,7 @@ pub struct State {
 struct Frame {
     state: State,
     node: u32,
-    /// How many checks, and in the highest bit whether the frame pointer matters.
+    /// The number of checks, and in the highest bit whether the frame pointer matters.
     checks: u32,
 }
 
@@ -74,7 +74,7 @@ struct Check {
     value: u64,
 }
 
-/// A frame that was walked now. What its rule read follows from it and the next one's state, unless it is complex: then `checks` is
+/// A frame of the current walk. The words that its rule read follow from it and the next frame's state, unless the rule is complex: then `checks` is
 /// the end of its checks among the new ones.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -89,10 +89,10 @@ struct Fresh {
 struct Tip {
     state: State,
     bp_matters: bool,
-    /// How many remembered frames it stands on, and how many checks are theirs; no tip if 0.
+    /// The number of remembered frames that it stands on, and the number of their checks; no tip if 0.
     kept: usize,
     kept_checks: usize,
-    /// Its own, outermost first.
+    /// Its own checks, outermost first.
     checks: [Check; MOST_TIP_CHECKS],
     count: usize,
     node: u32,
@@ -112,7 +112,7 @@ impl Tip {
         node: 0,
     };
 
-    /// Whether a stack that begins in this state ends in this tip, if what it stands on is as it was.
+    /// Whether a stack that begins in this state ends in this tip, if the frames below the tip are unchanged.
     #[inline(always)]
     fn is(&self, at: &State) -> bool {
         self.state.pc == at.pc
@@ -124,22 +124,22 @@ impl Tip {
     }
 }
 
-/// A stack has little in common with what is remembered if at least this many of its frames are others.
+/// A stack is strange, with little in common with the remembered one, if at least this number of its frames differ.
 const STRANGE_FRAMES: usize = 16;
-/// After as many such stacks in a row, stacks are put together of segments.
+/// After this number of strange stacks in a row, stacks are put together from segments.
 const STRANGE_STACKS: i32 = 2;
-/// Strange stacks that are walked frame by frame after one that could not be put together of segments.
+/// The number of strange stacks that are walked frame by frame after one that could not be put together from segments.
 const NOT_TRIED: i32 = 64;
 
 /// The deepest stack that is stored whole.
 pub const DEEPEST: usize = 1 << 17;
 const FIRST_DEPTH: usize = 1 << 10;
-/// Checks of one frame, at the most.
+/// The maximum number of checks of one frame.
 const MOST_CHECKS: usize = 8;
 /// Room for checks, on average per frame.
 const CHECKS_PER_FRAME: usize = 3;
 
-/// What a thread remembers of its stack.
+/// The stack that a thread remembers.
 pub struct Remembered {
     frames: *mut Frame,
     checks: *mut Check,
@@ -147,28 +147,28 @@ pub struct Remembered {
     fresh_checks: *mut Check,
     room: usize,
     length: usize,
-    /// The node of the last stack that was walked.
+    /// The node of the last walked stack.
     last_node: u32,
     tips: [Tip; TIPS],
     next_tip: usize,
     segments: Segments,
-    /// How often in a row the stack had little in common with what is remembered; below zero where segments are not tried.
+    /// The number of strange stacks in a row; below zero while segments are not tried.
     strange: i32,
-    /// What the innermost segment of the last stack that was put together of some stands on.
+    /// For the last stack that was put together from segments: the node that its innermost segment stands on.
     ground: u32,
 }
 
 /// Where a walk ended.
 struct Walked {
-    /// How many frames it passed.
+    /// The number of frames walked.
     frames: usize,
-    /// How many remembered frames lie beyond them.
+    /// The number of remembered frames outside of them.
     kept: usize,
-    /// The state behind the last frame: that of the innermost kept one, or one without a return address.
+    /// The state after the last frame: that of the innermost kept frame, or one without a return address.
     end: State,
-    /// The frames below this cannot be remembered: they depend on more than states and checks.
+    /// Frames with an index below this cannot be remembered: they depend on more than states and checks.
     unsure: usize,
-    /// The end is that of the stack.
+    /// The walk reached the end of the stack.
     whole: bool,
 }
 
@@ -254,7 +254,7 @@ impl Remembered {
         self.walk_on(at, held, window, session)
     }
 
-    /// The node of a remembered tip that the stack has now; so many checks are known to hold.
+    /// The node of a remembered tip that the stack has now; the first `held` checks are known to hold.
     #[inline(always)]
     fn tip(&self, at: &State, held: usize) -> Option<u32> {
         for tip in &self.tips {
@@ -265,7 +265,7 @@ impl Remembered {
         None
     }
 
-    /// Remembers the tip of `walked`, whose frames have just been put in place, and forgets those that it has taken the ground from.
+    /// Remembers the tip of `walked`, whose frames have just been put in place. Forgets tips that stood on replaced frames.
     fn remember_tip(&mut self, walked: &Walked, length: usize, node: u32) {
         for tip in &mut self.tips {
             if tip.kept > walked.kept {
@@ -302,14 +302,14 @@ impl Remembered {
         })
     }
 
-    /// Walks a stack of which so many remembered checks are known to hold.
+    /// Walks a stack; the first `held` remembered checks are known to hold.
     fn walk_on(&mut self, at: State, held: usize, window: &Window, session: &Session) -> u32 {
         let own_stack = window.reach(at.sp);
         if self.strange >= STRANGE_STACKS && own_stack {
             match self.segments.walk(at, window, session) {
                 Some(Found { node, ground }) => {
                     if ground == self.ground {
-                        // Stacks have much in common now: from the next one on they are remembered again.
+                        // Stacks have much in common again: they are remembered from the next one on.
                         self.strange = 0;
                     }
                     self.ground = ground;
@@ -329,11 +329,11 @@ impl Remembered {
         self.put_together(&walked, own_stack, session)
     }
 
-    /// Walks until it comes to a frame that is remembered and still has its callers, or to the end.
+    /// Walks until it finds a remembered frame that still has the same callers, or the end of the stack.
     fn follow(&mut self, at: State, mut held: usize, window: &Window, session: &Session) -> Walked {
         let State { mut pc, mut sp, mut bp } = at;
         let (mut frames, mut checks, mut unsure) = (0, 0, 0);
-        // Frames that may still be met.
+        // Remembered frames that the walk may still meet.
         let mut kept = self.length;
         let end_at = |frames, unsure, whole, end| Walked { frames, kept: 0, end, unsure, whole };
         loop {
@@ -362,8 +362,8 @@ impl Remembered {
                 Some(rule) => Some(rule),
                 None => learn(pc, session),
             };
-            // SAFETY: there is room for one more. Field by field: a whole that is put together in memory first would have to be read back
-            // before it was written.
+            // SAFETY: there is room for one more. Written field by field: a struct that is assembled in memory first would have to be read back
+            // before it is written.
             unsafe {
                 let fresh = &mut *self.fresh.add(frames);
                 fresh.state.pc = pc;
@@ -392,7 +392,7 @@ impl Remembered {
                         }
                         continue;
                     }
-                    // On another stack than the thread's own: it may not be there the next time.
+                    // On a stack other than the thread's own: it may not be mapped the next time.
                     unsure = frames;
                     Self::simple_elsewhere(sp, bp, rule, window)
                 }
@@ -409,7 +409,7 @@ impl Remembered {
                 Some(next) if next.pc != 0 => State { pc, sp, bp } = next,
                 Some(end) => return end_at(frames, unsure, true, end),
                 None => {
-                    // Above a stack's beginning is nothing: the loader's first code has no tables.
+                    // There is nothing above a stack's beginning: the loader's first code has no tables.
                     let whole = window.is_beginning(sp);
                     return end_at(frames, frames, whole, State { pc: 0, sp, bp });
                 }
@@ -417,7 +417,7 @@ impl Remembered {
         }
     }
 
-    /// Puts the walked frames inside of the remembered ones that were kept; the node of the whole.
+    /// Adds the walked frames to the remembered frames that were kept. Returns the node of the whole stack.
     fn put_together(&mut self, walked: &Walked, own_stack: bool, session: &Session) -> u32 {
         let kept = walked.kept;
         // SAFETY: `kept` is at most `length`, the walked frames and their checks were written, and there is room for all.
@@ -434,7 +434,7 @@ impl Remembered {
                 (checks, matters) = (outer.checks(), outer.checks & BP_MATTERS != 0);
             }
             let mut caller = walked.end;
-            // What comes after what came last is often what came after it the first time.
+            // The node that was made after the last stack's node is often the one needed now: stacks recur in the order in which they were first met.
             let mut guess = self.last_node + 1;
             for index in (0..walked.frames).rev() {
                 let Fresh { state, rule, checks: end } = *self.fresh.add(index);
@@ -477,7 +477,7 @@ impl Remembered {
         }
     }
 
-    /// The step by a simple rule where the stack must be read with care.
+    /// A step by a simple rule where reading the stack may need the kernel's check.
     #[cold]
     fn simple_elsewhere(sp: u64, bp: u64, rule: Rule, window: &Window) -> Option<State> {
         let cfa = rule.cfa(sp, bp);
@@ -490,7 +490,7 @@ impl Remembered {
         Some(State { pc, sp: cfa, bp })
     }
 
-    /// Reads a word of the stack and notes what it was.
+    /// Reads a word of the stack and remembers its value as a check.
     #[inline(always)]
     fn read(&mut self, slot: u64, window: &Window, checks: &mut usize) -> Option<u64> {
         let value = window.word(slot)?;
@@ -500,7 +500,7 @@ impl Remembered {
         Some(value)
     }
 
-    /// A step that the tables must be asked for again; `frames` is the number of the frame it leaves, counted from one.
+    /// A step for which the tables must be read again; `frames` is the number of the frame it leaves, counted from one.
     #[cold]
     fn complex_step(
         &mut self,
@@ -538,7 +538,7 @@ impl Remembered {
         None
     }
 
-    /// A step that needs nothing but the stack and frame pointer, by the whole row.
+    /// A step that needs only the stack and frame pointer, by the whole row of the table.
     fn step_by_tables(&mut self, state: &State, window: &Window, checks: &mut usize) -> Option<State> {
         let address = state.pc.wrapping_sub(1);
         let object = objects::find(address)?;
@@ -568,12 +568,12 @@ impl Remembered {
             RegisterRule::IsExpression(is) => expression::evaluate(&is, Some(cfa), known, &mut read),
         };
         let (pc, sp, bp) = (find(RA)?, find(SP)?, find(BP)?);
-        // Return addresses stand behind the call; the address of an interrupted instruction does not.
+        // A return address lies after the call; the address of an interrupted instruction does not.
         Some(State { pc: if row.signal { pc.wrapping_add(1) } else { pc }, sp, bp })
     }
 }
 
-/// Reads the tables for an address met for the first time, and makes its module known.
+/// Reads the tables for an address met for the first time, and announces its module.
 #[cold]
 fn learn(pc: u64, session: &Session) -> Option<Rule> {
     let object = objects::find(pc.wrapping_sub(1))?;
@@ -582,7 +582,7 @@ fn learn(pc: u64, session: &Session) -> Option<Rule> {
     let row = unsafe { cfi::row_at(&object.tables, pc.wrapping_sub(1)) };
     let rule = match row {
         Some(row) => Rule::of(&row),
-        // The function to which a coroutine returns at its end: its address was put there by hand, and no call stands before it.
+        // The function to which a coroutine returns at its end: its address was put there by hand, and no call precedes it.
         // SAFETY: as above.
         None if unsafe { cfi::begins_at(&object.tables, pc) } => Rule::OUTERMOST,
         None => return None,

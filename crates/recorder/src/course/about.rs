@@ -1,10 +1,10 @@
-//! Whose recording it is.
+//! Facts about the process that a recording is of.
 
 use highwater_model::{Nanos, Source, program_name};
 use highwater_session::Stamps;
 use std::time::Duration;
 
-/// What is recorded, beside what the agent shares.
+/// Facts about the recorded process that the agent does not share.
 #[derive(Clone, Debug, Default)]
 pub struct About {
     /// The executable.
@@ -19,26 +19,26 @@ pub struct About {
     pub forked: bool,
     /// It allocated before it was recorded.
     pub late: bool,
-    /// The agent tells how much a block can really hold.
+    /// The agent reports how much a block can really hold.
     pub usable_sizes: bool,
     /// Mean bytes per sample, if not everything is recorded.
     pub sample_rate: Option<u64>,
-    /// How much may be lost if this process is killed.
+    /// How often the file is flushed: the time span that may be lost if the recorder is killed.
     pub flush_every: Duration,
 }
 
 impl About {
-    /// Whether it may give back blocks that nobody saw it allocate.
+    /// Whether it may free blocks whose allocation was not recorded.
     pub(super) fn inherits(&self) -> bool {
         self.forked || self.late
     }
 
-    /// The program's name for people.
+    /// The program's display name.
     pub fn name(&self) -> String {
         program_name(self.command.first().map(String::as_str), &self.executable)
     }
 
-    /// How the recording begins.
+    /// The source description with which the recording begins.
     pub(super) fn source(&self, stamps: &Stamps) -> Source {
         Source {
             kind: highwater_model::SourceKind::NATIVE,

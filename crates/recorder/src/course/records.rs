@@ -1,4 +1,4 @@
-//! Records of the agent become events.
+//! Turns the agent's records into events.
 
 use super::{Course, MOST_PLAIN, Owner};
 use crate::mappings::Mappings;
@@ -6,7 +6,7 @@ use crate::record::{Place, Record};
 use crate::rings::Reader;
 use highwater_model::{EventKind, Nanos, Placement, Plain, StackId, ThreadId, Weight, mapped_address};
 
-/// The key of a block that the thread of a ring is moving. No address of user space has its highest bit, and its lowest one is free for those of mappings.
+/// The key of a block that the thread of a ring is moving. No user-space address has its highest bit set; its lowest bit is free for mappings.
 fn aside_key(ring: usize) -> u64 {
     1 << 63 | (ring as u64) << 1
 }
@@ -41,7 +41,7 @@ impl Reader for Course {
 }
 
 impl Course {
-    /// Adds a plain event to those that wait to be handed over.
+    /// Adds a plain event to the batch that will be handed over.
     #[inline(always)]
     fn take_plain(&mut self, stamp: u64, ring: u32, event: Plain) {
         let time = self.stamps.time(stamp).max(self.last_time);
@@ -66,7 +66,7 @@ impl Course {
         number
     }
 
-    /// The time of a stamp, and the thread that a ring is of.
+    /// The time of a stamp, and the thread of a ring.
     #[inline(always)]
     fn place_in_time(&mut self, stamp: u64, ring: u32) -> (Nanos, ThreadId) {
         let time = self.stamps.time(stamp).max(self.last_time);
@@ -176,7 +176,7 @@ impl Course {
         self.push(time, thread, EventKind::Reallocate { old_address, claimed_old_size: None, new });
     }
 
-    /// A block that a thread had set aside when it begins to move another: where it went was dropped, so it counts as given back.
+    /// A block that a thread still had set aside when it begins to move another: the record of its new address was dropped, so it counts as freed.
     fn give_up(&mut self, time: Nanos, thread: ThreadId, aside: u64) {
         if self.ledger.find(aside).is_some() {
             self.push(time, thread, EventKind::Deallocate { address: aside, claimed_size: None });

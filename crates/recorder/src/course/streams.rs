@@ -1,4 +1,4 @@
-//! The streams of a process: who gets them, and since when.
+//! The streams of a process: which clients get them, and since when.
 
 use super::{Course, NOBODY_THERE};
 use crate::mappings::Mappings;
@@ -9,11 +9,11 @@ use std::fs::File;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// A client that wants no more waits so long for names.
+/// How long the stream of a client that has asked to end waits for names.
 const WAIT_FOR_NAMES: Duration = Duration::from_secs(3);
 
 impl Course {
-    /// Sends what is due, lets clients go that have left, and welcomes new ones.
+    /// Sends what is due, drops clients that have left, and accepts new ones.
     pub(super) fn tend_streams(&mut self, now: Instant) {
         let Some(mut streaming) = self.streaming.take() else { return };
         if self.streams.iter().any(Stream::needs_names) {
@@ -58,7 +58,7 @@ impl Course {
         self.streaming = Some(streaming);
     }
 
-    /// Somebody is there: what is allocated from now on is of interest. Of what was before nothing is known.
+    /// A client has connected: allocations from now on are recorded. Nothing is known of earlier ones.
     fn wake(&mut self) {
         let now = self.stamps.now().max(self.last_time);
         self.last_time = now;
@@ -71,20 +71,20 @@ impl Course {
         self.shared.header().go.store(1, Ordering::Release);
     }
 
-    /// Nobody is there any more.
+    /// The last client has left.
     fn sleep(&mut self) {
         self.shared.header().go.store(0, Ordering::Release);
         self.awake_since = NOBODY_THERE;
     }
 
-    /// Ends the streams as they are: nobody shall get them.
+    /// Ends the streams as they are, without completing them.
     pub(crate) fn drop_streams(&mut self) {
         self.streams.drain(..).for_each(|stream| drop(stream.drop_it()));
         self.streaming = None;
     }
 }
 
-/// All who write down what events mean.
+/// All writers of a recording: the file and the streams.
 pub(super) struct All<'a> {
     pub file: &'a mut Option<Pen<File>>,
     pub streams: &'a mut [Stream],

@@ -1,11 +1,11 @@
-//! Where to connect to, or to listen: `HOST:PORT`.
+//! An address to connect to, or to listen on: `HOST:PORT`.
 
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 
-/// The host where none is named: nobody outside of this machine shall see a program's memory by accident.
+/// The default host: no other machine must see a program's memory by accident.
 const LOOPBACK: &str = "127.0.0.1";
 
 /// A host and a port, as the user wrote them.
@@ -27,7 +27,7 @@ impl FromStr for Address {
         let port = port.parse().map_err(|_| wrong())?;
         let host = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
             Some(host) => host,
-            // An address of the sixth version without brackets: where its port begins cannot be told.
+            // An IPv6 address without brackets: it is not clear where its port begins.
             None if host.contains(':') => return Err(wrong()),
             None => host,
         };
@@ -46,7 +46,7 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// What it stands for; at least one.
+    /// The socket addresses that it stands for; at least one.
     pub fn resolve(&self) -> io::Result<Vec<SocketAddr>> {
         let found = (self.host.as_str(), self.port).to_socket_addrs().map_err(|error| {
             let text = error.to_string();

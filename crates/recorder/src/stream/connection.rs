@@ -1,4 +1,4 @@
-//! Connecting, once or until somebody is there.
+//! Connecting, once or until a receiver listens.
 
 use super::address::Address;
 use super::token::Token;
@@ -6,11 +6,11 @@ use std::io::{self, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// How long one attempt may take.
+/// Time limit of one attempt.
 const ATTEMPT: Duration = Duration::from_secs(5);
-/// How long is waited after the first attempt.
+/// Delay after the first attempt.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
-/// How long at the most.
+/// The maximum delay between attempts.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// Connects, and sends the token if there is one.
@@ -31,8 +31,8 @@ pub fn connect(address: &Address, token: Option<&Token>) -> io::Result<TcpStream
     Err(failed.unwrap_or_else(|| io::Error::other("the host has no address")))
 }
 
-/// Connects as soon as the other end is there; `None` once `is_over` says so. A name that cannot be resolved may become known, too.
-/// `failed` is given the reason of each attempt that failed.
+/// Connects as soon as the other end listens; `None` once `is_over` returns true. A name that cannot be resolved is tried again too.
+/// `failed` is called with the error of each failed attempt.
 pub fn connect_patiently(
     address: &Address,
     token: Option<&Token>,
@@ -51,7 +51,7 @@ pub fn connect_patiently(
     None
 }
 
-/// Sleeps, unless it is over.
+/// Sleeps for `time`, or until `is_over` returns true.
 pub(super) fn pause(time: Duration, is_over: &impl Fn() -> bool) {
     const STEP: Duration = Duration::from_millis(20);
     let mut left = time;
@@ -62,7 +62,7 @@ pub(super) fn pause(time: Duration, is_over: &impl Fn() -> bool) {
     }
 }
 
-/// What every connection of ours has: no delay, and a look now and then whether the other machine is still there.
+/// Sets the options of every connection: no delay, and a periodic check whether the other machine is still there.
 pub(super) fn prepare(connection: &TcpStream) {
     let _ = connection.set_nodelay(true);
     let _ = rustix::net::sockopt::set_socket_keepalive(connection, true);

@@ -1,4 +1,4 @@
-//! Names while things go on: a stream may end at any time, and whoever reads it elsewhere cannot find them.
+//! Finds names while the recording continues: a stream may end at any time, and a reader on another machine cannot find them.
 
 use super::threads::spawn;
 use crate::symbolize::text;
@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// How long it is waited for names where nothing can be done without them.
+/// How long to wait for names where nothing can be sent without them.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A thread that finds names, for all processes that are recorded.
+/// A thread that finds names, for all recorded processes.
 #[derive(Clone)]
 pub struct Namer {
     questions: Sender<Question>,
@@ -31,13 +31,13 @@ struct Question {
 type Answer = Vec<(FrameId, Vec<SourceFrame>)>;
 
 impl Namer {
-    /// Starts it.
+    /// Starts the thread.
     pub fn start() -> io::Result<Self> {
         let (questions, asked) = channel::<Question>();
         spawn(c"namer", move || {
             let mut symbolizer = Symbolizer::with_users_cache();
             for question in asked {
-                // Nobody waits for an answer any more: so be it.
+                // No receiver waits for the answer any more: ignored.
                 let _ = question.answers.send(answer(&question, &mut symbolizer));
             }
         })?;
@@ -54,7 +54,7 @@ fn answer(question: &Question, symbolizer: &mut Symbolizer) -> Answer {
     };
     let Ok(symbols) = symbolizer.module(&place) else { return Vec::new() };
     let named = question.addresses.iter().map(|&(frame, address)| {
-        // A return address stands behind its call.
+        // A return address lies after its call.
         (frame, symbols.lookup(address.wrapping_sub(1)).to_vec())
     });
     named.filter(|(_, frames)| !frames.is_empty()).collect()
@@ -63,7 +63,7 @@ fn answer(question: &Question, symbolizer: &mut Symbolizer) -> Answer {
 /// The names of one process.
 pub struct Naming {
     namer: Namer,
-    /// Frames below this were asked for.
+    /// Frames with an index below this were asked for.
     asked: usize,
     /// Questions without an answer yet.
     open: usize,
@@ -72,18 +72,18 @@ pub struct Naming {
 }
 
 impl Naming {
-    /// Nothing was asked for yet.
+    /// No frames asked for yet.
     pub fn new(namer: Namer) -> Self {
         let (to_us, answers) = channel();
         Self { namer, asked: 0, open: 0, to_us, answers }
     }
 
-    /// Whether everything that was asked for has been answered.
+    /// Whether names for all frames of the catalog were asked for and answered.
     pub fn is_idle(&self, catalog: &Catalog) -> bool {
         self.open == 0 && self.asked == catalog.stacks.frames().len()
     }
 
-    /// Asks for the names of new frames, and puts what was found into the catalog; whether that was anything.
+    /// Asks for the names of new frames, and adds the answers so far to the catalog. Returns whether there were any.
     pub fn go_on(&mut self, catalog: &mut Catalog) -> bool {
         self.ask(catalog);
         let mut found = false;
@@ -94,7 +94,7 @@ impl Naming {
         found
     }
 
-    /// The same, and waits until everything is known, but not for long.
+    /// The same, and waits until all names are known, up to a time limit.
     pub fn go_on_until_idle(&mut self, catalog: &mut Catalog) {
         let until = Instant::now() + PATIENCE;
         self.go_on(catalog);
@@ -103,7 +103,7 @@ impl Naming {
                 self.take(answer, catalog);
             }
         }
-        // What was found are new frames, of which there is nothing to be asked.
+        // The frames just added have names already: nothing is asked for them.
         self.ask(catalog);
     }
 

@@ -1,6 +1,6 @@
-//! What waits to be sent: a bounded queue in front of a socket, and the thread that empties it.
+//! A bounded queue of bytes to send, and the thread that writes it to a socket.
 //!
-//! Whoever fills it never waits: he asks whether [there is room](Outbox::has_room_for), and leaves out what there is none for.
+//! Filling the queue never blocks: the caller asks whether [there is room](Outbox::has_room_for), and leaves out events for which there is none.
 
 use super::address::Address;
 use super::connection::{connect_patiently, pause};
@@ -17,28 +17,28 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How many bytes may wait.
+/// The maximum number of queued bytes.
 const MOST_WAITING: usize = 8 << 20;
-/// What the other end says is kept up to this length: a token and a few lines.
+/// Words of the other end are kept up to this length: a token and a few lines.
 const LONGEST_WORDS: usize = 1024;
-/// How long the end of a stream waits for a connection, where there is none.
+/// How long the end of a stream waits for a connection, if there is none.
 const PATIENCE_WITHOUT_CONNECTION: Duration = Duration::from_secs(3);
 /// How long a client may take to close its side.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// How long a receiver may take to say that it has kept everything.
+/// How long a receiver may take to confirm that it has kept everything.
 const CONFIRMATION: Duration = Duration::from_secs(10);
 const NOT_CONFIRMED: &str = "the receiver has not confirmed in time that it kept the stream";
 
 /// Which end wants the stream.
 #[derive(Clone)]
 pub enum Wish {
-    /// A client that came to us: it knows itself what it got.
+    /// A client that connected to us: it knows itself what it received.
     Client(Arc<Presence>),
-    /// Our user, who is to learn whether it was kept.
+    /// Our user, to whom it is reported whether the stream was kept.
     Ours,
 }
 
-/// One end of it; the other one is the thread's.
+/// The filling end of the queue; the thread has the other one.
 #[derive(Clone)]
 pub struct Outbox {
     shared: Arc<Shared>,
@@ -59,16 +59,16 @@ struct State {
     is_connected: bool,
     /// Why the last attempt to connect failed.
     not_connected: Option<String>,
-    /// All was sent, and the receiver has yet to confirm it.
+    /// All was sent, and the receiver has not confirmed it yet.
     is_all_sent: bool,
-    /// Nothing more will come.
+    /// Nothing more will be queued.
     is_ended: bool,
-    /// Nobody is interested any more.
+    /// The stream is not wanted any more.
     is_given_up: bool,
     /// The thread is done.
     is_done: bool,
     asked_to_end: bool,
-    /// The other end will say nothing more: it may be gone.
+    /// The other end has closed its side, and may be gone.
     is_silent: bool,
     words: Vec<u8>,
     failure: Option<String>,
@@ -102,7 +102,7 @@ impl Outbox {
         Ok(Self { shared: Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), bell }) })
     }
 
-    /// Sends over a connection that is there already.
+    /// Sends over an existing connection.
     pub fn over(connection: TcpStream, wish: Wish) -> io::Result<Self> {
         let outbox = Self::new()?;
         let thread = outbox.clone();
@@ -111,7 +111,7 @@ impl Outbox {
         Ok(outbox)
     }
 
-    /// Connects after a while, as soon as somebody is there, and sends then. What comes before waits.
+    /// Connects after `delay`, as soon as a receiver listens, and sends then. Bytes written before are queued.
     pub fn to(address: Address, token: Option<Token>, delay: Duration) -> io::Result<Self> {
         let outbox = Self::new()?;
         let thread = outbox.clone();
@@ -137,22 +137,22 @@ impl Outbox {
         let _ = rustix::io::write(&self.shared.bell, &1u64.to_ne_bytes());
     }
 
-    /// Whether more may be put in; by whoever is behind already, only when that has become worth while.
+    /// Whether there is room in the queue. A writer that has already left out events gets room only once the queue is half empty: catching up must be worth while.
     pub fn has_room_for(&self, is_behind: bool) -> bool {
         self.state().waiting < if is_behind { MOST_WAITING / 2 } else { MOST_WAITING }
     }
 
-    /// Why nothing can be sent any more.
+    /// Why nothing more can be sent.
     pub fn failure(&self) -> Option<String> {
         self.state().failure.clone()
     }
 
-    /// Whether there ever was a connection.
+    /// Whether there has ever been a connection.
     pub fn is_connected(&self) -> bool {
         self.state().is_connected
     }
 
-    /// Whether the other end wants no more.
+    /// Whether the other end has asked to end the stream.
     pub fn is_asked_to_end(&self) -> bool {
         self.state().asked_to_end
     }
@@ -162,7 +162,7 @@ impl Outbox {
         self.state().is_silent
     }
 
-    /// Why the other end does not keep it, in its own words.
+    /// Why the other end does not keep the stream, in its own words.
     pub fn refusal(&self) -> Option<String> {
         self.said().refusal
     }
@@ -171,12 +171,12 @@ impl Outbox {
         understand(&self.state().words)
     }
 
-    /// How many bytes were sent.
+    /// The number of bytes sent.
     pub fn sent(&self) -> u64 {
         self.state().sent
     }
 
-    /// Nothing more will come: what is in it is sent, then the connection is closed.
+    /// Nothing more will be queued: sends the rest, then closes the connection.
     pub fn end(&self) {
         self.state().is_ended = true;
         self.ring();
@@ -187,7 +187,7 @@ impl Outbox {
         self.state().is_done
     }
 
-    /// Waits until everything was sent, as long as the other end takes some of it so often.
+    /// Waits until everything was sent. Fails if the other end takes no bytes for `patience`.
     pub fn wait_until_sent(&self, patience: Duration) -> Result<(), String> {
         let mut state = self.state();
         let (mut sent, mut since) = (state.sent, Instant::now());
@@ -213,7 +213,7 @@ impl Outbox {
         state.failure.clone().map_or(Ok(()), Err)
     }
 
-    /// Nobody is interested any more: what is in it is dropped.
+    /// The stream is not wanted any more: drops the queue.
     pub fn give_up(&self) {
         self.state().is_given_up = true;
         self.ring();
@@ -229,7 +229,7 @@ impl Outbox {
         self.shared.changed.notify_all();
     }
 
-    /// The thread: sends what comes until there is no more, or no receiver.
+    /// The sender thread: sends the queue until it has ended, or the receiver is gone.
     fn send_all(&self, mut connection: TcpStream, wish: &Wish) {
         let failure = match (self.send_until_end(&mut connection, wish), wish) {
             (Ok(()), Wish::Client(_)) => {
@@ -238,7 +238,7 @@ impl Outbox {
             }
             (Ok(()), Wish::Ours) => self.wait_for_confirmation(&mut connection).err(),
             (Err(error), _) => {
-                // The reason may have come before the connection broke.
+                // The reason may have arrived before the connection broke.
                 while self.hear(&mut connection, wish).is_ok_and(|heard| heard == Heard::Words) {}
                 Some(reason(&error))
             }
@@ -248,7 +248,7 @@ impl Outbox {
 
     fn send_until_end(&self, connection: &mut TcpStream, wish: &Wish) -> io::Result<()> {
         connection.set_nonblocking(true)?;
-        // A client that has said everything it has to say may still listen.
+        // A client that has closed its side may still read.
         let mut hears = true;
         let mut current: Vec<u8> = Vec::new();
         let mut done = 0;
@@ -300,7 +300,7 @@ impl Outbox {
         }
     }
 
-    /// All was sent: closes our side, and reads what the receiver makes of it.
+    /// All was sent: closes our side, and reads the receiver's answer.
     fn wait_for_confirmation(&self, connection: &mut TcpStream) -> Result<(), String> {
         self.state().is_all_sent = true;
         let _ = connection.shutdown(Shutdown::Write);
@@ -319,7 +319,7 @@ impl Outbox {
             }
             match heard {
                 Ok(Heard::Words | Heard::Nothing) => {}
-                // Who never says anything, as netcat, has read to the end if it closes in order.
+                // A receiver that never says anything, such as netcat, has read to the end if it closes in order.
                 Ok(Heard::End) if !said.is_receiving => return Ok(()),
                 Ok(Heard::End) => {
                     return Err("the receiver ended before it confirmed that it kept the stream".to_owned());
@@ -332,7 +332,7 @@ impl Outbox {
         Err(NOT_CONFIRMED.to_owned())
     }
 
-    /// Takes in what the other end says.
+    /// Reads what the other end says.
     fn hear(&self, connection: &mut TcpStream, wish: &Wish) -> io::Result<Heard> {
         if let Wish::Client(presence) = wish {
             presence.set_leaving();
@@ -366,7 +366,7 @@ impl State {
     }
 }
 
-/// What came of listening to the other end.
+/// The result of reading from the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Heard {
     /// It said something.
@@ -381,7 +381,7 @@ fn is_for_later(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// Closes a connection so that everything that was sent arrives: what the other end sent must have been read before.
+/// Closes a connection so that everything that was sent arrives: all bytes from the other end must have been read before.
 fn say_farewell(connection: &mut TcpStream) {
     let _ = connection.shutdown(Shutdown::Write);
     let _ = connection.set_nonblocking(false);
@@ -391,7 +391,7 @@ fn say_farewell(connection: &mut TcpStream) {
     while Instant::now() < until && connection.read(&mut rest).is_ok_and(|count| count > 0) {}
 }
 
-/// What went wrong, in the system's words without its number.
+/// The error in the system's words, without its number.
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()

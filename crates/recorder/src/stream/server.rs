@@ -1,4 +1,4 @@
-//! A port at which clients ask for a stream, or senders offer one.
+//! A port on which clients ask for a stream, or senders offer one.
 
 use super::address::Address;
 use super::connection::prepare;
@@ -15,19 +15,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Connections that have not shown the token, or are being refused, at once; the oldest is shut out for one more.
+/// The maximum number of connections that have not shown the token, or are being refused. The oldest is closed for a new one.
 const MOST_STRANGERS: usize = 64;
-/// The answer to it.
+/// The message to that connection.
 const TOO_MANY_STRANGERS: &str =
     "too many connections here have not shown the token, and this was the oldest of them; try again";
-/// The answer to a client without the token.
+/// The message to a client without the token.
 const NO_TOKEN: &str = "this stream needs a token, and the right one; --token-file or HIGHWATER_TOKEN gives it";
 /// How long a client waits for the place of another one that may be leaving.
 const LEAVING: Duration = Duration::from_secs(2);
-/// How often is looked meanwhile.
+/// How often it checks meanwhile.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Listens, and lets clients in that may come in.
+/// Listens, and accepts clients that may connect.
 pub struct Server {
     clients: Mutex<Receiver<Client>>,
     local: SocketAddr,
@@ -35,22 +35,22 @@ pub struct Server {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A client that was let in.
+/// An accepted client.
 pub struct Client {
     /// The connection.
     pub connection: TcpStream,
-    /// Its place, where these are counted; free for another one when dropped.
+    /// Its place, if places are limited; free for another client when dropped.
     pub place: Option<Place>,
 }
 
-/// A place among those that are served.
+/// A place among the served clients.
 pub struct Place {
     presence: Arc<Presence>,
     all: Arc<Places>,
 }
 
 impl Place {
-    /// What is known of the client that has it.
+    /// The presence of its client.
     pub fn presence(&self) -> &Arc<Presence> {
         &self.presence
     }
@@ -62,7 +62,7 @@ impl Drop for Place {
     }
 }
 
-/// All places: `most` of them.
+/// All places: at most `most`.
 struct Places {
     most: usize,
     taken: Mutex<Vec<Arc<Presence>>>,
@@ -84,13 +84,13 @@ impl Places {
         Some(Place { presence, all: Arc::clone(self) })
     }
 
-    /// Whether one may be free in a moment.
+    /// Whether one may become free in a moment.
     fn may_become_free(&self) -> bool {
         let taken = self.taken();
         taken.len() < self.most || taken.iter().any(|presence| presence.may_be_leaving())
     }
 
-    /// The answer to a client for which there is none.
+    /// The message to a client for which there is no place.
     fn refusal(&self) -> String {
         match self.most {
             1 => "another client is being served; come back later, or start the program with --clients 2".to_owned(),
@@ -100,12 +100,12 @@ impl Places {
 }
 
 impl Server {
-    /// Begins to listen, for at most so many clients at once.
+    /// Begins to listen, for at most `most` clients at once.
     pub fn bind(address: &Address, token: Option<Token>, most: usize) -> io::Result<Self> {
         Self::listen(address, token, Some(Arc::new(Places { most, taken: Mutex::default() })))
     }
 
-    /// Begins to listen. Every client with the token is let in; the caller refuses those that are too many.
+    /// Begins to listen. Every client with the token is accepted; the caller refuses clients beyond its limit.
     pub fn bind_without_limit(address: &Address, token: Option<Token>) -> io::Result<Self> {
         Self::listen(address, token, None)
     }
@@ -123,12 +123,12 @@ impl Server {
         Ok(Self { clients: Mutex::new(clients), local, bell, thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn local(&self) -> SocketAddr {
         self.local
     }
 
-    /// The next client, if one is there.
+    /// The next client, if one has connected.
     pub fn next(&self) -> Option<Client> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner).try_recv().ok()
     }
@@ -162,7 +162,7 @@ impl Door {
             match listener.accept() {
                 Ok((connection, _)) => self.open_to(connection),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // No descriptors left, say: others may give some back.
+                // For instance, no descriptors are left: others may be closed soon.
                 Err(_) => std::thread::sleep(Duration::from_millis(50)),
             }
         }
@@ -181,7 +181,7 @@ impl Door {
         self.talk_apart(connection);
     }
 
-    /// Hands a client over to the owner; gives the connection back if there is no place for it.
+    /// Hands a client over to the owner; returns the connection if there is no place for it.
     fn seat(&self, connection: TcpStream) -> Option<TcpStream> {
         let place = match &self.places {
             None => None,
@@ -194,7 +194,7 @@ impl Door {
         None
     }
 
-    /// Talks to a stranger in a thread of its own. Without a thread or a descriptor for it the connection is closed.
+    /// Talks to a stranger in a thread of its own. If there is no thread or descriptor for it, the connection is closed.
     fn talk_apart(&self, mut connection: TcpStream) {
         let Ok(stranger) = self.strangers.admit(&connection) else { return };
         let door = self.clone();
@@ -208,7 +208,7 @@ impl Door {
                 if !is_known {
                     return refuse(connection, NO_TOKEN);
                 }
-                // Others that have not shown it cannot shut this one out any more.
+                // Connections without the token can no longer displace this one.
                 stranger = None;
             }
             door.let_in(connection);
@@ -216,7 +216,7 @@ impl Door {
         });
     }
 
-    /// Lets a client in as soon as there is a place; refuses it as soon as none can be expected.
+    /// Accepts a client as soon as there is a place; refuses it as soon as none can be expected.
     fn let_in(&self, mut connection: TcpStream) {
         let until = Instant::now() + LEAVING;
         loop {
@@ -233,7 +233,7 @@ impl Door {
     }
 }
 
-/// Says why, and closes. What was sent to us is read first: else our words might not arrive.
+/// Sends the reason, and closes. All received bytes are read first: otherwise the message might not arrive.
 pub fn refuse(mut connection: TcpStream, words: &str) {
     let _ = connection.set_nonblocking(false);
     let _ = connection.set_write_timeout(Some(Duration::from_secs(1)));

@@ -1,7 +1,7 @@
-//! Connections that have not shown yet that they may stay, and the one that has to go when there are too many.
+//! Connections that have not shown yet that they may stay. If there are too many, the oldest is closed.
 //!
-//! Every process that reaches a port can connect and say nothing. So these connections have a limit of their own, and the oldest goes
-//! when another one comes: a client with something to say says it at once. The viewer's server does the same with its HTTP connections.
+//! Every process that reaches a port can connect and say nothing. So these connections have a limit of their own, and the oldest is closed
+//! for a new one: a client with something to say says it at once. The viewer's server does the same with its HTTP connections.
 
 use rustix::net::SendFlags;
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Connections that have not shown yet that they may stay.
 pub struct Strangers {
     limit: usize,
-    /// The words for a connection that has to go.
+    /// The message to a connection that is closed.
     words: &'static str,
     open: Mutex<Open>,
 }
@@ -20,18 +20,18 @@ pub struct Strangers {
 #[derive(Default)]
 struct Open {
     next: u64,
-    /// The oldest first.
+    /// Oldest first.
     waiting: VecDeque<(u64, TcpStream)>,
 }
 
-/// One of them, until it is dropped.
+/// One of these connections, until it is dropped.
 pub struct Stranger {
     all: Arc<Strangers>,
     number: u64,
 }
 
 impl Strangers {
-    /// None yet, and never more than `limit` at once. A connection that has to go gets `words`.
+    /// None yet, and never more than `limit` at once. A connection that is closed gets `words`.
     pub fn new(limit: usize, words: &'static str) -> Arc<Self> {
         Arc::new(Self { limit, words, open: Mutex::default() })
     }
@@ -40,7 +40,7 @@ impl Strangers {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a new connection; the oldest gives way where there is none.
+    /// Admits a new connection; closes the oldest if the limit is reached.
     pub fn admit(self: &Arc<Self>, connection: &TcpStream) -> io::Result<Stranger> {
         let connection = connection.try_clone()?;
         let mut open = self.open();
@@ -55,14 +55,14 @@ impl Strangers {
         Ok(Stranger { all: Arc::clone(self), number })
     }
 
-    /// All have to go.
+    /// Closes all of them.
     pub fn dismiss_all(&self, words: &str) {
         self.open().waiting.drain(..).for_each(|(_, connection)| dismiss(&connection, words));
     }
 }
 
 impl Stranger {
-    /// Whether it had to go: it was told why, and its connection is shut down.
+    /// Whether it was closed: the reason was sent to it, and its connection is shut down.
     pub fn was_dismissed(&self) -> bool {
         !self.all.open().waiting.iter().any(|(number, _)| *number == self.number)
     }
@@ -74,7 +74,7 @@ impl Drop for Stranger {
     }
 }
 
-/// Says why, without waiting, and shuts the connection down: its thread, which waits for it to speak, finds it at its end.
+/// Sends the reason, without waiting, and shuts the connection down: its thread, which waits for input, then reads the end of the stream.
 fn dismiss(connection: &TcpStream, words: &str) {
     let line = format!("highwater: {words}\n");
     let _ = rustix::net::send(connection, line.as_bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
@@ -104,7 +104,7 @@ mod tests {
         let mut words = String::new();
         pairs[0].0.read_to_string(&mut words).unwrap();
         assert_eq!(words, "highwater: too many\n");
-        // One that has shown what it is takes no place.
+        // A connection that has identified itself does not count any more.
         drop(second);
         let (_, again) = connect();
         let fourth = strangers.admit(&again).unwrap();

@@ -1,4 +1,4 @@
-//! Where a process's streams come from, and what became of them.
+//! Makes the streams of a process, and collects their results.
 
 use super::address::Address;
 use super::namer::{Namer, Naming};
@@ -10,81 +10,81 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a forked process waits before it connects: most begin another program at once.
+/// How long a forked process waits before it connects: most forked processes execute another program at once.
 const PRELUDE: Duration = Duration::from_millis(150);
-/// How long is waited after a connection broke.
+/// Delay before connecting again after a connection broke.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
-/// How long at the most.
+/// The maximum of that delay.
 const LONGEST_DELAY: Duration = Duration::from_secs(5);
-/// How long the end of a stream waits for a client that takes nothing.
+/// How long the end of a stream waits for a client that takes no bytes.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A connection that lasted so long was a good one.
+/// A connection that lasted at least this long was a good one.
 const GOOD: Duration = Duration::from_secs(5);
 
-/// Where streams go.
+/// The destination of streams.
 pub enum StreamTo {
-    /// We connect, and again when the connection breaks.
+    /// The recorder connects, and again when the connection breaks.
     Connect {
-        /// Where to.
+        /// The receiver's address.
         address: Address,
         /// The token that is sent first.
         token: Option<Token>,
-        /// A connection that is there already.
+        /// An existing connection.
         first: Option<TcpStream>,
     },
     /// Clients connect, and nothing is recorded while there are none.
     Serve(Arc<Server>),
 }
 
-/// What became of the streams of a process.
+/// The results of the streams of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Streams that had a connection.
     pub connections: u64,
     /// Bytes that were sent.
     pub bytes: u64,
-    /// Events that were left out because a client did not take them in time.
+    /// Events left out because a client did not take them in time.
     pub left_out: u64,
-    /// What went wrong last.
+    /// The last failure.
     pub problem: Option<String>,
-    /// Why the receiver did not keep the stream that we were to send to it; `None` if it did, as far as it can be known. Of several streams, the last.
+    /// Why the receiver did not keep the stream that was sent to it; `None` if it did, as far as that can be known. Of several streams, the last.
     pub not_kept: Option<String>,
 }
 
 /// The streams of a process.
 pub struct Streaming {
     to: StreamTo,
-    /// What is sent.
+    /// The format of the streams.
     pub(crate) wire: Wire,
     pub(crate) naming: Naming,
-    /// The other end wants no more.
+    /// The other end has asked for no more.
     is_over: bool,
     delay: Duration,
-    /// How long the end of a stream waits for a client that takes nothing.
+    /// How long the end of a stream waits for a client that takes no bytes.
     pub(crate) patience: Duration,
-    /// What became of those that ended.
+    /// The results of streams that have ended.
     pub(crate) sent: Sent,
 }
 
 impl Streaming {
-    /// No stream yet. `forked` says that the process may be about to begin another program.
+    /// No stream yet. `forked` says that the process may be about to execute another program.
     pub fn new(to: StreamTo, wire: Wire, namer: Namer, forked: bool) -> Self {
         let delay = if forked { PRELUDE } else { Duration::ZERO };
         Self { to, wire, naming: Naming::new(namer), is_over: false, delay, patience: PATIENCE, sent: Sent::default() }
     }
 
-    /// At the end waits only so long for clients that take nothing: for a program whose own end would have to wait.
+    /// Limits how long the end waits for clients that take no bytes: for a program whose own exit would have to wait.
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Whether nothing is recorded while nobody is there.
+    /// Whether nothing is recorded while there is no client.
     pub(crate) fn is_on_demand(&self) -> bool {
         matches!(self.to, StreamTo::Serve(_))
     }
 
-    /// The next stream, if there is to be one beside so many others.
+    /// The next stream, if there is to be one beside `others` existing ones.
     pub(crate) fn next(&mut self, others: usize) -> Option<(Outbox, Option<Place>)> {
         match &mut self.to {
             StreamTo::Connect { .. } if others > 0 || self.is_over => None,
@@ -112,7 +112,7 @@ impl Streaming {
         }
     }
 
-    /// Takes note of how a stream ended.
+    /// Adds the result of a stream that has ended.
     pub(crate) fn has_ended(&mut self, ending: Ending) {
         self.sent.connections += u64::from(ending.was_connected);
         self.sent.bytes += ending.sent;
@@ -121,7 +121,7 @@ impl Streaming {
             self.is_over |= ending.was_asked_for;
             let problem = ending.refusal.map(|words| format!("the receiver says: {words}")).or(ending.failure);
             self.sent.not_kept = match (problem.clone(), self.sent.not_kept.take()) {
-                // What broke the connection is the reason, not that there was none afterwards.
+                // The reason is the failure that broke the connection, not that there was none afterwards.
                 (Some(problem), Some(before)) if !ending.was_connected && !before.contains(&problem) => {
                     Some(format!("{before}; then {problem}"))
                 }

@@ -1,4 +1,4 @@
-//! A shared secret: whoever connects sends it first, in a line.
+//! A shared secret: each client that connects sends it first, in a line.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// What the line begins with.
+/// The start of the line.
 pub const TOKEN_WORD: &str = "HWtoken ";
 /// The longest token.
 pub const LONGEST_TOKEN: usize = 256;
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Token(String);
 
 impl fmt::Debug for Token {
-    /// Never shown.
+    /// Never shows the token itself.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token")
     }
@@ -34,19 +34,19 @@ impl FromStr for Token {
 }
 
 impl Token {
-    /// The line that is sent.
+    /// The line to send.
     pub fn line(&self) -> String {
         format!("{TOKEN_WORD}{}\n", self.0)
     }
 
-    /// Whether a line has this token. Takes as long for a wrong one as for the right one.
+    /// Whether a line has this token. A wrong token takes the same time to check as the right one.
     pub fn is_in(&self, line: &[u8]) -> bool {
         let expected = self.line();
         let differences = expected.bytes().zip(line.iter().chain(std::iter::repeat(&0))).map(|(a, b)| a ^ b);
         differences.fold(0, |all, one| all | one) == 0 && line.len() == expected.len()
     }
 
-    /// Reads a line from whoever has connected: whether it has this token.
+    /// Reads a line from the client that has connected: whether it has this token.
     pub fn is_sent_by(&self, connection: &mut TcpStream) -> io::Result<bool> {
         let deadline = Instant::now() + PATIENCE;
         let mut line = Vec::new();

@@ -1,4 +1,4 @@
-//! A stream in the memtrace format: what `nc` and the tools of OCaml programs are enough for.
+//! A stream in the memtrace format, which `nc` can receive and the tools of OCaml programs can read.
 
 use super::outbox::Outbox;
 use highwater_formats::memtrace::{TraceWriter, Version};
@@ -6,7 +6,7 @@ use highwater_model::{Accounts, AllocId, Catalog, FrameText, Nanos, Op, Source, 
 use rustc_hash::FxHashSet;
 use std::io;
 
-/// Steps that wait to be written: until their names are known, since a trace tells the names of a place once.
+/// The maximum number of queued steps. Steps wait until their names are known, since a trace writes the names of a source location only once.
 const MOST_WAITING: usize = 1 << 16;
 
 /// Writes steps as a trace.
@@ -14,18 +14,18 @@ pub struct TracePen {
     writer: TraceWriter<Outbox>,
     waiting: Vec<(Step, AllocId)>,
     next: AllocId,
-    /// What is taken from all times: when the trace begins.
+    /// When the trace begins: subtracted from all times.
     start: Nanos,
     left_out: u64,
     is_behind: bool,
-    /// Blocks that were resized while it was behind.
+    /// Blocks that were resized while events were left out.
     resized: FxHashSet<AllocId>,
 }
 
 impl TracePen {
-    /// Begins where a ledger stands whose accounts these are.
+    /// Begins with the state of a ledger that has these accounts.
     pub fn begin(outbox: Outbox, source: &Source, accounts: &Accounts, catalog: &Catalog) -> io::Result<Self> {
-        // Where nothing is known of what was before, the trace begins now.
+        // If nothing is known of earlier events, the trace begins now.
         let start = if accounts.events() == 0 { accounts.last_time() } else { Nanos(0) };
         let source = Source { start_unix_ns: source.start_unix_ns + start.0, ..source.clone() };
         let mut writer = TraceWriter::new(outbox, &source, Version::V2)?;
@@ -36,7 +36,7 @@ impl TracePen {
         Ok(Self { writer, waiting, next: accounts.next_id(), start, left_out: 0, is_behind: false, resized })
     }
 
-    /// Takes a step.
+    /// Queues a step.
     #[inline]
     pub fn write(&mut self, step: Step) {
         let time = Nanos(step.time.0.saturating_sub(self.start.0));
@@ -46,22 +46,22 @@ impl TracePen {
         }
     }
 
-    /// Whether what waits has to be written, or left out, before the next event.
+    /// Whether the queued steps must be written, or left out, before the next event.
     pub fn is_full(&self) -> bool {
         self.waiting.len() + 8 > MOST_WAITING
     }
 
-    /// Whether there is anything that waits.
+    /// Whether any steps are queued.
     pub fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Writes what waits; where it is behind, what is live now instead.
+    /// Writes the queued steps; if events were left out, writes the blocks that are live now instead.
     pub fn flush(&mut self, accounts: &Accounts, catalog: &mut Catalog) -> io::Result<()> {
         if self.is_behind {
             self.leave_out();
             let resized = std::mem::take(&mut self.resized);
-            // The format has no other way to tell of it.
+            // The format has no other way to express it.
             let text = format!("[highwater: {} events left out until here]", self.left_out);
             let stack = catalog.intern_stack(&[FrameText { function: &text, ..FrameText::default() }]);
             self.writer.remark(self.since_start(accounts.last_time()), stack, catalog)?;
@@ -74,7 +74,7 @@ impl TracePen {
         self.writer.flush(catalog)
     }
 
-    /// Leaves out what waits.
+    /// Leaves out the queued steps.
     pub fn leave_out(&mut self) {
         for (step, _) in self.waiting.drain(..) {
             self.left_out += u64::from(step.op.is_event());
@@ -87,17 +87,17 @@ impl TracePen {
         }
     }
 
-    /// Whether events were left out since it was last brought up to date.
+    /// Whether events were left out since the trace was last brought up to date.
     pub fn is_behind(&self) -> bool {
         self.is_behind
     }
 
-    /// How many events were left out.
+    /// The number of events left out.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// Says that nothing has happened until now.
+    /// Writes that nothing has happened until `now`.
     pub fn still_here(&mut self, now: Nanos, catalog: &Catalog) -> io::Result<()> {
         self.writer.still_here(self.since_start(now), catalog)
     }

@@ -1,4 +1,4 @@
-//! A stream: what one client gets, in the form that it asked for.
+//! A stream: the recording for one client, in the format that it asked for.
 
 use super::outbox::Outbox;
 use super::server::Place;
@@ -8,7 +8,7 @@ use highwater_store::Pen;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// What is sent.
+/// The format of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wire {
     /// A `.hw` recording, block by block.
@@ -18,23 +18,23 @@ pub enum Wire {
     Memtrace,
 }
 
-/// Who writes it.
+/// The writer of a stream, by format.
 enum Pens {
     Highwater(Box<Pen<Outbox>>),
     Memtrace(Box<TracePen>),
 }
 
-/// How long something may wait before it is sent.
+/// The maximum time before collected events are sent.
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
-/// How long nothing is sent where nothing happens. A client that is gone is found out by sending something.
+/// How often something is sent while nothing happens: only sending reveals that a client is gone.
 const STILL_HERE_EVERY: Duration = Duration::from_secs(2);
 
-/// How often it is tried whether a client is gone that has closed its side, …
+/// The number of attempts to find out whether a client that has closed its side is gone, …
 const TRIES: u32 = 8;
-/// … and how long is waited in between.
+/// … and the time between them.
 const TRY_EVERY: Duration = Duration::from_millis(50);
 
-/// A client, and what it gets.
+/// A client, and the writer of its stream.
 pub struct Stream {
     pen: Pens,
     outbox: Outbox,
@@ -44,18 +44,18 @@ pub struct Stream {
     is_unflushed: bool,
     tries: u32,
     asked_since: Option<Instant>,
-    /// The client's place among those that are served.
+    /// The client's place among the served clients.
     place: Option<Place>,
 }
 
-/// How a stream ended.
+/// The result of a stream.
 #[derive(Clone, Debug, Default)]
 pub struct Ending {
-    /// Why it could not go on.
+    /// Why it could not continue.
     pub failure: Option<String>,
     /// Why the other end did not keep it, in its own words.
     pub refusal: Option<String>,
-    /// The other end wanted no more.
+    /// The other end asked for the end.
     pub was_asked_for: bool,
     /// How long it lasted.
     pub lasted: Duration,
@@ -68,7 +68,7 @@ pub struct Ending {
 }
 
 impl Stream {
-    /// Begins with what is live now.
+    /// Begins with the blocks that are live now.
     pub fn begin(
         wire: Wire,
         outbox: Outbox,
@@ -82,7 +82,7 @@ impl Stream {
         let pen = match wire {
             Wire::Highwater => {
                 let mut pen = Pen::begin(to, source, accounts, catalog)?;
-                // A client that came for the stream knows itself whether it kept it.
+                // A client that connected to us knows itself whether it kept the stream.
                 if place.is_none() {
                     pen.expect_answers()?;
                 }
@@ -103,7 +103,7 @@ impl Stream {
         })
     }
 
-    /// After each event. Whether [`send`](Self::send) must be called before the next one.
+    /// Called after each event. Returns whether [`send`](Self::send) must be called before the next one.
     #[inline]
     pub fn event_done(&mut self, accounts: &Accounts, catalog: &Catalog) -> bool {
         self.is_unflushed = true;
@@ -112,7 +112,7 @@ impl Stream {
                 if pen.is_full() && !self.outbox.has_room_for(pen.is_behind()) {
                     pen.leave_out(accounts);
                 }
-                // Whether that could be written shows at the next look.
+                // A failure of this write shows at the next `tend`.
                 let _ = pen.event_done(accounts, catalog);
                 false
             }
@@ -120,20 +120,20 @@ impl Stream {
         }
     }
 
-    /// Whether the names of all places must be known before anything is sent.
+    /// Whether the names of all source locations must be known before anything is sent.
     pub fn needs_names(&self) -> bool {
         matches!(&self.pen, Pens::Memtrace(pen) if pen.is_waiting())
     }
 
-    /// Something became known that is no event.
+    /// The catalog has changed without an event.
     pub fn has_news(&mut self) {
         self.is_unflushed = true;
     }
 
-    /// Puts what was collected into the outbox if there is room, and leaves it out if there is none.
+    /// Puts the collected events into the outbox if there is room, and leaves them out if there is none.
     pub fn send(&mut self, accounts: &Accounts, catalog: &mut Catalog) {
         self.last_flush = Instant::now();
-        // Where it is behind it catches up as soon as there is room, even if nothing happens any more.
+        // If events were left out, it catches up as soon as there is room, even if no more events come.
         self.is_unflushed = !self.outbox.has_room_for(self.is_behind());
         match &mut self.pen {
             Pens::Highwater(pen) if self.is_unflushed => pen.leave_out(accounts),
@@ -153,7 +153,7 @@ impl Stream {
         }
     }
 
-    /// Sends what is due; false when it has failed.
+    /// Sends what is due; false if the stream has failed.
     pub fn tend(&mut self, now: Instant, accounts: &Accounts, catalog: &mut Catalog, source: &Source) -> bool {
         if self.outbox.failure().is_some() {
             return false;
@@ -181,12 +181,12 @@ impl Stream {
         if self.outbox.is_silent() && self.tries < TRIES { TRY_EVERY } else { STILL_HERE_EVERY }
     }
 
-    /// For how long the other end has wanted no more.
+    /// The time since the other end asked for the end.
     pub fn asked_to_end(&self, now: Instant) -> Option<Duration> {
         self.asked_since.map(|since| now - since)
     }
 
-    /// Completes the stream. What is in the outbox is still being sent: see [`Closing::wait`].
+    /// Completes the stream. The outbox is still being sent: see [`Closing::wait`].
     pub fn finish(self, accounts: &Accounts, catalog: &mut Catalog, source: &Source) -> Closing {
         let ending = self.ending();
         let Self { pen, outbox, .. } = self;
@@ -198,7 +198,7 @@ impl Stream {
         Closing { outbox, ending }
     }
 
-    /// Ends it as it is.
+    /// Ends the stream as it is, without completing it.
     pub fn drop_it(self) -> Ending {
         self.outbox.give_up();
         self.ending()
@@ -237,12 +237,12 @@ pub struct Closing {
 }
 
 impl Closing {
-    /// Whether the client has everything, or will never have it.
+    /// Whether the client has received everything, or never will.
     pub fn is_done(&self) -> bool {
         self.outbox.is_done()
     }
 
-    /// Waits until the client has taken everything, or takes nothing any more.
+    /// Waits until the client has taken everything, or takes no more bytes.
     pub fn wait(self, patience: Duration) -> Ending {
         let failure = self.outbox.wait_until_sent(patience).err();
         let (sent, was_connected, refusal) = (self.outbox.sent(), self.outbox.is_connected(), self.outbox.refusal());

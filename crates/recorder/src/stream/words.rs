@@ -1,19 +1,19 @@
-//! What the receiver of a stream says to its sender, in lines of text.
+//! Messages from the receiver of a stream to its sender, in lines of text.
 //!
 //! | line | meaning |
 //! |---|---|
 //! | `highwater: receiving` | the stream has begun to be kept, and a word about its end will follow |
 //! | `highwater: kept` | the stream has ended, and all of it is kept |
 //! | `highwater: REASON` | it is not kept, and why |
-//! | `HWtoken …` | a token where none is asked for; passed over |
-//! | anything else | the stream shall end |
+//! | `HWtoken …` | a token where none is asked for; ignored |
+//! | anything else | the stream must end |
 //!
-//! Other receivers, such as netcat, say nothing: then it is enough that they close the connection after its end and not before.
+//! Other receivers, such as netcat, say nothing: then it is enough that they close the connection after the stream's end and not before.
 
 use super::token::TOKEN_WORD;
 use std::io::{self, Write};
 
-/// What each line of ours begins with.
+/// The start of each of these lines.
 const OURS: &str = "highwater: ";
 const RECEIVING: &str = "receiving";
 const KEPT: &str = "kept";
@@ -22,7 +22,7 @@ const KEPT: &str = "kept";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The stream has begun to be kept. Only for senders that expect answers: others never read, and a connection that is closed with
-    /// unread bytes loses what was sent last.
+    /// unread bytes loses the bytes sent last.
     Receiving,
     /// The stream has ended, and all of it is kept.
     Kept,
@@ -39,20 +39,20 @@ impl Answer {
     }
 }
 
-/// What a receiver has said so far.
+/// The messages of a receiver so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
-    /// A word about the end will follow.
+    /// A message about the end will follow.
     pub is_receiving: bool,
     /// All of it is kept.
     pub is_kept: bool,
-    /// It is not kept: why.
+    /// Why it is not kept.
     pub refusal: Option<String>,
-    /// The stream shall end.
+    /// The stream must end.
     pub asks_to_end: bool,
 }
 
-/// Understands what was said. The last line may not be whole yet.
+/// Parses the messages. The last line may be incomplete.
 pub fn understand(words: &[u8]) -> Said {
     let mut said = Said::default();
     let mut lines = words.split(|&byte| byte == b'\n').peekable();
@@ -64,7 +64,7 @@ pub fn understand(words: &[u8]) -> Said {
         let text = String::from_utf8_lossy(line);
         match text.strip_prefix(OURS) {
             Some(RECEIVING) => said.is_receiving = true,
-            // The rest of the word may be under way.
+            // The rest of the word may be in transit.
             Some(start) if !is_whole && RECEIVING.starts_with(start) => {}
             Some(KEPT) => said.is_kept = true,
             Some(reason) => {
@@ -78,7 +78,7 @@ pub fn understand(words: &[u8]) -> Said {
     said
 }
 
-/// Whether a line that is not whole is the beginning of one that begins so.
+/// Whether an incomplete line may become one that begins with `word`.
 fn may_become(line: &[u8], word: &str) -> bool {
     line.len() <= word.len() && word.as_bytes().starts_with(line)
 }

@@ -1,9 +1,9 @@
-//! For hooks that are ordinary Rust functions, such as a global allocator's: the same events, with the stack of whoever calls these.
+//! For hooks that are ordinary Rust functions, such as a global allocator's: the same events, with the stack of the function that calls these.
 
 use crate::{Caller, allocated, reallocated};
 use core::arch::naked_asm;
 
-/// A block was handed out.
+/// A block was allocated.
 ///
 /// # Safety
 /// None beyond being called as declared: the assembly takes its three arguments and adds the stack and frame pointer.
@@ -26,7 +26,7 @@ unsafe extern "C" fn with_caller(address: *mut u8, size: usize, usable: usize, s
     allocated(address, size, usable, caller);
 }
 
-/// A block was resized: what [`reallocated`] takes, `begun` as a number.
+/// A block was resized: arguments as for [`reallocated`], `begun` as a number.
 ///
 /// # Safety
 /// As above, with five arguments.

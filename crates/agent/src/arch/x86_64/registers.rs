@@ -1,5 +1,5 @@
-//! Unwinding with all registers: for the rare function whose frame is found through another register than the stack or
-//! frame pointer. Starts where it is called, so that every register is known, and goes out through our own frames.
+//! Unwinding with all registers: for the rare function whose frame is found through a register other than the stack or
+//! frame pointer. Starts where it is called, so that every register is known, and walks out through the agent's own frames.
 
 use crate::unwind::cfi::{self, BP, BX, CfaRule, RA, REGISTERS, RegisterRule, SP};
 use crate::unwind::expression;
@@ -13,7 +13,7 @@ use core::arch::asm;
 pub struct Registers([Option<u64>; REGISTERS]);
 
 impl Registers {
-    /// The registers here. What the function that calls this has saved is found like everything else.
+    /// The registers here. Registers that the calling function has saved are found like all others.
     #[inline(always)]
     pub fn here() -> Self {
         let (bx, bp, sp, r12, r13, r14, r15, pc): (u64, u64, u64, u64, u64, u64, u64, u64);
@@ -38,7 +38,7 @@ impl Registers {
         Self(registers)
     }
 
-    /// What the usual walk knows of the frame.
+    /// The part of the frame that the usual walk knows.
     pub fn state(&self) -> Option<State> {
         Some(State { pc: self.0[RA]?, sp: self.0[SP]?, bp: self.0[BP].unwrap_or(0) })
     }
@@ -68,7 +68,7 @@ impl Registers {
             };
         }
         let pc = caller[RA].filter(|&pc| pc != 0)?;
-        // Return addresses stand behind the call; the address of an interrupted instruction does not.
+        // A return address lies after the call; the address of an interrupted instruction does not.
         caller[RA] = Some(if row.signal { pc + 1 } else { pc });
         Some(Self(caller))
     }

@@ -1,4 +1,4 @@
-//! System calls made directly: they touch no `errno`, take no lock and cannot be intercepted, not even by ourselves.
+//! System calls made directly: they do not touch `errno`, take no lock and cannot be intercepted, not even by the agent itself.
 
 use core::arch::asm;
 
@@ -42,17 +42,17 @@ const EFAULT: isize = -14;
 pub const EACCES: isize = -13;
 /// The kernel does not know this call.
 const ENOSYS: isize = -38;
-/// Nobody listens there.
+/// No process listens there.
 pub const ECONNREFUSED: isize = -111;
 /// No such file.
 pub const ENOENT: isize = -2;
-/// Not allowed: who listens there is none of ours.
+/// Not allowed: the listener is not one of ours.
 pub const EPERM: isize = -1;
 
 /// A file descriptor.
 pub type Descriptor = usize;
 
-/// SAFETY: what the kernel asks of the arguments of this call.
+/// SAFETY: the kernel's requirements for the arguments of this call.
 unsafe fn call(number: usize, arguments: [usize; 6]) -> isize {
     let [first, second, third, fourth, fifth, sixth] = arguments;
     let result;
@@ -73,7 +73,7 @@ fn value(result: isize) -> Result<usize, isize> {
     if result < 0 { Err(result) } else { Ok(result as usize) }
 }
 
-/// Private memory, zero, taken when touched.
+/// Private memory, zeroed, taken from the system when touched.
 pub fn map_private(bytes: usize) -> Option<*mut u8> {
     const READ_WRITE: usize = 3;
     const PRIVATE_ANONYMOUS_NORESERVE: usize = 0x2 | 0x20 | 0x4000;
@@ -88,13 +88,13 @@ pub fn map_private_in_large_pages(bytes: usize) -> Option<*mut u8> {
     const LEAST: usize = 2 << 20;
     let memory = map_private(bytes)?;
     if bytes >= LEAST {
-        // SAFETY: only tells how to provide a mapping of our own.
+        // SAFETY: only advises how to provide a mapping of our own.
         unsafe { call(number::MADVISE, [memory as usize, bytes, HUGE_PAGE, 0, 0, 0]) };
     }
     Some(memory)
 }
 
-/// The whole pages within this memory are not needed any more.
+/// Releases the whole pages within this memory.
 pub fn give_back_pages(start: *mut u8, bytes: usize) {
     const DONT_NEED: usize = 4;
     const PAGE: usize = 4096;
@@ -105,7 +105,7 @@ pub fn give_back_pages(start: *mut u8, bytes: usize) {
     }
 }
 
-/// A shared object, mapped.
+/// Maps a shared object.
 pub fn map_shared(object: Descriptor, bytes: usize) -> Option<*mut u8> {
     const READ_WRITE: usize = 3;
     const SHARED_NORESERVE: usize = 0x1 | 0x4000;
@@ -114,7 +114,7 @@ pub fn map_shared(object: Descriptor, bytes: usize) -> Option<*mut u8> {
     value(result).ok().map(|address| address as *mut u8)
 }
 
-/// Gives a mapping back.
+/// Unmaps a mapping.
 ///
 /// # Safety
 /// Nothing refers to it any more.
@@ -123,7 +123,7 @@ pub unsafe fn unmap(address: *mut u8, bytes: usize) {
     unsafe { call(number::MUNMAP, [address as usize, bytes, 0, 0, 0, 0]) };
 }
 
-/// A child of fork will find zeros here. False if the kernel cannot.
+/// A forked child will find zeros here. False if the kernel does not support that.
 pub fn wipe_on_fork(address: *mut u8, bytes: usize) -> bool {
     const WIPEONFORK: usize = 18;
     // SAFETY: only changes what a forked child sees of a mapping of our own.
@@ -137,7 +137,7 @@ pub fn leave_out_of_core_dumps(address: *mut u8, bytes: usize) {
     unsafe { call(number::MADVISE, [address as usize, bytes, DONTDUMP, 0, 0, 0]) };
 }
 
-/// Does `work` while files, and memory objects with them, may be as large as `bytes`; `None`, and nothing done, if that cannot be. Asking
+/// Runs `work` while files, and memory objects with them, may be as large as `bytes`. Returns `None` without running it if that is not possible: asking
 /// for more than is allowed would not only fail but kill the program, by a signal.
 fn with_file_size<T>(bytes: usize, work: impl FnOnce() -> Option<T>) -> Option<T> {
     const FILE_SIZE: usize = 1;
@@ -153,7 +153,7 @@ fn with_file_size<T>(bytes: usize, work: impl FnOnce() -> Option<T>) -> Option<T
     if now >= bytes {
         return work();
     }
-    // Beyond the most that is allowed only a privileged program gets.
+    // Only a privileged program can exceed the hard limit.
     let wanted = [bytes, most.max(bytes)];
     if !limit(&raw const wanted, core::ptr::null_mut()) {
         return None;
@@ -163,7 +163,7 @@ fn with_file_size<T>(bytes: usize, work: impl FnOnce() -> Option<T>) -> Option<T
     done
 }
 
-/// A memory object of this size and name that can never change its size; `None` if there is none to be had.
+/// A memory object of this size and name that can never change its size; `None` if it cannot be created.
 pub fn sealed_memory(name: &core::ffi::CStr, bytes: usize) -> Option<Descriptor> {
     const CLOSE_ON_EXEC_ALLOW_SEALING: usize = 3;
     with_file_size(bytes, || {
@@ -193,12 +193,12 @@ fn add_seals(object: Descriptor, seals: usize) -> bool {
     unsafe { call(number::FCNTL, [object, ADD_SEALS, seals, 0, 0, 0]) == 0 }
 }
 
-/// From now on nobody can map the object for writing, or write it otherwise; what is mapped stays. Older kernels cannot.
+/// From now on no process can map the object for writing, or write it otherwise; existing mappings stay. Older kernels do not support that.
 pub fn seal_against_writing(object: Descriptor) {
     add_seals(object, SEAL_FUTURE_WRITE | SEAL_SEAL);
 }
 
-/// Moves a descriptor out of the way of the program's own, to one of the highest numbers there can be.
+/// Moves a descriptor out of the way of the program's own, to one of the highest possible numbers.
 pub fn move_up(descriptor: Descriptor) -> Descriptor {
     const OPEN_FILES: usize = 7;
     const DUPLICATE_CLOSE_ON_EXEC: usize = 1030;
@@ -221,12 +221,12 @@ pub fn move_up(descriptor: Descriptor) -> Descriptor {
     }
 }
 
-/// Which object a descriptor is of: it may be another by now. `None` if it is closed.
+/// The identity of a descriptor's object, which may be another one by now. `None` if the descriptor is closed.
 pub fn identity(descriptor: Descriptor) -> Option<(u64, u64)> {
     about(descriptor).map(|about| (about[0], about[1]))
 }
 
-/// What the kernel says of a file: its device and its number come first.
+/// The kernel's description of a file: its device and its inode number come first.
 fn about(descriptor: Descriptor) -> Option<[u64; 18]> {
     let mut about = [0u64; 18];
     // SAFETY: the kernel writes 144 bytes.
@@ -240,12 +240,12 @@ pub fn peer(socket: Descriptor) -> Option<(u32, u32)> {
     const PEER_CREDENTIALS: usize = 17;
     let (mut credentials, mut length) = ([0u32; 3], 12u32);
     let place = [credentials.as_mut_ptr() as usize, (&raw mut length) as usize];
-    // SAFETY: the kernel writes at most twelve bytes, and how many.
+    // SAFETY: the kernel writes at most twelve bytes, and their number.
     let result = unsafe { call(number::GETSOCKOPT, [socket, SOCKET_LEVEL, PEER_CREDENTIALS, place[0], place[1], 0]) };
     (result == 0).then_some((credentials[0], credentials[1]))
 }
 
-/// Waits for a message, at most so long; how many bytes it has, as far as they fit.
+/// Waits at most `nanoseconds` for a message; returns the number of bytes that fit into the buffer.
 pub fn receive(socket: Descriptor, buffer: &mut [u8], nanoseconds: u64) -> Option<usize> {
     const SOCKET_LEVEL: usize = 1;
     const RECEIVE_TIMEOUT: usize = 20;
@@ -260,7 +260,7 @@ pub fn receive(socket: Descriptor, buffer: &mut [u8], nanoseconds: u64) -> Optio
 /// Lets a process read our memory; best effort.
 pub fn allow_reading_by(process: u32) {
     const SET_PTRACER: usize = 0x5961_6d61;
-    // SAFETY: only changes who may look at us.
+    // SAFETY: only changes which process may read our memory.
     unsafe { call(number::PRCTL, [SET_PTRACER, process as usize, 0, 0, 0, 0]) };
 }
 
@@ -278,10 +278,10 @@ pub fn open(path: &core::ffi::CStr) -> Option<Descriptor> {
     value(opened).ok()
 }
 
-/// Relative paths begin at the working directory.
+/// Relative paths start at the working directory.
 const FROM_HERE: usize = -100isize as usize;
 
-/// Reads the beginning of a file into `buffer`, as much as fits; how much that is.
+/// Reads the beginning of a file into `buffer`, as much as fits; returns the number of bytes.
 pub fn read_file(path: &core::ffi::CStr, buffer: &mut [u8]) -> Option<usize> {
     let file = open(path)?;
     let mut length = 0;
@@ -298,21 +298,21 @@ pub fn read_file(path: &core::ffi::CStr, buffer: &mut [u8]) -> Option<usize> {
     Some(length)
 }
 
-/// Reads what a file has at `offset` into `buffer`; how much that is.
+/// Reads the file at `offset` into `buffer`; returns the number of bytes.
 pub fn read_at(file: Descriptor, offset: u64, buffer: &mut [u8]) -> usize {
     let (place, length) = (buffer.as_mut_ptr() as usize, buffer.len());
     // SAFETY: the buffer is as long as it says.
     value(unsafe { call(number::PREAD, [file, place, length, offset as usize, 0, 0]) }).unwrap_or(0)
 }
 
-/// Whether a program of this file gets the rights of another user or group.
+/// Whether a program started from this file gets the rights of another user or group.
 pub fn gets_other_rights(file: Descriptor) -> bool {
     const SET_USER: u64 = 0o4000;
     const SET_GROUP: u64 = 0o2000;
     let Some(about) = about(file) else { return false };
     // SAFETY: both always work.
     let ours = unsafe { [number::GETEUID, number::GETEGID].map(|number| call(number, [0; 6]) as u64) };
-    // After device, number and links: the mode and the user in one word, the group in the next.
+    // After device, inode number and links: the mode and the user in one word, the group in the next.
     let (mode, user, group) = (about[3] & 0xffff_ffff, about[3] >> 32, about[4] & 0xffff_ffff);
     (mode & SET_USER != 0 && user != ours[0]) || (mode & SET_GROUP != 0 && group != ours[1])
 }
@@ -324,13 +324,13 @@ pub fn may_execute(path: &core::ffi::CStr) -> bool {
     unsafe { access(path.as_ptr() as usize, EXECUTE) == 0 }
 }
 
-/// Whether something may be done to a file with the rights that the process has now: 0, or the kernel's error number.
+/// Checks a kind of access to a file with the rights that the process has now: 0, or the kernel's error number.
 ///
 /// # Safety
 /// There is a C string at `path`.
 unsafe fn access(path: usize, what: usize) -> isize {
     const RIGHTS_OF_NOW: usize = 0x200;
-    // SAFETY: the caller's. Older kernels only know the rights that the process began with.
+    // SAFETY: the caller's. Older kernels only check the rights that the process began with.
     unsafe {
         match call(number::FACCESSAT2, [FROM_HERE, path, what, RIGHTS_OF_NOW, 0, 0]) {
             ENOSYS => call(number::ACCESS, [path, what, 0, 0, 0, 0]),
@@ -351,7 +351,7 @@ pub fn check_writable(path: &[u8]) -> isize {
     unsafe { access(text.as_ptr() as usize, WRITE) }
 }
 
-/// Where a symbolic link leads, as far as it fits into `buffer`; how long that is.
+/// Reads a symbolic link's target, as far as it fits into `buffer`; returns its length.
 pub fn read_link(path: &core::ffi::CStr, buffer: &mut [u8]) -> usize {
     // SAFETY: the path is a C string, the buffer is as long as it says.
     let result = unsafe {
@@ -369,8 +369,8 @@ struct UnixAddress {
     path: [u8; PATH_BYTES],
 }
 
-/// A connection to the socket at `path`, where a process of our own user or of root listens: nobody else gets anything from us. The kernel's error
-/// number if there is none. If the listener's queue is full, waits at most `patience_ns`.
+/// Connects to the socket at `path`. Only a process of our own user or of root is accepted as the listener: no other process gets anything from us. Returns
+/// the kernel's error number on failure. If the listener's queue is full, waits at most `patience_ns`.
 pub fn connect(path: &[u8], patience_ns: u64) -> Result<Descriptor, isize> {
     const SOCKET_LEVEL: usize = 1;
     const SEND_TIMEOUT: usize = 21;
@@ -451,13 +451,13 @@ fn effective_user() -> u32 {
     unsafe { call(number::GETEUID, [0; 6]) as u32 }
 }
 
-/// The process.
+/// The process id.
 pub fn process_id() -> u32 {
     // SAFETY: always works.
     unsafe { call(number::GETPID, [0; 6]) as u32 }
 }
 
-/// The thread.
+/// The thread id.
 pub fn thread_id() -> u32 {
     // SAFETY: always works.
     unsafe { call(number::GETTID, [0; 6]) as u32 }
@@ -478,7 +478,7 @@ pub fn thread_name() -> [u8; 16] {
     name
 }
 
-/// Sleeps while the shared word at `word` is `expected`, at most so long.
+/// Sleeps while the shared word at `word` is `expected`, at most `nanoseconds`.
 pub fn futex_wait(word: &core::sync::atomic::AtomicU32, expected: u32, nanoseconds: u64) {
     const WAIT: usize = 0;
     let timeout = [(nanoseconds / 1_000_000_000) as i64, (nanoseconds % 1_000_000_000) as i64];
@@ -486,7 +486,7 @@ pub fn futex_wait(word: &core::sync::atomic::AtomicU32, expected: u32, nanosecon
     unsafe { call(number::FUTEX, [word.as_ptr() as usize, WAIT, expected as usize, timeout.as_ptr() as usize, 0, 0]) };
 }
 
-/// Wakes whoever sleeps on the shared word.
+/// Wakes the threads that sleep on the shared word.
 pub fn futex_wake(word: &core::sync::atomic::AtomicU32) {
     const WAKE: usize = 1;
     // SAFETY: the kernel only compares the address.
@@ -499,14 +499,14 @@ unsafe extern "C" {
 }
 
 /// Whether the process has rights that the user who started it does not have (setuid, setgid, file capabilities). That user chose the environment,
-/// so nothing of it may be believed then.
+/// so nothing in it may be trusted then.
 pub fn has_more_rights() -> bool {
     const SECURE: u64 = 23;
     // SAFETY: reads what the kernel gave the process at its start.
     unsafe { getauxval(SECURE) != 0 }
 }
 
-/// The system's monotonic clock in nanoseconds. Goes through the C library, which reads this clock without
+/// The system's monotonic clock in nanoseconds. Calls the C library, which reads this clock without
 /// entering the kernel.
 pub fn monotonic_ns() -> u64 {
     const MONOTONIC: i32 = 1;
@@ -516,8 +516,8 @@ pub fn monotonic_ns() -> u64 {
     time[0] as u64 * 1_000_000_000 + time[1] as u64
 }
 
-/// Whether the eight bytes at `address` can be read. The kernel is asked to take them for a signal mask in a call that is
-/// wrong otherwise: it reads them first, and then refuses.
+/// Whether the eight bytes at `address` can be read. The agent passes them to the kernel as a signal mask, in a call that is
+/// otherwise invalid: the kernel reads them first, and then refuses.
 pub fn is_readable(address: u64) -> bool {
     const NO_SUCH_ACTION: usize = 0x7fff;
     // SAFETY: the call fails whatever the bytes are.

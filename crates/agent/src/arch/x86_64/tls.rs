@@ -1,6 +1,6 @@
 //! Three words per thread.
 //!
-//! Rust's own thread locals would do in a program, but in a library that is loaded first of all they go through the
+//! Rust's own thread locals would do in a program. In a library that is loaded before all others, accessing them calls the
 //! loader, which may allocate. These words are reached relative to the thread register ("initial exec"): two loads, no call.
 
 use core::arch::{asm, global_asm};
@@ -55,9 +55,9 @@ macro_rules! word {
 
 word!(
     "highwater_thread",
-    /// Where the calling thread's own things are; 0 until it has some.
+    /// The address of the calling thread's data; 0 until it has some.
     get,
-    /// Says where they are.
+    /// Sets the address of the calling thread's data.
     set
 );
 
@@ -73,7 +73,7 @@ word!(
     "highwater_looking_up",
     /// Not 0 while the calling thread is looking a function up.
     looking_up,
-    /// Says whether the calling thread is looking a function up.
+    /// Sets whether the calling thread is looking a function up.
     set_looking_up
 );
 
