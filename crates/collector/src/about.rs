@@ -1,4 +1,4 @@
-//! Who a process is, beside what it shares.
+//! The identity of a process, apart from its shared memory.
 
 use highwater_model::program_name;
 use std::path::Path;
@@ -6,9 +6,9 @@ use std::path::Path;
 /// A process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// As we see it.
+    /// Its pid, as this process sees it.
     pub pid: u32,
-    /// The process that started it, 0 if not known.
+    /// The pid of the process that started it, 0 if not known.
     pub parent: u32,
     /// The process it was forked from without an exec, 0 if it was not.
     pub forked_from: u32,
@@ -19,7 +19,7 @@ pub struct About {
 }
 
 impl About {
-    /// What it told us of itself: the path of the executable, a zero, and the arguments, each ended by a zero.
+    /// From the text that the process sent: the path of the executable, a zero byte, and the arguments, each ended by a zero byte.
     pub fn told(pid: u32, forked_from: u32, text: &[u8]) -> Self {
         let mut texts = text.split(|&byte| byte == 0).map(String::from_utf8_lossy);
         let executable = texts.next().unwrap_or_default().trim_end_matches(" (deleted)").to_owned();
@@ -28,13 +28,13 @@ impl About {
         Self { pid, parent, forked_from, executable, command }
     }
 
-    /// What the system tells of it.
+    /// From `/proc`.
     pub fn found(pid: u32) -> Self {
         let (executable, command) = executable_and_command(pid);
         Self { pid, parent: parent_of(pid), forked_from: 0, executable, command }
     }
 
-    /// The same without its arguments. What has a space is no name but a title, which may have them in it.
+    /// The same without its arguments. A name with a space is a process title, which may contain arguments.
     pub fn without_arguments(mut self) -> Self {
         self.command.truncate(1);
         self.command.retain(|name| !name.contains(' '));
@@ -47,7 +47,7 @@ impl About {
     }
 }
 
-/// The name of a process's program for people: what [`About::name`] of a found process is.
+/// The display name of a process's program: the same as [`About::name`] of [`About::found`].
 pub(crate) fn name_of(pid: u32) -> String {
     let (executable, command) = executable_and_command(pid);
     program_name(command.first().map(String::as_str), &executable)
@@ -61,7 +61,7 @@ fn executable_and_command(pid: u32) -> (String, Vec<String>) {
     (executable, without_last_end(command))
 }
 
-/// Behind the zero that ends the last argument there is none.
+/// Drops the empty text after the zero byte that ends the last argument.
 fn without_last_end(mut command: Vec<String>) -> Vec<String> {
     if command.last().is_some_and(String::is_empty) {
         command.pop();
@@ -69,18 +69,18 @@ fn without_last_end(mut command: Vec<String>) -> Vec<String> {
     command
 }
 
-/// The parent of a process, 0 if it cannot be told.
+/// The parent's pid, 0 if it cannot be found out.
 fn parent_of(pid: u32) -> u32 {
     status_field(pid, "PPid:").and_then(|parent| parent.trim().parse().ok()).unwrap_or(0)
 }
 
-/// What the system says of a process under a name.
+/// A field of `/proc/PID/status`.
 pub(crate) fn status_field(pid: u32, name: &str) -> Option<String> {
     let status = std::fs::read(format!("/proc/{pid}/status")).ok()?;
     String::from_utf8_lossy(&status).lines().find_map(|line| line.strip_prefix(name).map(str::to_owned))
 }
 
-/// Whether there is a process of this number.
+/// Whether there is a process with this pid.
 pub(crate) fn exists(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }

@@ -1,4 +1,4 @@
-//! Asking a collector: one connection for each request, one message each way, and a limit for the time that each may take.
+//! The client of a collector: one connection per request, one message each way, and a time limit for each answer.
 
 use crate::protocol::{CutInfo, Detail, KeptInfo, LONGEST_MESSAGE, ProcessInfo, Request, Retention, Which};
 use rustix::event::{PollFd, PollFlags};
@@ -18,22 +18,22 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long an answer from memory may take, and how long a collector may be stopped.
+/// The time limit for an answer from memory, and for a collector that is stopped.
 const LIMIT: Duration = Duration::from_secs(10);
-/// How long a snapshot may take: the largest table is read in seconds.
+/// The time limit for a snapshot: the largest table is read in seconds.
 const SNAPSHOT_LIMIT: Duration = Duration::from_secs(60);
 
-/// Who asks a collector.
+/// A client of a collector.
 #[derive(Debug)]
 pub struct Client {
     socket: PathBuf,
-    /// The connection that showed that a collector listens: the first request goes through it.
+    /// The connection that showed that a collector listens. The first request uses it.
     connection: Option<Peer>,
-    /// How long each answer may take, if the user said so.
+    /// The time limit for each answer, if the user set one.
     limit: Option<Duration>,
 }
 
-/// A connection, and the process that listens.
+/// A connection, and the pid of the listening process.
 #[derive(Debug)]
 struct Peer {
     connection: OwnedFd,
@@ -54,35 +54,35 @@ pub struct Taken {
 /// Why there is no answer.
 #[derive(Debug)]
 pub enum ClientError {
-    /// Nobody listens there.
+    /// No collector listens at this path.
     Nobody(PathBuf),
-    /// We may not connect.
+    /// This process may not connect.
     Forbidden(PathBuf),
-    /// Who listens is neither we ourselves nor the superuser.
+    /// The listening process belongs neither to this user nor to the superuser.
     Stranger {
-        /// Where.
+        /// The socket's path.
         socket: PathBuf,
-        /// The user who listens.
+        /// The user of the listening process.
         user: u32,
     },
-    /// No socket can be there.
+    /// The path cannot be that of a socket.
     NoPath(PathBuf),
-    /// The system does not let us.
+    /// A system call failed.
     System(PathBuf, io::Error),
     /// The collector closed the connection without an answer.
     Closed(PathBuf),
     /// The collector did not answer in time.
     TooLate {
-        /// Where it listens.
+        /// The socket's path.
         socket: PathBuf,
-        /// How long it was waited for.
+        /// How long the client waited.
         waited: Duration,
-        /// Its process, if that is stopped.
+        /// The collector's pid, if that process is stopped.
         stopped: Option<u32>,
     },
-    /// The collector cannot do it: its line for people.
+    /// The collector could not do it: its message for the user, one line.
     Failed(String),
-    /// The answer makes no sense.
+    /// The answer is malformed.
     Nonsense(&'static str),
 }
 
@@ -134,14 +134,14 @@ impl fmt::Display for ClientError {
 
 impl std::error::Error for ClientError {}
 
-/// What came back: what was done, and what was attached.
+/// A received answer: its `done` value, and the attached files.
 struct Answer {
     done: Value,
     attached: std::vec::IntoIter<OwnedFd>,
 }
 
 impl Answer {
-    /// The next file that was attached, from its beginning.
+    /// The next attached file, from its beginning.
     fn file(&mut self) -> Result<File, ClientError> {
         let mut file = File::from(self.attached.next().ok_or(ClientError::Nonsense("nothing is attached"))?);
         file.rewind().map_err(|_| ClientError::Nonsense("what is attached is no file"))?;
@@ -159,12 +159,12 @@ impl Answer {
 }
 
 impl Client {
-    /// Makes sure that a collector listens.
+    /// Connects, to make sure that a collector listens.
     pub fn connect(socket: &Path) -> Result<Self, ClientError> {
         Self::with_limit(socket, None)
     }
 
-    /// The same, for a user who said how long each answer may take.
+    /// As [`connect`](Self::connect), with a time limit for each answer.
     pub fn with_limit(socket: &Path, limit: Option<Duration>) -> Result<Self, ClientError> {
         let connection = Some(connection_to(socket, limit.unwrap_or(LIMIT))?);
         Ok(Self { socket: socket.to_owned(), connection, limit })
@@ -175,12 +175,12 @@ impl Client {
         self.processes_among(&Which::All)
     }
 
-    /// The processes that are meant. Others cost the collector nothing; one of an older version gives all.
+    /// The selected processes. Others cost the collector nothing. A collector of an older version returns all.
     pub fn processes_among(&mut self, which: &Which) -> Result<Vec<ProcessInfo>, ClientError> {
         self.ask(&Request::Processes(which.clone()))?.list(ProcessInfo::from_json)
     }
 
-    /// A snapshot of a process, now; with the first bytes of each block, so many, if they are asked for.
+    /// A snapshot of a process, now. With `contents`, also the first `contents` bytes of each block.
     pub fn snapshot(&mut self, pid: u32, detail: Detail, contents: Option<u64>) -> Result<Taken, ClientError> {
         let mut answer = self.ask(&Request::Snapshot { pid, detail, contents })?;
         let cut = CutInfo::from_json(&answer.done).ok_or(ClientError::Nonsense("how the cut was made is missing"))?;
@@ -189,14 +189,14 @@ impl Client {
         Ok(Taken { file, contents, cut })
     }
 
-    /// Another sampling rate for a process; what was in force before, and whether the new one is already.
+    /// Changes the sampling rate of a process. Returns the previous rate, and whether the new one is already in force.
     pub fn set_sample(&mut self, pid: u32, sample_bytes: u64) -> Result<(u64, bool), ClientError> {
         let done = self.ask(&Request::Set { pid, sample_bytes })?.done;
         let known = done["before"].as_u64().zip(done["applied"].as_bool());
         known.ok_or(ClientError::Nonsense("what was in force before is missing"))
     }
 
-    /// All kept snapshots, oldest first, and how much is kept at most.
+    /// All kept snapshots, oldest first, and the limits of what is kept.
     pub fn kept(&mut self) -> Result<(Vec<KeptInfo>, Retention), ClientError> {
         let mut answer = self.ask(&Request::Snapshots)?;
         let most = Retention::from_json(&answer.done).ok_or(ClientError::Nonsense("what is kept is missing"))?;
@@ -212,7 +212,7 @@ impl Client {
         Ok((kept, answer.file()?))
     }
 
-    /// Lets kept snapshots go, all of them if none is named; how many went.
+    /// Removes kept snapshots, all of them if `ids` is empty. Returns how many were removed.
     pub fn remove(&mut self, ids: &[u64]) -> Result<u64, ClientError> {
         let done = self.ask(&Request::Remove { ids: ids.to_vec() })?.done;
         done["removed"].as_u64().ok_or(ClientError::Nonsense("how many were removed is missing"))
@@ -244,14 +244,14 @@ impl Client {
         }
     }
 
-    /// Waits until the answer is there, or can no longer be expected. A signal does not begin the time anew.
+    /// Waits for the answer, until it arrives or the time limit is over. A signal does not restart the time.
     fn wait_for_answer(&self, peer: &Peer, limit: Duration) -> Result<(), ClientError> {
         const LOOK: Duration = Duration::from_millis(250);
         let began = Instant::now();
         loop {
             let waited = began.elapsed();
             let left = limit.saturating_sub(waited);
-            // A slow collector may need the whole limit; a stopped one needs no more time.
+            // A slow collector may need the whole limit; for a stopped one, waiting longer is useless.
             let stopped = (waited >= limit.min(LIMIT)).then_some(peer.pid).filter(|&pid| is_stopped(pid));
             if left.is_zero() || stopped.is_some() {
                 let waited = Duration::from_secs_f64((waited.as_secs_f64() * 10.0).round() / 10.0);
@@ -290,7 +290,7 @@ impl Client {
         Ok((text, attached))
     }
 
-    /// What an error of the system means.
+    /// Converts an error of the system.
     fn went(&self, error: Errno) -> ClientError {
         meaning_of(&self.socket, error, self.limit.unwrap_or(LIMIT))
     }
@@ -323,7 +323,7 @@ fn meaning_of(path: &Path, error: Errno, limit: Duration) -> ClientError {
     let path = path.to_owned();
     match error {
         Errno::PIPE | Errno::CONNRESET => ClientError::Closed(path),
-        // A plain file where a socket should be refuses too.
+        // A plain file in place of the socket also refuses connections.
         Errno::NOENT | Errno::CONNREFUSED | Errno::NOTDIR => ClientError::Nobody(path),
         Errno::ACCESS | Errno::PERM => ClientError::Forbidden(path),
         Errno::AGAIN => ClientError::TooLate { socket: path, waited: limit, stopped: None },

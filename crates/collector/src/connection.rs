@@ -15,48 +15,48 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// The longest message of all kinds.
+/// The length of the longest message of any kind.
 pub const LONGEST: usize = {
     let hello = LIVE_HELLO_BYTES + LONGEST_HELLO_TEXT;
     if hello > LONGEST_MESSAGE { hello } else { LONGEST_MESSAGE }
 };
-/// How many descriptors a message may bring.
+/// The maximum number of descriptors attached to a message.
 const DESCRIPTORS: usize = 2;
-/// How long a peer may take to make room for an answer.
+/// How long to wait for a peer that does not receive an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A connection.
+/// A connection of a process or a client.
 #[derive(Debug)]
 pub struct Connection {
     socket: OwnedFd,
-    /// The process at the other end when it connected.
+    /// The pid of the peer when it connected.
     pub pid: u32,
-    /// When it was heard last, or connected.
+    /// When the last message arrived, or the peer connected.
     pub heard: Instant,
 }
 
-/// What was received.
+/// A received message.
 #[derive(Debug)]
 pub struct Message {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// What was attached.
+    /// The attached descriptors.
     pub attached: Vec<OwnedFd>,
 }
 
-/// What came of listening to a connection.
+/// The result of reading from a connection.
 #[derive(Debug)]
 pub enum Heard {
     /// A message.
     Message(Message),
     /// Nothing yet.
     Nothing,
-    /// It is over.
+    /// The connection has ended.
     End,
 }
 
 impl Connection {
-    /// The next one that waits at a listening socket: `Ok(None)` for one that we do not talk to, an error if nobody waits.
+    /// Accepts the next waiting connection. `Ok(None)` if the peer is neither of this user nor root; an error if no connection waits.
     pub fn accept(listener: impl AsFd) -> rustix::io::Result<Option<Self>> {
         let socket = rustix::net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
         let Ok(peer) = rustix::net::sockopt::socket_peercred(&socket) else { return Ok(None) };
@@ -65,7 +65,7 @@ impl Connection {
         Ok(is_ours.then(|| Self { socket, pid, heard: Instant::now() }))
     }
 
-    /// Whether there is a message, for which there is room of [`LONGEST`] bytes.
+    /// Receives a message, if there is one. `room` must have [`LONGEST`] bytes.
     pub fn hear(&mut self, room: &mut [u8]) -> Heard {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -89,7 +89,7 @@ impl Connection {
         Heard::Message(Message { bytes: room[..received.bytes].to_vec(), attached })
     }
 
-    /// Sends a message; false if the peer does not take it.
+    /// Sends a message. Returns false if the peer does not receive it.
     pub fn send(&self, bytes: &[u8], attached: &[BorrowedFd<'_>]) -> bool {
         let begin = Instant::now();
         loop {
@@ -127,14 +127,14 @@ impl AsFd for Connection {
     }
 }
 
-/// What was done for a request.
+/// The successful result of a request.
 #[derive(Debug)]
 pub struct Done {
-    /// In short.
+    /// The `done` value of the answer.
     pub what: Value,
-    /// At length.
+    /// Files with long results.
     pub attached: Vec<OwnedFd>,
 }
 
-/// The answer to a request: what was done, or a line for people.
+/// The answer to a request: the result, or an error as one line for the user.
 pub type Answer = Result<Done, String>;

@@ -1,4 +1,4 @@
-//! Contents of blocks, as they come with a snapshot.
+//! Contents of blocks, as attached to a snapshot.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read};
@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read};
 /// The first bytes of each block, by its address.
 pub type Contents = HashMap<u64, Vec<u8>>;
 
-/// Reads them: one block after the other, each as [`protocol`](crate::protocol) says.
+/// Reads contents of blocks, one after the other, in the format of [`protocol`](crate::protocol).
 pub fn read_contents(mut file: impl Read) -> io::Result<Contents> {
     let mut contents = Contents::new();
     while let Some(address) = number(&mut file)? {
@@ -16,7 +16,7 @@ pub fn read_contents(mut file: impl Read) -> io::Result<Contents> {
         if bytes.len() as u64 != length {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        // A mapping and the block at its beginning have one address: the longer part has both.
+        // A mapping and the block at its beginning have the same address: the longer contents include both.
         let known = contents.entry(address).or_default();
         if known.len() < bytes.len() {
             *known = bytes;

@@ -1,7 +1,7 @@
 //! A cut: the table of a process as it was at one instant, while the process goes on.
 //!
-//! See [`table_v1`](highwater_shm::table_v1) for the protocol. The cut is over when this is dropped, whatever happens: a program whose
-//! dead records pile up must not wait for us.
+//! See [`table_v1`](highwater_shm::table_v1) for the protocol. The cut ends when this is dropped, also after an error or a panic: dead records pile
+//! up in the program while a cut lasts, and it must not wait for the collector.
 
 use crate::epochs::Epochs;
 use crate::table::{Counted, Extent, LiveTable, Overclaimed, added, count_of, counts_now};
@@ -13,65 +13,65 @@ use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long changes that had begun before the cut may last.
+/// How long to wait for changes that began before the cut.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// How often a lock is looked at before we sleep in between.
+/// How often a lock is checked before the thread sleeps between checks.
 const SPINS: u32 = 200;
 const NAP: Duration = Duration::from_micros(50);
-/// How often the lease is extended, and looked at whether it was over: after some hundred thousand records.
+/// How often the lease is extended, and checked whether it has expired: after some hundred thousand records.
 const STRIPES_BETWEEN_LOOKS: u32 = 128;
 /// The bit of the control word that says that a snapshot is being taken.
 const ACTIVE: u64 = 1 << 16;
 /// The bit that asks for a sweep.
 const SWEEP: u64 = 1 << 17;
-/// So many epochs in use are too many.
+/// If more epochs than this are in use, the program is asked for a sweep.
 const MANY_EPOCHS: u32 = 1 << 14;
-/// So many in use are few enough.
+/// If at most this many are in use, the sweep can stop.
 const FEW_EPOCHS: u32 = 1 << 8;
 
-/// A cut; see the module's text.
+/// A cut: the table of a process at one instant. It ends when dropped.
 pub struct Cut<'a> {
     table: &'a LiveTable,
-    /// Only one cut at a time has it.
+    /// Held by one cut at a time.
     epochs: MutexGuard<'a, Epochs>,
-    /// What the control word says as long as the cut lasts; not active for a process that is gone.
+    /// The control word while the cut lasts; not active for a process that is gone.
     word: Word,
     lease: Duration,
-    /// What the locks of all shards said right after the cut.
+    /// The lock words of all shards right after the cut.
     locks: [u32; SHARDS as usize],
     is_active: bool,
     exact: bool,
-    /// Every record was looked at.
+    /// Every record was read.
     is_read: bool,
     instant: Nanos,
     cut_time: Duration,
     settle_time: Duration,
 }
 
-/// Where a record is.
+/// The position of a record in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Its shard.
     pub shard: u32,
-    /// Its number in it.
+    /// Its number in the shard.
     pub record: u32,
 }
 
-/// What was found besides the blocks.
+/// The result of a scan, apart from the blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scan {
-    /// What the process had counted at the cut.
+    /// The process's counters at the cut.
     pub counts: Counted,
-    /// What of it concerns mappings.
+    /// The same for mappings only.
     pub mapping_counts: Counted,
-    /// Blocks that were found.
+    /// The number of blocks found.
     pub blocks: u64,
     /// Their bytes.
     pub bytes: u64,
 }
 
 impl Scan {
-    /// Whether as much was found as the process's own counts say.
+    /// Whether blocks and bytes match the process's own counters.
     pub fn is_verified(&self) -> bool {
         let counted = |came, went| count_of(&self.counts, came).wrapping_sub(count_of(&self.counts, went));
         self.blocks == counted(Count::Allocations, Count::Frees)
@@ -79,12 +79,12 @@ impl Scan {
     }
 }
 
-/// Why a table was not read to its end.
+/// Why a table was not read completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unread {
-    /// The program ended the snapshot: its lease was over, or it had no more room for what it had to keep.
+    /// The program ended the snapshot: the lease had expired, or the program had no more room for the records that it had to keep.
     Void,
-    /// The table makes no sense.
+    /// The table claims more than its memory holds.
     Overclaimed,
 }
 
@@ -105,10 +105,10 @@ impl<'a> Cut<'a> {
         if !epochs.is_complete() {
             let extent = table.extent()?;
             see_epochs(table, &extent, &mut epochs);
-            // Somebody who began to change something then may still be at it.
+            // A change that read the last epoch may still be under way.
             epochs.see(last);
         }
-        // Where all are in use, blocks that were born in an earlier snapshot of that number are taken for new ones.
+        // If all epochs are in use, one is reused: blocks born during an earlier snapshot with the same epoch are then taken for new ones.
         let (epoch, exact) =
             epochs.next_after(last).map_or((last.wrapping_add(1).max(1), false), |epoch| (epoch, true));
         epochs.forget();
@@ -144,7 +144,7 @@ impl<'a> Cut<'a> {
             lease: Duration::ZERO,
             locks,
             is_active: false,
-            // Whoever held a lock when it died did not complete its change.
+            // A thread that held a lock when the process died did not complete its change.
             exact: locks.iter().all(|lock| lock & 1 == 0),
             is_read: false,
             instant: table.stamps().now(),
@@ -153,7 +153,7 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// Waits until all changes that had begun before the cut are over; not for ever.
+    /// Waits until all changes that began before the cut are over, for at most `PATIENCE`.
     pub fn settle(&mut self) {
         if !self.is_active {
             return;
@@ -173,8 +173,8 @@ impl<'a> Cut<'a> {
         self.settle_time = begin.elapsed();
     }
 
-    /// Goes through all blocks of the cut, in the order of the table. To be called once everything has settled, with how far the table was
-    /// filled after that.
+    /// Calls `each` for all blocks of the cut, in the order of the table. To be called after [`settle`](Self::settle), with an extent that was read
+    /// after that.
     pub fn scan(&mut self, extent: &Extent, mut each: impl FnMut(Place, &Block)) -> Result<Scan, Unread> {
         let mut scan = Scan { counts: [0; COUNTS], mapping_counts: [0; COUNTS], blocks: 0, bytes: 0 };
         let (word, table) = (self.word, self.table);
@@ -205,7 +205,7 @@ impl<'a> Cut<'a> {
         Ok(scan)
     }
 
-    /// The records that are still to be read get more time. An error if the program has ended the snapshot meanwhile.
+    /// Extends the lease, so that there is time for the remaining records. An error if the program has ended the snapshot.
     pub fn go_on(&self) -> Result<(), Unread> {
         if !self.is_active {
             return Ok(());
@@ -215,7 +215,7 @@ impl<'a> Cut<'a> {
         if control.load() == self.word { Ok(()) } else { Err(Unread::Void) }
     }
 
-    /// Whether a record that had a block at this address still has it, and the block lives.
+    /// Whether a record that had a block at this address still has it, and the block is live.
     pub fn still_lives(&self, place: Place, address: u64) -> bool {
         let record = self.table.record(place.shard, place.record);
         let block = record.read(self.word, |_| ());
@@ -224,11 +224,11 @@ impl<'a> Cut<'a> {
 
     fn counts_of(&self, shard: u32) -> Counted {
         let shard = &self.table.shards()[shard as usize];
-        // A shard that never saw a cut has the epoch 0 too, and has set nothing aside.
+        // A shard that never saw a cut also has epoch 0, and has set no counts aside.
         if self.is_active { shard.counts_at(self.word) } else { counts_now(shard) }
     }
 
-    /// Ends the snapshot; false if the program had done so before, and what was read is void.
+    /// Ends the snapshot. Returns false if the program had ended it before: then the records that were read are void.
     pub fn end(mut self) -> bool {
         let was_active = self.is_active;
         let is_whole = self.finish();
@@ -241,7 +241,7 @@ impl<'a> Cut<'a> {
         is_whole
     }
 
-    /// Asks the program to let records forget their epochs before there are none left, and no longer than needed.
+    /// Asks the program to clear old epochs from records before none are left, and ends that request when few are in use.
     fn see_to_epochs(&self) {
         let (count, control) = (self.epochs.count(), self.table.control());
         if count > MANY_EPOCHS {
@@ -258,7 +258,7 @@ impl<'a> Cut<'a> {
         let control = self.table.control();
         let is_whole = control.end(self.word);
         if !is_whole && control.load().active_epoch() == self.word.active_epoch() {
-            // Somebody changed something else in the word: it shall not stay active.
+            // Another part of the word was changed. The word must not stay active.
             control.word.fetch_and(!ACTIVE, Ordering::SeqCst);
         }
         is_whole
@@ -269,7 +269,7 @@ impl<'a> Cut<'a> {
         self.instant
     }
 
-    /// Whether it is one instant of the whole process. Known once everything has settled.
+    /// Whether it is one instant of the whole process. Known after [`settle`](Self::settle).
     pub fn is_exact(&self) -> bool {
         self.exact
     }
@@ -279,7 +279,7 @@ impl<'a> Cut<'a> {
         self.cut_time
     }
 
-    /// How long it took until the last change that had begun before it was over.
+    /// How long it took until the last change that began before the cut was over.
     pub fn settle_time(&self) -> Duration {
         self.settle_time
     }
@@ -291,7 +291,7 @@ impl Drop for Cut<'_> {
     }
 }
 
-/// Collects the epochs that the records of a table bear.
+/// Collects the epochs of all records of a table.
 fn see_epochs(table: &LiveTable, extent: &Extent, epochs: &mut Epochs) {
     epochs.forget();
     for stripe in 0..stripes(extent) {
@@ -303,12 +303,12 @@ fn see_epochs(table: &LiveTable, extent: &Extent, epochs: &mut Epochs) {
     }
 }
 
-/// How many stripes have records.
+/// The number of stripes with records.
 fn stripes(extent: &Extent) -> u32 {
     extent.used.iter().copied().max().unwrap_or(0).div_ceil(CHUNK)
 }
 
-/// The shards that have records in a stripe: how many, and the chunk they are in.
+/// The shards with records in a stripe: each with the number of records, and the chunk that holds them.
 #[inline(always)]
 fn chunks_of<'a>(
     table: &'a LiveTable,

@@ -1,18 +1,18 @@
-//! A collector that goes on in the background.
+//! A collector that continues in the background.
 
 use std::os::fd::RawFd;
 
-/// Leaves the session of the terminal, and everything that whoever started us had open: a pipe that we held would never end. To be called before
-/// this process has opened anything itself; what it was given as standard input, output and error stays.
+/// Leaves the terminal's session, and closes all inherited descriptors: a pipe that the collector kept open would never end for its reader. To be
+/// called before this process has opened anything itself. Standard input, output and error stay open.
 pub fn detach() {
-    // That fails only for one that leads a session already.
+    // Fails only if this process already leads a session.
     let _ = rustix::process::setsid();
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
-    // The one by which this directory is read is in the list, and closed by then.
+    // The list also has the descriptor that reads this directory; it is closed by then.
     for number in numbers.collect::<Vec<_>>() {
         if number > 2 {
-            // SAFETY: inherited, and nobody here knows it; one that is not open any more is only refused.
+            // SAFETY: the descriptor is inherited, and no code here uses it; closing one that is no longer open only fails.
             unsafe { close(number) };
         }
     }

@@ -1,4 +1,5 @@
-//! Finding processes that have not registered, because no collector was there when they began: their two objects stay open under known names.
+//! Finding processes that have not registered because no collector was running when they started. Their two memory objects stay open under known
+//! names.
 
 use crate::about::{About, name_of, status_field};
 use crate::process::{contains, has_mapping};
@@ -18,22 +19,22 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-/// What all links to memory objects begin with.
+/// All links to memory objects begin with this.
 const LINK: &str = "/memfd:";
-/// What follows behind the name.
+/// And end with this, after the name.
 const LINK_END: &str = " (deleted)";
 
-/// What was found.
+/// A process that was found.
 #[derive(Debug)]
 pub enum Finding {
     /// A process with a table.
     Table(About, LiveTable),
-    /// A process that cannot be read: who, its version, why.
+    /// A process that cannot be read: its identity, its version, the reason.
     Refused(About, u32, String),
 }
 
-/// Looks for processes of our own user, among those that are meant, that are not known yet. Those that name another place than `socket` for their collector are
-/// not ours.
+/// Looks for processes of this user that are selected and not known yet. A process that names a socket other than `socket` belongs to another
+/// collector, and is skipped.
 pub fn discover(
     which: &Which,
     counter: Option<Counter>,
@@ -47,13 +48,13 @@ pub fn discover(
     let user = rustix::process::geteuid().as_raw();
     let is_ours = |pid: &u32| std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|about| about.uid() == user);
     let mark = socket_mark(socket.as_os_str().as_bytes());
-    // A name is read much faster than the list of descriptors.
+    // Reading a name is much faster than reading the list of descriptors.
     let is_meant = |pid: &u32| which.is(*pid, || name_of(*pid));
     let pids = pids.into_iter().filter(is_ours).filter(is_meant);
     pids.filter_map(|pid| look_at(pid, counter, Some(mark), &is_known)).collect()
 }
 
-/// The live table of one process, if it has one and belongs to no collector.
+/// The live table of a process, if it has one that belongs to no other collector.
 pub fn table_of(pid: u32) -> Option<LiveTable> {
     match look_at(pid, Counter::trusted(), None, &|_, _| false)? {
         Finding::Table(_, table) => Some(table),
@@ -61,7 +62,7 @@ pub fn table_of(pid: u32) -> Option<LiveTable> {
     }
 }
 
-/// What may be an object of ours: where it can be opened, and its name.
+/// An open memory object of a process: the path to open it, and its name.
 struct Object {
     path: PathBuf,
     name: String,
@@ -77,7 +78,7 @@ fn look_at(
     for object in objects.iter().filter(|object| object.name == MEMORY_NAME.to_string_lossy()) {
         let Ok(memory) = open(&object.path, OFlags::RDONLY) else { continue };
         let Ok(stat) = rustix::fs::fstat(&memory) else { continue };
-        // Others may hold the memory too: a forked child that has not begun its own, or a collector.
+        // Other processes may have the memory open too: a forked child that has no table of its own yet, or a collector.
         if !is_of(&memory, pid) || is_known(pid, (stat.st_dev, stat.st_ino)) {
             continue;
         }
@@ -96,7 +97,7 @@ fn open_table(
     counter: Option<Counter>,
     mark: Option<u64>,
 ) -> Option<Finding> {
-    // It has no control page, as none of ours is.
+    // The reason if there is no control page at all.
     let mut refused = Refused::NotOurs;
     for object in objects.iter().filter(|object| object.name == CONTROL_NAME.to_string_lossy()) {
         let control = match open(&object.path, OFlags::RDWR) {
@@ -131,20 +132,20 @@ pub(crate) fn refusal(pid: u32, refused: &Refused) -> String {
     format!("process {pid} cannot be read: {refused}")
 }
 
-/// Whether a process belongs to another collector: it names another place, or one that still runs has taken it over.
+/// Whether a process belongs to another collector: it names another socket, or another running collector has taken it over.
 fn is_of_another(table: &LiveTable, mark: Option<u64>) -> bool {
     let named = table.header().socket.load(Ordering::Relaxed);
     mark.is_some_and(|mark| named != 0 && named != mark) || has_other_collector(table)
 }
 
-/// Whether another collector that still runs has taken a process over.
+/// Whether another running collector has taken a process over.
 pub(crate) fn has_other_collector(table: &LiveTable) -> bool {
     let collector = table.control().collector.load(Ordering::Relaxed);
     let control = CONTROL_NAME.to_bytes();
     collector != 0 && collector != std::process::id() && has_mapping(collector, &|line: &[u8]| contains(line, control))
 }
 
-/// Whether a memory object is a process's own: it says so, with the number that the process has itself.
+/// Whether a memory object is the process's own: its header has a pid, which must be the pid that the process has itself.
 fn is_of(memory: &OwnedFd, pid: u32) -> bool {
     let Ok(file) = memory.try_clone().map(File::from) else { return false };
     let mut bytes = [0; 4];
@@ -167,7 +168,7 @@ fn objects_of(pid: u32) -> Vec<Object> {
     numbers_in(&folder).filter_map(object).collect()
 }
 
-/// Entries of a folder that are numbers.
+/// Entries of a directory whose names are numbers.
 fn numbers_in(folder: &Path) -> impl Iterator<Item = u32> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())

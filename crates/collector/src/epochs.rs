@@ -1,4 +1,4 @@
-//! Which epochs the records of a table bear, and so which one the next cut may have.
+//! The epochs that the records of a table have, and thereby the epochs that the next cut may use.
 
 const EPOCHS: usize = 1 << 16;
 
@@ -6,7 +6,7 @@ const EPOCHS: usize = 1 << 16;
 #[derive(Debug)]
 pub struct Epochs {
     seen: Box<[u64; EPOCHS / 64]>,
-    /// All records were looked at since the set was empty.
+    /// All records were read since the set was empty.
     is_complete: bool,
 }
 
@@ -17,39 +17,39 @@ impl Default for Epochs {
 }
 
 impl Epochs {
-    /// Adds one.
+    /// Adds an epoch.
     #[inline(always)]
     pub fn see(&mut self, epoch: u16) {
         self.seen[usize::from(epoch) / 64] |= 1 << (epoch % 64);
     }
 
-    /// Whether it was added.
+    /// Whether an epoch was added.
     pub fn has(&self, epoch: u16) -> bool {
         self.seen[usize::from(epoch) / 64] & 1 << (epoch % 64) != 0
     }
 
-    /// Begins anew: nothing is known.
+    /// Starts again with an empty, incomplete set.
     pub fn forget(&mut self) {
         self.seen.fill(0);
         self.is_complete = false;
     }
 
-    /// All records were looked at.
+    /// Marks the set complete: all records were read.
     pub fn complete(&mut self) {
         self.is_complete = true;
     }
 
-    /// Whether all records were looked at.
+    /// Whether all records were read.
     pub fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    /// How many were added.
+    /// The number of epochs added.
     pub fn count(&self) -> u32 {
         self.seen.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// The next epoch behind `last` that no record bears; `None` if all are in use.
+    /// The next epoch after `last` that no record has; `None` if all are in use.
     pub fn next_after(&self, last: u16) -> Option<u16> {
         (1..EPOCHS as u32).map(|step| last.wrapping_add(step as u16)).find(|&epoch| epoch != 0 && !self.has(epoch))
     }

@@ -1,13 +1,74 @@
-//! The collector: a daemon that live processes register with, and that takes snapshots of them at any time.
+//! The collector: a daemon with which live processes register, and which takes snapshots of them at any time.
 //!
 //! ```text
 //!  a process ── memory, control page ──▶ Server ─▶ Registry ─▶ Process ─▶ LiveTable ─▶ Cut ─▶ take ─▶ .hw
 //!  a client ─── request ──▶ Server ─▶ Office ─▶ … ─▶ answer, with files attached
 //! ```
 //!
-//! * [`protocol`]: what clients and the collector say to each other; [`Client`] says it.
-//! * [`Server`]: the socket, and everybody who is connected.
-//! * [`LiveTable`]: what a process shares; [`Cut`]: all of it at one instant; [`take`](mod@take): what a file holds of that.
+//! * [`protocol`]: the messages between clients and the collector; [`Client`] sends them.
+//! * [`Server`]: the socket and all connections.
+//! * [`LiveTable`]: the shared memory of a process; [`Cut`]: its state at one instant; [`take`](mod@take): the contents of a snapshot file.
+//!
+//! # Design
+//!
+//! ```text
+//!  ┌──────────────── the program ─────────────────┐                     ┌────────── highwater collector ──────────┐   ┌─ highwater snapshot ─┐
+//!  │ malloc ─▶ preload ─▶ agent ─▶ a shard's records ══ sealed memory ══▶ cut ─▶ scan ─▶ take ─▶ .hw in memory ──────▶ names ─▶ report, files │
+//!  │     index, parked (private) ─┘      control page ◀═ one word ═══════ ┘                                     │   └──────────────────────┘
+//!  └──────────────────────────────────────────────┘                     └──────────────────────────────────────────┘
+//! ```
+//!
+//! A live program keeps one record of 32 bytes for every live block, in memory that the collector maps read-only (`shm::table_v1`). Only the
+//! program knows which record belongs to an address (`agent::live::index`). The rest of the recorder's agent is used unchanged; the table replaces
+//! the ring.
+//!
+//! **The cut.** The collector writes only one word, on a page of its own (`shm::control_v1`). A change of the table locks its shard, loads that
+//! word once, and acts on it. Births are stamped with the epoch of the snapshot that is being taken. A block that was born before and dies
+//! meanwhile keeps its record, marked with the epoch. All changes read the same word, so the set of changes before the cut is closed under
+//! happens-before: a true cut. The collector never takes a lock. It *observes* that every shard's lock has been free or has changed hands since the
+//! cut: then no change that read the old word is under way. After that it can read all records without hurry.
+//!
+//! * *The model checker* (`crates/shm/tests/model.rs`) runs the protocol's own code through every order of steps. It found that a shard must
+//!   release its counters after the counts that it set aside for the cut: otherwise, on a machine with weaker ordering, a reader sees the new count
+//!   but not the one set aside.
+//! * *A snapshot verifies itself.* Each shard counts the blocks and bytes of births and deaths, and sets its counts aside with the first change
+//!   after a cut. The blocks found must equal the difference; each snapshot says whether they do.
+//! * *Epochs have 16 bits and do not run out*: each scan notes which epochs records still have, and the next cut uses one that none has.
+//! * *A lease* limits the memory of dead records. A writer that finds the lease expired, or too many records parked, clears the active bit, and the
+//!   snapshot is taken again. So a killed collector costs nothing after two seconds.
+//! * *A lock is held for some tens of nanoseconds*: the stack is walked and the clock is read before. If a thread never releases it (a jump out of
+//!   a signal handler), other threads give the shard up after two seconds, which is counted. No thread waits for ever, and none steals a lock.
+//! * *Mappings have a shard of their own* and a sorted list of ranges: splitting a mapping is one change.
+//! * *A reallocation locks both shards* and takes one stamp. If there are several threads, the old address is removed from the index before the
+//!   real call, as the recorder sets it aside.
+//!
+//! **Layout.** The records of all shards are interleaved in stripes, four records per shard. So the records of a small program share pages, and a
+//! scan reads memory in order (7 ns per record). The indices of all shards are in one arena per size, in large pages. An index entry holds 40 bits
+//! of an invertible product of the address, so a lookup never touches a wrong record. The slot is prefetched before the stack is walked. A layout
+//! with 256 shards in separate regions, and each index on its own page, cost twice as much for programs with few live blocks: everything was on a
+//! different page.
+//!
+//! **Finding each other.** A program connects to its collector's socket when it starts, hands over its two descriptors, and keeps them open under
+//! high numbers. A collector that starts searches the descriptors of its user's processes, and takes those whose tables name its socket. So no
+//! program retries, and no thread waits in the program.
+//!
+//! **The answer to a snapshot request** is a `.hw` file without events (docs/format.md): with every block, or *aggregated*, with figures by site
+//! and thread only, which takes no memory for blocks. It has no names: clients look them up, so a daemon that lives for months reads no debug
+//! files. Memory freed before the snapshot is one row, so that the totals are the process's own.
+//!
+//! **Hostile memory.** Every number is loaded once and bounded. A table that claims more than its memory holds is not read (reading a hole would
+//! make the system provide memory for it). Fuzz target: `live_table`.
+//!
+//! **Switching.** The control word has the number of the settings. If every block is recorded, each change sees it. If samples are recorded, the
+//! program looks at it when a countdown ends, and countdowns are at most 64 KiB long. Records stay in the table, so after a switch from every block
+//! to samples each free must still be looked up.
+//!
+//! **Versions.** `crates/collector/tests/frozen_v1` has the layouts as published, and a small program built from them, which every collector must
+//! be able to read.
+//!
+//! Rejected designs: *a copy of the table while the process is stopped* (65 ms for 10 M blocks); *copy-on-write by userfaultfd* (microseconds for
+//! the first touch of each page); *lock-free slots* (the lock's two instructions are not the main cost of a change); *returning the memory of
+//! records* when a program has shrunk (a sealed object cannot be punched).
 
 mod about;
 mod client;

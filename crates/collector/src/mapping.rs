@@ -1,4 +1,4 @@
-//! A mapping of a memory object, undone when dropped.
+//! A mapping of a memory object, unmapped when dropped.
 
 use rustix::mm::{MapFlags, ProtFlags};
 use std::os::fd::AsFd;
@@ -10,7 +10,7 @@ pub struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: it is only an address; whoever reads or writes there does so through atomics.
+// SAFETY: it is only an address; all reads and writes there go through atomics.
 unsafe impl Send for Mapping {}
 // SAFETY: likewise.
 unsafe impl Sync for Mapping {}
@@ -18,17 +18,17 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Maps the first bytes of an object.
     pub fn new(object: impl AsFd, bytes: usize, protection: ProtFlags) -> rustix::io::Result<Self> {
-        // SAFETY: a new mapping wherever the kernel likes.
+        // SAFETY: a new mapping, at an address that the kernel chooses.
         let base = unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, object, 0)? };
         Ok(Self { base: base.cast(), bytes })
     }
 
-    /// Where it begins.
+    /// The address of its first byte.
     pub fn base(&self) -> *mut u8 {
         self.base
     }
 
-    /// What lies at an offset: `count` of them.
+    /// `count` values at an offset.
     ///
     /// # Safety
     /// `T` consists of atomics only, and the offset is a multiple of its alignment.

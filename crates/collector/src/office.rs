@@ -1,4 +1,4 @@
-//! What the collector knows and does, whoever asks: [`server`](crate::server) hears them.
+//! The service of the collector: what it knows, and how it answers. [`server`](crate::server) receives the messages.
 
 use crate::about::{About, exists};
 use crate::connection::{Answer, Connection, Done, Message};
@@ -25,21 +25,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The answer to a program whose snapshot could not be taken.
 const NOT_DONE: u8 = b'-';
 
-/// See the module's text.
+/// The state of the collector: all known processes and all kept snapshots.
 #[derive(Debug)]
 pub struct Office {
     registry: Mutex<Registry>,
     shelf: Shelf,
     counter: Option<Counter>,
-    /// Only one at a time looks for processes: a process is to be taken over once.
+    /// Held while looking for processes, so that each process is taken over only once.
     search: Mutex<()>,
     searches: bool,
-    /// Where we listen.
+    /// The path of the collector's own socket.
     socket: PathBuf,
 }
 
 impl Office {
-    /// Begins with nobody. `searches` says that processes are looked for that have not registered.
+    /// Starts with the given registry. With `searches`, it also looks for processes that have not registered.
     pub fn new(registry: Registry, shelf: Shelf, searches: bool, socket: PathBuf) -> Self {
         let counter = Counter::trusted();
         Self { registry: Mutex::new(registry), shelf, counter, search: Mutex::default(), searches, socket }
@@ -50,7 +50,7 @@ impl Office {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A process says that it is there: a line for the log.
+    /// Registers a process. Returns a line for the log.
     pub fn register(&self, pid: u32, hello: &LiveHello, message: Message) -> String {
         let about = About::told(pid, hello.forked_from, &message.bytes[LIVE_HELLO_BYTES..]);
         if hello.version != VERSION {
@@ -58,7 +58,7 @@ impl Office {
         }
         let table = match <[OwnedFd; 2]>::try_from(message.attached) {
             Ok([memory, control]) => LiveTable::open(memory, &control, self.counter),
-            // A program that has none does not register: what it sent did not arrive.
+            // Every registering program sends its descriptors: without them, the message did not arrive as it was sent.
             Err(_) => Err(Refused::NoDescriptors),
         };
         match table {
@@ -78,7 +78,7 @@ impl Office {
         line
     }
 
-    /// Looks for processes that have not registered, among those that are meant: lines for the log.
+    /// Looks for processes that have not registered, among the selected ones. Returns lines for the log.
     pub fn search(&self, which: &Which) -> Vec<String> {
         if !self.searches {
             return Vec::new();
@@ -101,7 +101,7 @@ impl Office {
         lines
     }
 
-    /// A process by its number, as it is now.
+    /// A process by its pid, after its state has been checked.
     fn process(&self, pid: u32) -> Result<Arc<Process>, String> {
         let which = Which::Pid(pid);
         self.registry().look_after(&which);
@@ -121,7 +121,7 @@ impl Office {
         }
     }
 
-    /// Does what a client wants.
+    /// Answers a client's request.
     pub fn answer(&self, request: &Request) -> Answer {
         match request {
             Request::Processes(which) => {
@@ -168,7 +168,8 @@ impl Office {
         Ok(Done { what: snapshot.cut.to_json(), attached: [file].into_iter().chain(contents).collect() })
     }
 
-    /// Takes a snapshot that a program wants of itself, and keeps it: a line for the log. The program waits only until the cut is made.
+    /// Takes the snapshot that a program requests of itself, and keeps it. Returns a line for the log. The program waits only until the cut is
+    /// made.
     pub fn keep_snapshot(&self, connection: &Connection, name: &str) -> String {
         let is_answered = Cell::new(false);
         let answer = |byte| {
@@ -185,14 +186,14 @@ impl Office {
         }
     }
 
-    /// `answer` is told whether there will be a snapshot, right after the cut.
+    /// Calls `answer` right after the cut, with whether there will be a snapshot.
     fn try_to_keep(&self, pid: u32, name: &str, answer: impl FnOnce(bool)) -> Result<KeptInfo, String> {
         let process = self.process(pid)?;
         let (mut taken_unix_ns, mut place) = (0, Err(io::ErrorKind::NotFound.into()));
         let wanted = Wanted { detail: Detail::Blocks, contents: None };
         let snapshot = process.snapshot(wanted, || {
             taken_unix_ns = unix_ns();
-            // Before the program goes on: what it takes later gets a larger number.
+            // Reserved before the program continues: a later snapshot of it gets a larger number.
             place = self.shelf.reserve();
             answer(place.is_ok());
         });

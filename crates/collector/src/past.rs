@@ -1,16 +1,16 @@
-//! What was freed before a snapshot: only sums are known of it.
+//! Memory freed before a snapshot: only its sums are known.
 
 use crate::sums::{MOST_BLOCKS, Sum};
 use crate::table::{Counted, count_of};
 use highwater_model::Figures;
 use highwater_shm::table_v1::Count;
 
-/// Stands in place of the function that allocated what was freed before.
+/// Replaces the name of the function that allocated memory freed before the snapshot.
 pub const FREED_BEFORE: &str = "[freed before the snapshot]";
-/// Counts of blocks that others stand for are in units of one over this.
+/// The counts of blocks that samples stand for are in units of 1/`UNITS`.
 const UNITS: u64 = 256;
 
-/// The figures of all that was freed, as far as they can be counted beside what is `live`.
+/// The figures of all freed memory, limited so that they can be added to those of `live`.
 pub fn figures_of_past(counts: &Counted, live: &Sum) -> Figures {
     let of = |count| count_of(counts, count);
     let room = MOST_BLOCKS.saturating_sub(live.blocks);
@@ -18,12 +18,12 @@ pub fn figures_of_past(counts: &Counted, live: &Sum) -> Figures {
     let unrecorded = (of(Count::MoreFrees) / UNITS).min(room - recorded);
     let reallocations = of(Count::Reallocations).min(room - recorded - unrecorded);
     let bytes = of(Count::FreedBytes).saturating_add(of(Count::MoreFreedBytes));
-    // One byte less: what is live may be rounded up.
+    // One byte less, since the live bytes may be rounded up.
     let bytes = bytes.min((u64::MAX - live.bytes.rounded()).saturating_sub(1));
     come_and_gone(recorded + unrecorded, reallocations, bytes, unrecorded)
 }
 
-/// What of `all` is `part`, which cannot be more.
+/// Limits `part` to `all`: a part cannot be larger than the whole.
 pub fn part_of(all: &Figures, part: Figures) -> Figures {
     let blocks = part.allocations.min(all.allocations);
     let reallocations = part.reallocations.min(all.reallocations);
@@ -31,7 +31,7 @@ pub fn part_of(all: &Figures, part: Figures) -> Figures {
     come_and_gone(blocks, reallocations, bytes, part.unrecorded.min(all.unrecorded).min(blocks))
 }
 
-/// Figures of an owner who gave back all it had. Without blocks there are no bytes either, whatever a process counts.
+/// Figures of an owner that freed everything. Without blocks there are no bytes either, whatever the process counted.
 fn come_and_gone(blocks: u64, reallocations: u64, bytes: u64, unrecorded: u64) -> Figures {
     if blocks == 0 && reallocations == 0 {
         return Figures::default();

@@ -1,7 +1,7 @@
-//! Reading what is in the blocks of a program, while a cut of it lasts.
+//! Reading the contents of a program's blocks, while a cut of it lasts.
 //!
-//! A block's bytes are read first, and then it is made sure that its record still says that it lives: a free is recorded before the block is
-//! given back, so what was read was the block's.
+//! A block's bytes are read first. Then its record is checked: it must still say that the block is live. A free is recorded before the block is
+//! given back, so the bytes that were read belonged to the block.
 
 use crate::cut::{Cut, Place, Unread};
 use crate::results::new_result;
@@ -12,48 +12,48 @@ use std::ffi::{c_int, c_ulong, c_void};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
-/// Bytes of all contents together, at most.
+/// The maximum of all contents together, in bytes.
 const MOST_BYTES: u64 = 256 << 20;
-/// Bytes that are read at once, at most, unless a single block asks for more.
+/// The maximum number of bytes read at once, unless a single block is larger.
 const BATCH_BYTES: u64 = 1 << 20;
-/// Blocks that are read at once, at most: the system does not take more.
+/// The maximum number of blocks read at once: the system call takes no more.
 const BATCH_BLOCKS: usize = 1024;
-/// Bytes of address and length, which go before the contents of a block.
+/// Bytes of address and length, which precede the contents of a block.
 const HEAD_BYTES: u64 = 16;
 
-/// A block whose contents are wanted.
+/// A block whose contents are to be read.
 #[derive(Clone, Copy, Debug)]
 struct WantedBlock {
     place: Place,
-    /// As it is recorded.
+    /// The address in its record.
     address: u64,
     length: u64,
 }
 
 impl WantedBlock {
-    /// Where it really lies.
+    /// The address in the process's memory.
     fn true_address(&self) -> u64 {
         if is_of_mappings(self.place.shard) { self.address & !1 } else { self.address }
     }
 }
 
-/// What is wanted.
+/// The contents to read.
 #[derive(Debug)]
 pub struct Peek {
     pid: u32,
-    /// The first bytes of each block, so many.
+    /// The maximum number of bytes to read of each block.
     bytes: u64,
     wanted: Vec<WantedBlock>,
     total: u64,
     missing: u64,
 }
 
-/// What was read, as [`protocol`](crate::protocol) says.
+/// The contents that were read, in the format of [`protocol`](crate::protocol).
 #[derive(Debug)]
 pub struct Peeked {
     /// The contents.
     pub file: File,
-    /// Blocks whose contents are not there.
+    /// The number of blocks whose contents could not be read.
     pub missing: u64,
 }
 
@@ -62,7 +62,7 @@ pub struct Peeked {
 pub enum Unpeeked {
     /// The cut is void.
     Unread(Unread),
-    /// The system does not let us.
+    /// A system call failed.
     System(Errno),
 }
 
@@ -79,12 +79,12 @@ impl From<std::io::Error> for Unpeeked {
 }
 
 impl Peek {
-    /// The first `bytes` of each block of a process.
+    /// Reads at most the first `bytes` bytes of each block of a process.
     pub fn new(pid: u32, bytes: u64) -> Self {
         Self { pid, bytes, wanted: Vec::new(), total: 0, missing: 0 }
     }
 
-    /// A block of the cut.
+    /// Adds a block of the cut.
     pub fn want(&mut self, place: Place, block: &Block) {
         let length = block.size.min(self.bytes).min(MOST_BYTES);
         self.total = self.total.saturating_add(length + HEAD_BYTES);
@@ -95,7 +95,7 @@ impl Peek {
         }
     }
 
-    /// Reads what is wanted.
+    /// Reads the contents of all added blocks.
     pub fn read(mut self, cut: &Cut<'_>) -> Result<Peeked, Unpeeked> {
         let mut out = BufWriter::with_capacity(1 << 20, new_result()?);
         let wanted = std::mem::take(&mut self.wanted);
@@ -124,7 +124,7 @@ impl Peek {
                     self.missing += 1;
                 }
             }
-            // What ended the batch early cannot be read.
+            // The block at which reading stopped cannot be read.
             let stopped = usize::from(complete < batch.len());
             self.missing += stopped as u64;
             rest = &rest[complete + stopped..];
@@ -135,7 +135,7 @@ impl Peek {
     }
 }
 
-/// The blocks that are read next, and how many bytes they have.
+/// The blocks to read next, and their bytes.
 fn first_batch(wanted: &[WantedBlock]) -> (&[WantedBlock], usize) {
     let (mut count, mut bytes) = (0, 0);
     for one in wanted.iter().take(BATCH_BLOCKS) {
@@ -148,10 +148,10 @@ fn first_batch(wanted: &[WantedBlock]) -> (&[WantedBlock], usize) {
     (&wanted[..count], bytes as usize)
 }
 
-/// Reads blocks, one behind the other, into a buffer that is as long as all of them; how many are complete.
+/// Reads blocks, one after the other, into a buffer as long as all of them. Returns how many were read completely.
 fn read_blocks(pid: u32, blocks: &[WantedBlock], buffer: &mut [u8]) -> Result<usize, Errno> {
     let read = match read_memory(pid, blocks, buffer) {
-        // The first one is not there.
+        // The first block is not mapped.
         Err(Errno::FAULT) => 0,
         other => other?,
     };
@@ -163,7 +163,7 @@ fn read_blocks(pid: u32, blocks: &[WantedBlock], buffer: &mut [u8]) -> Result<us
     Ok(blocks.iter().take_while(is_complete).count())
 }
 
-/// A part of memory, as the system wants it.
+/// A range of memory, as the system call takes it (`iovec`).
 #[repr(C)]
 struct Part {
     base: *mut c_void,
@@ -181,7 +181,7 @@ unsafe extern "C" {
     ) -> isize;
 }
 
-/// Reads blocks of a process into a buffer; how many bytes of it.
+/// Reads blocks of a process into a buffer. Returns the number of bytes read.
 fn read_memory(pid: u32, blocks: &[WantedBlock], buffer: &mut [u8]) -> Result<usize, Errno> {
     if buffer.is_empty() {
         return Ok(0);
@@ -195,7 +195,7 @@ fn read_memory(pid: u32, blocks: &[WantedBlock], buffer: &mut [u8]) -> Result<us
             length: block.length as usize,
         })
         .collect();
-    // SAFETY: the system writes into the buffer only, at most as much as it holds; what it reads it checks itself.
+    // SAFETY: the system writes only into the buffer, and not beyond its length; it checks the addresses that it reads.
     let read = unsafe { process_vm_readv(pid, &local, 1, remote.as_ptr(), remote.len() as c_ulong, 0) };
     usize::try_from(read).map_err(|_| Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
 }

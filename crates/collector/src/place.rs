@@ -1,4 +1,4 @@
-//! The place where a collector listens: a socket of the user's own, and a lock that only one collector has.
+//! The socket at which a collector listens, and a lock file, so that only one collector listens there.
 
 use rustix::fs::{FlockOperation, Mode};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -10,28 +10,28 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// How many may wait to be heard.
+/// The number of connections that may wait to be accepted.
 const WAITING: i32 = 1024;
 
-/// Why a collector cannot begin.
+/// Why a collector cannot start.
 #[derive(Debug)]
 pub enum BindError {
-    /// Another one listens there.
+    /// Another collector listens there.
     AlreadyListens {
-        /// Where.
+        /// The socket's path.
         path: PathBuf,
         /// Its process, if it is known.
         pid: Option<u32>,
     },
-    /// Something else is there.
+    /// There is a file at this path that is not a socket.
     NotASocket(PathBuf),
-    /// Others could put something else there.
+    /// Other users could replace the socket in this directory.
     NotOurs(PathBuf),
-    /// The system does not let us.
+    /// A system call failed.
     System {
-        /// What could not be done with what.
+        /// The path it was about.
         what: String,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
 }
@@ -54,19 +54,19 @@ impl fmt::Display for BindError {
 
 impl std::error::Error for BindError {}
 
-/// What went wrong with a path.
+/// Converts an error about a path.
 pub(crate) fn with(path: &Path) -> impl Fn(io::Error) -> BindError {
     move |error| BindError::System { what: path.display().to_string(), error }
 }
 
-/// The usual place of this user's collector, in a directory that is there and that nobody else can write.
+/// The default socket path of this user's collector. Its directory is created if needed, and no other user can write to it.
 pub fn default_socket() -> io::Result<PathBuf> {
     let path = highwater_session::default_socket();
     prepare_directory(&path).map_err(|error| io::Error::other(error.to_string()))?;
     Ok(path)
 }
 
-/// A socket that is listened at; gone when dropped.
+/// A listening socket; removed when dropped.
 #[derive(Debug)]
 pub struct Place {
     socket: OwnedFd,
@@ -85,7 +85,7 @@ impl Place {
         Ok(Self { socket, path: path.to_owned(), lock })
     }
 
-    /// Where it is.
+    /// The socket's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -100,7 +100,7 @@ impl AsFd for Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
-        // While it is held: whoever waits for it finds that it is not the file of that name any more.
+        // Removed while the lock is held: a collector that then gets the lock notices that it is no longer the file of that name.
         let _ = std::fs::remove_file(&self.lock.path);
     }
 }
@@ -108,14 +108,14 @@ impl Drop for Place {
 fn listen(address: &SocketAddrUnix) -> rustix::io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-    // Before it has a name: the file gets the mode of the socket.
+    // Before the bind: the socket file gets the mode of the socket.
     rustix::fs::fchmod(&socket, Mode::from_raw_mode(0o600))?;
     rustix::net::bind(&socket, address)?;
     rustix::net::listen(&socket, WAITING)?;
     Ok(socket)
 }
 
-/// Makes sure that the directory of a socket is there, and that nobody else can put another socket in its place.
+/// Creates the directory of a socket if needed, and makes sure that no other user can replace the socket.
 fn prepare_directory(path: &Path) -> Result<(), BindError> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -125,7 +125,7 @@ fn prepare_directory(path: &Path) -> Result<(), BindError> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(with(directory)(error)),
         _ => {}
     }
-    // Not through a link in a directory that everybody can write.
+    // A link of another user is not followed: in a directory that everyone can write, it could point anywhere.
     let about = std::fs::symlink_metadata(directory).map_err(with(directory))?;
     let about = if about.is_symlink() && about.uid() != rustix::process::geteuid().as_raw() && about.uid() != 0 {
         about
@@ -138,13 +138,13 @@ fn prepare_directory(path: &Path) -> Result<(), BindError> {
     if is_safe { Ok(()) } else { Err(BindError::NotOurs(directory.to_owned())) }
 }
 
-/// Removes the socket of a collector that was killed. We have the lock.
+/// Removes the socket of a collector that was killed. The caller holds the lock.
 fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), BindError> {
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(with(path)(error)),
         Ok(about) if !about.file_type().is_socket() => Err(BindError::NotASocket(path.to_owned())),
-        // Somebody may have removed the lock of one that still runs.
+        // The lock file of a running collector may have been removed.
         Ok(_) if is_listened_at(address) => Err(BindError::AlreadyListens { path: path.to_owned(), pid: None }),
         Ok(_) => std::fs::remove_file(path).map_err(with(path)),
     }
@@ -154,13 +154,13 @@ fn is_listened_at(address: &SocketAddrUnix) -> bool {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
     socket.is_ok_and(|socket| match rustix::net::connect(&socket, address) {
-        // So many wait that there is no room.
+        // `AGAIN`: the queue of waiting connections is full.
         Ok(()) | Err(rustix::io::Errno::AGAIN) => true,
         Err(_) => false,
     })
 }
 
-/// A lock beside the socket, for as long as we live: the system gives it back when we do not.
+/// A lock file beside the socket, held as long as this process lives: the system releases it when the process ends.
 #[derive(Debug)]
 struct Lock {
     path: PathBuf,
@@ -192,7 +192,7 @@ impl Lock {
                 }
                 Err(error) => return Err(with(&path)(error.into())),
             }
-            // Whoever had it before may have removed it meanwhile.
+            // The previous owner may have removed the file in the meantime.
             let ours = file.metadata().map_err(with(&path))?;
             if !std::fs::metadata(&path).is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
                 continue;

@@ -1,4 +1,4 @@
-//! A process that registered: what it shares, and what became of it.
+//! A registered process: its table and its state.
 
 use crate::about::{About, exists};
 use crate::protocol::{ProcessInfo, State};
@@ -13,12 +13,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long a program may take until new settings are in force: it looks at them when it allocates.
+/// How long to wait until a program has applied new settings: it reads them when it allocates.
 const SETTINGS_PATIENCE: Duration = Duration::from_millis(200);
 const NAP: Duration = Duration::from_millis(1);
 /// The bit of the control word that says that a snapshot is being taken.
 const ACTIVE: u64 = 1 << 16;
-/// Counts of blocks that others stand for are in units of one over this.
+/// The counts of blocks that samples stand for are in units of 1/`UNITS`.
 const UNITS: u64 = 256;
 
 /// A process that registered, or was found.
@@ -29,7 +29,7 @@ pub struct Process {
     version: u32,
     since_unix_ns: u64,
     gone: OnceLock<Gone>,
-    /// An allocator that is linked into its program, where only the C library's blocks are seen.
+    /// An allocator linked into the program. Then only the C library's blocks are seen.
     allocator: Option<&'static str>,
 }
 
@@ -42,7 +42,7 @@ struct Gone {
 }
 
 impl Process {
-    /// Takes a process over: whatever snapshot another collector had begun is over.
+    /// Takes a process over. A snapshot that another collector had begun is ended.
     pub fn new(about: About, table: LiveTable, version: u32) -> Self {
         let control = table.control();
         if control.load().active_epoch() != 0 {
@@ -54,12 +54,12 @@ impl Process {
         Self { about, table, version, since_unix_ns, gone: OnceLock::new(), allocator }
     }
 
-    /// Who it is.
+    /// Its identity.
     pub fn about(&self) -> &About {
         &self.about
     }
 
-    /// What it shares.
+    /// Its shared table.
     pub fn table(&self) -> &LiveTable {
         &self.table
     }
@@ -74,18 +74,18 @@ impl Process {
         self.gone.get().is_some()
     }
 
-    /// Lets another collector take it over.
+    /// Allows another collector to take it over.
     pub fn release(&self) {
         let collector = &self.table.control().collector;
         let _ = collector.compare_exchange(std::process::id(), 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Whether it lets its blocks' contents be read.
+    /// Whether it permits reading its blocks' contents.
     pub fn allows_contents(&self) -> bool {
         self.table.has_flag(FLAG_CONTENTS)
     }
 
-    /// Whether the process of that number still has this memory: one that has begun another program has not.
+    /// Whether the process with this pid still maps this memory: one that has started another program does not.
     pub fn still_shares(&self) -> bool {
         has_mapping(self.about.pid, &|line: &[u8]| {
             let (_, inode) = self.table.identity();
@@ -104,8 +104,8 @@ impl Process {
         take(Subject { table: &self.table, about: &self.about, gone }, wanted, after_cut)
     }
 
-    /// Tells the program to take samples, or every block if `sample_bytes` is 0; what was in force before, and whether it
-    /// has followed already.
+    /// Makes the program take samples, or record every block if `sample_bytes` is 0. Returns the previous value, and whether the program has
+    /// already applied the new one.
     pub fn set_sample_bytes(&self, sample_bytes: u64) -> (u64, bool) {
         let (control, header) = (self.table.control(), self.table.header());
         let (before, number) = self.table.between_cuts(|| {
@@ -124,7 +124,7 @@ impl Process {
         }
     }
 
-    /// Why the table does not say what the process holds, if it does not.
+    /// Why the table does not show the process's memory, if so.
     fn untruth(&self) -> Option<String> {
         if let Some(allocator) = self.allocator {
             return Some(format!("{allocator} is linked into it, so almost none of its blocks are seen"));
@@ -136,7 +136,7 @@ impl Process {
         }
     }
 
-    /// How it is now.
+    /// Its current state.
     pub fn info(&self) -> ProcessInfo {
         let counts = self.table.counts();
         let of = |count| count_of(&counts, count);
@@ -171,7 +171,7 @@ impl Process {
     }
 }
 
-/// Whether a process has a mapping whose line is wanted; true as well if we may not know.
+/// Whether `is_wanted` holds for a line of a process's `/proc/PID/maps`. Also true if that file may not be read but the process exists.
 pub(crate) fn has_mapping(pid: u32, is_wanted: &dyn Fn(&[u8]) -> bool) -> bool {
     let file = match std::fs::File::open(format!("/proc/{pid}/maps")) {
         Ok(file) => file,
@@ -189,7 +189,7 @@ pub(crate) fn has_mapping(pid: u32, is_wanted: &dyn Fn(&[u8]) -> bool) -> bool {
     }
 }
 
-/// Whether bytes are found in a line.
+/// Whether a line contains these bytes.
 pub(crate) fn contains(line: &[u8], wanted: &[u8]) -> bool {
     line.windows(wanted.len()).any(|window| window == wanted)
 }

@@ -1,48 +1,48 @@
-//! What clients and the collector say to each other: over the same socket at which processes register, one JSON object per message,
-//! each way. What is long comes as a file, whose descriptor is attached to the answer.
+//! The messages between clients and the collector. They use the same socket at which processes register: one JSON object per message, each way.
+//! Long results are files, whose descriptors are attached to the answer.
 //!
 //! | request | answer | attached |
 //! |---|---|---|
-//! | `processes`, of all, of one `pid` or of those with a `name` | – | a JSON list of processes |
-//! | `snapshot` | how the cut was made | the snapshot, a `.hw` file; then contents of blocks if they were asked for |
-//! | `set` | what was in force before | |
-//! | `snapshots` | what is kept at most | a JSON list of kept snapshots |
-//! | `get` | the kept snapshot's entry | it, a `.hw` file |
+//! | `processes`: all, one `pid`, or those with a `name` | – | a JSON list of processes |
+//! | `snapshot` | how the cut was made | the snapshot, a `.hw` file; then contents of blocks if requested |
+//! | `set` | the previous setting | |
+//! | `snapshots` | the limits of what is kept | a JSON list of kept snapshots |
+//! | `get` | the kept snapshot's entry | the snapshot, a `.hw` file |
 //! | `remove` | how many were removed | |
 //!
-//! An answer is `{"done": …}` or `{"failed": "one line for people"}`. Contents of blocks are, one after the other: the address, the number
-//! of bytes (both 8 bytes, little-endian), the bytes.
+//! An answer is `{"done": …}` or `{"failed": "one line for the user"}`. Contents of blocks are, one after the other: the address, the number of
+//! bytes (both 8 bytes, little-endian), the bytes.
 
 use serde_json::{Value, json};
 
-/// The version of these messages. Requests carry it; a collector of another version says which side to update.
+/// The version of these messages. Requests carry it; a collector of another version answers which side to update.
 pub const VERSION: u64 = 1;
-/// The longest message.
+/// The length of the longest message in bytes.
 pub const LONGEST_MESSAGE: usize = 64 << 10;
 
-/// How much a snapshot tells.
+/// How detailed a snapshot is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// Figures by site and by thread: small, whatever is live.
+    /// Figures by site and by thread only: small, however many blocks are live.
     Sites,
     /// Every block.
     Blocks,
 }
 
-/// Which processes a list shall have. A collector that does not know the choice lists all.
+/// A selection of processes. A collector that does not know the kind of selection lists all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Which {
     /// Every process.
     #[default]
     All,
-    /// Those that had this number.
+    /// Processes with this pid, now or before.
     Pid(u32),
-    /// Those whose program's file name has this in it.
+    /// Processes whose program's file name contains this text.
     Name(String),
 }
 
 impl Which {
-    /// Whether a process is meant.
+    /// Whether a process is selected.
     pub fn is(&self, pid: u32, name: impl FnOnce() -> String) -> bool {
         match self {
             Self::All => true,
@@ -52,25 +52,25 @@ impl Which {
     }
 }
 
-/// What a client wants.
+/// A client's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Processes. The collector looks only at those that are meant.
+    /// The list of processes. The collector examines only the selected ones.
     Processes(Which),
-    /// A snapshot of one, now.
+    /// A snapshot of a process, now.
     Snapshot {
-        /// Which one, by its [`ProcessInfo::pid`].
+        /// The process, by its [`ProcessInfo::pid`].
         pid: u32,
-        /// How much it shall tell.
+        /// How detailed the snapshot is.
         detail: Detail,
-        /// The first bytes of each block, so many.
+        /// How many of the first bytes of each block to read, if any.
         contents: Option<u64>,
     },
-    /// Another sampling rate for one: mean bytes per sample, 0 for every block.
+    /// Changes the sampling rate of a process.
     Set {
-        /// Which one.
+        /// The process.
         pid: u32,
-        /// The rate.
+        /// The new rate: mean bytes per sample, 0 for every block.
         sample_bytes: u64,
     },
     /// All kept snapshots.
@@ -80,9 +80,9 @@ pub enum Request {
         /// Its number.
         id: u64,
     },
-    /// Kept snapshots shall go.
+    /// Removes kept snapshots.
     Remove {
-        /// Their numbers; all of them if there is none.
+        /// Their numbers; empty for all of them.
         ids: Vec<u64>,
     },
 }
@@ -106,7 +106,7 @@ impl Request {
         message
     }
 
-    /// From a message; what is wrong with it if it is none.
+    /// From a message. The error says what is wrong with it.
     pub fn from_json(message: &Value) -> Result<Self, String> {
         match message["version"].as_u64() {
             Some(VERSION) => {}
@@ -143,14 +143,14 @@ impl Request {
     }
 }
 
-/// What a process is doing.
+/// The state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// It runs.
     Live,
     /// It is gone; its table is kept.
     Exited,
-    /// It speaks a version that this collector cannot read, or what it shares makes no sense.
+    /// It uses a version that this collector cannot read, or its shared memory is invalid.
     Refused,
 }
 
@@ -168,37 +168,37 @@ impl State {
 /// A process, as `highwater ps` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessInfo {
-    /// The process.
+    /// Its pid.
     pub pid: u32,
-    /// The process it was forked from without an exec, 0 if it was not.
+    /// The pid of the process it was forked from without an exec, 0 if it was not.
     pub forked_from: u32,
     /// The executable's file name.
     pub name: String,
     /// Program and arguments.
     pub command: Vec<String>,
-    /// What it is doing.
+    /// Its state.
     pub state: State,
-    /// When its table began, in nanoseconds since the Unix epoch.
+    /// When its table started, in nanoseconds since the Unix epoch.
     pub since_unix_ns: u64,
-    /// When it was found to be gone; 0 if it is not.
+    /// When it was found to be gone; 0 if it is not gone.
     pub exited_unix_ns: u64,
-    /// Bytes that are live; an estimate where not every block is in the table.
+    /// Live bytes; an estimate if not every block is in the table.
     pub live_bytes: u64,
-    /// Blocks that are live; likewise.
+    /// Live blocks; likewise an estimate.
     pub live_blocks: u64,
     /// Mean bytes per sample, 0 for every block.
     pub sample_bytes: u64,
-    /// True where figures are estimates.
+    /// True if the figures are estimates.
     pub is_estimate: bool,
-    /// Bytes of shared memory that its records take.
+    /// Bytes of shared memory that its records use.
     pub table_bytes: u64,
-    /// Blocks that are not in the table because it was full.
+    /// Blocks missing from the table because it was full.
     pub untracked: u64,
     /// Frees of blocks that were not in the table.
     pub unknown_frees: u64,
-    /// Whether it lets its blocks' contents be read.
+    /// Whether it permits reading its blocks' contents.
     pub allows_contents: bool,
-    /// The version it speaks.
+    /// The version of the live table that it uses.
     pub version: u32,
     /// Why it was refused, in one line; empty if it was not.
     pub problem: String,
@@ -263,23 +263,23 @@ pub struct CutInfo {
     /// One instant of the whole process: true unless a thread held a lock of the table for too long, in which case a reallocation
     /// may be half seen.
     pub exact: bool,
-    /// The live blocks that were found are as many, and hold as many bytes, as the process's own counts say at that instant.
+    /// The number and bytes of the live blocks found equal the process's own counts at that instant.
     pub verified: bool,
     /// True if the process is gone.
     pub exited: bool,
-    /// How often the snapshot was begun: a program that frees very much makes it start again.
+    /// How many attempts the snapshot needed: a program that frees very much makes it start again.
     pub attempts: u64,
     /// Nanoseconds to make the cut.
     pub cut_ns: u64,
-    /// Nanoseconds until the last change that had begun before it was over.
+    /// Nanoseconds until the last change that began before the cut was over.
     pub settle_ns: u64,
     /// Nanoseconds to read the table.
     pub scan_ns: u64,
-    /// Blocks that are not in the table because it was full.
+    /// Blocks missing from the table because it was full.
     pub untracked: u64,
     /// Frees of blocks that were not in the table.
     pub unknown_frees: u64,
-    /// Blocks whose contents could not be read: freed since the cut.
+    /// Blocks whose contents could not be read: they were freed since the cut.
     pub contents_missing: u64,
 }
 
@@ -322,7 +322,7 @@ impl CutInfo {
 /// A snapshot that a program took of itself and the collector keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptInfo {
-    /// Its number: larger ones are later.
+    /// Its number: a later snapshot has a larger one.
     pub id: u64,
     /// The name that the program gave it.
     pub name: String,
@@ -372,12 +372,12 @@ impl KeptInfo {
     }
 }
 
-/// What is kept at most: kept snapshots, or tables of processes that are gone. The oldest go first.
+/// Limits of what is kept: kept snapshots, or tables of processes that are gone. The oldest are removed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// So many.
+    /// The maximum number.
     pub count: u64,
-    /// So many bytes together.
+    /// The maximum of their bytes together.
     pub bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! All processes that are known: those that run, those that are gone, those that were refused.
+//! All known processes: running ones, gone ones, and refused ones.
 
 use crate::about::About;
 use crate::discover::has_other_collector;
@@ -12,28 +12,28 @@ use std::sync::Arc;
 /// How many refused processes are remembered.
 const MOST_REFUSED: usize = 64;
 
-/// What is kept of processes that are gone unless something else is said.
+/// The default limits for the tables of processes that are gone.
 pub const KEPT_TABLES: Retention = Retention { count: 32, bytes: 1 << 30 };
 
-/// A process that runs, and the descriptor that tells when it does not any more.
+/// A running process, and the descriptor that reports its end.
 #[derive(Debug)]
 struct Running {
     process: Arc<Process>,
     watch: Option<Arc<OwnedFd>>,
 }
 
-/// What is known of a process number.
+/// What is known about a pid.
 #[derive(Clone, Debug)]
 pub enum Known {
-    /// It runs, or is gone but kept.
+    /// A running process, or one that is gone but kept.
     Process(Arc<Process>),
-    /// It was refused: why.
+    /// The process was refused: the reason.
     Refused(String),
     /// Nothing.
     Nothing,
 }
 
-/// See the module's text.
+/// All known processes: running ones, the kept tables of gone ones, and the latest refused ones.
 #[derive(Debug)]
 pub struct Registry {
     running: BTreeMap<u32, Running>,
@@ -45,12 +45,12 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Keeps so much of those that are gone.
+    /// An empty registry, with these limits for the tables of processes that are gone.
     pub fn new(retention: Retention) -> Self {
         Self { running: BTreeMap::new(), gone: VecDeque::new(), refused: VecDeque::new(), retention }
     }
 
-    /// Adds a process. One of its number that is known already is gone, unless it is the same one.
+    /// Adds a process. A known process with the same pid is noted as gone, unless it is the same one.
     pub fn add(&mut self, process: Process) -> Arc<Process> {
         let pid = process.about().pid;
         if let Some(known) = self.running.get(&pid)
@@ -63,7 +63,7 @@ impl Registry {
         let process = Arc::new(process);
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
         match number.map(|number| rustix::process::pidfd_open(number, PidfdFlags::empty())) {
-            // It is gone already, and left its table to us.
+            // The process has ended already; its table is kept.
             None | Some(Err(rustix::io::Errno::SRCH | rustix::io::Errno::INVAL)) => self.keep(Arc::clone(&process)),
             Some(watch) => {
                 let watch = watch.ok().map(Arc::new);
@@ -100,14 +100,14 @@ impl Registry {
         });
     }
 
-    /// A process is gone: its table is kept for a while.
+    /// Notes that a process is gone. Its table is kept for a while.
     pub fn note_gone(&mut self, pid: u32) {
         if let Some(running) = self.running.remove(&pid) {
             self.keep(running.process);
         }
     }
 
-    /// The process whose descriptor this is has ended. Another may have its number by now.
+    /// Notes that the process of this descriptor has ended. Another process may have its pid by now.
     pub fn note_ended(&mut self, pid: u32, watch: &Arc<OwnedFd>) {
         let is_it = |running: &Running| running.watch.as_ref().is_some_and(|known| Arc::ptr_eq(known, watch));
         if self.running.get(&pid).is_some_and(is_it) {
@@ -120,14 +120,14 @@ impl Registry {
         self.gone.push_back(process);
         let mut bytes: u64 = self.gone.iter().map(|gone| gone.table().record_bytes()).sum();
         let Retention { count, bytes: most_bytes } = self.retention;
-        // The latest stays, however large it is.
+        // The latest one is kept, however large it is.
         while self.gone.len() as u64 > count || bytes > most_bytes && self.gone.len() > 1 {
             let Some(oldest) = self.gone.pop_front() else { break };
             bytes = bytes.saturating_sub(oldest.table().record_bytes());
         }
     }
 
-    /// Finds out which of those that run have begun another program, or ended unnoticed, or registered with another collector.
+    /// Checks which running processes have started another program, have ended unnoticed, or have registered with another collector.
     pub fn look_after(&mut self, which: &Which) {
         let is_meant = |running: &Running| is_of(which, &running.process);
         self.running.retain(|_, running| !is_meant(running) || !has_other_collector(running.process.table()));
@@ -137,7 +137,7 @@ impl Registry {
         lost.into_iter().for_each(|pid| self.note_gone(pid));
     }
 
-    /// What is known of a process number: the latest that had it.
+    /// What is known about a pid: the latest process that had it.
     pub fn find(&self, pid: u32) -> Known {
         if let Some(running) = self.running.get(&pid) {
             return Known::Process(Arc::clone(&running.process));
@@ -149,30 +149,30 @@ impl Registry {
         gone.map_or(Known::Nothing, |gone| Known::Process(Arc::clone(gone)))
     }
 
-    /// Whether a running process is known with this memory.
+    /// Whether a running process with this memory object is known.
     pub fn knows(&self, pid: u32, identity: (u64, u64)) -> bool {
         self.running.get(&pid).is_some_and(|running| running.process.table().identity() == identity)
     }
 
-    /// Descriptors that tell when a process has ended, with the process.
+    /// The pid of each running process, with the descriptor that reports its end.
     pub fn watches(&self) -> Vec<(u32, Arc<OwnedFd>)> {
         let watch = |(pid, running): (&u32, &Running)| Some((*pid, Arc::clone(running.watch.as_ref()?)));
         self.running.iter().filter_map(watch).collect()
     }
 
-    /// Nobody has a collector any more: the next one may take them over.
+    /// Releases all running processes: another collector may take them over.
     pub fn release(&mut self) {
         for running in self.running.values() {
             running.process.release();
         }
     }
 
-    /// Whether nobody runs.
+    /// Whether no process is running.
     pub fn is_idle(&self) -> bool {
         self.running.is_empty()
     }
 
-    /// How the processes that are meant are: those that run first.
+    /// The state of the selected processes, running ones first.
     pub fn infos(&self, which: &Which) -> Vec<ProcessInfo> {
         let known = self.running.values().map(|running| &running.process).chain(&self.gone);
         let infos = known.filter(|process| is_of(which, process)).map(|process| process.info());

@@ -1,4 +1,4 @@
-//! Files in memory, in which results are handed over.
+//! Files in memory that hold results for clients.
 
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
 use std::fs::File;
@@ -11,11 +11,11 @@ pub fn new_result() -> io::Result<File> {
     Ok(File::from(rustix::fs::memfd_create("highwater-result", flags)?))
 }
 
-/// A file that nobody can change any more, to be read from its beginning.
+/// Seals a file, so that it can no longer be changed. The descriptor reads it from its beginning.
 pub fn sealed(mut file: File) -> io::Result<OwnedFd> {
     file.rewind()?;
     rustix::fs::fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-    // Opened again to be read only; where that is not possible the seals say the same.
+    // Opened again as read-only. If that fails, the seals have the same effect.
     let again = format!("/proc/self/fd/{}", file.as_raw_fd());
     Ok(rustix::fs::open(again, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).unwrap_or_else(|_| file.into()))
 }

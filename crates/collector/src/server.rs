@@ -1,4 +1,4 @@
-//! The collector itself: hears processes and clients, one after the other; what takes a while is done by others meanwhile.
+//! The server: one thread receives the messages of processes and clients; worker threads do the jobs that take long.
 
 use crate::connection::{Connection, Heard, LONGEST, Message};
 use crate::office::{Office, name_in};
@@ -19,34 +19,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many snapshots are taken at once.
+/// The number of snapshots that are taken at once.
 const WORKERS: usize = 4;
-/// How many connections there are at most.
+/// The maximum number of connections.
 const MOST_CONNECTIONS: usize = 256;
-/// How long somebody who is connected may say nothing.
+/// How long a connection may stay silent before it is closed.
 const SILENCE: Duration = Duration::from_secs(5);
-/// How long a sleep lasts at the most: that we shall stop is noticed after it.
+/// The longest sleep. A request to stop is noticed after it.
 const NAP: Duration = Duration::from_millis(250);
 
-/// How a collector works.
+/// Settings of a collector.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where it listens.
+    /// The path of its socket.
     pub socket: PathBuf,
-    /// Where snapshots that programs take of themselves are kept.
+    /// The directory of the snapshots that programs take of themselves.
     pub shelf: PathBuf,
-    /// How many of those are kept.
+    /// The limits for those snapshots.
     pub kept_snapshots: Retention,
-    /// What is kept of processes that are gone: so many, and so many bytes of records.
+    /// The limits for the tables of processes that are gone: their number, and the bytes of their records.
     pub kept_tables: Retention,
     /// Look for processes that have not registered.
     pub searches: bool,
-    /// End when no process was live for so long.
+    /// Exit when no process has been live for this long.
     pub exit_when_idle: Option<Duration>,
 }
 
 impl Options {
-    /// The usual ones.
+    /// The default settings.
     pub fn new(socket: PathBuf, shelf: PathBuf) -> Self {
         Self {
             socket,
@@ -59,7 +59,7 @@ impl Options {
     }
 }
 
-/// A collector. Its socket is gone when it is dropped.
+/// A collector. Its socket is removed when it is dropped.
 #[derive(Debug)]
 pub struct Server {
     place: Place,
@@ -69,7 +69,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Begins to listen: from now on nobody is turned away, though nobody is heard before [`serve`](Self::serve).
+    /// Begins to listen. From now on connections are accepted by the system, but no message is read before [`serve`](Self::serve).
     pub fn bind(options: Options) -> Result<Self, BindError> {
         let place = Place::new(&options.socket)?;
         let shelf = Shelf::open(options.shelf.clone(), options.kept_snapshots).map_err(with(&options.shelf))?;
@@ -79,12 +79,12 @@ impl Server {
         Ok(Self { place, office, work, exit_when_idle: options.exit_when_idle })
     }
 
-    /// Where it listens.
+    /// The path of its socket.
     pub fn socket(&self) -> &Path {
         self.place.path()
     }
 
-    /// Collects until told to stop, or idle for too long. `log` is told what happens, in lines for people.
+    /// Runs until `stop` is set, or the collector has been idle for too long. `log` receives each event as a line for the user.
     pub fn serve(&self, stop: &AtomicBool, log: &dyn Fn(&str)) {
         self.work.open();
         thread::scope(|scope| {
@@ -94,7 +94,7 @@ impl Server {
                     log(&format!("no thread for snapshots: {error}"));
                 }
             }
-            // Workers would be waited for for ever.
+            // Without this, the scope would wait for the workers for ever.
             let _close = Closing(&self.work);
             self.hear_everybody(stop, log);
         });
@@ -107,7 +107,8 @@ impl Server {
         while !stop.load(Ordering::Relaxed) {
             let watches = self.office.registry().watches();
             let ready = self.wait(&watches, &connections);
-            // First what happened: a process that asks is known, one that ended is heard before it is let go.
+            // Connections and messages come before ended processes: so a process that asks is known, and a process that ended is still heard before
+            // it is noted as gone.
             if ready.visitors {
                 self.accept(&mut connections);
             }
@@ -131,7 +132,7 @@ impl Server {
         }
     }
 
-    /// Sleeps until something happens.
+    /// Sleeps until a descriptor is ready, or `NAP` is over.
     fn wait(&self, watches: &[(u32, Arc<OwnedFd>)], connections: &[Connection]) -> Ready {
         let mut all = vec![PollFd::new(&self.place, PollFlags::IN), PollFd::new(&self.work, PollFlags::IN)];
         all.extend(watches.iter().map(|(_, watch)| PollFd::new(watch, PollFlags::IN)));
@@ -141,7 +142,7 @@ impl Server {
         match rustix::event::poll(&mut all, Some(&nap)) {
             Ok(_) => {}
             Err(Errno::INTR) => return Ready::default(),
-            // No memory for it, or too many descriptors: it may be better later.
+            // Not enough memory, or too many descriptors: it may work later.
             Err(_) => thread::sleep(NAP),
         }
         let has_news = |index: usize| !all[index].revents().is_empty();
@@ -155,11 +156,11 @@ impl Server {
                 Ok(Some(connection)) if connections.len() + self.work.unfinished() < MOST_CONNECTIONS => {
                     connections.push(connection);
                 }
-                // Too many, or not one of ours.
+                // Too many connections, or a process of another user.
                 Ok(_) => {}
                 Err(Errno::AGAIN) => return,
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    // It is still there when we look again.
+                    // The connection still waits when the loop comes back.
                     return thread::sleep(Duration::from_millis(20));
                 }
                 Err(_) => return,
@@ -167,7 +168,7 @@ impl Server {
         }
     }
 
-    /// Hears a connection; it is given back unless it is over, or somebody works for it.
+    /// Reads a message of a connection. Returns the connection, unless it has ended or a worker has taken it.
     fn hear(&self, mut connection: Connection, buffer: &mut [u8], log: &dyn Fn(&str)) -> Option<Connection> {
         match connection.hear(buffer) {
             Heard::Message(message) => self.take(connection, message, log),
@@ -237,16 +238,16 @@ impl Drop for Server {
     }
 }
 
-/// What happened.
+/// The ready descriptors.
 #[derive(Debug, Default)]
 struct Ready {
-    /// Somebody wants to connect.
+    /// A connection waits to be accepted.
     visitors: bool,
-    /// Which of the watched processes ended.
+    /// Indices of the watched processes that ended.
     ended: Vec<usize>,
 }
 
-/// Ends the work when dropped.
+/// Closes the work queue when dropped.
 struct Closing<'a>(&'a Work);
 
 impl Drop for Closing<'_> {
@@ -255,7 +256,7 @@ impl Drop for Closing<'_> {
     }
 }
 
-/// A descriptor or two for every process: as many as the system lets us have.
+/// Raises the limit of open descriptors as far as the system allows: each process needs one or two.
 fn allow_many_descriptors() {
     let Rlimit { maximum, .. } = rustix::process::getrlimit(Resource::Nofile);
     let _ = rustix::process::setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });

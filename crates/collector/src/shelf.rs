@@ -1,5 +1,5 @@
-//! Kept snapshots: those that programs took of themselves, as files in a directory. The directory is all there is: it outlives us, and others
-//! may use it too.
+//! The store of kept snapshots, which programs took of themselves: files in a directory. All state is in the directory: it outlives the collector,
+//! and other processes may use it too.
 
 use crate::protocol::{KeptInfo, Retention};
 use serde_json::Value;
@@ -9,23 +9,23 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// What is kept unless something else is said.
+/// The default limits for kept snapshots.
 pub const KEPT_SNAPSHOTS: Retention = Retention { count: 100, bytes: 1 << 30 };
-/// Holds the largest number that was ever given: numbers are not used again.
+/// The file with the largest number ever used: numbers are not reused.
 const LAST: &str = "last";
-/// Larger numbers are not ours.
+/// Files with larger numbers were not made by a collector.
 const LARGEST: u64 = 1 << 53;
-/// What was not completed by then never will be.
+/// A partial file older than this will never be completed.
 const STALE: Duration = Duration::from_secs(3600);
 
-/// See the module's text.
+/// A directory of kept snapshots, with limits for their number and bytes.
 #[derive(Debug)]
 pub struct Shelf {
     directory: PathBuf,
     retention: Retention,
 }
 
-/// A place for a snapshot that is still to be written; given up when dropped.
+/// A reserved number and file for a snapshot that is still to be written; removed when dropped.
 #[derive(Debug)]
 pub struct Reserved {
     id: u64,
@@ -35,12 +35,12 @@ pub struct Reserved {
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        // Once the snapshot is complete there is no file of that name any more.
+        // Once the snapshot is complete, there is no file of that name any more.
         let _ = std::fs::remove_file(&self.partial);
     }
 }
 
-/// The usual directory of kept snapshots.
+/// The default directory of kept snapshots.
 pub fn default_shelf() -> io::Result<PathBuf> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/state")));
@@ -49,7 +49,7 @@ pub fn default_shelf() -> io::Result<PathBuf> {
 }
 
 impl Shelf {
-    /// Opens a directory, or makes it.
+    /// Opens a directory, and creates it if needed.
     pub fn open(directory: PathBuf, retention: Retention) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
         let shelf = Self { directory, retention };
@@ -57,12 +57,12 @@ impl Shelf {
         Ok(shelf)
     }
 
-    /// What is kept at most.
+    /// The limits of what is kept.
     pub fn retention(&self) -> Retention {
         self.retention
     }
 
-    /// All kept snapshots, oldest first. Files that are not ours, or damaged, are passed over.
+    /// All kept snapshots, oldest first. Damaged or foreign files are skipped.
     pub fn list(&self) -> Vec<KeptInfo> {
         let mut all: Vec<KeptInfo> = self.numbers("json").filter_map(|id| self.entry(id)).collect();
         all.sort_unstable_by_key(|kept| kept.id);
@@ -81,7 +81,7 @@ impl Shelf {
         Some((self.entry(id)?, File::open(self.path(id, "hw")).ok()?))
     }
 
-    /// Lets snapshots go, all of them if none is named; how many there were.
+    /// Removes snapshots, all of them if `ids` is empty. Returns how many were removed.
     pub fn remove(&self, ids: &[u64]) -> u64 {
         let ids: Vec<u64> = match ids {
             [] => self.list().into_iter().map(|kept| kept.id).collect(),
@@ -92,13 +92,13 @@ impl Shelf {
 
     fn remove_one(&self, id: u64) -> bool {
         let was_there = self.entry(id).is_some();
-        // The entry last: what has one is complete.
+        // The entry is removed last: a snapshot with an entry is complete.
         was_there
             && std::fs::remove_file(self.path(id, "hw")).is_ok()
             && std::fs::remove_file(self.path(id, "json")).is_ok()
     }
 
-    /// A place for a snapshot, with a number that is larger than all before.
+    /// Reserves a number that is larger than all before, and a file for the snapshot.
     pub fn reserve(&self) -> io::Result<Reserved> {
         let last = self.directory.join(LAST);
         let remembered = std::fs::read_to_string(&last).ok().and_then(|text| text.trim().parse().ok());
@@ -108,7 +108,7 @@ impl Shelf {
             let partial = self.path(id, "partial");
             match create(&partial) {
                 Ok(file) => {
-                    // If this fails, a number may be used again once its snapshot is gone.
+                    // If this fails, the number may be reused after its snapshot is removed.
                     let _ = std::fs::write(&last, id.to_string());
                     return Ok(Reserved { id, partial, file: Some(file) });
                 }
@@ -118,7 +118,7 @@ impl Shelf {
         }
     }
 
-    /// Keeps a snapshot that `write` writes; `about` is completed with its number and its length. The oldest go if there are too many.
+    /// Keeps a snapshot that `write` writes. Completes `about` with its number and length. Removes the oldest snapshots if a limit is exceeded.
     pub fn keep(
         &self,
         mut place: Reserved,
@@ -148,7 +148,7 @@ impl Shelf {
         let mut bytes: u64 = all.iter().map(|kept| kept.file_bytes).fold(0, u64::saturating_add);
         let mut count = all.len() as u64;
         for kept in all {
-            // The latest stays, however large it is.
+            // The latest one is kept, however large it is.
             if count <= self.retention.count && (bytes <= self.retention.bytes || count == 1) {
                 break;
             }
@@ -158,7 +158,7 @@ impl Shelf {
         }
     }
 
-    /// Removes what somebody who was killed left behind.
+    /// Removes partial files that a killed collector left.
     fn remove_stale(&self) {
         for (id, ending) in
             ["partial", "json-partial"].into_iter().flat_map(|end| self.numbers(end).map(move |id| (id, end)))
@@ -186,7 +186,7 @@ impl Shelf {
     }
 }
 
-/// A new file that only we can read.
+/// A new file that only this user can read.
 fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).read(true).create_new(true).mode(0o600).open(path)
 }

@@ -3,17 +3,17 @@
 use crate::table::Extent;
 use highwater_model::{AllocId, ByteSum, Figures, Weight};
 
-/// The most blocks that weights may make of what was recorded, and that are counted at all: a file holds no larger counts.
+/// The maximum number of blocks that are counted, weights included: a file holds no larger counts.
 pub const MOST_BLOCKS: u64 = (1 << 40) - (1 << 36);
 
 /// Blocks and bytes of one owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
-    /// Blocks, as many as all records stand for.
+    /// The number of blocks that all records stand for.
     pub blocks: u64,
     /// Their bytes.
     pub bytes: ByteSum,
-    /// Those of the blocks that have no record of their own.
+    /// How many of the blocks have no record of their own.
     pub unrecorded: u64,
 }
 
@@ -25,13 +25,13 @@ impl Sum {
         self.unrecorded += blocks - 1;
     }
 
-    /// As figures of an owner who gave nothing back.
+    /// As figures of an owner that has freed nothing.
     pub fn figures(&self) -> Figures {
         Figures { allocations: self.blocks, unrecorded: self.unrecorded, ..Figures::of_live_bytes(self.bytes) }
     }
 }
 
-/// A sum as its words: a vector of zeros that is not touched takes no memory.
+/// A sum as plain words: a vector of zeros that is not touched takes no memory.
 type Words = [u64; 4];
 
 fn sum_of([blocks, low, high, unrecorded]: Words) -> Sum {
@@ -43,7 +43,7 @@ fn bytes_of(low: u64, high: u64) -> ByteSum {
     ByteSum::from_units(u128::from(low) | u128::from(high) << 64)
 }
 
-/// Who owns a block.
+/// The owner of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// Its stack node.
@@ -54,26 +54,26 @@ pub struct Owner {
     pub is_mapping: bool,
 }
 
-/// The sums of everybody. All of the whole is also in one node and in one thread.
+/// The sums of all owners. Each block is counted in `whole`, in one node and in one thread.
 #[derive(Debug)]
 pub struct Sums {
-    /// Of everything.
+    /// The sum of all blocks.
     pub whole: Sum,
-    /// Of mappings.
+    /// The sum of mappings.
     pub mappings: Sum,
-    /// Records that were added up.
+    /// The number of records added.
     pub records: u64,
-    /// Sizes that were cut because the sum would not fit.
+    /// The number of sizes that were reduced because the sum would not fit.
     pub clamped: u64,
     nodes: Vec<Words>,
     threads: Vec<Words>,
-    /// Nodes that own something, in the order in which they were met.
+    /// Nodes that own something, in the order in which they were first seen.
     nodes_met: Vec<u32>,
     threads_met: Vec<u32>,
 }
 
 impl Sums {
-    /// For a table that is filled so far.
+    /// Empty sums for a table of this extent.
     pub fn new(extent: &Extent) -> Self {
         Self {
             whole: Sum::default(),
@@ -100,19 +100,19 @@ impl Sums {
 
     #[cold]
     fn add_clamped(&mut self, owner: Owner) -> u64 {
-        // Whole bytes: what is left of one counts for nothing.
+        // Whole bytes: a fraction of a byte is dropped.
         let room = (self.room().units() >> 32) as u64;
         self.clamped += 1;
         self.add_to(owner, 1, ByteSum::whole(room));
         room
     }
 
-    /// What can be added without the sum leaving 64 bits.
+    /// The bytes that can still be added before the sum exceeds 64 bits.
     fn room(&self) -> ByteSum {
         ByteSum::MAX.saturating_sub(self.whole.bytes)
     }
 
-    /// Adds a block, and says with which size and weight: they are those that it has, unless the sums would become too large.
+    /// Adds a block. Returns the size and weight with which it was added: its own, unless the sums would become too large.
     #[inline(always)]
     pub fn add_weighed(&mut self, owner: Owner, id: AllocId, size: u64, weight: Weight) -> (u64, Weight) {
         if weight.is_one() { (self.add(owner, size), weight) } else { self.add_sample(owner, id, size, weight) }
@@ -145,13 +145,13 @@ impl Sums {
         self.nodes_met.iter().map(|&node| (node, sum_of(self.nodes[node as usize])))
     }
 
-    /// The threads that own something; number 0 has all of those that are not known.
+    /// The threads that own something; number 0 stands for all unknown ones.
     pub fn by_thread(&self) -> impl Iterator<Item = (u32, Sum)> + '_ {
         self.threads_met.iter().map(|&thread| (thread, sum_of(self.threads[thread as usize])))
     }
 }
 
-/// What is beyond what is known belongs to number 0.
+/// Adds to the sum of a number. Numbers beyond the end count as number 0.
 #[inline(always)]
 fn add_at(sums: &mut [Words], met: &mut Vec<u32>, number: u32, blocks: u64, bytes: ByteSum) {
     let number = if (number as usize) < sums.len() { number } else { 0 };

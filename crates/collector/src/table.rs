@@ -1,8 +1,8 @@
-//! The memory of a live process, read with suspicion.
+//! The memory of a live process. Nothing in it is trusted.
 //!
-//! Everything in it may change at any time and may be nonsense: each number is loaded once, bounded, and only then used. The size of the
-//! object is sealed, so what lies within it can always be read. Reading what was never written would make the system provide
-//! memory for it; so a process that claims to have written more than it has is not believed.
+//! Everything in it may change at any time and may be invalid: each number is loaded once, bounded, and only then used. The size of the object is
+//! sealed, so all of it can always be read. Reading a page that was never written would make the system provide memory for it. So a table is
+//! refused if it claims that more was written than the object holds.
 
 use crate::cut::Cut;
 use crate::epochs::Epochs;
@@ -25,52 +25,52 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How much less a process may have written than it claims: it says so before it writes, and not in whole pages.
+/// How much less than it claims a process may have written: it updates its counts before it writes, and memory is provided in whole pages.
 const CREDIT: u64 = 4 << 20;
 
 const PAGE: u64 = 4096;
 
-/// All that was counted, in the order of [`Count`].
+/// The values of all counters, in the order of [`Count`].
 pub type Counted = [u64; COUNTS];
 
 /// The memory of a live process: its session and its table, and its control page.
 pub struct LiveTable {
-    /// Before the memory that it lies in, so that it goes first.
+    /// Declared before the memory that it lies in, so that it is dropped first.
     session: Shared,
     stamps: Stamps,
     memory: Mapping,
     control: Mapping,
-    /// Kept open to ask how much of it there is.
+    /// Kept open to ask how many bytes of it exist.
     object: OwnedFd,
     identity: (u64, u64),
     node_capacity: u32,
     capacity: TableCapacity,
-    /// Where the table begins in the memory.
+    /// The offset of the table in the memory.
     start: u64,
     epochs: Mutex<Epochs>,
 }
 
-/// How far a table was filled at one moment, within its bounds.
+/// How far a table was filled at one moment, limited to its capacity.
 #[derive(Clone, Debug)]
 pub struct Extent {
-    /// By shard: its records are below this.
+    /// By shard: all its records have numbers below this.
     pub used: [u32; SHARDS as usize],
-    /// Stack nodes are below this.
+    /// All stack nodes have numbers below this.
     pub nodes: u32,
-    /// Threads are below this.
+    /// All threads have numbers below this.
     pub threads: u32,
 }
 
-/// A thread, as its entry in the table tells of it.
+/// A thread, as its entry in the table describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// The kernel's number, as the process sees it.
+    /// The kernel's thread id, as the process sees it.
     pub kernel_id: u32,
-    /// Its name when it began.
+    /// Its name when it started.
     pub name: String,
 }
 
-/// A table that cannot be right.
+/// The table claims more than its memory holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overclaimed;
 
@@ -83,7 +83,7 @@ impl fmt::Display for Overclaimed {
 impl std::error::Error for Overclaimed {}
 
 impl LiveTable {
-    /// Maps what a process shares: its memory to be read, its control page to be written. `counter` is for stamps that are ticks.
+    /// Maps the shared objects of a process: its memory to read, its control page to write. `counter` converts stamps that are ticks.
     pub fn open(memory: OwnedFd, control: impl AsFd, counter: Option<Counter>) -> Result<Self, Refused> {
         let (bytes, identity) = sealed_size(&memory)?;
         let (control_bytes, _) = sealed_size(&control)?;
@@ -102,7 +102,7 @@ impl LiveTable {
         }
         let start = session_capacity.bytes().next_multiple_of(ALIGNMENT);
         let capacity = table_capacity(&mapping, start, bytes).ok_or(Refused::NotOurs)?;
-        // SAFETY: as long as it is mapped, which is as long as both are in the table that is made here; nobody stores through it.
+        // SAFETY: the memory stays mapped as long as the table that is made here owns both; no code stores through the session.
         let session = unsafe { Shared::of_ourselves(mapping.base(), session_capacity.bytes()) };
         let session = session.ok_or(Refused::NotOurs)?;
         let stamps = Stamps::of(session.header(), counter).ok_or(Refused::NoClock)?;
@@ -121,7 +121,7 @@ impl LiveTable {
         })
     }
 
-    /// What the process shares beside the table: stacks and modules. Nothing may be stored through it.
+    /// The shared session beside the table: stacks and modules. Nothing may be stored through it.
     pub fn session(&self) -> &Shared {
         &self.session
     }
@@ -131,7 +131,7 @@ impl LiveTable {
         &self.stamps
     }
 
-    /// The device and the number of the memory object: no other object has both.
+    /// The device and inode number of the memory object. No other object has both.
     pub fn identity(&self) -> (u64, u64) {
         self.identity
     }
@@ -152,7 +152,7 @@ impl LiveTable {
 
     /// All shards.
     pub fn shards(&self) -> &[Shard] {
-        // SAFETY: shards are atomics, behind the header.
+        // SAFETY: shards are atomics, and lie after the header.
         unsafe { self.memory.slice(self.start + self.capacity.shard(0), SHARDS as usize) }
     }
 
@@ -171,7 +171,7 @@ impl LiveTable {
         &self.stripe(number / CHUNK)[(shard * CHUNK + number % CHUNK) as usize]
     }
 
-    /// The first records of a shard.
+    /// The first `used` records of a shard.
     pub fn records(&self, shard: u32, used: u32) -> impl Iterator<Item = &Record> {
         (0..used).map(move |number| self.record(shard, number))
     }
@@ -181,18 +181,18 @@ impl LiveTable {
         self.header().flags.load(Ordering::Relaxed) & flag != 0
     }
 
-    /// Mean bytes per sample, by the number of the rate; 0 for every block.
+    /// Mean bytes per sample, by the number of the rate; 0 means every block.
     pub fn rates(&self) -> [u64; MOST_RATES] {
         std::array::from_fn(|rate| self.header().rate_bytes[rate].load(Ordering::Relaxed))
     }
 
-    /// Mean bytes per sample now, 0 for every block.
+    /// Mean bytes per sample now; 0 means every block.
     pub fn sample_bytes(&self) -> u64 {
         let rate = self.header().rate.load(Ordering::Acquire) as usize;
         self.header().rate_bytes.get(rate).map_or(0, |bytes| bytes.load(Ordering::Relaxed))
     }
 
-    /// What the process has mapped that is not in the table.
+    /// Mapped memory of the process that is not in the table.
     pub fn address_space(&self) -> AddressSpace {
         let header = self.header();
         AddressSpace {
@@ -213,7 +213,7 @@ impl LiveTable {
         Thread { kernel_id: entry.id.load(Ordering::Relaxed), name: String::from_utf8_lossy(name).into_owned() }
     }
 
-    /// How far the table is filled; an error if it claims more than there is.
+    /// How far the table is filled. An error if it claims more than its memory holds.
     pub fn extent(&self) -> Result<Extent, Overclaimed> {
         let shards = self.shards();
         let extent = Extent {
@@ -230,41 +230,41 @@ impl LiveTable {
         if touches_more(&extent.used, records / PAGE) { Err(Overclaimed) } else { Ok(extent) }
     }
 
-    /// Bytes of memory that its records take.
+    /// Bytes of memory that its records use.
     pub fn record_bytes(&self) -> u64 {
         let used = |shard: &Shard| shard.used.load(Ordering::Relaxed).min(self.capacity.shard_records);
         record_bytes(&self.shards().iter().map(used).collect::<Vec<_>>())
     }
 
-    /// Bytes of the object that were written at some time.
+    /// Bytes of the object for which the system has provided memory.
     fn held_bytes(&self) -> u64 {
-        // Without an answer it is believed.
+        // If the system does not answer, the process is trusted.
         rustix::fs::fstat(&self.object).map_or(u64::MAX, |stat| (stat.st_blocks as u64).saturating_mul(512))
     }
 
-    /// What was counted until now: exact for a process that is gone, a moment's mixture for one that runs.
+    /// The counters now. Exact for a process that is gone; for a running one they are not from one instant.
     pub fn counts(&self) -> Counted {
         self.shards().iter().fold([0; COUNTS], |sum, shard| added(sum, counts_now(shard)))
     }
 
-    /// Makes a cut: waits until the one before is over. See [`Cut`].
+    /// Makes a cut, after the previous one is over. See [`Cut`].
     pub fn cut(&self, lease: Duration) -> Result<Cut<'_>, Overclaimed> {
         Cut::make(self, self.epochs(), lease)
     }
 
-    /// A cut of a process that is gone, and changes nothing any more.
+    /// A cut of a process that is gone: its table no longer changes.
     pub fn last_cut(&self) -> Cut<'_> {
         Cut::of_the_dead(self, self.epochs())
     }
 
-    /// Keeps everybody else from making a cut, or ending one, while `work` lasts.
+    /// Prevents other threads from making or ending a cut while `work` runs.
     pub fn between_cuts<T>(&self, work: impl FnOnce() -> T) -> T {
         let _cuts = self.epochs();
         work()
     }
 
     fn epochs(&self) -> MutexGuard<'_, Epochs> {
-        // Whoever panicked has made the set incomplete before.
+        // A thread that panicked has marked the set incomplete before.
         self.epochs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -275,7 +275,7 @@ impl fmt::Debug for LiveTable {
     }
 }
 
-/// The size of an object that cannot change it, and its identity.
+/// The size of an object whose size is sealed, and its identity.
 fn sealed_size(object: impl AsFd) -> Result<(u64, (u64, u64)), Refused> {
     if !rustix::fs::fcntl_get_seals(&object).is_ok_and(|seals| seals.contains(SealFlags::SHRINK | SealFlags::GROW)) {
         return Err(Refused::NotSealed);
@@ -285,7 +285,7 @@ fn sealed_size(object: impl AsFd) -> Result<(u64, (u64, u64)), Refused> {
     Ok((size, (stat.st_dev, stat.st_ino)))
 }
 
-/// The capacity of the table at `start`, if there is one that ends where the memory does.
+/// The capacity of the table at `start`, if there is one and it ends where the memory ends.
 fn table_capacity(memory: &Mapping, start: u64, bytes: u64) -> Option<TableCapacity> {
     if start.checked_add(HEADER_BYTES)? > bytes {
         return None;
@@ -300,12 +300,12 @@ fn table_capacity(memory: &Mapping, start: u64, bytes: u64) -> Option<TableCapac
     (ours && start + capacity.bytes() == bytes).then_some(capacity)
 }
 
-/// Whether reading so many records of each shard touches more than so many pages.
+/// Whether reading the first `used` records of each shard touches more than `most` pages.
 fn touches_more(used: &[u32; SHARDS as usize], most: u64) -> bool {
     const CHUNK_BYTES: u64 = CHUNK as u64 * size_of::<Record>() as u64;
     let chunks = used.map(|used| used.div_ceil(CHUNK));
     let stripes = chunks.iter().copied().max().unwrap_or(0);
-    // Those that have all blocks' shards have all their pages.
+    // In the first `whole` stripes every block shard has a chunk, so all their pages count.
     let whole = chunks[..BLOCK_SHARDS as usize].iter().copied().min().unwrap_or(0);
     let mut pages = u64::from(whole) * u64::from(BLOCK_SHARDS) * CHUNK_BYTES / PAGE;
     let mut last_page = u64::MAX;
@@ -326,23 +326,23 @@ fn record_bytes(used: &[u32]) -> u64 {
     used.iter().map(|&used| u64::from(used) * size_of::<Record>() as u64).sum()
 }
 
-/// What a shard has counted until now.
+/// The counters of a shard now.
 pub(crate) fn counts_now(shard: &Shard) -> Counted {
     std::array::from_fn(|at| shard.counts.words[at].load(Ordering::Acquire))
 }
 
-/// The sum of two, wrapping: what a process makes up may be anything.
+/// The sum of two, wrapping: a hostile process may store any numbers.
 pub(crate) fn added(one: Counted, other: Counted) -> Counted {
     std::array::from_fn(|at| one[at].wrapping_add(other[at]))
 }
 
-/// One of the counts.
+/// One of the counters.
 #[inline]
 pub fn count_of(counts: &Counted, count: Count) -> u64 {
     counts[count as usize]
 }
 
-/// Whether a shard is that of mappings.
+/// Whether a shard is the one of mappings.
 #[inline(always)]
 pub fn is_of_mappings(shard: u32) -> bool {
     shard == MAPPINGS

@@ -1,4 +1,4 @@
-//! Taking a snapshot: from a cut of a table to what a `.hw` file holds.
+//! Taking a snapshot: from a cut of a table to the contents of a `.hw` file.
 
 use crate::about::About;
 use crate::cut::{Cut, Scan, Unread};
@@ -19,58 +19,58 @@ use std::fs::File;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How often a snapshot is begun at most.
+/// The maximum number of attempts at a snapshot.
 const MOST_ATTEMPTS: u64 = 5;
-/// How long a cut lasts at first if nobody extends it; twice as long at each further attempt.
+/// The lease of the first attempt: a cut ends after it unless it is extended. Each further attempt doubles it.
 const FIRST_LEASE: Duration = Duration::from_secs(2);
 /// Files hold no larger counts.
 const MOST_COUNTED: u64 = 1 << 40;
 
-/// Whose snapshot.
+/// The process of a snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// What it shares.
+    /// Its shared table.
     pub table: &'a LiveTable,
-    /// Who it is.
+    /// Its identity.
     pub about: &'a About,
     /// When it was found to be gone, in its own time; `None` while it runs.
     pub gone: Option<Nanos>,
 }
 
-/// What a snapshot shall tell.
+/// The requested contents of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// How much.
+    /// Sites only, or every block.
     pub detail: Detail,
-    /// The first bytes of each block, so many.
+    /// How many of the first bytes of each block to read, if any.
     pub contents: Option<u64>,
 }
 
 /// A snapshot, ready to be written.
 #[derive(Debug)]
 pub struct LiveSnapshot {
-    /// Whose.
+    /// The process.
     pub source: Source,
-    /// Names.
+    /// The names that the accounts refer to.
     pub catalog: Catalog,
-    /// Figures, and blocks if they were wanted.
+    /// Figures, and blocks if they were requested.
     pub accounts: AccountsState,
     /// How the cut was made.
     pub cut: CutInfo,
-    /// Contents of blocks, if they were wanted.
+    /// Contents of blocks, if they were requested.
     pub contents: Option<File>,
 }
 
 /// Why there is no snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotTaken {
-    /// The program ended it each time.
+    /// The program ended each attempt.
     Void,
-    /// The table makes no sense.
+    /// The table claims more than its memory holds.
     Overclaimed,
-    /// The system does not let us read what is in the blocks.
+    /// The system does not permit reading the blocks' contents.
     Unreadable(rustix::io::Errno),
-    /// The table is not the process's memory: why.
+    /// The table does not show the process's memory: the reason.
     Untrue(String),
 }
 
@@ -146,7 +146,7 @@ impl From<Overclaimed> for Problem {
     }
 }
 
-/// A block as it waits to be sorted.
+/// A block, to be sorted.
 #[derive(Clone, Copy)]
 struct Compact {
     stamp: u64,
@@ -159,7 +159,7 @@ struct Compact {
     is_mapping: bool,
 }
 
-/// What a cut had.
+/// The result of reading a cut.
 struct Found {
     extent: Extent,
     scan: Scan,
@@ -175,7 +175,7 @@ enum What {
     Blocks(Vec<Compact>),
 }
 
-/// Reads all that needs the cut, and ends it.
+/// Reads everything that needs the cut, and ends the cut.
 fn read(subject: Subject<'_>, wanted: Wanted, mut cut: Cut<'_>) -> Result<Found, Problem> {
     let table = subject.table;
     let begin = Instant::now();
@@ -237,7 +237,7 @@ fn read(subject: Subject<'_>, wanted: Wanted, mut cut: Cut<'_>) -> Result<Found,
     Ok(Found { extent, scan, what, scale, instant, cut: info, contents })
 }
 
-/// How many blocks there will be; what the process says is believed only as far as it can be.
+/// The expected number of blocks. The process's own count is limited to the number of records.
 fn expected_blocks(table: &LiveTable, extent: &Extent) -> usize {
     let counts = table.counts();
     let live = count_of(&counts, Count::Allocations).wrapping_sub(count_of(&counts, Count::Frees));
@@ -245,7 +245,7 @@ fn expected_blocks(table: &LiveTable, extent: &Extent) -> usize {
     live.min(most) as usize
 }
 
-/// Makes a snapshot of what a cut had.
+/// Makes a snapshot from the result of a cut.
 fn assemble(subject: Subject<'_>, found: Found) -> LiveSnapshot {
     let Found { extent, scan, what, mut scale, instant, cut, contents } = found;
     let table = subject.table;
@@ -332,10 +332,10 @@ fn assemble(subject: Subject<'_>, found: Found) -> LiveSnapshot {
     LiveSnapshot { source, catalog, accounts, cut, contents: contents.map(|contents| contents.file) }
 }
 
-/// The stacks of nodes, each asked for once: what a process shares may change, and all must speak of the same.
+/// The stacks of nodes, each read once: the shared memory may change, and all uses of a node must get the same stack.
 struct Stacks {
     names: Names,
-    /// By node: one more than its stack, 0 while it was not asked for.
+    /// By node: its stack plus one; 0 if it has not been read.
     known: Vec<u32>,
 }
 
@@ -358,14 +358,14 @@ fn number(
     scale: &mut Scale,
     mut stack_of: impl FnMut(u32) -> StackId,
 ) -> (Sums, Blocks) {
-    // In place: there may be very many.
+    // In place: there may be very many blocks.
     found.sort_unstable_by_key(|block| (block.stamp, block.address));
     let (mut sums, mut blocks) = (Sums::new(extent), Blocks::default());
     let mut indices = vec![u32::MAX; extent.threads.max(1) as usize];
     let (mut threads, stamps) = (0, table.stamps());
     for (id, one) in (0..).map(AllocId).zip(found) {
         let weight = scale.weight(one.rate, one.size);
-        // As the sums do: what is not known belongs to number 0.
+        // As in the sums: unknown nodes and threads count as number 0.
         let node = if one.node < extent.nodes { one.node } else { 0 };
         let thread = if one.thread < extent.threads { one.thread } else { 0 };
         let owner = Owner { node, thread, is_mapping: one.is_mapping };
@@ -402,13 +402,13 @@ fn row(rows: &mut Vec<Figures>, index: u32) -> &mut Figures {
     &mut rows[index]
 }
 
-/// Oddities until now.
+/// Anomalies until now.
 fn anomalies(table: &LiveTable, scan: &Scan, clamped: u64) -> Anomalies {
     let of = |count| count_of(&scan.counts, count);
     let header = table.session().header();
     let load = |counter: &std::sync::atomic::AtomicU32| u64::from(counter.load(Ordering::Relaxed));
     let mut anomalies = Anomalies::default();
-    // A forked child gives back blocks of its parent, which are in the parent's table.
+    // A forked child frees blocks of its parent, which are in the parent's table.
     if !table.has_flag(FLAG_FORKED) {
         anomalies.add(Anomaly::UnmatchedFree, of(Count::UnknownFrees));
     }

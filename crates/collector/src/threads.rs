@@ -1,26 +1,26 @@
-//! The threads of a live process: their numbers in the table, and what they are called.
+//! The threads of a live process: their numbers in the table, and their names.
 
 use crate::table::{Extent, LiveTable};
 use highwater_model::ThreadId;
 use rustc_hash::FxHashMap;
 
-/// Has what nobody in particular did: the blocks that were freed before a snapshot.
+/// Stands for all threads together. Owns the blocks that were freed before a snapshot: their threads are not known.
 pub const ALL_THREADS: (ThreadId, &str) = (ThreadId(0), "(all threads)");
-/// Has what was done by threads that found no room in the table.
+/// Owns the blocks of threads that found no room in the table.
 const OTHER_THREADS: (ThreadId, &str) = (ThreadId(1 << 32), "(other threads)");
-/// With its number in the table: a thread without a number of the kernel, which only nonsense has.
+/// Combined with the number in the table: the id of a thread without a kernel id, which only an invalid table has.
 const NO_KERNEL_ID: u64 = 1 << 63;
 
 /// All threads of a process that ever owned a block.
 pub struct Threads {
     /// By number in the table.
     ids: Vec<ThreadId>,
-    /// The latest number of each of the kernel's numbers, which are used again.
+    /// By kernel thread id: the latest number in the table. The kernel reuses its ids.
     latest: FxHashMap<u32, u32>,
 }
 
 impl Threads {
-    /// Reads who they are.
+    /// Reads the threads of a table.
     pub fn read(table: &LiveTable, extent: &Extent) -> Self {
         let mut uses: FxHashMap<u32, (u64, u32)> = FxHashMap::default();
         let id_of = |number| {
@@ -45,7 +45,7 @@ impl Threads {
         self.ids.get(number as usize).copied().unwrap_or(OTHER_THREADS.0)
     }
 
-    /// What a thread is called: of a process that runs, now.
+    /// A thread's name. For a running process, its current name.
     pub fn name(&self, number: u32, table: &LiveTable, running: Option<u32>) -> String {
         if self.id(number) == OTHER_THREADS.0 {
             return OTHER_THREADS.1.to_owned();

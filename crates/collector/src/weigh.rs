@@ -1,18 +1,18 @@
-//! How many blocks each record stands for.
+//! The weight of a record: how many blocks it stands for.
 
 use crate::table::LiveTable;
 use highwater_model::Weight;
 use highwater_shm::table_v1::MOST_RATES;
 
-/// The rates of one process, and whether they were needed.
+/// The sampling rates of a process, and the largest one that was used.
 pub struct Scale {
     rates: [u64; MOST_RATES],
-    /// The largest rate of any block so far, 0 while there was none.
+    /// The largest rate of any block so far, 0 if there was none.
     pub largest: u64,
 }
 
 impl Scale {
-    /// That of a process now.
+    /// The rates of a process now.
     pub fn of(table: &LiveTable) -> Self {
         Self { rates: table.rates(), largest: 0 }
     }

@@ -1,4 +1,4 @@
-//! Work that takes a while, done by a few threads: snapshots, and settings that a program has to follow.
+//! A queue of jobs that take long, done by a few worker threads: snapshots, and settings that a program has to apply.
 
 use crate::connection::Connection;
 use crate::protocol::Request;
@@ -8,30 +8,30 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What somebody waits for.
+/// A job.
 #[derive(Debug)]
 pub struct Job {
-    /// Who.
+    /// The connection that waits for the answer.
     pub connection: Connection,
-    /// What.
+    /// The work to do.
     pub task: Task,
 }
 
-/// What there is to do.
+/// The kinds of work.
 #[derive(Debug)]
 pub enum Task {
-    /// A client wants something.
+    /// A client's request.
     Request(Request),
-    /// A program wants a snapshot of itself, under this name.
+    /// A program's request for a snapshot of itself, under this name.
     Named(String),
 }
 
-/// What came of a job.
+/// The result of a job.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Who may ask for more.
+    /// The connection, if it stays open for further requests.
     pub connection: Option<Connection>,
-    /// For the log.
+    /// A line for the log.
     pub line: Option<String>,
 }
 
@@ -39,12 +39,12 @@ pub struct Outcome {
 struct Jobs {
     waiting: VecDeque<Job>,
     done: Vec<Outcome>,
-    /// Jobs that are being done.
+    /// Jobs being done now.
     running: usize,
     is_closed: bool,
 }
 
-/// The jobs, and what came of them.
+/// Queued jobs, and results of finished ones.
 #[derive(Debug)]
 pub struct Work {
     jobs: Mutex<Jobs>,
@@ -54,7 +54,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// Nothing to do yet.
+    /// An empty queue.
     pub fn new() -> io::Result<Self> {
         let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self { jobs: Mutex::default(), news: Condvar::new(), bell })
@@ -64,7 +64,7 @@ impl Work {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a job. Programs that wait for a snapshot of themselves come first.
+    /// Adds a job. A program that waits for a snapshot of itself goes to the front.
     pub fn add(&self, job: Job) {
         let mut jobs = self.jobs();
         match job.task {
@@ -74,18 +74,18 @@ impl Work {
         self.news.notify_one();
     }
 
-    /// Jobs that wait or are being done.
+    /// The number of jobs that are queued or being done.
     pub fn unfinished(&self) -> usize {
         let jobs = self.jobs();
         jobs.waiting.len() + jobs.running
     }
 
-    /// Begins, if it was ended before.
+    /// Opens the queue again, if it was closed.
     pub fn open(&self) {
         self.jobs().is_closed = false;
     }
 
-    /// Jobs that wait are dropped, and those who do them go home.
+    /// Closes the queue: queued jobs are dropped, and workers return.
     pub fn close(&self) {
         let mut jobs = self.jobs();
         jobs.is_closed = true;
@@ -93,7 +93,7 @@ impl Work {
         self.news.notify_all();
     }
 
-    /// Does jobs until there will be no more.
+    /// The loop of a worker: does jobs until the queue is closed.
     pub fn help(&self, mut work: impl FnMut(Job) -> Outcome) {
         let mut jobs = self.jobs();
         while !jobs.is_closed {
@@ -111,7 +111,7 @@ impl Work {
         }
     }
 
-    /// What came of jobs since this was asked last.
+    /// The results since the last call.
     pub fn outcomes(&self) -> Vec<Outcome> {
         let _ = rustix::io::read(&self.bell, &mut [0u8; 8]);
         std::mem::take(&mut self.jobs().done)

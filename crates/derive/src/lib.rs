@@ -1,7 +1,8 @@
 //! `#[derive(Tracked)]` of the crate `highwater`.
 //!
-//! A derive cannot add a field to a type. So it says how large a value is, heap included, field by field (`DeepSize`), and gives the type a method
-//! `tracked()`, which makes a `Tracked<Self>`: that one tells of its birth and its end. The type itself stays as it is, its own `Drop` included.
+//! A derive cannot add a field to a type. So it implements `DeepSize` (the size with heap, field by field), and gives the type a method
+//! `tracked()`, which makes a `Tracked<Self>`: that value reports its creation and its drop. The type itself is not changed, its own `Drop`
+//! included.
 #![forbid(unsafe_code)]
 
 use proc_macro::TokenStream;
@@ -9,9 +10,10 @@ use proc_macro2::TokenStream as Tokens;
 use quote::{format_ident, quote};
 use syn::{Data, DeriveInput, Error, Fields, GenericParam, Generics, Index, parse_macro_input, parse_quote};
 
-/// Says how large values of the type are, heap included, and gives them `tracked()`. See the crate `highwater`.
+/// Implements the size of values, heap included, and adds `tracked()`. See the crate `highwater`.
 ///
-/// Every type parameter must be `DeepSize`, unless a field is marked `#[tracked(skip)]`, which then counts for what lies in the value itself only.
+/// Every type parameter must be `DeepSize`, unless a field is marked `#[tracked(skip)]`. For a skipped field only the bytes inside the value itself
+/// count.
 #[proc_macro_derive(Tracked, attributes(tracked))]
 pub fn derive_tracked(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -49,7 +51,7 @@ fn expand(input: DeriveInput) -> Result<Tokens, Error> {
 
         #[automatically_derived]
         impl #in_impl #name #in_type #clause {
-            /// Tells of the birth of this value here, and of its end wherever that will be.
+            /// Reports the creation of this value here, and its drop when it happens.
             #[track_caller]
             #[allow(dead_code)]
             #visibility fn tracked(self) -> ::highwater::Tracked<Self> {
@@ -59,7 +61,7 @@ fn expand(input: DeriveInput) -> Result<Tokens, Error> {
     })
 }
 
-/// Every type parameter must say how large it is.
+/// Requires `DeepSize` of every type parameter.
 fn with_bounds(mut generics: Generics) -> Generics {
     for parameter in &mut generics.params {
         if let GenericParam::Type(parameter) = parameter {

@@ -17,7 +17,7 @@ thread_local! {
     static THREAD: RefCell<u64> = const { RefCell::new(0) };
 }
 
-/// Marks a function on the thread's call stack until it is dropped.
+/// Keeps a function on the thread's call stack until it is dropped.
 struct Inside;
 
 impl Inside {
@@ -65,7 +65,7 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // Before the bytes go: the address may be another's a moment later.
+        // Recorded before the bytes are freed: another block may get the address right after that.
         self.store.record(MemoryEvent::deallocate(self.bytes.as_ptr() as usize, self.bytes.capacity(), thread()));
     }
 }
@@ -130,7 +130,7 @@ impl Service {
         }
     }
 
-    /// Nobody ever closes them: the leak.
+    /// Sessions are never closed: this is the leak.
     fn open_session(&self) {
         let _here = Inside::function("Session::open", line!());
         self.sessions.lock().unwrap().push(Buffer::new(&self.store, 96, "Session"));
@@ -202,6 +202,6 @@ fn main() {
             std::process::exit(1);
         }
     }
-    // The sessions are still there, as a leak is.
+    // The sessions stay allocated, as in a real leak.
     std::mem::forget(service);
 }

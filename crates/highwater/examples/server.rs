@@ -1,6 +1,6 @@
-//! A server that runs for some seconds and can be looked at meanwhile: `server [SECONDS]`, then `highwater snapshot --name server`.
+//! A server that runs for some seconds and can be inspected meanwhile: `server [SECONDS]`, then `highwater snapshot --name server`.
 //!
-//! It forgets every twentieth session, as servers do.
+//! It leaks every twentieth session.
 
 use std::alloc::System;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 #[global_allocator]
 static ALLOCATOR: highwater::Alloc<System> = highwater::Alloc::new(System);
 
-/// What a visitor is remembered by.
+/// The session of a visitor.
 struct Session {
     _user: String,
     _history: Vec<u64>,
@@ -22,7 +22,7 @@ impl Session {
     }
 }
 
-/// Pages that were made lately.
+/// Recently rendered pages.
 #[derive(Default)]
 struct Cache {
     pages: HashMap<u64, Vec<u8>>,

@@ -1,7 +1,7 @@
-//! A small search service, an ordinary program: `highwater record` shows what it does to its memory (see `./demo`).
+//! A small search service, an ordinary program: `highwater record` shows how it uses memory (see `./demo`).
 //!
-//! Four workers tokenise documents and add their words to an index. It has the usual faults: each request opens a session, and
-//! sessions of every eighth request are never closed; and compacting the index holds two copies of it for a moment.
+//! Four workers tokenise documents and add their words to an index. It has the usual faults: each request opens a session, and the sessions of
+//! every eighth request are never closed; compacting the index holds two copies of it for a moment.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -24,14 +24,14 @@ impl Index {
         }
     }
 
-    /// A copy without spare room.
+    /// A copy without spare capacity.
     #[inline(never)]
     fn compact(&self) -> Self {
         Self { places: self.places.iter().map(|(word, places)| (word.clone(), places.clone())).collect() }
     }
 }
 
-/// What is kept of a user between requests.
+/// The state of a user between requests.
 struct Session {
     _history: Vec<u8>,
 }
@@ -44,7 +44,7 @@ impl Session {
         Self { _history: vec![user as u8; 600] }
     }
 
-    /// The fault: only most sessions are closed.
+    /// The fault: some sessions are never closed.
     fn end(self, user: usize) {
         if user.is_multiple_of(8) {
             OPEN_SESSIONS.lock().unwrap().push(self);
@@ -52,7 +52,7 @@ impl Session {
     }
 }
 
-/// A document of words that are the same in every run.
+/// A document of words; the same in every run.
 #[inline(never)]
 fn fetch(document: usize) -> String {
     let mut state = document as u64 + 1;

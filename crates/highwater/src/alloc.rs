@@ -7,8 +7,8 @@ use std::alloc::{GlobalAlloc, Layout};
 
 /// An allocator that passes everything on to another one, and records it when asked to.
 ///
-/// Any allocator will do: `System`, or those of the `mimalloc` and `jemalloc` crates. Works in statically linked programs, where
-/// `highwater record` cannot. See the [crate's page](crate).
+/// Works with any allocator: `System`, or those of the `mimalloc` and `jemalloc` crates. Also works in statically linked programs, where `highwater
+/// record` cannot. See the [crate's page](crate).
 #[derive(Debug, Default)]
 pub struct Alloc<A> {
     inner: A,
@@ -21,13 +21,13 @@ impl<A> Alloc<A> {
     }
 }
 
-/// Whether anything is to be done about blocks now.
+/// Whether nothing has to be done for blocks now.
 #[inline(always)]
 fn is_off() -> bool {
     agent::mode() == Mode::Off
 }
 
-/// What is to be done. That is not settled with the program's first allocation, and in a child that was forked, which begins anew.
+/// The agent's mode. It is still undecided at the program's first allocation, and in a forked child, which starts anew.
 #[inline(always)]
 fn mode() -> Mode {
     match agent::mode() {
@@ -53,7 +53,7 @@ fn report(block: *mut u8, size: usize) {
         }
         sampling::insert(block as u64);
     }
-    // SAFETY: called as declared.
+    // SAFETY: called as its contract requires.
     unsafe { allocated_here(block, size, agent::expected_usable(size)) };
 }
 
@@ -68,11 +68,11 @@ fn report_free(block: *mut u8) {
     }
 }
 
-// SAFETY: the inner allocator's answers are passed on unchanged.
+// SAFETY: the inner allocator's results are passed on unchanged.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract.
         let block = unsafe { self.inner.alloc(layout) };
         if !is_off() {
             report(block, layout.size());
@@ -85,13 +85,13 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
         if !is_off() {
             report_free(block);
         }
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract.
         unsafe { self.inner.dealloc(block, layout) }
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract.
         let block = unsafe { self.inner.alloc_zeroed(layout) };
         if !is_off() {
             report(block, layout.size());
@@ -102,22 +102,22 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if is_off() {
-            // SAFETY: the caller's.
+            // SAFETY: the caller keeps the contract.
             return unsafe { self.inner.realloc(block, layout, size) };
         }
         if mode() != Mode::Exact {
-            // In samples a reallocation is a free and an allocation: the new size has a chance of its own.
+            // When sampling, a reallocation is a free and an allocation: the new size is sampled independently.
             report_free(block);
-            // SAFETY: the caller's.
+            // SAFETY: the caller keeps the contract.
             let new = unsafe { self.inner.realloc(block, layout, size) };
             report(new, size);
             return new;
         }
         let begun = agent::reallocating(block);
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract.
         let new = unsafe { self.inner.realloc(block, layout, size) };
         if begun || !new.is_null() {
-            // SAFETY: called as declared.
+            // SAFETY: called as its contract requires.
             unsafe { reallocated_here(block, new, size, begun.into()) };
         }
         new

@@ -7,7 +7,7 @@ unsafe extern "C" {
     fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
 }
 
-/// The function of this name, if there is one.
+/// The function with this name, if it is loaded.
 ///
 /// # Safety
 /// `F` is a function pointer of the type that every function of this name has.

@@ -1,4 +1,4 @@
-//! Highwater for Rust programs: record what happens to your memory, and look at it at any instant.
+//! Highwater for Rust programs: record the memory events of your program, and look at its memory at any instant.
 //!
 //! * [`event_store::EventStore`] takes events from any number of threads, about 40 ns each, and keeps them in memory,
 //!   16 to 24 bytes each, or [in a file](event_store::EventStore::with_limit) once they exceed a limit.
@@ -48,14 +48,14 @@
 //!
 //! # Limits
 //!
-//! * Times are nanoseconds since the store was made (see `allocated_at`, `timestamp`), by a clock that is measured against
-//!   the system's when it is first read.
+//! * Times are nanoseconds since the store was made (see `allocated_at`, `timestamp`). The clock is calibrated against the system's when it is
+//!   first read.
 //! * An event recorded from inside the allocator while the same thread is recording another is dropped, and counted.
 //!
 //! # Recording every allocation
 //!
-//! With [`Alloc`] as the global allocator a program can record itself: set `HIGHWATER_RECORD=file.hw` when it starts, or call
-//! [`record_to`]. Until then it costs less than a nanosecond a call.
+//! With [`Alloc`] as the global allocator a program can record itself: set `HIGHWATER_RECORD=file.hw` when it starts, or call [`record_to`]. Until
+//! then it costs less than a nanosecond per call.
 //!
 //! ```no_run
 //! use std::alloc::System;
@@ -71,17 +71,17 @@
 //! }
 //! ```
 //!
-//! [`stream`] sends the recording over a network while it is made, or offers it to whoever asks.
+//! [`stream`] sends the recording over a network while it is made, or offers it to clients.
 //!
 //! # Being live
 //!
-//! With the same allocator a program can be *live*: [`live`] keeps a table of everything that it holds, and `highwater snapshot --pid N` shows
-//! it at any time, exactly as of one instant, without stopping the program. [`snapshot()`] keeps one under a name, [`global_stats`] and
-//! [`thread_stats`] tell what was allocated and freed.
+//! With the same allocator a program can be *live*: [`live`] keeps a table of all its live blocks, and `highwater snapshot --pid N` shows it at any
+//! time, exactly as of one instant, without stopping the program. [`snapshot()`] keeps a snapshot under a name; [`global_stats`] and
+//! [`thread_stats`] return how much was allocated and freed.
 //!
 //! # Objects
 //!
-//! [`Tracked`](struct@Tracked) values tell of their birth and their end: [`objects`]. That part, and only that, is there on WASM, too.
+//! [`Tracked`](struct@Tracked) values report their creation and their drop: see [`objects`]. Only this part is available on WASM.
 #![deny(unsafe_code)]
 
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]

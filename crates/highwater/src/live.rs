@@ -1,5 +1,5 @@
-//! A live program: everything that it holds lies in a table that `highwater snapshot` can read at any time, without its help and
-//! without stopping it.
+//! A live program: all its live blocks are in a table that `highwater snapshot` can read at any time, without the program's help and without
+//! stopping it.
 #![allow(unsafe_code, reason = "functions of the library that 'highwater run' loads")]
 
 use crate::c_library::find_function;
@@ -15,14 +15,14 @@ use std::path::PathBuf;
 
 pub use highwater_agent::Stats;
 
-/// Keeps a live table from now on, of every block: call it at the start of `main`, in a program whose global allocator is
-/// [`Alloc`](crate::Alloc). Blocks that were allocated before are not in it.
+/// Keeps a live table of every block from now on. Call it at the start of `main`, in a program whose global allocator is [`Alloc`](crate::Alloc).
+/// Blocks allocated before are not in the table.
 ///
-/// The program registers with the collector of its user if one listens (`highwater collector`); one that comes later finds it. Where
-/// `highwater run` started the program there is nothing left to do.
+/// The program registers with the collector of its user if one listens (`highwater collector`). A collector that starts later finds the program. If
+/// `highwater run` started the program, this call has nothing left to do.
 ///
 /// # Errors
-/// If the program is being recorded, or has no memory for the table, or if `Alloc` is not its global allocator.
+/// If the program is being recorded, if there is no memory for the table, or if `Alloc` is not its global allocator.
 ///
 /// ```
 /// #[global_allocator]
@@ -41,7 +41,7 @@ pub fn live() -> io::Result<()> {
     Live::new().start()
 }
 
-/// How a program is live: see [`live`].
+/// Settings of a live program: see [`live`].
 #[derive(Clone, Debug, Default)]
 pub struct Live {
     sample_bytes: u64,
@@ -51,36 +51,36 @@ pub struct Live {
 }
 
 impl Live {
-    /// Every block, no limit, nothing of their contents, and the collector of this user.
+    /// Every block, no limit, contents not readable, and the collector of this user.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Only samples, so many bytes apart on average: for production. `highwater set` can change it later.
+    /// Records only samples, on average one per `mean_bytes` bytes: for production. `highwater set` can change it later.
     pub fn sample(mut self, mean_bytes: u64) -> Self {
         self.sample_bytes = mean_bytes;
         self
     }
 
-    /// At most about so many blocks; further ones are counted but not kept.
+    /// Limits the table to about `blocks` blocks. Further ones are counted but not kept.
     pub fn most_blocks(mut self, blocks: u64) -> Self {
         self.most_blocks = blocks;
         self
     }
 
-    /// Lets the collector read what is in the blocks, for `highwater snapshot --contents`.
+    /// Permits the collector to read the blocks' contents, for `highwater snapshot --contents`.
     pub fn allow_contents(mut self) -> Self {
         self.contents = true;
         self
     }
 
-    /// Another collector than the user's own.
+    /// Uses another collector than the user's own.
     pub fn socket(mut self, path: impl Into<PathBuf>) -> Self {
         self.socket = Some(path.into());
         self
     }
 
-    /// Begins.
+    /// Starts the live table.
     ///
     /// # Errors
     /// See [`live`].
@@ -110,50 +110,50 @@ impl Live {
     }
 }
 
-/// Whether `highwater run` started this program, so that its library does everything.
+/// Whether `highwater run` started this program, so that its library does the work.
 fn run_by_command() -> bool {
     let mut stats = [0u64; 4];
-    // SAFETY: the function of this name is of this type.
+    // SAFETY: the function with this name has this type.
     let function = unsafe { find_function::<unsafe extern "C" fn(*mut u64) -> c_int>(c"highwater_global_stats") };
-    // SAFETY: there is room for four numbers.
+    // SAFETY: the function writes four numbers, and there is room for them.
     function.is_some_and(|function| unsafe { function(stats.as_mut_ptr()) } == 0)
 }
 
-/// Has a snapshot of this program taken now, which the collector keeps under this name: `highwater snapshots` shows it. Returns when the
-/// instant is fixed; reading goes on behind the program's back.
+/// Takes a snapshot of this program now, which the collector keeps under this name: `highwater snapshots` shows it. Returns when the instant is
+/// fixed; the collector reads the table afterwards, while the program continues.
 ///
 /// # Errors
-/// If the program is not [`live`], or no collector is there.
+/// If the program is not [`live`], or no collector listens.
 pub fn snapshot(name: &str) -> io::Result<()> {
     let taken = if agent::is_live() {
         agent::take_named_snapshot(name.as_bytes())
     } else {
-        // SAFETY: the function of this name is of this type.
+        // SAFETY: the function with this name has this type.
         let function =
             unsafe { find_function::<unsafe extern "C" fn(*const c_char) -> c_int>(c"highwater_take_named_snapshot") };
         let function = function.ok_or_else(|| io::Error::other("this program is not live: call highwater::live()"))?;
         let name = CString::new(name)?;
-        // SAFETY: a C string.
+        // SAFETY: the name is a C string.
         unsafe { function(name.as_ptr()) == 0 }
     };
     if taken { Ok(()) } else { Err(io::Error::other("no collector is there to take the snapshot")) }
 }
 
-/// What the program has allocated and freed since it became [`live`]; `None` if it is not. An estimate where only samples are kept.
+/// Allocations and frees of the program since it became [`live`]; `None` if it is not. An estimate if only samples are kept.
 pub fn global_stats() -> Option<Stats> {
     agent::global_stats().or_else(|| stats_of_command(c"highwater_global_stats"))
 }
 
-/// What the calling thread has allocated and freed since then.
+/// Allocations and frees of the calling thread since then.
 pub fn thread_stats() -> Option<Stats> {
     agent::thread_stats().or_else(|| stats_of_command(c"highwater_thread_stats"))
 }
 
 fn stats_of_command(name: &std::ffi::CStr) -> Option<Stats> {
     let mut stats = [0u64; 4];
-    // SAFETY: the functions of these names are of this type.
+    // SAFETY: the functions with these names have this type.
     let function = unsafe { find_function::<unsafe extern "C" fn(*mut u64) -> c_int>(name) }?;
-    // SAFETY: there is room for four numbers.
+    // SAFETY: the function writes four numbers, and there is room for them.
     if unsafe { function(stats.as_mut_ptr()) } != 0 {
         return None;
     }

@@ -1,7 +1,7 @@
-//! A program that records itself: a thread of its own reads what the others write, and writes the file.
+//! A program that records itself: a separate thread reads the records of the other threads, and writes the file.
 //!
-//! The thread's own allocations are not recorded. When the program is killed, what was written until some tens of
-//! milliseconds before is in the file; when it exits, the file is completed with the names of functions.
+//! The allocations of that thread are not recorded. If the program is killed, the file holds everything up to some tens of milliseconds before.
+//! When the program exits, the file is completed with the names of functions.
 #![allow(unsafe_code, reason = "hooks at the program's start and end, and C functions")]
 
 use crate::c_library::find_function;
@@ -23,11 +23,11 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Names the file to record into, from the program's start. Not read in a program with more rights than the user who started it.
+/// Names the file to record into, from the program's start. Ignored in a program with more rights than the user who started it.
 const VARIABLE: &str = "HIGHWATER_RECORD";
-/// Leaves arguments out, if it says anything.
+/// Leaves the program's arguments out, if it is set and not empty.
 const NO_ARGUMENTS_VARIABLE: &str = "HIGHWATER_NO_ARGS";
-/// How much may be missing when the program is killed.
+/// The time span that may be missing if the program is killed.
 const FLUSH_EVERY: Duration = Duration::from_millis(50);
 const NAP: Duration = Duration::from_millis(5);
 
@@ -44,17 +44,17 @@ unsafe extern "C" {
 /// # Errors
 /// If the file cannot be written, if the program was or is being recorded, or if [`Alloc`](crate::Alloc) is not its global allocator.
 pub fn record_to(path: impl AsRef<Path>) -> io::Result<()> {
-    // Where the program is now, not where it may go.
+    // Relative to the current directory, which may change later.
     let path = std::path::absolute(path)?;
     if agent::has_begun() {
         return Err(once());
     }
-    // The allocator's first call settles that nothing is recorded for now.
+    // The allocator's first call decides that nothing is recorded for now.
     drop(std::hint::black_box(Box::new(1u8)));
     if agent::mode() == Mode::New {
         return Err(io::Error::other("highwater::Alloc is not the global allocator of this program"));
     }
-    // Before recording begins, which cannot be taken back; the file is created after that.
+    // Checked before recording begins, which cannot be undone; the file is created after that.
     check_writable(&path)?;
     start(move || {
         let counter = Counter::trusted();
@@ -74,7 +74,7 @@ fn check_writable(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Begins a recording in a thread of its own, which then does all that is to be done, so that none of it is in the recording.
+/// Starts a recording in a separate thread. That thread does all the work, so that none of it appears in the recording.
 pub(crate) fn start(begin: impl FnOnce() -> io::Result<Course> + Send + 'static) -> io::Result<()> {
     let mut writer = WRITER.lock().unwrap_or_else(PoisonError::into_inner);
     if agent::has_begun() {
@@ -102,7 +102,7 @@ pub(crate) fn start(begin: impl FnOnce() -> io::Result<Course> + Send + 'static)
     Ok(())
 }
 
-/// Begins a recording of this process, and creates its file once that is certain.
+/// Begins to record this process, and creates the file once that has succeeded.
 pub(crate) fn begin(
     config: &Config,
     about: About,
@@ -111,7 +111,7 @@ pub(crate) fn begin(
     counter: Option<Counter>,
 ) -> io::Result<Course> {
     let (base, bytes) = agent::begin_for_ourselves(config).ok_or_else(once)?;
-    // SAFETY: the agent never unmaps it.
+    // SAFETY: the agent never unmaps this memory.
     let shared =
         unsafe { Shared::of_ourselves(base, bytes) }.ok_or_else(|| io::Error::other("the agent shares nothing"))?;
     let file = file.map(|path| open_or_replace(&path).map(|file| (path, file))).transpose();
@@ -119,7 +119,7 @@ pub(crate) fn begin(
     Course::begin(shared, about, Outputs { file, streaming }, counter)
 }
 
-/// Ends the recording, and completes its file or its streams; nothing if there is none.
+/// Ends the recording, and completes its file or its streams. Does nothing if there is no recording.
 ///
 /// # Errors
 /// If the file could not be written, or the receiver did not keep the stream that the program sent to it.
@@ -134,7 +134,7 @@ pub fn stop_recording() -> io::Result<()> {
     }
 }
 
-/// Names this instant in the recording: one that the program makes of itself, or one that `highwater record` makes of it.
+/// Names this instant in the recording, whether the program records itself or `highwater record` records it.
 pub fn mark(name: &str) {
     if matches!(agent::mode(), Mode::Exact | Mode::Sampled) && !agent::is_live() {
         return agent::mark(name.as_bytes());
@@ -168,8 +168,8 @@ pub(crate) fn about_ourselves() -> About {
     }
 }
 
-/// Leaves the program's arguments out of recordings, streams and live tables that begin after this: only its name is kept. The same as
-/// `HIGHWATER_NO_ARGS=1` in the environment. By default they are in them; see `docs/what-a-recording-contains.md`.
+/// Leaves the program's arguments out of recordings, streams and live tables that begin after this call: only the program's name is kept. The same
+/// as `HIGHWATER_NO_ARGS=1` in the environment. By default the arguments are included; see `docs/what-a-recording-contains.md`.
 pub fn leave_out_arguments() {
     NO_ARGUMENTS.store(true, Ordering::Relaxed);
 }
@@ -178,7 +178,7 @@ pub(crate) fn leaves_out_arguments() -> bool {
     NO_ARGUMENTS.load(Ordering::Relaxed) || environment::variable(NO_ARGUMENTS_VARIABLE).is_some()
 }
 
-/// Reads what the other threads write until told to stop.
+/// Reads the records of the other threads until `STOP` is set.
 fn write(course: &mut Course) {
     while !STOP.load(Ordering::Acquire) {
         let bytes = course.round(false);
@@ -187,7 +187,7 @@ fn write(course: &mut Course) {
             std::thread::sleep(NAP);
         }
     }
-    // A thread may just be writing its last record.
+    // A thread may be writing its last record at this moment.
     std::thread::sleep(Duration::from_millis(1));
     course.round(false);
 }
@@ -198,7 +198,7 @@ extern "C" fn at_exit() {
     }
 }
 
-/// Begins with the program if its environment says so.
+/// Starts a recording with the program, if its environment asks for one.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn() = at_start;

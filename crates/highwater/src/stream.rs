@@ -1,8 +1,8 @@
-//! A program whose recording goes over a network while it runs: to [`connect`] to somebody who [listens](connect), or to [`serve`] whoever asks.
+//! A program whose recording is sent over a network while it runs: [`connect`] sends it to a receiver that listens, [`serve`] offers it to clients.
 //!
-//! What comes at the other end is a `.hw` recording that can be read while it grows: `highwater listen` and `highwater connect` receive it, and any
-//! other program that writes what arrives into a file. Nobody waits for the network: what is not taken in time is left out and counted, and the
-//! stream then goes on with the state as it is.
+//! The receiver gets a `.hw` recording that can be read while it grows. `highwater listen` and `highwater connect` receive it, and so can any other
+//! program that writes the received bytes into a file. The program never waits for the network: data that is not received in time is left out and
+//! counted, and the stream then continues with the current state.
 
 use crate::recording::{about_ourselves, begin, start};
 use highwater_agent::config::Config;
@@ -17,10 +17,10 @@ use std::time::Duration;
 
 pub use highwater_recorder::stream::Wire;
 
-/// How long the program's end waits for a client that takes nothing.
+/// How long the program's exit waits for a client that receives nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How a program is streamed.
+/// Settings of a stream.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     sample_bytes: u64,
@@ -36,31 +36,31 @@ impl Options {
         Self::default()
     }
 
-    /// Only samples, so many bytes apart on average: for production.
+    /// Records only samples, on average one per `mean_bytes` bytes: for production.
     pub fn sample(mut self, mean_bytes: u64) -> Self {
         self.sample_bytes = mean_bytes;
         self
     }
 
-    /// A word that both ends must know.
+    /// A token that both ends must know.
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());
         self
     }
 
-    /// Serves so many clients at once.
+    /// Serves at most `most` clients at once.
     pub fn clients(mut self, most: usize) -> Self {
         self.clients = most;
         self
     }
 
-    /// Writes a file as well, where the program [connects](connect).
+    /// Also writes a file, if the program [connects](connect).
     pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
         self.file = Some(path.into());
         self
     }
 
-    /// Sends something else than a `.hw` recording.
+    /// Sends another format than a `.hw` recording.
     pub fn wire(mut self, wire: Wire) -> Self {
         self.wire = wire;
         self
@@ -71,12 +71,12 @@ impl Options {
     }
 }
 
-/// Records every allocation from now on, and sends it to `address` (`host:port`), where `highwater listen` takes it. If the connection breaks, the
-/// program goes on, and a new one is tried for, which begins with what is live then. Once per program, and instead of [`record_to`](crate::record_to);
-/// [`stop_recording`](crate::stop_recording) ends it.
+/// Records every allocation from now on, and sends the recording to `address` (`host:port`), where `highwater listen` receives it. If the
+/// connection breaks, the program continues and tries to connect again; the new stream begins with the blocks that are live then. Once per program,
+/// and instead of [`record_to`](crate::record_to); [`stop_recording`](crate::stop_recording) ends it.
 ///
 /// # Errors
-/// If nobody listens there, or the program was or is being recorded.
+/// If no receiver listens there, or if the program was or is being recorded.
 ///
 /// ```no_run
 /// # fn main() -> std::io::Result<()> {
@@ -94,9 +94,9 @@ pub fn connect(address: &str, options: Options) -> io::Result<()> {
     })
 }
 
-/// Offers the recording of this program at `address` (`port` or `host:port`; without a host, for this machine only). Nothing is recorded, and the
-/// allocator costs less than a nanosecond, until a client connects (`highwater connect`); recording ends when it leaves. Gives back where it
-/// listens. Once per program.
+/// Offers the recording of this program at `address` (`port` or `host:port`; without a host, for this machine only). Nothing is recorded until a
+/// client connects (`highwater connect`), and until then the allocator costs less than a nanosecond. Recording ends when the client disconnects.
+/// Returns the address at which it listens. Once per program.
 ///
 /// # Errors
 /// If the port is taken, or the program was or is being recorded.

@@ -1,4 +1,4 @@
-//! What values say they own on the heap is what was asked of the allocator for them.
+//! The heap size that a value reports equals what was requested from the allocator for it.
 
 use highwater::DeepSize;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -15,7 +15,7 @@ fn add(bytes: isize) {
     let _ = LIVE.try_with(|live| live.set(live.get() + bytes));
 }
 
-// SAFETY: everything is passed on to the system's allocator as it came.
+// SAFETY: every call is passed on unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size() as isize);
@@ -33,7 +33,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Makes a value, and compares what it asked for with what it says.
+/// Makes a value, and compares the requested bytes with its reported size.
 #[track_caller]
 fn exact<T: DeepSize>(make: impl FnOnce() -> T) {
     let before = LIVE.get();

@@ -1,5 +1,5 @@
-//! A program whose global allocator records everything into a store, the store's own allocations included: no call of the store
-//! may wait for itself.
+//! A program whose global allocator records everything into a store, the store's own allocations included: no call of the store may wait for
+//! itself.
 
 use highwater::FrameText;
 use highwater::event_store::{EventStore, MemoryEvent};
@@ -11,14 +11,14 @@ struct Recording;
 
 static STORE: OnceLock<Arc<EventStore>> = OnceLock::new();
 
-// SAFETY: every call goes to the system's allocator as it came; recording does not touch the block.
+// SAFETY: every call is passed on unchanged to the system's allocator; recording does not touch the block.
 unsafe impl GlobalAlloc for Recording {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the contract of `alloc`.
         let block = unsafe { System.alloc(layout) };
         if let Some(store) = STORE.get() {
             let event = MemoryEvent::allocate(block as usize, layout.size(), 1);
-            // Sizes make many names, so that new ones come at any time.
+            // Sizes give many names, so that new names appear at any time.
             store.record(if layout.size().is_multiple_of(3) {
                 event.with_type_name(SIZES[layout.size() % 64])
             } else {

@@ -1,5 +1,4 @@
-//! A program that is live by itself, with the crate's allocator: a collector reads what it holds, of every block and of samples, and of
-//! a child that it forks.
+//! A live program with the crate's allocator. A collector reads its table: with every block, with samples, and of a forked child.
 #![allow(unsafe_code, reason = "fork")]
 
 use highwater_collector::protocol::Detail;
@@ -20,7 +19,7 @@ unsafe extern "C" {
     fn _exit(code: i32) -> !;
 }
 
-/// Live blocks of a size, and of how many threads they are.
+/// The number of live blocks of a size, and the number of their threads.
 fn blocks_of(snapshot: &Snapshot, size: u64) -> (usize, usize) {
     let found: Vec<u32> =
         snapshot.accounts.blocks().filter(|block| block.size == size).map(|block| block.thread).collect();
@@ -36,7 +35,7 @@ fn take(socket: &Path, pid: u32) -> Snapshot {
     Recording::from_file(taken.file).unwrap().snapshot(&When::End).unwrap()
 }
 
-/// Ends the server when the test is over, however it ends.
+/// Stops the server when the test ends, also after a panic.
 struct Stops<'a>(&'a AtomicBool);
 
 impl Drop for Stops<'_> {
@@ -57,7 +56,7 @@ fn a_live_program_tells_what_it_holds() {
         let _stops = Stops(&stop);
         assert!(highwater::global_stats().is_none() && highwater::snapshot("too early").is_err());
         highwater::Live::new().socket(&socket).start().unwrap();
-        // Twice is once.
+        // A second start has no effect.
         highwater::Live::new().socket(&socket).start().unwrap();
         let pid = std::process::id();
 
@@ -100,18 +99,18 @@ fn a_live_program_tells_what_it_holds() {
         assert_eq!(blocks_of(&kept, 12_345).0, 70);
         assert_eq!(blocks_of(&take(&socket, pid), 12_345).0, 0);
 
-        // A child has a table of its own, and its parent's is not touched.
+        // A child has its own table, and the parent's table is not touched.
         let (mut told, mut tells) = std::io::pipe().unwrap();
         let (mut hears, mut says) = std::io::pipe().unwrap();
-        // SAFETY: the child does what a child of several threads may, allocating apart: it uses nothing that another thread could hold, the
-        // allocator's own locks are seen to by the C library.
+        // SAFETY: the child does only what is permitted after a fork with several threads, except that it allocates: it uses nothing that another
+        // thread could hold, and the C library takes care of the allocator's own locks.
         let child = unsafe { fork() };
         if child == 0 {
             let held: Vec<Vec<u8>> = (0..5).map(|_| black_box(vec![1u8; 22_222])).collect();
             let _ = tells.write_all(b"!");
             let _ = hears.read(&mut [0]);
             drop(held);
-            // SAFETY: ends the child, and nothing else.
+            // SAFETY: ends the child, and does nothing else.
             unsafe { _exit(0) };
         }
         told.read_exact(&mut [0]).unwrap();
@@ -120,7 +119,7 @@ fn a_live_program_tells_what_it_holds() {
         assert_eq!((blocks_of(&take(&socket, pid), 22_222).0, blocks_of(&take(&socket, pid), 54_321).0), (0, 1));
         says.write_all(b"!").unwrap();
 
-        // Samples from now on, and every block again.
+        // Samples from now on, then every block again.
         Client::connect(&socket).unwrap().set_sample(pid, 4096).unwrap();
         let sampled: Vec<Vec<u8>> = (0..2000).map(|_| black_box(vec![1u8; 1000])).collect();
         let snapshot = take(&socket, pid);

@@ -1,4 +1,4 @@
-//! Building an event touches no heap: it may happen inside an allocator.
+//! Building an event does not use the heap: it may happen inside an allocator.
 
 use highwater::Name;
 use highwater::event_store::MemoryEvent;
@@ -12,7 +12,7 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: every call goes to the system's allocator as it came.
+// SAFETY: every call is passed on unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));

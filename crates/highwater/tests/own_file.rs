@@ -1,5 +1,5 @@
-//! The file of a program that records itself: whose it is, and what it says of the program. The test runs itself, since a program can be
-//! recorded once.
+//! The file of a program that records itself: its owner, and what it says about the program. The test runs itself, since a program can be recorded
+//! once.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(missing_docs)]
 
@@ -39,7 +39,7 @@ fn the_file_is_its_owners_and_leaves_arguments_out_if_asked() {
         symlink(&precious, &path).unwrap();
         let name = "the_file_is_its_owners_and_leaves_arguments_out_if_asked";
         let mut child = Command::new(std::env::current_exe().unwrap());
-        // Names of tests: one that there is, and one that there is not.
+        // Names of tests: one that exists, and one that does not.
         child.args([name, SECRET]).env(CHILD, &path).env(variable, value);
         assert!(child.output().unwrap().status.success());
         assert_eq!(std::fs::read(&precious).unwrap(), b"precious");

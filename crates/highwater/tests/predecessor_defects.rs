@@ -1,4 +1,4 @@
-//! What the predecessor got wrong, each pinned down as absent: handled by the laws, and counted.
+//! The defects of the predecessor: each test shows that one is absent, because the laws handle and count the case.
 
 use highwater::event_store::{EventStore, MemoryEvent};
 use highwater::snapshot::{MemorySnapshot, SnapshotEngine};

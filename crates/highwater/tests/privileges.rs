@@ -1,4 +1,4 @@
-//! Programs with more rights than the user who started them, and listeners of other users: nothing is written, nobody gets anything.
+//! Programs with more rights than the user who started them, and listeners of other users: no file is written, and no other user receives data.
 //!
 //! Needs root: a copy of this program is made setuid, and started as another user.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -26,7 +26,7 @@ fn is_root() -> bool {
     root
 }
 
-/// A folder that everyone can enter, removed at the end.
+/// A directory that every user can enter, removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -52,7 +52,7 @@ impl Drop for Folder {
     }
 }
 
-/// Runs one of the parts below in a process of its own.
+/// Runs one of the parts below in a separate process.
 fn part(program: &Path, name: &str) -> Command {
     let mut command = Command::new(program);
     command.args(["--exact", name, "--ignored", "--nocapture"]).current_dir("/");
@@ -63,7 +63,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// Makes itself live, and allocates. With all the rights that it has: a setuid program may make them its own.
+/// Becomes live, and allocates, with all its rights: a setuid program may make them its own.
 #[test]
 #[ignore = "runs in a process of its own"]
 fn lives() {
@@ -72,7 +72,7 @@ fn lives() {
     println!("runs as {}, live: {}", rustix::process::geteuid().as_raw(), begun.is_ok());
 }
 
-/// Listens where `LISTEN` says, for as long as its standard input is open, and prints what it is sent.
+/// Listens at `LISTEN` as long as its standard input is open, and prints what it receives.
 #[test]
 #[ignore = "runs in a process of its own"]
 fn listens() {
@@ -105,7 +105,7 @@ fn listens() {
     println!("heard {heard} messages");
 }
 
-/// Runs `program` while a listener of this user is at a socket, which `HIGHWATER_SOCKET` names; what both print.
+/// Runs `program` while a listener of this user is at the socket that `HIGHWATER_SOCKET` names. Returns the output of both.
 fn with_listener(folder: &Folder, user: u32, program: &mut Command) -> (String, String) {
     let place = folder.0.join(format!("of-{user}"));
     fs::create_dir_all(&place).expect("a folder");
@@ -165,10 +165,10 @@ fn only_a_listener_of_the_same_user_or_of_root_gets_anything() {
         return;
     }
     let folder = Folder::new("listeners");
-    // A stranger's: it may be connected to, and is sent nothing.
+    // A listener of another user: the program may connect to it, but sends nothing.
     let (ran, heard) = with_listener(&folder, NOBODY, &mut part(&folder.program(0o755), "lives"));
     assert!(ran.contains("runs as 0, live: true") && heard.contains("heard 0 messages"), "{ran}{heard}");
-    // Its own, and root's.
+    // A listener of its own user, and one of root.
     for listens_as in [0, NOBODY] {
         let mut program = part(&folder.program(0o755), "lives");
         let (ran, heard) = with_listener(&folder, listens_as, program.uid(NOBODY).gid(NOBODY));
@@ -183,7 +183,7 @@ fn no_file_is_made_where_recording_cannot_begin() {
     let missing = folder.join("missing/file.hw");
     assert_eq!(highwater::record_to(&missing).map_err(|error| error.kind()), Err(ErrorKind::NotFound));
     highwater::live().expect("it can be live");
-    // A program that is live cannot be recorded as well.
+    // A live program cannot be recorded as well.
     let kept = folder.join("kept.hw");
     fs::write(&kept, "what was there before").expect("written");
     assert!(highwater::record_to(&kept).is_err());

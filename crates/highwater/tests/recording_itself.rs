@@ -1,4 +1,4 @@
-//! A program that records itself, against its own count. One test: a program can be recorded once.
+//! A program that records itself, compared with its own count. One test: a program can be recorded once.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(missing_docs)]
 
@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts what threads do that say so.
+/// Counts the calls of threads that ask for it.
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
@@ -29,23 +29,23 @@ fn count(counter: &AtomicU64, bytes: usize) {
     }
 }
 
-// SAFETY: passes everything on.
+// SAFETY: passes every call on unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(&ALLOCATIONS, layout.size());
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count(&FREES, 0);
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract.
         unsafe { System.dealloc(block, layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(&REALLOCATIONS, size);
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract.
         unsafe { System.realloc(block, layout, size) }
     }
 }

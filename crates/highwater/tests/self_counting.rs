@@ -1,4 +1,4 @@
-//! A real multi-threaded program that counts its own allocations, against what its recording says.
+//! A real multi-threaded program that counts its own allocations, compared with its recording.
 
 use highwater::event_store::{EventStore, MemoryEvent};
 use highwater_model::{ThreadId, When};
@@ -22,7 +22,7 @@ const ROUNDS: usize = 20_000;
 struct Program {
     store: EventStore,
     counters: [Counters; THREADS],
-    /// Blocks on their way from one thread to another: their bytes and who allocated them.
+    /// Blocks on their way from one thread to another: their bytes, and the thread that allocated them.
     exchange: Mutex<VecDeque<(Vec<u8>, usize)>>,
 }
 
@@ -40,7 +40,7 @@ impl Program {
         let counters = &self.counters[owner];
         counters.freed_bytes.fetch_add(block.capacity() as u64, Ordering::Relaxed);
         counters.cross_thread_frees.fetch_add(u64::from(thread != owner), Ordering::Relaxed);
-        // Recorded before it happens: the address may be another's at once.
+        // Recorded before the free: another block may get the address right after that.
         self.store.record(MemoryEvent::deallocate(block.as_ptr() as usize, block.capacity(), thread as u64));
     }
 

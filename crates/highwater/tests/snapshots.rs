@@ -148,7 +148,7 @@ proptest! {
     #[test]
     fn a_spilled_or_saved_store_answers_as_one_in_memory(script in script(), percent in 0u64..=100) {
         let (memory, engine) = store_and_engine();
-        // Over this limit with every chunk: everything goes through the file.
+        // With this limit every chunk is written to the file.
         let spilled = Arc::new(EventStore::with_limit(1));
         for event in &script.0 {
             memory.record(event.clone());

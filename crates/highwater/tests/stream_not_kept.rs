@@ -1,4 +1,4 @@
-//! A program that sends its own recording learns that it was not kept. One test: a program can be recorded once.
+//! A program that sends its own recording is informed that it was not kept. One test: a program can be recorded once.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(missing_docs)]
 

@@ -22,7 +22,7 @@ fn keep(kept: &mut Vec<Box<[u8; 1234]>>) {
     kept.push(black_box(Box::new([1; 1234])));
 }
 
-/// What a client gets while `work` is done. Everything it needs is allocated before.
+/// The stream that a client receives while `work` runs. Everything the client needs is allocated before.
 fn stream_of(address: SocketAddr, token: &str, work: impl FnOnce()) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(4 << 20);
     let mut client = TcpStream::connect(address).unwrap();
@@ -52,12 +52,12 @@ fn a_program_is_recorded_while_a_client_is_there() {
     let address = stream::serve("127.0.0.1:0", Options::new().token("sesame")).unwrap();
     assert!(stream::serve("0", Options::new()).is_err(), "once is all it can be");
     let mut kept = Vec::with_capacity(10_000);
-    // Nobody is there: not recorded.
+    // No client is connected: not recorded.
     (0..KEPT).for_each(|_| keep(&mut kept));
     for round in 1..=2 {
         let bytes = stream_of(address, "sesame", || {
             (0..KEPT).for_each(|_| keep(&mut kept));
-            // Some of those from before.
+            // Some of the blocks from before.
             kept.drain(..10);
         });
         let recording = Recording::from_bytes(bytes).unwrap();
@@ -66,7 +66,7 @@ fn a_program_is_recorded_while_a_client_is_there() {
         let end = recording.snapshot(&When::End).unwrap();
         assert_eq!(kept_in(&end), (KEPT, KEPT), "round {round}");
         assert_eq!(end.accounts.anomalies().get(Anomaly::UnmatchedFree), 0);
-        // The threads that send are not in it.
+        // The sending threads are not in the recording.
         assert!(end.accounts.threads().len() <= 2, "{:?}", end.accounts.threads());
         (0..KEPT).for_each(|_| keep(&mut kept));
     }

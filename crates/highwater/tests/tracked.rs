@@ -1,4 +1,4 @@
-//! Objects that tell of themselves: every way to make one, to lose one, and to be rid of one.
+//! Tracked objects: every way to create one, to lose one, and to drop one.
 
 use highwater::event_store::EventStore;
 use highwater::snapshot::SnapshotEngine;
@@ -9,14 +9,14 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Everybody hears one sink, so one test at a time.
+/// All threads share one sink, so the tests run one at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A log in memory, and how often it was written to.
+/// A log in memory, with the number of writes.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<Vec<u8>>>>);
 
@@ -47,7 +47,7 @@ impl Log {
     }
 }
 
-/// What is written while `work` runs.
+/// The log of the events while `work` runs.
 fn logged(work: impl FnOnce()) -> Log {
     let _alone = alone();
     let log = Log::default();
@@ -57,7 +57,7 @@ fn logged(work: impl FnOnce()) -> Log {
     log
 }
 
-/// Lines without their ids, which depend on what ran before.
+/// Lines without their ids, which depend on earlier tests.
 fn without_ids(lines: &[String]) -> Vec<&str> {
     lines.iter().map(|line| line.rsplit_once(' ').unwrap().0).collect()
 }
@@ -78,7 +78,7 @@ struct Proof {
 
 impl Drop for Proof {
     fn drop(&mut self) {
-        self.name.clear(); // a drop of its own stays
+        self.name.clear(); // a drop of its own is kept
     }
 }
 
@@ -280,7 +280,7 @@ fn nothing_is_told_while_nobody_listens_and_nothing_of_such_objects_later() {
     assert_eq!(log.lines().len(), 1);
 }
 
-/// A writer with objects of its own.
+/// A writer that has tracked objects of its own.
 struct Selfish(Log);
 
 impl Write for Selfish {

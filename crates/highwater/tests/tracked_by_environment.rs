@@ -1,9 +1,9 @@
-//! A program that nobody changed: the environment says where its objects are to be told.
+//! An unchanged program: the environment says where its objects are reported.
 
 use highwater::{Track, objects};
 use std::process::Command;
 
-/// The part that runs in a process of its own.
+/// The part that runs in a separate process.
 #[test]
 fn child() {
     if std::env::var_os("TRACKED_CHILD").is_some() {

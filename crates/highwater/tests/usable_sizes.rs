@@ -1,4 +1,4 @@
-//! The agent, which can use nothing of ours, and the model say the same of what a block can be expected to hold.
+//! The agent, which cannot use the model, and the model expect the same usable size of a block.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(missing_docs)]
 

@@ -1,11 +1,11 @@
-//! Allocators that are linked into a program: their blocks are not the C library's, so hooks on that one do not see them.
+//! Allocators that are linked into a program. Their blocks are not the C library's, so hooks on the C library do not see them.
 
 use crate::elf::{Elf, ElfImage, parse};
 use memchr::memmem;
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::path::Path;
 
-/// Functions by which an allocator is known, whatever else it calls itself in a program, and its name.
+/// Functions that identify an allocator, whatever else it is called in a program, and its name.
 const FUNCTIONS: [(&str, &str); 13] = [
     ("__asan_init", "AddressSanitizer"),
     ("__hwasan_init", "AddressSanitizer"),
@@ -22,14 +22,14 @@ const FUNCTIONS: [(&str, &str); 13] = [
     ("sn_rust_alloc", "snmalloc"),
 ];
 
-/// Where functions have no names any more: the beginnings of messages. In two parts each, so that this program does not have them.
+/// For programs whose functions have no names any more: the beginnings of messages. Each is in two parts, so that this program does not contain it.
 const MESSAGES: [([&str; 2], &str); 3] = [
     (["<jemal", "loc>: "], "jemalloc"),
     (["mimal", "loc: warning: "], "mimalloc"),
     (["tcmal", "loc: large alloc "], "tcmalloc"),
 ];
 
-/// The allocator that is linked into the program at `path`, if there is one that is known.
+/// The allocator linked into the program at `path`, if it is a known one.
 pub fn allocator_in(path: &Path) -> Option<&'static str> {
     let image = ElfImage::open(path).ok()?;
     let is_named = image.elf()?.section_by_name(".symtab").is_some();
@@ -41,7 +41,7 @@ pub fn allocator_in(path: &Path) -> Option<&'static str> {
 
 fn by_functions(elf: &Elf<'_>) -> Option<&'static str> {
     let names = elf.section_by_name(".strtab").and_then(|names| names.data().ok())?;
-    // Most programs have none of these: looking for the names is quicker than at each symbol.
+    // Most programs have none of these: searching for the names is faster than checking each symbol.
     let listed: Vec<(&str, &'static str)> = FUNCTIONS
         .into_iter()
         .filter(|(function, _)| memmem::find(names, format!("\0{function}\0").as_bytes()).is_some())

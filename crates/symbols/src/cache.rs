@@ -1,11 +1,12 @@
-//! Names that were found before, kept between runs.
+//! A cache of names between runs.
 //!
-//! To name a hundred addresses, debug information of many megabytes is read, inflated and indexed: a tenth of a second for each short run. What was found is kept in a file for each
-//! build of a module. Its name has the build id, and a number made of the size and time of every file that names came from: when debug files are installed, replaced or
-//! removed, it is another one.
+//! To name a hundred addresses, many megabytes of debug information are read, inflated and indexed: a tenth of a second for each short run. So the
+//! names found are kept, in one file for each build of a module. The file's name has the build id, and a number made of the size and time of every
+//! file that names came from. When debug files are installed, replaced or removed, that number changes.
 //!
-//! Nothing depends on these files. One that is missing, damaged or of another version counts as empty, and they can be deleted at any time. Two processes that write the same
-//! one replace it as a whole, and the later one wins: what the other had found is found again when it is next needed.
+//! Nothing depends on these files. A file that is missing, damaged or of another version counts as empty, and the files can be deleted at any time.
+//! If two processes write the same file, each replaces it as a whole, and the later one wins: the names that only the other had found are found
+//! again when they are next needed.
 
 use crate::elf::ElfImage;
 use crate::module::SourceFrame;
@@ -17,38 +18,38 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The first bytes of a file. The number changes when the content does, or what is made of it.
+/// The first bytes of a file. The number changes with the format of the content, or with how names are made.
 const MAGIC: [u8; 8] = *b"HWnames1";
-/// A longer file is not read, and no longer one is written.
+/// Longer files are neither read nor written.
 const LONGEST_FILE: u64 = 8 << 20;
-/// Where the files together take more than this, the oldest ones are removed.
+/// If all files together are larger than this, the oldest ones are removed.
 const MOST_BYTES: u64 = 128 << 20;
 
-/// Where the user's files are: `$XDG_CACHE_HOME/highwater/names`.
+/// The folder of the user's files: `$XDG_CACHE_HOME/highwater/names`.
 pub(crate) fn users_folder() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")))?;
     Some(cache.join("highwater/names"))
 }
 
-/// What is known of a module, by link-time address.
+/// The known frames of a module, by link-time address.
 pub(crate) type Known = HashMap<u64, Box<[SourceFrame]>>;
 
-/// A folder with such files.
+/// A folder of cache files.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     folder: PathBuf,
 }
 
 impl Cache {
-    /// In this folder, which is made when it is needed.
+    /// A cache in this folder, which is created when it is needed.
     pub(crate) fn in_folder(folder: PathBuf) -> Self {
         Self { folder }
     }
 
-    /// The file for the names that these files give; `None` where nothing identifies the module.
+    /// The cache file for the names from these images; `None` if nothing identifies the module.
     pub(crate) fn file_for<'a>(&self, build_id: &str, images: impl Iterator<Item = &'a ElfImage>) -> Option<PathBuf> {
-        // It becomes a part of a path.
+        // The build id becomes a part of a path.
         if build_id.len() < 4 || !build_id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return None;
         }
@@ -61,7 +62,7 @@ impl Cache {
         Some(self.folder.join(format!("{build_id}-{:016x}.names", hasher.finish())))
     }
 
-    /// What a file has; nothing where it cannot be used.
+    /// The contents of a file; empty if the file cannot be used.
     pub(crate) fn read(&self, file: &Path) -> Known {
         let is_trusted = || {
             let (folder, file) = (fs::symlink_metadata(&self.folder).ok()?, fs::symlink_metadata(file).ok()?);
@@ -73,7 +74,7 @@ impl Cache {
         fs::read(file).ok().and_then(|bytes| decode(&bytes)).unwrap_or_default()
     }
 
-    /// Replaces a file. Names are found without it, too: that it cannot be written is nobody's problem.
+    /// Replaces a file. Errors are ignored: names are found without the cache, too.
     pub(crate) fn write(&self, file: &Path, known: &Known) {
         let bytes = encode(known);
         if bytes.len() as u64 <= LONGEST_FILE {
@@ -82,7 +83,7 @@ impl Cache {
     }
 
     fn try_write(&self, file: &Path, bytes: &[u8]) -> io::Result<()> {
-        // With 'sudo' the folder may be in another user's home, who could then not write into it.
+        // With 'sudo' the folder may be in another user's home; that user could then not write to it.
         let there = self.folder.ancestors().find(|folder| folder.exists()).unwrap_or(&self.folder);
         if fs::metadata(there)?.uid() != own_user() {
             return Err(io::Error::other("the folder would be in one of another user"));
@@ -119,12 +120,12 @@ impl Cache {
     }
 }
 
-/// Whether only this user can have written it.
+/// Whether only this user can have written the file.
 fn is_ours(about: &Metadata) -> bool {
     about.mode() & 0o022 == 0 && !about.is_symlink() && about.uid() == own_user()
 }
 
-/// The user that files of this process belong to.
+/// The user who owns the files of this process.
 fn own_user() -> u32 {
     fs::metadata("/proc/self").map_or(u32::MAX, |about| about.uid())
 }
@@ -165,7 +166,7 @@ fn put(out: &mut Vec<u8>, number: u32) {
     out.extend_from_slice(&number.to_le_bytes());
 }
 
-/// `None` if it is damaged, or not ours.
+/// `None` if the bytes are damaged, or not a cache file.
 fn decode(bytes: &[u8]) -> Option<Known> {
     let (checksum, content) = bytes.strip_prefix(&MAGIC)?.split_first_chunk::<4>()?;
     if crc32fast::hash(content) != u32::from_le_bytes(*checksum) {
@@ -230,7 +231,7 @@ mod tests {
             assert_eq!(decode(&damaged), None, "byte {at}");
             assert_eq!(decode(&bytes[..at]), None, "cut at {at}");
         }
-        // A right checksum over nonsense.
+        // A correct checksum over invalid data.
         let nonsense = [&MAGIC[..], &crc32fast::hash(&[0xff; 40]).to_le_bytes(), &[0xff; 40]].concat();
         assert_eq!(decode(&nonsense), None);
     }

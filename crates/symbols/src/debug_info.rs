@@ -7,9 +7,9 @@ use self_cell::self_cell;
 use crate::debug_sections::DebugSections;
 use crate::elf::ElfImage;
 
-/// What DWARF says about one function at an address.
+/// A function at an address, according to DWARF.
 pub(crate) struct DebugFrame {
-    /// As in the file: mangled, if the compiler says the mangled name.
+    /// As in the file: mangled, if the compiler recorded the mangled name.
     pub(crate) function: Option<String>,
     pub(crate) file: Option<String>,
     pub(crate) line: Option<u32>,
@@ -23,7 +23,7 @@ struct Files {
 type FileContext<'a> = Context<EndianSlice<'a, LittleEndian>>;
 
 self_cell!(
-    /// A context borrows the bytes that it reads, and both have to live in one place.
+    /// The DWARF context together with the bytes that it borrows: both have to live in one place.
     pub(crate) struct DebugInfo {
         owner: Files,
         #[not_covariant]
@@ -32,18 +32,18 @@ self_cell!(
 );
 
 impl DebugInfo {
-    /// Nothing if the sections are too damaged to tell which functions there are.
+    /// `None` if the sections are too damaged to find out which functions there are.
     pub(crate) fn of(image: &ElfImage, supplementary: Option<&ElfImage>) -> Option<Self> {
         let files =
             Files { sections: DebugSections::of(image)?, supplementary: supplementary.and_then(DebugSections::of) };
         DebugInfo::try_new(files, context).ok()
     }
 
-    /// Innermost first. What cannot be read is left out.
+    /// Innermost first. Unreadable parts are left out.
     pub(crate) fn frames(&self, address: u64) -> Vec<DebugFrame> {
         self.with_dependent(|_, context| {
             let mut found = Vec::new();
-            // No code is there, and `addr2line` adds 1.
+            // There is no code at this address, and `addr2line` adds 1.
             if address == u64::MAX {
                 return found;
             }

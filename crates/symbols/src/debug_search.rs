@@ -1,4 +1,4 @@
-//! Where separate debug files are looked for.
+//! The search for separate debug files.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,7 +9,7 @@ use crate::elf::{ElfImage, build_id_of};
 /// Where distributions install debug files.
 const SYSTEM_DIR: &str = "/usr/lib/debug";
 
-/// How many files a given directory may have before we stop looking at more of them, and how deep they may lie.
+/// The maximum number of files examined in a given directory, and their maximum depth.
 const MOST_FILES: usize = 100_000;
 const DEEPEST_DIR: usize = 16;
 
@@ -17,7 +17,7 @@ const DEEPEST_DIR: usize = 16;
 #[derive(Default)]
 pub(crate) struct DebugSearch {
     given: Vec<PathBuf>,
-    /// The files below the given directories, by build id; made when first asked for.
+    /// The files below the given directories, by build id; built when first needed.
     files_by_build_id: Option<HashMap<String, Vec<PathBuf>>>,
 }
 
@@ -41,7 +41,7 @@ impl DebugSearch {
         named.into_iter().chain(self.given_files_with_build_id(build_id)).collect()
     }
 
-    /// The file that holds what `dwz` moved out of this debug file.
+    /// The file with the parts that `dwz` moved out of this debug file.
     pub(crate) fn supplementary_of(&mut self, debug_file: &ElfImage) -> Option<ElfImage> {
         let link = debug_file.supplementary_link()?;
         let beside = real_dir(debug_file.path()).map(|dir| dir.join(&link.path));
@@ -58,7 +58,7 @@ impl DebugSearch {
 
     /// `.build-id/ab/cdef.debug`.
     fn with_build_id_in_name(&self, build_id: &str) -> Option<ElfImage> {
-        // The build id comes from a recording, and must not become a path to somewhere else.
+        // The build id comes from a recording, and must not become a path to another place.
         if build_id.len() < 4 || !build_id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return None;
         }
@@ -95,7 +95,7 @@ impl DebugSearch {
     }
 }
 
-/// A program is often found through a symbolic link, its debug file never beside that.
+/// A program is often found through a symbolic link, but its debug file is never beside that link.
 fn real_dir(file: &Path) -> Option<PathBuf> {
     fs::canonicalize(file).ok()?.parent().map(Path::to_owned)
 }

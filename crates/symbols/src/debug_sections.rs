@@ -1,4 +1,4 @@
-//! The sections of DWARF that we read, inflated where they are compressed.
+//! The DWARF sections that are read, inflated if they are compressed.
 
 use std::io::Read;
 
@@ -9,7 +9,7 @@ use object::{CompressedData, CompressionFormat, LittleEndian, ObjectSection};
 use crate::elf::{Elf, ElfImage, debug_section, parse};
 use crate::file_parts::FileParts;
 
-/// What names, lines and ranges need. The rest (places of variables, macros) can be large and is not inflated.
+/// The sections needed for names, lines and ranges. The others (locations of variables, macros) can be large and are not inflated.
 const NEEDED: [SectionId; 10] = [
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
@@ -23,10 +23,10 @@ const NEEDED: [SectionId; 10] = [
     SectionId::DebugStrOffsets,
 ];
 
-/// Nothing real is compressed better; a section that claims more is damaged, and is not inflated.
+/// No real section has a higher compression ratio; a section that claims more is damaged, and is not inflated.
 const BEST_COMPRESSION: u64 = 2000;
 
-/// The sections' bytes; they can be borrowed as long as this lives.
+/// The bytes of the sections, which can be borrowed as long as this lives.
 pub(crate) struct DebugSections {
     parts: FileParts,
     sections: Vec<(SectionId, SectionBytes)>,

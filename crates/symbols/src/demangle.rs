@@ -4,10 +4,10 @@ use std::fmt::{self, Write};
 
 use cpp_demangle::{DemangleOptions, ParseOptions};
 
-/// A hostile name of a few bytes can stand for gigabytes of text; what would be longer than this stays as it is.
+/// A hostile name of a few bytes can stand for gigabytes of text. A name that would become longer than this stays mangled.
 pub(crate) const LONGEST_NAME: usize = 64 * 1024;
 
-/// What compilers append to the name of a copy or a part of a function, after a dot and often followed by a number.
+/// Suffixes that compilers append to the name of a copy or a part of a function, after a dot and often followed by a number.
 const CLONE_SUFFIXES: [&str; 8] = ["cold", "part", "constprop", "isra", "lto_priv", "llvm", "localalias", "clone"];
 
 /// The readable form of a mangled name: Rust (both manglings, without the hash) and C++. Other names are returned unchanged.
@@ -15,9 +15,9 @@ const CLONE_SUFFIXES: [&str; 8] = ["cold", "part", "constprop", "isra", "lto_pri
 /// A mangled name loses the suffixes of compiler-made copies and parts (`.cold`, `.part.0`, `.constprop.1`): to its author it is
 /// the same function, and DWARF names it without them as well.
 ///
-/// Of 403,851 names that `c++filt` reads (LLVM, Node, OpenJDK, libstdc++, ICU and others) all but three variables become readable; of 41
-/// functions among them the parameters are left out, as `f<int>(…)`. Where this differs from `c++filt` otherwise: the first parameter of a constructor that is a template is missing (a known
-/// fault of `cpp_demangle`), an empty pack of template arguments leaves a comma, some spaces.
+/// Of 403,851 names that `c++filt` reads (LLVM, Node, OpenJDK, libstdc++, ICU and others) all but three variables become readable; for 41 functions
+/// among them the parameters are left out, as `f<int>(…)`. Other differences from `c++filt`: the first parameter of a constructor that is a
+/// template is missing (a known fault of `cpp_demangle`), an empty pack of template arguments leaves a comma, some spaces.
 ///
 /// ```
 /// use highwater_symbols::demangle;
@@ -39,7 +39,7 @@ pub fn demangle(name: &str) -> String {
     readable.unwrap_or_else(|| name.to_owned())
 }
 
-/// Whether the name says more than its bare text, such as the namespace and the types.
+/// Whether the name contains more than its bare text, such as the namespace and the types.
 pub(crate) fn is_mangled(name: &str) -> bool {
     is_rust(name) || is_cpp(name)
 }
@@ -48,7 +48,7 @@ fn is_rust(name: &str) -> bool {
     name.starts_with("_R") || has_legacy_rust_hash(without_clone_suffixes(name))
 }
 
-/// The older Rust mangling is C++'s with a hash as the last part of the path, which tells the two apart.
+/// The older Rust mangling is C++'s with a hash as the last part of the path. The hash distinguishes the two.
 fn has_legacy_rust_hash(name: &str) -> bool {
     let Some(hash) = name.strip_suffix('E').and_then(|path| path.as_bytes().last_chunk::<19>()) else {
         return false;
@@ -80,9 +80,9 @@ fn demangled_rust(name: &str) -> Option<String> {
     Some(text.0)
 }
 
-/// How deeply the parts of a name may lie in each other. The crate's own limits (96 and 128) are too low for names that compilers make.
+/// The maximum nesting of the parts of a name. The crate's own limits (96 and 128) are too low for names that compilers make.
 const DEEPEST_NAME: u32 = 192;
-/// A hostile name may have very many places to try.
+/// The maximum number of positions to try: a hostile name may have very many.
 const MOST_ATTEMPTS: usize = 64;
 
 fn demangled_cpp(name: &str) -> Option<String> {
@@ -92,7 +92,7 @@ fn demangled_cpp(name: &str) -> Option<String> {
     }
 }
 
-/// `None` where the name is not understood; inside, where its text would be too long.
+/// `None` if the name is not understood; the inner `None` if its text would be too long.
 fn parsed_cpp(name: &str) -> Option<Option<String>> {
     let deep = ParseOptions::default().recursion_limit(DEEPEST_NAME);
     let symbol = cpp_demangle::BorrowedSymbol::new_with_options(name.as_bytes(), &deep).ok()?;
@@ -101,8 +101,8 @@ fn parsed_cpp(name: &str) -> Option<Option<String>> {
     Some(symbol.structured_demangle(&mut text, &deep).ok().map(|()| text.0))
 }
 
-/// GCC calls what all variants of a constructor or destructor share `C5` or `D5`, and of an inherited one `CI5`, which the crate does not
-/// know.
+/// GCC uses `C5` or `D5` for the code that all variants of a constructor or destructor share, and `CI5` for an inherited one. The crate does not
+/// know these.
 fn with_unified_structor(name: &str) -> Option<Option<String>> {
     let places = ["C5", "D5", "CI5"].into_iter().flat_map(|kind| {
         let digit_of = move |(at, _): (usize, &str)| at + kind.len() - 1;
@@ -111,13 +111,13 @@ fn with_unified_structor(name: &str) -> Option<Option<String>> {
     places.take(MOST_ATTEMPTS).find_map(|digit| parsed_cpp(&format!("{}1{}", &name[..digit], &name[digit + 1..])))
 }
 
-/// A function without its parameters, `f<int>(…)`. Conditions on templates (`enable_if`) are expressions among the types, where compilers go
-/// beyond the specification; where the crate does not understand those, it still does the name before them.
+/// A function without its parameters, `f<int>(…)`. Conditions on templates (`enable_if`) are expressions among the types, where compilers go beyond
+/// the specification. Where the crate does not understand them, it still understands the name before them.
 fn without_parameters(name: &str) -> Option<String> {
     let ends = name.match_indices('E').map(|(at, _)| at + 1).filter(|end| *end < name.len());
-    // The first part that is a name is the whole of it: before its end something is still open.
+    // The first part that parses is the whole name: any shorter part leaves something open.
     let readable = ends.take(MOST_ATTEMPTS).find_map(|end| parsed_cpp(&name[..end])?)?;
-    // Of a name that has no such end, some of the parameters were read.
+    // If the name has no such end, the part includes some of the parameters.
     let is_function = readable.ends_with(')') && !readable.ends_with("operator()");
     let (readable, qualifier) = match readable.strip_suffix(" const") {
         Some(readable) => (readable, " const"),
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(demangle("_Znwm"), "operator new(unsigned long)");
     }
 
-    /// From Node, LLVM, OpenJDK, libstdc++ and ICU: `cpp_demangle` alone gives up on each of them.
+    /// From Node, LLVM, OpenJDK, libstdc++ and ICU: `cpp_demangle` alone fails on each of them.
     #[test]
     fn names_that_the_demangler_gives_up_on_are_readable() {
         let cases = [

@@ -1,4 +1,4 @@
-//! An ELF file: what it is, what it is mapped to, and where its debug information may be.
+//! An ELF file: its identity, its segments, and its links to debug information.
 
 use std::fmt::Write;
 use std::fs::{File, Metadata};
@@ -14,7 +14,7 @@ use object::{LittleEndian, Object, ObjectSection};
 use crate::file_parts::{FileParts, UnfinishedParts};
 use crate::segments::Segment;
 
-/// The parsed form. Parsing is cheap, as it only notes where the tables are.
+/// The parsed form. Parsing is cheap: it only finds the tables.
 pub(crate) type Elf<'a> = ElfFile64<'a, LittleEndian>;
 
 /// The build id of an ELF file in lower-case hexadecimal digits, if it has one.
@@ -22,7 +22,7 @@ pub fn build_id_of(path: &Path) -> Option<String> {
     ElfImage::open(path).ok()?.build_id().map(str::to_owned)
 }
 
-/// An ELF file that has proper headers. These, its notes and its links to debug files are read; other sections are when they are asked for.
+/// An ELF file with valid headers. Its headers, notes and links to debug files are read when it is opened; other sections are read when needed.
 pub(crate) struct ElfImage {
     path: PathBuf,
     file: File,
@@ -45,7 +45,7 @@ pub(crate) struct SupplementaryLink {
 
 impl ElfImage {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        // Others (a pipe, a terminal) could keep us waiting.
+        // Other kinds of files (a pipe, a terminal) could block the reader.
         if !std::fs::metadata(path)?.is_file() {
             return Err(io::Error::other("not a regular file"));
         }
@@ -56,7 +56,7 @@ impl ElfImage {
         Ok(ElfImage { path: path.to_owned(), file, about, headers, build_id })
     }
 
-    /// The file as it was when it was opened.
+    /// The metadata of the file when it was opened.
     pub(crate) fn about(&self) -> &Metadata {
         &self.about
     }
@@ -65,7 +65,7 @@ impl ElfImage {
         &self.path
     }
 
-    /// The headers, and the contents of those sections that are wanted. Fails if the file was changed since it was opened.
+    /// The headers, and the contents of the wanted sections. Fails if the file was changed since it was opened.
     pub(crate) fn with_sections(
         &self,
         mut wanted: impl FnMut(&Elf<'_>, &ElfSection64<'_, '_, LittleEndian>) -> bool,
@@ -86,7 +86,7 @@ impl ElfImage {
         self.build_id.as_deref()
     }
 
-    /// The headers. What sections hold is not there; see [`with_sections`](Self::with_sections).
+    /// The headers, without the contents of sections; see [`with_sections`](Self::with_sections).
     pub(crate) fn elf(&self) -> Option<Elf<'_>> {
         parse(&self.headers).ok()
     }
@@ -104,7 +104,7 @@ impl ElfImage {
             .collect()
     }
 
-    /// Whether the file has the code itself. A file of debug information alone has its section headers without their contents.
+    /// Whether the file has the code itself. A file with debug information only has the headers of the code sections, but not their contents.
     pub(crate) fn has_code(&self) -> bool {
         let Some(elf) = self.elf() else { return false };
         let endian = elf.endian();
@@ -120,7 +120,7 @@ impl ElfImage {
 
     pub(crate) fn debug_link(&self) -> Option<DebugLink> {
         let (name, checksum) = self.elf()?.gnu_debuglink().ok()??;
-        // Only a name is meant; a path could lead anywhere.
+        // Only a file name is valid here; a path could lead anywhere.
         let file_name = Path::new(std::str::from_utf8(name).ok()?).file_name()?.into();
         Some(DebugLink { file_name, checksum })
     }
@@ -148,7 +148,8 @@ impl ElfImage {
     }
 }
 
-/// Reads what tells the parts of a file: its header, its tables of segments and sections, the sections' names, its notes, and its links to debug files.
+/// Reads the parts that describe a file: its header, its tables of segments and sections, the sections' names, its notes, and its links to debug
+/// files.
 fn read_headers(file: &File, length: u64) -> io::Result<UnfinishedParts> {
     let mut parts = UnfinishedParts::new(length)?;
     parts.read(file, 0..size_of::<FileHeader64<LittleEndian>>() as u64)?;
@@ -159,7 +160,7 @@ fn read_headers(file: &File, length: u64) -> io::Result<UnfinishedParts> {
     let header = *FileHeader64::<LittleEndian>::parse(&*parts).map_err(unreadable)?;
     let endian = header.endian().map_err(unreadable)?;
     let table = |start: u64, count: u64, entry: u16| start..start.saturating_add(count.saturating_mul(entry.into()));
-    // Counts that do not fit into the header are in the first section's.
+    // Counts that do not fit into the header are in the first section header.
     let sections = header.e_shoff(endian);
     parts.read(file, table(sections, 1, size_of::<SectionHeader64<LittleEndian>>() as u16))?;
     let count = header.shnum(endian, &*parts).map_err(unreadable)? as u64;
@@ -191,7 +192,7 @@ pub(crate) fn parse(bytes: &[u8]) -> io::Result<Elf<'_>> {
     Elf::parse(bytes).map_err(|error| io::Error::other(format!("not a readable 64-bit ELF file: {error}")))
 }
 
-/// A section by the name that the DWARF standard gives it. Compressed ones once had a name of their own.
+/// A section by the name that the DWARF standard gives it. Compressed sections formerly had other names.
 pub(crate) fn debug_section<'data, 'elf>(
     elf: &'elf Elf<'data>,
     name: &str,

@@ -3,20 +3,20 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why a module's symbols cannot be had; its text is one line for the user.
+/// Why a module's symbols are not available; its text is one line for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SymbolError {
-    /// The "module" never was a file, such as `[vdso]`.
+    /// The "module" was never a file, such as `[vdso]`.
     NotAFile {
-        /// What was recorded as its path.
+        /// The path as recorded.
         path: PathBuf,
     },
-    /// There is no such file any more, and no debug directory has a copy.
+    /// The file no longer exists, and no debug directory has a copy.
     Missing {
         /// The recorded path.
         path: PathBuf,
     },
-    /// The file is not the one that was recorded, and no debug directory has a copy of that one.
+    /// The file is not the recorded one, and no debug directory has a copy of the recorded one.
     OtherBuild {
         /// The recorded path.
         path: PathBuf,
@@ -25,7 +25,7 @@ pub enum SymbolError {
         /// The build id of the file that is there now; empty if it has none.
         found: String,
     },
-    /// The file cannot be read, or is no ELF file of a kind we know.
+    /// The file cannot be read, or is not an ELF file of a supported kind.
     Unreadable {
         /// The recorded path.
         path: PathBuf,

@@ -1,7 +1,7 @@
 //! Parts of a file, read into memory at their own offsets.
 //!
-//! Debug files can be huge, and most of them is of no use to us: of a file only the sections that are needed are read. They are not mapped: a file that
-//! another program shortens while it is mapped ends its reader with a signal, and `objcopy` and `cp` do write into files that are there.
+//! Debug files can be huge, and most of their contents are not needed: only the needed sections of a file are read. They are not mapped: if another
+//! program shortens a mapped file, its reader is ended by a signal, and `objcopy` and `cp` do write into existing files.
 
 use std::fs::File;
 use std::io;
@@ -10,21 +10,21 @@ use std::os::unix::fs::FileExt;
 
 use memmap2::{Mmap, MmapMut};
 
-/// As long as the file. What was not read is zeros, and takes no memory.
+/// As long as the file. Parts that were not read are zeros, and take no memory.
 pub(crate) struct FileParts(Mmap);
 
 /// Parts that are being read.
 pub(crate) struct UnfinishedParts(MmapMut);
 
 impl UnfinishedParts {
-    /// Nothing yet, of a file of this length.
+    /// An empty set of parts, of a file of this length.
     pub(crate) fn new(length: u64) -> io::Result<Self> {
         let length = usize::try_from(length).map_err(io::Error::other)?;
         // An empty mapping cannot be made.
         MmapMut::map_anon(length.max(1)).map(Self)
     }
 
-    /// Reads a part; what lies behind the end of the file is left out.
+    /// Reads a part; bytes after the end of the file are left out.
     pub(crate) fn read(&mut self, file: &File, part: Range<u64>) -> io::Result<()> {
         let end = part.end.min(self.0.len() as u64);
         if part.start >= end {

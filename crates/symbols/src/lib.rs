@@ -1,6 +1,6 @@
 //! From code addresses to functions, inlined frames and source lines.
 //!
-//! A recording says where each *module* (the program or a shared library) was mapped; [`ModulePlace`] is that fact.
+//! A recording says where each *module* (the program or a shared library) was mapped; a [`ModulePlace`] holds this.
 //! A [`Symbolizer`] opens the module, finds its debug information, and turns addresses into [`SourceFrame`]s:
 //!
 //! ```text
@@ -8,16 +8,15 @@
 //!            (ELF segments)                      └─▶ symbol table: the function's name ───────┴─▶ frames, innermost first
 //! ```
 //!
-//! What can be relied on:
+//! Guarantees:
 //!
 //! * *No wrong names.* If the build id was recorded, only files with that build id are used: a program that was rebuilt
 //!   since gives [`SymbolError::OtherBuild`]. A separate debug file is used only if its build id, or its checksum, is right.
-//! * *No panics.* Whatever is damaged in a file is not known; the rest of it is used.
+//! * *No panics.* Damaged parts of a file count as unknown; the rest of it is used.
 //! * *No network.* Files are looked for beside the program, in the directories given, and below `/usr/lib/debug`.
 //!
-//! Limits: 64-bit little-endian ELF only; no split DWARF (`.dwo`, `.dwp`); no compressed mini symbol tables
-//! (`.gnu_debugdata`). The sections that are needed are read into memory, and nothing is mapped: a file that another program shortens or rewrites
-//! meanwhile is one of which nothing is known.
+//! Limits: 64-bit little-endian ELF only; no split DWARF (`.dwo`, `.dwp`); no compressed mini symbol tables (`.gnu_debugdata`). The needed sections
+//! are read into memory, and nothing is mapped. If another program shortens or rewrites a file meanwhile, nothing is known from that file.
 //!
 //! ```
 //! use highwater_symbols::{ModulePlace, Symbolizer, demangle};
@@ -31,7 +30,7 @@
 //! assert_eq!(reason.to_string(), "[vdso] is not a file, but memory that the kernel provides");
 //! ```
 #![forbid(unsafe_code)]
-// Without names, only a part of what reads ELF files is used.
+// Without the feature `names`, only a part of the code that reads ELF files is used.
 #![cfg_attr(not(feature = "names"), allow(dead_code))]
 
 mod allocator;

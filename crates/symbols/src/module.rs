@@ -1,4 +1,4 @@
-//! What is known about the code of one module.
+//! The symbols of one module.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,32 +20,32 @@ pub struct SourceFrame {
     pub file: Arc<str>,
     /// Line in that file, from 1; 0 if unknown.
     pub line: u32,
-    /// Whether the compiler copied this function into the next one of the list.
+    /// Whether the compiler inlined this function into the next one of the list.
     pub inlined: bool,
 }
 
-/// The symbols of a module at the place it was asked for; from [`Symbolizer::module`](crate::Symbolizer::module).
+/// The symbols of a module at the addresses it was asked for; from [`Symbolizer::module`](crate::Symbolizer::module).
 pub struct ModuleSymbols {
     segments: Vec<Segment>,
     has_debug_info: bool,
     bias: u64,
-    /// By link-time address, so that it holds wherever the module is mapped.
+    /// By link-time address, so that it is valid wherever the module is mapped.
     known: Known,
     kept_in: Option<PathBuf>,
-    /// Whether something is known that is not kept yet.
+    /// Whether there are new names that are not in the cache yet.
     has_news: bool,
     files: ModuleFiles,
-    /// What the files say: read when an address is asked for that is not known.
+    /// The contents of the files, read when an unknown address is asked for.
     content: Option<Content>,
 }
 
 /// The files that together describe a module.
 pub(crate) struct ModuleFiles {
-    /// The one that was mapped, or what we have instead of it.
+    /// The mapped file, or its replacement.
     pub(crate) program: ElfImage,
-    /// With the debug information, if that is another file.
+    /// The file with the debug information, if that is a separate one.
     pub(crate) debug_file: Option<ElfImage>,
-    /// With what `dwz` moved out of that.
+    /// The file with the parts that `dwz` moved out of it.
     pub(crate) supplementary: Option<ElfImage>,
 }
 
@@ -59,7 +59,7 @@ impl ModuleFiles {
     }
 }
 
-/// What the files of a module say.
+/// The contents of a module's files.
 struct Content {
     debug_info: Option<DebugInfo>,
     symbols: SymbolTable,
@@ -67,9 +67,9 @@ struct Content {
 }
 
 impl ModuleSymbols {
-    /// Of these files; `known` was found in them before, and is kept in this file.
+    /// The symbols from these files. `known` was found in them before, and is cached in the file `kept_in`.
     pub(crate) fn new(files: ModuleFiles, known: Known, kept_in: Option<PathBuf>) -> Self {
-        // Where nothing is known yet it will be needed, and the file may be another one soon.
+        // If nothing is known yet, the contents will be needed. They are read now, since the file may be replaced soon.
         let content = known.is_empty().then(|| Content::of(&files));
         let has_debug_info = match &content {
             Some(content) => content.debug_info.is_some(),
@@ -79,13 +79,13 @@ impl ModuleSymbols {
         ModuleSymbols { segments, has_debug_info, bias: 0, known, kept_in, has_news: false, files, content }
     }
 
-    /// What is known, and where it is to be kept, if there is more than is kept.
+    /// The known names and their cache file, if there are names that are not in the cache yet.
     pub(crate) fn news(&mut self) -> Option<(&Path, &Known)> {
         std::mem::take(&mut self.has_news).then_some((self.kept_in.as_deref()?, &self.known))
     }
 
-    /// Takes addresses from now on as those of a process that has the file's byte `file_offset` at `start`.
-    /// False if no segment holds that byte.
+    /// Interprets addresses from now on as those of a process that has mapped the file's byte `file_offset` at `start`. Returns false if no segment
+    /// holds that byte.
     pub(crate) fn place(&mut self, start: u64, file_offset: u64) -> bool {
         let bias = bias(&self.segments, start, file_offset);
         self.bias = bias.unwrap_or(self.bias);
@@ -142,7 +142,7 @@ impl Content {
     }
 }
 
-/// A stripped program has only the names that others use; its debug file has them all.
+/// A stripped program has only the names that other modules use; its debug file has all names.
 fn best_symbol_table(files: &ModuleFiles) -> SymbolTable {
     let images = || [Some(&files.program), files.debug_file.as_ref()].into_iter().flatten();
     let all = images().map(|image| SymbolTable::of(image, Table::All));
@@ -150,8 +150,8 @@ fn best_symbol_table(files: &ModuleFiles) -> SymbolTable {
     all.chain(dynamic).find(|table| !table.is_empty()).unwrap_or_default()
 }
 
-/// Which of DWARF's name and the symbol table's says more. Compilers leave the mangled names out of small debug information, and
-/// then DWARF knows `new` where the symbol is `app::Session::new`; the C library's DWARF says `__libc_malloc`.
+/// Chooses the more informative of DWARF's name and the symbol table's. Compilers leave mangled names out of small debug information: then DWARF
+/// has `new` where the symbol is `app::Session::new`. The C library's DWARF says `__libc_malloc`.
 fn better_name<'a>(debug_name: Option<&'a str>, symbol: Option<&'a str>) -> &'a str {
     match (debug_name, symbol) {
         (Some(name), Some(symbol)) if is_mangled(symbol) && !is_mangled(name) => symbol,

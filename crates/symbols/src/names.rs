@@ -1,4 +1,4 @@
-//! Every name is demangled and stored once, however many addresses it has.
+//! Demangles and stores each name once, however many addresses have it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -34,7 +34,7 @@ struct Symbol {
 /// Functions lie within each other only in hand-written assembly, and not deeply.
 const DEEPEST_NESTING: usize = 16;
 
-/// Which of an ELF file's tables: one has all names, the other those that the dynamic linker needs, which no `strip` removes.
+/// One of the two symbol tables of an ELF file: one has all names, the other has the names that the dynamic linker needs, which `strip` keeps.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Table {
     All,
@@ -42,7 +42,7 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    /// Whether a section belongs to it: its symbols, their names, or the numbers of sections that have no room among them.
+    /// Whether a section belongs to the table: its symbols, their names, or the section numbers that do not fit into the symbols.
     fn has(self, elf: &Elf<'_>, section: &ElfSection64<'_, '_, LittleEndian>) -> bool {
         let symbols = match self {
             Self::All => elf.elf_symbol_table(),
@@ -126,7 +126,7 @@ fn candidate(
     })
 }
 
-/// Of several names for one address, the one that a programmer would call: `malloc` rather than `__libc_malloc`.
+/// Chooses among several names for one address the one that a programmer would call: `malloc` rather than `__libc_malloc`.
 fn best_of_aliases(mut candidates: Vec<Candidate>, parts: &FileParts) -> Vec<Candidate> {
     candidates.sort_by_key(|candidate| candidate.start);
     let mut best: Vec<Candidate> = Vec::with_capacity(candidates.len());

@@ -14,14 +14,13 @@ use crate::module::{ModuleFiles, ModuleSymbols};
 /// Where a module was mapped, as recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct ModulePlace<'a> {
-    /// Path of the module's file. The ` (deleted)` that Linux appends to a file that is gone is understood.
+    /// Path of the module's file. The suffix ` (deleted)`, which Linux appends if the file is gone, is ignored.
     pub path: &'a Path,
-    /// Its build id in lower-case hexadecimal digits; empty if unknown. Then the file at the path is taken for the right one.
+    /// Its build id in lower-case hexadecimal digits; empty if unknown. If it is unknown, the file at the path is assumed to be the right one.
     pub build_id: &'a str,
-    /// The address at which the file's byte `file_offset` was mapped; the lowest one if it was mapped more than once, as small
-    /// files are.
+    /// The address at which the file's byte `file_offset` was mapped; the lowest one if it was mapped more than once, as happens with small files.
     pub start: u64,
-    /// Normally 0, the offset of the first mapping of the file; any other mapping of it will do.
+    /// Normally 0, the offset of the first mapping of the file; any other mapping works too.
     pub file_offset: u64,
 }
 
@@ -45,19 +44,20 @@ impl Symbolizer {
         Self::default()
     }
 
-    /// The same, and keeps what is found in files of this folder, by build id, so that the next one need not look for it.
+    /// As [`new`](Self::new), with a cache: keeps the names found in files of this folder, by build id, so that the next run need not look for
+    /// them.
     pub fn with_cache(folder: PathBuf) -> Self {
         let mut symbolizer = Self::new();
         symbolizer.cache = Some(Cache::in_folder(folder));
         symbolizer
     }
 
-    /// The same in the user's cache: `$XDG_CACHE_HOME/highwater/names`.
+    /// As [`with_cache`](Self::with_cache), in the user's cache: `$XDG_CACHE_HOME/highwater/names`.
     pub fn with_users_cache() -> Self {
         users_folder().map_or_else(Self::new, Self::with_cache)
     }
 
-    /// Keeps what was found, where there is a place for it.
+    /// Writes the names found to the cache, if there is one.
     pub fn keep(&mut self) {
         let Some(cache) = &self.cache else { return };
         let opened = self.modules.values_mut().filter_map(|opened| opened.as_mut().ok());
@@ -71,7 +71,7 @@ impl Symbolizer {
         self.modules.clear();
     }
 
-    /// The symbols of a module, at this place until the next call.
+    /// The symbols of a module, placed at these addresses until the next call.
     pub fn module(&mut self, place: &ModulePlace<'_>) -> Result<&mut ModuleSymbols, SymbolError> {
         let key = ModuleKey { path: place.path.to_owned(), build_id: place.build_id.to_owned() };
         let opened = match self.modules.entry(key) {
@@ -112,7 +112,7 @@ fn open_module(
     Ok(ModuleSymbols::new(files, known, kept_in))
 }
 
-/// The file at the recorded path, if it still is the recorded one.
+/// The file at the recorded path, if it is still the recorded one.
 fn open_recorded(place: &ModulePlace<'_>) -> Result<ElfImage, SymbolError> {
     let path = place.path.to_owned();
     let text = place.path.to_string_lossy();
@@ -121,7 +121,7 @@ fn open_recorded(place: &ModulePlace<'_>) -> Result<ElfImage, SymbolError> {
     }
     let before_deletion = text.strip_suffix(" (deleted)").filter(|_| !place.path.exists());
     if before_deletion.is_some() && place.build_id.is_empty() {
-        // Another file may have taken its name since, and nothing would tell.
+        // Another file may have taken its name since, and nothing would show it.
         return Err(SymbolError::Missing { path });
     }
     let image = ElfImage::open(before_deletion.map_or(place.path, Path::new)).map_err(|error| match error.kind() {
@@ -144,7 +144,7 @@ fn replacement(build_id: &str, search: &mut DebugSearch) -> Option<(ElfImage, Op
     if images.is_empty() {
         return None;
     }
-    // Even a file of debug information alone tells where the first segment belongs.
+    // Even a file with debug information only shows where the first segment belongs.
     let best = images.iter().position(ElfImage::has_code).unwrap_or(0);
     let program = images.swap_remove(best);
     let debug_file = if program.has_debug_info() { None } else { images.into_iter().find(ElfImage::has_debug_info) };

@@ -1,4 +1,4 @@
-//! Names that are kept between runs: the same ones, and none that are out of date.
+//! Cached names: the same ones as without a cache, and none that are out of date.
 
 mod workshop;
 
@@ -29,20 +29,20 @@ fn names_that_were_found_are_kept_and_are_the_same() {
     assert_eq!(all_frames(with_cache(), &program, &addresses[1..]), plain[1..]);
     let [kept] = &files_in(&folder)[..] else { panic!("{:?}", files_in(&folder)) };
     let first = fs::read(kept).unwrap();
-    // One address more is added; after that nothing is.
+    // One more address is added; after that, none.
     assert_eq!(all_frames(with_cache(), &program, &addresses), plain);
     let second = fs::read(kept).unwrap();
     assert!(second.len() > first.len());
     let written = fs::metadata(kept).unwrap().modified().unwrap();
     assert_eq!(all_frames(with_cache(), &program, &addresses), plain);
     assert_eq!(fs::metadata(kept).unwrap().modified().unwrap(), written);
-    // A damaged one is written anew.
+    // A damaged file is written again.
     fs::write(kept, &second[..second.len() - 1]).unwrap();
     assert_eq!(all_frames(with_cache(), &program, &addresses), plain);
     assert_eq!(fs::read(kept).unwrap(), second);
 }
 
-/// A file that looks the same by its size and time is not read for what is known already.
+/// A file with unchanged size and time is not read again for known addresses.
 #[test]
 fn what_is_known_is_not_looked_for_again() {
     let workshop = Workshop::new("cache_used");

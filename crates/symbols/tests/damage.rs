@@ -1,4 +1,4 @@
-//! Damaged files: anything may be unknown, but nothing may fail.
+//! Damaged files: any part may be unknown, but no lookup may fail.
 
 mod workshop;
 
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use highwater_symbols::{Symbolizer, build_id_of};
 use workshop::{BASE, Workshop, at_base};
 
-/// For each kind of file. Some ten thousand have been run; these take a second.
+/// Rounds for each kind of file. Some ten thousand have been run; this number takes a second.
 const ROUNDS: usize = 150;
 
-/// Looks up what the whole file has answers for, and some that it has not.
+/// Looks up addresses that the undamaged file knows, and some that it does not.
 fn ask_everything(path: &Path, addresses: &[u64]) {
     build_id_of(path);
     let mut symbolizer = Symbolizer::new();
@@ -81,7 +81,7 @@ fn changed_bytes_do_no_harm() {
                 let position = numbers.below(bytes.len());
                 bytes[position] = [0, 0xff, 0x80, numbers.below(256) as u8][numbers.below(4)];
             }
-            // The headers decide over everything else; keep the file recognisable.
+            // The headers decide everything else; keep the file recognisable.
             bytes[..16].copy_from_slice(&subject.bytes[..16]);
             if round % 3 > 0 {
                 bytes[16..64].copy_from_slice(&subject.bytes[16..64]);

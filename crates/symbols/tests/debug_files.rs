@@ -1,4 +1,4 @@
-//! Debug information that is not in the program itself, and programs that are not what was recorded.
+//! Debug information outside the program itself, and programs that differ from the recorded ones.
 
 mod workshop;
 
@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use highwater_symbols::{ModulePlace, SymbolError, Symbolizer, build_id_of};
 use workshop::{Workshop, at_base, frames, line_of, names};
 
-/// A program without debug information, and what was taken from it.
+/// A program without debug information, and the parts that were removed from it.
 struct Stripped {
     workshop: Workshop,
     program: PathBuf,
     /// The program as it was.
     original: PathBuf,
-    /// Its debug information alone.
+    /// Only its debug information.
     debug_file: PathBuf,
     build_id: String,
-    /// Of an instruction of `only_local`, a name that a stripped program does not have.
+    /// An instruction of `only_local`, a name that a stripped program does not have.
     address: u64,
 }
 
@@ -144,7 +144,7 @@ fn the_program_may_be_gone_if_a_copy_or_its_debug_file_is_there() {
         let missing = SymbolError::Missing { path: stripped.program.clone() };
         assert_eq!(Symbolizer::new().module(&stripped.place()).err(), Some(missing.clone()));
         stripped.assert_found(&mut with_dir(&stripped.workshop.path(dir)));
-        // Without a build id nothing says that the copy is one of this program.
+        // Without a build id, nothing shows that the copy is one of this program.
         let unidentified = at_base(&stripped.program, "");
         assert_eq!(with_dir(&stripped.workshop.path(dir)).module(&unidentified).err(), Some(missing));
     }

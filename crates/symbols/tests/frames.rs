@@ -1,4 +1,4 @@
-//! Names, lines and inlined frames, held against binutils and the sources.
+//! Names, lines and inlined frames, compared with binutils and the sources.
 
 mod workshop;
 
@@ -66,7 +66,7 @@ fn templates_lambdas_and_hidden_functions_of_cpp_are_readable() {
 fn both_manglings_of_rust_are_readable() {
     let workshop = Workshop::new("rust_manglings");
     let v0 = "-C symbol-mangling-version=v0";
-    // The older one cannot be asked for without this, though many compilers have it as their default.
+    // The older mangling cannot be selected without this option, though many compilers have it as their default.
     let legacy = "-Z unstable-options -C symbol-mangling-version=legacy";
     for (name, flags, expected) in [
         ("v0", v0, "<generic::cellar::Shelf<u64>>::stock_up"),
@@ -111,7 +111,7 @@ fn small_debug_information_gets_its_full_names_from_the_symbols() {
         .unwrap();
     let [.., inlined, outermost] = frames.as_slice() else { panic!("{frames:?}") };
     assert_eq!(outermost.function.as_ref(), "<generic::cellar::Shelf<u64>>::stock_up");
-    // Of an inlined function only the bare name is there.
+    // Of an inlined function only the bare name is known.
     assert!(inlined.function.starts_with("extend_twice"), "{}", inlined.function);
 }
 
@@ -173,7 +173,7 @@ fn a_file_that_is_shortened_while_it_is_used_is_read_already_and_one_that_was_be
     let module = symbolizer.module(&at_base(&program, "")).unwrap();
     let file = std::fs::File::options().write(true).open(&program).unwrap();
     file.set_len(4096).unwrap();
-    // Of a mapping the names and lines would be gone, and this process with them.
+    // With a mapped file, the names and lines would be gone, and this process would be killed.
     let frames = module.lookup(BASE + outer).to_vec();
     assert_eq!(names(&frames).last(), Some(&"outer"));
     assert!(frames.last().unwrap().line > 0);

@@ -1,4 +1,4 @@
-//! Programs and libraries that say themselves where they are mapped.
+//! Programs and libraries that print where they are mapped.
 
 mod workshop;
 
@@ -32,7 +32,7 @@ fn printed_address(output: &str, function: &str) -> u64 {
     hexadecimal(line.split_whitespace().nth(1).unwrap())
 }
 
-/// Whichever of the file's mappings is recorded, but for those that have the offset of one before them.
+/// The function must be found from each of the file's mappings, except mappings with the same offset as an earlier one.
 fn assert_found_from_every_mapping(output: &str, file: &Path, function: &str) {
     let address = printed_address(output, function);
     let mut parts: Vec<_> = mapped_parts(output).into_iter().filter(|part| part.path == file).collect();

@@ -4,7 +4,7 @@ use crate::event::ObjectEvent;
 use crate::line::Line;
 use crate::sink::Sink;
 
-/// Lines to the host, which shows them on its console.
+/// Sends lines to the host, which shows them on its console.
 pub(crate) struct Console;
 
 #[allow(unsafe_code, reason = "an import is not safe to call by itself")]
@@ -16,7 +16,7 @@ mod import {
     }
 
     pub fn show(line: &str) {
-        // SAFETY: the host reads that many bytes from there, which are borrowed until it returns, and writes nothing.
+        // SAFETY: the host reads `length` bytes at `text`, which stay borrowed until it returns, and writes nothing.
         unsafe { console(line.as_ptr(), line.len()) }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::mem::size_of_val;
 
-/// How large a value is, with what it owns on the heap.
+/// The size of a value, including the heap memory that it owns.
 ///
 /// `#[derive(Tracked)]` implements it field by field. By hand, [`heap_size`](Self::heap_size) is the sum of what the fields own:
 ///
@@ -24,13 +24,13 @@ use std::mem::size_of_val;
 /// assert_eq!(image.deep_size(), size_of::<Image>() + 400 + 3);
 /// ```
 ///
-/// What is counted is what was asked of the allocator, not what it rounds that up to. Of what is shared (`Rc`, `Arc`) the last owner counts all,
-/// and the others nothing. Of trees (`BTreeMap`) the number of nodes is not known, and estimated.
+/// Sizes are those requested from the allocator, before it rounds them up. A shared value (`Rc`, `Arc`) counts in full for its last owner, and as
+/// nothing for an owner among several. The number of nodes of a tree (`BTreeMap`) is not known; it is estimated.
 pub trait DeepSize {
     /// Bytes on the heap that the value owns, directly or through what it owns.
     fn heap_size(&self) -> usize;
 
-    /// The same with the value itself.
+    /// [`heap_size`](Self::heap_size) plus the size of the value itself.
     fn deep_size(&self) -> usize {
         size_of_val(self).saturating_add(self.heap_size())
     }
@@ -48,8 +48,8 @@ impl<T: DeepSize, const N: usize> DeepSize for [T; N] {
     }
 }
 
-/// What all of them own.
+/// The sum of the heap sizes of all values.
 pub(crate) fn sum<'a, T: DeepSize + 'a>(values: impl IntoIterator<Item = &'a T>) -> usize {
-    // Most elements own nothing, and the compiler then leaves nothing of this.
+    // Most element types own nothing on the heap: the compiler then removes this loop.
     values.into_iter().fold(0, |sum, value| sum.saturating_add(value.heap_size()))
 }

@@ -1,11 +1,11 @@
-//! Variables of the environment, where they may be believed.
+//! Environment variables, read only where they can be trusted.
 //!
-//! A program with more rights than the user who started it (setuid, setgid, file capabilities) gets its environment from that user: a variable that
-//! names a file would let the user write there with the program's rights.
+//! A program with more rights than the user who started it (setuid, setgid, file capabilities) gets its environment from that user. A variable that
+//! names a file would let that user write there with the program's rights.
 
 use std::ffi::OsString;
 
-/// What a variable says; `None` if it is empty or not set, or where the environment may not be believed.
+/// The value of a variable. `None` if it is empty or not set, or if the environment cannot be trusted.
 pub fn variable(name: &str) -> Option<OsString> {
     if has_more_rights() {
         return None;
@@ -21,11 +21,11 @@ pub fn has_more_rights() -> bool {
     unsafe extern "C" {
         fn getauxval(kind: std::ffi::c_ulong) -> std::ffi::c_ulong;
     }
-    // SAFETY: reads what the kernel gave the process at its start.
+    // SAFETY: reads a value that the kernel gave the process at its start.
     unsafe { getauxval(SECURE) != 0 }
 }
 
-/// Not known on other systems.
+/// Not known on other systems: always `false`.
 #[cfg(not(target_os = "linux"))]
 pub fn has_more_rights() -> bool {
     false

@@ -1,48 +1,49 @@
-//! What happens to objects, as sinks are told.
+//! Events of objects, as sinks receive them.
 
 use std::panic::Location;
 
-/// Something that happened.
+/// An event of an object or of the program.
 #[derive(Clone, Copy, Debug)]
 pub enum ObjectEvent<'a> {
-    /// An object was born.
+    /// An object was created.
     Allocate {
-        /// Which one: ids come from one sequence, from 0 on.
+        /// The object's id. Ids come from one sequence that starts at 0.
         id: u64,
         /// Its size, heap included.
         bytes: usize,
         /// Its type.
         type_name: &'static str,
-        /// The place that made it.
+        /// The source location that created it.
         place: &'static Location<'static>,
     },
     /// An object was dropped.
     Drop {
-        /// Which one.
+        /// The object's id.
         id: u64,
         /// Its size now.
         bytes: usize,
-        /// The size that was told last, if that is another: it grew or shrank since.
+        /// The size reported last, if it differs from `bytes`: the object has grown or shrunk since.
         told: Option<usize>,
         /// Its type.
         type_name: &'static str,
-        /// True if the thread that made it drops it: nobody else need be heard before.
+        /// True if the thread that created the object drops it, and no other thread reported a resize. Then no event of another thread has to come
+        /// before this one.
         same_thread: bool,
     },
-    /// An object has another size.
+    /// The size of an object has changed.
     Resize {
-        /// Which one.
+        /// The object's id.
         id: u64,
         /// Its size now.
         bytes: usize,
         /// Its type.
         type_name: &'static str,
     },
-    /// What the program's memory is as a whole.
+    /// The size of the program's memory as a whole.
     Memory {
-        /// How large.
+        /// The size in bytes.
         bytes: u64,
-        /// What this instant is called; often nothing.
+        /// A name for this instant; often empty.
         label: &'a str,
     },
     /// The program names this instant.

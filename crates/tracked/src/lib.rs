@@ -1,13 +1,14 @@
-//! Objects that tell of their birth and their end: the part of Highwater that runs everywhere, WASM included.
+//! Objects that report their creation and their drop: the part of Highwater that runs everywhere, WASM included.
 //!
-//! Programs use the crate `highwater`, which passes all of this on, with `#[derive(Tracked)]`. It needs nothing but the standard library, and builds for
-//! `wasm32-unknown-unknown`.
+//! Programs use the crate `highwater`, which re-exports all of this and adds `#[derive(Tracked)]`. This crate needs nothing but the standard
+//! library, and builds for `wasm32-unknown-unknown`.
 //!
-//! * [`Tracked<T>`] is a `T` that tells; [`Tag`] is a field that tells of whatever it is in; [`DeepSize`] is how large values are, heap included.
-//! * [`to_stderr`], [`to_file`], [`to_writer`] and on WASM `to_console` write an object log (`docs/objlog.md`), which `highwater objects` reads;
-//!   [`to_sink`] gives events to anything else; [`off`] ends it. In native programs `HIGHWATER_OBJECTS=objects.log` in the environment is the same
-//!   as [`to_file`], and `HIGHWATER_OBJECTS=stderr` as [`to_stderr`], from the first object on.
-//! * [`memory`] and [`mark`] divide iterations, and [`measure`] looks by itself how large the memory is.
+//! * [`Tracked<T>`] is a `T` that reports its creation and drop. [`Tag`] is a field that does so for the value that contains it. [`DeepSize`] is
+//!   the size of a value, heap included.
+//! * [`to_stderr`], [`to_file`], [`to_writer`] and on WASM `to_console` write an object log (`docs/objlog.md`), which `highwater objects` reads.
+//!   [`to_sink`] passes events to any other sink; [`off`] stops reporting. In native programs `HIGHWATER_OBJECTS=objects.log` in the environment is
+//!   the same as [`to_file`], and `HIGHWATER_OBJECTS=stderr` the same as [`to_stderr`], from the first object on.
+//! * [`memory`] and [`mark`] separate iterations; [`measure`] finds out the size of the memory by itself.
 //!
 //! ```
 //! use highwater_tracked::{Tracked, to_writer};
@@ -71,7 +72,8 @@ pub fn to_stderr() {
     to_sink(Arc::new(sink::Stderr));
 }
 
-/// Writes an object log to a file, at its end if it exists; a line for each event, at once. A new file is for its owner alone.
+/// Writes an object log to a file, one line per event, each written at once. Appends if the file exists. A new file is accessible to its owner
+/// only.
 pub fn to_file(path: impl AsRef<Path>) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.append(true).create(true);
@@ -92,29 +94,29 @@ pub fn to_console() {
     to_sink(Arc::new(console::Console));
 }
 
-/// Gives events to a sink. It takes the place of the one before.
+/// Passes events to a sink, which replaces the previous one.
 pub fn to_sink(sink: Arc<dyn Sink>) {
     switch::set(Some(sink));
 }
 
-/// Nobody listens any more. Objects born from now on are not heard of, and of others no end.
+/// Removes the sink. Objects created while there is no sink are never reported; drops that happen while there is none are not reported either.
 pub fn off() {
     switch::set(None);
 }
 
-/// True if somebody listens.
+/// True if there is a sink and the caller is not inside it.
 pub fn is_on() -> bool {
     switch::is_heard()
 }
 
-/// Tells how large the program's memory is, and perhaps what this instant is called. Between two of these lies an iteration.
+/// Reports the size of the program's memory, with an optional name for this instant. An iteration is the time between two such reports.
 pub fn memory(bytes: u64, label: &str) {
     if switch::is_on() {
         switch::tell(&ObjectEvent::Memory { bytes, label });
     }
 }
 
-/// Tells what this instant is called. Between two of these lies an iteration.
+/// Reports a name for this instant. An iteration is the time between two such reports.
 pub fn mark(label: &str) {
     if switch::is_on() && !label.is_empty() {
         switch::tell(&ObjectEvent::Mark { label });

@@ -1,14 +1,14 @@
-//! What a tracked object knows of itself.
+//! The identity of a tracked object, and the size that was reported last.
 
 use crate::event::ObjectEvent;
 use crate::switch;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The next id. On machines without atomics of 64 bits there would be none; all that std supports have them, WASM included.
+/// The next id. Needs 64-bit atomics; all targets that std supports have them, WASM included.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// The number of this thread, for telling it from others.
+/// The number of this thread, which distinguishes it from others.
 fn thread_number() -> u16 {
     use std::cell::Cell;
     use std::sync::atomic::AtomicU16;
@@ -24,24 +24,24 @@ fn thread_number() -> u16 {
     number.unwrap_or(SOMEBODY)
 }
 
-/// An object's id, its thread and the size that was told last. An object that was born while nobody listened has none.
+/// An object's id, its thread and the size reported last. An object created while there was no sink has no id.
 #[derive(Debug)]
 pub(crate) struct Life {
-    /// The id in the lower 48 bits, the thread's number in the upper; all bits set for none.
+    /// The id in the lower 48 bits, the thread's number in the upper 16; all bits set if there is no id.
     packed: u64,
     told: usize,
 }
 
 const ID_BITS: u32 = 48;
 const NONE: u64 = u64::MAX;
-/// A thread that is not known: of two such it is not known whether they are one.
+/// An unknown thread. Two unknown threads may or may not be the same one.
 const SOMEBODY: u16 = u16::MAX;
 
 impl Life {
-    /// That of an object of which nobody hears.
+    /// The state of an object that is never reported.
     pub const UNHEARD: Self = Self { packed: NONE, told: 0 };
 
-    /// Begins a life, and tells of it.
+    /// Assigns an id and reports the creation.
     #[cold]
     #[inline(never)]
     pub fn begin(bytes: usize, type_name: &'static str, place: &'static Location<'static>) -> Self {
@@ -53,30 +53,30 @@ impl Life {
         Self { packed: id | u64::from(thread_number()) << ID_BITS, told: bytes }
     }
 
-    /// True if somebody heard of its birth.
+    /// True if the creation was reported.
     #[inline(always)]
     pub fn is_heard(&self) -> bool {
         self.packed != NONE
     }
 
-    /// The id.
+    /// The id, if the creation was reported.
     pub fn id(&self) -> Option<u64> {
         self.is_heard().then_some(self.packed & ((1 << ID_BITS) - 1))
     }
 
-    /// Tells of its size if that is another.
+    /// Reports the size if it differs from the one reported last.
     pub fn update(&mut self, bytes: usize, type_name: &'static str) {
         if let Some(id) = self.id().filter(|_| bytes != self.told) {
             self.told = bytes;
             if (self.packed >> ID_BITS) as u16 != thread_number() {
-                // Somebody else was heard of it: its end must not seem to come before this.
+                // Another thread has reported this object: its drop must not appear to come before this event.
                 self.packed |= u64::from(SOMEBODY) << ID_BITS;
             }
             switch::tell(&ObjectEvent::Resize { id, bytes, type_name });
         }
     }
 
-    /// Tells of its end. Nothing more is told afterwards.
+    /// Reports the drop. Nothing is reported after it.
     #[cold]
     #[inline(never)]
     pub fn end(&mut self, bytes: usize, type_name: &'static str) {
@@ -89,7 +89,7 @@ impl Life {
         }
     }
 
-    /// The size that was told last.
+    /// The size reported last.
     pub fn told(&self) -> usize {
         self.told
     }

@@ -1,22 +1,22 @@
-//! An event as a line of an object log, made without touching the heap.
+//! An event as a line of an object log, formatted without heap memory.
 
 use crate::event::ObjectEvent;
 use std::fmt::{self, Write};
 
-/// Longer names are cut: a line must fit.
+/// The size of the buffer. Names are truncated so that a line fits.
 const ROOM: usize = 1024;
 
-/// A line, or two: a drop of an object that has grown says so before.
+/// The text of one event: one line, or two if an object is dropped whose size has changed (a resize, then the drop).
 pub(crate) struct Line {
     text: [u8; ROOM],
     length: usize,
 }
 
 impl Line {
-    /// The lines of an event, each with its end.
+    /// The lines of an event, each with its line end.
     pub fn of(event: &ObjectEvent<'_>) -> Self {
         let mut line = Self { text: [0; ROOM], length: 0 };
-        // A writer that cuts never fails.
+        // This writer truncates, so it never fails.
         let _ = match *event {
             ObjectEvent::Allocate { id, bytes, type_name, place } => {
                 let (file, type_name) = (Name(place.file(), 320), Name(type_name, 320));
@@ -54,7 +54,7 @@ impl Write for Line {
     }
 }
 
-/// A name in a line: without line ends, and not longer than so many bytes.
+/// A name in a line: line ends become spaces, and it is truncated to the given number of bytes.
 struct Name<'a>(&'a str, usize);
 
 impl fmt::Display for Name<'_> {

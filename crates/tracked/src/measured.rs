@@ -1,7 +1,7 @@
-//! How large the memory is.
+//! Measuring the size of the memory.
 
-/// Tells how large the program's memory is now, as far as it can be found out: the linear memory of a WASM module, the resident set of a
-/// process on Linux. Elsewhere it is a [mark](crate::mark).
+/// Reports the size of the program's memory now: the linear memory of a WASM module, or the resident set of a process on Linux. Where the size is
+/// not known, reports a [mark](crate::mark).
 pub fn measure(label: &str) {
     if !crate::switch::is_on() {
         return;
@@ -20,7 +20,7 @@ fn now() -> Option<u64> {
 
 #[cfg(target_os = "linux")]
 fn now() -> Option<u64> {
-    // Kilobytes: the size of pages need not be known.
+    // In kilobytes, so the page size is not needed.
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;

@@ -1,4 +1,4 @@
-//! Where events go.
+//! Receivers of events.
 
 use crate::event::ObjectEvent;
 use crate::line::Line;
@@ -6,16 +6,16 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Takes what happens to objects, from any thread.
+/// Receives events of objects, from any thread.
 pub trait Sink: Send + Sync {
-    /// Takes an event. What this makes or drops of tracked objects itself is not told.
+    /// Receives an event. Tracked objects that this function creates or drops itself are not reported.
     fn record(&self, event: &ObjectEvent<'_>);
 }
 
-/// Events that could not be written, or happened inside of a sink.
+/// Events that could not be written, or happened inside a sink.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// How many events could not be told: writing failed, or they happened inside of a sink.
+/// The number of events that could not be reported: writing failed, or they happened inside a sink.
 pub fn lost() -> u64 {
     LOST.load(Ordering::Relaxed)
 }
@@ -24,7 +24,7 @@ pub(crate) fn lose() {
     LOST.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Lines to a writer: each event is one call of `write`, so that lines stay whole whoever else writes there.
+/// Writes lines to a writer. Each event is one call of `write`, so lines stay whole even if others write to the same place.
 pub(crate) struct Writing<W>(pub Mutex<W>);
 
 impl<W: Write + Send> Sink for Writing<W> {
@@ -37,7 +37,7 @@ impl<W: Write + Send> Sink for Writing<W> {
     }
 }
 
-/// Lines to standard error.
+/// Writes lines to standard error.
 pub(crate) struct Stderr;
 
 impl Sink for Stderr {
@@ -48,7 +48,7 @@ impl Sink for Stderr {
     }
 }
 
-/// One call, unless the system takes less than it was given; then what is buffered is passed on.
+/// One call of `write`, unless the system takes only a part; then flushes buffered bytes.
 fn write_once(writer: &mut impl Write, line: &[u8]) -> io::Result<()> {
     writer.write_all(line)?;
     writer.flush()

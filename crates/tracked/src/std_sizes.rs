@@ -43,7 +43,7 @@ nothing_on_the_heap! {
     std::sync::atomic::AtomicU64, std::sync::atomic::AtomicUsize,
 }
 
-/// Types that own nothing on the heap, whatever their parameter.
+/// Types that own nothing on the heap, whatever their type parameter is.
 macro_rules! nothing_whatever {
     ($($type:ty),* $(,)?) => {
         $(impl<T: ?Sized> DeepSize for $type {
@@ -88,7 +88,7 @@ functions!(A B);
 functions!(A B C);
 functions!(A B C D);
 
-/// Types that own what they hold.
+/// Types that own exactly what their fields own.
 macro_rules! what_they_hold {
     ($($type:ident { $($field:tt),* }),* $(,)?) => {
         $(impl<T: DeepSize> DeepSize for $type<T> {
@@ -149,7 +149,7 @@ impl<T: DeepSize + ?Sized> DeepSize for Box<T> {
     }
 }
 
-/// The two counts before what is shared, and what alignment adds.
+/// The size of a shared allocation: the two reference counts, the value, and padding for alignment.
 fn counted_size<T: ?Sized>(value: &T) -> usize {
     let (size, align) = (size_of_val(value), align_of_val(value).max(align_of::<usize>()));
     let header = (2 * size_of::<usize>()).next_multiple_of(align);
@@ -193,8 +193,8 @@ impl<T: DeepSize> DeepSize for LinkedList<T> {
     }
 }
 
-/// What a hash table with this capacity asks for: a power of two of buckets, of which seven of eight may be used, a byte for each, and a
-/// group of bytes at its end.
+/// The size of a hash table with this capacity: a power of two of buckets, of which 7/8 may be used, one byte per bucket, and a group of bytes at
+/// the end.
 fn hash_table_size<T>(capacity: usize) -> usize {
     if capacity == 0 {
         return 0;
@@ -218,7 +218,7 @@ impl<T: DeepSize, S> DeepSize for HashSet<T, S> {
     }
 }
 
-/// What a tree of so many entries is likely to ask for: nodes of eleven, two thirds full.
+/// The estimated size of a tree with `length` entries: nodes of eleven entries, two thirds full.
 fn tree_size<K, V>(length: usize) -> usize {
     const SLOTS: usize = 11;
     if length == 0 {
@@ -287,14 +287,14 @@ impl<T: DeepSize + Copy> DeepSize for Cell<T> {
 }
 
 impl<T: DeepSize> DeepSize for RefCell<T> {
-    /// Nothing while somebody changes it.
+    /// 0 while the value is mutably borrowed.
     fn heap_size(&self) -> usize {
         self.try_borrow().map_or(0, |value| value.heap_size())
     }
 }
 
 impl<T: DeepSize> DeepSize for Mutex<T> {
-    /// Nothing while somebody holds it.
+    /// 0 while the mutex is locked.
     fn heap_size(&self) -> usize {
         match self.try_lock() {
             Ok(value) => value.heap_size(),
@@ -305,7 +305,7 @@ impl<T: DeepSize> DeepSize for Mutex<T> {
 }
 
 impl<T: DeepSize> DeepSize for RwLock<T> {
-    /// Nothing while somebody changes it.
+    /// 0 while the lock is held for writing.
     fn heap_size(&self) -> usize {
         match self.try_read() {
             Ok(value) => value.heap_size(),

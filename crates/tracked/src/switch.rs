@@ -1,7 +1,7 @@
-//! The switch: whether anybody listens, and who.
+//! The switch: whether there is a sink, and which one.
 //!
-//! One word says it all: 0 before anybody has asked, 1 when off, and a new number for each sink. Each thread keeps the sink with the number it had
-//! then, so that an event takes no lock and touches nothing that threads share but that word.
+//! One word holds the state: 0 before the environment has been read, 1 when off, and a new number for each sink. Each thread caches the sink
+//! together with its number. So an event takes no lock, and that word is the only shared memory it touches.
 
 use crate::event::ObjectEvent;
 use crate::sink::{Sink, lose};
@@ -9,9 +9,9 @@ use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Nobody has asked yet whether the environment wants anything.
+/// The environment has not been read yet.
 const UNDECIDED: u32 = 0;
-/// Nobody listens.
+/// There is no sink.
 const OFF: u32 = 1;
 
 static STATE: AtomicU32 = AtomicU32::new(UNDECIDED);
@@ -22,11 +22,11 @@ struct Chosen {
     sink: Option<Arc<dyn Sink>>,
 }
 
-/// What a thread remembers.
+/// The cached state of a thread.
 struct Known {
     number: Cell<u32>,
     sink: RefCell<Option<Arc<dyn Sink>>>,
-    /// The thread is inside of a sink.
+    /// The thread is inside a sink.
     busy: Cell<bool>,
 }
 
@@ -34,13 +34,13 @@ thread_local! {
     static KNOWN: Known = const { Known { number: Cell::new(UNDECIDED), sink: RefCell::new(None), busy: Cell::new(false) } };
 }
 
-/// False if nobody listens: all that an object costs then.
+/// False if there is no sink. This load is then the only cost of an object.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
     STATE.load(Ordering::Relaxed) != OFF
 }
 
-/// True if somebody listens, and this is not one of his own objects.
+/// True if there is a sink and this thread is not inside it: a sink's own objects are not reported.
 pub(crate) fn is_heard() -> bool {
     match STATE.load(Ordering::Relaxed) {
         OFF => false,
@@ -57,23 +57,23 @@ fn chosen() -> std::sync::MutexGuard<'static, Chosen> {
     SINK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes a sink the one that listens; `None` for nobody.
+/// Sets the sink; `None` removes it.
 pub(crate) fn set(sink: Option<Arc<dyn Sink>>) {
     let mut chosen = chosen();
     let number = match sink {
         None => OFF,
-        // Numbers of sinks go on from 2 for ever, and round.
+        // Numbers of sinks count up from 2, and start again at 2 after an overflow.
         Some(_) => STATE.load(Ordering::Relaxed).max(chosen.number).checked_add(1).unwrap_or(2).max(2),
     };
     let old = std::mem::replace(&mut chosen.sink, sink);
     chosen.number = chosen.number.max(number);
     STATE.store(number, Ordering::Release);
     drop(chosen);
-    // Outside of the lock: it may have objects of its own.
+    // Dropped outside the lock: the sink may own tracked objects.
     drop(old);
 }
 
-/// Asks the environment once. True if somebody listens then.
+/// Reads the environment once. True if there is a sink afterwards.
 #[cold]
 fn decide() -> bool {
     #[cfg(not(target_family = "wasm"))]
@@ -90,12 +90,12 @@ fn decide() -> bool {
             Err(error) => eprintln!("highwater: HIGHWATER_OBJECTS={}: {error}", wanted.display()),
         }
     }
-    // Unless somebody was faster.
+    // Has no effect if another thread has decided already.
     let _ = STATE.compare_exchange(UNDECIDED, OFF, Ordering::Relaxed, Ordering::Relaxed);
     is_on()
 }
 
-/// Tells whoever listens.
+/// Passes an event to the sink, if there is one.
 pub(crate) fn tell(event: &ObjectEvent<'_>) {
     let state = STATE.load(Ordering::Acquire);
     if state <= OFF && (state == OFF || !decide()) {
@@ -114,7 +114,7 @@ pub(crate) fn tell(event: &ObjectEvent<'_>) {
         }
     });
     if told.is_err() {
-        // The thread is ending.
+        // The thread is ending: its thread-local state is gone.
         let sink = chosen().sink.clone();
         if let Some(sink) = sink {
             sink.record(event);
@@ -122,7 +122,7 @@ pub(crate) fn tell(event: &ObjectEvent<'_>) {
     }
 }
 
-/// Says that the thread is done, even if the sink panicked.
+/// Clears the busy flag when dropped, even if the sink panicked.
 struct NotBusy<'a>(&'a Known);
 
 impl Drop for NotBusy<'_> {

@@ -1,4 +1,4 @@
-//! A field that tells of the birth and the end of whatever it is in.
+//! A field that reports the creation and the drop of the value that contains it.
 
 use crate::deep_size::DeepSize;
 use crate::life::Life;
@@ -10,7 +10,7 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::panic::Location;
 
-/// A field that tells of the birth and the end of the value that it is in, for types whose name is used in too many places to make them
+/// A field that reports the creation and the drop of the value that contains it. For types whose name is used in too many places to make them
 /// [`Tracked`](crate::Tracked).
 ///
 /// ```
@@ -30,16 +30,16 @@ use std::panic::Location;
 /// # assert_eq!(Session::open("Ada").user, "Ada");
 /// ```
 ///
-/// A field does not see the others. So the size is that of the type itself, unless [`owns`](Self::owns) tells what it has on the heap.
-/// Tags are all equal, so that what can be compared stays so. A clone of one is another object, born where it is cloned: in a derived
-/// `Clone`, that is where the derive stands.
+/// A field does not see the other fields. So the size is that of the type itself, unless [`owns`](Self::owns) reports the heap memory. All tags are
+/// equal, so that the containing type can still be compared. A clone of a tag is a new object, created where it is cloned: for a derived `Clone`,
+/// that is the line of the derive.
 pub struct Tag<T> {
     life: Life,
     of: PhantomData<fn() -> T>,
 }
 
 impl<T> Tag<T> {
-    /// Tells of the birth of a `T`, here.
+    /// Reports the creation of a `T`, with the caller's source location.
     #[inline]
     #[track_caller]
     pub fn new() -> Self {
@@ -50,12 +50,12 @@ impl<T> Tag<T> {
         Self { life, of: PhantomData }
     }
 
-    /// Its id, if somebody heard of its birth.
+    /// Its id, if its creation was reported.
     pub fn id(&self) -> Option<u64> {
         self.life.id()
     }
 
-    /// Tells how much the value owns on the heap.
+    /// Reports how much heap memory the value owns.
     pub fn owns(&mut self, heap_bytes: usize) {
         if self.life.is_heard() {
             self.life.update(size_of::<T>().saturating_add(heap_bytes), type_name::<T>());
@@ -80,7 +80,7 @@ impl<T> Default for Tag<T> {
 }
 
 impl<T> Clone for Tag<T> {
-    /// Another object, born here.
+    /// A new object, created at the caller's source location.
     #[track_caller]
     fn clone(&self) -> Self {
         let mut clone = Self::new();

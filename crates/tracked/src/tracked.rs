@@ -1,4 +1,4 @@
-//! A value that tells of its birth and its end.
+//! A value that reports its creation and its drop.
 
 use crate::deep_size::DeepSize;
 use crate::life::Life;
@@ -12,7 +12,7 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 
-/// A value that tells of its birth, with its size, its type and the place that made it, and of its end. It can be used like the value itself.
+/// A value that reports its creation (size, type and source location) and its drop. It can be used like the value itself.
 ///
 /// ```
 /// use highwater_tracked::Tracked;
@@ -22,20 +22,20 @@ use std::panic::Location;
 /// assert_eq!(names.len(), 2);
 /// ```
 ///
-/// * Moving it tells nothing: it is the same object.
-/// * A clone is another object, born where it is cloned.
-/// * One that is forgotten ([`std::mem::forget`], `Box::leak`) was never dropped.
-/// * The end is told before the value's own `drop` runs, with the size that it has then; if that panics, it was told all the same.
-/// * An object that is born while [nobody listens](crate::off) is not heard of later either.
+/// * A move reports nothing: it is the same object.
+/// * A clone is a new object, created where it is cloned.
+/// * A forgotten object ([`std::mem::forget`], `Box::leak`) is never reported as dropped.
+/// * The drop is reported before the value's own `drop` runs, with the size at that time. So it is reported even if that `drop` panics.
+/// * An object created while [there is no sink](crate::off) is never reported, even if a sink is set later.
 ///
-/// Nobody listening, it costs one load.
+/// Without a sink it costs one load.
 pub struct Tracked<T: DeepSize> {
     life: Life,
     value: T,
 }
 
 impl<T: DeepSize> Tracked<T> {
-    /// Tells of the birth of a value, here.
+    /// Reports the creation of a value, with the caller's source location.
     #[inline]
     #[track_caller]
     pub fn new(value: T) -> Self {
@@ -47,19 +47,19 @@ impl<T: DeepSize> Tracked<T> {
         Self { life, value }
     }
 
-    /// Its id, if somebody heard of its birth.
+    /// Its id, if its creation was reported.
     pub fn id(this: &Self) -> Option<u64> {
         this.life.id()
     }
 
-    /// Tells of its size, if it has grown or shrunk since that was told last: what is never dropped then counts for what it is.
+    /// Reports the size, if it has changed since it was reported last. So an object that is never dropped is counted with its actual size.
     pub fn update(this: &mut Self) {
         if this.life.is_heard() {
             this.life.update(this.value.deep_size(), type_name::<T>());
         }
     }
 
-    /// The value, of which nothing will be told any more: this counts as its drop.
+    /// Returns the value and reports its drop. Nothing more is reported for it.
     #[allow(unsafe_code, reason = "a value cannot be moved out of a type with its own drop otherwise")]
     pub fn into_inner(this: Self) -> T {
         let mut this = ManuallyDrop::new(this);
@@ -77,7 +77,7 @@ impl<T: DeepSize> Tracked<T> {
 }
 
 impl<T: DeepSize> Drop for Tracked<T> {
-    // The value is dropped after this, whatever happens here.
+    // The value is dropped after this, even if this function panics.
     #[inline]
     fn drop(&mut self) {
         self.tell_end();
@@ -101,7 +101,7 @@ impl<T: DeepSize> DerefMut for Tracked<T> {
 }
 
 impl<T: DeepSize + Clone> Clone for Tracked<T> {
-    /// Another object, born here.
+    /// A new object, created at the caller's source location.
     #[track_caller]
     fn clone(&self) -> Self {
         Self::new(self.value.clone())
@@ -198,7 +198,7 @@ impl<T: DeepSize> DeepSize for Tracked<T> {
 
 /// `.tracked()` for every value whose size is known.
 pub trait Track: DeepSize + Sized {
-    /// Tells of the birth of this value here, and of its end wherever that will be.
+    /// Reports the creation of this value here, and its drop when it happens.
     #[track_caller]
     fn tracked(self) -> Tracked<Self> {
         Tracked::new(self)

@@ -1,4 +1,4 @@
-//! A process of its own that keeps a fake table: this very test program, started again.
+//! A separate process with a fake table: this test program, started again.
 
 use super::fake::{Fake, ask_for_snapshot};
 use highwater_shm::table_v1::{Block, FLAG_CONTENTS};
@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 const SOCKET: &str = "HIGHWATER_TEST_SOCKET";
 const BLOCKS: &str = "HIGHWATER_TEST_BLOCKS";
-/// Set for one that does not register.
+/// Set for a child that does not register.
 const QUIET: &str = "HIGHWATER_TEST_QUIET";
 
 /// A running child.
@@ -20,12 +20,12 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts one that allocates `blocks` blocks and registers. The test program needs an ignored test named `child` that calls [`be_child`].
+    /// Starts a child that allocates `blocks` blocks and registers. The test program needs an ignored test named `child` that calls [`be_child`].
     pub fn start(socket: &Path, blocks: u64) -> Self {
         Self::start_as(socket, blocks, "")
     }
 
-    /// The same, but it waits to be found.
+    /// The same, but the child does not register: it has to be found.
     pub fn start_quiet(socket: &Path, blocks: u64) -> Self {
         Self::start_as(socket, blocks, "yes")
     }
@@ -50,19 +50,19 @@ impl Running {
         self.child.id()
     }
 
-    /// The next answer: lines that begin with `> `; the test harness says more.
+    /// The next answer. Answers begin with `> `; the test harness prints other lines.
     fn hear(&mut self) -> String {
         loop {
             let mut line = String::new();
             assert!(self.output.read_line(&mut line).unwrap() > 0, "the child ended");
-            // The harness may have begun the line.
+            // The test harness may have written the beginning of the line.
             if let Some((_, answer)) = line.split_once("> ") {
                 return answer.trim().to_owned();
             }
         }
     }
 
-    /// Tells it to do something.
+    /// Sends a command, and returns the answer.
     pub fn tell(&mut self, what: &str) -> String {
         writeln!(self.input.as_mut().unwrap(), "{what}").unwrap();
         self.hear()
@@ -82,7 +82,7 @@ impl Drop for Running {
     }
 }
 
-/// What a child does: nothing, if this is not one.
+/// The main function of a child; does nothing in other processes.
 pub fn be_child() {
     let (Ok(socket), Ok(blocks)) = (std::env::var(SOCKET), std::env::var(BLOCKS)) else { return };
     let socket = Path::new(&socket);
@@ -91,7 +91,7 @@ pub fn be_child() {
     fake.header().flags.store(FLAG_CONTENTS, Ordering::Relaxed);
     let node = fake.add_node(0, 0x1000);
     let thread = fake.add_thread(std::process::id(), "main");
-    // Real ones, so that they can be read.
+    // Real memory, so that its contents can be read.
     let memory: Vec<[u8; 16]> = (0..blocks.parse().unwrap()).map(|number: u64| [number as u8; 16]).collect();
     let memory = Box::leak(memory.into_boxed_slice());
     for block in memory.iter() {
@@ -111,7 +111,7 @@ pub fn be_child() {
                 println!("> {}", char::from(ask_for_snapshot(socket, rest)));
                 continue;
             }
-            // What a program does that allocates: it looks at the settings.
+            // A program that allocates looks at the settings.
             "follow" => {
                 let word = fake.control().load();
                 let rate = fake.add_rate(fake.control().sample_bytes.load(Ordering::Relaxed));

@@ -1,4 +1,4 @@
-//! A live table as an agent keeps it, written from the layouts.
+//! A live table like that of an agent, written from the layouts.
 
 use highwater_collector::LiveTable;
 use highwater_shm::control_v1::{CONTROL_BYTES, Control};
@@ -33,7 +33,7 @@ pub struct Fake {
     control_base: *mut u8,
     start: u64,
     capacity: TableCapacity,
-    /// By address: where its record is.
+    /// By address: the shard and number of its record.
     places: HashMap<u64, (u32, u32)>,
     free: HashMap<u32, Vec<u32>>,
     parked: HashMap<u32, Vec<u32>>,
@@ -47,7 +47,7 @@ fn object(name: &CStr, bytes: u64) -> OwnedFd {
 
 fn map(object: &OwnedFd, bytes: usize) -> *mut u8 {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new mapping wherever the kernel likes.
+    // SAFETY: a new mapping, at an address that the kernel chooses.
     unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, object, 0).unwrap().cast() }
 }
 
@@ -90,13 +90,13 @@ impl Fake {
         header.thread_capacity.store(capacity.threads, Ordering::Relaxed);
         header.threads.store(1, Ordering::Relaxed);
         header.rates.store(1, Ordering::Relaxed);
-        // Other collectors of this machine shall not take it over.
+        // Other collectors on this machine must not take it over.
         header.socket.store(socket_mark(b"nobody"), Ordering::Relaxed);
         header.magic.store(table_v1::MAGIC, Ordering::Release);
         fake
     }
 
-    /// A collector that listens there may find it.
+    /// Allows a collector that listens at `socket` to find it.
     pub fn belong_to(&self, socket: &Path) {
         self.header().socket.store(socket_mark(socket.as_os_str().as_bytes()), Ordering::Relaxed);
     }
@@ -107,7 +107,7 @@ impl Fake {
 
     fn at<T>(&self, offset: u64) -> &T {
         assert!(offset as usize + size_of::<T>() <= self.bytes);
-        // SAFETY: within the mapping; everything asked for is atomics.
+        // SAFETY: within the mapping; all values asked for are atomics.
         unsafe { &*self.base.add(offset as usize).cast() }
     }
 
@@ -157,7 +157,7 @@ impl Fake {
         number
     }
 
-    /// A new rate: its number.
+    /// Adds a rate. Returns its number.
     pub fn add_rate(&self, bytes: u64) -> u8 {
         let known = self.header().rates.load(Ordering::Relaxed);
         let is_it = |number: &u32| self.header().rate_bytes[*number as usize].load(Ordering::Relaxed) == bytes;
@@ -192,7 +192,7 @@ impl Fake {
         self.places.insert(block.address, (shard, number));
     }
 
-    /// A record that is free; parked ones become so when no snapshot needs them.
+    /// The number of a free record. Parked records become free when no snapshot needs them.
     fn place_for(&mut self, shard: u32) -> u32 {
         let epoch = self.control().load().active_epoch();
         let parked = self.parked.remove(&shard).unwrap_or_default();
@@ -232,7 +232,7 @@ impl Fake {
         self.shard(0).counts.add(count, number);
     }
 
-    /// What it says when it registers.
+    /// Sends the message by which a program registers.
     pub fn register(&self, socket: &Path) {
         self.say_hello(socket, VERSION);
     }
@@ -250,7 +250,7 @@ impl Fake {
     }
 }
 
-/// Asks for a snapshot under a name: the answer.
+/// Requests a snapshot under a name. Returns the answer.
 pub fn ask_for_snapshot(socket: &Path, name: &str) -> u8 {
     let purpose = Purpose::NamedSnapshot as u32;
     let hello = LiveHello { version: VERSION, purpose, pid: std::process::id(), forked_from: 0 };

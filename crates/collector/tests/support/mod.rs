@@ -1,4 +1,4 @@
-//! A program that behaves as a live one, a place for a collector, and a collector that runs.
+//! A fake live program, a directory for a collector, and a running collector.
 #![allow(dead_code, missing_docs, reason = "each test file uses its part")]
 
 pub mod child;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A directory of the test's own with a short path, gone when the test ends.
+/// A directory of the test with a short path, removed when the test ends.
 pub struct Place(PathBuf);
 
 impl Place {
@@ -30,7 +30,7 @@ impl Place {
         self.0.join(name)
     }
 
-    /// Usual options, but nobody is looked for.
+    /// Default options, but the collector does not look for processes.
     pub fn options(&self) -> Options {
         Options { searches: false, ..Options::new(self.path("socket"), self.path("shelf")) }
     }
@@ -92,7 +92,7 @@ impl Drop for Collector {
     }
 }
 
-/// Waits until something is true; the test fails if it never is.
+/// Waits until a condition is true; the test fails if it never is.
 pub fn wait_for(what: &str, mut is_true: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !is_true() {

@@ -1,4 +1,4 @@
-//! What a program reports.
+//! The events that a program records.
 
 use crate::name::Name;
 use highwater_model::StackId;
@@ -6,11 +6,11 @@ use highwater_model::StackId;
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryEventType {
-    /// A block was handed out.
+    /// A block was allocated.
     Allocate,
     /// A block was resized, and perhaps moved.
     Reallocate,
-    /// A block was given back.
+    /// A block was freed.
     Deallocate,
     /// The program named this instant.
     Mark,
@@ -18,22 +18,22 @@ pub enum MemoryEventType {
     Gauge,
 }
 
-/// One thing that happened to the program's memory. Building one does not touch the heap.
+/// One event of the program's memory. Building one does not use the heap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryEvent {
     /// What happened.
     pub event_type: MemoryEventType,
-    /// When, in nanoseconds since the store was made; `None` stands for the moment it is recorded.
+    /// When it happened, in nanoseconds since the store was made; `None` for the time at which it is recorded.
     pub timestamp: Option<u64>,
-    /// The thread that did it, numbered as the program likes.
+    /// The thread that did it; the program chooses the numbers.
     pub thread_id: u64,
     /// The block's address; after a reallocation, its new one.
     pub ptr: usize,
     /// The block's size in bytes; after a reallocation, its new one. The value of a gauge.
     pub size: usize,
-    /// Where a reallocated block was before; `None` if it was not moved.
+    /// The previous address of a reallocated block; `None` if it was not moved.
     pub old_ptr: Option<usize>,
-    /// How large a reallocated block was before.
+    /// The previous size of a reallocated block.
     pub old_size: Option<usize>,
     /// The variable the block is for. The name of a mark or gauge.
     pub var_name: Option<Name>,
@@ -64,13 +64,13 @@ impl MemoryEvent {
         Self::new(MemoryEventType::Allocate, ptr, size, thread_id)
     }
 
-    /// The block at `ptr` was given back; `size` is what the program believes its size to be.
+    /// The block at `ptr` was freed; `size` is its size as the program believes.
     pub const fn deallocate(ptr: usize, size: usize, thread_id: u64) -> Self {
         Self::new(MemoryEventType::Deallocate, ptr, size, thread_id)
     }
 
-    /// A block of `old_size` bytes now has `new_size` and is at `ptr`; see [`moved_from`](Self::moved_from) if it was
-    /// elsewhere before.
+    /// A block of `old_size` bytes now has `new_size` bytes and is at `ptr`. See [`moved_from`](Self::moved_from) if it was at another address
+    /// before.
     pub const fn reallocate(ptr: usize, old_size: usize, new_size: usize, thread_id: u64) -> Self {
         let mut event = Self::new(MemoryEventType::Reallocate, ptr, new_size, thread_id);
         event.old_size = Some(old_size);
@@ -93,7 +93,7 @@ impl MemoryEvent {
         self
     }
 
-    /// It happened then, in nanoseconds since the store was made.
+    /// Sets the time, in nanoseconds since the store was made.
     pub const fn at(mut self, timestamp: u64) -> Self {
         self.timestamp = Some(timestamp);
         self
@@ -111,7 +111,7 @@ impl MemoryEvent {
         self
     }
 
-    /// It was done by this call stack.
+    /// The call stack that did it.
     pub const fn with_stack(mut self, stack: StackId) -> Self {
         self.stack = Some(stack);
         self

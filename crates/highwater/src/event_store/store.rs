@@ -15,7 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// A store that several threads share.
 pub type SharedEventStore = Arc<EventStore>;
 
-/// Keeps events. Any number of threads record while others read; each writes to a place of its own.
+/// Stores events. Any number of threads record while others read; each thread writes to its own buffer.
 #[derive(Debug)]
 pub struct EventStore {
     pub(crate) log: EventLog,
@@ -34,27 +34,27 @@ impl EventStore {
         Self::with_limit(u64::MAX)
     }
 
-    /// A store that keeps at most about `bytes` of events in memory, and the rest in a temporary file without a name.
+    /// A store that keeps at most about `bytes` of events in memory, and the rest in an unnamed temporary file.
     ///
-    /// Reading, saving and time travel see both. If the file cannot be written, what is recorded from then on is
-    /// dropped and counted, and [`failure`](Self::failure) says why.
+    /// Reading, saving and time travel see both. If the file cannot be written, later events are dropped and counted, and
+    /// [`failure`](Self::failure) says why.
     pub fn with_limit(bytes: u64) -> Self {
         Self { log: EventLog::with_limit(bytes), source: this_program() }
     }
 
-    /// A store that begins with what a `.hw` recording holds. The file is not touched, then or later.
+    /// A store that starts with the events of a `.hw` recording. The file is never changed.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, LogError> {
         let (log, source) = EventLog::open(path.as_ref())?;
         Ok(Self { log, source })
     }
 
-    /// Writes everything recorded until now as a `.hw` recording. The store goes on as it was.
+    /// Writes everything recorded until now as a `.hw` recording. The store is not changed.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Written, LogError> {
         self.log.save(path.as_ref(), &self.source)
     }
 
     /// Records an event.
-    // Where an event is made and recorded in one place, as is usual, nothing remains of the names it does not have.
+    // If an event is built and recorded in one place, as is usual, the compiler removes the code for names it does not have.
     #[inline(always)]
     pub fn record(&self, event: MemoryEvent) {
         let is_named = event.var_name.is_some() || event.type_name.is_some();
@@ -105,12 +105,12 @@ impl EventStore {
         self.log.change_catalog(|catalog| catalog.strings.intern(name))
     }
 
-    /// A handle for a call stack, innermost frame first, to be given to [`MemoryEvent::with_stack`].
+    /// A handle for a call stack, innermost frame first, for [`MemoryEvent::with_stack`].
     pub fn intern_stack(&self, innermost_first: &[FrameText<'_>]) -> StackId {
         self.log.change_catalog(|catalog| catalog.intern_stack(innermost_first))
     }
 
-    /// A handle for the place in the source that calls this.
+    /// A handle for the caller's source location.
     #[track_caller]
     pub fn caller_stack(&self) -> StackId {
         let place = Location::caller();
@@ -122,14 +122,14 @@ impl EventStore {
         self.log.change_catalog(|catalog| catalog.name_thread(ThreadId(thread_id), name));
     }
 
-    /// Everything recorded until now, in the order of time.
+    /// Everything recorded until now, ordered by time.
     pub fn snapshot(&self) -> Result<Vec<MemoryEvent>, LogError> {
         let mut raw = Vec::new();
         self.log.for_each(|event| raw.push(*event))?;
         Ok(self.log.read_catalog(|catalog| raw.iter().map(|event| event_of(catalog, event)).collect()))
     }
 
-    /// How many events are recorded.
+    /// The number of recorded events.
     pub fn len(&self) -> usize {
         self.log.len() as usize
     }
@@ -144,13 +144,13 @@ impl EventStore {
         self.log.memory_bytes()
     }
 
-    /// Why a store with a limit can keep nothing more, if so.
+    /// Why a store with a limit can keep no more events, if so.
     pub fn failure(&self) -> Option<String> {
         self.log.failure()
     }
 
-    /// Forgets every event recorded until now, and says how many they were. An event that another thread records meanwhile
-    /// is either among the forgotten or kept: none is lost in between.
+    /// Removes every event recorded until now. Returns how many there were. An event that another thread records meanwhile is either removed or
+    /// kept: none is lost in between.
     pub fn clear(&self) -> usize {
         self.log.clear() as usize
     }
@@ -185,7 +185,7 @@ fn event_of(catalog: &Catalog, event: &Event) -> MemoryEvent {
         EventKind::Deallocate { address, claimed_size } => {
             MemoryEvent::deallocate(address as usize, claimed_size.unwrap_or(0) as usize, thread)
         }
-        // Programs that use this crate have none; recordings that are opened may.
+        // Programs that use this crate record none; an opened recording may have some.
         EventKind::Promote { .. } => MemoryEvent::mark("promotion", thread),
         EventKind::Mark { name: id } => MemoryEvent::mark(name(id), thread),
         EventKind::Gauge { name: id, value } => MemoryEvent::gauge(name(id), value as usize, thread),

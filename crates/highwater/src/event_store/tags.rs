@@ -1,4 +1,4 @@
-//! Interning names on the way into the store.
+//! Interning names of recorded events.
 
 use crate::name::Name;
 use highwater_model::{Tag, TagId};
@@ -6,15 +6,15 @@ use highwater_store::EventLog;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
-/// Where a literal lies: two literals at one place are one text.
+/// The address and length of a literal: two literals with the same address and length have the same text.
 type Place = (usize, usize);
 
 thread_local! {
-    /// Tags whose names are literals, by store and place: finding one takes no lock and does not look at the text.
+    /// Tags whose names are literals, by store and by the addresses of the literals: a lookup takes no lock and does not read the text.
     static KNOWN: RefCell<FxHashMap<(u64, Place, Place), TagId>> = RefCell::default();
 }
 
-/// More than any program has literals; a bound all the same.
+/// More than any program has literals; a limit all the same.
 const MOST_KNOWN: usize = 1 << 14;
 
 fn place(name: Option<&Name>) -> Option<Place> {
@@ -40,7 +40,7 @@ pub fn intern(log: &EventLog, variable: Option<&Name>, type_name: Option<&Name>)
     }
     let tag = intern_text(log, variable, type_name);
     if let Some(key) = key {
-        // No cache where the thread is ending, or recording from inside its own allocation here.
+        // No cache if the thread is ending, or if this is a recording from inside its own allocation here.
         let _ = KNOWN.try_with(|known| {
             if let Ok(mut known) = known.try_borrow_mut() {
                 if known.len() >= MOST_KNOWN {

@@ -1,6 +1,6 @@
-//! Objects that tell of their birth and their end: which types leak, in native programs and in WASM modules.
+//! Objects that report their creation and their drop: find out which types leak, in native programs and in WASM modules.
 //!
-//! Give every object of interest an id, tell of its birth (size, type, place) and of its drop, and let `highwater objects` match them:
+//! Each tracked object has an id. It reports its creation (size, type, source location) and its drop, and `highwater objects` matches them:
 //!
 //! ```
 //! use highwater::Tracked;
@@ -35,9 +35,9 @@
 //! # std::io::Result::Ok(())
 //! ```
 //!
-//! then `highwater objects objects.log`. `docs/objects.md` is the guide, `docs/objlog.md` the format of the log.
+//! Then run `highwater objects objects.log`. `docs/objects.md` is the guide, `docs/objlog.md` the format of the log.
 //!
-//! Where lines are too slow, [`to_store`] records the same in an [`EventStore`](crate::event_store::EventStore): no text at all, and a `.hw` file that
+//! If lines are too slow, [`to_store`] records the same in an [`EventStore`](crate::event_store::EventStore): no text at all, and a `.hw` file that
 //! every command reads.
 //!
 //! On `wasm32-unknown-unknown`, `to_console` writes to the JavaScript console through the import `highwater.console(pointer, length)`.

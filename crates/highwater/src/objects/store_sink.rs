@@ -1,4 +1,4 @@
-//! The event store as a sink: objects become blocks, without a letter of text.
+//! The event store as a sink: objects are recorded as blocks, without formatting text.
 
 use crate::event_store::EventStore;
 use highwater_model::{Event, EventKind, FrameText, Nanos, Placement, StackId, Tag, TagId, ThreadId};
@@ -9,10 +9,10 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Records objects in a store, from now on: types, places, sizes and threads, at some 40 ns an event.
+/// Records objects in a store from now on: types, source locations, sizes and threads, at some 40 ns per event.
 ///
-/// An object's id is its address, times 16. What was recorded is to be saved by the program ([`EventStore::save`]); `highwater objects` and all
-/// others read that.
+/// The address of an object is its id times 16. The program has to save the recording itself ([`EventStore::save`]); `highwater objects` and all
+/// other commands read that file.
 ///
 /// ```
 /// use highwater::event_store::EventStore;
@@ -33,7 +33,7 @@ pub fn to_store(store: Arc<EventStore>) {
 
 struct StoreSink(Arc<EventStore>);
 
-/// What a place and a type are in the catalog of a log.
+/// The stack and the tag of a source location and a type, in the catalog of a log.
 #[derive(Clone, Copy)]
 struct Known {
     log: u64,
@@ -44,7 +44,7 @@ struct Known {
 }
 
 const NOTHING: Known = Known { log: 0, place: 0, type_name: 0, stack: StackId::UNKNOWN, tag: TagId::NONE };
-/// Sites that a thread remembers, each at the one place where it may be.
+/// The number of sites that a thread caches, each in the one slot where it may be.
 const REMEMBERED: usize = 64;
 
 thread_local! {
@@ -63,7 +63,7 @@ fn thread() -> ThreadId {
     ThreadId(number.unwrap_or(0))
 }
 
-/// The site of a type at a place, remembered by where their texts lie.
+/// The site of a type at a source location, cached by the addresses of their texts.
 fn site(log: &EventLog, place: &'static Location<'static>, type_name: &'static str) -> (StackId, TagId) {
     let (at, text) = (std::ptr::from_ref(place) as usize, type_name.as_ptr() as usize);
     let slot = (at >> 3 ^ text >> 3) % REMEMBERED;
@@ -98,7 +98,7 @@ impl StoreSink {
         self.0.log.record_now(Event { time: Nanos(0), thread: thread(), kind });
     }
 
-    /// For what nobody else need have been heard of before.
+    /// Records an event that need not come after any event of another thread.
     #[inline]
     fn soon(&self, kind: EventKind) {
         self.0.log.record_now_unfenced(Event { time: Nanos(0), thread: thread(), kind });

@@ -1,4 +1,4 @@
-//! What changed between two snapshots of one store.
+//! The differences between two snapshots of one store.
 
 use super::types::{ActiveAllocation, MemorySnapshot};
 use crate::name::Name;
@@ -25,12 +25,12 @@ pub struct UsageChange {
 }
 
 impl UsageChange {
-    /// How many more bytes are live.
+    /// The change of live bytes.
     pub fn bytes_change(&self) -> i128 {
         self.after.bytes as i128 - self.before.bytes as i128
     }
 
-    /// How many more blocks are live.
+    /// The change of live blocks.
     pub fn count_change(&self) -> i128 {
         self.after.count as i128 - self.before.count as i128
     }
@@ -51,16 +51,16 @@ impl UsageChange {
     }
 }
 
-/// What changed from one snapshot of a store to another. Owners whose usage is the same are left out.
+/// The changes from one snapshot of a store to another. Owners with unchanged usage are left out.
 #[derive(Clone, Debug, Default)]
 pub struct SnapshotDiff {
     /// Blocks that are live now and were not before, oldest first.
     pub appeared: Vec<ActiveAllocation>,
     /// Blocks that were live before and are not now, oldest first.
     pub gone: Vec<ActiveAllocation>,
-    /// Blocks that are live in both with another size: as they were and as they are.
+    /// Blocks that are live in both with different sizes: the old and the new state.
     pub resized: Vec<(ActiveAllocation, ActiveAllocation)>,
-    /// By call stack; `None` where the event gave none.
+    /// By call stack; `None` for events without one.
     pub sites: HashMap<Option<StackId>, UsageChange>,
     /// By thread.
     pub threads: HashMap<u64, UsageChange>,
@@ -81,8 +81,8 @@ impl SnapshotDiff {
 }
 
 impl MemorySnapshot {
-    /// What changed from this snapshot to a `later` one of the same store. Blocks are matched by their number, so that one that
-    /// merely got the address of another counts as new.
+    /// The changes from this snapshot to a `later` one of the same store. Blocks are matched by their number, so a block that only reuses the
+    /// address of another one counts as new.
     pub fn diff(&self, later: &Self) -> SnapshotDiff {
         let mut diff = SnapshotDiff::default();
         let before: HashMap<u64, &ActiveAllocation> = by_number(self);

@@ -5,9 +5,9 @@ use crate::event_store::{MemoryEvent, SharedEventStore, StoreError};
 use highwater_model::{AddressLedger, Anomaly, Event, EventKind, Nanos, ThreadId};
 use highwater_store::Cursor;
 
-/// Builds snapshots of a store. Reads only, and can be shared by any number of threads.
+/// Builds snapshots of a store. It only reads, and any number of threads can share it.
 ///
-/// A snapshot shows one instant of all threads: every event recorded before it began, none recorded after, ordered by time.
+/// A snapshot shows one instant of all threads: every event recorded before it began and none recorded after, ordered by time.
 #[derive(Clone, Debug)]
 pub struct SnapshotEngine {
     store: SharedEventStore,
@@ -24,14 +24,14 @@ impl SnapshotEngine {
         &self.store
     }
 
-    /// A snapshot of now.
+    /// A snapshot of the current state.
     pub fn build_snapshot(&self) -> MemorySnapshot {
         let (ledger, cursor) = self.store.log.ledger();
         MemorySnapshot::of(ledger, cursor, &self.store)
     }
 
-    /// Brings a snapshot that this engine built up to now. The cost grows with the events that are new, unless some of them are
-    /// older than the snapshot or the store was cleared: then it is built anew.
+    /// Updates a snapshot that this engine built. The cost grows with the number of new events. If some of them are older than the snapshot, or the
+    /// store was cleared, the snapshot is built again from the start.
     pub fn update(&self, snapshot: &mut MemorySnapshot) {
         let mut touched = Vec::new();
         let updated = self.store.log.update(&mut snapshot.ledger, &mut snapshot.cursor, |event| match event.kind {
@@ -50,8 +50,8 @@ impl SnapshotEngine {
         snapshot.refresh_figures();
     }
 
-    /// A snapshot of these events, which need not be the store's. Those with a time are put in its order; the others stay behind the
-    /// one before them.
+    /// A snapshot of the given events, which need not be the store's. Events with a time are sorted by it; an event without a time stays after the
+    /// one before it.
     pub fn build_snapshot_from_events(&self, events: impl IntoIterator<Item = MemoryEvent>) -> MemorySnapshot {
         let mut latest = 0;
         let mut late = 0;
@@ -90,7 +90,7 @@ impl SnapshotEngine {
         Ok(MemorySnapshot::of(ledger, Cursor::default(), &self.store))
     }
 
-    /// A snapshot of the instant in which the most bytes were live.
+    /// A snapshot of the instant at which the most bytes were live.
     pub fn snapshot_at_peak(&self) -> MemorySnapshot {
         let (ledger, _) = self.store.log.ledger();
         self.snapshot_after(ledger.accounts().totals().peak_event).unwrap_or_default()

@@ -23,11 +23,11 @@ pub struct ActiveAllocation {
     pub thread_id: u64,
     /// The call stack that allocated it, or last resized it.
     pub stack: Option<StackId>,
-    /// Its number: unlike its address, no other allocation of the store ever has it.
+    /// Its number. Unlike an address, it is never used for another allocation of the store.
     pub id: u64,
 }
 
-/// What one thread allocated, and what became of it.
+/// The figures of the blocks that one thread allocated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadMemoryStats {
     /// Which thread.
@@ -36,7 +36,7 @@ pub struct ThreadMemoryStats {
     pub allocation_count: usize,
     /// Bytes it ever allocated, reallocations included.
     pub total_allocated: usize,
-    /// Bytes of those that were given back, by any thread.
+    /// Bytes of those that were freed, by any thread.
     pub total_deallocated: usize,
     /// Bytes of its blocks that are live.
     pub current_memory: usize,
@@ -44,7 +44,7 @@ pub struct ThreadMemoryStats {
     pub active_allocations: usize,
     /// The most bytes of its blocks that were live at once.
     pub peak_memory: usize,
-    /// Blocks of it that another thread gave back.
+    /// Its blocks that another thread freed.
     pub cross_thread_deallocations: usize,
 }
 
@@ -55,57 +55,57 @@ pub struct SnapshotStats {
     pub total_allocations: usize,
     /// Blocks ever resized.
     pub total_reallocations: usize,
-    /// Blocks ever given back.
+    /// Blocks ever freed.
     pub total_deallocations: usize,
     /// Blocks live.
     pub active_allocations: usize,
     /// Bytes ever allocated, reallocations included.
     pub total_allocated: usize,
-    /// Bytes ever given back, reallocations included.
+    /// Bytes ever freed, reallocations included.
     pub total_deallocated: usize,
     /// Bytes live.
     pub current_memory: usize,
     /// The most bytes that were live at once.
     pub peak_memory: usize,
-    /// When that was, in nanoseconds since the store was made.
+    /// The time of that peak, in nanoseconds since the store was made.
     pub peak_at: u64,
-    /// The most bytes held when the instant inside a moving reallocation counts, in which the allocator has both the
-    /// old and the new block. At least `peak_memory`.
+    /// The most bytes held at once, counting the instant inside a moving reallocation, at which the allocator has both the old and the new block.
+    /// At least `peak_memory`.
     pub peak_memory_inside_reallocation: usize,
     /// The most blocks that were live at once.
     pub peak_allocations: usize,
-    /// Blocks given back before their thread allocated anything else.
+    /// Blocks freed before their thread allocated anything else.
     pub temporary_allocations: usize,
-    /// Deallocations of addresses where nothing was live.
+    /// Frees of addresses where no block was live.
     pub unmatched_deallocations: usize,
 }
 
-/// Oddities among the events: each was handled so that the figures stay consistent, and counted here.
+/// Anomalies of the events. Each was handled so that the figures stay consistent, and is counted here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryAnomalies {
-    /// Deallocations of addresses where nothing was live; they change nothing.
+    /// Frees of addresses where no block was live; they change nothing.
     pub unmatched_deallocations: u64,
-    /// Reallocations of addresses where nothing was live; the new block counts as an allocation.
+    /// Reallocations of addresses where no block was live; the new block counts as an allocation.
     pub unmatched_reallocations: u64,
-    /// Allocations at an address that was still live; the older block counts as deallocated.
+    /// Allocations at an address that was still live; the older block counts as freed.
     pub duplicate_allocations: u64,
-    /// Deallocations and reallocations that gave another size than was allocated; the allocated size counts.
+    /// Frees and reallocations that gave a size other than the allocated one; the allocated size counts.
     pub size_mismatches: u64,
-    /// Events that came after a later one of the same thread, and were put back in order.
+    /// Events that arrived after a later one of the same thread, and were sorted back into order.
     pub out_of_order_events: u64,
-    /// Events too late to be put back in order; they count at the latest time known.
+    /// Events that arrived too late to be sorted back; they count at the latest known time.
     pub repaired_times: u64,
     /// Events that could not be kept.
     pub dropped_events: u64,
-    /// Sizes too large to add up, cut to what fits.
+    /// Sizes too large to add up, reduced to a value that fits.
     pub clamped_sizes: u64,
     /// Events lost to damage of an opened recording.
     pub lost_to_damage: u64,
 }
 
 impl MemoryAnomalies {
-    /// True when nothing odd was seen.
+    /// True if there are no anomalies.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -134,9 +134,9 @@ pub struct MemorySnapshot {
     pub active_allocations: HashMap<usize, ActiveAllocation>,
     /// Every thread seen, by its number.
     pub thread_stats: HashMap<u64, ThreadMemoryStats>,
-    /// The figures of the whole.
+    /// The figures of the whole store.
     pub stats: SnapshotStats,
-    /// Oddities among the events.
+    /// Anomalies of the events.
     pub anomalies: MemoryAnomalies,
     pub(super) ledger: AddressLedger,
     pub(super) cursor: Cursor,
@@ -161,7 +161,7 @@ impl MemorySnapshot {
         snapshot
     }
 
-    /// Takes the figures, but not the blocks, over from the ledger.
+    /// Copies the figures, but not the blocks, from the ledger.
     pub(super) fn refresh_figures(&mut self) {
         let accounts = self.ledger.accounts();
         let totals = accounts.totals();

@@ -1,4 +1,4 @@
-//! Compiles small programs, and asks binutils about them: an opinion that is independent of ours.
+//! Compiles small programs, and asks binutils about them: an oracle that is independent of this crate.
 #![allow(dead_code)] // Each test file uses a part of it.
 
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use highwater_symbols::{ModulePlace, SourceFrame, Symbolizer};
 
-/// Where the tests pretend that modules are mapped.
+/// The address at which the tests pretend that modules are mapped.
 pub const BASE: u64 = 0x7f00_1234_5000;
 
 /// An empty directory for one test.
@@ -15,7 +15,7 @@ pub struct Workshop {
     dir: PathBuf,
 }
 
-/// What binutils says about a function.
+/// A function, according to binutils.
 #[derive(Debug, Clone)]
 pub struct NamedRange {
     pub start: u64,
@@ -24,7 +24,7 @@ pub struct NamedRange {
     pub name: String,
 }
 
-/// What can be compared with binutils: paths are written differently, so only the file's name.
+/// The part of a frame that can be compared with binutils: paths are written differently, so only the file's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlainFrame {
     pub function: String,
@@ -50,12 +50,12 @@ impl Workshop {
         path
     }
 
-    /// Runs a command in the directory, which must succeed; gives what it prints.
+    /// Runs a command in the directory. It must succeed. Returns its output.
     pub fn run(&self, command: &str) -> String {
         self.run_on(command, &[])
     }
 
-    /// The same, with paths, which may contain spaces, as its last arguments.
+    /// The same, with paths as the last arguments; they may contain spaces.
     pub fn run_on(&self, command: &str, paths: &[&Path]) -> String {
         let mut words = command.split_whitespace();
         let program = words.next().unwrap();
@@ -135,7 +135,7 @@ pub fn programs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs")
 }
 
-/// The line of a source on which a text stands.
+/// The line of a source that contains a text.
 pub fn line_of(source: &str, text: &str) -> u32 {
     let lines = fs::read_to_string(programs().join(source)).unwrap();
     let found: Vec<_> = lines.lines().zip(1..).filter(|(line, _)| line.contains(text)).collect();
@@ -148,7 +148,7 @@ pub fn at_base<'a>(path: &'a Path, build_id: &'a str) -> ModulePlace<'a> {
     ModulePlace { path, build_id, start: BASE, file_offset: 0 }
 }
 
-/// The frames at a link-time address of a module at [`BASE`]; panics if the module cannot be had.
+/// The frames at a link-time address of a module at [`BASE`]; panics if the module's symbols are not available.
 pub fn frames(symbolizer: &mut Symbolizer, place: &ModulePlace<'_>, link_address: u64) -> Vec<SourceFrame> {
     symbolizer.module(place).unwrap().lookup(BASE + link_address).to_vec()
 }
