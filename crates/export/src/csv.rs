@@ -1,7 +1,7 @@
 //! One row for each site, for spreadsheets and data frames.
 //!
-//! Columns are named in the first row; they do not change their meaning, and new ones come after the last. Fields are quoted as RFC 4180 says. A stack is written from
-//! the outermost call to the innermost, with semicolons between, as in folded stacks.
+//! The first row has the names of the columns. Columns do not change their meaning, and new ones are added after the last. Fields are quoted as in
+//! RFC 4180. A stack is written from the outermost call to the innermost, separated by semicolons, as in folded stacks.
 
 use crate::format::{Export, ExportError, Options, Write};
 use highwater_formats::folded;
@@ -33,7 +33,7 @@ impl Export for Csv {
 
 type Column = (&'static str, fn(&Figures) -> u64);
 
-/// Figures in each row. Those that samples cannot estimate are left empty.
+/// The figures in each row. Figures that samples cannot estimate are empty.
 const COLUMNS: [Column; 11] = [
     ("live_bytes", Figures::live_bytes),
     ("live_blocks", Figures::live_blocks),
@@ -84,7 +84,7 @@ fn write_site(snapshot: &Snapshot, stack: StackId, out: &mut dyn io::Write) -> i
     write!(out, "{}\r\n", fields.map(quoted).join(","))
 }
 
-/// A field as it stands in a row.
+/// A field, quoted if necessary.
 fn quoted(text: &str) -> Cow<'_, str> {
     match text.contains([',', '"', '\n', '\r']) {
         true => Cow::Owned(format!("\"{}\"", text.replace('"', "\"\""))),

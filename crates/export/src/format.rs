@@ -1,4 +1,4 @@
-//! The formats that can be written.
+//! The output formats.
 
 use crate::{csv, flamegraph, folded, json, memtrace, pprof};
 use highwater_formats::flamegraph::FlameGraphError;
@@ -7,22 +7,22 @@ use highwater_model::groups::{Keep, Metric};
 use highwater_store::Recording;
 use std::{fmt, io};
 
-/// All formats, in the order in which help lists them.
+/// All formats, in the order of the help text.
 pub static EXPORTS: &[&dyn Export] =
     &[&pprof::Pprof, &folded::Folded, &flamegraph::FlameGraph, &json::Json, &csv::Csv, &memtrace::Memtrace];
 
-/// A format that is written.
+/// An output format.
 pub trait Export: Sync {
     /// Its name on the command line.
     fn key(&self) -> &'static str;
 
-    /// What it is for, in a line.
+    /// Its purpose, in one line.
     fn about(&self) -> &'static str;
 
-    /// How names of its files end, with the dot.
+    /// The extension of its files, with the dot.
     fn ending(&self) -> &'static str;
 
-    /// True for what would garble a terminal.
+    /// True if the output would garble a terminal.
     fn is_binary(&self) -> bool {
         false
     }
@@ -37,40 +37,40 @@ impl fmt::Debug for dyn Export {
     }
 }
 
-/// How a format is written, and of what.
+/// The function that writes a format, and the data that it needs.
 #[derive(Clone, Copy)]
 pub enum Write {
-    /// Of one instant: figures of sites, threads and types are enough.
+    /// Writes one instant. Needs only the figures of sites, threads and types.
     Figures(WriteSnapshot),
-    /// Of one instant, with every live block.
+    /// Writes one instant, with every live block.
     Blocks(WriteSnapshot),
-    /// Of all events of a recording.
+    /// Writes all events of a recording.
     History(WriteHistory),
 }
 
-/// Writes an instant.
+/// Writes a snapshot.
 pub type WriteSnapshot = fn(&Snapshot, &Options<'_>, &mut dyn io::Write) -> Result<(), ExportError>;
 
-/// Writes all events of a recording; what the format cannot hold is returned.
+/// Writes all events of a recording. Returns the kinds of data that the format cannot represent.
 pub type WriteHistory = fn(&Recording, &Options<'_>, &mut dyn io::Write) -> Result<Vec<LeftOut>, ExportError>;
 
-/// What can be chosen.
+/// Options of an export.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
-    /// The figure that counts, or that is shown first.
+    /// The figure to export, or to show first.
     pub metric: Metric,
-    /// Only stacks with a frame that this wants.
+    /// Only stacks with a frame that this filter accepts.
     pub keep: Keep<'a>,
     /// The version of the memtrace format.
     pub memtrace_version: u8,
 }
 
-/// What a format cannot hold and was left out.
+/// A kind of data that a format cannot represent, and that was left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// How often.
+    /// The number of items.
     pub count: u64,
-    /// What.
+    /// A description for the user.
     pub what: &'static str,
 }
 
@@ -102,7 +102,7 @@ pub fn by_key(key: &str) -> Option<&'static dyn Export> {
     EXPORTS.iter().copied().find(|format| format.key() == key)
 }
 
-/// The format of a file of this name.
+/// The format of a file with this name.
 pub fn by_file_name(name: &str) -> Option<&'static dyn Export> {
     EXPORTS.iter().copied().find(|format| name.ends_with(format.ending()))
 }

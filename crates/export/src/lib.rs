@@ -1,9 +1,10 @@
-//! One way out: every file that Highwater writes for other tools.
+//! All output formats: every file that Highwater writes for other tools.
 //!
-//! An [`Export`] is one format: its key on the command line, how its files are called, and how it is written. [`EXPORTS`] has them all; `highwater export --to` and
-//! `highwater snapshot -o` know formats only through it. A new one is one file in this crate and one line in [`EXPORTS`].
+//! An [`Export`] is one format: its key on the command line, the extension of its files, and how it is written. [`EXPORTS`] lists them all;
+//! `highwater export --to` and `highwater snapshot -o` access formats only through it. A new format is one file in this crate and one line in
+//! [`EXPORTS`].
 //!
-//! What is written depends on its input alone: the same snapshot gives the same bytes.
+//! The output depends on the input alone: the same snapshot gives the same bytes.
 #![forbid(unsafe_code)]
 
 mod csv;

@@ -1,4 +1,4 @@
-//! Traces of OCaml's memtrace format: every event of a recording.
+//! OCaml's memtrace format: every event of a recording.
 
 use crate::format::{Export, ExportError, LeftOut, Options, Write};
 use highwater_formats::memtrace::{self, TraceWriter, Version};
@@ -40,7 +40,7 @@ fn write(recording: &Recording, options: &Options<'_>, out: &mut dyn io::Write) 
         written = match seen {
             Seen::Block(..) => Ok(()),
             Seen::Step(ledger, step) => writer.write_step(step, ledger.accounts().next_id(), catalog),
-            // A stream that was joined late, or events that were left out.
+            // The recording joined the stream late, or events were left out.
             Seen::Stored(ledger) => writer.catch_up(ledger.accounts(), |_| true, catalog),
         };
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

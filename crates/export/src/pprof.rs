@@ -26,7 +26,7 @@ impl Export for Pprof {
     }
 
     fn write(&self) -> Write {
-        // Its labels say how large blocks are.
+        // Its labels contain the sizes of blocks.
         Write::Blocks(write)
     }
 }

@@ -1,4 +1,4 @@
-//! A flame graph: an SVG to click and search in, drawn by the `inferno` crate from the [`folded`](crate::folded) stacks.
+//! A flame graph: an SVG that can be clicked and searched, drawn by the `inferno` crate from the [`folded`](crate::folded) stacks.
 
 use crate::folded::FoldedStacks;
 use highwater_model::groups::{Keep, Metric};
@@ -7,20 +7,20 @@ use inferno::flamegraph::Options;
 use std::io::{self, Write};
 use std::{error, fmt};
 
-/// The most bytes that the names of all stacks may have together: inferno holds them, and some hundred bytes for each call.
+/// Limit for the bytes of the names of all stacks together: inferno keeps them in memory, and about a hundred bytes for each call.
 const MOST_TEXT_BYTES: u64 = 256 << 20;
 
-/// Why there is no flame graph.
+/// Why no flame graph was drawn.
 #[derive(Debug)]
 pub enum FlameGraphError {
-    /// No wanted stack has any of the metric: nothing can be drawn.
+    /// No selected stack has a value of the metric: there is nothing to draw.
     Empty {
-        /// The metric asked for.
+        /// The requested metric.
         metric: Metric,
     },
-    /// The stacks are too long for the program that draws: it wants each of them as a whole.
+    /// The stacks are too long for inferno, which needs each of them as a whole text.
     TooLong {
-        /// How long their names are together, in bytes.
+        /// The length of their names together, in bytes.
         bytes: u64,
     },
     /// The graph could not be written.
@@ -84,7 +84,7 @@ fn options(snapshot: &Snapshot, metric: Metric) -> Options<'static> {
     options
 }
 
-/// XML has no way to write a control character.
+/// Replaces control characters, which XML cannot represent.
 fn printable(text: &str) -> String {
     text.chars().filter(|c| !disturbs_text(*c) && !matches!(c, '\u{fffe}' | '\u{ffff}')).collect()
 }
@@ -99,14 +99,14 @@ fn describe(metric: Metric) -> &'static str {
     }
 }
 
-/// The folded lines, sorted frame by frame, last one first, as inferno wants the lines of a flame chart.
+/// The folded lines, sorted frame by frame in reverse order, as inferno requires for a flame chart.
 fn lines_in_drawing_order(snapshot: &Snapshot, metric: Metric, keep: Keep<'_>) -> Result<Vec<String>, FlameGraphError> {
     let stacks = FoldedStacks::of(snapshot, metric, keep).map_err(io::Error::other)?;
     let bytes = stacks.text_bytes();
     if bytes > MOST_TEXT_BYTES {
         return Err(FlameGraphError::TooLong { bytes });
     }
-    // The sum of all sites' peaks may exceed 64 bits, and inferno adds without looking.
+    // The sum of all sites' peaks may exceed 64 bits, and inferno adds without a check.
     let mut room = u64::MAX;
     let mut lines = Vec::new();
     stacks.for_each(|stack, value| {

@@ -1,17 +1,17 @@
 //! Collapsed stacks: one line per stack, `outermost;…;innermost value`, which every flame-graph tool reads.
 //!
-//! The format has no quoting, so what would be taken for structure is replaced: `;` in a name becomes `:`, control
-//! characters become spaces, what turns or hides the text around it becomes U+FFFD, and a name that ends in a number loses the space before it, because tools take a second
-//! number at the end of a line for the other side of a comparison.
+//! The format has no quoting, so characters with a special meaning are replaced: `;` in a name becomes `:`, control characters become spaces, and
+//! characters that turn or hide the surrounding text become U+FFFD. A name that ends in a number loses the space before it, because tools take a
+//! second number at the end of a line for the other side of a comparison.
 
 use highwater_model::groups::{Keep, Metric, sites};
 use highwater_model::{FrameId, FrameText, Snapshot, StackNumbers, TooManyCalls, Trie, disturbs_text};
 use rustc_hash::FxHashMap;
 use std::io::{self, Write};
 
-/// The lines, sorted. Stacks that read the same are one line; stacks whose value is 0 are left out.
+/// The lines, sorted. Stacks with the same text become one line; stacks with value 0 are left out.
 ///
-/// Holds all of them: for deep stacks use [`write()`].
+/// Holds all lines in memory: for deep stacks use [`write()`].
 pub fn lines(snapshot: &Snapshot, metric: Metric, keep: Keep<'_>) -> io::Result<Vec<String>> {
     let mut lines = Vec::new();
     let stacks = FoldedStacks::of(snapshot, metric, keep).map_err(io::Error::other)?;
@@ -22,19 +22,19 @@ pub fn lines(snapshot: &Snapshot, metric: Metric, keep: Keep<'_>) -> io::Result<
     Ok(lines)
 }
 
-/// Writes the [`lines`], one at a time: a deep recursion has lines of many gigabytes in all, of which one is held.
+/// Writes the [`lines`], one at a time. The lines of a deep recursion can have many gigabytes in total; only one line is in memory.
 pub fn write(snapshot: &Snapshot, metric: Metric, keep: Keep<'_>, mut out: impl Write) -> io::Result<()> {
     let stacks = FoldedStacks::of(snapshot, metric, keep).map_err(io::Error::other)?;
     stacks.for_each(|stack, value| writeln!(out, "{stack} {value}"))?;
     out.flush()
 }
 
-/// Stacks as trees of names: each call is held once.
+/// Stacks as trees of names: each call is stored once.
 pub(crate) struct FoldedStacks {
     names: Vec<String>,
-    /// The keys are places in `names`.
+    /// The keys are indexes in `names`.
     calls: Trie,
-    /// By node: what the stack that ends there has.
+    /// By node: the value of the stack that ends there.
     values: Vec<u64>,
 }
 
@@ -68,7 +68,7 @@ impl FoldedStacks {
         Ok(Self { names: names.texts, calls, values })
     }
 
-    /// How long all lines are together, without their values.
+    /// The length of all lines together, without their values.
     pub(crate) fn text_bytes(&self) -> u64 {
         let mut lengths: Vec<u64> = Vec::with_capacity(self.values.len());
         let mut sum = 0u64;
@@ -81,14 +81,14 @@ impl FoldedStacks {
         sum
     }
 
-    /// Shows every stack with its value, sorted frame by frame. One line is held at a time.
+    /// Calls `show` for every stack with its value, sorted frame by frame. One line is in memory at a time.
     pub(crate) fn for_each(&self, mut show: impl FnMut(&str, u64) -> io::Result<()>) -> io::Result<()> {
         let nodes = self.calls.nodes();
         let mut ranks: Vec<u32> = (0..self.names.len() as u32).collect();
         ranks.sort_unstable_by_key(|name| &self.names[*name as usize]);
         let mut rank_of = vec![0u32; ranks.len()];
         ranks.iter().zip(0..).for_each(|(name, rank)| rank_of[*name as usize] = rank);
-        // Nodes by caller, those of one caller from the last name to the first: what lies on top of `waiting` is shown next.
+        // Nodes by caller; those of one caller in reverse order of their names, because the top of `waiting` is shown next.
         let mut ordered: Vec<u32> = (1..nodes.len() as u32).collect();
         ordered.sort_unstable_by_key(|node| {
             let (caller, name) = nodes[*node as usize];
@@ -118,7 +118,7 @@ impl FoldedStacks {
     }
 }
 
-/// Names of frames as lines have them, each once.
+/// Names of frames as they appear in lines, each stored once.
 #[derive(Default)]
 struct Names {
     texts: Vec<String>,
@@ -157,7 +157,7 @@ impl Names {
 
 const UNKNOWN: &str = "[unknown]";
 
-/// The name of a frame as folded stacks have it: without anything that would be taken for structure.
+/// The name of a frame in folded stacks, without characters that have a special meaning.
 pub fn frame_name(frame: &FrameText<'_>) -> String {
     let name: String = frame.function.chars().map(harmless).collect();
     let name = name.trim();
@@ -183,7 +183,7 @@ fn harmless(c: char) -> char {
         // Not allowed in XML, and so in no flame graph.
         '\u{fffe}' | '\u{ffff}' => char::REPLACEMENT_CHARACTER,
         c if c.is_control() => ' ',
-        // Separators of lines, to some tools, and what turns or hides the text around it.
+        // Line separators of some tools, and characters that turn or hide the surrounding text.
         c if disturbs_text(c) => char::REPLACEMENT_CHARACTER,
         c => c,
     }

@@ -1,4 +1,4 @@
-//! The documents behind `--json`: the contract between Highwater and programs that read its answers.
+//! The documents of `--json`: the contract between Highwater and the programs that read its output.
 //!
 //! Every document has `"schema": 2`, `command`, `source` and `at_ns`; a name means the same wherever it occurs:
 //!
@@ -15,14 +15,15 @@
 //! | `types[]` | `type, allocations, allocated_bytes, drops, dropped_bytes, live_objects, live_bytes` |
 //! | `heaps[]` | `name` and figures |
 //!
-//! Of a window of time there is `window` with `from_ns` and `to_ns`; its `totals` and rows count what happened in it, and `live_blocks` and `live_bytes` are
-//! those at its end.
+//! A document about a window of time has `window` with `from_ns` and `to_ns`; its `totals` and rows count the events in it, and `live_blocks` and
+//! `live_bytes` are those at its end.
 //!
-//! *Figures* are `allocations, frees, reallocations, reallocated_away, allocated_bytes, freed_bytes, live_blocks,
-//! live_bytes, peak_bytes, cross_thread_frees, temporary_allocations` (`totals` has no `reallocated_away`). What is not
-//! known is `null`: of samples `temporary_allocations`, and, where bytes are sampled, `reallocations` and `reallocated_away`. `promotions` are there where there are any; those that came to a heap are among its `reallocations`, too. Where figures
-//! are estimates, `samples, live_samples, records, freed_records, live_records` beside them tell what they come from (a record may have been hit by several
-//! samples), and `interval_95` between which bounds `[low, high]` they lie in 95 of 100 cases. Addresses are texts in hex, since many languages cannot hold 64 bits in a number.
+//! *Figures* are `allocations, frees, reallocations, reallocated_away, allocated_bytes, freed_bytes, live_blocks, live_bytes, peak_bytes,
+//! cross_thread_frees, temporary_allocations` (`totals` has no `reallocated_away`). Unknown figures are `null`: for samples `temporary_allocations`,
+//! and, if bytes are sampled, `reallocations` and `reallocated_away`. `promotions` is present if there are any; promotions into a heap are also
+//! counted among its `reallocations`. If figures are estimates, `samples, live_samples, records, freed_records, live_records` give the numbers that
+//! they are based on (several samples may have hit a record), and `interval_95` gives the bounds `[low, high]` of their 95 % intervals. Addresses are
+//! texts in hex, since many languages cannot represent 64 bits in a number.
 
 mod comparison;
 mod course;
@@ -53,7 +54,7 @@ pub use window::WindowDocument;
 
 use serde_json::Value;
 
-/// A text, `null` where it is empty: the catalog's word for "not known".
+/// A text, `null` if it is empty: an empty text in the catalog means "not known".
 fn known_text(text: &str) -> Value {
     if text.is_empty() { Value::Null } else { text.into() }
 }

@@ -5,14 +5,13 @@
 //! | [`pprof`] | | ✓ | `go tool pprof` and everything else that takes a gzipped `profile.proto` |
 //! | [`folded`] | | ✓ | collapsed stacks, the input of every flame-graph tool |
 //! | [`flamegraph`] | | ✓ | an interactive SVG |
-//! | [`json`] | | ✓ | the documents behind `--json`, names stable under `"schema": 2` |
+//! | [`json`] | | ✓ | the documents of `--json`, names stable under `"schema": 2` |
 //! | [`events`] | ✓ | ✓ | JSON lines with which any program in any language can feed Highwater |
 //! | [`memtrace`] | ✓ | ✓ | sampled allocation traces of OCaml programs and MirageOS unikernels |
-//! | [`objlog`] | ✓ | | lines about objects on a console: what WASM modules can say of their memory |
+//! | [`objlog`] | ✓ | | lines about objects on a console, as WASM modules can write them |
 //!
-//! A writer takes a [`Snapshot`](highwater_model::Snapshot) and never asks where it came from; a reader gives
-//! [`Event`](highwater_model::Event)s and never asks who will look at them. Every writer's output depends on its input
-//! alone: the same snapshot gives the same bytes.
+//! A writer takes a [`Snapshot`](highwater_model::Snapshot) and does not depend on its source; a reader gives [`Event`](highwater_model::Event)s and
+//! does not depend on their consumer. Every writer's output depends on its input alone: the same snapshot gives the same bytes.
 //!
 //! ```
 //! use highwater_formats::{events, folded};

@@ -1,10 +1,10 @@
 //! pprof: the gzipped `profile.proto` that `go tool pprof` and many others read.
 //!
-//! Every sample has four values, named as in Go's heap profiles: `alloc_objects`, `alloc_space`, `inuse_objects` and
-//! `inuse_space`; those of a memory image have the last two alone. Summed over all samples they are the snapshot's totals, to the byte; a reallocation counts as an
-//! allocated object, since it hands out bytes anew. Samples of live blocks carry the labels `thread`, `thread_id` and
-//! `bytes` (the size of each block), where single blocks are known; what a site allocated and no longer holds is one sample without labels. Of a sampled
-//! recording the values are estimates of the whole, not to be scaled again, and the period is the sample rate.
+//! Every sample has four values, named as in Go's heap profiles: `alloc_objects`, `alloc_space`, `inuse_objects` and `inuse_space`; samples of a
+//! memory image have only the last two. Their sums over all samples are the snapshot's totals, exact to the byte. A reallocation counts as an
+//! allocated object, since it hands out bytes again. If single blocks are known, samples of live blocks have the labels `thread`, `thread_id` and
+//! `bytes` (the size of each block). The bytes that a site allocated and no longer holds are one sample without labels. For a sampled recording the
+//! values are estimates of the whole and must not be scaled again; the period is the sample rate.
 //!
 //! Format: <https://github.com/google/pprof/blob/main/proto/profile.proto>. Field numbers are named after it.
 
@@ -55,12 +55,12 @@ mod label_field {
 const SAMPLE_TYPES: [(&str, &str); 4] =
     [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes")];
 
-/// How many of the sample types a source lacks: a memory image does not know what was ever allocated.
+/// The number of sample types that a source lacks: a memory image has no history of allocations.
 fn lacking(source: &Source) -> usize {
     if source.kind == SourceKind::IMAGE { 2 } else { 0 }
 }
 
-/// Writes the stacks of a snapshot that `keep` wants; a viewer shows `default` first.
+/// Writes the stacks of a snapshot that `keep` selects. Viewers show `default` first.
 pub fn write(snapshot: &Snapshot, default: Metric, keep: Keep<'_>, out: impl Write) -> io::Result<()> {
     let mut out = GzEncoder::new(out, Compression::default());
     let mut strings = Strings::default();
@@ -123,7 +123,7 @@ fn comments(source: &Source) -> Vec<String> {
     if !source.program.is_empty() {
         comments.push(format!("program: {}", source.program));
     }
-    // A unikernel has none, and says −1.
+    // A unikernel has no process id, and reports −1.
     if source.pid as i64 > 0 {
         comments.push(format!("pid: {}", source.pid));
     }
@@ -138,11 +138,11 @@ fn comments(source: &Source) -> Vec<String> {
 
 struct ThreadLabel {
     id: ThreadId,
-    /// Index of its name, or of its number where it has none.
+    /// Index of its name, or of its number if it has no name.
     name: u64,
 }
 
-/// By index in the accounts.
+/// By index of the thread in the accounts.
 fn thread_labels(snapshot: &Snapshot, strings: &mut Strings) -> Vec<ThreadLabel> {
     let label = |thread: &ThreadAccount| {
         let name = match snapshot.catalog.thread_name(thread.id) {

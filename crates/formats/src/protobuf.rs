@@ -1,4 +1,4 @@
-//! As much of the protobuf wire format as a writer of `profile.proto` needs.
+//! The part of the protobuf wire format that a writer of `profile.proto` needs.
 //!
 //! A message is a sequence of (field number, wire type, value). Numbers are varints: seven bits a byte, lowest first,
 //! the top bit set on all but the last. Texts, messages and packed lists are a length and their bytes. A field that is
@@ -14,12 +14,12 @@ const VARINT: u64 = 0;
 const LENGTH_DELIMITED: u64 = 2;
 
 impl Message {
-    /// What was written so far.
+    /// The bytes written so far.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Starts again, keeping the memory.
+    /// Clears the message and keeps its memory.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
     }
@@ -32,17 +32,17 @@ impl Message {
         }
     }
 
-    /// A signed number that cannot be negative here; too large ones become the largest.
+    /// A signed number that is never negative here. Numbers that are too large become the largest one.
     pub(crate) fn int(&mut self, field: u64, value: u64) {
         self.uint(field, as_int64(value));
     }
 
-    /// A truth value.
+    /// A boolean.
     pub(crate) fn flag(&mut self, field: u64, value: bool) {
         self.uint(field, u64::from(value));
     }
 
-    /// A text, written even when empty: the first entry of a string table is.
+    /// A text. Also written if it is empty, as is the first entry of a string table.
     pub(crate) fn text(&mut self, field: u64, text: &str) {
         self.delimited(field, text.as_bytes());
     }
@@ -74,7 +74,7 @@ impl Message {
     }
 }
 
-/// `profile.proto` counts in signed numbers; what does not fit is cut to the largest that does.
+/// `profile.proto` uses signed numbers. A number that does not fit becomes the largest that does.
 fn as_int64(value: u64) -> u64 {
     value.min(i64::MAX as u64)
 }

@@ -1,4 +1,4 @@
-//! Small memories for the tests of every format.
+//! Small snapshots for the tests of every format.
 
 use highwater_model::{
     Accounts, AddressLedger, Blocks, Catalog, Event, EventKind, FrameText, Nanos, Placement, Snapshot, Source, StackId,
@@ -7,7 +7,7 @@ use highwater_model::{
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// A program that does as it is told.
+/// A simulated program: tests call its methods to allocate and free.
 #[derive(Default)]
 pub(crate) struct Scene {
     pub(crate) catalog: Catalog,
@@ -16,7 +16,7 @@ pub(crate) struct Scene {
     time: u64,
 }
 
-/// A frame of which only the function is known.
+/// A frame with only a function name.
 pub(crate) fn function(name: &str) -> FrameText<'_> {
     FrameText { function: name, ..FrameText::default() }
 }
@@ -67,7 +67,7 @@ impl Scene {
     }
 }
 
-/// A snapshot's figures alone.
+/// A snapshot with figures only.
 pub(crate) fn without_blocks(snapshot: &Snapshot) -> Snapshot {
     let mut state = snapshot.accounts.to_state();
     state.blocks = Blocks::default();
@@ -92,7 +92,7 @@ pub(crate) fn parser() -> Scene {
     scene
 }
 
-/// Any history of a small memory: addresses are few, so that blocks meet, die, move and die unseen.
+/// A random history of a small memory. It uses few addresses, so that blocks collide, die, move, and die unseen.
 pub(crate) fn any_snapshot() -> impl Strategy<Value = Snapshot> {
     let event = (0u8..3, 0u64..3, 0u64..8, 0u64..8, prop_oneof![0u64..200, Just(u64::MAX / 4)], 0usize..5);
     prop::collection::vec(event, 0..60).prop_map(|events| {

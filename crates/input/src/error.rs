@@ -3,46 +3,46 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a file could not be read, in a sentence for people.
+/// Why a file could not be read, as a sentence for users.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    /// The system does not let us read it.
+    /// The operating system reports an error.
     #[error("{}: cannot read: {}", path.display(), reason(error))]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: io::Error,
     },
-    /// What is in it cannot be used.
+    /// The content of the file cannot be used.
     #[error("{}: {why}", path.display())]
     Unusable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// A temporary file could not be written.
     #[error("cannot write a temporary file: {0}; TMPDIR names another place")]
     Temporary(String),
-    /// The recording that was to be written could not be.
+    /// The recording could not be written.
     #[error("{}", reason(.0))]
     Write(io::Error),
 }
 
 impl InputError {
-    /// The system does not let us read a file.
+    /// The operating system reports an error for a file.
     pub fn unreadable(path: &Path, error: io::Error) -> Self {
         Self::Unreadable { path: path.to_owned(), error }
     }
 
-    /// What is in a file cannot be used.
+    /// The content of a file cannot be used.
     pub fn unusable(path: &Path, why: impl ToString) -> Self {
         Self::Unusable { path: path.to_owned(), why: why.to_string() }
     }
 }
 
-/// What the system says, without the number of its error.
+/// The message of the operating system, without the error number.
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()

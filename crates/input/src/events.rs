@@ -1,4 +1,4 @@
-//! JSON lines, with which any program in any language can feed Highwater: docs/events.md.
+//! Event lines: JSON lines with which any program in any language can feed Highwater. See docs/events.md.
 
 use crate::error::InputError;
 use crate::format::{Format, History, Read};

@@ -1,4 +1,4 @@
-//! An opened file, whatever it is.
+//! An opened file of any format.
 
 use crate::error::InputError;
 use crate::format::{FORMATS, Format, History, Read, SNIFFED, recognize};
@@ -16,10 +16,10 @@ use std::io::{self, Read as _, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Events of an unordered history beyond this many bytes wait in a temporary file.
+/// Limit for the bytes of events of an unordered history in memory. Further events go to a temporary file.
 const MEMORY_LIMIT: u64 = 256 << 20;
 
-/// A file that was opened, and recognized by its content.
+/// An opened file. Its format was recognized by its content.
 pub struct InputFile {
     path: PathBuf,
     format: &'static dyn Format,
@@ -33,7 +33,7 @@ enum Content {
     History(Box<ReadOnce>),
 }
 
-/// A history that was read to its end once: that is enough for what is asked most. It is made into a recording where more is wanted.
+/// A history that was read to its end once. That is sufficient for the most frequent queries. For others it is converted to a recording.
 struct ReadOnce {
     format: &'static dyn Format,
     source: Source,
@@ -41,10 +41,10 @@ struct ReadOnce {
     stats: FileStats,
     /// The state at its end.
     accounts: Accounts,
-    /// Whether there are marks or gauges.
+    /// Whether there are any marks or gauges.
     has_remarks: bool,
     path: PathBuf,
-    /// A copy of what cannot be read twice.
+    /// A copy of an input that cannot be read twice.
     copy: Option<File>,
     recording: OnceCell<Recording>,
 }
@@ -54,7 +54,7 @@ pub fn open(path: &Path) -> Result<InputFile, InputError> {
     open_while(path, &mut |_, _| true)
 }
 
-/// The same, reporting how far it is.
+/// The same, with a progress callback.
 pub fn open_while(path: &Path, progress: &mut Progress<'_>) -> Result<InputFile, InputError> {
     let mut content = input(path)?;
     let mut start = Vec::new();
@@ -97,7 +97,7 @@ pub fn open_while(path: &Path, progress: &mut Progress<'_>) -> Result<InputFile,
     }
 }
 
-/// The error of a file that is of no known format.
+/// The error for a file of an unknown format.
 pub(crate) fn not_recognized(path: &Path) -> InputError {
     let titles: Vec<&str> = FORMATS.iter().map(|format| format.title()).collect();
     let (last, others) = titles.split_last().map_or(("", titles.as_slice()), |(last, others)| (*last, others));
@@ -135,12 +135,12 @@ impl InputFile {
         Self { path: path.to_owned(), format, content, size, problems }
     }
 
-    /// What the user called it.
+    /// The path as given by the user.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What it turned out to be.
+    /// The recognized format.
     pub fn format(&self) -> &'static dyn Format {
         self.format
     }
@@ -159,7 +159,7 @@ impl InputFile {
         }
     }
 
-    /// Facts about the file, as it lies there.
+    /// Statistics of the file as it is on disk.
     pub fn stats(&self) -> FileStats {
         match &self.content {
             Content::Recording(recording) => FileStats { file_bytes: self.size, ..recording.stats() },
@@ -167,7 +167,7 @@ impl InputFile {
         }
     }
 
-    /// Whose memory it is.
+    /// The process or file that the facts come from.
     pub fn source(&self) -> &Source {
         match &self.content {
             Content::Recording(recording) => recording.source(),
@@ -175,7 +175,7 @@ impl InputFile {
         }
     }
 
-    /// What the handles stand for.
+    /// The catalog that handles refer to.
     pub fn catalog(&self) -> &Arc<Catalog> {
         match &self.content {
             Content::Recording(recording) => recording.catalog(),
@@ -183,12 +183,12 @@ impl InputFile {
         }
     }
 
-    /// What was wrong with the file when it was read.
+    /// Problems found when the file was read.
     pub fn problems(&self) -> &Problems {
         &self.problems
     }
 
-    /// Parts that cannot be used, as far as was read until now.
+    /// Damaged parts of the file, as far as it was read until now.
     pub fn damage(&self) -> Vec<Damage> {
         let own = self.problems.damage.iter().cloned();
         match &self.content {
@@ -197,7 +197,7 @@ impl InputFile {
         }
     }
 
-    /// The state at the end and no other, where that is known without the recording.
+    /// The state at the end, if it is known without a recording.
     pub fn end(&self) -> Option<Snapshot> {
         match &self.content {
             Content::Recording(_) => None,
@@ -205,7 +205,7 @@ impl InputFile {
         }
     }
 
-    /// The totals at the end, likewise.
+    /// The totals at the end, if they are known without a recording.
     pub fn end_totals(&self) -> Option<Totals> {
         match &self.content {
             Content::Recording(_) => None,
@@ -213,7 +213,7 @@ impl InputFile {
         }
     }
 
-    /// False where it is known that there are neither marks nor gauges.
+    /// False if there are certainly neither marks nor gauges.
     pub fn may_have_remarks(&self) -> bool {
         match &self.content {
             Content::Recording(_) => true,
@@ -221,7 +221,7 @@ impl InputFile {
         }
     }
 
-    /// What it holds, as a recording; made of a history when it is first asked for.
+    /// The content as a recording. A history is converted at the first call.
     pub fn recording(&self, progress: &mut Progress<'_>) -> Result<&Recording, InputError> {
         match &self.content {
             Content::Recording(recording) => Ok(recording),
@@ -229,7 +229,7 @@ impl InputFile {
         }
     }
 
-    /// The recording alone, and the parts that were damaged before it became one.
+    /// The recording alone, and the damage found before the conversion to a recording.
     pub fn into_recording(self, progress: &mut Progress<'_>) -> Result<(Recording, Vec<Damage>), InputError> {
         let recording = match self.content {
             Content::Recording(recording) => *recording,
@@ -239,7 +239,7 @@ impl InputFile {
     }
 }
 
-/// Keeps account of events.
+/// Counts events in a ledger.
 #[derive(Default)]
 struct Accounting {
     ledger: AddressLedger,
@@ -333,7 +333,7 @@ impl ReadOnce {
     }
 }
 
-/// Reads a history in order into a sink.
+/// Reads an ordered history into a sink.
 pub(crate) fn read_into(
     format: &dyn Format,
     input: &mut Input<'_>,

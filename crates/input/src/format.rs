@@ -9,14 +9,14 @@ use highwater_store::EventLog;
 use std::fs::File;
 use std::path::Path;
 
-/// Bytes of a file's beginning by which it is recognized: an object log may begin with noise.
+/// The number of bytes at the beginning of a file by which it is recognized. An object log may begin with noise.
 pub const SNIFFED: u64 = 1 << 16;
 
-/// All formats, in the order in which files are held against them. One without a mark of its own at the beginning comes after those that have one.
+/// All formats, in the order in which they are tried. A format without a signature at the beginning of the file comes after those that have one.
 pub static FORMATS: &[&dyn Format] =
     &[&hw::Hw, &memtrace::Memtrace, &heaptrack::Heaptrack, &events::Events, &objlog::ObjectLog, &image::MemoryImage];
 
-/// A kind of file.
+/// A format of files.
 pub trait Format: Sync {
     /// Its name in recordings ([`SourceKind`]) and on the command line.
     fn key(&self) -> &'static str;
@@ -26,18 +26,18 @@ pub trait Format: Sync {
         self.key()
     }
 
-    /// What a file of it is called: `memtrace trace`.
+    /// The name of a file of this format: `memtrace trace`.
     fn title(&self) -> &'static str;
 
-    /// What a recording of such a file comes from: `an OCaml memtrace`.
+    /// The origin of a recording of such a file: `an OCaml memtrace`.
     fn source_title(&self) -> &'static str {
         self.title()
     }
 
-    /// What to do with such a file, in half a sentence.
+    /// Advice on what to do with such a file, as half a sentence.
     fn advice(&self) -> &'static str;
 
-    /// True for a file that begins like this. `start` has [`SNIFFED`] bytes, or the whole file.
+    /// True if a file with this beginning has this format. `start` has [`SNIFFED`] bytes, or the whole file.
     fn recognizes(&self, start: &[u8]) -> bool;
 
     /// How it is read.
@@ -47,40 +47,41 @@ pub trait Format: Sync {
 /// How a file is read.
 #[derive(Clone, Copy)]
 pub enum Read {
-    /// It is a recording: opened where it lies.
+    /// The file is a recording. It is opened in place.
     Recording,
-    /// It is a history: its events are read from front to back, in the order of their times.
+    /// The file is a history. Its events are read from front to back, in the order of their times.
     History(fn(&mut Input<'_>, &mut dyn EventSink) -> Result<History, InputError>),
-    /// The same, but events may come in any order of their times. The log puts them in order, and has the catalog.
+    /// The file is a history whose events may come in any order of their times. The log sorts them, and has the catalog.
     Unordered(fn(&mut Input<'_>, &EventLog) -> Result<History, InputError>),
-    /// It is one state of a memory, in a file that is read at any place: written as a snapshot into another file. `None` if it turns out to be no such file.
+    /// The file is the state of one memory, and is read with random access. It is written as a snapshot into another file. `None` if it turns out not
+    /// to be such a file.
     State(fn(&Path, File) -> Result<Option<WrittenState>, InputError>),
 }
 
-/// The file into which a state was written, and what is wrong with the one that it comes from.
+/// The file with the snapshot, and the damage of the original file.
 pub type WrittenState = (File, Vec<Damage>);
 
-/// What is known of a history that was read to its end.
+/// The result of reading a history to its end.
 #[derive(Default)]
 pub struct History {
-    /// Whose it is.
+    /// The source of the events.
     pub source: Source,
-    /// What its events refer to; empty where the log has it.
+    /// The catalog of the events; empty if the log has it.
     pub catalog: Catalog,
-    /// The version of the format, 0 where there is none.
+    /// The version of the format; 0 if it has none.
     pub version: u16,
-    /// The parts in which it was stored, 0 where there are none.
+    /// The number of parts in which it was stored; 0 if it has none.
     pub parts: u64,
-    /// What is wrong with it.
+    /// Problems found in the file.
     pub problems: Problems,
 }
 
-/// The format of a file that begins like this.
+/// The format of a file with this beginning.
 pub fn recognize(start: &[u8]) -> Option<&'static dyn Format> {
     FORMATS.iter().copied().find(|format| format.recognizes(start))
 }
 
-/// The format from which recordings of a kind come, if it is known.
+/// The format of the files that recordings of this kind come from, if it is known.
 pub fn format_of_source(kind: &SourceKind) -> Option<&'static dyn Format> {
     FORMATS.iter().copied().find(|format| format.key() == kind.key())
 }

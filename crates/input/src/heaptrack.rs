@@ -1,4 +1,4 @@
-//! Files of heaptrack 1.x, as its interpreter leaves them: text, mostly compressed with zstd or gzip.
+//! Files of heaptrack 1.x, as its interpreter writes them: text, usually compressed with zstd or gzip.
 //!
 //! ```text
 //! v 10400 3            version of heaptrack, version of the format (hexadecimal, like all numbers)
@@ -14,7 +14,8 @@
 //! R 3c3                resident pages
 //! ```
 //!
-//! A free names what was allocated, not which of several blocks: the youngest is taken. Sums of sites are the same in any case. A reallocation is a free and an allocation.
+//! A free names an allocation, not one of its several blocks: the youngest block is freed. Sums of sites are the same in any case. A reallocation is
+//! a free and an allocation.
 
 use crate::error::InputError;
 use crate::format::{Format, History, Read};
@@ -27,11 +28,11 @@ use highwater_model::{
 };
 use std::io::{self, BufRead, BufReader, Read as _};
 
-/// The newest version of the format that is known.
+/// The newest supported version of the format.
 const NEWEST: u64 = 3;
-/// The longest line, in bytes.
+/// Limit for the length of a line, in bytes.
 const LONGEST_LINE: usize = 1 << 20;
-/// Blocks get addresses of their own, this far apart.
+/// The distance between the made-up addresses of blocks. Files from version 1 on have no addresses.
 const APART: u64 = 16;
 
 /// A file of heaptrack.
@@ -67,14 +68,14 @@ impl Format for Heaptrack {
     }
 }
 
-/// Versions of heaptrack and of the format, as a first line has them.
+/// The versions of heaptrack and of the format, from a first line.
 fn versions(line: &[u8]) -> Option<(u64, u64)> {
     let mut words = Words(line.strip_prefix(b"v ")?);
     let heaptrack = words.number().filter(|version| (0x1_0000..0x100_0000).contains(version))?;
     Some((heaptrack, words.number().unwrap_or(0)))
 }
 
-/// The text of a file that may be compressed.
+/// The text of a file, decompressed if necessary.
 fn decompressed<'a>(input: impl io::Read + 'a) -> io::Result<Box<dyn io::Read + 'a>> {
     let mut input = BufReader::with_capacity(1 << 16, input);
     match input.fill_buf()? {
@@ -84,7 +85,7 @@ fn decompressed<'a>(input: impl io::Read + 'a) -> io::Result<Box<dyn io::Read + 
     }
 }
 
-/// Hexadecimal numbers with spaces between.
+/// Hexadecimal numbers separated by spaces.
 struct Words<'a>(&'a [u8]);
 
 impl Words<'_> {
@@ -103,17 +104,17 @@ impl Words<'_> {
     }
 }
 
-/// Something that is wrong with a line.
+/// The fault of a line.
 type Fault = &'static str;
 
-/// A size, and the stack that asks for it.
+/// A size, and the stack that allocates it.
 #[derive(Clone, Copy, Default)]
 struct Allocation {
     size: u64,
     stack: StackId,
 }
 
-/// What was read so far. All lists are numbered from 1 on in the file; their first entries stand for nothing.
+/// The state of reading. All lists are numbered from 1 in the file; their first entries are unused.
 struct Reader<'a> {
     sink: &'a mut dyn EventSink,
     catalog: Catalog,
@@ -124,7 +125,7 @@ struct Reader<'a> {
     /// By address: the frames there, innermost first.
     addresses: Vec<Vec<FrameId>>,
     calls: Vec<StackId>,
-    /// From 0 on.
+    /// Numbered from 0.
     allocations: Vec<Allocation>,
     /// By allocation: the addresses of its live blocks.
     live: Vec<Vec<u64>>,
@@ -149,7 +150,7 @@ fn read(input: &mut Input<'_>, sink: &mut dyn EventSink) -> Result<History, Inpu
                 Ok(Some(Err(fault))) if lines.number == 1 => return Err(InputError::unusable(path, fault)),
                 Ok(Some(Err(fault))) => problems.add_bad_line(lines.number, fault),
                 Ok(None) => break,
-                // Of a file that was cut, everything before the cut is used.
+                // If a file was truncated, everything before the end is used.
                 Err(error) if is_cut(&error) && lines.number > 1 => {
                     cut = Some(format!("the compressed text ends here: {error}"));
                     break;
@@ -165,7 +166,7 @@ fn read(input: &mut Input<'_>, sink: &mut dyn EventSink) -> Result<History, Inpu
     Ok(History { source, catalog: reader.catalog, version: reader.version as u16, parts: 0, problems })
 }
 
-/// True for what a decompressor says of damaged input; other errors are those of the system.
+/// True for an error of a decompressor about damaged input. Other errors come from the operating system.
 fn is_cut(error: &io::Error) -> bool {
     error.raw_os_error().is_none()
         && matches!(
@@ -202,7 +203,7 @@ impl<R: BufRead> Lines<R> {
         Ok(Some(reader.take(line, self.number == 1)))
     }
 
-    /// Appends a line without its end, as far as it is not too long; false at the end of the text.
+    /// Appends a line without its end, up to the limit of its length; false at the end of the text.
     fn append(&mut self) -> io::Result<bool> {
         let mut is_any = false;
         loop {
@@ -244,13 +245,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// True if a line has not all of the string that it begins.
+    /// True if a line does not have the whole string that it begins.
     fn missing_of_string(&self, line: &[u8]) -> bool {
         let mut words = Words(&line[2..]);
         words.index().is_some_and(|length| words.0.len() < length)
     }
 
-    /// Takes a line in. What is numbered is numbered even if it makes no sense, so that what follows keeps its number.
+    /// Processes a line. A numbered item gets its number even if it is invalid, so that later items keep theirs.
     fn take(&mut self, line: Result<&[u8], Fault>, is_first: bool) -> Result<(), Fault> {
         let line = line?;
         if is_first {
@@ -293,7 +294,7 @@ impl<'a> Reader<'a> {
                 self.sink.begin(&self.source);
                 Ok(())
             }
-            // Suppressions, comments, that it was attached.
+            // Suppressions, comments, and the note that heaptrack was attached.
             b"S " | b"# " | b"A" | b"#" | b"" => Ok(()),
             _ => Err("it is of no known kind"),
         }
@@ -379,7 +380,7 @@ impl<'a> Reader<'a> {
         let number = words.number().ok_or("what is freed is expected")?;
         let address = if self.version >= 1 {
             let live = usize::try_from(number).ok().and_then(|index| self.live.get_mut(index));
-            // No block has this address: the free is counted as one without an allocation.
+            // No block has this address, so the free is counted as one without an allocation.
             live.ok_or("the allocation is not known")?.pop().unwrap_or(APART - 1)
         } else {
             number

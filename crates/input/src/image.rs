@@ -1,4 +1,4 @@
-//! Memory images: opened with what belongs to them, and made into snapshots. docs/images.md.
+//! Memory images: opens them with their sidecars and modules, and converts them to snapshots. See docs/image.md.
 
 use crate::error::InputError;
 use crate::format::{Format, Read, WrittenState};
@@ -9,7 +9,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Every byte of a memory. It has no mark at its beginning: a file is one if it has a heap that a lens knows.
+/// Every byte of a memory. It has no signature at its beginning: a file is an image if it has a heap that a lens knows.
 pub struct MemoryImage;
 
 impl Format for MemoryImage {
@@ -38,7 +38,7 @@ impl Format for MemoryImage {
     }
 }
 
-/// An image with its sidecar, and its module if that is known.
+/// An image with its sidecar, and with its module if that is known.
 pub struct ImageFile {
     path: PathBuf,
     image: Image,
@@ -46,18 +46,18 @@ pub struct ImageFile {
     sidecar: Sidecar,
 }
 
-/// The heap of an image, with what a walk through it found.
+/// The heap of an image, with the results of a walk over it.
 pub struct ExaminedHeap<'a> {
     /// The heap.
     pub heap: Heap<'a>,
-    /// What was found.
+    /// The results of the walk.
     pub examination: Arc<Examination>,
-    /// What is wrong with the image, with the walk's findings.
+    /// Damage of the image, including that found by the walk.
     pub damage: Damages,
 }
 
 impl ImageFile {
-    /// Opens an image. Its module is the one given, or the one that its sidecar names if that lies beside it.
+    /// Opens an image. Its module is the given one, or the one named by its sidecar if that lies beside it.
     pub fn open(path: &Path, module: Option<&Path>) -> Result<Self, InputError> {
         let image = Image::open(path).map_err(|error| InputError::unreadable(path, error))?;
         let sidecar = Sidecar::beside(path);
@@ -77,17 +77,17 @@ impl ImageFile {
         &self.image
     }
 
-    /// What the user called it.
+    /// The path as given by the user.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Finds the heap, and walks through it; the `top` largest objects are kept.
+    /// Finds the heap and walks it. Keeps the `top` largest objects.
     pub fn examine(&self, top: usize) -> Result<ExaminedHeap<'_>, NoHeap> {
         self.examine_with(|heap| Arc::new(Examination::of(heap, top)))
     }
 
-    /// The same where it was walked through before: only the heap is found again.
+    /// The same for an image that was walked before: only finds the heap again.
     pub fn examined(&self, known: &Arc<Examination>) -> Result<ExaminedHeap<'_>, NoHeap> {
         self.examine_with(|_| Arc::clone(known))
     }
@@ -103,7 +103,7 @@ impl ImageFile {
         Ok(ExaminedHeap { heap, examination, damage })
     }
 
-    /// Whose memory it is.
+    /// The source of the snapshot.
     pub fn source(&self) -> Source {
         let stem = || self.path.file_stem().map(|name| name.to_string_lossy().into_owned());
         Source {
@@ -118,7 +118,7 @@ impl ImageFile {
 }
 
 impl ExaminedHeap<'_> {
-    /// What is wrong; damage beyond the places that are kept is one entry.
+    /// The damage. Damage beyond the limit of stored entries is one entry.
     pub fn damage_list(&self) -> Vec<Damage> {
         let mut all = self.damage.places.clone();
         if self.damage.unnamed() > 0
@@ -136,7 +136,7 @@ fn read_module(path: &Path) -> Result<Module, InputError> {
     Module::parse(&bytes).map_err(|error| InputError::unusable(path, error))
 }
 
-/// Writes the state of an image as a snapshot; `None` where it is no image.
+/// Writes the state of an image as a snapshot; `None` if the file is not an image.
 fn write_state(path: &Path, target: File) -> Result<Option<WrittenState>, InputError> {
     let file = ImageFile::open(path, None)?;
     let Ok(examined) = file.examine(0) else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Recordings of files that are none.
+//! Converts files of other formats to recordings.
 
 use crate::error::InputError;
 use crate::file::{not_recognized, read_into};
@@ -11,21 +11,22 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Events written at a time.
+/// The number of events written at a time.
 const BATCH: usize = 4096;
-/// Events of an unordered history beyond this many bytes wait in a temporary file.
+/// Limit for the bytes of events of an unordered history in memory. Further events go to a temporary file.
 const MEMORY_LIMIT: u64 = 256 << 20;
 
-/// A file that became a recording.
+/// The result of an import.
 #[derive(Debug)]
 pub struct Imported {
-    /// What was written.
+    /// The recording that was written.
     pub written: Written,
-    /// What is wrong with the file.
+    /// Problems found in the file.
     pub problems: Problems,
 }
 
-/// Writes the recording of a file, `-` for standard input, into another file. What was written where that fails is left to the caller.
+/// Writes the recording of a file, `-` for standard input, into another file. After an error, the caller decides about the part that was already
+/// written.
 pub fn import(path: &Path, target: File, progress: &mut Progress<'_>) -> Result<Imported, InputError> {
     let mut content = input(path)?;
     let mut start = Vec::new();
@@ -62,14 +63,14 @@ pub fn import(path: &Path, target: File, progress: &mut Progress<'_>) -> Result<
     }
 }
 
-/// A history that became a recording.
+/// A history that was written as a recording.
 pub(crate) struct WrittenHistory {
     pub written: Written,
     pub file: File,
     pub problems: Problems,
 }
 
-/// Writes the recording of a history that is in order.
+/// Writes the recording of an ordered history.
 pub(crate) fn write_history(
     format: &dyn Format,
     input: &mut Input<'_>,
@@ -81,12 +82,12 @@ pub(crate) fn write_history(
     Ok(WrittenHistory { written, file, problems })
 }
 
-/// Writes events as a recording, which begins when it is known whose they are.
+/// Writes events as a recording, which begins when its source is known.
 struct Recorder {
     target: Option<File>,
     writer: Option<Writer<File>>,
     batch: Vec<Event>,
-    /// The first error: reading goes on, but nothing more is written.
+    /// The first error. After it reading continues, but nothing more is written.
     error: Option<io::Error>,
 }
 

@@ -1,12 +1,14 @@
-//! One way in: every file that Highwater reads, and how it becomes a recording.
+//! All input formats: every file that Highwater reads, and its conversion to a recording.
 //!
-//! A [`Format`] is one kind of file: its key, how it is recognized, how it is read. [`FORMATS`] has them all. [`open`] finds the format of a file by its content, never
-//! by its name, and gives an [`InputFile`]; [`import`] writes the recording of one. Commands and the viewer know files only through these.
+//! A [`Format`] is one kind of file: its key, how it is recognized, how it is read. [`FORMATS`] lists them all. [`open`] finds the format of a file
+//! by its content, never by its name, and returns an [`InputFile`]; [`import`] writes the recording of one. Commands and the viewer access files only
+//! through these.
 //!
-//! A new format is one file or folder in this crate and one line in [`FORMATS`]. Its reader gives events to an [`EventSink`](highwater_model::EventSink), or makes a
-//! snapshot. Whatever is wrong with a file is [`Damage`](highwater_model::Damage) or a [`BadLine`], and everything else of it is used.
+//! A new format is one file or folder in this crate and one line in [`FORMATS`]. Its reader passes events to an
+//! [`EventSink`](highwater_model::EventSink), or makes a snapshot. Faults of a file are reported as [`Damage`](highwater_model::Damage) or
+//! [`BadLine`], and the rest of the file is used.
 //!
-//! Nothing is printed here: what must be said of a file is in [`InputError`] and [`Problems`].
+//! This crate prints nothing: messages about a file are in [`InputError`] and [`Problems`].
 #![forbid(unsafe_code)]
 
 mod error;

@@ -1,4 +1,4 @@
-//! Traces of OCaml programs: docs/ocaml.md.
+//! Traces of OCaml programs: docs/memtrace.md.
 
 use crate::error::InputError;
 use crate::format::{Format, History, Read};

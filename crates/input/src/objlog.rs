@@ -40,7 +40,7 @@ impl Format for ObjectLog {
     }
 }
 
-/// Passes events on, and knows when the last one was.
+/// Passes events on, and records the time of the last one.
 struct Timed<'a> {
     sink: &'a mut dyn EventSink,
     latest: Nanos,

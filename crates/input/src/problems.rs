@@ -1,17 +1,17 @@
-//! What is wrong with a file of which the rest is used.
+//! Problems of a file whose other parts are used.
 
 use highwater_model::Damage;
 use std::fmt;
 
-/// Bad lines that are kept; those after them are counted.
+/// Limit for the number of bad lines that are kept. Further ones are only counted.
 const KEPT: usize = 16;
 
 /// A line that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadLine {
-    /// Its number, from 1 on.
+    /// Its number, from 1.
     pub number: u64,
-    /// What is wrong with it.
+    /// The fault of the line.
     pub fault: String,
 }
 
@@ -21,14 +21,14 @@ impl fmt::Display for BadLine {
     }
 }
 
-/// What is wrong with a file.
+/// Problems of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Problems {
     /// Parts of it that cannot be used.
     pub damage: Vec<Damage>,
     /// The first lines that cannot be used.
     pub first_bad_lines: Vec<BadLine>,
-    /// The number of all such lines.
+    /// The number of all lines that cannot be used.
     pub bad_lines: u64,
 }
 

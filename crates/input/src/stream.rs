@@ -1,4 +1,4 @@
-//! Files and pipes, from front to back.
+//! Files and pipes that are read from front to back.
 
 use crate::error::InputError;
 use std::fs::{File, Metadata};
@@ -31,16 +31,16 @@ pub fn input(path: &Path) -> Result<Box<dyn Read>, InputError> {
     }
 }
 
-/// Hears how far reading has come. Returns `false` to give up: the client that waited is gone.
+/// Progress callback: gets the current activity and the progress. Returns `false` to cancel, because the client has disconnected.
 pub type Progress<'a> = dyn FnMut(&str, f64) -> bool + 'a;
 
 /// A file that is read from front to back.
 pub struct Input<'a> {
     /// Its content.
     content: &'a mut dyn Read,
-    /// What the user called it; `-` is standard input.
+    /// The path as given by the user; `-` is standard input.
     pub path: &'a Path,
-    /// What is being done, for a progress bar.
+    /// The current activity, for a progress bar.
     pub doing: &'static str,
     size: Option<u64>,
     read: u64,
@@ -48,7 +48,7 @@ pub struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Reads `content`, which is all of the file at `path`.
+    /// Reads `content`, which is the whole file at `path`.
     pub fn new(content: &'a mut dyn Read, path: &'a Path, progress: &'a mut Progress<'_>) -> Self {
         Self { content, path, doing: "reading", size: regular_size(path), read: 0, progress }
     }
@@ -64,7 +64,7 @@ impl<'a> Input<'a> {
         if name == "-" { String::new() } else { name }
     }
 
-    /// The error of the file that is read.
+    /// The error for this file.
     pub fn unreadable(&self, error: io::Error) -> InputError {
         InputError::unreadable(self.path, error)
     }

@@ -1,4 +1,4 @@
-//! Temporary files, which have no name: recordings of what is none, and copies of what cannot be read twice.
+//! Temporary files without a name: recordings of files in other formats, and copies of input that cannot be read twice.
 
 use crate::error::InputError;
 use highwater_store::{OpenError, Recording, unnamed_file};
@@ -11,7 +11,7 @@ pub fn temporary_file() -> Result<File, InputError> {
     unnamed_file().map_err(cannot_write_temporary)
 }
 
-/// The recording that was written into one, of what is at `path`.
+/// Opens the recording in a temporary file. `path` is the original file.
 pub(crate) fn recording_in(file: File, path: &Path) -> Result<Recording, InputError> {
     Recording::from_file(file).map_err(|error| match error {
         OpenError::Io(error) => cannot_write_temporary(error),

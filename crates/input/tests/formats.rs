@@ -1,4 +1,4 @@
-//! What holds for every format of the registry.
+//! Tests that apply to every format of the registry.
 #![allow(missing_docs)]
 
 use highwater_input::{FORMATS, InputError, Read, import, open, open_while, recognize};
@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::fs::File;
 use std::path::PathBuf;
 
-/// A file that is removed at the end.
+/// A file that is removed at the end of the test.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -55,7 +55,7 @@ fn a_file_is_recognized_by_its_content_alone() {
     let key = |start: &[u8]| recognize(start).map(|format| format.key());
     assert_eq!(key(event_lines().as_bytes()), Some("events"));
     assert_eq!(key(object_log().as_bytes()), Some("objlog"));
-    // Without a mark it may be an image, which is found out by looking for a heap.
+    // A file without a signature may be an image. Searching for a heap decides that.
     assert_eq!(key(b"\0\0\0\0 anything"), Some("image"));
     let nothing = Temporary::new("nothing.hw", b"\x01\x02\x03 no heap in it");
     let error = open(&nothing.0).map(drop).unwrap_err();

@@ -1,4 +1,4 @@
-//! Files of heaptrack against what `heaptrack_print` says of them.
+//! Files of heaptrack, compared with the output of `heaptrack_print`.
 //!
 //! `fixtures/heaptrack-v3.zst` was made by `g++ -g -O1 -std=c++17 heaptrack.cpp -o demo && heaptrack ./demo` (heaptrack 1.4); the other files are made of its text.
 #![allow(missing_docs)]
@@ -9,11 +9,11 @@ use proptest::prelude::*;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// What `heaptrack_print` 1.4 says of the fixture.
+/// Figures from `heaptrack_print` 1.4 for the fixture.
 const ALLOCATIONS: u64 = 1609;
 const LEAKED_BYTES: u64 = 1440;
 const PEAK_BYTES: u64 = 106_467;
-/// Of `heaptrack_print -F … --flamegraph-cost-type allocations`.
+/// From `heaptrack_print -F … --flamegraph-cost-type allocations`.
 const OF_PEAK: u64 = 500;
 
 fn fixture(name: &str) -> PathBuf {
@@ -36,7 +36,7 @@ fn opened(name: &str, content: impl AsRef<[u8]>) -> InputFile {
     opened
 }
 
-/// Allocations of stacks with a function of this name.
+/// The allocations of all stacks that contain a function with this name.
 fn allocations_in(snapshot: &Snapshot, function: &str) -> u64 {
     let sites = snapshot.accounts.sites().iter();
     let inside =
@@ -56,7 +56,7 @@ fn is_the_fixture(opened: &InputFile) {
     assert_eq!(allocations_in(&end, "peak(int)"), OF_PEAK);
     assert_eq!(allocations_in(&end, "leak(int)"), 30);
     assert_eq!((opened.source().program.as_str(), opened.source().kind.key()), ("demo", "heaptrack"));
-    // It slept for 60 ms.
+    // The program slept for 60 ms.
     assert!(opened.source().duration >= Nanos(60_000_000), "{}", opened.source().duration);
 }
 
@@ -122,7 +122,7 @@ fn what_makes_no_sense_is_reported_and_the_rest_keeps_its_numbers() {
     assert_eq!(allocations_in(&end, "other"), 1);
 }
 
-/// Lines of every kind, with numbers that mostly make sense.
+/// Lines of every kind, with mostly valid numbers.
 fn any_line() -> impl Strategy<Value = String> {
     let number = || prop_oneof![4 => 0u64..6, 1 => any::<u64>()];
     prop_oneof![

@@ -1,18 +1,18 @@
-//! What can be wrong with a line.
+//! Faults of a line.
 
 use super::lines::MAX_LINE_BYTES;
 use std::{error, fmt, io};
 
-/// A line that could not be understood. The reader goes on with the next one.
+/// A line that was not understood. Reading continues with the next line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadLine {
-    /// Which line, counted from 1, skipped ones included.
+    /// The line number from 1, skipped lines included.
     pub line: u64,
-    /// What is wrong with it.
+    /// The fault of the line.
     pub why: Fault,
 }
 
-/// What is wrong with a line.
+/// The kinds of faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It is longer than [`MAX_LINE_BYTES`].
@@ -21,37 +21,37 @@ pub enum Fault {
     NotUtf8,
     /// It is not JSON.
     NotJson {
-        /// Where, counted from 1; 0 where that is not known.
+        /// The column from 1; 0 if it is not known.
         column: usize,
-        /// What was wrong there.
+        /// The problem at that column.
         problem: String,
     },
-    /// It is something else than a JSON object.
+    /// It is JSON, but not an object.
     NotAnObject,
-    /// Its `event` is none that is known.
+    /// Its `event` is unknown.
     UnknownEvent(String),
-    /// A field that must be there is not.
+    /// A required field is missing.
     Missing(&'static str),
-    /// A field holds something of the wrong kind.
+    /// A field has a value of the wrong kind.
     Not(&'static str, Expected),
     /// A field is below zero.
     Negative(&'static str),
-    /// A field is no whole number.
+    /// A field is not a whole number.
     Fractional(&'static str),
-    /// A field holds a number larger than fits.
+    /// A field is a number that is too large.
     TooLarge(&'static str),
     /// A frame is neither a text nor an object.
     NotAFrame,
-    /// A frame of the stack is wrong.
+    /// A frame of the stack has a fault.
     Frame {
-        /// Which, counted from 0 at the innermost.
+        /// The index of the frame, from 0 at the innermost.
         index: usize,
-        /// How.
+        /// The fault of the frame.
         why: Box<Fault>,
     },
 }
 
-/// What a field should have held.
+/// The expected kind of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// A number.
@@ -62,11 +62,11 @@ pub enum Expected {
     Address,
     /// A text.
     Text,
-    /// `true` or `false`.
+    /// A boolean: `true` or `false`.
     Truth,
     /// The name of a heap.
     Heap,
-    /// A number of 1 or more, perhaps with a point.
+    /// A number of 1 or more, possibly with a fraction.
     Weight,
     /// A probability, and words of 4 or 8 bytes.
     Probability,
@@ -120,10 +120,10 @@ impl fmt::Display for Expected {
     }
 }
 
-/// Why a line could not be given.
+/// Why no line was returned.
 #[derive(Debug)]
 pub enum ReadError {
-    /// The line is bad; the next one may be good.
+    /// The line is bad; the next one may be valid.
     Bad(BadLine),
     /// The input failed; there is no next line.
     Io(io::Error),

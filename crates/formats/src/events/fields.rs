@@ -6,11 +6,11 @@ use highwater_model::{Heap, Spacing, Weight};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// The members of a JSON object. `null` says the same as leaving a field out; of a name given twice the last counts.
+/// The members of a JSON object. `null` means the same as a missing field; of two members with the same name the last one counts.
 #[derive(Debug)]
 pub(crate) struct Fields<'a>(Vec<(Cow<'a, str>, Json<'a>)>);
 
-/// The only field whose value may be nested, and which is read later, if at all.
+/// The only field with a nested value. It is parsed later, if at all.
 const NESTED: &str = "stack";
 
 impl<'a> Fields<'a> {
@@ -56,7 +56,7 @@ impl<'a> Fields<'a> {
         self.address(name)?.ok_or(Fault::Missing(name))
     }
 
-    /// A text, empty where it is not there.
+    /// A text; empty if the field is missing.
     pub(crate) fn text(&self, name: &'static str) -> Result<&str, Fault> {
         match self.get(name) {
             None => Ok(""),
@@ -70,7 +70,7 @@ impl<'a> Fields<'a> {
         self.text(name)
     }
 
-    /// The allocator's heap where it is not there.
+    /// A heap; the allocator's heap if the field is missing.
     pub(crate) fn heap(&self) -> Result<Heap, Fault> {
         match self.text("heap")? {
             "" => Ok(Heap::Malloc),
@@ -78,7 +78,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// One where it is not there.
+    /// A weight; one if the field is missing.
     pub(crate) fn weight(&self) -> Result<Weight, Fault> {
         let weight = match self.fraction("weight") {
             None => Weight::ONE,
@@ -95,7 +95,7 @@ impl<'a> Fields<'a> {
         Ok(weight.of_samples(samples, Spacing::new(spacing)))
     }
 
-    /// A number that may have a point; `None` inside where it is something else.
+    /// A number that may have a fraction; the inner `None` stands for a value of another kind.
     pub(crate) fn fraction(&self, name: &'static str) -> Option<Option<f64>> {
         match self.get(name)? {
             Json::Number(text) => Some(text.parse().ok()),
@@ -103,7 +103,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// False where it is not there.
+    /// A boolean; false if the field is missing.
     pub(crate) fn truth(&self, name: &'static str) -> Result<bool, Fault> {
         match self.get(name) {
             None => Ok(false),
@@ -112,7 +112,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The text of the stack's list, unread.
+    /// The JSON list of the stack as text, not parsed.
     pub(crate) fn stack_text(&self) -> Result<Option<&'a str>, Fault> {
         match self.get(NESTED) {
             None => Ok(None),
@@ -122,7 +122,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// `text` is a JSON number.
+/// Parses `text`, which is a JSON number.
 fn whole_number(name: &'static str, text: &str) -> Result<u64, Fault> {
     if text.starts_with('-') {
         Err(Fault::Negative(name))

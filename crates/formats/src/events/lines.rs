@@ -2,10 +2,10 @@
 
 use std::io::{self, BufRead, Read};
 
-/// The longest line that is read. A longer one is skipped without being held in memory.
+/// Limit for the length of a line. A longer line is skipped without being held in memory.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// The line-wise reader.
+/// Splits the input into lines.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     input: R,
@@ -25,12 +25,12 @@ impl<R: BufRead> Lines<R> {
         Self { input, buffer: Vec::new(), number: 0, failed: false }
     }
 
-    /// The number of the line given last, counted from 1.
+    /// The number of the last line returned, counted from 1.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// The next line; `None` at the end of the input and after it failed.
+    /// The next line; `None` at the end of the input, or after an error.
     pub(super) fn next(&mut self) -> Option<io::Result<RawLine<'_>>> {
         if self.failed {
             return None;
@@ -50,7 +50,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// Reads a line, or as much of it as shows that it is too long. False at the end.
+    /// Reads a line, or the part of it that shows that it is too long. False at the end.
     fn fill(&mut self) -> io::Result<bool> {
         self.buffer.clear();
         let limit = MAX_LINE_BYTES as u64 + 1;

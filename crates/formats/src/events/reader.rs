@@ -12,25 +12,25 @@ use highwater_model::{
 };
 use std::io::BufRead;
 
-/// What a line said.
+/// The content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// Something happened.
+    /// An event.
     Event(Event),
-    /// A thread got a name; the catalog has it.
+    /// The name of a thread, which is now in the catalog.
     ThreadName(ThreadId),
-    /// The source was described; [`Reader::source`] has it.
+    /// A description of the source, which [`Reader::source`] returns.
     Source,
 }
 
-/// Reads lines one at a time; holds one line and the texts of the stacks seen, never the input.
+/// Reads lines one at a time. Holds one line and the texts of known stacks, never the whole input.
 #[derive(Debug)]
 pub struct Reader<R> {
     lines: Lines<R>,
     memory: Memory,
 }
 
-/// What one line leaves behind for the next.
+/// State that is kept from line to line.
 #[derive(Debug)]
 struct Memory {
     stacks: StackTexts,
@@ -38,7 +38,7 @@ struct Memory {
     time: Nanos,
 }
 
-/// Why a line's content was refused; what is wrong with the JSON is found out only when someone must be told.
+/// Why a line was rejected. The fault in the JSON is determined only when it must be reported.
 enum Refusal {
     NotJson,
     Fault(Fault),
@@ -72,20 +72,19 @@ impl<R: BufRead> Reader<R> {
         Self { lines: Lines::new(input), memory: Memory { stacks: StackTexts::default(), source, time: Nanos(0) } }
     }
 
-    /// What is known of the source so far. Its duration is the latest time read.
+    /// The source, as far as it is known. Its duration is the latest time read.
     pub fn source(&self) -> &Source {
         &self.memory.source
     }
 
-    /// The number of the line read last, counted from 1; 0 before the first.
+    /// The number of the last line read, counted from 1; 0 before the first.
     pub fn line_number(&self) -> u64 {
         self.lines.number()
     }
 
     /// The next line that is neither empty nor a comment; `None` at the end.
     ///
-    /// After a [`ReadError::Bad`] reading goes on with the line behind it. Every call must be given the same catalog:
-    /// it is where the handles in the events point.
+    /// After a [`ReadError::Bad`], reading continues with the next line. Every call must get the same catalog: the handles in the events refer to it.
     pub fn next(&mut self, catalog: &mut Catalog) -> Option<Result<Line, ReadError>> {
         loop {
             let is_first = self.lines.number() == 0;
@@ -181,7 +180,7 @@ impl Memory {
         Ok(Placement { address, size, stack, tag, surplus, weight })
     }
 
-    /// Takes over what the line says and keeps what it does not mention.
+    /// Updates the source with the fields of the line, and keeps those that the line does not mention.
     fn describe_source(&mut self, fields: &Fields<'_>) -> Result<(), Fault> {
         let mut source = self.source.clone();
         let said = |text: &str, before: String| if text.is_empty() { before } else { text.to_owned() };
@@ -219,7 +218,7 @@ impl From<EventKind> for Said {
     }
 }
 
-/// What a block is for, and the heap it lies in.
+/// The variable, type and heap of a block.
 fn tag(fields: &Fields<'_>, catalog: &mut Catalog) -> Result<TagId, Fault> {
     let (variable, type_name, heap) = (fields.text("variable")?, fields.text("type")?, fields.heap()?);
     if variable.is_empty() && type_name.is_empty() && heap == Heap::Malloc {
@@ -234,12 +233,12 @@ fn deallocation(fields: &Fields<'_>) -> Result<EventKind, Fault> {
     Ok(EventKind::Deallocate { address, claimed_size: fields.number("size")? })
 }
 
-/// The bytes that can be used beyond those expected, if they are not too many to keep.
+/// The usable bytes beyond those expected; `None` if the number does not fit.
 fn surplus(size: u64, usable: u64) -> Option<i32> {
     i32::try_from(i128::from(usable) - i128::from(usable_of_size(size))).ok()
 }
 
-/// `serde_json` explains better than the scanner, which is made to be fast.
+/// Uses `serde_json` to describe the fault, because the scanner is made for speed.
 #[cold]
 fn explain_not_json(text: &str) -> Fault {
     match serde_json::from_str::<serde_json::Value>(text) {
@@ -259,7 +258,7 @@ mod tests {
     use highwater_model::FrameText;
     use std::io::{self, BufReader, Read};
 
-    /// What the lines said, errors as texts, and what the reader knows in the end.
+    /// The lines, errors as texts, and the reader's final state.
     fn read(input: &[u8]) -> (Vec<Result<Line, String>>, Catalog, Source) {
         let (mut catalog, mut reader) = (Catalog::default(), Reader::new(input));
         let mut lines = Vec::new();
@@ -526,7 +525,7 @@ mod tests {
         assert!(matches!(lines[..], [Ok(_), Ok(_)]), "{lines:?}");
     }
 
-    /// Gives one line, then fails.
+    /// Returns one line, then an error.
     struct Failing(bool);
 
     impl Read for Failing {

@@ -1,21 +1,20 @@
-//! Just enough JSON to take a line apart without copying it.
+//! A JSON scanner that splits a line into its members without copying it.
 //!
-//! Most of a line is its stack, and most stacks were seen before. So lists and objects inside a line are only delimited
-//! here, not read: a stack is looked up by its text ([`stack_texts`](super::stack_texts)), whatever else is nested
-//! belongs to a field nobody asked for.
+//! Most of a line is its stack, and most stacks were seen before. So lists and objects inside a line are only delimited here, not parsed: a stack is
+//! looked up by its text ([`stack_texts`](super::stack_texts)), and any other nested value belongs to a field that Highwater does not read.
 
 use std::borrow::Cow;
 
-/// A JSON value, nested ones as their text.
+/// A JSON value. Nested values are kept as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Json<'a> {
     Null,
     Truth(bool),
     Number(&'a str),
     Text(Cow<'a, str>),
-    /// From `[` to `]`; well-formed inside only as far as brackets and texts go.
+    /// From `[` to `]`. Only brackets and strings inside are checked.
     List(&'a str),
-    /// From `{` to `}`; likewise.
+    /// From `{` to `}`. Only brackets and strings inside are checked.
     Object(&'a str),
 }
 
@@ -23,7 +22,7 @@ pub(crate) enum Json<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotJson;
 
-/// The members of an object that is the whole of `text`.
+/// The members of an object that takes up the whole `text`.
 pub(crate) fn object(text: &str) -> Result<Vec<(Cow<'_, str>, Json<'_>)>, NotJson> {
     let mut scan = Scan { text, at: 0 };
     let mut members = Vec::with_capacity(8);
@@ -38,7 +37,7 @@ pub(crate) fn object(text: &str) -> Result<Vec<(Cow<'_, str>, Json<'_>)>, NotJso
     Ok(members)
 }
 
-/// The elements of a list that is the whole of `text`.
+/// The elements of a list that takes up the whole `text`.
 pub(crate) fn list(text: &str) -> Result<Vec<Json<'_>>, NotJson> {
     let mut scan = Scan { text, at: 0 };
     let mut elements = Vec::new();
@@ -79,7 +78,7 @@ impl<'a> Scan<'a> {
         if self.at == self.text.len() { Ok(()) } else { Err(NotJson) }
     }
 
-    /// Elements between brackets, separated by commas; before each the space is skipped.
+    /// Elements between brackets, separated by commas. Skips the white space before each.
     fn sequence(
         &mut self,
         open: u8,
@@ -124,7 +123,7 @@ impl<'a> Scan<'a> {
         Ok(Cow::Borrowed(&self.text[start..self.at - 1]))
     }
 
-    /// From inside a string to behind its closing quote; true when it has escapes.
+    /// Skips from inside a string to the byte after its closing quote; true if the string has escapes.
     fn skip_rest_of_string(&mut self) -> Result<bool, NotJson> {
         let mut escaped = false;
         loop {
@@ -180,7 +179,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// The common case, whole numbers, is decided here; `serde_json` knows the others.
+/// Decides the common case, whole numbers, here; passes the others to `serde_json`.
 fn is_number(word: &str) -> bool {
     if !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit()) {
         return word == "0" || !word.starts_with('0');

@@ -1,8 +1,8 @@
-//! Telling event lines from other files.
+//! Recognizes event lines by the first bytes of a file.
 
-/// True when the first line that is neither empty nor a comment looks like an event.
+/// True if the first line that is neither empty nor a comment looks like an event.
 ///
-/// The beginning of a file will do; the line need not be complete.
+/// The beginning of a file is sufficient; the line need not be complete.
 pub fn looks_like_events(first_bytes: &[u8]) -> bool {
     let text = first_bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(first_bytes);
     let mut lines = text.split(|&byte| byte == b'\n').map(|line| line.trim_ascii());
@@ -12,10 +12,10 @@ pub fn looks_like_events(first_bytes: &[u8]) -> bool {
     })
 }
 
-/// Some editors put this before UTF-8.
+/// Some editors write this before UTF-8 text.
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Empty lines and comments. `line` has no space around it.
+/// True for empty lines and comments. `line` has no white space around it.
 pub(super) fn is_skipped(line: &[u8]) -> bool {
     line.is_empty() || line.starts_with(b"#")
 }

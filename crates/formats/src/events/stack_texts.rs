@@ -1,4 +1,4 @@
-//! From the text of a stack to its handle, reading each text once.
+//! Maps the text of a stack to its handle, and parses each text once.
 
 use super::fault::Fault;
 use super::fields::Fields;
@@ -6,17 +6,17 @@ use super::scan::{self, Json, NotJson};
 use highwater_model::{Catalog, Columns, FrameText, StackId};
 use std::collections::HashMap;
 
-/// The stacks read so far, by their text. A program allocates in few places compared with how often it does.
+/// The known stacks, by their text. A program has few allocation sites compared with its allocations.
 #[derive(Debug, Default)]
 pub(crate) struct StackTexts {
     known: HashMap<Box<str>, StackId>,
     held_bytes: usize,
 }
 
-/// Beyond this much text everything is forgotten, which costs time but never a stack.
+/// Limit for the bytes of all texts. Beyond it all texts are forgotten, which costs time but never loses a stack.
 const MAX_HELD_BYTES: usize = 64 << 20;
 
-/// A stack that could not be read.
+/// A stack that could not be parsed.
 #[derive(Debug)]
 pub(crate) enum BadStack {
     NotJson,

@@ -5,7 +5,7 @@ use highwater_model::{
 };
 use std::io::{self, Write};
 
-/// Writes an event as one line. A free does not know its block's heap: that of a mapping names the address as it was recorded, see
+/// Writes an event as one line. A free does not have its block's heap: the free of a mapping names the address as it was recorded, see
 /// [`mapped_address`](highwater_model::mapped_address).
 pub fn write_line(event: &Event, catalog: &Catalog, out: impl Write) -> io::Result<()> {
     let mut object = Object::open(out)?;
@@ -58,8 +58,8 @@ pub fn write_thread_name(thread: ThreadId, name: &str, out: impl Write) -> io::R
     object.end_line()
 }
 
-/// Writes the line that describes the source. Its kind and duration are not told: the one is that of event lines, the
-/// other follows from the times.
+/// Writes the line that describes the source. Its kind and duration are left out: the kind is always that of event lines, and the duration follows
+/// from the times.
 pub fn write_source(source: &Source, out: impl Write) -> io::Result<()> {
     let known = |number: u64| (number != 0).then_some(number);
     let mut object = Object::open(out)?;
@@ -83,7 +83,7 @@ pub fn write_source(source: &Source, out: impl Write) -> io::Result<()> {
     object.end_line()
 }
 
-/// A JSON object, written as it is made.
+/// A JSON object that is written piece by piece.
 struct Object<W> {
     out: W,
     separator: &'static [u8],
@@ -95,7 +95,7 @@ impl<W: Write> Object<W> {
         Ok(Self { out, separator: b"" })
     }
 
-    /// Names are our own and need no quoting.
+    /// Names are constants of this module and need no quoting.
     fn name(&mut self, name: &str) -> io::Result<()> {
         self.out.write_all(self.separator)?;
         self.separator = b",";
@@ -126,7 +126,7 @@ impl<W: Write> Object<W> {
         write!(self.out, "{number}")
     }
 
-    /// In hex, and as a text: many languages cannot hold 64 bits in a number.
+    /// An address as a text in hex: many languages cannot represent 64 bits in a number.
     fn address(&mut self, name: &str, address: u64) -> io::Result<()> {
         self.name(name)?;
         write!(self.out, "\"{address:#x}\"")
@@ -320,7 +320,7 @@ mod tests {
             prop_assert!(looks_like_events(&lines));
             prop_assert_eq!(lines.iter().filter(|&&byte| byte == b'\n').count(), events.len());
 
-            // With the same catalog the same texts get the same handles.
+            // With the same catalog, equal texts get equal handles.
             let mut reader = Reader::new(&lines[..]);
             for event in events {
                 let line = reader.next(&mut catalog).unwrap();

@@ -26,7 +26,7 @@ pub fn comparison(command: &str, before: &Snapshot, after: &Snapshot) -> Value {
     members.into()
 }
 
-/// The stacks of deltas: those of the later snapshot, and of the earlier one where nothing is left.
+/// The stacks of deltas: those of the later snapshot, and those of the earlier one for rows without anything left.
 pub fn stacks_among<'a>(
     before: &'a Snapshot,
     after: &'a Snapshot,
@@ -43,19 +43,19 @@ pub fn stacks_among<'a>(
     Ok(stacks)
 }
 
-/// Places of the two catalogs among those of [`Stacks`].
+/// Indexes of the two catalogs in [`Stacks`].
 const BEFORE: usize = 0;
 const AFTER: usize = 1;
 
-/// One row of a comparison: what it is, its `change`, what was live `before` and is `after`, and by how much that
-/// differs. Its stack is among [`stacks_among`].
+/// One row of a comparison: its key, its `change`, the live figures `before` and `after`, and their difference. Its stack must be one of
+/// [`stacks_among`].
 pub fn delta(before: &Snapshot, after: &Snapshot, by: GroupBy, delta: &Delta, stacks: &Stacks<'_>) -> Value {
     let mut members = match (&delta.after, &delta.before) {
         (Some((key, _)), _) => identity(&after.catalog, key, (stacks, AFTER)),
         (None, Some((key, _))) => identity(&before.catalog, key, (stacks, BEFORE)),
         (None, None) => Map::new(),
     };
-    // A type is called `type` wherever it occurs.
+    // A type has the name `type` in every document.
     if by == GroupBy::Type
         && let Some(name) = members.remove("name")
     {
@@ -70,7 +70,7 @@ pub fn delta(before: &Snapshot, after: &Snapshot, by: GroupBy, delta: &Delta, st
     members.into()
 }
 
-/// How many more bytes are live; rounded last.
+/// The difference of live bytes, rounded as the last step.
 fn bytes_difference(old: &Figures, new: &Figures) -> Value {
     let change = new.live().rounded_difference(old.live());
     let size = u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX);
@@ -99,7 +99,7 @@ fn change_name(change: Change) -> &'static str {
     }
 }
 
-/// `after − before`. A fall too deep for 64 signed bits becomes the deepest that fits.
+/// `after − before`. A difference too negative for 64 signed bits becomes the smallest that fits.
 fn difference(before: u64, after: u64) -> Value {
     match after.checked_sub(before) {
         Some(rise) => rise.into(),

@@ -1,12 +1,12 @@
-//! A recording's course over time.
+//! The timeline of a recording.
 
 use super::{DocumentWriter, anomalies, head, totals};
 use highwater_model::{Snapshot, Timeline};
 use serde_json::json;
 use std::io::{self, Write};
 
-/// Writes a document about a recording's course: its head, `totals` and `anomalies` as of `end`, `points[]`, `marks[]` and `gauges[]`. One element is in
-/// memory at a time: a recording may have millions of gauges.
+/// Writes a document about the timeline of a recording: its head, `totals` and `anomalies` as of `end`, `points[]`, `marks[]` and `gauges[]`. One
+/// JSON element is in memory at a time: a recording may have millions of gauges.
 pub fn write_course(command: &str, end: &Snapshot, course: &Timeline, out: impl Write) -> io::Result<()> {
     let mut writer = DocumentWriter::begin(out)?;
     writer.members(&head(command, end))?;

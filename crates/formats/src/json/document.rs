@@ -4,12 +4,12 @@ use super::{anomalies, source, threads, totals, types};
 use highwater_model::Snapshot;
 use serde_json::{Map, Value, json};
 
-/// The version of the names. A new name may come without a new version; none goes or changes its meaning.
+/// The version of the schema. New names may be added without a new version; no name is removed or changes its meaning.
 ///
-/// Schema 2: a row's `stack` is the number of a stack in `stacks`. In schema 1 it was the list of its frames.
+/// Schema 2: a row's `stack` is the index of a stack in `stacks`. In schema 1 it was the list of its frames.
 pub const SCHEMA: u32 = 2;
 
-/// What every document begins with: `schema`, `command`, `source`, `at_ns`.
+/// The first members of every document: `schema`, `command`, `source`, `at_ns`.
 pub fn head(command: &str, snapshot: &Snapshot) -> Map<String, Value> {
     super::members(json!({
         "schema": SCHEMA,
@@ -19,8 +19,8 @@ pub fn head(command: &str, snapshot: &Snapshot) -> Map<String, Value> {
     }))
 }
 
-/// A document about one snapshot: its head, `totals`, `anomalies`, `threads` and `types`. Rows of sites or whatever else was asked for are to follow, one
-/// at a time: [`DocumentWriter`](super::DocumentWriter) writes them, and their stacks.
+/// A document about one snapshot: its head, `totals`, `anomalies`, `threads` and `types`. The caller adds the requested rows, one at a time:
+/// [`DocumentWriter`](super::DocumentWriter) writes them, and their stacks.
 pub fn document(command: &str, snapshot: &Snapshot) -> Map<String, Value> {
     let mut members = head(command, snapshot);
     members.insert("totals".to_owned(), totals(snapshot));

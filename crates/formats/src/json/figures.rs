@@ -3,14 +3,14 @@
 use highwater_model::{Anomalies, Certainty, Figures, Interval, Snapshot, SourceKind};
 use serde_json::{Map, Value, json};
 
-/// The figures of a thread, a site or any other row. Where they are estimates, also how many records are behind them; where only one
-/// instant is known, there is no peak.
+/// The figures of a thread, a site or any other row. If they are estimates, adds the number of records that they are based on. If only one instant is
+/// known, there is no peak.
 pub fn figures(snapshot: &Snapshot, figures: &Figures) -> Map<String, Value> {
     let mut members = exact_figures(figures);
     if snapshot.source.snapshot {
         members.insert("peak_bytes".to_owned(), Value::Null);
     }
-    // An image is all that is live, and knows nothing of what was before.
+    // An image has only live blocks, and no history.
     if snapshot.source.kind == SourceKind::IMAGE {
         let of_live = |name: &str| name.starts_with("live_");
         members.iter_mut().filter(|(name, _)| !of_live(name)).for_each(|(_, value)| *value = Value::Null);
@@ -25,14 +25,14 @@ pub fn figures(snapshot: &Snapshot, figures: &Figures) -> Map<String, Value> {
         members.insert("reallocations".to_owned(), Value::Null);
         members.insert("reallocated_away".to_owned(), Value::Null);
     }
-    // Only sources that know promotions have any. Those that came to a heap are among its reallocations, too, so that all adds up.
+    // Only sources with promotions have this member. Promotions into a heap are also counted among its reallocations, so that the figures add up.
     if figures.promotions > 0 {
         members.insert("promotions".to_owned(), figures.promotions.into());
     }
     members
 }
 
-/// How many samples and records are behind figures that are estimates, and how sure those are.
+/// The numbers of samples and records that estimated figures are based on, and the intervals of these figures.
 pub fn estimates(snapshot: &Snapshot, figures: &Figures) -> Map<String, Value> {
     let mut members = super::members(json!({
         "samples": figures.samples(),
@@ -50,8 +50,7 @@ pub fn estimates(snapshot: &Snapshot, figures: &Figures) -> Map<String, Value> {
     members
 }
 
-/// `interval_95`: for each figure the least and the greatest that it may be in 95 of 100 cases. Blocks have one where a record
-/// says anything of them.
+/// `interval_95`: the 95 % interval of each figure. Blocks have one if any record represents them.
 fn intervals(snapshot: &Snapshot, figures: &Figures, certainty: &Certainty) -> Value {
     let bounds = |interval: Interval| json!([interval.low, interval.high]);
     let blocks = |estimate, records| (records > 0).then(|| bounds(certainty.of_blocks(estimate, records)));
@@ -82,8 +81,8 @@ fn exact_figures(figures: &Figures) -> Map<String, Value> {
     }))
 }
 
-/// `totals`: the whole memory. In total as many blocks are reallocated away as arrive, so that counter is left out, unless they are
-/// estimates, which need not be as many.
+/// `totals`: the whole memory. In total, the blocks reallocated away equal the blocks reallocated to, so that counter is left out. Estimates need not
+/// be equal, so they keep it.
 pub fn totals(snapshot: &Snapshot) -> Value {
     let totals = snapshot.accounts.totals();
     let mut members = figures(snapshot, &totals.figures);
@@ -150,7 +149,7 @@ mod tests {
         let sampled = totals(&scene.snapshot());
         assert_eq!(sampled["estimate"], true);
         assert_eq!((&sampled["samples"], &sampled["live_samples"]), (&json!(4), &json!(2)));
-        // What samples cannot say is not said.
+        // Figures that samples cannot estimate are null.
         for name in ["temporary_allocations", "reallocations", "reallocated_away", "peak_bytes_inside_reallocation"] {
             assert_eq!(sampled.get(name), Some(&Value::Null), "{name}");
         }
@@ -183,7 +182,7 @@ mod tests {
         let totals = totals(&scene.snapshot());
         assert_eq!((&totals["live_blocks"], &totals["live_bytes"]), (&json!(10), &json!(300)));
         assert_eq!((&totals["samples"], &totals["live_samples"]), (&json!(1), &json!(1)));
-        // The weights say that it is one, though the source does not.
+        // The weights show that it is an estimate, though the source does not say so.
         assert_eq!((&totals["estimate"], &totals["usable_bytes"]), (&json!(true), &json!(480)));
     }
 
@@ -227,7 +226,7 @@ mod tests {
                     let deaths = number("frees") + number("reallocated_away");
                     prop_assert_eq!(births - deaths, number("live_blocks"));
                 }
-                // Each of the three is rounded by itself.
+                // Each of the three figures is rounded separately.
                 let rounding = i128::from(snapshot.is_estimate());
                 let live = number("allocated_bytes") - number("freed_bytes");
                 prop_assert!((live - number("live_bytes")).abs() <= rounding);

@@ -1,4 +1,4 @@
-//! Everything a snapshot holds, down to the single live block.
+//! The whole content of a snapshot, down to the single live block.
 
 use super::{DocumentWriter, Stacks, anomalies, head, hex, known_text, row, sites_among, threads, totals, types};
 use highwater_model::groups::{GroupBy, GroupKey, Keep, Metric, rows};
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// Writes the whole snapshot: its head, `totals`, `anomalies`, `threads`, `types`, `frames` and `stacks`, all `sites`, and all live `blocks`,
-/// by number, each with `site`, its place in `sites`. Of these two only what `keep` wants. One site or block at a time is in memory.
-/// Where only figures are known, `blocks` is `null`.
+/// Writes the whole snapshot: its head, `totals`, `anomalies`, `threads`, `types`, `frames` and `stacks`, all `sites`, and all live `blocks`, by
+/// number, each with `site`, its index in `sites`. Sites and blocks are filtered by `keep`. One JSON element is in memory at a time. If only figures
+/// are known, `blocks` is `null`.
 pub fn write_full(command: &str, snapshot: &Snapshot, keep: Keep<'_>, out: impl Write) -> io::Result<()> {
     write_full_with(command, snapshot, keep, |_, _| {}, out)
 }
 
-/// The same; `more` is shown every block and may add to what is told of it.
+/// The same; `more` is called for every block and may add members to its JSON object.
 pub fn write_full_with(
     command: &str,
     snapshot: &Snapshot,
@@ -60,8 +60,8 @@ pub fn write_full_with(
     writer.end().map(drop)
 }
 
-/// A live block: `number, address, size, time_ns, thread, type, variable, heap`; `usable_size` where the source knows it,
-/// `weight` where figures are estimates.
+/// A live block: `number, address, size, time_ns, thread, type, variable, heap`; also `usable_size` if the source knows it, and `weight` if figures
+/// are estimates.
 pub fn block(snapshot: &Snapshot, block: &Block) -> Value {
     let tag = snapshot.catalog.tag(block.tag);
     let mut value = json!({

@@ -1,9 +1,9 @@
-//! `lifetimes`: how long blocks lived that are gone.
+//! `lifetimes`: the lifetimes of dead blocks.
 
 use highwater_model::{Lifetimes, Nanos, Stretch};
 use serde_json::{Value, json};
 
-/// `lifetimes`: `blocks, mean_ns, median_ns, p90_ns, p99_ns` (`null` where nothing is gone), and `histogram[]` of `up_to_ns, blocks, bytes`.
+/// `lifetimes`: `blocks, mean_ns, median_ns, p90_ns, p99_ns` (`null` if there are no dead blocks), and `histogram[]` of `up_to_ns, blocks, bytes`.
 pub fn lifetimes(lifetimes: &Lifetimes) -> Value {
     let nanoseconds = |age: Option<Nanos>| age.map(|age| age.0);
     let stretch = |(end, stretch): (Nanos, Stretch)| json!({ "up_to_ns": end.0, "blocks": stretch.blocks, "bytes": stretch.bytes.rounded() });

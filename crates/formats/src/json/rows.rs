@@ -24,7 +24,7 @@ pub fn rows(snapshot: &Snapshot, by: GroupBy, rows: &[Row], stacks: &Stacks<'_>)
     rows.iter().map(|each| row(snapshot, by, each, stacks)).collect()
 }
 
-/// The stacks that rows stand for.
+/// The stacks of the rows that are sites.
 pub fn sites_among<'a>(rows: impl IntoIterator<Item = &'a Row>) -> impl Iterator<Item = StackId> {
     rows.into_iter().filter_map(|row| match row.key {
         GroupKey::Site(stack) => Some(stack),
@@ -51,7 +51,7 @@ pub fn row(snapshot: &Snapshot, by: GroupBy, row: &Row, stacks: &Stacks<'_>) -> 
     }
 }
 
-/// What a row stands for: a `stack`, a `name`, or a thread's `id` and `name`. With the stacks comes the catalog's place among theirs.
+/// The key of a row: a `stack`, a `name`, or a thread's `id` and `name`. `stacks` comes with the index of the catalog in it.
 pub(super) fn identity(catalog: &Catalog, key: &GroupKey, (stacks, place): (&Stacks<'_>, usize)) -> Map<String, Value> {
     super::members(match key {
         GroupKey::Site(site) => json!({ "stack": stacks.number(place, *site) }),
@@ -70,8 +70,8 @@ fn thread_identity(catalog: &Catalog, thread: ThreadId) -> Value {
     json!({ "id": thread.0, "name": known_text(catalog.thread_name(thread)) })
 }
 
-/// A type's objects. A resized object is neither new nor dropped; one that changed its type when it was resized came to
-/// the one and left the other, so that `allocations − drops` is what lives.
+/// A type's objects. A resized object is neither new nor dropped. An object whose type changed at a resize counts as an allocation of the new type
+/// and as a drop of the old one, so that `allocations − drops` is the number of live objects.
 fn type_row(snapshot: &Snapshot, name: &str, figures: &Figures) -> Value {
     let came = figures.reallocations.saturating_sub(figures.reallocated_away);
     let left = figures.reallocated_away.saturating_sub(figures.reallocations);
@@ -90,7 +90,7 @@ fn type_row(snapshot: &Snapshot, name: &str, figures: &Figures) -> Value {
     row
 }
 
-/// `threads`: every thread that was seen, also those that never allocated, most live bytes first.
+/// `threads`: every thread seen, also those without allocations, most live bytes first.
 pub fn threads(snapshot: &Snapshot) -> Value {
     let mut threads: Vec<_> = snapshot.accounts.threads().iter().collect();
     threads.sort_by_key(|thread| (Reverse(thread.figures.live_bytes()), thread.id));
@@ -102,7 +102,7 @@ pub fn threads(snapshot: &Snapshot) -> Value {
     threads.into_iter().map(value).collect()
 }
 
-/// `types`: every type, most live bytes first; empty where the source knows none.
+/// `types`: every type, most live bytes first; empty if the source has no types.
 pub fn types(snapshot: &Snapshot) -> Value {
     let none = Stacks::new([]);
     rows(snapshot, GroupBy::Type, &groups::rows(snapshot, GroupBy::Type, Metric::Live, None), &none)

@@ -1,4 +1,4 @@
-//! `source`: whose memory a document is about.
+//! `source`: the process or file that a document is about.
 
 use super::known_text;
 use highwater_model::{Source, SourceKind, rfc3339};
@@ -25,7 +25,7 @@ pub fn source(source: &Source) -> Value {
     if source.kind == SourceKind::OBJLOG {
         value["timed"] = (!source.untimed).into();
     }
-    // What only some sources have is left out of the documents of all others.
+    // Members that only some sources have are left out for all others.
     if source.kind == SourceKind::NATIVE {
         value["reserved_bytes"] = source.address_space.reserved_bytes.into();
         value["mapped_file_bytes"] = source.address_space.mapped_file_bytes.into();

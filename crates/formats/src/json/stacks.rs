@@ -1,8 +1,8 @@
 //! `frames[]` and `stacks[]`: the call stacks of a document, each call written once.
 //!
-//! Stacks of a deep recursion share nearly everything: written out at each row, 3,000 recursions of a 30 KB recording were 629 MB. So a row's `stack` is a
-//! number, `stacks[number]` is `[caller, frame]`, the number of the caller's stack and the place of the frame in `frames`; the outermost call has `null` for
-//! a caller, and so has a row for a stack of which nothing is known. A caller comes before all that it calls.
+//! Stacks of a deep recursion share nearly all their frames. Written out in each row, 3,000 recursions of a 30 KB recording took 629 MB. So a row's
+//! `stack` is a number, and `stacks[number]` is `[caller, frame]`: the number of the caller's stack, and the index of the frame in `frames`. The
+//! caller of the outermost call is `null`; a row whose stack is unknown has `null` as its `stack`. A caller comes before all calls that it makes.
 
 use super::frame;
 use highwater_model::{Catalog, Frame, FrameText, StackId, StackNumbers, TooManyCalls, Trie, grouped};
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};
 use std::{error, fmt, io};
 
-/// The most bytes that the names of a document's frames may have together: a small file can give a long name to many frames.
+/// Limit for the bytes of all names of a document's frames together: a small file can give a long name to many frames.
 const MOST_NAME_BYTES: usize = 512 << 20;
 
 /// Why the stacks of a document cannot be written.
@@ -51,13 +51,13 @@ impl From<StacksTooLarge> for io::Error {
     }
 }
 
-/// The stacks of a document. All are [added](Self::add) first; then rows ask for their numbers.
+/// The stacks of a document. The caller [adds](Self::add) all stacks first; then it asks for the numbers of rows.
 #[derive(Debug)]
 pub struct Stacks<'a> {
     catalogs: Vec<OfCatalog<'a>>,
-    /// The keys are places in `frames`.
+    /// The keys are indexes in `frames`.
     calls: Trie,
-    /// The catalog of each frame, and the frame.
+    /// The index of the catalog of each frame, and the frame.
     frames: Vec<(usize, Frame)>,
     name_bytes: usize,
     most_name_bytes: usize,
@@ -71,12 +71,12 @@ struct OfCatalog<'a> {
 }
 
 impl<'a> Stacks<'a> {
-    /// None, of these catalogs. A comparison has two.
+    /// An empty set of stacks of these catalogs. A comparison has two catalogs.
     pub fn new(catalogs: impl IntoIterator<Item = &'a Catalog>) -> Self {
         Self::with_most(catalogs, Trie::MOST_CALLS)
     }
 
-    /// The same with a lower limit of different calls.
+    /// The same with a lower limit for the number of different calls.
     pub fn with_most(catalogs: impl IntoIterator<Item = &'a Catalog>, most: usize) -> Self {
         let of = |catalog| OfCatalog { catalog, numbers: StackNumbers::default(), frames: FxHashMap::default() };
         let catalogs = catalogs.into_iter().map(of).collect();
@@ -89,14 +89,14 @@ impl<'a> Stacks<'a> {
         }
     }
 
-    /// The stacks of one catalog that rows will ask for.
+    /// The given stacks of one catalog.
     pub fn of(catalog: &'a Catalog, stacks: impl IntoIterator<Item = StackId>) -> Result<Self, StacksTooLarge> {
         let mut all = Self::new([catalog]);
         stacks.into_iter().try_for_each(|stack| all.add(0, stack))?;
         Ok(all)
     }
 
-    /// Adds a stack of a catalog, by its place among those given.
+    /// Adds a stack of a catalog. `catalog` is the index among the catalogs given to [`new`](Self::new).
     pub fn add(&mut self, catalog: usize, stack: StackId) -> Result<(), StacksTooLarge> {
         let Self { catalogs, calls, frames, name_bytes, most_name_bytes } = self;
         let OfCatalog { catalog: names, numbers, frames: places } = &mut catalogs[catalog];
@@ -121,7 +121,7 @@ impl<'a> Stacks<'a> {
         Ok(())
     }
 
-    /// The `stack` of a row; `null` where no frame is known.
+    /// The `stack` of a row; `null` if no frame is known.
     pub fn number(&self, catalog: usize, stack: StackId) -> Value {
         numbered(self.catalogs[catalog].numbers.known(stack))
     }
@@ -136,7 +136,7 @@ impl<'a> Stacks<'a> {
         self.calls.nodes()[1..].iter().map(|(caller, frame)| json!([numbered(*caller), frame]))
     }
 
-    /// Both as members of a document.
+    /// `frames` and `stacks` as members of a document.
     pub fn members(&self) -> Map<String, Value> {
         super::members(
             json!({ "frames": self.frames().collect::<Value>(), "stacks": self.stacks().collect::<Value>() }),
@@ -144,7 +144,7 @@ impl<'a> Stacks<'a> {
     }
 }
 
-/// The root stands for the stack of which nothing is known.
+/// The root is the unknown stack.
 fn numbered(node: u32) -> Value {
     node.checked_sub(1).into()
 }

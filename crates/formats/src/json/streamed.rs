@@ -1,4 +1,4 @@
-//! A document written as it is made, so that a long list never exists as a whole.
+//! Writes a document piece by piece, so that a long list is never in memory as a whole.
 
 use super::Stacks;
 use super::untimed::{is_untimed, lines_for_times};
@@ -6,8 +6,8 @@ use highwater_model::disturbs_text;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 
-/// Writes what disturbs the text around it as `\\u202e`: names are exact for a program that reads the document, and harmless to a terminal
-/// that shows it. Such characters occur only inside of JSON's strings, and what is below them in ASCII is escaped there anyway.
+/// Escapes characters that disturb the surrounding text, as `\\u202e`. Names stay exact for a program that reads the document, and are harmless to a
+/// terminal that shows it. Such characters occur only inside JSON strings; ASCII control characters are escaped there anyway.
 struct Harmless<W: Write>(W);
 
 impl<W: Write> Write for Harmless<W> {
@@ -19,7 +19,7 @@ impl<W: Write> Write for Harmless<W> {
             self.0.write_all(before.as_bytes())?;
             let mut after = from.chars();
             if let Some(c) = after.next() {
-                // All of them lie in the first plane.
+                // All of them are in the Basic Multilingual Plane.
                 write!(self.0, "\\u{:04x}", u32::from(c))?;
             }
             rest = after.as_str();
@@ -33,14 +33,14 @@ impl<W: Write> Write for Harmless<W> {
     }
 }
 
-/// Writes one JSON object, member by member; each element of a list is on a line of its own.
+/// Writes one JSON object, member by member. Each element of a list is on a separate line.
 ///
-/// Names are written as they come: giving one twice is the caller's mistake.
+/// Names are written as given. The caller must not give a name twice.
 #[derive(Debug)]
 pub struct DocumentWriter<W: Write> {
     out: W,
     is_empty: bool,
-    /// The document is about a source that tells no times.
+    /// True if the document is about a source without times.
     is_untimed: bool,
 }
 
@@ -74,13 +74,13 @@ impl<W: Write> DocumentWriter<W> {
         Ok(())
     }
 
-    /// Several members. What comes after a `source` that tells no times has lines in place of times.
+    /// Several members. After a `source` without times, line numbers replace times.
     pub fn members(&mut self, members: &Map<String, Value>) -> io::Result<()> {
         self.is_untimed |= is_untimed(members);
         members.iter().try_for_each(|(name, value)| self.member(name, value))
     }
 
-    /// A member that is a list, of which one element at a time is in memory.
+    /// A member that is a list. One element is in memory at a time.
     pub fn list(&mut self, name: &str, elements: impl IntoIterator<Item = Value>) -> io::Result<()> {
         self.name(name)?;
         self.out.write_all(b"[")?;
@@ -100,7 +100,7 @@ impl<W: Write> DocumentWriter<W> {
         self.list("stacks", stacks.stacks())
     }
 
-    /// Closes the document and gives the writer back, flushed.
+    /// Closes the document, flushes the writer and returns it.
     pub fn end(mut self) -> io::Result<W> {
         self.out.write_all(b"\n}\n")?;
         self.out.flush()?;

@@ -1,18 +1,18 @@
-//! Documents about sources that tell no times: a line of the log stands where a time would.
+//! Documents about sources without times: line numbers of the log replace times.
 
 use serde_json::{Map, Value};
 
-/// Members that are lengths of time; all others are instants.
+/// Members that are durations; all others are instants.
 const LENGTHS: [&str; 8] =
     ["duration_ns", "oldest_age_ns", "lifetime_ns", "mean_ns", "median_ns", "p90_ns", "p99_ns", "up_to_ns"];
 
-/// Whether an object is about a source that tells no times.
+/// Whether an object is about a source without times.
 pub fn is_untimed(members: &Map<String, Value>) -> bool {
     members.get("source").is_some_and(|source| source["timed"] == false)
 }
 
 /// The same document without invented times: `peak_at_ns` becomes null, and `peak_at_line` has the line; `duration_ns` becomes `duration_lines`.
-/// `start_unix_ns` stays: it is no time of the log's events. An object with a `source` of its own goes by that.
+/// `start_unix_ns` stays: it is not a time of the log's events. For an object with its own `source`, that source decides.
 pub fn lines_for_times(value: Value, is_untimed_around: bool) -> Value {
     match value {
         Value::Array(list) => list.into_iter().map(|element| lines_for_times(element, is_untimed_around)).collect(),
@@ -21,7 +21,7 @@ pub fn lines_for_times(value: Value, is_untimed_around: bool) -> Value {
             let is_untimed = if has_source { is_untimed(&members) } else { is_untimed_around };
             let mut told = Map::new();
             for (name, value) in members {
-                // The source's own members go by what it says of itself.
+                // For the members of the source, the source itself decides.
                 let is_untimed = is_untimed && !(name == "source" && value["timed"] != false);
                 match name.strip_suffix("_ns").filter(|_| is_untimed && name != "start_unix_ns") {
                     Some(stem) => {

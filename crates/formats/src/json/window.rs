@@ -1,4 +1,4 @@
-//! What happened in a window of time.
+//! The events of a window of time.
 
 use super::{Stacks, figures, known_text, rows::row as plain_row};
 use highwater_model::groups::{self, GroupBy, GroupKey, Metric, Row};
@@ -6,23 +6,23 @@ use highwater_model::{Figures, Nanos, Snapshot, Window};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// What happened in a window: counters are those of the window, what is live is that of its end.
+/// The document about a window: counters are those of the window, live figures are those at its end.
 pub struct WindowDocument<'a> {
     /// The window.
     pub window: Window,
     /// The state at its end.
     pub after: &'a Snapshot,
-    /// What happened in it: [`Snapshot::since`].
+    /// The counters of the window: [`Snapshot::since`].
     pub counters: &'a Snapshot,
-    /// The most bytes that were live in it, and when.
+    /// The maximum of live bytes in the window, and its time.
     pub highest: (u64, Nanos),
-    /// What rows are.
+    /// The kind of rows.
     pub by: GroupBy,
     live: BTreeMap<GroupKey, Figures>,
 }
 
 impl<'a> WindowDocument<'a> {
-    /// All about a window.
+    /// The document about a window.
     pub fn new(
         window: Window,
         after: &'a Snapshot,

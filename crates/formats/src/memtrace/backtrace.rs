@@ -1,9 +1,10 @@
-//! Backtraces: the frames that are as they were before, and codewords for those that are new.
+//! Backtraces: the number of frames shared with the previous backtrace, then codewords for the new frames.
 //!
-//! A codeword names a bucket and says how many frames more are those that followed it the last time:
+//! A codeword names a bucket. It also gives the number of frames that follow as predicted, each the bucket that followed the one before it the last
+//! time:
 //!
 //! ```text
-//!  bits 0–1  0 no more, 1 one more, 2 as many as the next byte says, 3 the bucket gets a new location, which follows
+//!  bits 0–1  0 no more, 1 one more, 2 the number in the next byte, 3 the bucket gets a new location, which follows
 //!  bits 2–15 the bucket
 //! ```
 
@@ -14,18 +15,18 @@ use super::header::Verifier;
 use super::known_stacks::{FrameKey, KnownStacks, StackKey};
 use highwater_model::{Catalog, FrameId, StackId};
 
-/// A writer spends no more bytes on a backtrace: where it took so many, it stopped within it.
+/// The reference writer stops a backtrace once it has this number of bytes. A backtrace of this length or more was therefore truncated.
 const LONGEST: usize = 4087;
 
-/// What all domains of a trace share.
+/// Tables that all domains of a trace share.
 pub struct Names<'a> {
-    /// The codes.
+    /// Location codes and their frames.
     pub codes: &'a mut Codes,
-    /// The stacks that were met.
+    /// Known stacks, by key.
     pub stacks: &'a mut KnownStacks,
-    /// What events refer to.
+    /// The catalog that events refer to.
     pub catalog: &'a mut Catalog,
-    /// How many nodes all stacks together may have.
+    /// Limit for the number of nodes of all stacks together.
     pub most_nodes: usize,
 }
 
@@ -36,43 +37,42 @@ struct Level {
     frame: FrameId,
 }
 
-/// The backtraces of one domain, each told as what is new since the one before.
+/// Decoder state of the backtraces of one domain. Each backtrace is coded as a difference from the previous one.
 #[derive(Clone, Debug, Default)]
 pub struct Backtraces {
     codec: Codec,
     /// The stack of the last allocation, outermost frame first.
     held: Vec<Level>,
-    /// What they all stand on: nothing, or the frame that says that they may be wrong.
+    /// The base of all held stacks: the empty stack, or the frame that says that they may be wrong.
     base: StackId,
-    /// How many of the held stacks may be wrong, counted to the innermost of these.
+    /// The number of held levels, counted from the outermost, up to and including the innermost one that may be wrong.
     doubtful: usize,
-    /// How often packets were lost.
+    /// The number of times that packets were lost.
     losses: u16,
-    /// True while a backtrace is read that makes more nodes than there may be.
+    /// True if the current backtrace exceeds `most_nodes`.
     is_too_much: bool,
-    /// Stacks that were cut.
+    /// The number of truncated stacks.
     pub cut: u64,
-    /// Stacks that may be wrong.
+    /// The number of stacks that may be wrong.
     pub in_doubt: u64,
-    /// True when a bucket was used that should have had a location in it.
+    /// True if a backtrace used a bucket that is empty but should hold a location.
     pub met_empty: bool,
 }
 
 impl Backtraces {
-    /// The state was meant to be changed by packets that were lost: what comes from before may be wrong.
+    /// Call this after a loss of packets. Lost packets may have changed the state, so all older state may be wrong.
     pub fn lose(&mut self) {
         self.losses = self.losses.saturating_add(1);
         self.doubtful = self.held.len();
     }
 
-    /// True if the state is what the writer says it is.
+    /// True if the state matches the writer's verifier.
     pub fn agrees(&self, verifier: &Verifier) -> bool {
         let code = super::bytes::to_63_bits(verifier.value as i64) as u64;
         usize::from(verifier.index) < BUCKETS && self.codec.state(verifier.index) == (verifier.prediction, code)
     }
 
-    /// Reads a backtrace that has so many outermost frames in common with the one before, and so many codewords. `None` if
-    /// it is malformed.
+    /// Reads a backtrace that shares `common` outermost frames with the previous one and has `codewords` codewords. `None` if it is malformed.
     #[inline]
     pub fn read(
         &mut self,
@@ -97,7 +97,7 @@ impl Backtraces {
         Some(stack)
     }
 
-    /// Makes the held stack, which was not met before, and all its callers that were not.
+    /// Interns the held stack, which is new, and all its callers that are new.
     #[cold]
     fn intern(&mut self, names: &mut Names<'_>) -> StackId {
         let depths = (1..=self.held.len()).rev();
@@ -131,7 +131,7 @@ impl Backtraces {
         names: &mut Names<'_>,
     ) -> Option<()> {
         if common > self.held.len() as u64 {
-            // The writer compares with a stack that it had cut. What is new lies beyond what is known.
+            // The writer compared with a stack that it had truncated. The new frames lie beyond the known ones.
             self.codewords::<false, false>(input, codewords, names)?;
             self.cut += 1;
         } else {
@@ -147,7 +147,7 @@ impl Backtraces {
         Some(())
     }
 
-    /// Puts the held stack on another base.
+    /// Moves the held stack to another base.
     fn rebase(&mut self, base: StackId, names: &mut Names<'_>) {
         self.base = base;
         let mut key = names.stacks.key_of_base(base);
@@ -157,8 +157,8 @@ impl Backtraces {
         }
     }
 
-    /// Reads codewords where nothing was ever lost. This is where most of the time goes that decoding takes: what cannot be foretold, how
-    /// many frames follow, is chosen without branches as far as possible.
+    /// Reads codewords of a domain that never lost a packet. Decoding spends most of its time here. The number of frames that follow is
+    /// unpredictable, so it is selected without branches as far as possible.
     #[inline]
     fn usual_codewords(&mut self, input: &mut Input<'_>, count: usize, names: &mut Names<'_>) -> Option<()> {
         let mut key = self.key(names);
@@ -221,7 +221,7 @@ impl Backtraces {
         Some(())
     }
 
-    /// Goes into the location in a slot.
+    /// Pushes the location in a slot onto the held stack.
     #[inline(always)]
     fn enter<const DOUBT: bool>(&mut self, slot: Slot, caller: StackKey, names: &mut Names<'_>) -> StackKey {
         let (mut frame_key, mut frame) = self.codec.frame(slot);
@@ -252,7 +252,7 @@ impl Backtraces {
     }
 }
 
-/// Passes over the codewords of a backtrace.
+/// Skips the codewords of a backtrace.
 pub fn skip(input: &mut Input<'_>, codewords: usize) -> Option<()> {
     for _ in 0..codewords {
         match input.u16()? & 3 {

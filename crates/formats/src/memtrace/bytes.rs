@@ -28,7 +28,7 @@ pub fn to_63_bits(value: i64) -> i64 {
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
     bytes: &'a [u8],
-    /// How far it was read.
+    /// The offset of the next byte.
     pub at: usize,
 }
 
@@ -39,7 +39,7 @@ impl<'a> Input<'a> {
         Self { bytes, at }
     }
 
-    /// True when all was read.
+    /// True if all bytes were read.
     #[inline]
     pub fn is_at_end(&self) -> bool {
         self.at >= self.bytes.len()
@@ -77,13 +77,13 @@ impl<'a> Input<'a> {
         Some(value)
     }
 
-    /// Eight bytes of which the highest bit does not count.
+    /// Eight bytes whose highest bit is ignored.
     #[inline]
     pub fn int63(&mut self) -> Option<i64> {
         self.i64().map(to_63_bits)
     }
 
-    /// A number whose first byte tells its length.
+    /// A number whose first byte determines its length.
     #[inline]
     pub fn vint(&mut self) -> Option<i64> {
         match self.u8()? {
@@ -94,7 +94,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// A number that cannot be negative. Old writers stored those of 32 bits as if they had no sign.
+    /// A number that cannot be negative. Old writers stored numbers of 32 bits without a sign.
     #[inline]
     pub fn count(&mut self) -> Option<u64> {
         let value = self.vint()?;
@@ -102,8 +102,8 @@ impl<'a> Input<'a> {
         u64::try_from(value).ok()
     }
 
-    /// Two bytes, of which the lowest two bits are 2 if another byte belongs to them, and that byte. Which it is cannot be foretold,
-    /// so it is not asked: the byte is read in any case, where there is one.
+    /// A codeword: two bytes, and one more byte if the lowest two bits are 2. That condition is unpredictable, so there is no branch on it: the third
+    /// byte is always read, if there is one.
     #[inline]
     pub fn codeword(&mut self) -> Option<(u16, u8)> {
         let three = self.bytes.get(self.at..self.at + 3);
@@ -115,11 +115,11 @@ impl<'a> Input<'a> {
     #[cold]
     fn last_codeword(&mut self) -> Option<(u16, u8)> {
         let word = self.u16()?;
-        // Another byte would have to follow.
+        // The input has no third byte, so the codeword must not need one.
         (word & 3 != 2).then_some((word, 0))
     }
 
-    /// The bytes up to the next zero, which is passed over.
+    /// The bytes up to the next zero. The zero is skipped.
     pub fn text(&mut self) -> Option<&'a [u8]> {
         let rest = self.bytes.get(self.at..)?;
         let length = rest.iter().position(|&byte| byte == 0)?;
@@ -127,7 +127,7 @@ impl<'a> Input<'a> {
         Some(&rest[..length])
     }
 
-    /// Passes over so many bytes.
+    /// Skips `count` bytes.
     pub fn skip(&mut self, count: usize) -> Option<()> {
         let at = self.at.checked_add(count)?;
         (at <= self.bytes.len()).then(|| self.at = at)

@@ -1,43 +1,42 @@
-//! How backtraces are coded: buckets that hold locations, and for each the bucket that came after it the last time.
+//! State of the backtrace coding: buckets that hold locations, and for each bucket the one that followed it the last time.
 //!
-//! A program uses few of the many buckets. Those that are used get *slots*, one behind the other, so that what is asked for with every frame lies
-//! close together.
+//! A program uses few of the many buckets. Used buckets get consecutive *slots*, so that the data needed for every frame lies close together.
 
 use super::known_stacks::FrameKey;
 use highwater_model::FrameId;
 
-/// How many buckets there are.
+/// The number of buckets.
 pub const BUCKETS: usize = 1 << 14;
 
-/// A bucket that is used. The first slot is that of bucket 0, which every backtrace starts from.
+/// The index of a used bucket. The first slot is that of bucket 0, which every backtrace starts from.
 pub type Slot = u16;
 
-/// What is asked of a slot with every frame.
+/// Data of a slot that every frame needs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Link {
-    /// The key of its frame; 0 where that was not yet asked for.
+    /// The key of its frame; 0 if the frame was not looked up yet.
     key: FrameKey,
-    /// Its frame.
+    /// The frame of its code; valid if `key` is not 0.
     frame: FrameId,
     /// The slot that followed this one the last time.
     next: Slot,
 }
 
-/// What is seldom asked of a slot.
+/// Data of a slot that is seldom needed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Aside {
     code: u64,
     bucket: u16,
-    /// When the code was put there, in losses of packets.
+    /// The number of losses of packets before the code was stored.
     code_age: u16,
-    /// When what follows was put there.
+    /// The number of losses of packets before `next` was stored.
     next_age: u16,
 }
 
 /// The buckets of a domain.
 #[derive(Clone, Debug)]
 pub struct Codec {
-    /// By bucket; 0 where it has none, and for bucket 0.
+    /// By bucket; 0 if the bucket has no slot, and for bucket 0.
     slots: Box<[Slot; BUCKETS]>,
     links: Vec<Link>,
     aside: Vec<Aside>,
@@ -55,7 +54,7 @@ impl Default for Codec {
 }
 
 impl Codec {
-    /// The slot of a bucket, made if it has none.
+    /// The slot of a bucket. Creates it if there is none.
     #[inline(always)]
     pub fn slot(&mut self, bucket: u16) -> Slot {
         let slot = self.slots[usize::from(bucket) % BUCKETS];
@@ -77,26 +76,26 @@ impl Codec {
         self.links[usize::from(slot)].next
     }
 
-    /// Says what follows a slot.
+    /// Sets the slot that follows a slot.
     #[inline(always)]
     pub fn set_next(&mut self, slot: Slot, next: Slot) {
         self.links[usize::from(slot)].next = next;
     }
 
-    /// A slot's frame and its key; the key is 0 where it was not yet asked for.
+    /// A slot's frame and its key; the key is 0 if the frame was not looked up yet.
     #[inline(always)]
     pub fn frame(&self, slot: Slot) -> (FrameKey, FrameId) {
         let link = &self.links[usize::from(slot)];
         (link.key, link.frame)
     }
 
-    /// Says which frame a slot's code is.
+    /// Sets the frame of a slot's code.
     pub fn set_frame(&mut self, slot: Slot, key: FrameKey, frame: FrameId) {
         let link = &mut self.links[usize::from(slot)];
         (link.key, link.frame) = (key, frame);
     }
 
-    /// The code in a slot; 0 where it is empty.
+    /// The code in a slot; 0 if it is empty.
     pub fn code(&self, slot: Slot) -> u64 {
         self.aside[usize::from(slot)].code
     }
@@ -108,22 +107,22 @@ impl Codec {
         (aside.code, aside.code_age) = (code, age);
     }
 
-    /// When the code was put into a slot.
+    /// The number of losses before the code of a slot was stored.
     pub fn code_age(&self, slot: Slot) -> u16 {
         self.aside[usize::from(slot)].code_age
     }
 
-    /// When what follows a slot was said.
+    /// The number of losses before the successor of a slot was stored.
     pub fn next_age(&self, slot: Slot) -> u16 {
         self.aside[usize::from(slot)].next_age
     }
 
-    /// Says when what follows a slot was said.
+    /// Sets the number of losses before the successor of a slot was stored.
     pub fn set_next_age(&mut self, slot: Slot, age: u16) {
         self.aside[usize::from(slot)].next_age = age;
     }
 
-    /// The bucket that followed a bucket the last time, and the code in it; 0 where it is empty.
+    /// The bucket that followed a bucket the last time, and the code in the bucket; 0 if it is empty.
     pub fn state(&self, bucket: u16) -> (u16, u64) {
         let slot = self.slots[usize::from(bucket) % BUCKETS];
         if slot == 0 && bucket != 0 {
@@ -148,7 +147,7 @@ mod tests {
         codec.set_frame(slot, 99, FrameId(5));
         assert_eq!((codec.state(300), codec.state(301), codec.state(16_383)), ((0, 7), (0, 0), (300, 0)));
         assert_eq!((codec.code_age(slot), codec.next_age(last), codec.frame(slot)), (2, 3, (99, FrameId(5))));
-        // Another code is another frame.
+        // A new code resets the frame.
         codec.set_code(slot, 8, 2);
         assert_eq!((codec.frame(slot).0, codec.slot(300)), (0, slot));
         for bucket in 0..BUCKETS as u16 {

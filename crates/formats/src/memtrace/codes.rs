@@ -1,4 +1,4 @@
-//! Location codes and the frames that stand for them.
+//! Location codes and their frames.
 
 use super::locations::{Described, Location, module_of};
 use super::names::Name;
@@ -6,7 +6,7 @@ use highwater_model::{Catalog, Columns, Frame, FrameId, FrameText, GUESSED, Stac
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A code that is known.
+/// A known code.
 #[derive(Clone, Copy, Debug)]
 struct Code {
     frame: FrameId,
@@ -14,24 +14,24 @@ struct Code {
     is_guess: bool,
 }
 
-/// The codes of a trace, of all domains. A code is a frame with that address, and what it is described as is that frame's resolution: so
-/// it may be described after it was used, and frames that never are still can be told apart.
+/// The location codes of all domains of a trace. A code is a frame with that address, and its description is the frame's resolution. So a code may be
+/// described after it was used, and frames without a description can still be distinguished.
 #[derive(Clone, Debug, Default)]
 pub struct Codes {
     codes: FxHashMap<u64, Code>,
-    /// The file of each module, as it was met first.
+    /// The file of each module, as first seen.
     files: FxHashMap<Arc<str>, Arc<str>>,
     /// Outermost frame of stacks that may be wrong.
     doubt: Option<StackId>,
-    /// How many codes were described in two ways.
+    /// The number of codes with two different descriptions.
     contradictions: u64,
-    /// How many locations are guesses.
+    /// The number of locations that are guesses.
     guesses: u64,
 }
 
-/// What stands under stacks that may be wrong.
+/// Outermost frame of stacks that may be wrong.
 const DOUBT: &str = "[may be wrong: packets before this are missing]";
-/// What stands for a location of which a trace that lost packets does not even say the code.
+/// Name of a location whose code is unknown because the trace lost packets.
 const NO_CODE: &str = "[lost]";
 
 impl Codes {
@@ -55,17 +55,17 @@ impl Codes {
             .get_or_insert_with(|| catalog.intern_stack(&[FrameText { function: DOUBT, ..FrameText::default() }]))
     }
 
-    /// How many codes were described in two ways; the first counts.
+    /// The number of codes with two different descriptions. The first description is used.
     pub fn contradictions(&self) -> u64 {
         self.contradictions
     }
 
-    /// How many locations are guesses, and marked as such.
+    /// The number of locations that are guesses. They are marked as such.
     pub fn guesses(&self) -> u64 {
         self.guesses
     }
 
-    /// Takes over what a code is described as. What is known replaces a guess.
+    /// Stores the description of a code. A certain description replaces a guess.
     pub fn describe(&mut self, described: &Described, catalog: &mut Catalog) {
         let &mut Code { frame, is_described, is_guess } = self.code(described.code, catalog);
         if is_described && is_complete(described) {
@@ -122,12 +122,12 @@ impl Codes {
         self.codes.insert(described.code, Code { frame, is_described: true, is_guess });
     }
 
-    /// The file of a module, if a function of it was met.
+    /// The file of a module, if a function of it was seen.
     pub fn file_of(&self, module: &str) -> Option<Arc<str>> {
         self.files.get(module).cloned()
     }
 
-    /// What a code is known to stand for.
+    /// The known locations of a code.
     pub fn known(&self, code: u64, catalog: &Catalog) -> Option<Vec<Location>> {
         let code = self.codes.get(&code).filter(|code| code.is_described)?;
         let known = locations_of(code.frame, catalog);
@@ -143,7 +143,7 @@ fn is_complete_list(locations: &[Location]) -> bool {
     locations.iter().all(|location| location.file.is_some() && location.function.is_some())
 }
 
-/// What a frame was resolved to, outermost first.
+/// The resolution of a frame, outermost first.
 fn locations_of(frame: FrameId, catalog: &Catalog) -> Vec<Location> {
     if !catalog.stacks.is_resolved(frame) {
         return Vec::new();

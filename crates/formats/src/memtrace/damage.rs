@@ -1,12 +1,12 @@
-//! What is wrong with a trace, and where.
+//! The damage of a trace, with offsets.
 
 use highwater_model::Damage;
 use std::borrow::Cow;
 
-/// Damage that is listed one by one; what comes after is counted.
+/// Limit for damage that is listed one by one. Further damage is only counted.
 const MOST_LISTED: usize = 1000;
 
-/// All damage of a trace, in the order in which it was met.
+/// All damage of a trace, in the order in which it was found.
 #[derive(Clone, Debug, Default)]
 pub struct DamageList {
     listed: Vec<Damage>,
@@ -16,7 +16,7 @@ pub struct DamageList {
 }
 
 impl DamageList {
-    /// Adds what was met. Neighbours of one kind become one.
+    /// Adds damage. Adjacent damage of one kind is merged.
     pub fn add(&mut self, offset: u64, length: u64, what: impl Into<Cow<'static, str>>) {
         let what = what.into();
         if let Some(last) = self.listed.last_mut()
@@ -34,7 +34,7 @@ impl DamageList {
         }
     }
 
-    /// All of it, by offset.
+    /// All damage, by offset.
     pub fn list(&self) -> Vec<Damage> {
         let mut list = self.listed.clone();
         if self.more > 0 {
@@ -45,7 +45,7 @@ impl DamageList {
         list
     }
 
-    /// Where the first of it lies.
+    /// The offset of the first damage.
     pub fn first_offset(&self) -> Option<u64> {
         self.listed.iter().map(|damage| damage.offset).min()
     }

@@ -9,17 +9,17 @@ use super::trace::Trace;
 use highwater_model::{Anomaly, Catalog, Damage, EventSink, GUESSED, Source};
 use std::fmt;
 
-/// How many bytes of packets are held back by default, so that events of several domains are given out in the order of time.
+/// Default limit for bytes of packets that are held back so that events of several domains come out in the order of time.
 pub const PATIENCE: usize = 32 << 20;
 
-/// Why bytes are no trace that can be read.
+/// Why bytes are not a readable trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotATrace {
-    /// There are none.
+    /// There are no bytes.
     Empty,
-    /// They do not begin like one.
+    /// The bytes do not begin like a trace.
     Foreign,
-    /// It is of a version that is not known.
+    /// The trace has an unknown version.
     Version(u16),
     /// Its first packet, which says how it was sampled, is damaged.
     NoInfo,
@@ -43,10 +43,10 @@ impl fmt::Display for NotATrace {
 
 impl std::error::Error for NotATrace {}
 
-/// Decodes a trace from bytes that are pushed into it, and gives out events as soon as they are known. Holds no more than a bounded
-/// number of bytes, whatever the trace.
+/// Decodes a trace from bytes that are pushed into it, and gives out events as soon as they are known. Holds a bounded number of bytes, whatever the
+/// trace.
 ///
-/// Every call must be given the same catalog: it is where the handles in the events point.
+/// Every call must get the same catalog: the handles in the events refer to it.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     framer: Framer,
@@ -56,7 +56,7 @@ pub struct Decoder {
     version: u16,
     patience: usize,
     packets: u64,
-    /// Where another trace begins, which is not read.
+    /// The offset at which another trace begins, which is not read.
     other_trace: Option<u64>,
 }
 
@@ -67,8 +67,8 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// A decoder that holds back so many bytes of packets before it takes events for the next in time. Without any, events are given
-    /// out at once in the order of their packets, and those that come late get the latest time given out.
+    /// A decoder that holds back up to `bytes` bytes of packets before it decides which event is next in time. With 0, events are given out at once
+    /// in the order of their packets, and late events get the latest time given out.
     pub fn with_patience(bytes: usize) -> Self {
         Self {
             framer: Framer::default(),
@@ -82,7 +82,7 @@ impl Decoder {
         }
     }
 
-    /// Takes in what has arrived, and gives out what is known by now.
+    /// Takes more bytes of the trace, and gives out the events that are known by now.
     pub fn push<R: EventSink + ?Sized>(
         &mut self,
         bytes: &[u8],
@@ -93,12 +93,12 @@ impl Decoder {
         self.advance(Arrival::More, catalog, receiver)
     }
 
-    /// Gives out all whole packets that have arrived.
+    /// Gives out the events of all complete packets that have arrived.
     pub fn flush<R: EventSink + ?Sized>(&mut self, catalog: &mut Catalog, receiver: &mut R) -> Result<(), NotATrace> {
         self.advance(Arrival::Now, catalog, receiver)
     }
 
-    /// Gives out everything: no more will arrive. An error if nothing of it was a trace.
+    /// Gives out everything: no more bytes will arrive. Returns an error if no part of the input was a trace.
     pub fn finish<R: EventSink + ?Sized>(&mut self, catalog: &mut Catalog, receiver: &mut R) -> Result<(), NotATrace> {
         self.advance(Arrival::End, catalog, receiver)?;
         match &self.trace {
@@ -127,7 +127,7 @@ impl Decoder {
         {
             self.packets += 1;
             take(&frame, &self.framer, trace, &mut self.domains, catalog, &mut self.other_trace);
-            // Before there were domains there is nothing to be put in order.
+            // Traces of versions without domains need no reordering.
             let patience = if self.version < 3 { 0 } else { self.patience };
             self.domains.give(patience, trace, catalog, receiver);
         }
@@ -144,7 +144,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Reads the first packet; false while it is not there.
+    /// Reads the first packet; false while it is incomplete.
     fn begin(&mut self, arrival: Arrival, catalog: &mut Catalog) -> Result<bool, NotATrace> {
         match self.framer.first_header() {
             Err(HeaderFault::Version(version)) => return Err(NotATrace::Version(version)),
@@ -170,33 +170,33 @@ impl Decoder {
         Ok(true)
     }
 
-    /// Whose trace it is, as soon as that is known. Lasts as long as what was given out.
+    /// The process that wrote the trace, as soon as that is known. The duration is that of the events given out so far.
     pub fn source(&self) -> Option<Source> {
         let (source, trace) = (self.source.as_ref()?, self.trace.as_ref()?);
         Some(Source { duration: trace.since_start(trace.end), ..source.clone() })
     }
 
-    /// The version of the trace's format; 0 while it is not known.
+    /// The version of the trace's format; 0 while it is unknown.
     pub fn version(&self) -> u16 {
         self.version
     }
 
-    /// How many packets were found.
+    /// The number of packets found.
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// How many events were given out.
+    /// The number of events given out.
     pub fn events(&self) -> u64 {
         self.trace.as_ref().map_or(0, |trace| trace.events)
     }
 
-    /// How many bytes have arrived.
+    /// The number of bytes that have arrived.
     pub fn bytes(&self) -> u64 {
         self.framer.arrived()
     }
 
-    /// What could not be used, or not as it is, by offset.
+    /// Parts of the trace that were not used, or not used as they are, by offset.
     pub fn damage(&self) -> Vec<Damage> {
         let Some(trace) = &self.trace else { return Vec::new() };
         let mut damage = trace.damage.list();
@@ -229,7 +229,7 @@ impl Decoder {
         self.domains.iter().map(|domain| domain.backtraces.in_doubt).sum()
     }
 
-    /// Oddities that are not in the events themselves.
+    /// Anomalies that the events themselves do not show.
     pub fn oddities(&self) -> Vec<(Anomaly, u64)> {
         let Some(trace) = &self.trace else { return Vec::new() };
         let cut = self.domains.iter().map(|domain| domain.backtraces.cut).sum();
@@ -245,7 +245,7 @@ impl Decoder {
     }
 }
 
-/// Takes in a packet.
+/// Queues a packet.
 fn take(
     frame: &Frame,
     framer: &Framer,

@@ -13,37 +13,37 @@ use highwater_model::{Catalog, Event, EventKind, EventSink, Placement, TagId, Th
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Object numbers are given to domains in lots of so many, from version 3 on.
+/// From version 3 on, domains get object numbers in lots of this size.
 const LOT: i64 = 10_000;
 
-/// An instant in the order in which events are given out: a time, and of those at one time the order of packets.
+/// A position in the order in which events are given out: the time, then the packet's number.
 pub type Instant = (i64, u64);
 
-/// See the module's text.
+/// One domain of the traced program: its queued packets, and the decoder state that its events change.
 #[derive(Clone, Debug)]
 pub struct Domain {
     /// Its number.
     pub number: u16,
-    /// Backtraces, each told by what is new in it.
+    /// The state of the backtraces, each coded as a difference from the previous one.
     pub backtraces: Backtraces,
     names: NameTables,
-    /// True when some of the names come from a reading that is a guess.
+    /// True if some of the names come from a guessed reading.
     has_guessed_names: bool,
-    /// What the clock showed at its last event.
+    /// The time of the clock at its last event.
     last_clock: i64,
-    /// By how much the clock was set back so far: what is added to all that it shows from then on.
+    /// The sum of all steps by which the clock was set back so far. It is added to all later times.
     shift: i64,
-    /// The number that the next allocation should have.
+    /// The expected number of the next allocation.
     expected_id: Option<i64>,
-    /// Packets that wait.
+    /// Queued packets.
     packets: VecDeque<Packet>,
-    /// When its next event happens, where that is known.
+    /// The instant of its next event, if known.
     next: Option<Instant>,
-    /// True when packets before the next one may have been lost.
+    /// True if packets before the next one may have been lost.
     is_behind_gap: bool,
 }
 
-/// What is known of names when locations are repaired.
+/// The known names, for repairing locations.
 struct KnownNames<'a> {
     codes: &'a Codes,
     catalog: &'a Catalog,
@@ -59,14 +59,14 @@ impl spill::Known for KnownNames<'_> {
     }
 }
 
-/// What is said where a packet has more allocations than it says.
+/// Damage text for a packet with more allocations than its header says.
 const TOO_MANY: &str = "there are more allocations than the packet says";
 
-/// What is wrong with an event.
+/// The reason why an event is malformed.
 struct Malformed(&'static str);
 
 impl Domain {
-    /// A domain of which nothing is known yet.
+    /// A domain without any state yet.
     pub fn new(number: u16, start: i64) -> Self {
         Self {
             number,
@@ -82,18 +82,18 @@ impl Domain {
         }
     }
 
-    /// Says that packets may have been lost here.
+    /// Marks that packets may have been lost here.
     pub fn lose(&mut self) {
         self.is_behind_gap = true;
     }
 
-    /// Takes in a packet.
+    /// Queues a packet.
     pub fn push(&mut self, mut packet: Packet) {
         packet.is_behind_gap |= std::mem::take(&mut self.is_behind_gap);
         self.packets.push_back(packet);
     }
 
-    /// When its next event happens; `None` where none waits. Goes through everything before it that is no event.
+    /// The instant of the next event; `None` if no event is queued. Processes everything before that event that is no event.
     pub fn next(&mut self, trace: &mut Trace, catalog: &mut Catalog, done: &mut Vec<Packet>) -> Option<Instant> {
         if self.next.is_none() {
             self.next = self.find_next(trace, catalog, done);
@@ -121,7 +121,7 @@ impl Domain {
         }
     }
 
-    /// Gives out events of the packet that is next, up to and including an instant.
+    /// Gives out events of the first queued packet, up to and including an instant.
     pub fn give<R: EventSink + ?Sized>(
         &mut self,
         until: Instant,
@@ -154,7 +154,7 @@ impl Domain {
         self.has_guessed_names = false;
     }
 
-    /// Looks at what a packet says of the state before it.
+    /// Checks the packet's header against the state before it.
     fn begin(&mut self, packet: &mut Packet, trace: &mut Trace, catalog: &mut Catalog) {
         packet.is_begun = true;
         if packet.is_behind_gap {
@@ -176,12 +176,12 @@ impl Domain {
         }
     }
 
-    /// Compares a packet's first allocation with what it should be; true if some are missing.
+    /// Compares the number of the packet's first allocation with the expected one. True if allocations are missing.
     fn note_missing(&mut self, packet: &mut Packet, trace: &mut Trace) -> bool {
         let (begin, end) = (packet.header.alloc_begin, packet.header.alloc_end);
         let Some(expected) = self.expected_id.replace(end.max(self.expected_id.unwrap_or(end))) else { return false };
         let offset = packet.offset - packet.header.length() as u64;
-        // A new lot begins where the one before was used up.
+        // A new lot begins when the previous one is used up.
         let is_new_lot = packet.header.version >= 3 && begin > expected && begin % LOT == 0 && expected % LOT == 0;
         if begin == expected || is_new_lot {
             return false;
@@ -201,7 +201,7 @@ impl Domain {
             trace.lost.add(expected, begin);
             begin - expected
         } else {
-            // What is left of the old lot, and what came of the new one before this.
+            // Missing: the rest of the old lot, and the part of the new lot before this packet.
             let rest = expected.checked_add(LOT - expected.rem_euclid(LOT)).unwrap_or(expected);
             let rest = if expected % LOT == 0 { expected } else { rest };
             trace.lost.add(expected, rest);
@@ -220,7 +220,7 @@ impl Domain {
         let is_whole = run.end == packet.content.len();
         let mut described = run.described;
         let mut is_read = is_whole;
-        // What can be read as it stands is doubted only in a trace some of which cannot.
+        // Readable locations are doubted only in a trace in which some locations are unreadable.
         if !is_whole || (trace.has_spills && spill::is_suspicious(&described)) {
             let repaired = trace.with_effort(|trace, effort| {
                 let known = KnownNames { codes: &trace.codes, catalog };
@@ -233,7 +233,7 @@ impl Domain {
                 self.has_guessed_names = true;
             }
         }
-        // A location is read with names from before it: one that builds on a guess is one.
+        // A location refers to earlier names. If one of those is a guess, so is the location.
         described.iter_mut().for_each(|one| one.is_guess |= self.has_guessed_names);
         described.iter().for_each(|one| trace.codes.describe(one, catalog));
         self.names = tables;
@@ -247,7 +247,7 @@ impl Domain {
         packet.next_id = packet.header.alloc_end;
     }
 
-    /// The time of the next event of a packet, having read the locations before it.
+    /// The time of the next event of a packet, after reading the locations before it.
     #[inline]
     fn peek(&mut self, packet: &mut Packet, trace: &mut Trace, catalog: &mut Catalog) -> Option<i64> {
         while packet.at < packet.content.len() {
@@ -269,14 +269,14 @@ impl Domain {
         None
     }
 
-    /// When it was by a clock that is never set back. The first time after a step back is that of the event before it, and all later
-    /// ones keep their distances. So an event that a domain writes after another is never earlier.
+    /// Converts a time to a clock that is never set back. The first time after a step back becomes the time of the event before it, and all later
+    /// times keep their distances. So an event never has an earlier time than the event that its domain wrote before it.
     #[inline]
     fn shifted(&self, clock: i64) -> i64 {
         clock.saturating_add(self.shift).saturating_add(self.step_to(clock))
     }
 
-    /// By how much the clock must have been set back, at least, if it shows this next.
+    /// The least amount by which the clock was set back, if its next time is this one.
     #[inline]
     fn step_to(&self, clock: i64) -> i64 {
         self.last_clock.saturating_sub(clock).max(0)
@@ -299,7 +299,7 @@ impl Domain {
         }
     }
 
-    /// Times that run backwards mean that the clock was set back if all else is in order, and that bytes are damaged if not.
+    /// If times run backwards but the rest of the packet is sound, the clock was set back. Otherwise bytes are damaged.
     #[cold]
     fn excuse_clock(&mut self, packet: &mut Packet, trace: &mut Trace) -> bool {
         packet.has_odd_clock = packet.is_sound_from(packet.at);
@@ -309,7 +309,7 @@ impl Domain {
         packet.has_odd_clock
     }
 
-    /// A packet that has more allocations than it says, all of them whole, has those.
+    /// If a packet has more allocations than its header says and all are complete, uses them all.
     #[cold]
     fn believe_content(&mut self, packet: &mut Packet, trace: &mut Trace) -> bool {
         let Some(more) = packet.allocations_from(packet.at) else { return false };
@@ -322,11 +322,11 @@ impl Domain {
         true
     }
 
-    /// Leaves out the rest of a packet.
+    /// Skips the rest of a packet.
     #[cold]
     fn give_up(&mut self, packet: &mut Packet, what: &'static str, trace: &mut Trace) {
         let rest = packet.content.len() - packet.at;
-        // An event that the end of the trace cut is told of as that.
+        // If the trace ends within the event, that is reported as damage elsewhere.
         if !packet.is_cut {
             trace.damage.add(packet.offset + packet.at as u64, rest as u64, what);
             self.backtraces.lose();
@@ -336,7 +336,7 @@ impl Domain {
         packet.next_id = packet.header.alloc_end;
     }
 
-    /// Reads and gives out the event that was looked at.
+    /// Reads the event whose time was read before, and gives it out.
     #[inline]
     fn event<R: EventSink + ?Sized>(
         &mut self,
@@ -395,7 +395,7 @@ impl Domain {
         self.last_clock = clock;
         if let Some(kind) = kind {
             trace.events += 1;
-            // What comes too late happens now.
+            // A late event gets the latest time given out.
             trace.end = trace.end.max(time);
             trace.repaired_times += u64::from(time < trace.end);
             let time = trace.end;
@@ -405,7 +405,7 @@ impl Domain {
         Ok(())
     }
 
-    /// An allocation that is told in full.
+    /// Reads an allocation in the long form.
     fn long_place(
         &mut self,
         input: &mut Input<'_>,
@@ -438,7 +438,7 @@ impl Domain {
         Ok(Placement { address: 0, size, stack, tag, surplus: 0, weight })
     }
 
-    /// Looks at whether a packet had everything that it promised.
+    /// Checks whether a packet had all the allocations that its header says.
     fn end(&mut self, packet: &Packet, trace: &mut Trace) {
         let missing = packet.header.alloc_end.saturating_sub(packet.next_id);
         if missing != 0 && packet.is_cut {
@@ -463,14 +463,14 @@ fn allocated(next_id: &mut i64, end: i64, place: Placement) -> Result<EventKind,
     Ok(EventKind::Allocate(Placement { address: address_of(id), ..place }))
 }
 
-/// The number of the object that is so far before the one allocated last.
+/// The number of the object that was allocated `distance` objects before the last one.
 #[inline]
 fn object(next_id: i64, distance: i64) -> Result<i64, Malformed> {
     let id = next_id.checked_sub(1).and_then(|last| last.checked_sub(distance));
     id.ok_or(Malformed("an object's number is out of range"))
 }
 
-/// The address under which an object is recorded: traces have no addresses, but numbers that are never used again.
+/// The address under which an object is recorded. Traces have no addresses, but object numbers, which are never reused.
 #[inline]
 pub fn address_of(id: i64) -> u64 {
     (id as u64).rotate_left(4)

@@ -1,18 +1,18 @@
-//! Cutting a stream into packets, and finding the next one behind damage.
+//! Splits a stream into packets, and finds the next packet after damage.
 
 use super::damage::DamageList;
 use super::header::{FIXED, HeaderFault, LONGEST_HEADER, LONGEST_PACKET, MAGIC, PacketHeader, length_of};
 use std::ops::Range;
 
-/// How much is read and done with before it is forgotten.
+/// Processed bytes are discarded once there are this many.
 const WORTH_FORGETTING: usize = 1 << 18;
 
-/// Whether more bytes can come.
+/// Whether more bytes can arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// They can, and it may be worth waiting for them.
+    /// More bytes can arrive, and it may be worth waiting for them.
     More,
-    /// They can, but what is whole is wanted now.
+    /// More bytes can arrive, but complete packets are wanted now.
     Now,
     /// This is the end.
     End,
@@ -21,19 +21,19 @@ pub enum Arrival {
 /// A packet found in the stream.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// What it says of itself.
+    /// The packet's header.
     pub header: PacketHeader,
-    /// Where it begins in the stream.
+    /// The offset of its first byte in the stream.
     pub offset: u64,
-    /// Where its content lies in what is held.
+    /// The range of its content in the held bytes.
     pub content: Range<usize>,
-    /// True when the stream ended within it.
+    /// True if the stream ended within it.
     pub is_cut: bool,
-    /// True when bytes before it, or a packet, could not be used.
+    /// True if bytes or a packet before it could not be used.
     pub is_behind_gap: bool,
 }
 
-/// Bytes being passed over.
+/// Bytes that are being skipped.
 #[derive(Clone, Debug)]
 struct Skipped {
     offset: u64,
@@ -41,21 +41,21 @@ struct Skipped {
     only_zeros: bool,
 }
 
-/// Holds what has arrived and is not yet done with: little more than a packet.
+/// Holds bytes that have arrived and are not processed yet: little more than one packet.
 #[derive(Clone, Debug, Default)]
 pub struct Framer {
     held: Vec<u8>,
     at: usize,
-    /// Where in the stream the first held byte was.
+    /// The offset in the stream of the first held byte.
     base: u64,
     skipped: Option<Skipped>,
-    /// The process and version of the trace, as soon as they are known.
+    /// The process id and version of the trace, as soon as they are known.
     known: Option<(i64, u16)>,
     is_behind_gap: bool,
 }
 
 impl Framer {
-    /// Takes in what has arrived.
+    /// Appends bytes that have arrived.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.at >= WORTH_FORGETTING {
             self.held.drain(..self.at);
@@ -65,7 +65,7 @@ impl Framer {
         self.held.extend_from_slice(bytes);
     }
 
-    /// How many bytes have arrived.
+    /// The number of bytes that have arrived.
     pub fn arrived(&self) -> u64 {
         self.base + self.held.len() as u64
     }
@@ -75,7 +75,7 @@ impl Framer {
         &self.held[frame.content.clone()]
     }
 
-    /// Says whose packets belong to the trace.
+    /// Sets the process id and version that packets of the trace must have.
     pub fn expect(&mut self, pid: i64, version: u16) {
         self.known = Some((pid, version));
     }
@@ -85,7 +85,7 @@ impl Framer {
         self.known == Some((header.pid, header.version))
     }
 
-    /// True for a packet of the process whose trace it is.
+    /// True for a packet of the traced process.
     pub fn is_expected_process(&self, header: &PacketHeader) -> bool {
         self.known.is_some_and(|(pid, _)| pid == header.pid)
     }
@@ -98,12 +98,12 @@ impl Framer {
         &self.held[self.at..]
     }
 
-    /// What the first packet's header says, once enough of it is there.
+    /// The first packet's header, once enough bytes have arrived.
     pub fn first_header(&self) -> Result<PacketHeader, HeaderFault> {
         PacketHeader::parse(self.rest())
     }
 
-    /// The next packet; `None` where more must come, or nothing more will.
+    /// The next packet; `None` if more bytes are needed, or at the end.
     pub fn next(&mut self, arrival: Arrival, damage: &mut DamageList) -> Option<Frame> {
         loop {
             if self.skipped.is_some() && !self.end_skipping(arrival, damage) {
@@ -130,14 +130,14 @@ impl Framer {
         self.skipped = Some(Skipped { offset: self.offset(), what: fault.what(), only_zeros: true });
     }
 
-    /// Looks for the next packet; false where there is none yet.
+    /// Searches for the next packet; false if none was found yet.
     fn end_skipping(&mut self, arrival: Arrival, damage: &mut DamageList) -> bool {
         let Some(skipped) = &mut self.skipped else { return true };
         let rest = &self.held[self.at..];
-        // The place where skipping began is no packet.
+        // There is no packet at the offset where skipping began.
         let first = usize::from(self.base + self.at as u64 == skipped.offset);
         let found = find_header(rest, first, self.known);
-        // A header that is only half there may still become one.
+        // An incomplete header at the end may still become a complete one.
         let passed = match (found, arrival) {
             (Some(at), _) => at,
             (None, Arrival::End) => rest.len(),
@@ -159,7 +159,7 @@ impl Framer {
         true
     }
 
-    /// A header that could be a packet's but for its magic number, version or size, whose packet ends where another begins.
+    /// Repairs a header in which only the magic number, version or size is wrong. The packet must end where another one begins.
     fn repaired(&mut self, fault: HeaderFault, arrival: Arrival, damage: &mut DamageList) -> Repair {
         let Some((pid, version)) = self.known else { return Repair::Impossible };
         let rest = self.rest();
@@ -189,7 +189,7 @@ impl Framer {
         }
     }
 
-    /// The packet with a sound header, as far as it is there.
+    /// The packet with a sound header, or the part of it that has arrived.
     fn frame(&mut self, header: PacketHeader, arrival: Arrival, damage: &mut DamageList) -> Option<Frame> {
         let rest = self.rest();
         let next = rest.get(header.size..header.size + 4);
@@ -199,7 +199,7 @@ impl Framer {
         if next.is_none() && arrival == Arrival::More && rest.len() < LONGEST_PACKET + LONGEST_HEADER {
             return None;
         }
-        // Where no packet follows, this one may be shorter than it says.
+        // If no packet follows, this one may be shorter than it says.
         let follows = next.is_some_and(|next| next == MAGIC.to_le_bytes());
         let within = rest.get(header.length()..header.size.min(rest.len())).unwrap_or_default();
         if !follows && let Some(at) = find_header(within, 0, self.known) {
@@ -228,7 +228,7 @@ impl Framer {
         frame
     }
 
-    /// Gives up everything that has arrived: it belongs to somebody else.
+    /// Drops all bytes that have arrived: they belong to another trace.
     pub fn discard(&mut self) {
         self.at = self.held.len();
     }
@@ -240,7 +240,7 @@ enum Repair {
     Impossible,
 }
 
-/// Where the next header begins that can be one of this trace, from `first` on.
+/// The first offset from `first` on where a header of this trace may begin.
 fn find_header(bytes: &[u8], first: usize, known: Option<(i64, u16)>) -> Option<usize> {
     let magic = MAGIC.to_le_bytes();
     let mut at = first;
@@ -255,7 +255,7 @@ fn find_header(bytes: &[u8], first: usize, known: Option<(i64, u16)>) -> Option<
     None
 }
 
-/// The end of what may be a last packet, before zeros that are none.
+/// The end of a possible last packet that is followed by zeros.
 fn end_before_zeros(bytes: &[u8]) -> Option<usize> {
     let end = bytes.iter().rposition(|&byte| byte != 0)? + 1;
     (end <= LONGEST_PACKET).then_some(end)

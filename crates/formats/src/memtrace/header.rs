@@ -11,33 +11,33 @@
 //!   30    30   i64  process id
 //!         38   u16  domain
 //!   38    40   u16  verifier: index, 0xFFFF for none
-//!   40    42   u16            what is predicted there
-//!   42    44   u64            what is kept there
+//!   40    42   u16            the bucket predicted to follow it
+//!   42    44   u64            the location in it
 //!   50    52   i64  number of its first allocation
-//!   58    60   i64  number behind its last one
+//!   58    60   i64  number after its last one
 //! ```
 
 use super::bytes::{i64_at, u16_at, u32_at};
 
 /// The first four bytes of every packet.
 pub const MAGIC: u32 = 0xC1FC_1FC1;
-/// No packet is longer.
+/// Limit for the length of a packet.
 pub const LONGEST_PACKET: usize = 1 << 15;
-/// As much as must be there to know how long the header is.
+/// The number of bytes needed to find out how long the header is.
 pub const FIXED: usize = 30;
 /// The longest header.
 pub const LONGEST_HEADER: usize = 68;
-/// The versions that are known.
+/// The known versions.
 pub const VERSIONS: std::ops::RangeInclusive<u16> = 1..=3;
-/// Times are kept in events as their lowest 25 bits, so a packet cannot last longer.
+/// Events hold the lowest 25 bits of their times, which limits the duration of a packet.
 pub const TIME_BITS: u32 = 25;
-/// How far a clock may have been set back within a packet, in microseconds: a day.
+/// Limit for a step back of the clock within a packet, in microseconds: a day.
 const MOST_SET_BACK: i64 = 86_400_000_000;
 
-/// What a packet says of the state that its backtraces were coded with.
+/// An excerpt of the state with which the packet's backtraces were coded, for a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verifier {
-    /// Which bucket.
+    /// The bucket.
     pub index: u16,
     /// The bucket that is predicted to follow it.
     pub prediction: u16,
@@ -48,45 +48,45 @@ pub struct Verifier {
 /// A packet's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketHeader {
-    /// Bytes of the packet, header included.
+    /// Length of the packet in bytes, header included.
     pub size: usize,
-    /// When it begins.
+    /// The time of its first event.
     pub time_begin: i64,
-    /// When it ends.
+    /// The time of its last event.
     pub time_end: i64,
     /// Its version.
     pub version: u16,
-    /// Whose it is.
+    /// The id of the process that wrote it.
     pub pid: i64,
     /// The domain that wrote it; 0 before version 3.
     pub domain: u16,
-    /// What must be true of the state before it.
+    /// An excerpt of the state before this packet, for a check.
     pub verifier: Option<Verifier>,
     /// The number of its first allocation.
     pub alloc_begin: i64,
-    /// The number behind its last one.
+    /// The number after its last one.
     pub alloc_end: i64,
 }
 
 /// Why bytes are not the header of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderFault {
-    /// There are too few of them.
+    /// There are too few bytes.
     Short,
-    /// They do not begin with the magic number.
+    /// The bytes do not begin with the magic number.
     Magic,
-    /// It is of a version that is not known.
+    /// The version is unknown.
     Version(u16),
-    /// It cannot be so long; in bits.
+    /// The length is impossible; in bits.
     Size(u32),
-    /// It cannot last so long.
+    /// The duration is impossible.
     Times,
-    /// It cannot have so many allocations.
+    /// The number of allocations is impossible.
     Ids,
 }
 
 impl HeaderFault {
-    /// What is wrong, in words.
+    /// A description of the fault.
     pub fn what(self) -> String {
         match self {
             Self::Short => "the trace is cut in a packet's header".to_owned(),
@@ -99,13 +99,13 @@ impl HeaderFault {
     }
 }
 
-/// How long the header of a version is.
+/// The length of the header in a version.
 pub fn length_of(version: u16) -> usize {
     if version >= 3 { LONGEST_HEADER } else { LONGEST_HEADER - 2 }
 }
 
 impl PacketHeader {
-    /// Reads a header and sees whether it can be one.
+    /// Reads a header and checks that its values are possible.
     pub fn parse(bytes: &[u8]) -> Result<Self, HeaderFault> {
         let magic = u32_at(bytes, 0).ok_or(HeaderFault::Short)?;
         if magic != MAGIC {
@@ -118,7 +118,7 @@ impl PacketHeader {
         Self::parse_as(bytes, version)
     }
 
-    /// Reads a header of a version, whatever it says about that and about being one.
+    /// Reads a header as one of `version`. Ignores its version and magic number.
     pub fn parse_as(bytes: &[u8], version: u16) -> Result<Self, HeaderFault> {
         let header = Self::read(bytes, version).ok_or(HeaderFault::Short)?;
         let bits = u32_at(bytes, 4).unwrap_or(0);
@@ -128,7 +128,7 @@ impl PacketHeader {
         header.must_be_possible()
     }
 
-    /// As [`parse_as`](Self::parse_as), with another size than it says.
+    /// As [`parse_as`](Self::parse_as), with `size` instead of the size in the header.
     pub fn with_size(bytes: &[u8], version: u16, size: usize) -> Result<Self, HeaderFault> {
         let header = Self::read(bytes, version).ok_or(HeaderFault::Short)?;
         Self { size, ..header }.must_be_possible()
@@ -167,7 +167,7 @@ impl PacketHeader {
         })
     }
 
-    /// How long the header itself is.
+    /// The length of the header itself.
     pub fn length(&self) -> usize {
         length_of(self.version)
     }
@@ -246,7 +246,7 @@ mod tests {
             parsed(&|header| (header.alloc_begin, header.alloc_end) = (i64::MIN, i64::MAX)),
             Err(HeaderFault::Ids)
         );
-        // A clock that was set back is no fault of the packet.
+        // A step back of the clock is no fault of the packet.
         assert!(parsed(&|header| header.time_end -= 200_000).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! The first packet: whose trace it is, and how it was sampled.
+//! The first packet: the process that was traced, and how it was sampled.
 
 use super::bytes::{Input, put_text};
 use super::header::PacketHeader;
@@ -6,10 +6,10 @@ use highwater_model::{Source, SourceKind, WordSampling};
 
 /// The code of the event.
 pub const CODE: u32 = 0;
-/// Texts are cut to this: a packet has no more room.
+/// Texts are truncated to this length: a packet has no room for more.
 const LONGEST_TEXT: usize = 8_000;
 
-/// Reads the source from the content of a packet behind the event's header; `None` if it is malformed.
+/// Reads the source from the content of a packet, after the event's header; `None` if it is malformed.
 pub fn read(header: &PacketHeader, content: &[u8]) -> Option<Source> {
     let mut input = Input::new(content, 0);
     let event = input.u32()?;

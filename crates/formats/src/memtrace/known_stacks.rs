@@ -1,16 +1,16 @@
-//! Which stack a backtrace is: asked with every allocation, so it is answered quickly.
+//! Finds the stack of a backtrace. Every allocation needs this, so it must be fast.
 //!
-//! A stack has a *key*, made of its caller's key and its frame. A backtrace that has new frames makes the key of each from the one before,
-//! which takes a multiplication, and only of the innermost is it asked which stack that is. Keys have 64 bits and are drawn anew for
-//! each trace, so no trace can be made in which two stacks have one key, and of a million stacks two have it once in 30 million traces.
+//! A stack has a *key*, made of its caller's key and its frame. For a backtrace with new frames, each key is computed from the previous one with one
+//! multiplication, and only the innermost stack is looked up by its key. Keys have 64 bits and a random seed for each trace. So an attacker cannot construct
+//! a trace in which two stacks have the same key, and for a million stacks that happens by chance in one of 30 million traces.
 
 use highwater_model::{FrameId, StackId};
 use std::hash::{BuildHasher, RandomState};
 
-/// What a frame adds to the keys of stacks; 0 stands for none.
+/// The contribution of a frame to the keys of stacks; 0 stands for none.
 pub type FrameKey = u64;
 
-/// Any odd number with many bits of either kind.
+/// Any odd number with many zero bits and many one bits.
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The key of a stack.
@@ -26,15 +26,15 @@ impl StackKey {
     }
 }
 
-/// The stacks that were met, by key.
+/// The known stacks, by key.
 #[derive(Clone, Debug)]
 pub struct KnownStacks {
-    /// Open addressing; 0 where nothing is.
+    /// Open addressing; 0 marks an empty slot.
     keys: Vec<u64>,
     stacks: Vec<StackId>,
     count: usize,
     random: RandomState,
-    /// The key of what has no frame.
+    /// The key of the empty stack.
     bottom: FrameKey,
 }
 
@@ -52,12 +52,12 @@ impl KnownStacks {
         self.random.hash_one(frame.0) | 1
     }
 
-    /// The key of a stack that others stand on.
+    /// The key of a base of other stacks.
     pub fn key_of_base(&self, base: StackId) -> StackKey {
         StackKey(self.bottom).with(base.0.into())
     }
 
-    /// The stack with this key, if it was met.
+    /// The stack with this key, if it is known.
     #[inline]
     pub fn find(&self, key: StackKey) -> Option<StackId> {
         let key = key.0 | 1;
@@ -71,7 +71,7 @@ impl KnownStacks {
         }
     }
 
-    /// Remembers a stack that was not met before.
+    /// Adds a stack that is not known yet.
     #[cold]
     pub fn add(&mut self, key: StackKey, stack: StackId) {
         if self.count * 2 >= self.keys.len() {
@@ -124,7 +124,7 @@ mod tests {
             }
         }
         assert!(made.iter().all(|&(key, stack)| known.find(key) == Some(stack)));
-        // The order of frames counts, and how often they occur.
+        // Keys depend on the order of frames and on how often they occur.
         let base = known.key_of_base(StackId::UNKNOWN);
         assert_ne!(base.with(frames[0]).with(frames[1]), base.with(frames[1]).with(frames[0]));
         assert_ne!(base.with(frames[0]), base.with(frames[0]).with(frames[0]));

@@ -1,4 +1,4 @@
-//! What location codes stand for: files, functions, lines and columns.
+//! Descriptions of location codes: files, functions, lines and columns.
 
 use super::bytes::Input;
 use super::header::TIME_BITS;
@@ -8,16 +8,16 @@ use std::sync::Arc;
 
 /// The code of an event that describes a location.
 pub const CODE: u32 = 1;
-/// The largest line, start column and end column that a record has room for. Larger ones, and those that are not known, become these.
+/// The largest line, start column and end column that fit in a record. Larger and unknown values become these.
 pub const MOST_LINE: u32 = 0xF_FFFF;
 /// See [`MOST_LINE`].
 pub const MOST_START: u16 = 0xFF;
 /// See [`MOST_LINE`].
 pub const MOST_END: u16 = 0x3FF;
-/// No name is longer: a location event must fit into the room that a writer leaves for it.
+/// Limit for the length of a name: a location event must fit into the room that a writer leaves for it.
 const LONGEST_NAME: usize = 4096;
 
-/// One place in a source file.
+/// A source location.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Location {
     /// The file.
@@ -30,14 +30,14 @@ pub struct Location {
     pub columns: Columns,
 }
 
-/// What a location code stands for: none where nothing is known, several where functions were inlined, outermost first.
+/// The description of a location code: empty if nothing is known, several source locations if functions were inlined, outermost first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Described {
-    /// The code, the address that a call returns to.
+    /// The code: the return address of a call.
     pub code: u64,
-    /// The places.
+    /// The source locations.
     pub locations: Vec<Location>,
-    /// True where they are the likeliest reading of damaged bytes.
+    /// True if they are the likeliest reading of damaged bytes.
     pub is_guess: bool,
 }
 
@@ -48,11 +48,11 @@ pub struct Record {
     pub line: u32,
     /// The first column.
     pub start: u16,
-    /// The column behind the last.
+    /// The column after the last.
     pub end: u16,
-    /// Which file, most recently used first.
+    /// The index of the file, most recently used first.
     pub file: usize,
-    /// Which function of it.
+    /// The index of the function within the file.
     pub function: usize,
 }
 
@@ -80,14 +80,14 @@ impl Record {
     }
 }
 
-/// A name as it is written out; `None` if it cannot be one.
+/// Reads a name that is written out; `None` if it cannot be a name.
 pub fn read_name(input: &mut Input<'_>) -> Option<Arc<str>> {
     let bytes = input.text()?;
     let sound = bytes.len() <= LONGEST_NAME && bytes.iter().all(|&byte| byte >= b' ' && byte != 0x7f);
     sound.then(|| Arc::from(String::from_utf8_lossy(bytes)))
 }
 
-/// Reads the names of a record, the index of whose file is `file`; `None` if they are not there.
+/// Reads the names of a record and selects them in the tables; `None` if they are missing. `file` and `function` are the indexes in the record.
 pub fn read_names(input: &mut Input<'_>, tables: &mut NameTables, file: usize, function: usize) -> Option<()> {
     if file == NEW {
         tables.add_file(Some(read_name(input)?));
@@ -102,7 +102,7 @@ pub fn read_names(input: &mut Input<'_>, tables: &mut NameTables, file: usize, f
     Some(())
 }
 
-/// Reads one event behind its header; `None` if it is malformed.
+/// Reads one event after its header; `None` if it is malformed.
 pub fn read(input: &mut Input<'_>, tables: &mut NameTables) -> Option<Described> {
     let code = input.int63()? as u64;
     let count = input.u8()?;
@@ -116,15 +116,15 @@ pub fn read(input: &mut Input<'_>, tables: &mut NameTables) -> Option<Described>
     Some(Described { code, locations, is_guess: false })
 }
 
-/// What became of a packet that has only locations.
+/// The result of reading a packet that has only locations.
 pub struct Run {
-    /// What was read.
+    /// The locations that were read.
     pub described: Vec<Described>,
-    /// Where reading ended: at the end, or at the event that is malformed.
+    /// The offset where reading stopped: the end, or the malformed event.
     pub end: usize,
 }
 
-/// Reads a packet that has only locations, all of one time, from its first event on.
+/// Reads a packet that has only locations, all with the same time, from its first event on.
 pub fn read_run(content: &[u8], tables: &mut NameTables) -> Run {
     let mut described = Vec::new();
     let mut input = Input::new(content, 0);
@@ -140,7 +140,7 @@ pub fn read_run(content: &[u8], tables: &mut NameTables) -> Run {
     Run { described, end }
 }
 
-/// The header of the events in a packet that has only locations; `None` if it has others.
+/// The header of the events in a packet that has only locations; `None` if it has other events.
 pub fn only_event(content: &[u8], time_begin: i64, time_end: i64) -> Option<u32> {
     let word = Input::new(content, 0).u32()?;
     let low = time_begin as u32 & ((1 << TIME_BITS) - 1);
@@ -152,7 +152,7 @@ pub fn module_of(function: &str) -> &str {
     function.split('.').next().unwrap_or(function)
 }
 
-/// Whether a function is named after its file, as OCaml's are: `Stdlib__Set.Make.bal` is in `set.ml`.
+/// Whether a function is named after its file, as in OCaml: `Stdlib__Set.Make.bal` is in `set.ml`.
 pub fn is_named_after(function: &str, file: &str) -> bool {
     let stem = file.rsplit(['/', '\\']).next().unwrap_or(file);
     let stem = stem.split('.').next().unwrap_or(stem);

@@ -1,16 +1,16 @@
-//! Objects whose allocations were lost: what happens to them is no surprise.
+//! Objects whose allocations were lost. Events that refer to them are expected, not anomalies.
 
-/// The most ranges that are kept; those after them are forgotten.
+/// Limit for the number of ranges. Later ranges are dropped.
 const MOST_RANGES: usize = 4096;
 
 /// Ranges of object numbers.
 #[derive(Clone, Debug, Default)]
 pub struct LostIds {
-    /// By their first number; none overlap much, and none need to be looked at where there are none.
+    /// The first number and the end of each range. Ranges overlap little. If there are none, no lookup is needed.
     ranges: Vec<(i64, i64)>,
-    /// References to objects in them.
+    /// The number of references to objects in these ranges.
     pub references: u64,
-    /// How many objects there are in them.
+    /// The number of objects in these ranges.
     pub objects: u64,
 }
 
@@ -24,7 +24,7 @@ impl LostIds {
         }
     }
 
-    /// True, and counted, where an object is one of them.
+    /// True if an object is in one of the ranges; also counts the reference.
     #[inline]
     pub fn refers(&mut self, id: i64) -> bool {
         !self.ranges.is_empty() && self.look_up(id)

@@ -1,13 +1,13 @@
-//! The names of files and functions, each written out once and then called by how recently it was used.
+//! The names of files and functions. Each is written out once; later records name it by how recently it was used.
 
 use std::sync::Arc;
 
-/// The most files, and the most names of each.
+/// Limit for the number of files, and for the names of each file.
 pub const MOST_NAMES: usize = 31;
-/// The index that says that the name is written out.
+/// The index of a name that is written out.
 pub const NEW: usize = MOST_NAMES;
 
-/// A name; `None` where damage made it unknown.
+/// A name; `None` if it is unknown because of damage.
 pub type Name = Option<Arc<str>>;
 
 /// The names of one file.
@@ -17,7 +17,7 @@ struct File {
     functions: Vec<Name>,
 }
 
-/// The tables of one domain: most recently used first. Copies are cheap: what is not changed is shared.
+/// The tables of one domain, most recently used first. A copy is cheap: unchanged parts are shared.
 #[derive(Clone, Debug, Default)]
 pub struct NameTables {
     files: Vec<Arc<File>>,
@@ -33,15 +33,15 @@ impl NameTables {
         is_there
     }
 
-    /// Adds a file. When the table is full, it inherits the functions of the one that falls out: writers of version 1 rely on
-    /// that, and it is nothing to others.
+    /// Adds a file. If the table is full, the file inherits the functions of the one that it replaces. Writers of version 1 rely on that; for others
+    /// it makes no difference.
     pub fn add_file(&mut self, name: Name) {
         let functions = if self.files.len() == MOST_NAMES { self.files.pop() } else { None };
         let functions = functions.map(|file| file.functions.clone()).unwrap_or_default();
         self.files.insert(0, Arc::new(File { name, functions }));
     }
 
-    /// Adds a file on the side of a writer, who does not know that a reader may have it inherit functions.
+    /// Adds a file in the tables of a writer. A writer does not assume that the file inherits functions in a reader.
     pub fn add_own_file(&mut self, name: Arc<str>) {
         self.files.truncate(MOST_NAMES - 1);
         self.files.insert(0, Arc::new(File { name: Some(name), functions: Vec::new() }));
@@ -95,8 +95,8 @@ impl NameTables {
         self.files.first()?.functions.first()?.clone()
     }
 
-    /// Forgets all names, because names may have been added that were not seen: what an index stands for is not known any more, but what is
-    /// added from now on is.
+    /// Forgets all names, because unseen names may have been added. The meaning of existing indexes is then unknown, but names that are added from
+    /// now on are known.
     pub fn forget(&mut self) {
         let file = Arc::new(File { name: None, functions: vec![None; MOST_NAMES] });
         self.files = vec![file; MOST_NAMES];

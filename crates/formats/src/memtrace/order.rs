@@ -1,8 +1,8 @@
-//! Giving out the events of several domains in the order of time.
+//! Gives out the events of several domains in the order of time.
 //!
-//! Domains write their packets when those are full, so packets lie in a trace in another order than what they tell of. Packets are
-//! therefore held back, as they are, and decoded when it is their turn: the event that happened first comes first. How much is held back is
-//! bounded; what then comes too late gets the time of the latest event given out, and is counted.
+//! Domains write a packet when it is full, so the order of packets in a trace is not the order of their events. Packets are therefore held back
+//! undecoded. The packet with the earliest next event is decoded first. The number of held bytes is bounded; an event that comes too late gets the
+//! time of the latest event given out, and is counted.
 
 use super::domain::{Domain, Instant};
 use super::packet::Packet;
@@ -14,33 +14,33 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Debug, Default)]
 pub struct Domains {
     domains: Vec<Domain>,
-    /// By its number: where a domain is in the list.
+    /// The index in `domains`, by number of the domain.
     places: FxHashMap<u16, usize>,
-    /// Bytes of the packets that wait.
+    /// Bytes of all queued packets.
     held: usize,
-    /// Packets that were read, for their room.
+    /// Decoded packets, kept to reuse their buffers.
     done: Vec<Packet>,
     next_sequence: u64,
 }
 
-/// No program has more domains.
+/// Limit for the number of domains. No program has more.
 const MOST_DOMAINS: usize = 512;
-/// Rooms of packets that are kept.
+/// Limit for the number of buffers that are kept.
 const MOST_ROOMS: usize = 64;
 
 impl Domains {
-    /// Room for the content of a packet.
+    /// A buffer for the content of a packet.
     pub fn room(&mut self) -> Vec<u8> {
         self.done.pop().map(|packet| packet.content).unwrap_or_default()
     }
 
-    /// The number of the next packet.
+    /// The sequence number of the next packet.
     pub fn next_sequence(&mut self) -> u64 {
         self.next_sequence += 1;
         self.next_sequence
     }
 
-    /// Takes in a packet; false if it is of one domain too many.
+    /// Queues a packet; false if its domain is one too many.
     pub fn push(&mut self, packet: Packet, start: i64, catalog: &mut Catalog) -> bool {
         let number = packet.header.domain;
         let at = match self.places.get(&number) {
@@ -58,17 +58,17 @@ impl Domains {
         true
     }
 
-    /// All domains, in the order of their appearance.
+    /// All domains, in the order of their first packets.
     pub fn iter(&self) -> impl Iterator<Item = &Domain> {
         self.domains.iter()
     }
 
-    /// Says that packets of any domain may have been lost.
+    /// Marks that packets of any domain may have been lost.
     pub fn lose(&mut self) {
         self.domains.iter_mut().for_each(Domain::lose);
     }
 
-    /// Gives out events until no more than `most` bytes wait.
+    /// Gives out events until at most `most` bytes are queued.
     pub fn give<R: EventSink + ?Sized>(
         &mut self,
         most: usize,
@@ -82,7 +82,7 @@ impl Domains {
         }
     }
 
-    /// The domain whose event is next, and the instant up to which no other has any.
+    /// The domain with the next event, and the instant up to which no other domain has an event.
     fn first(&mut self, trace: &mut Trace, catalog: &mut Catalog) -> Option<(usize, Instant)> {
         let mut first: Option<(Instant, usize)> = None;
         let mut until = (i64::MAX, u64::MAX);

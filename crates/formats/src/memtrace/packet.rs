@@ -1,4 +1,4 @@
-//! A packet that waits for its turn, and how its events are laid out.
+//! A queued packet, and the layout of its events.
 
 use super::backtrace;
 use super::bytes::Input;
@@ -8,52 +8,52 @@ use super::names::NameTables;
 
 /// Codes of events.
 pub mod code {
-    /// What a location code stands for.
+    /// The description of a location code.
     pub const LOCATION: u32 = super::locations::CODE;
-    /// An allocation with everything told.
+    /// An allocation in the long form.
     pub const ALLOC: u32 = 2;
     /// An object of the minor heap was moved to the major heap.
     pub const PROMOTE: u32 = 3;
     /// An object was found dead.
     pub const COLLECT: u32 = 4;
-    /// An allocation of so many words more than this, in the minor heap, hit by one sample.
+    /// An allocation in the minor heap, hit by one sample. Its length in words is added to this code.
     pub const SHORT_ALLOC: u32 = 100;
-    /// The largest code of such.
+    /// The largest code of a short allocation.
     pub const LAST_SHORT_ALLOC: u32 = 116;
 }
 
-/// The part of a time that an event holds.
+/// The bits of a time that an event holds.
 pub const TIME_MASK: u32 = (1 << TIME_BITS) - 1;
 
-/// A packet, and how far it was read.
+/// A packet, and the state of reading it.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// What it says of itself.
+    /// The packet's header.
     pub header: PacketHeader,
-    /// Where its content begins in the trace.
+    /// The offset of its content in the trace.
     pub offset: u64,
-    /// Its place among all packets.
+    /// Its number among all packets.
     pub sequence: u64,
     /// Its events.
     pub content: Vec<u8>,
-    /// True when the trace ended within it.
+    /// True if the trace ended within it.
     pub is_cut: bool,
-    /// True when something before it was lost.
+    /// True if something before it was lost.
     pub is_behind_gap: bool,
-    /// True once it was begun with.
+    /// True if reading it has begun.
     pub is_begun: bool,
-    /// How far it was read.
+    /// The offset of the next event.
     pub at: usize,
     /// The number of the next allocation.
     pub next_id: i64,
-    /// The time of the last event, as the clock showed it.
+    /// The time of the last event, as the clock of the domain showed it.
     pub time: i64,
-    /// True when its times were found to run backwards, while all else is in order.
+    /// True if its times run backwards but the rest is sound.
     pub has_odd_clock: bool,
 }
 
 impl Packet {
-    /// A packet that is yet to be read, in the room of another.
+    /// A packet that is not read yet. `content` may be a reused buffer.
     pub fn new(header: PacketHeader, offset: u64, sequence: u64, content: Vec<u8>) -> Self {
         Self {
             header,
@@ -70,7 +70,7 @@ impl Packet {
         }
     }
 
-    /// The time of an event from the part of it that the event holds.
+    /// Computes the time of an event from the bits that the event holds.
     #[inline]
     pub fn time_of(&self, low: u32) -> i64 {
         let begin = self.header.time_begin;
@@ -79,18 +79,18 @@ impl Packet {
             return time;
         }
         let wrapped = time + (1 << TIME_BITS);
-        // A clock that was set back looks as if it had gone almost all the way round.
+        // After a step back, the lowest bits look as if the clock had wrapped around almost completely.
         if wrapped <= self.header.time_end { wrapped } else { time }
     }
 
-    /// True if everything from an event on is in order but for its times: every event is whole, and there are as many allocations as
-    /// the packet says.
+    /// True if everything from an event on is sound apart from its times: every event is complete, and the number of allocations is the one in the
+    /// header.
     pub fn is_sound_from(&self, at: usize) -> bool {
         let expected = u64::try_from(self.header.alloc_end - self.next_id).ok();
         self.allocations_from(at).is_some_and(|found| Some(found) == expected)
     }
 
-    /// How many allocations there are from an event on; `None` if one is not whole.
+    /// The number of allocations from an event on; `None` if an event is incomplete.
     pub fn allocations_from(&self, at: usize) -> Option<u64> {
         let mut input = Input::new(&self.content, at);
         let mut found = 0;
@@ -101,12 +101,12 @@ impl Packet {
     }
 }
 
-/// Passes over an event; true if it is an allocation, `None` if it is malformed.
+/// Skips an event; true if it is an allocation, `None` if it is malformed.
 fn skip_event(input: &mut Input<'_>) -> Option<bool> {
     let code = input.u32()? >> TIME_BITS;
     match code {
         code::LOCATION => {
-            // Which names are written out, only the tables know; any will do.
+            // Only the name tables know which names are written out. Empty tables are sufficient for this.
             let mut tables = NameTables::default();
             tables.forget();
             locations::read(input, &mut tables)?;

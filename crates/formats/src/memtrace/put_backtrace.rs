@@ -1,31 +1,31 @@
-//! Coding backtraces, as the reference writer does it: what was seen before takes a few bits a frame.
+//! Encodes backtraces as the reference writer does: known frames take a few bits each.
 
 use super::codec::BUCKETS;
 use super::header::Verifier;
 use highwater_model::{StackId, StackTable};
 
-/// No more bytes are spent on a backtrace; frames beyond are left out at its inner end.
+/// Limit for the bytes of a backtrace. Further frames are left out at its inner end.
 const MOST_BYTES: usize = 4086;
-/// The most frames that one codeword predicts.
+/// Limit for the number of frames that one codeword predicts.
 const MOST_PREDICTED: usize = 255;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Bucket {
     code: u64,
     next: u16,
-    /// When it was used last, in allocations.
+    /// The time of last use, counted in allocations.
     used: u64,
 }
 
-/// The state of a domain's backtraces, on the side of the writer.
+/// Encoder state of the backtraces of one domain.
 #[derive(Clone, Debug)]
 pub struct BacktraceWriter {
     buckets: Vec<Bucket>,
-    /// The stack of the last allocation and those of its callers, outermost first, as far as a reader knows them.
+    /// The stack of the last allocation and those of its callers, outermost first, as far as they were written.
     held: Vec<StackId>,
     new: Vec<StackId>,
     allocations: u64,
-    /// Stacks that had to be cut.
+    /// The number of truncated stacks.
     pub cut: u64,
 }
 
@@ -36,31 +36,31 @@ impl Default for BacktraceWriter {
     }
 }
 
-/// Two places for a code.
+/// The two buckets that a code may use.
 fn homes(code: u64) -> [u16; 2] {
-    // OCaml's integers have 63 bits, and are shifted as if they had no sign.
+    // OCaml's integers have 63 bits, and are shifted here as if they had no sign.
     let product = |factor: u64| code.wrapping_mul(factor) & (u64::MAX >> 1);
     let bucket = |value: u64| (value & (BUCKETS as u64 - 1)) as u16;
     [bucket(product(0x498_3723) >> 11), bucket(product(0xFDE_A731) >> 21)]
 }
 
-/// What was written of a backtrace.
+/// The result of encoding a backtrace.
 pub struct Coded {
-    /// Frames that it has in common with the one before, counted from the outermost.
+    /// The number of frames shared with the previous backtrace, counted from the outermost.
     pub common: u64,
-    /// How many codewords there are.
+    /// The number of codewords.
     pub codewords: usize,
 }
 
 impl BacktraceWriter {
-    /// What must be true of the state, for a reader to look at.
+    /// The state of a bucket, with which a reader checks its own.
     pub fn verifier(&self, index: u16) -> Verifier {
         let bucket = &self.buckets[usize::from(index) % BUCKETS];
         Verifier { index, prediction: bucket.next, value: bucket.code }
     }
 
-    /// Appends the codewords of the next allocation's stack. `depths` knows how deep stacks are, `code_of` what stands for their innermost
-    /// frames; codes that get a bucket are given to `missed`.
+    /// Appends the codewords of the next allocation's stack. `depths` gives the depth of stacks, `code_of` the location code of a stack's innermost
+    /// frame. Each code that gets a new bucket is passed to `missed`.
     pub fn put(
         &mut self,
         stack: StackId,
@@ -128,7 +128,7 @@ impl BacktraceWriter {
         Coded { common, codewords }
     }
 
-    /// Leaves of the held stack what the new one has in common with it, and lists what it has not, outermost first.
+    /// Truncates the held stack to the frames shared with the new one, and lists the new frames, outermost first.
     fn find_new(&mut self, stack: StackId, stacks: &StackTable, depths: &mut Depths) {
         self.new.clear();
         let mut node = stack;
@@ -143,14 +143,14 @@ impl BacktraceWriter {
     }
 }
 
-/// How many frames stacks have, remembered.
+/// The number of frames of each stack, cached.
 #[derive(Clone, Debug, Default)]
 pub struct Depths(Vec<u32>);
 
 impl Depths {
-    /// How many frames a stack has.
+    /// The number of frames of a stack.
     pub fn of(&mut self, stack: StackId, stacks: &StackTable) -> usize {
-        // A caller has a smaller number than what it calls.
+        // A caller always has a smaller number than the stacks that it calls.
         for index in self.0.len()..stacks.nodes().len().min(stack.0 as usize + 1) {
             let parent = stacks.nodes()[index].parent.0 as usize;
             let depth = if index == 0 { 0 } else { self.0[parent] + 1 };

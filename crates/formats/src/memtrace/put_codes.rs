@@ -1,15 +1,15 @@
-//! The location codes of frames that are written.
+//! The location codes of written frames.
 
 use highwater_model::{Catalog, FrameId};
 use rustc_hash::FxHashMap;
 
-/// Codes that are made up begin here: no address does, and they fit into 63 bits with room to spare.
+/// The first made-up code. No address is this large, and the code fits in 63 bits with room to spare.
 const MADE_UP: u64 = 1 << 60;
 
-/// A code for each frame: its address, if no other frame has the same.
+/// A code for each frame: its address if no other frame has the same one, else a made-up code.
 #[derive(Clone, Debug, Default)]
 pub struct CodeNumbers {
-    /// By frame; 0 where none was given yet.
+    /// By frame; 0 if it has no code yet.
     codes: Vec<u64>,
     taken: FxHashMap<u64, FrameId>,
 }
@@ -29,7 +29,7 @@ impl CodeNumbers {
         let address = catalog.stacks.frame(frame).map_or(0, |frame| frame.address);
         let is_free = address != 0 && address < MADE_UP && *self.taken.entry(address).or_insert(frame) == frame;
         let code = if is_free { address } else { MADE_UP | u64::from(frame.0) };
-        // A frame that was lost has a number beyond all others.
+        // A lost frame has a number larger than all others.
         let index = frame.0 as usize;
         if index < catalog.stacks.frames().len() {
             if index >= self.codes.len() {

@@ -1,4 +1,4 @@
-//! The packets of one domain, on the side of the writer.
+//! Writes the packets of one domain.
 
 use super::bytes::put_vint;
 use super::header::{LONGEST_PACKET, PacketHeader, TIME_BITS, length_of};
@@ -11,44 +11,44 @@ use highwater_model::{Catalog, FrameId, StackId};
 use rustc_hash::FxHashSet;
 use std::io::{self, Write};
 
-/// Room that is left for one more event.
+/// Room reserved for one more event.
 const ROOM_FOR_EVENT: usize = 4196;
-/// Locations that wait to be described, at the most.
+/// Limit for the number of locations that are queued for description.
 const MOST_WAITING: usize = 128;
-/// Room that is left for one more location.
+/// Room reserved for one more location.
 const ROOM_FOR_LOCATION: usize = 4200;
-/// How long a packet may last, in microseconds.
+/// Limit for the duration of a packet, in microseconds.
 const LONGEST_SPAN: i64 = 30_000_000;
-/// Object numbers are taken in lots of so many.
+/// Domains get object numbers in lots of this size.
 pub const LOT: i64 = 10_000;
-/// The state that the second packet verifies, and how far on that of the next lies.
+/// The bucket that the second packet verifies, and the distance to the bucket of the next packet.
 const FIRST_VERIFIED: u16 = 4242;
 const NEXT_VERIFIED: u16 = 5413;
 
 /// An allocated object.
 #[derive(Clone, Copy, Debug)]
 pub struct Object {
-    /// Its length in words, header apart.
+    /// Its length in words, without the header.
     pub words: u64,
-    /// How many samples hit it.
+    /// The number of samples that hit it.
     pub samples: u32,
     /// The heap: 0 minor, 1 major, 2 external.
     pub heap: u8,
 }
 
-/// What all packets of a trace have in common.
+/// Values that all packets of a trace have in common.
 #[derive(Clone, Copy, Debug)]
 pub struct Common {
     /// The version of the format.
     pub version: u16,
-    /// Whose trace it is.
+    /// The id of the traced process.
     pub pid: i64,
 }
 
-/// See the module's text.
+/// Collects the events of one domain into packets and writes them.
 pub struct DomainWriter {
     number: u16,
-    /// Events of the packet that is being filled.
+    /// Events of the current packet.
     events: Vec<u8>,
     scratch: Vec<u8>,
     backtraces: BacktraceWriter,
@@ -61,14 +61,14 @@ pub struct DomainWriter {
     /// The number of the next object.
     pub next_id: i64,
     lot_end: i64,
-    /// How many packets were written.
+    /// The number of packets written.
     pub packets: u64,
     verified: Option<u16>,
     header: Option<PacketHeader>,
 }
 
 impl DomainWriter {
-    /// A domain that begins.
+    /// A domain without events.
     pub fn new(number: u16, time: i64) -> Self {
         Self {
             number,
@@ -89,17 +89,17 @@ impl DomainWriter {
         }
     }
 
-    /// Stacks that had to be cut.
+    /// The number of truncated stacks.
     pub fn cut(&self) -> u64 {
         self.backtraces.cut
     }
 
-    /// True while events wait to be written.
+    /// True if events are queued.
     pub fn is_waiting(&self) -> bool {
         !self.events.is_empty()
     }
 
-    /// Sees to it that there is room for an event at a time: writes the packet, if it must.
+    /// Makes room for an event at `time`. Writes the current packet if necessary.
     pub fn make_room<W: Write>(
         &mut self,
         time: i64,
@@ -118,7 +118,7 @@ impl DomainWriter {
             self.flush(common, catalog, out)?;
         }
         if is_lot_used {
-            // Before there were domains, numbers simply went on.
+            // Versions without domains have one continuous sequence of numbers.
             let lot = if common.version >= 3 { LOT } else { i64::MAX >> 1 };
             (self.next_id, self.lot_end) = (*next_lot, next_lot.saturating_add(lot));
             *next_lot = self.lot_end;
@@ -151,7 +151,7 @@ impl DomainWriter {
         self.events.extend_from_slice(&(code << TIME_BITS | time as u32 & TIME_MASK).to_le_bytes());
     }
 
-    /// Appends an allocation, which gets the next number.
+    /// Appends an allocation. It gets the next number.
     pub fn allocate(
         &mut self,
         time: i64,
@@ -191,13 +191,13 @@ impl DomainWriter {
         self.next_id - 1
     }
 
-    /// Appends what became of an object: [`code::PROMOTE`] or [`code::COLLECT`].
+    /// Appends an event about an existing object: [`code::PROMOTE`] or [`code::COLLECT`].
     pub fn refer(&mut self, code: u32, time: i64, id: i64) {
         self.put_head(code, time);
         put_vint(&mut self.events, self.next_id - 1 - id);
     }
 
-    /// Writes what waits: locations that are new, then the events.
+    /// Writes the queued records: new locations, then events.
     pub fn flush<W: Write>(&mut self, common: Common, catalog: &Catalog, out: &mut W) -> io::Result<()> {
         let Some(header) = self.header.take() else { return Ok(()) };
         self.put_locations(common, catalog, out)?;
@@ -214,7 +214,7 @@ impl DomainWriter {
         Ok(())
     }
 
-    /// Writes what waits, or an empty packet that says how far time has got.
+    /// Writes the queued records, or an empty packet that shows the current time.
     pub fn still_here<W: Write>(
         &mut self,
         time: i64,

@@ -1,18 +1,18 @@
-//! Writing what location codes stand for.
+//! Writes the descriptions of location codes.
 
 use super::locations::{self, Record};
 use super::names::{NEW, NameTables};
 use highwater_model::{Catalog, FrameId};
 use std::sync::Arc;
 
-/// What a description may take; one that would be longer is replaced.
+/// Limit for the bytes of a description. A longer one is replaced.
 const MOST_BYTES: usize = 4096;
 /// The bytes of an event's header, code and count.
 const HEAD: usize = 9;
-/// What stands for a description that would be too long.
+/// Replaces a description that is too long.
 const TOO_LONG: (&str, &str) = ("<unknown>", "??");
 
-/// A place as it is written.
+/// A source location as it is written.
 struct Place {
     file: Arc<str>,
     function: Arc<str>,
@@ -21,7 +21,7 @@ struct Place {
     end: u16,
 }
 
-/// Appends the description of a code behind the header of its event. `frame` is the frame that the code stands for.
+/// Appends the description of a code, after the header of its event. `frame` is the frame of the code.
 pub fn put(code: u64, frame: FrameId, catalog: &Catalog, tables: &mut NameTables, out: &mut Vec<u8>) {
     let mut places = places_of(frame, catalog);
     let length: usize = places.iter().map(|place| 6 + place.file.len() + 1 + place.function.len() + 1).sum();
@@ -53,14 +53,14 @@ pub fn put(code: u64, frame: FrameId, catalog: &Catalog, tables: &mut NameTables
     }
 }
 
-/// The places that a frame stands for, outermost first; none where nothing is known but an address.
+/// The source locations of a frame, outermost first; none if only an address is known.
 fn places_of(frame: FrameId, catalog: &Catalog) -> Vec<Place> {
     let frames = catalog.stacks.frame_ids(frame).rev().filter_map(|id| catalog.stacks.frame(FrameId(id)));
     let texts = frames.map(|frame| catalog.frame_text(frame));
     let known = texts.filter(|text| !text.function.is_empty() || !text.file.is_empty() || text.line != 0);
     known
         .map(|text| {
-            // Where no source file is known, the module tells at least where it is from.
+            // Without a source file, the module at least shows the origin.
             let file = if text.file.is_empty() { text.module } else { text.file };
             Place {
                 file: name(file),
@@ -73,7 +73,7 @@ fn places_of(frame: FrameId, catalog: &Catalog) -> Vec<Place> {
         .collect()
 }
 
-/// A name without what would end it.
+/// A name up to the first byte that would end it.
 fn name(text: &str) -> Arc<str> {
     if text.bytes().all(|byte| byte >= b' ' && byte != 0x7f) {
         return Arc::from(text);

@@ -13,7 +13,7 @@ const PIECE: usize = 1 << 16;
 pub enum ReadError {
     /// Reading failed.
     Io(io::Error),
-    /// It is none.
+    /// The input is not a trace.
     NotATrace(NotATrace),
 }
 
@@ -64,12 +64,12 @@ impl<R: Read> Reader<R> {
         Self::with_decoder(input, Decoder::default())
     }
 
-    /// The same with another decoder.
+    /// The same with a given decoder.
     pub fn with_decoder(input: R, decoder: Decoder) -> Self {
         Self { input, decoder, piece: vec![0; PIECE] }
     }
 
-    /// Reads a piece and gives out the events that are known by then; false at the end, when all were given out.
+    /// Reads a piece and gives out the events that are known by then. False at the end, after all events were given out.
     pub fn step<E: EventSink + ?Sized>(&mut self, catalog: &mut Catalog, receiver: &mut E) -> Result<bool, ReadError> {
         let count = loop {
             match self.input.read(&mut self.piece) {
@@ -86,7 +86,7 @@ impl<R: Read> Reader<R> {
         Ok(true)
     }
 
-    /// What is known of the trace by now.
+    /// The decoder, with everything known of the trace so far.
     pub fn decoder(&self) -> &Decoder {
         &self.decoder
     }

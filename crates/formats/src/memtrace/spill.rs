@@ -1,10 +1,10 @@
 //! Locations whose columns did not fit, as encoders before September 2024 wrote them.
 //!
-//! Those encoders cut both columns to twelve bits instead of eight and ten, and put them into the record without cutting them further. So the
-//! upper bits of the end column land in the two lowest bits of the file's index, and a reader who believes it misses a
-//! name or finds one where there is none, and is lost from there on. But only certain indexes can be meant, names look like
-//! names, functions are named after their files, and the events behind must fit. So all readings are followed side by side,
-//! the most likely ones first, and the likeliest that ends exactly where the packet does is taken.
+//! Those encoders truncated both columns to twelve bits instead of eight and ten, and put them into the record without truncating them further. So
+//! the upper bits of the end column overwrite the two lowest bits of the file's index. A reader that takes the index as it is misses a name, or finds
+//! one where there is none, and cannot read the rest. But only certain indexes are possible, names look like names, functions are named after their
+//! files, and the following events must fit. So all readings are followed in parallel, the most likely ones first, and the likeliest one that ends
+//! exactly at the end of the packet is used.
 
 use super::bytes::Input;
 use super::locations::{Described, Location, MOST_END, Record, is_named_after, module_of, read_names};
@@ -13,12 +13,12 @@ use highwater_model::Columns;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// How many readings are followed.
+/// Limit for the number of readings that are followed.
 const MOST_READINGS: usize = 24;
 
-/// How unlikely things are.
+/// Costs of unlikely findings.
 mod cost {
-    /// A name is written out though it could have been named by index.
+    /// A name is written out though an index would have been sufficient.
     pub const NAMED_AGAIN: u32 = 4;
     /// Other functions of its module are in another file.
     pub const OTHER_FILE: u32 = 5;
@@ -26,31 +26,31 @@ mod cost {
     pub const OTHER_NAME: u32 = 2;
     /// … and other functions of that file are of another module.
     pub const OTHER_MODULE: u32 = 4;
-    /// A code stands for something else than before.
+    /// A code has another description than before.
     pub const DESCRIBED_OTHERWISE: u32 = 6;
     /// The end column had more than ten bits.
     pub const SPILLED: u32 = 2;
-    /// The end column had all twelve bits set, as where it was not known.
+    /// The end column had all twelve bits set, as an unknown column has.
     pub const SPILLED_UNKNOWN: u32 = 1;
-    /// The end column looks as if it had been cut, but is taken as it stands.
+    /// The end column looks truncated, but is taken as it is.
     pub const LOOKS_CUT: u32 = 2;
-    /// The line ends before it begins.
+    /// The end column lies before the start column.
     pub const BACKWARDS: u32 = 1;
 }
 
-/// What was read so far, by one reading: the latest first.
+/// The history of one reading: the latest entry first.
 struct Past {
     before: Option<Rc<Past>>,
     entry: Entry,
 }
 
-/// A piece of what was read.
+/// A code or a location of a reading.
 enum Entry {
     Code(u64),
     Location(Location),
 }
 
-/// One way to read the packet.
+/// One possible reading of the packet.
 #[derive(Clone)]
 struct Reading {
     at: usize,
@@ -85,15 +85,15 @@ impl Reading {
     }
 }
 
-/// What is known from elsewhere.
+/// Facts known from the rest of the trace.
 pub trait Known {
-    /// What a code stands for.
+    /// The description of a code.
     fn locations(&self, code: u64) -> Option<Vec<Location>>;
     /// The file of a module.
     fn file_of(&self, module: &str) -> Option<Arc<str>>;
 }
 
-/// True where a record looks as if its columns had not fitted, or a name as if it was the wrong one.
+/// True if the columns of a record look as if they had not fitted, or if a name looks like the wrong one.
 pub fn is_suspicious(described: &[Described]) -> bool {
     described.iter().flat_map(|one| &one.locations).any(|location| {
         let Columns { start, end } = location.columns;
@@ -105,8 +105,8 @@ pub fn is_suspicious(described: &[Described]) -> bool {
     })
 }
 
-/// Reads a packet that has only locations in the likeliest way; `None` if there is none, or `effort`, which is used up by each step
-/// of each reading, does not suffice.
+/// Finds the likeliest reading of a packet that has only locations. `None` if there is none, or if `effort` is used up: each step of each reading
+/// takes one.
 pub fn read(
     content: &[u8],
     tables: &NameTables,
@@ -139,7 +139,7 @@ pub fn read(
     best.map(|best| (best.described(), best.tables))
 }
 
-/// All ways to go on by one record.
+/// All continuations of a reading by one record.
 fn step(mut reading: Reading, content: &[u8], event: u32, known: &impl Known) -> Vec<Reading> {
     if reading.records == 0 {
         let mut input = Input::new(content, reading.at);
@@ -198,7 +198,7 @@ fn read_as(
     Some(reading)
 }
 
-/// A function is named after its file, or like others of that file.
+/// The cost of a function's name: 0 if the function is named after its file, or like others of that file.
 fn cost_of_name(name: &str, file: &str, tables: &NameTables, known: &impl Known) -> u32 {
     if let Some(known) = known.file_of(module_of(name)) {
         return if *known == *file { 0 } else { cost::OTHER_FILE };

@@ -1,4 +1,4 @@
-//! What all domains of a trace share while it is read.
+//! The state that all domains of a trace share while it is read.
 
 use super::backtrace::Names;
 use super::codes::Codes;
@@ -7,57 +7,57 @@ use super::known_stacks::KnownStacks;
 use super::lost_ids::LostIds;
 use highwater_model::{Catalog, Heap, Nanos, Tag, TagId, Weight, WordSampling};
 
-/// How many weights of lengths are kept: programs have few different ones.
+/// The number of cached weights, by length: programs have few different lengths.
 const KEPT_WEIGHTS: usize = 4096;
-/// Steps that may be taken to repair locations, whatever the trace, and for each byte of it.
+/// Limit for the steps of repairing locations: a fixed part, and a part in proportion to the bytes of the trace.
 const LEAST_EFFORT: u64 = 100_000;
 const BYTES_PER_EFFORT: u64 = 4;
-/// Nodes that stacks may have, whatever the trace, and for each byte of it. Real traces have less than one for a byte; a forged one
-/// could ask for a hundred.
+/// Limit for the nodes of stacks: a fixed part, and a part in proportion to the bytes of the trace. Real traces have less than one node for a byte; a
+/// forged one could ask for a hundred.
 const LEAST_NODES: u64 = 1 << 19;
 const NODES_PER_BYTE: u64 = 8;
 
 /// The heaps of OCaml, by the number that a trace gives them.
 const HEAPS: [Heap; 3] = [Heap::Minor, Heap::Major, Heap::External];
 
-/// See the module's text.
+/// The state that all domains of a trace share while it is read.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// When it began, in microseconds.
+    /// The start time, in microseconds.
     pub start: i64,
     /// How it was sampled.
     pub sampling: WordSampling,
-    /// What location codes stand for.
+    /// The location codes.
     pub codes: Codes,
-    /// What is wrong with it.
+    /// Damage found so far.
     pub damage: DamageList,
-    /// What was lost.
+    /// The objects whose allocations were lost.
     pub lost: LostIds,
-    /// True when locations were found that did not fit into their records.
+    /// True if locations were found that did not fit into their records.
     pub has_spills: bool,
-    /// Where the first packet lies whose locations are guesses.
+    /// The offset of the first packet whose locations are guesses.
     pub first_guess: Option<u64>,
-    /// Events that came too late to be put in order, and got the latest time given out.
+    /// The number of events that came too late to be put in order. They got the latest time given out.
     pub repaired_times: u64,
-    /// How often the clock was set back, as each domain saw it.
+    /// The number of times that the clock was set back, counted in each domain.
     pub clock_steps: u64,
-    /// By how much in all, in microseconds.
+    /// The sum of these steps, in microseconds.
     pub clock_step_us: u64,
-    /// Events that were given out.
+    /// The number of events given out.
     pub events: u64,
     /// The latest time given out, in microseconds.
     pub end: i64,
-    /// How many bytes have arrived.
+    /// The number of bytes that have arrived.
     pub bytes: u64,
     stacks: KnownStacks,
     tags: [TagId; 3],
-    /// By place: one more than the length that is there, and its weight.
+    /// A cache, indexed by a hash of the length: the length plus one, and its weight.
     weights: Vec<(u64, Weight)>,
     effort_spent: u64,
 }
 
 impl Trace {
-    /// A trace that begins.
+    /// A trace without events.
     pub fn new(start: i64, sampling: WordSampling, catalog: &mut Catalog) -> Self {
         Self {
             start,
@@ -80,28 +80,28 @@ impl Trace {
         }
     }
 
-    /// A time since the start.
+    /// Converts a time to the time since the start.
     #[inline]
     pub fn since_start(&self, time: i64) -> Nanos {
         Nanos((time.saturating_sub(self.start).max(0) as u64).saturating_mul(1000))
     }
 
-    /// The tag of a heap, by the number that a trace gives it.
+    /// The tag of a heap, by its number in the trace.
     #[inline]
     pub fn tag(&self, heap: u8) -> Option<TagId> {
         self.tags.get(usize::from(heap)).copied()
     }
 
-    /// The tag of what was promoted.
+    /// The tag of promoted objects.
     #[inline]
     pub fn promoted(&self) -> TagId {
         self.tags[1]
     }
 
-    /// What an object of so many words stands for that was hit by so many samples.
+    /// The weight of an object of `words` words that was hit by `samples` samples.
     #[inline]
     pub fn weight(&mut self, words: u64, samples: u32) -> Weight {
-        // Lengths that lie far apart seldom share a place.
+        // Lengths far apart from each other seldom collide.
         let place = (words ^ words >> 12) as usize % KEPT_WEIGHTS;
         let of_one = match self.weights[place] {
             (kept, weight) if kept == words + 1 => weight,
@@ -117,12 +117,12 @@ impl Trace {
         weight
     }
 
-    /// How many nodes stacks may have by now.
+    /// The present limit for the nodes of stacks.
     pub fn most_nodes(&self) -> usize {
         usize::try_from(LEAST_NODES.saturating_add(self.bytes.saturating_mul(NODES_PER_BYTE))).unwrap_or(usize::MAX)
     }
 
-    /// The effort that may be made now, given to `spend`, which leaves what it did not use.
+    /// Calls `spend` with the steps that may be taken now. `spend` leaves the steps that it did not use.
     pub fn with_effort<T>(&mut self, spend: impl FnOnce(&mut Self, &mut u64) -> T) -> T {
         let allowed = LEAST_EFFORT.saturating_add(self.bytes / BYTES_PER_EFFORT).saturating_sub(self.effort_spent);
         let mut left = allowed;
@@ -131,7 +131,7 @@ impl Trace {
         result
     }
 
-    /// What backtraces need.
+    /// The tables that decoding of backtraces needs.
     pub fn names<'a>(&'a mut self, catalog: &'a mut Catalog) -> Names<'a> {
         let most_nodes = self.most_nodes();
         Names { codes: &mut self.codes, stacks: &mut self.stacks, catalog, most_nodes }

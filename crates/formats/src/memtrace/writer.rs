@@ -13,12 +13,12 @@ use highwater_model::{
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::{self, Write};
 
-/// Which version of the format is written.
+/// The version of the format to write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
-    /// What every tool reads; all events are of one domain.
+    /// All tools read this version. All events are of one domain.
     V2,
-    /// With domains.
+    /// Has domains.
     #[default]
     V3,
 }
@@ -32,22 +32,22 @@ impl Version {
     }
 }
 
-/// What a trace could not tell of what it was made from.
+/// Records that a trace cannot represent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// Marks and gauges.
     pub remarks: u64,
-    /// Frees of blocks that are not known.
+    /// Frees of unknown blocks.
     pub unmatched: u64,
-    /// Stacks that were too deep, and were cut at their inner end.
+    /// Stacks that were too deep, and were truncated at their inner end.
     pub cut_stacks: u64,
 }
 
-/// An object that lives.
+/// A live object.
 #[derive(Clone, Copy)]
 struct Live {
     id: i64,
-    /// The domain that spoke of it last, and in which of its packets.
+    /// The domain that wrote the last event about it, and the number of the packet.
     domain: u32,
     packet: u64,
     stack: StackId,
@@ -55,15 +55,15 @@ struct Live {
 
 /// Writes events as a trace that the reference tools accept.
 ///
-/// A reallocation, which traces do not know, is a collection and an allocation. A recording that left nothing out is one in which every word
-/// is a sample.
+/// A reallocation becomes a collection and an allocation, since traces have no reallocations. In the trace of an exact recording, every word is a
+/// sample.
 pub struct TraceWriter<W: Write> {
     out: W,
     common: Common,
     sampling: WordSampling,
     start: i64,
     has_domains: bool,
-    /// True where figures of the source are exact.
+    /// True if the source is exact, not sampled.
     is_exact: bool,
     domains: Vec<DomainWriter>,
     places: FxHashMap<ThreadId, usize>,
@@ -75,11 +75,11 @@ pub struct TraceWriter<W: Write> {
     last_time: i64,
 }
 
-/// The word of programs that do not say how long theirs is.
+/// Word length for programs that do not report theirs.
 const WORD_BYTES: u8 = 8;
 
 impl<W: Write> TraceWriter<W> {
-    /// Begins a trace.
+    /// Begins a trace: writes the first packet.
     pub fn new(mut out: W, source: &Source, version: Version) -> io::Result<Self> {
         let sampling = source.word_sampling.unwrap_or_else(|| sampling_of(source));
         let start = (source.start_unix_ns / 1000) as i64;
@@ -117,7 +117,7 @@ impl<W: Write> TraceWriter<W> {
         })
     }
 
-    /// Appends an event as a source tells it. Blocks are known by address.
+    /// Appends an event of a source. Blocks are identified by address.
     pub fn write_event(&mut self, event: &Event, catalog: &Catalog) -> io::Result<()> {
         let (time, thread) = (event.time, event.thread);
         match event.kind {
@@ -136,7 +136,7 @@ impl<W: Write> TraceWriter<W> {
         }
     }
 
-    /// Appends a step of a recording, where `next` is the number that the next allocation gets. Blocks are known by their numbers.
+    /// Appends a step of a recording. `next` is the number of the next allocation. Blocks are identified by their numbers.
     pub fn write_step(&mut self, step: &Step, next: AllocId, catalog: &Catalog) -> io::Result<()> {
         let (time, thread) = (step.time, step.thread);
         match step.op {
@@ -168,7 +168,7 @@ impl<W: Write> TraceWriter<W> {
         }
     }
 
-    /// Times never run backwards, so that every reader accepts them.
+    /// Converts a time. Times never run backwards, so that every reader accepts them.
     fn clock(&mut self, time: Nanos) -> i64 {
         let time = self.start.saturating_add(i64::try_from(time.0 / 1000).unwrap_or(i64::MAX));
         self.last_time = self.last_time.max(time);
@@ -176,7 +176,7 @@ impl<W: Write> TraceWriter<W> {
     }
 
     fn domain(&mut self, thread: ThreadId, time: i64) -> usize {
-        // What is no domain is not made one: viewers show only the first.
+        // A thread that is no domain does not become one: viewers show only the first domain.
         let thread = if self.has_domains && thread.0 <= u16::MAX.into() { thread } else { ThreadId(0) };
         if let Some(&at) = self.places.get(&thread) {
             return at;
@@ -194,7 +194,7 @@ impl<W: Write> TraceWriter<W> {
         place: &Placement,
         catalog: &Catalog,
     ) -> io::Result<()> {
-        // An address that is given out again is free, though nobody said so.
+        // If an address is allocated again, its block was freed without an event.
         if self.live.contains_key(&key) {
             self.refer(code::COLLECT, time, thread, key, catalog)?;
         }
@@ -209,7 +209,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// What became of an object.
+    /// Writes an event about an existing object.
     fn refer(&mut self, code: u32, time: Nanos, thread: ThreadId, key: u64, catalog: &Catalog) -> io::Result<()> {
         let Some(&live) = self.live.get(&key) else {
             self.left_out.unmatched += 1;
@@ -217,7 +217,7 @@ impl<W: Write> TraceWriter<W> {
         };
         let time = self.clock(time);
         let at = self.domain(thread, time);
-        // What is said of an object must stand in the order in which it happened.
+        // Events about an object must be in the file in the order in which they happened.
         let other = live.domain as usize;
         if other != at && self.domains[other].packets == live.packet {
             self.domains[other].flush(self.common, catalog, &mut self.out)?;
@@ -234,7 +234,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// A block as an object of so many words and samples.
+    /// Converts a block to an object with a number of words and samples.
     fn object(&self, place: &Placement, key: u64, catalog: &Catalog) -> Object {
         let words = place.size.div_ceil(self.sampling.word_bytes().into());
         let heap = match catalog.tag(place.tag).heap {
@@ -250,15 +250,15 @@ impl<W: Write> TraceWriter<W> {
         Object { words, samples, heap }
     }
 
-    /// How many samples stand for as many bytes as a block does. What is left over decides with the same chance whether there is one
-    /// more, so that sums are right on the average.
+    /// The number of samples that stand for the bytes of a block. The fraction is the probability of one more sample, so that sums are right on
+    /// average.
     fn samples_of(&self, weight: Weight, size: u64, key: u64) -> u32 {
         let samples = weight.amount(size).units() as f64 / (1u64 << 32) as f64 / self.sampling.bytes_per_sample();
         let draw = Weight::new(1.0 + samples.fract()).blocks(AllocId(key)) - 1;
         (samples.floor() as u64 + draw).clamp(1, u32::MAX.into()) as u32
     }
 
-    /// Writes what waits, so that a reader has everything up to now.
+    /// Writes all queued records, so that a reader has everything up to now.
     pub fn flush(&mut self, catalog: &Catalog) -> io::Result<()> {
         for domain in &mut self.domains {
             domain.flush(self.common, catalog, &mut self.out)?;
@@ -266,7 +266,7 @@ impl<W: Write> TraceWriter<W> {
         self.out.flush()
     }
 
-    /// Ends the trace, and tells what it could not tell.
+    /// Ends the trace, and returns the counts of what it could not represent.
     pub fn finish(mut self, catalog: &Catalog) -> io::Result<(LeftOut, W)> {
         self.flush(catalog)?;
         let cut_stacks = self.domains.iter().map(DomainWriter::cut).sum();
@@ -274,10 +274,11 @@ impl<W: Write> TraceWriter<W> {
     }
 }
 
-/// For a trace that begins or goes on in the middle of things.
+/// For a trace that begins or resumes in the middle of a recording.
 impl<W: Write> TraceWriter<W> {
-    /// Brings the trace to a state that its events have not led to: what it has as live and is not is collected, what is live and it does not
-    /// have is allocated. Blocks of which `is_changed` says so are told anew. Blocks are known by their numbers.
+    /// Brings the trace to the state of `accounts`, which its events have not led to. Collects objects of the trace that are no longer live, and
+    /// allocates live blocks that the trace does not have. Blocks for which `is_changed` is true are collected and allocated again. Blocks are
+    /// identified by their numbers.
     pub fn catch_up(
         &mut self,
         accounts: &Accounts,
@@ -304,7 +305,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// Tells of an object of one word with this stack that comes and goes at once: a remark that every viewer shows.
+    /// Writes an object of one word with this stack, allocated and collected at the same time: a remark that every viewer shows.
     pub fn remark(&mut self, time: Nanos, stack: StackId, catalog: &Catalog) -> io::Result<()> {
         let key = u64::MAX;
         let place = Placement { size: WORD_BYTES.into(), stack, ..Placement::default() };
@@ -312,7 +313,7 @@ impl<W: Write> TraceWriter<W> {
         self.refer(code::COLLECT, time, ThreadId(0), key, catalog)
     }
 
-    /// Writes what waits, or an empty packet: so that a reader sees that nothing has happened until this time.
+    /// Writes all queued records, or an empty packet, so that a reader sees that nothing happened until this time.
     pub fn still_here(&mut self, time: Nanos, catalog: &Catalog) -> io::Result<()> {
         let time = self.clock(time);
         self.flush(catalog)?;
@@ -321,7 +322,7 @@ impl<W: Write> TraceWriter<W> {
     }
 }
 
-/// How a source that does not sample words would sample them.
+/// Word sampling that corresponds to the sampling of a source that does not sample words.
 fn sampling_of(source: &Source) -> WordSampling {
     let rate = source.sample_rate.map_or(1.0, |bytes| f64::from(WORD_BYTES) / bytes as f64);
     let exact = || WordSampling::new(1.0, WORD_BYTES).unwrap_or_else(|| unreachable!("one is a probability"));

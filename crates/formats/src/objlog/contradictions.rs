@@ -1,16 +1,16 @@
-//! What a log says that cannot all be true, by id.
+//! Contradictions in a log, by id.
 
 use rustc_hash::FxHashMap;
 
-/// Ids of a kind that are remembered; those after them are counted.
+/// Limit for the number of remembered ids of one kind. Further ids are only counted.
 const REMEMBERED: usize = 10_000;
-/// Drops of another size than the birth's that may still turn out to be growth.
+/// Limit for the number of drops with another size than the birth's that may still turn out to be growth.
 const PENDING: usize = 1 << 16;
 
-/// Ids of which one thing is odd.
+/// Ids with one kind of contradiction.
 #[derive(Clone, Debug, Default)]
 pub struct OddIds {
-    /// How often it occurred.
+    /// The number of occurrences.
     pub count: u64,
     ids: Vec<u64>,
 }
@@ -23,7 +23,7 @@ impl OddIds {
         }
     }
 
-    /// The ids, in order and each once: all of them, or the first ten thousand found.
+    /// The ids, sorted and without duplicates: all of them, or the first ten thousand found.
     pub fn ids(&self) -> Vec<u64> {
         let mut ids = self.ids.clone();
         ids.sort_unstable();
@@ -32,7 +32,7 @@ impl OddIds {
     }
 }
 
-/// Everything that a log says against itself.
+/// All contradictions of a log.
 #[derive(Clone, Debug, Default)]
 pub struct Contradictions {
     /// Births of an id that was born before.
@@ -41,7 +41,7 @@ pub struct Contradictions {
     pub duplicate_drop: OddIds,
     /// Drops of another type than the birth's.
     pub type_mismatch: OddIds,
-    /// Drops of another size than the birth's, of objects that are not known to have changed theirs.
+    /// Drops with another size than the birth's, of objects without a `RESIZE` line.
     pub size_mismatch: OddIds,
     /// Drops whose birth is not in the log.
     pub drop_without_allocate: OddIds,
@@ -50,7 +50,7 @@ pub struct Contradictions {
 }
 
 impl Contradictions {
-    /// Every kind with its key in JSON and what it means.
+    /// Every kind with its key in JSON and its description.
     pub fn kinds(&self) -> [(&'static str, &'static str, &OddIds); 6] {
         [
             ("duplicate_allocate_ids", "ALLOCATE twice", &self.duplicate_allocate),
@@ -62,21 +62,21 @@ impl Contradictions {
         ]
     }
 
-    /// How many there are.
+    /// The number of all contradictions.
     pub fn count(&self) -> u64 {
         self.kinds().iter().map(|(_, _, odd)| odd.count).sum()
     }
 }
 
-/// Drops of another size than the birth's. The line that says that the object has grown may come later, as order in the
-/// file is not order in time.
+/// Drops with another size than the birth's. The line that reports the growth of the object may come later, since order in the file is not order in
+/// time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SizeMismatches {
     pending: FxHashMap<u64, Mismatch>,
     beyond: OddIds,
 }
 
-/// Of what site, and how large.
+/// The site of an object, and its sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mismatch {
     pub site: u32,
@@ -93,12 +93,12 @@ impl SizeMismatches {
         }
     }
 
-    /// The object was resized after all.
+    /// Removes an object because a `RESIZE` line came after all.
     pub fn resolve(&mut self, id: u64) -> Option<Mismatch> {
         if self.pending.is_empty() { None } else { self.pending.remove(&id) }
     }
 
-    /// Those that remain.
+    /// The remaining size mismatches.
     pub fn all(&self) -> OddIds {
         let mut odd = OddIds::default();
         self.pending.keys().for_each(|id| odd.add(*id));

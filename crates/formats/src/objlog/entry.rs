@@ -1,50 +1,50 @@
-//! What is kept of an object whose birth and drop have not met yet: sixteen bytes.
+//! An object whose birth and drop are not matched yet, in sixteen bytes.
 
-/// What is known of an object so far.
+/// Known facts about an unmatched object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// How large it is, or was when dropped.
+    /// Its size: the latest one, or the one at the drop.
     pub bytes: u64,
-    /// Its site, or the type that its drop named while its birth is not known; and what was seen of it. See [`flags`].
+    /// Its site, or the type in its drop while the birth is unknown; and the lines seen. See [`flags`].
     packed: u32,
-    /// In which iteration it was born.
+    /// The iteration in which it was born.
     pub iteration: u32,
 }
 
-/// What was seen of an object.
+/// The kinds of lines seen for an object.
 pub(super) mod flags {
     /// Its birth.
     pub const BORN: u8 = 1;
     /// Its drop.
     pub const DROPPED: u8 = 2;
-    /// That its size changed: birth and drop need not agree on it.
+    /// A change of size: the sizes at birth and drop may differ.
     pub const RESIZED: u8 = 4;
-    /// Something that cannot be, such as a second birth.
+    /// A contradiction, such as a second birth.
     pub const DOUBTFUL: u8 = 8;
 }
 
-/// Sites and types have numbers below this.
+/// Limit for the numbers of sites and types.
 pub(super) const MOST_OWNERS: usize = 1 << 24;
 
 impl Entry {
-    /// An entry of which something was seen.
+    /// An entry with these flags.
     pub fn new(bytes: u64, owner: u32, iteration: u32, seen: u8) -> Self {
         Self { bytes, packed: owner << 8 | u32::from(seen), iteration }
     }
 
-    /// The site if its birth was seen, else the type that its drop named.
+    /// The site if the birth was seen, else the type in the drop.
     #[inline]
     pub fn owner(&self) -> u32 {
         self.packed >> 8
     }
 
-    /// True if all of `flags` were seen.
+    /// True if all of `flags` are set.
     #[inline]
     pub fn has(&self, flags: u8) -> bool {
         self.packed as u8 & flags == flags
     }
 
-    /// The entry with more of it seen.
+    /// The entry with more flags set.
     pub fn and(mut self, flags: u8) -> Self {
         self.packed |= u32::from(flags);
         self
@@ -55,31 +55,31 @@ impl Entry {
         Self { bytes, ..self }
     }
 
-    /// True where nothing is kept.
+    /// True if the entry is unused.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.packed as u8 == 0
     }
 }
 
-/// What is known of an id.
+/// The state of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// It was never seen.
     New,
-    /// Something is still to come.
+    /// Birth, drop or both are missing.
     Open(Entry),
-    /// Birth and drop have met.
+    /// Birth and drop are matched.
     Settled,
 }
 
-/// What is to be known of an id from now on.
+/// The state of an id after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// The same.
+    /// No change.
     Same,
-    /// Something is still to come.
+    /// Birth, drop or both are missing.
     Open(Entry),
-    /// Birth and drop have met.
+    /// Birth and drop are matched.
     Settled,
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with a line that begins with `@`.
+//! Faults of a line that begins with `@`.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Fault {
     /// `@` stands alone, or no space follows it.
     NoVerb,
-    /// The verb is none that is known.
+    /// The verb is unknown.
     UnknownVerb,
     /// The size is missing, is no whole number, or does not fit in 64 bits.
     Size,
@@ -21,16 +21,16 @@ pub enum Fault {
     Label,
     /// The line is in the JSON form but not JSON.
     Json,
-    /// The line is in the JSON form, and a member of it is not what it should be.
+    /// The line is in the JSON form, and one of its members has an invalid value.
     Member,
-    /// The line is longer than is looked at.
+    /// The line is longer than the limit.
     TooLong,
-    /// The last line has no line end, and what it says does not fit: it was cut.
+    /// The last line has no line end, and its content does not fit: it was truncated.
     Cut,
 }
 
 impl Fault {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Self; 11] = [
         Self::NoVerb,
         Self::UnknownVerb,

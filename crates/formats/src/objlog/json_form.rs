@@ -5,14 +5,14 @@ use crate::events::fields::Fields;
 use highwater_model::Nanos;
 use std::borrow::Cow;
 
-/// What a line in the JSON form says.
+/// A line in the JSON form.
 #[derive(Debug)]
 pub(super) struct JsonLine<'a> {
     fields: Fields<'a>,
     pub verb: Verb,
 }
 
-/// What happened.
+/// The kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
     Allocate,
@@ -22,7 +22,7 @@ pub(super) enum Verb {
     Mark,
 }
 
-/// Who did it.
+/// The thread of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Thread<'a> {
     /// A thread with a number.
@@ -31,10 +31,10 @@ pub enum Thread<'a> {
     Name(Cow<'a, str>),
 }
 
-/// Milliseconds beyond this many are no time.
+/// A time with more milliseconds than this is invalid.
 const MOST_MILLISECONDS: f64 = 1.8e13;
 
-/// Takes a line apart.
+/// Parses a line.
 pub(super) fn parse(text: &str) -> Result<JsonLine<'_>, Fault> {
     let fields = Fields::parse(text).map_err(|_| Fault::Json)?;
     let verb = match fields.text("event").map_err(|_| Fault::Member)? {
@@ -54,7 +54,7 @@ impl JsonLine<'_> {
         self.fields.number("bytes").map_err(|_| Fault::Size)?.ok_or(Fault::Size)
     }
 
-    /// A number, or its digits as a text: many languages cannot hold 64 bits in a number.
+    /// A number, or its digits as a text: many languages cannot represent 64 bits in a number.
     pub fn id(&self) -> Result<u64, Fault> {
         match self.fields.number("id") {
             Ok(Some(id)) => Ok(id),
@@ -101,7 +101,7 @@ impl JsonLine<'_> {
         }
     }
 
-    /// The text of the stack's list, unread.
+    /// The JSON list of the stack as text, not parsed.
     pub fn stack(&self) -> Result<Option<&str>, Fault> {
         self.fields.stack_text().map_err(|_| Fault::Member)
     }

@@ -1,37 +1,37 @@
-//! Lines of bounded length, out of whatever arrives.
+//! Lines of bounded length from an input stream.
 //!
-//! One buffer holds what was read; whole lines are handed out where they lie. A line that does not end within [`MAX_LINE_BYTES`] is
-//! passed over without being held: only its first byte is remembered.
+//! One buffer holds the bytes that were read; complete lines are passed on in place. A line that does not end within [`MAX_LINE_BYTES`] is skipped
+//! without being held: only its first byte is kept.
 
 use memchr::memchr;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 
-/// The longest line that is looked at.
+/// Limit for the length of a line.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// How much is read at a time: small enough for the processor's second cache.
+/// The number of bytes read at a time: small enough for the processor's second-level cache.
 const PIECE: usize = 1 << 18;
 
-/// What a line was found to be.
+/// A line of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RawLine<'a> {
     /// Its bytes without the line end.
     Whole(&'a [u8]),
-    /// The last one, which has no line end.
+    /// The last line, without a line end.
     Unended(&'a [u8]),
-    /// Longer than is looked at; this is how it begins.
+    /// A line longer than the limit; this is its first byte.
     TooLong(u8),
 }
 
-/// Cuts a stream into lines.
+/// Splits a stream into lines.
 #[derive(Debug)]
 pub(super) struct Lines {
     buffer: Vec<u8>,
-    /// Where the line begins that is not complete yet, and how far the buffer is filled.
+    /// The start of the incomplete line, and the number of bytes in the buffer.
     start: usize,
     filled: usize,
-    /// How the line began that is being passed over.
+    /// The first byte of the line that is being skipped.
     passing: Option<u8>,
     number: u64,
     bytes: u64,
@@ -44,14 +44,14 @@ impl Default for Lines {
 }
 
 impl Lines {
-    /// How many bytes were read.
+    /// The number of bytes read.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Reads once, and hands out all lines that are complete then, with their numbers. How many bytes were read: none at the end.
+    /// Reads once, and passes all lines that are then complete to `each`, with their numbers. Returns the number of bytes read: 0 at the end.
     ///
-    /// After `each` broke off nothing more may be asked for.
+    /// After `each` returned `Break`, do not call this again.
     pub fn read(
         &mut self,
         input: &mut impl Read,
@@ -83,7 +83,7 @@ impl Lines {
         Ok(count)
     }
 
-    /// Hands out what is left when nothing more will come.
+    /// Passes on the remaining bytes as the last line. Call this at the end of the input.
     pub fn finish(&mut self, mut each: impl FnMut(u64, RawLine<'_>) -> ControlFlow<()>) {
         let line = match self.passing.take() {
             Some(first) => RawLine::TooLong(first),
@@ -95,7 +95,7 @@ impl Lines {
         self.start = self.filled;
     }
 
-    /// Sees to it that there is something to read into.
+    /// Makes room in the buffer for the next read.
     fn make_room(&mut self) {
         if self.passing.is_some() {
             (self.start, self.filled) = (0, 0);
@@ -122,7 +122,7 @@ impl Lines {
 mod tests {
     use super::*;
 
-    /// Gives few bytes at a time.
+    /// Returns only a few bytes from each read.
     struct Drops<'a>(&'a [u8], usize);
 
     impl Read for Drops<'_> {

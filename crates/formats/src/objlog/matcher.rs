@@ -1,7 +1,7 @@
-//! Births and drops, brought together by id.
+//! Matches births and drops by id.
 //!
-//! Order in the file is not order in time: a drop may come before its birth, and a change of size after both. So nothing is judged before
-//! it must be: a drop without birth when the log ends, a size that does not fit when no line has said that the object grew.
+//! Order in the file is not order in time: a drop may come before its birth, and a change of size after both. So nothing is judged before it must be.
+//! A drop without birth is known at the end of the log. A different size at the drop is a mismatch only if no line said that the object grew.
 
 use super::contradictions::{Contradictions, Mismatch, SizeMismatches};
 use super::entry::flags::{BORN, DOUBTFUL, DROPPED, RESIZED};
@@ -15,34 +15,34 @@ use super::text_form::split_site;
 use highwater_model::Anomaly;
 use std::borrow::Cow;
 
-/// A type at a place: what a birth names.
+/// A type at a place, as named by a birth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SiteId(pub(super) u32);
 
-/// What a line was found to mean.
+/// The meaning of a line, given the lines before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// An object was born.
     Birth,
-    /// An object was born whose drop came before, or whose last size did.
+    /// An object was born whose drop, or whose last size, came before the birth.
     BirthBehind {
-        /// How large it is, or was at its drop.
+        /// Its present size, or the size at its drop.
         bytes: u64,
-        /// True if it is gone.
+        /// True if it is dropped.
         dropped: bool,
     },
-    /// An object was dropped that was born with another size, and not resized as far as is known, or with another type.
+    /// An object was dropped. Its size may differ from the one at birth although no `RESIZE` line was seen, or its type may differ.
     Death {
-        /// The sizes do not agree.
+        /// The sizes differ.
         size_mismatch: bool,
-        /// The types do not agree.
+        /// The types differ.
         type_mismatch: bool,
     },
-    /// An object has another size.
+    /// An object has a new size.
     Resized,
-    /// It cannot be told yet, or no more than was known.
+    /// The meaning is not known yet, or the line adds nothing new.
     Nothing,
-    /// It contradicts what was said before.
+    /// The line contradicts an earlier one.
     Duplicate,
 }
 
@@ -51,21 +51,21 @@ pub enum Meaning {
 pub struct Survivor {
     /// Its id.
     pub id: u64,
-    /// How large it is.
+    /// Its size.
     pub bytes: u64,
     /// Its type and place.
     pub site: SiteId,
-    /// In which iteration it was born.
+    /// The iteration in which it was born.
     pub iteration: u64,
-    /// Its id is one of those of which the log contradicts itself.
+    /// True if the log contradicts itself about this id.
     pub doubtful: bool,
 }
 
-/// A birth or a drop that was read and not yet taken.
+/// A birth or a drop that was read and is not processed yet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BirthOrDrop {
     pub bytes: u64,
-    /// Its site, or of a drop its type.
+    /// Its site, or the type of a drop.
     pub owner: u32,
     pub id: u64,
     pub is_drop: bool,
@@ -77,7 +77,7 @@ struct Site {
     place: u32,
 }
 
-/// Brings births and drops together. See the module's text.
+/// Matches births and drops by id, in any order. Judges a contradiction only when no later line can resolve it.
 #[derive(Debug)]
 pub struct Matcher {
     site_texts: Names,
@@ -88,20 +88,20 @@ pub struct Matcher {
     table: Table,
     contradictions: Contradictions,
     size_mismatches: SizeMismatches,
-    /// What the log says of the memory as a whole.
+    /// The `MEMORY` lines and marks of the log.
     pub memory: Memory,
-    /// Drops that stood before their births.
+    /// The number of drops that came before their births.
     pub drops_before_their_allocate: u64,
-    /// Sizes that were cut so that all of them together fit in 64 bits.
+    /// The number of sizes that were reduced so that the sum of all fits in 64 bits.
     pub clamped_sizes: u64,
     ever_bytes: u64,
     live: u64,
     live_bytes: u64,
-    /// The most objects that were live at a time, in the order of the log.
+    /// The maximum number of live objects, in the order of the log.
     pub peak_live: u64,
-    /// The most bytes.
+    /// The maximum number of live bytes.
     pub peak_bytes: u64,
-    /// After how many births, drops and changes of size.
+    /// The number of births, drops and changes of size until `peak_bytes` was reached.
     pub peak_at: u64,
     steps: u64,
 }
@@ -135,7 +135,7 @@ impl Default for Matcher {
 const _: () = assert!(super::names::MOST_NAMES <= MOST_OWNERS);
 
 impl Matcher {
-    /// The site that a text `file:line type` stands for.
+    /// The site of a text `file:line type`.
     #[inline]
     pub(super) fn site(&mut self, text: &[u8]) -> Result<SiteId, Fault> {
         match self.site_texts.find(text) {
@@ -170,7 +170,7 @@ impl Matcher {
         }
     }
 
-    /// A size that keeps the sum of all sizes within 64 bits.
+    /// The size, reduced if necessary to keep the sum of all sizes within 64 bits.
     #[inline]
     fn admit(&mut self, bytes: u64) -> u64 {
         match self.ever_bytes.checked_add(bytes) {
@@ -196,7 +196,7 @@ impl Matcher {
         self.peak_live = self.peak_live.max(self.live);
     }
 
-    /// Takes births and drops, in this order. Together, they are faster than one by one.
+    /// Processes births and drops, in this order. A batch is faster than one at a time.
     pub(super) fn take(&mut self, steps: &[BirthOrDrop]) {
         let touched = steps.iter().fold(0, |sum, step| sum ^ self.table.touch(step.id));
         std::hint::black_box(touched);
@@ -209,7 +209,7 @@ impl Matcher {
         }
     }
 
-    /// An object was born.
+    /// Processes a birth.
     pub fn allocate(&mut self, bytes: u64, site: SiteId, id: u64) -> Meaning {
         let iteration = self.memory.iteration().min(u64::from(u32::MAX)) as u32;
         let mut state = State::New;
@@ -219,7 +219,7 @@ impl Matcher {
                 State::New => Next::Open(Entry::new(bytes, site.0, iteration, BORN)),
                 State::Open(entry) if entry.has(BORN) => Next::Open(entry.and(DOUBTFUL)),
                 State::Open(entry) if entry.has(DROPPED) => Next::Settled,
-                // Its size came before it.
+                // Its size came before its birth.
                 State::Open(entry) => Next::Open(Entry::new(entry.bytes, site.0, iteration, BORN | RESIZED)),
                 State::Settled => Next::Same,
             }
@@ -249,7 +249,7 @@ impl Matcher {
         }
     }
 
-    /// What else is known of an object that was just born.
+    /// Applies the earlier drop or size of an object that was just born.
     #[cold]
     fn born_behind(&mut self, id: u64, bytes: u64, site: SiteId, entry: Entry) -> Meaning {
         if !entry.has(DROPPED) {
@@ -267,7 +267,7 @@ impl Matcher {
         Meaning::BirthBehind { bytes, dropped: true }
     }
 
-    /// Makes an open object smaller than the log says, since sizes would not add up.
+    /// Reduces the size of an open object, since the sum of all sizes would not fit.
     #[cold]
     fn reduce(&mut self, id: u64, bytes: u64) {
         self.table.apply(id, |state| match state {
@@ -276,7 +276,7 @@ impl Matcher {
         });
     }
 
-    /// Counts that an object of a site has another size. How large it is then.
+    /// Counts a change of size of an object of a site. Returns the new size.
     fn resize_to(&mut self, site: SiteId, from: u64, to: u64) -> u64 {
         let to = from.min(to) + self.admit(to.saturating_sub(from));
         let tally = &mut self.tallies[site.0 as usize];
@@ -287,7 +287,7 @@ impl Matcher {
         to
     }
 
-    /// Counts the end of an object. How large it was, and whether its sizes disagree.
+    /// Counts the end of an object. Returns its size, and whether its sizes disagree.
     fn die(&mut self, id: u64, site: SiteId, known: u64, claimed: u64, resized: bool) -> (u64, bool) {
         let mut bytes = known;
         let disagree = known != claimed;
@@ -304,7 +304,7 @@ impl Matcher {
         (bytes, disagree && !resized)
     }
 
-    /// An object was dropped.
+    /// Processes a drop, with the number of its type.
     pub(super) fn drop_object(&mut self, bytes: u64, type_number: u32, id: u64) -> Meaning {
         let mut state = State::New;
         self.table.apply(id, |found| {
@@ -337,13 +337,13 @@ impl Matcher {
         }
     }
 
-    /// An object was dropped.
+    /// Processes a drop, with the name of its type.
     pub fn drop_named(&mut self, bytes: u64, type_name: &[u8], id: u64) -> Meaning {
         let type_number = self.type_number(type_name);
         self.drop_object(bytes, type_number, id)
     }
 
-    /// An object has another size.
+    /// Processes a change of size.
     pub fn resize(&mut self, bytes: u64, id: u64) -> Meaning {
         let mut state = State::New;
         self.table.apply(id, |found| {
@@ -365,7 +365,7 @@ impl Matcher {
                 Meaning::Resized
             }
             State::Settled => {
-                // It grew before it was dropped, and we hear of it now.
+                // The object grew before it was dropped, but this line came after the drop.
                 if let Some(Mismatch { site, at_birth, at_drop }) = self.size_mismatches.resolve(id) {
                     let now = at_birth.min(at_drop) + self.admit(at_drop.saturating_sub(at_birth));
                     let tally = &mut self.tallies[site as usize];
@@ -379,12 +379,12 @@ impl Matcher {
         }
     }
 
-    /// The memory was measured, or an instant named.
+    /// Adds a measurement of the memory, or a mark.
     pub fn boundary(&mut self, line: u64, bytes: Option<u64>, label: &str) {
         self.memory.add(line, bytes, label.as_bytes());
     }
 
-    /// A recording says that it is odd in this way, without saying which object.
+    /// Adds contradictions that a recording only counts, without ids.
     pub fn note(&mut self, anomaly: Anomaly, count: u64) {
         let odd = match anomaly {
             Anomaly::UnmatchedFree => &mut self.contradictions.drop_without_allocate,
@@ -401,7 +401,7 @@ impl Matcher {
         odd.count += count;
     }
 
-    /// True if a birth of this id would contradict nothing.
+    /// True if a birth with this id would be no contradiction.
     pub(super) fn can_be_born(&mut self, id: u64) -> bool {
         let mut can = false;
         self.table.apply(id, |state| {
@@ -411,7 +411,7 @@ impl Matcher {
         can
     }
 
-    /// True if an object with this id and size is there to be dropped.
+    /// True if there is a live object with this id and size.
     pub(super) fn can_be_dropped(&mut self, bytes: u64, id: u64) -> bool {
         let mut can = false;
         self.table.apply(id, |state| {
@@ -421,32 +421,32 @@ impl Matcher {
         can
     }
 
-    /// How many ids were seen.
+    /// The number of ids seen.
     pub fn ids(&self) -> u64 {
         self.table.ids()
     }
 
-    /// Ids that can come a second time without being noticed; see `docs/objlog.md`.
+    /// The number of ids that were forgotten. If one of them occurs again, that is not noticed; see `docs/objlog.md`.
     pub fn forgotten_ids(&self) -> u64 {
         self.table.forgotten()
     }
 
-    /// Names that are not UTF-8.
+    /// The number of names that are not UTF-8.
     pub fn invalid_names(&self) -> u64 {
         self.types.invalid + self.places.invalid
     }
 
-    /// Births and drops whose names could not be told apart any more, as there were too many.
+    /// The number of births and drops whose names were merged into one, because there were too many different names.
     pub fn refused_names(&self) -> u64 {
         self.types.refused + self.places.refused + self.site_texts.refused
     }
 
-    /// Births, drops and changes of size that counted.
+    /// The number of births, drops and changes of size that counted.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Objects live, and bytes.
+    /// The numbers of live objects and live bytes.
     pub fn live(&self) -> (u64, u64) {
         (self.live, self.live_bytes)
     }
@@ -461,19 +461,19 @@ impl Matcher {
         self.places.text(self.sites[site.0 as usize].place)
     }
 
-    /// Every site at which an object was born, with what happened to them.
+    /// Every site at which an object was born, with its figures.
     pub fn sites(&self) -> impl Iterator<Item = (SiteId, &Tally)> {
         (0..).map(SiteId).zip(&self.tallies).filter(|(_, tally)| tally.allocated > 0)
     }
 
-    /// Everything together.
+    /// The sum over all sites.
     pub fn total(&self) -> Tally {
         let mut total = Tally::default();
         self.tallies.iter().for_each(|tally| total += *tally);
         total
     }
 
-    /// What is live now; takes time in proportion.
+    /// Calls `each` for every live object. The time is proportional to their number.
     pub fn for_each_survivor(&self, mut each: impl FnMut(Survivor)) {
         self.table.for_each_open(|id, entry| {
             if entry.has(BORN) {
@@ -488,7 +488,7 @@ impl Matcher {
         });
     }
 
-    /// What the log says against itself, if nothing more comes.
+    /// All contradictions, as if the log ended here.
     pub fn contradictions(&self) -> Contradictions {
         let mut found = self.contradictions.clone();
         let known = found.size_mismatch.count;

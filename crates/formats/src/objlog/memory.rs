@@ -1,54 +1,54 @@
-//! What `MEMORY` lines and marks tell: how the memory grew, and where one iteration ends and the next begins.
+//! `MEMORY` lines and marks: the growth of the memory, and the boundaries between iterations.
 
-/// Boundaries that are remembered. Behind that every second one is forgotten, and only every second from then on counts.
+/// Limit for the number of remembered boundaries. At the limit every second one is dropped, and from then on only every second one is added.
 pub const MOST_BOUNDARIES: usize = 1024;
 const LONGEST_LABEL: usize = 256;
 
 /// A `MEMORY` line or a mark: the end of an iteration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Boundary {
-    /// The line it stands on.
+    /// The number of its line.
     pub line: u64,
     /// Its number among all `MEMORY` lines and marks, from 0.
     pub number: u64,
-    /// What the memory was.
+    /// The size of the memory.
     pub bytes: Option<u64>,
-    /// What it is called; often nothing.
+    /// Its label; often empty.
     pub label: String,
 }
 
-/// The course of the memory, as far as the log tells it.
+/// The size of the memory over time, as far as the log has it.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     boundaries: Vec<Boundary>,
     seen: u64,
-    /// One in so many is remembered, as a power of two.
+    /// One in 2^`thinned` boundaries is remembered.
     thinned: u32,
     first: Option<(u64, u64)>,
     last: Option<(u64, u64)>,
-    /// All values that were measured, or-ed: how coarse the measure is.
+    /// All measured values, combined with `or`: shows the granularity of the measure.
     bits: u64,
-    /// `MEMORY` lines.
+    /// The number of `MEMORY` lines.
     pub readings: u64,
 }
 
-/// How the memory grew between two lines.
+/// The growth of the memory between two lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Growth {
-    /// What it was at the first `MEMORY` line.
+    /// The size at the first `MEMORY` line.
     pub first_bytes: u64,
-    /// And at the last.
+    /// The size at the last one.
     pub last_bytes: u64,
-    /// Objects born in these iterations, and not in others, are part of the growth: from behind the first line …
+    /// The first of the iterations whose objects are part of the growth: the one after the first `MEMORY` line.
     pub from_iteration: u64,
-    /// … to the last.
+    /// The last of these iterations.
     pub to_iteration: u64,
-    /// What every value is a multiple of, if that is a page of memory or more; else 1.
+    /// The granularity of all values, if it is a page of memory or more; else 1.
     pub page_bytes: u64,
 }
 
 impl Memory {
-    /// The number of the iteration under way: how many boundaries were seen.
+    /// The number of the current iteration, which is the number of boundaries seen.
     pub fn iteration(&self) -> u64 {
         self.seen
     }
@@ -74,17 +74,17 @@ impl Memory {
         self.seen += 1;
     }
 
-    /// The boundaries that are remembered, in order.
+    /// The remembered boundaries, in order.
     pub fn boundaries(&self) -> &[Boundary] {
         &self.boundaries
     }
 
-    /// One in how many boundaries is remembered.
+    /// The number of iterations between two remembered boundaries.
     pub fn iterations_per_boundary(&self) -> u64 {
         1 << self.thinned
     }
 
-    /// How the memory grew from its first to its last `MEMORY` line; `None` where there are fewer than two.
+    /// The growth of the memory from the first to the last `MEMORY` line; `None` if there are fewer than two.
     pub fn growth(&self) -> Option<Growth> {
         let ((from, first_bytes), (to, last_bytes)) = (self.first?, self.last?);
         let page_bytes = 1u64 << self.bits.trailing_zeros().min(16);
@@ -100,12 +100,12 @@ impl Memory {
 }
 
 impl Growth {
-    /// By how much it grew.
+    /// The growth in bytes.
     pub fn bytes(&self) -> i128 {
         i128::from(self.last_bytes) - i128::from(self.first_bytes)
     }
 
-    /// True for what was born in between.
+    /// True if objects of this iteration are part of the growth.
     pub fn covers(&self, iteration: u64) -> bool {
         (self.from_iteration..=self.to_iteration).contains(&iteration)
     }

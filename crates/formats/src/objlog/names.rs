@@ -1,32 +1,32 @@
-//! Names, each kept once under a small number.
+//! Interned names, each with a small number.
 
 use rustc_hash::FxBuildHasher;
 use std::borrow::Cow;
 use std::hash::BuildHasher;
 
-/// No more names than this are told apart …
+/// Limit for the number of different names …
 pub(super) const MOST_NAMES: usize = 1 << 20;
-/// … nor more than this many bytes of them. What comes after that is one name for all.
+/// … and for their bytes. All names after that become one.
 const MOST_BYTES: usize = 64 << 20;
 
-/// A table of texts. Number 0 stands for all that came when it was full.
+/// A table of texts. Number 0 stands for all texts that came after it was full.
 ///
-/// The texts lie one behind the other. A slot of the index holds half of a text's hash and its number, so that a lookup that finds something
-/// compares one text, and one that does not compares none.
+/// The texts lie one after the other. A slot of the index holds half of a text's hash and its number, so a successful lookup compares one text, and
+/// an unsuccessful one compares none.
 #[derive(Debug)]
 pub(super) struct Names {
     bytes: Vec<u8>,
-    /// Where each text ends.
+    /// The offset of the end of each text.
     ends: Vec<usize>,
-    /// A power of two of slots; an empty one is 0.
+    /// The number of slots is a power of two; an empty slot is 0.
     slots: Vec<u64>,
-    /// Texts that are not UTF-8.
+    /// The number of texts that are not UTF-8.
     pub invalid: u64,
-    /// Lookups that ended at number 0.
+    /// The number of lookups that resulted in number 0.
     pub refused: u64,
 }
 
-/// What a full table says of what it has no room for.
+/// The name of all texts for which a full table has no room.
 const OTHER: &str = "(other names)";
 
 impl Default for Names {
@@ -54,7 +54,7 @@ impl Names {
         String::from_utf8_lossy(self.bytes_of(number))
     }
 
-    /// The number of a text that was seen before.
+    /// The number of a known text.
     #[inline]
     pub fn find(&self, text: &[u8]) -> Option<u32> {
         let hash = Self::hash(text);
@@ -75,7 +75,7 @@ impl Names {
         }
     }
 
-    /// The number of a text, made if it is new.
+    /// The number of a text. Adds the text if it is new.
     pub fn intern(&mut self, text: &[u8]) -> u32 {
         if let Some(known) = self.find(text) {
             return known;

@@ -1,32 +1,32 @@
-//! What is known of some hundred ids in a row.
+//! The states of 512 consecutive ids.
 //!
-//! Ids come from one sequence, so most pages fill up from front to back, are dropped from, and end with a few objects that
-//! live long or leak. A page is therefore *dense* while much of it is open, an array that is indexed by id; later what is still open is kept
-//! elsewhere. That an id is settled is one bit; once all ids of a page were seen it is none, since what is not open is settled.
+//! Ids come from one sequence. So most pages fill up from front to back, lose objects by drops, and end with a few objects that live long or leak. A
+//! page is therefore *dense* while many of its ids are open: it has an array that is indexed by id. Later the open ids are kept in the hash table. A
+//! settled id takes one bit. Once all ids of a page were seen it takes none, since every id that is not open is settled.
 
 use super::entry::{Entry, Next, State};
 
-/// Ids in a page.
+/// The number of ids in a page.
 pub(super) const IDS: usize = 512;
 
-/// Room for what is open of a page.
+/// The array of a dense page.
 pub(super) type Entries = Box<[Entry; IDS]>;
 
-/// What is known of the ids of a page.
+/// The states of the ids of a page.
 #[derive(Debug, Default)]
 pub(super) struct Page {
-    /// What is open, unless it is kept elsewhere.
+    /// The open ids, unless they are in the hash table.
     entries: Option<Entries>,
-    /// Which ids are settled; `None` while that is known without.
+    /// The settled ids; `None` if no id is settled, or if all ids were seen.
     settled: Option<Box<[u64; IDS / 64]>>,
-    /// How many ids are open.
+    /// The number of open ids.
     open: u16,
-    /// How many ids were ever seen.
+    /// The number of ids seen.
     seen: u16,
 }
 
 impl Page {
-    /// True before the first id.
+    /// True if no id of the page was seen.
     pub fn is_untouched(&self) -> bool {
         self.seen == 0
     }
@@ -36,28 +36,28 @@ impl Page {
         self.entries.is_some()
     }
 
-    /// True if so few are open that an array of all is a waste.
+    /// True if fewer than half of the ids are open, so that an array wastes memory.
     pub fn is_thin(&self) -> bool {
         usize::from(self.open) * 2 < IDS
     }
 
-    /// True if nothing is open and nothing will be: all ids are settled.
+    /// True if all ids are settled.
     pub fn is_done(&self) -> bool {
         self.open == 0 && usize::from(self.seen) == IDS
     }
 
-    /// The state of an id of which nothing is open.
+    /// The state of an id that is not open.
     #[inline]
     pub fn state_if_not_open(&self, at: usize) -> State {
         let is_settled = match &self.settled {
             Some(bits) => bits[at / 64] >> (at % 64) & 1 != 0,
-            // None is settled, or all are that are not open.
+            // Without bits, no id is settled, or all ids that are not open are.
             None => usize::from(self.seen) == IDS,
         };
         if is_settled { State::Settled } else { State::New }
     }
 
-    /// Looks an id of a dense page up, and does with it what `change` says. How many more ids are open than before.
+    /// Looks up an id of a dense page and applies `change`. Returns the change of the number of open ids.
     #[inline]
     pub fn apply(&mut self, at: usize, change: impl FnOnce(State) -> Next) -> i32 {
         let entry = self.entries.as_ref().map_or(Entry::default(), |entries| entries[at]);
@@ -73,12 +73,12 @@ impl Page {
         self.note(at, state, !next.is_empty())
     }
 
-    /// Remembers that an id was in a state, and is open now or settled. How many more ids are open than before.
+    /// Records that an id was in state `before` and is now open or settled. Returns the change of the number of open ids.
     #[inline]
     pub fn note(&mut self, at: usize, before: State, is_open: bool) -> i32 {
         self.seen += u16::from(before == State::New);
         if usize::from(self.seen) == IDS {
-            // What is not open is settled.
+            // All ids were seen: every id that is not open is settled.
             self.settled = None;
         } else if !is_open {
             self.settled.get_or_insert_default()[at / 64] |= 1 << (at % 64);
@@ -88,30 +88,30 @@ impl Page {
         change
     }
 
-    /// Looks at an id, so that what is known of it is near when it is asked for. `None` if that is elsewhere.
+    /// Reads the entry of an id, to bring it into the cache. `None` if the page is not dense.
     #[inline]
     pub fn touch(&self, at: usize) -> Option<u64> {
         self.entries.as_ref().map(|entries| entries[at].bytes)
     }
 
-    /// Gives it an array.
+    /// Makes the page dense, with this array.
     pub fn spread(&mut self, mut spare: Entries) {
         spare.fill(Entry::default());
         self.entries = Some(spare);
     }
 
-    /// Takes the array away, with what is open.
+    /// Removes the array, with the open ids in it.
     pub fn take(&mut self) -> Option<Entries> {
         self.entries.take()
     }
 
-    /// The open ids of a dense page and what is known of them.
+    /// The open ids of a dense page and their entries.
     pub fn open(&self) -> impl Iterator<Item = (usize, &Entry)> {
         open_in(self.entries.as_deref())
     }
 }
 
-/// What is open in an array.
+/// The open ids in an array.
 pub(super) fn open_in(entries: Option<&[Entry; IDS]>) -> impl Iterator<Item = (usize, &Entry)> {
     entries.into_iter().flatten().enumerate().filter(|(_, entry)| !entry.is_empty())
 }

@@ -1,4 +1,4 @@
-//! From bytes to what they mean.
+//! Reads a log: from bytes to events and their meanings.
 
 use super::fault::Fault;
 use super::json_form::{self, JsonLine, Thread, Verb};
@@ -9,28 +9,28 @@ use highwater_model::Nanos;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 
-/// Bad lines that are remembered; those after them are counted.
+/// Limit for the number of bad lines that are remembered. Further ones are only counted.
 const REMEMBERED: usize = 1000;
 const SHOWN_BYTES: usize = 160;
-/// Births and drops that are taken at once where nobody looks on.
+/// The number of births and drops that are processed together if there is no observer.
 const AT_ONCE: usize = 16;
 const A_DAY: Nanos = Nanos(86_400_000_000_000);
 
-/// How far a log is read.
+/// The point up to which a log is read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Until {
-    /// To its end.
+    /// The end of the log.
     #[default]
     End,
-    /// So many events.
+    /// This number of events.
     Events(u64),
-    /// So many births, drops and changes of size that counted.
+    /// This number of births, drops and changes of size that counted.
     Steps(u64),
-    /// So many lines.
+    /// This number of lines.
     Line(u64),
-    /// Everything that happened up to this time, wherever it stands.
+    /// This time. Includes all earlier events, wherever they are in the log.
     Time(Nanos),
-    /// To the first mark or `MEMORY` line of this name.
+    /// The first mark or `MEMORY` line with this name.
     Mark(String),
 }
 
@@ -39,38 +39,38 @@ pub enum Until {
 pub struct BadLine {
     /// Its number, from 1.
     pub number: u64,
-    /// What is wrong with it.
+    /// The fault of the line.
     pub fault: Fault,
-    /// How it begins.
+    /// The beginning of the line.
     pub text: String,
 }
 
-/// How many lines of which kind.
+/// The numbers of lines, by kind.
 #[derive(Clone, Debug, Default)]
 pub struct LineCounts {
-    /// All.
+    /// All lines.
     pub lines: u64,
-    /// Those that say something about an object or the memory.
+    /// Lines about an object or the memory.
     pub object_lines: u64,
-    /// Those that do not begin with `@`.
+    /// Lines that do not begin with `@`.
     pub noise_lines: u64,
-    /// Those that begin with `@` and could not be used.
+    /// Lines that begin with `@` and could not be used.
     pub malformed: u64,
-    /// Those of noise that are longer than is looked at.
+    /// Lines of noise that are longer than the limit.
     pub long_noise: u64,
-    /// The last line was cut.
+    /// True if the last line was truncated.
     pub last_line_truncated: bool,
     by_fault: [u64; Fault::ALL.len()],
     bad: Vec<BadLine>,
 }
 
 impl LineCounts {
-    /// The lines that could not be used, as far as they are remembered.
+    /// The remembered lines that could not be used.
     pub fn bad(&self) -> &[BadLine] {
         &self.bad
     }
 
-    /// How many there are of each kind, those that do not occur left out.
+    /// The number of bad lines of each kind; kinds that do not occur are left out.
     pub fn by_fault(&self) -> impl Iterator<Item = (Fault, u64)> {
         Fault::ALL.into_iter().zip(self.by_fault).filter(|(_, count)| *count > 0)
     }
@@ -86,77 +86,77 @@ impl LineCounts {
     }
 }
 
-/// An event of the log with what it was found to mean.
+/// An event of the log, with its meaning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen<'a> {
-    /// The line that says so, from 1 on.
+    /// The number of its line, from 1.
     pub line: u64,
-    /// When it happened, where the log says so.
+    /// Its time, if the log has one.
     pub time: Option<Nanos>,
-    /// Who did it, where the log says so.
+    /// Its thread, if the log has one.
     pub thread: Option<Thread<'a>>,
-    /// The call stack as a JSON list, innermost first, where the log has one.
+    /// The call stack as a JSON list, innermost frame first, if the log has one.
     pub stack: Option<&'a str>,
-    /// What happened.
+    /// The event itself.
     pub what: What<'a>,
 }
 
-/// What happened.
+/// The kinds of events, with their values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum What<'a> {
-    /// A birth.
+    /// The birth of an object.
     Allocate {
         /// Its size.
         bytes: u64,
-        /// What, and where.
+        /// Its type and place.
         site: SiteId,
-        /// Which one.
+        /// Its id.
         id: u64,
-        /// Whether that can be.
+        /// The meaning of the line, given the lines before it.
         meaning: Meaning,
     },
-    /// A drop.
+    /// The drop of an object.
     Drop {
         /// Its size.
         bytes: u64,
-        /// Which one.
+        /// Its id.
         id: u64,
-        /// Whether that can be.
+        /// The meaning of the line, given the lines before it.
         meaning: Meaning,
     },
-    /// A change of size.
+    /// A change of the size of an object.
     Resize {
-        /// Its size now.
+        /// Its new size.
         bytes: u64,
-        /// Which one.
+        /// Its id.
         id: u64,
-        /// Whether that can be.
+        /// The meaning of the line, given the lines before it.
         meaning: Meaning,
     },
-    /// What the memory is as a whole.
+    /// The size of the whole memory.
     Memory {
-        /// How large.
+        /// The size in bytes.
         bytes: u64,
-        /// What this instant is called; often nothing.
+        /// The label of this instant; often empty.
         label: &'a [u8],
     },
-    /// The program named this instant.
+    /// A label that the program gave to this instant.
     Mark {
-        /// Its name.
+        /// The label.
         label: &'a [u8],
     },
 }
 
-/// Looks on while a log is read.
+/// Observes the events of a log while it is read.
 pub trait Observer {
-    /// False for one who looks away: births and drops can then be taken several at a time.
+    /// False if events need not be passed on. Births and drops are then processed in batches.
     const LOOKS: bool = true;
 
-    /// Sees an event.
+    /// Called for each event.
     fn see(&mut self, seen: &Seen<'_>, matcher: &Matcher);
 }
 
-/// Looks away.
+/// Ignores all events.
 impl Observer for () {
     const LOOKS: bool = false;
 
@@ -164,61 +164,61 @@ impl Observer for () {
     fn see(&mut self, _: &Seen<'_>, _: &Matcher) {}
 }
 
-/// How reading goes on.
+/// The state of reading after a call of [`Reader::read`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// There may be more.
+    /// There may be more to read.
     More,
-    /// Nothing more has come: the end, unless the log still grows.
+    /// No bytes came: the end, unless the log is still growing.
     Dry,
-    /// What was wanted has been read.
+    /// The point given by [`Until`] was reached.
     Over,
 }
 
-/// Reads a log, as much of it at a time as arrives.
+/// Reads a log, piece by piece as it arrives.
 #[derive(Debug, Default)]
 pub struct Reader {
     lines: Lines,
     sense: Sense,
 }
 
-/// Everything but the lines.
+/// The state of a reader, without the splitting into lines.
 #[derive(Debug, Default)]
 struct Sense {
     matcher: Matcher,
     counts: LineCounts,
     until: Until,
     is_over: bool,
-    /// Births and drops that were read and not yet taken, and how many.
+    /// Queued births and drops, and their number.
     waiting: [BirthOrDrop; AT_ONCE],
     waits: usize,
-    /// What the log's clock showed at the start.
+    /// The time of the log's clock at the start.
     origin: Option<Nanos>,
-    /// The time of the last event that had one, and the earliest and latest of all.
+    /// The time of the last event with a time, and the earliest and latest times of all events.
     time: Option<Nanos>,
     span: Option<(Nanos, Nanos)>,
 }
 
 impl Reader {
-    /// A reader that stops there.
+    /// A reader that stops at this point.
     pub fn until(until: Until) -> Self {
         Self { sense: Sense { until, ..Sense::default() }, ..Self::default() }
     }
 
-    /// As if a log had been read that said what `matcher` was told, in so many events, some of which were lost.
+    /// A reader in the state after a log with the content of `matcher`, which had `events` events and lost `lost` lines.
     pub fn of_matcher(matcher: Matcher, events: u64, lost: u64) -> Self {
         let counts = LineCounts { object_lines: events, malformed: lost, ..LineCounts::default() };
         Self { sense: Sense { matcher, counts, ..Sense::default() }, ..Self::default() }
     }
 
-    /// Reads once.
+    /// Reads once from the input, and processes all complete lines.
     pub fn read(&mut self, input: &mut impl Read, observer: &mut impl Observer) -> io::Result<Progress> {
         if self.sense.is_over {
             return Ok(Progress::Over);
         }
         let sense = &mut self.sense;
         let read = self.lines.read(input, |number, line| sense.line(number, line, observer));
-        // Whoever asks the matcher finds everything.
+        // Callers may query the matcher after this, so no event may stay queued.
         self.sense.take_waiting();
         let count = read?;
         Ok(match (self.sense.is_over, count) {
@@ -228,7 +228,7 @@ impl Reader {
         })
     }
 
-    /// Takes what is left as the last line, which was not ended.
+    /// Processes the remaining bytes as the last line, which has no line end.
     pub fn finish(&mut self, observer: &mut impl Observer) {
         let sense = &mut self.sense;
         if !sense.is_over {
@@ -237,34 +237,34 @@ impl Reader {
         }
     }
 
-    /// Reads everything.
+    /// Reads the input to its end.
     pub fn read_all(&mut self, mut input: impl Read, observer: &mut impl Observer) -> io::Result<()> {
         while self.read(&mut input, observer)? == Progress::More {}
         self.finish(observer);
         Ok(())
     }
 
-    /// What became of the objects.
+    /// The matched objects.
     pub fn matcher(&self) -> &Matcher {
         &self.sense.matcher
     }
 
-    /// What became of the lines.
+    /// The numbers of lines.
     pub fn counts(&self) -> &LineCounts {
         &self.sense.counts
     }
 
-    /// How many bytes were read.
+    /// The number of bytes read.
     pub fn bytes(&self) -> u64 {
         self.lines.bytes()
     }
 
-    /// The earliest and the latest time that the log tells; `None` where it tells none.
+    /// The earliest and the latest time in the log; `None` if it has no times.
     pub fn span(&self) -> Option<(Nanos, Nanos)> {
         self.sense.span
     }
 
-    /// True if what was to be read up to was met.
+    /// True if the point given by [`Until`] was reached.
     pub fn is_over(&self) -> bool {
         self.sense.is_over
     }
@@ -314,7 +314,7 @@ impl Sense {
         }
     }
 
-    /// Whether a line without an end says what can be: its id may lack digits.
+    /// Whether a line without a line end is plausible: its id may lack digits.
     fn fits(&mut self, line: &[u8]) -> bool {
         match text_form::parse(line) {
             Ok(TextLine::Allocate { id, .. }) => self.matcher.can_be_born(id),
@@ -365,7 +365,7 @@ impl Sense {
         Ok(())
     }
 
-    /// Leaves a birth or a drop for later; all others are taken before anything else happens.
+    /// Queues a birth or a drop. The queue is processed before any other kind of event.
     #[inline]
     fn wait(&mut self, step: BirthOrDrop) {
         self.counts.object_lines += 1;
@@ -400,13 +400,13 @@ impl Sense {
         Ok(())
     }
 
-    /// The time since the start. A clock that shows more than a day at the first event counts from somewhere else.
+    /// The time since the start. If the clock shows more than a day at the first event, times count from that event.
     fn since_start(&mut self, time: Nanos) -> Nanos {
         let origin = *self.origin.get_or_insert(if time > A_DAY { time } else { Nanos(0) });
         Nanos(time.0.saturating_sub(origin.0))
     }
 
-    /// What a line says, `None` if it is later than is wanted.
+    /// Processes a line; `None` if it is later than `Until::Time`.
     fn json_what<'a>(
         &mut self,
         number: u64,
@@ -459,7 +459,7 @@ impl Sense {
         }))
     }
 
-    /// True if a line without a time comes after what is wanted.
+    /// True if a line without a time comes after a time later than `Until::Time`.
     #[inline]
     fn is_left_out(&self) -> bool {
         matches!(self.until, Until::Time(last) if self.time > Some(last))

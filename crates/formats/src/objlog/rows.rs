@@ -1,11 +1,11 @@
-//! The ranking: what was never dropped, biggest first.
+//! The ranking of objects that were never dropped, most bytes first.
 
 use super::matcher::Matcher;
 use super::survivors::{Amount, Survivors};
 use super::tally::Tally;
 use std::collections::BTreeMap;
 
-/// What the rows are.
+/// The key of the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
     /// Types.
@@ -24,13 +24,13 @@ pub struct Row {
     pub type_name: Option<String>,
     /// The place, unless rows are types.
     pub place: Option<String>,
-    /// What happened to its objects.
+    /// The figures of its objects.
     pub tally: Tally,
-    /// Those that are live of which the log contradicts itself.
+    /// Live objects about which the log contradicts itself.
     pub doubtful: Amount,
 }
 
-/// The rows of a log: most bytes never dropped first, names in order where there is no difference.
+/// The rows of a log: most never-dropped bytes first, equal ones sorted by name.
 pub fn rows(matcher: &Matcher, survivors: &Survivors, by: By) -> Vec<Row> {
     let mut rows: BTreeMap<(Option<String>, Option<String>), (Tally, Amount)> = BTreeMap::new();
     for (site, tally) in matcher.sites() {

@@ -1,11 +1,11 @@
-//! What is known of ids that come from no sequence: a table found by hash, and a limited memory of those that are settled.
+//! The states of ids outside the sequence: a hash table of open ids, and a limited memory of settled ids.
 
 use super::entry::{Entry, State};
 use rustc_hash::FxHashSet;
 
-/// Parts that grow one by one, so that growing never needs the whole table twice.
+/// The number of parts of the table. They grow one by one, so that growing never needs the whole table twice.
 const PARTS: usize = 64;
-/// How many settled ids are remembered before all are forgotten.
+/// Limit for the number of settled ids that are remembered. At the limit all are forgotten.
 const REMEMBERED: usize = 1 << 20;
 
 /// Open ids by hash: open addressing, between 71 and 80 percent full, 24 bytes a slot.
@@ -13,7 +13,7 @@ const REMEMBERED: usize = 1 << 20;
 pub(super) struct Scattered {
     parts: Vec<Part>,
     settled: FxHashSet<u64>,
-    /// Settled ids that were forgotten: were they to come again, it would not be noticed.
+    /// The number of settled ids that were forgotten. If one of them occurs again, that is not noticed.
     pub forgotten: u64,
 }
 
@@ -47,13 +47,13 @@ impl Scattered {
         &mut self.parts[(spread(id) >> 58) as usize]
     }
 
-    /// Looks at where an id would be, so that it is near when it is asked for.
+    /// Reads the slot of an id, to bring it into the cache.
     #[inline]
     pub fn touch(&self, id: u64) -> u64 {
         self.part(id).and_then(|part| part.slots.get(part.home(spread(id)))).map_or(0, |slot| slot.id)
     }
 
-    /// What is known of an open id.
+    /// The entry of an open id.
     pub fn find(&self, id: u64) -> Option<Entry> {
         let part = self.part(id)?;
         part.find(id).map(|at| part.slots[at].entry)
@@ -64,7 +64,7 @@ impl Scattered {
         if self.settled.contains(&id) { State::Settled } else { State::New }
     }
 
-    /// Keeps an open id.
+    /// Stores an open id.
     pub fn put(&mut self, id: u64, entry: Entry) {
         let part = self.part_mut(id);
         match part.find(id) {
@@ -73,7 +73,7 @@ impl Scattered {
         }
     }
 
-    /// Forgets an open id.
+    /// Removes an open id.
     pub fn remove(&mut self, id: u64) {
         let part = self.part_mut(id);
         if let Some(at) = part.find(id) {
@@ -81,7 +81,7 @@ impl Scattered {
         }
     }
 
-    /// Remembers that an id is settled.
+    /// Remembers a settled id.
     pub fn remember(&mut self, id: u64) {
         if self.settled.len() == REMEMBERED {
             self.forgotten += REMEMBERED as u64;
@@ -90,12 +90,12 @@ impl Scattered {
         self.settled.insert(id);
     }
 
-    /// Forgets that an id is settled; false if that was not known.
+    /// Forgets a settled id; false if it was not remembered.
     pub fn forget_settled(&mut self, id: u64) -> bool {
         self.settled.remove(&id)
     }
 
-    /// The open ids and what is known of them.
+    /// Calls `each` for every open id, with its entry.
     pub fn for_each_open(&self, mut each: impl FnMut(u64, &Entry)) {
         for slot in self.parts.iter().flat_map(|part| &part.slots) {
             if !slot.entry.is_empty() {
@@ -106,13 +106,13 @@ impl Scattered {
 }
 
 impl Part {
-    /// Where an id would be if nothing were in its way.
+    /// The preferred slot of an id, used if it is free.
     fn home(&self, hash: u64) -> usize {
         // The upper bits chose the part.
         ((u128::from(hash << 6) * self.slots.len() as u128) >> 64) as usize
     }
 
-    /// The slot behind one; behind the last one is the first.
+    /// The slot after a slot; the first slot comes after the last one.
     fn behind(&self, at: usize) -> usize {
         if at + 1 == self.slots.len() { 0 } else { at + 1 }
     }
@@ -149,7 +149,7 @@ impl Part {
         self.slots[at] = slot;
     }
 
-    /// Empties a slot, and moves those behind it that belong before.
+    /// Empties a slot, and moves later slots forward as far as their preferred slots allow.
     fn remove(&mut self, mut hole: usize) {
         let length = self.slots.len();
         let mut at = hole;
@@ -160,7 +160,7 @@ impl Part {
                 break;
             }
             let home = self.home(spread(slot.id));
-            // It may stay where it is if its home lies behind the hole.
+            // A slot stays where it is if its preferred slot lies after the hole.
             let distance = |from: usize| if at >= from { at - from } else { at + length - from };
             let (from_home, from_hole) = (distance(home), distance(hole));
             if from_home >= from_hole {

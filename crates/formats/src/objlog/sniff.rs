@@ -1,9 +1,9 @@
-//! Telling an object log from other files.
+//! Recognizes an object log by its first bytes.
 
 use super::text_form;
 use memchr::memchr_iter;
 
-/// True if a line of the beginning of a file is one of an object log. What stands before it may be anything but binary.
+/// True if a line at the beginning of the file is a line of an object log. Any text may come before it, but no binary data.
 pub fn looks_like_object_log(first_bytes: &[u8]) -> bool {
     let mut start = 0;
     let ends = memchr_iter(b'\n', first_bytes).chain([first_bytes.len()]);
@@ -12,7 +12,7 @@ pub fn looks_like_object_log(first_bytes: &[u8]) -> bool {
         if line.contains(&0) {
             return false;
         }
-        // The last line may be cut.
+        // The last line may be incomplete.
         let is_whole = end < first_bytes.len();
         if line.starts_with(b"@ ") && (text_form::parse(line).is_ok() || !is_whole && is_begun(line)) {
             return true;

@@ -1,16 +1,16 @@
-//! What was never dropped, looked through once for all questions about it.
+//! Objects that were never dropped, collected in one pass for all queries.
 
 use super::matcher::{Matcher, SiteId};
 use super::memory::Boundary;
 use rustc_hash::FxHashMap;
 use std::ops::AddAssign;
 
-/// Objects and their bytes.
+/// A number of objects and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// How many.
+    /// The number of objects.
     pub objects: u64,
-    /// How large.
+    /// Their bytes.
     pub bytes: u64,
 }
 
@@ -21,21 +21,21 @@ impl AddAssign for Amount {
     }
 }
 
-/// What was never dropped.
+/// Objects that were never dropped.
 #[derive(Clone, Debug, Default)]
 pub struct Survivors {
-    /// Those of which the log contradicts itself, by site.
+    /// Objects about which the log contradicts itself, by site.
     doubtful: FxHashMap<SiteId, Amount>,
-    /// By site and the stretch between two remembered boundaries in which they were born.
+    /// By site, and by the span between two remembered boundaries in which the objects were born.
     by_stretch: FxHashMap<(SiteId, u32), Amount>,
-    /// Those born between the first and the last `MEMORY` line.
+    /// Objects born between the first and the last `MEMORY` line.
     pub born_during_growth: Amount,
-    /// Those born before the last `MEMORY` line, where there are two.
+    /// Objects born before the last `MEMORY` line, if there are two.
     pub born_until_last_reading: Amount,
 }
 
 impl Survivors {
-    /// Looks through everything that is live.
+    /// Collects all live objects.
     pub fn of(matcher: &Matcher) -> Self {
         let mut found = Self::default();
         let growth = matcher.memory.growth();
@@ -60,12 +60,12 @@ impl Survivors {
         found
     }
 
-    /// Those of a site of which the log contradicts itself.
+    /// Objects of a site about which the log contradicts itself.
     pub fn doubtful(&self, site: SiteId) -> Amount {
         self.doubtful.get(&site).copied().unwrap_or_default()
     }
 
-    /// What survived of each stretch between boundaries, by type: one more than there are boundaries.
+    /// The survivors of each span between boundaries, by type. There is one span more than there are boundaries.
     pub fn by_type(&self, matcher: &Matcher) -> Vec<(String, Vec<Amount>)> {
         let stretches = matcher.memory.boundaries().len() + 1;
         let mut types: FxHashMap<String, Vec<Amount>> = FxHashMap::default();
@@ -86,35 +86,35 @@ impl Survivors {
 /// The growth of a type over the iterations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// The same in every iteration, more or less: the signature of a leak.
+    /// About the same amount in every iteration: the signature of a leak.
     Constant {
-        /// What each leaves behind; the mean if they differ.
+        /// The amount left by each iteration; the mean if they differ.
         each: Amount,
-        /// True if all leave exactly that.
+        /// True if all iterations leave exactly this amount.
         exact: bool,
     },
-    /// Something in every iteration, but not the same.
+    /// Some amount in every iteration, but not the same.
     Uneven {
-        /// What the one leaves behind that leaves least.
+        /// The least amount that an iteration leaves.
         least: Amount,
-        /// And most.
+        /// The greatest amount.
         most: Amount,
     },
-    /// Something in some iterations.
+    /// Some amount in some iterations.
     Sometimes {
-        /// In how many.
+        /// The number of these iterations.
         iterations: usize,
-        /// Of how many.
+        /// The number of all iterations.
         of: usize,
     },
-    /// Nothing but before the first iteration, or in it: made once.
+    /// Only objects from before the first iteration, or from within it: created once.
     Once,
-    /// Nothing but in the last iteration, or behind it: perhaps still in use.
+    /// Only objects from the last iteration, or from after it: perhaps still in use.
     Latest,
 }
 
-/// Judges what survived each stretch. The first one holds what is made once, the last one what is still under way: where there are enough,
-/// both are left out. `None` if there are fewer than two to judge by.
+/// Finds the pattern of the survivors of each span. The first span has the objects that are created once, and the last one is still in progress: if
+/// there are enough spans, both are left out. `None` if fewer than two remain.
 pub fn pattern(stretches: &[Amount]) -> Option<Pattern> {
     let complete = stretches.len().checked_sub(1)?;
     let judged = if complete >= 3 { 1..complete } else { 0..complete };
@@ -146,7 +146,7 @@ pub fn pattern(stretches: &[Amount]) -> Option<Pattern> {
         let figures = || rounds.iter().map(figure);
         figures().max().unwrap_or(0) - figures().min().unwrap_or(0)
     };
-    // A leak in one of three calls leaves one more or less behind, now and then.
+    // A leak in one of three calls occasionally leaves one object more or less in a span.
     let is_even = spread(|amount| amount.objects) <= (each.objects / 5).max(1);
     Some(if is_even {
         Pattern::Constant { each, exact: rounds.iter().all(|amount| *amount == each) }
@@ -155,7 +155,7 @@ pub fn pattern(stretches: &[Amount]) -> Option<Pattern> {
     })
 }
 
-/// What a stretch is called: by the boundary that ends it.
+/// The name of a span: that of the boundary at its end.
 pub fn stretch_name(boundaries: &[Boundary], stretch: usize) -> String {
     match boundaries.get(stretch) {
         None => "after".to_owned(),

@@ -1,57 +1,58 @@
-//! What is known of every id: pages for those that come from one sequence, a hash table for others.
+//! The states of all ids: pages for ids of one sequence, a hash table for others.
 //!
-//! Memory: an open object has sixteen bytes in a page. Pages of which less than half is open give up their arrays as soon as more than half of all
-//! is idle ([`Table::tidy`]), and what is open in them moves to the hash table: so a thousand leaks among a million objects take the room of
-//! a thousand. At most 34 bytes for an open object in a page, and 16 as a rule, 34 for one in the hash table, and a bit for an id of a page of which some ids are missing.
+//! Memory: an open object takes sixteen bytes in a page. If more than half of all array entries are unused ([`Table::tidy`]), pages with less than
+//! half of their ids open give up their arrays, and the open ids move to the hash table. So a thousand leaks among a million objects take the memory
+//! of a thousand. An open object takes at most 34 bytes in a page, usually 16, and 34 in the hash table. An id takes one bit in a page of which some
+//! ids are missing.
 
 use super::entry::{Entry, Next, State};
 use super::page::{Entries, IDS, Page, open_in};
 use super::scattered::Scattered;
 
-/// Ids this far before the first one seen still belong to the sequence, in pages.
+/// The sequence begins this number of pages before the first id seen.
 const PAGES_BEFORE: u64 = 1024;
-/// Ids may be this far ahead of how many were seen, in pages; beyond that, four times as far.
+/// Limit for the number of a page of the sequence: this, plus four times the number of pages that the ids seen so far would fill.
 const PAGES_AHEAD: u64 = 4096;
-/// The newest pages, which are being filled, are not emptied; nor is it looked for thin ones before there are so many more, and a sixteenth of all.
+/// The newest pages are being filled, so this number of them is not emptied. The search for thin pages waits for this number of new pages, and for a
+/// sixteenth of all dense pages.
 const NEW_PAGES: usize = 16;
-/// Dense pages beyond what is open before it is worth looking for thin ones.
+/// The number of dense pages in excess of those needed for the open ids before a search for thin pages is worthwhile.
 const SLACK: usize = 48;
-/// Arrays kept for the next page.
+/// The number of arrays that are kept for later pages.
 const SPARE: usize = 16;
 
-/// What is known of every id.
+/// The states of all ids.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     /// The pages from `first_page` on.
     pages: Vec<Page>,
     first_page: Option<u64>,
-    /// Those of them that became dense, in that order; some may not be so any more.
+    /// The pages that became dense, in that order. Some may not be dense any more.
     dense: Vec<u32>,
-    /// How many are.
+    /// The number of dense pages.
     dense_pages: usize,
-    /// How many became so since it was last looked for thin ones.
+    /// The number of pages that became dense since the last search for thin pages.
     new_pages: usize,
     spare: Vec<Entries>,
     scattered: Scattered,
-    /// The first page of which an id came when it was too far ahead: from there on, what a page begins with may be in the hash table.
+    /// The first page with an id that was too far ahead when it came. From this page on, ids of a new page may be in the hash table.
     first_ahead: Option<u64>,
     ids: u64,
     open: i64,
 }
 
 impl Table {
-    /// How many ids were ever seen.
+    /// The number of ids seen.
     pub fn ids(&self) -> u64 {
         self.ids
     }
 
-    /// Settled ids of no sequence that were forgotten: were they to come again, it would not be noticed.
+    /// The number of settled ids outside the sequence that were forgotten. If one of them occurs again, that is not noticed.
     pub fn forgotten(&self) -> u64 {
         self.scattered.forgotten
     }
 
-    /// Looks at where an id would be, so that it is near when it is asked for: several of these at once take hardly longer than one, since none
-    /// waits for another.
+    /// Reads the entry of an id, to bring it into the cache. Several of these in a row take hardly longer than one, since none depends on another.
     #[inline]
     pub fn touch(&self, id: u64) -> u64 {
         let page = (id / IDS as u64).wrapping_sub(self.first_page.unwrap_or(0)) as usize;
@@ -59,7 +60,7 @@ impl Table {
         near.unwrap_or_else(|| self.scattered.touch(id))
     }
 
-    /// Looks an id up, and does with it what `change` says.
+    /// Looks up an id and applies `change`.
     #[inline]
     pub fn apply(&mut self, id: u64, change: impl FnOnce(State) -> Next) {
         let Some(page) = self.page_of(id) else { return self.apply_scattered(id, change) };
@@ -81,7 +82,7 @@ impl Table {
         }
     }
 
-    /// An id of no page.
+    /// Applies `change` to an id outside the pages.
     #[inline(never)]
     fn apply_scattered(&mut self, id: u64, change: impl FnOnce(State) -> Next) {
         let before = self.scattered.find(id).map_or_else(|| self.scattered.state_if_not_open(id), State::Open);
@@ -93,7 +94,7 @@ impl Table {
         }
     }
 
-    /// An id of a page whose open ids moved to the hash table.
+    /// Applies `change` to an id of a page whose open ids are in the hash table.
     #[inline(never)]
     fn apply_moved(&mut self, id: u64, change: impl FnOnce(State) -> Next) {
         let Some(page) = self.page_of(id) else { return };
@@ -119,7 +120,7 @@ impl Table {
         self.open += i64::from(is_open) - i64::from(was_open);
     }
 
-    /// The page of an id that belongs to the sequence.
+    /// The page of an id, if the id belongs to the sequence.
     #[inline]
     fn page_of(&mut self, id: u64) -> Option<usize> {
         let number = id / IDS as u64;
@@ -142,7 +143,7 @@ impl Table {
         let page = page as usize;
         if page >= self.pages.len() {
             if page >= self.pages.capacity() {
-                // Not twice as many: a long log has more pages than open objects.
+                // Does not double the capacity: a long log has more pages than open objects.
                 self.pages.reserve_exact(page + 1 + page / 8 - self.pages.len());
             }
             self.pages.resize_with(page + 1, Page::default);
@@ -160,7 +161,7 @@ impl Table {
         Some(page)
     }
 
-    /// Takes over what is known of the ids of a new page from before there could be one.
+    /// Moves ids of a new page into it that were stored in the hash table before the page existed.
     #[cold]
     fn take_over(&mut self, page: usize, first_page: u64) {
         let start = (first_page + page as u64) * IDS as u64;
@@ -176,7 +177,7 @@ impl Table {
         }
     }
 
-    /// Empties thin pages if too much lies idle in them.
+    /// Empties thin pages if too many of their entries are unused.
     fn tidy(&mut self) {
         self.new_pages += 1;
         let idle = self.dense_pages * IDS > self.open.max(0) as usize * 2 + SLACK * IDS;
@@ -200,7 +201,7 @@ impl Table {
         self.dense_pages = self.dense.iter().filter(|page| self.pages[**page as usize].is_dense()).count();
     }
 
-    /// Takes the array of a page back of which nothing is open any more.
+    /// Takes back the array of a page without open ids.
     #[cold]
     fn release(&mut self, id: u64) {
         let page = (id / IDS as u64).wrapping_sub(self.first_page.unwrap_or(0)) as usize;
@@ -216,7 +217,7 @@ impl Table {
         }
     }
 
-    /// Every open id and what is known of it.
+    /// Calls `each` for every open id, with its entry.
     pub fn for_each_open(&self, mut each: impl FnMut(u64, &Entry)) {
         for (number, page) in (self.first_page.unwrap_or(0)..).zip(&self.pages) {
             page.open().for_each(|(at, entry)| each(number * IDS as u64 + at as u64, entry));

@@ -1,19 +1,19 @@
-//! What happened to a kind of objects.
+//! Figures of a kind of objects.
 
 use std::ops::AddAssign;
 
-/// Figures of a type, a place, or everything. An object counts once, however often a log repeats itself; what is live follows from the rest.
+/// Figures of a type, a place, or everything. An object counts once, however often a log repeats itself. The live figures follow from the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Objects whose birth was seen.
+    /// The number of objects whose birth was seen.
     pub allocated: u64,
-    /// How large they were then.
+    /// Their bytes at birth.
     pub allocated_bytes: u64,
-    /// Those of them whose drop was seen.
+    /// The number of these objects whose drop was seen.
     pub dropped: u64,
-    /// How large they were then, or at birth where the log contradicts itself.
+    /// Their bytes at the drop, or at birth if the log contradicts itself.
     pub dropped_bytes: u64,
-    /// How often an object changed its size.
+    /// The number of changes of size.
     pub resizes: u64,
     /// Bytes that objects grew by.
     pub grown_bytes: u64,
@@ -22,17 +22,17 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Objects that were never dropped.
+    /// The number of objects that were never dropped.
     pub fn live(&self) -> u64 {
         self.allocated.saturating_sub(self.dropped)
     }
 
-    /// How large they are.
+    /// Their bytes.
     pub fn live_bytes(&self) -> u64 {
         (self.allocated_bytes + self.grown_bytes).saturating_sub(self.shrunk_bytes + self.dropped_bytes)
     }
 
-    /// True if objects were made, and all were dropped.
+    /// True if objects were born, and all were dropped.
     pub fn is_perfect(&self) -> bool {
         self.allocated > 0 && self.live() == 0
     }

@@ -1,4 +1,4 @@
-//! One line in the text form, taken apart without looking at more of it than is needed.
+//! Parses one line in the text form, and reads no more of it than is needed.
 //!
 //! ```text
 //! @ ALLOCATE <bytes> <file>:<line> <type> <id>
@@ -8,17 +8,17 @@
 //! @ MARK <label>
 //! ```
 //!
-//! Types and files may contain spaces: the size is the first field after the verb, the id the last, and the place ends at the first
-//! `:digits `. Place and type stay together here (*site*): most were seen before, and are known by their text.
+//! Types and files may contain spaces: the size is the first field after the verb, the id is the last, and the place ends at the first `:digits `.
+//! Place and type stay together here (*site*): most sites were seen before, and are looked up by their text.
 
 use super::fault::Fault;
 
-/// What a line that begins with `@` says.
+/// A line that begins with `@`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextLine<'a> {
     Allocate {
         bytes: u64,
-        /// `file:line type`; not looked into.
+        /// `file:line type`; not split.
         site: &'a [u8],
         id: u64,
     },
@@ -42,7 +42,7 @@ pub(super) enum TextLine<'a> {
     Json(&'a [u8]),
 }
 
-/// Takes a line apart that begins with `@`.
+/// Parses a line that begins with `@`.
 #[inline]
 pub(super) fn parse(line: &[u8]) -> Result<TextLine<'_>, Fault> {
     if let Some(rest) = line.strip_prefix(b"@ ALLOCATE ") {
@@ -92,7 +92,7 @@ fn split_at_space(text: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The number that a text is as a whole.
+/// The number that the whole text represents.
 pub(super) fn number(digits: &[u8]) -> Option<u64> {
     let add = |value: u64, &byte: &u8| match byte {
         b'0'..=b'9' => value.checked_mul(10)?.checked_add(u64::from(byte - b'0')),
@@ -101,7 +101,7 @@ pub(super) fn number(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0, add).filter(|_| !digits.is_empty())
 }
 
-/// The size at the front, and what follows the space behind it.
+/// The size at the front, and the text after the space that follows it.
 #[inline]
 fn size(text: &[u8]) -> Result<(u64, &[u8]), Fault> {
     let mut value = 0u64;
@@ -114,7 +114,7 @@ fn size(text: &[u8]) -> Result<(u64, &[u8]), Fault> {
             _ => return Err(Fault::Size),
         }
     }
-    // Nothing follows: what is missing first is told by what comes next in the line.
+    // Nothing follows. The parser of the next field reports what is missing.
     if text.is_empty() { Err(Fault::Size) } else { Ok((value, &[])) }
 }
 
@@ -124,7 +124,7 @@ fn long_size(text: &[u8]) -> Result<(u64, &[u8]), Fault> {
     number(digits).map(|value| (value, rest)).ok_or(Fault::Size)
 }
 
-/// The id at the end, and what stands before it; `missing` if nothing does.
+/// The id at the end, and the text before it; `missing` if there is none.
 #[inline]
 fn text_and_id(text: &[u8], missing: Fault) -> Result<(&[u8], u64), Fault> {
     let text = match text.last() {
@@ -155,7 +155,7 @@ fn text_and_long_id(text: &[u8], missing: Fault) -> Result<(&[u8], u64), Fault> 
     if space == 0 { Err(missing) } else { Ok((&text[..space], id)) }
 }
 
-/// Divides `file:line type`: the place ends at the first `:digits `.
+/// Splits `file:line type`: the place ends at the first `:digits `.
 pub(super) fn split_site(site: &[u8]) -> Result<(&[u8], &[u8]), Fault> {
     let mut from = 0;
     while let Some(colon) = site[from..].iter().position(|&byte| byte == b':') {

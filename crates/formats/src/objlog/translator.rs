@@ -1,10 +1,10 @@
-//! A log as the history of a memory: objects become blocks, their ids addresses.
+//! Translates a log into events: objects become blocks, and their ids become addresses.
 //!
-//! Order in the file is not order in time. A drop that stands before its birth is held back until that comes; what has times is put in their order,
-//! as far as [`HELD_BACK`] events reach.
+//! Order in the file is not order in time. A drop that comes before its birth is held back until the birth. Events with times are sorted, within a
+//! window of [`HELD_BACK`] events.
 //!
-//! A log that tells no times has an order only: its lines. Events are then at lines, and [`Source::untimed`] says so. What comes before the
-//! first time of a log that has times is held back until that is known, and happened then, at the latest.
+//! A log without times has only the order of its lines. The times of its events are then line numbers, and [`Source::untimed`] says so. In a log with
+//! times, events before the first time are held back until that time is known, and get it.
 
 use super::json_form::Thread;
 use super::matcher::{Matcher, Meaning, SiteId};
@@ -18,9 +18,9 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Events with times that wait for earlier ones.
+/// Limit for the number of events with times that are held back for earlier ones.
 const HELD_BACK: usize = 1 << 16;
-/// Threads with names are numbered from here.
+/// The first thread id of threads with names.
 const NAMED_THREADS: u64 = 1 << 32;
 
 /// The address under which an object is recorded.
@@ -28,21 +28,21 @@ pub fn address_of(id: u64) -> u64 {
     id.rotate_left(4)
 }
 
-/// The object that is recorded under an address.
+/// The id of the object that is recorded under an address.
 fn id_at(address: u64) -> u64 {
     address.rotate_right(4)
 }
 
-/// Turns what a log says into events.
+/// Turns the lines of a log into events.
 pub struct Translator<R> {
     receiver: R,
     catalog: Catalog,
     sites: FxHashMap<SiteId, (StackId, TagId)>,
     stacks: StackTexts,
     threads: FxHashMap<String, ThreadId>,
-    /// Drops whose births have not come yet.
+    /// Drops that came before their births.
     early: FxHashMap<u64, (Nanos, ThreadId)>,
-    /// When objects were born, in a log with times: nothing happens to one before that, whatever the log says.
+    /// The times of births, in a log with times. No other event of an object may be earlier, whatever the log says.
     births: FxHashMap<u64, Nanos>,
     memory: StringId,
     seen: u64,
@@ -52,17 +52,17 @@ pub struct Translator<R> {
     type_mismatches: u64,
 }
 
-/// What a log tells of times.
+/// The source of times.
 enum Clock {
-    /// Nothing yet; events with their lines wait for a first time.
+    /// No time has come yet. Events with line numbers are held back until the first time.
     Unknown(Vec<Event>),
-    /// The time that it told last.
+    /// The latest time in the log.
     Time(Nanos),
-    /// Nothing: lines count.
+    /// The log has no times: line numbers are used.
     Lines,
 }
 
-/// An event that waits, ordered by its time and then as it came.
+/// A held-back event, ordered by time and then by arrival.
 struct Waiting {
     time: Nanos,
     number: u64,
@@ -90,7 +90,7 @@ impl Ord for Waiting {
 }
 
 impl<R: EventSink> Translator<R> {
-    /// Gives events to a receiver.
+    /// A translator that passes events to a receiver.
     pub fn new(receiver: R) -> Self {
         let mut catalog = Catalog::default();
         let memory = catalog.strings.intern("memory");
@@ -111,18 +111,17 @@ impl<R: EventSink> Translator<R> {
         }
     }
 
-    /// What the history of a log is called.
+    /// The source of a log's events.
     pub fn source(program: &str) -> Source {
         Source { kind: SourceKind::OBJLOG, program: program.to_owned(), ..Source::default() }
     }
 
-    /// Whether the log tells no times, as far as it was read; known when all of it was.
+    /// True if the log has had no times so far. The answer is final at the end of the log.
     pub fn is_untimed(&self) -> bool {
         !matches!(self.clock, Clock::Time(_))
     }
 
-    /// Everything that is known when a log has been read: what waits, drops without births, and what else was odd. Gives back the receiver
-    /// and the catalog.
+    /// Ends the log: gives out the held-back events, drops without births and all other anomalies. Returns the receiver and the catalog.
     pub fn finish(mut self, reader: &Reader) -> (R, Catalog) {
         self.go_by_lines();
         self.release(0);
@@ -160,7 +159,7 @@ impl<R: EventSink> Translator<R> {
         self.release(HELD_BACK);
     }
 
-    /// No time came: from now on none is looked at.
+    /// No time came: uses line numbers, and ignores later times.
     fn go_by_lines(&mut self) {
         if let Clock::Unknown(untimed) = &mut self.clock {
             let untimed = std::mem::take(untimed);
@@ -169,7 +168,7 @@ impl<R: EventSink> Translator<R> {
         }
     }
 
-    /// When an event is said to have happened: a time, or a line.
+    /// The time of an event, or its line number.
     fn instant_of(&mut self, seen: &Seen<'_>) -> Nanos {
         match (&mut self.clock, seen.time) {
             (Clock::Lines, _) | (Clock::Unknown(_), None) => Nanos(seen.line),
@@ -259,7 +258,7 @@ impl<R: EventSink> Translator<R> {
         }
     }
 
-    /// Not before its birth.
+    /// The time, but not before the object's birth.
     fn in_its_life(&self, time: Nanos, id: u64) -> Nanos {
         self.births.get(&id).map_or(time, |birth| time.max(*birth))
     }

@@ -1,51 +1,51 @@
-//! Can the answer be trusted? Judged by what the log says against itself, and by what the memory says.
+//! Whether the result can be trusted, judged by the contradictions in the log and by the growth of the memory.
 
 use super::contradictions::Contradictions;
 use super::memory::Growth;
 use super::reader::Reader;
 use super::survivors::Survivors;
 
-/// How what was never dropped compares with how the memory grew.
+/// Never-dropped objects compared with the growth of the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Explanation {
     /// There are fewer than two `MEMORY` lines.
     NotMeasured,
-    /// More was never dropped than the memory holds at all.
+    /// The never-dropped objects are larger than the whole memory.
     Impossible {
-        /// How much more.
+        /// The excess in bytes.
         excess: u64,
     },
-    /// More was never dropped than the memory grew by. The rest lies in memory that was free before or became free since, if there
-    /// was as much. A log does not know the free room of the heap, so it cannot tell this from a method that is at fault.
+    /// The never-dropped objects are larger than the growth of the memory. The excess lies in memory that was free before or became free since, if
+    /// there was enough of it. A log does not show the free memory of the heap, so it cannot distinguish this from an error of the method.
     NeedsFreeRoom {
         /// The bytes that must have been free.
         room: u64,
     },
-    /// The memory did not grow, and nothing says that it should have.
+    /// The memory did not grow, and no object suggests that it should have.
     NoGrowth,
-    /// Most of the growth is not in objects of the log.
+    /// Most of the growth is outside the objects of the log.
     MostlyElsewhere {
-        /// The part that is, in percent.
+        /// The part inside them, in percent.
         percent: u64,
-        /// Bytes that are not.
+        /// The bytes outside them.
         unexplained: u64,
     },
-    /// The growth is in objects of the log.
+    /// Most of the growth is in objects of the log.
     Explained {
-        /// The part that is, in percent.
+        /// The part inside them, in percent.
         percent: u64,
-        /// Bytes that are not.
+        /// The bytes outside them.
         unexplained: u64,
     },
 }
 
 impl Explanation {
-    /// Compares the growth of the memory with bytes never dropped: those born meanwhile, and all that were born until its end.
+    /// Compares the growth of the memory with never-dropped bytes: those born during the growth, and all born until its end.
     pub fn of(born_meanwhile: u64, born_until_then: u64, memory: &Growth) -> Self {
         let growth = memory.bytes();
         let never_dropped = born_meanwhile;
         let excess = i128::from(never_dropped) - growth.max(0);
-        // What is less than a page may have found room in one that was there.
+        // Less than a page may have fitted into an existing page.
         let page = if memory.page_bytes > 1 { memory.page_bytes } else { 0 };
         let beyond_memory = born_until_then.saturating_sub(memory.last_bytes);
         match growth {
@@ -84,11 +84,11 @@ pub enum Verdict {
     Yes,
     /// A few ids are doubtful, or part of the growth is elsewhere.
     Mostly,
-    /// It is right only if the heap had free room, of which nothing is known.
+    /// It is right only if the heap had enough free memory, which the log does not show.
     Unknown,
-    /// It cannot be right, or too much is doubtful.
+    /// It cannot be right, or too many ids are doubtful.
     No,
-    /// There is nothing to trust: not a single object.
+    /// There is no object in the log.
     Nothing,
 }
 
@@ -108,21 +108,21 @@ impl Verdict {
 /// The judgement of a log.
 #[derive(Clone, Debug)]
 pub struct Trust {
-    /// What it says against itself.
+    /// The contradictions in the log.
     pub contradictions: Contradictions,
-    /// How it compares with the growth of the memory.
+    /// The comparison with the growth of the memory.
     pub explanation: Explanation,
-    /// Bytes never dropped of objects born while the memory was measured.
+    /// Never-dropped bytes of objects born while the memory was measured.
     pub never_dropped_during_growth: u64,
     /// The judgement.
     pub verdict: Verdict,
 }
 
-/// More doubtful ids or lines than one in so many, and nothing is certain.
+/// If more than one in this number of ids or lines is doubtful, nothing is certain.
 const TOO_MANY: u64 = 20;
 
 impl Trust {
-    /// Judges what was read.
+    /// Judges a log.
     pub fn of(reader: &Reader, survivors: &Survivors) -> Self {
         let matcher = reader.matcher();
         let contradictions = matcher.contradictions();
@@ -171,7 +171,7 @@ mod tests {
         let of = |born, all, last| Explanation::of(born, all, &growth(10_000, last, 1));
         assert_eq!(of(11_000, 11_000, 11_000), Explanation::NeedsFreeRoom { room: 10_000 });
         assert_eq!(of(11_001, 11_001, 11_000), Explanation::Impossible { excess: 1 });
-        // Objects from before take part of the room.
+        // Objects from before the growth take part of the memory.
         assert_eq!(of(2_000, 11_500, 11_000), Explanation::Impossible { excess: 500 });
         assert_eq!(of(u64::MAX, u64::MAX, 0), Explanation::Impossible { excess: u64::MAX });
     }

@@ -1,13 +1,13 @@
-//! Which samples a profile has.
+//! Selects the samples of a profile.
 //!
-//! The figures of what once lived are known per site only, but live blocks are known one by one. So each site gives
+//! Figures of freed blocks are known only per site, but live blocks are known one by one. So each site gives
 //!
 //! * one sample for each (thread, size) of its live blocks, labelled with both, as Go labels a heap profile's `bytes`;
-//! * one without labels for what it allocated and no longer holds.
+//! * one without labels for the bytes that it allocated and no longer holds.
 //!
-//! Where only figures are known, what a site holds is one sample without labels as well.
+//! If only figures are known, the live bytes of a site are also one sample without labels.
 //!
-//! A site never has more live blocks than it was given (law 1), so no sample is negative and all sum to the site.
+//! A site never has more live blocks than it allocated (law 1), so no sample is negative, and the sum of all is the site's.
 
 use highwater_model::groups::{Keep, sites};
 use highwater_model::{Block, Snapshot, StackId};
@@ -19,7 +19,7 @@ pub(super) struct Sample {
     pub(super) objects: u64,
     pub(super) space: u64,
     pub(super) is_live: bool,
-    /// Known of single blocks.
+    /// Present for samples of single blocks.
     pub(super) labels: Option<Labels>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Labels {
 }
 
 impl Sample {
-    /// In the order of the sample types.
+    /// The values in the order of the sample types.
     pub(super) fn values(&self) -> [u64; 4] {
         let in_use = u64::from(self.is_live);
         [self.objects, self.space, self.objects * in_use, self.space * in_use]
@@ -44,7 +44,7 @@ struct NoLongerLive {
 }
 
 impl NoLongerLive {
-    /// Leaves out what is live.
+    /// Subtracts live objects and bytes.
     fn subtract(&mut self, objects: u64, space: u64) {
         self.objects = self.objects.saturating_sub(objects);
         self.space = self.space.saturating_sub(space);
@@ -78,9 +78,9 @@ fn live_blocks(snapshot: &Snapshot, rest: &mut Rest) -> Vec<Sample> {
     let mut samples = Vec::new();
     for alike in blocks.chunk_by(|a, b| likeness(a) == likeness(b)) {
         let (stack, thread, block_size) = likeness(&alike[0]);
-        // Not wanted.
+        // The stack is not selected.
         let Some(rest) = rest.get_mut(&stack) else { continue };
-        // Of samples, what they stand for.
+        // A sampled block counts with the number of blocks that it stands for.
         let objects = alike.iter().map(Block::live_blocks).sum();
         let space = alike.iter().map(Block::live_bytes).fold(0, u64::saturating_add);
         rest.subtract(objects, space);

@@ -1,4 +1,4 @@
-//! The string table of a profile: every text once, named by its place. The first is the empty one.
+//! The string table of a profile: every text once, identified by its index. The first text is empty.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ impl Default for Strings {
 }
 
 impl Strings {
-    /// The index of a text, made if it is new.
+    /// The index of a text. Adds the text if it is new.
     pub(super) fn index(&mut self, text: &str) -> u64 {
         if let Some(&index) = self.indices.get(text) {
             return index;

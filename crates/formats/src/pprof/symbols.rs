@@ -1,10 +1,9 @@
-//! How stacks become locations, functions and mappings.
+//! Converts stacks to locations, functions and mappings.
 //!
-//! A pprof location is one address with all the functions that were inlined there, innermost first. Highwater's stacks
-//! have one frame per function, marked when it was inlined into the next outer one; so a location is a run of inlined
-//! frames with the frame that ends it. A frame with an address but no function becomes a location that is called after its
-//! place in the module, `app+0x1234`, or has no lines where that is not known. The mapping does not claim to have functions
-//! then, so a viewer still looks them up by itself.
+//! A pprof location is one address with all the functions that were inlined there, innermost first. Highwater's stacks have one frame per function,
+//! marked if it was inlined into the next outer one. So a location is a run of inlined frames with the frame that ends it. A frame with an address
+//! but no function becomes a location named after its offset in the module, `app+0x1234`, or without lines if that is not known. The mapping then
+//! does not claim to have functions, so a viewer still looks them up by itself.
 
 use super::profile_field;
 use super::strings::Strings;
@@ -44,8 +43,8 @@ mod function_field {
     pub(super) const FILENAME: u64 = 4;
 }
 
-/// The most functions of one location. Compilers inline less deeply; a source that calls a whole recursion inlined would else have a location, and its
-/// copy of the frames, for each depth.
+/// Limit for the number of functions of one location. Compilers inline less deeply. Without the limit, a source that marks a whole recursion as
+/// inlined would get one location, with a copy of its frames, for each depth.
 const MOST_INLINED: usize = 64;
 
 const UNKNOWN_FUNCTION: &str = "[unknown]";
@@ -56,11 +55,11 @@ pub(super) struct Symbols<'a> {
     locations: HashMap<Vec<Frame>, u64>,
     /// By the indices of name and file.
     functions: HashMap<(u64, u64), u64>,
-    /// The tables of locations and functions, as they will be written.
+    /// The encoded tables of locations and functions.
     encoded: Message,
 }
 
-/// What is known of a module, by its index in the catalog.
+/// Known facts about a module, by its index in the catalog.
 #[derive(Clone, Copy, Default)]
 struct Mapping {
     id: u64,
@@ -71,7 +70,7 @@ struct Mapping {
 }
 
 impl<'a> Symbols<'a> {
-    /// `program` tells which module is the main one; viewers take mapping 1 for it.
+    /// `program` identifies the main module; viewers expect it to be mapping 1.
     pub(super) fn new(catalog: &'a Catalog, program: &str) -> Self {
         let main = main_module(catalog, program);
         let mapping = |index: usize| {
@@ -91,14 +90,14 @@ impl<'a> Symbols<'a> {
         }
     }
 
-    /// The locations of a stack, innermost first; one that says so where nothing is known.
+    /// The locations of a stack, innermost first. An unknown stack gets a location that says so.
     pub(super) fn location_ids(&mut self, stack: StackId, strings: &mut Strings) -> Vec<u64> {
         let mut frames: Vec<Frame> = self.catalog.stacks.frames_of(stack).copied().collect();
         if frames.is_empty() {
             frames.push(Frame::default());
         }
         let whole = frames.split_inclusive(|frame| !frame.inlined);
-        // Cut from the outermost frame on, so that stacks which share callers share their locations, too.
+        // Splits from the outermost frame on, so that stacks with common callers also share their locations.
         let cut = whole.flat_map(|frames| frames.rchunks(MOST_INLINED).rev());
         cut.map(|frames| self.location_id(frames, strings)).collect()
     }
@@ -161,7 +160,7 @@ impl<'a> Symbols<'a> {
         id
     }
 
-    /// A viewer looks up a mapping's addresses itself when nothing is known of any of them, and only then.
+    /// Records which facts the frames of a mapping have. A viewer looks up a mapping's addresses itself only if nothing is known of any of them.
     fn learn_about_mapping(&mut self, module: usize, frames: &[Frame]) {
         let catalog = self.catalog;
         let known = |text| !catalog.strings.get(text).is_empty();
@@ -196,7 +195,7 @@ impl<'a> Symbols<'a> {
     }
 }
 
-/// The module whose file name is the program's. A program may be given as a command line.
+/// The module whose file name is that of the program. `program` may be a command line.
 fn main_module(catalog: &Catalog, program: &str) -> Option<usize> {
     let file_name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let first_word = program.split_whitespace().next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Reads profiles back with a decoder that shares nothing with the writer.
+//! Reads profiles back with a decoder that shares no code with the writer.
 
 use super::write;
 use crate::scene::{Scene, any_snapshot, function, parser, without_blocks};
@@ -326,7 +326,7 @@ proptest! {
         let total = &snapshot.accounts.totals().figures;
         prop_assert_eq!(sums[0], u128::from(total.allocations + total.reallocations));
         prop_assert_eq!(sums[2], u128::from(total.live_blocks()));
-        // Beyond 63 bits a single sample can be cut; the sizes tried here reach that only together.
+        // A single sample beyond 63 bits is cut. The sizes tried here reach that limit only in sum.
         if total.allocated_bytes <= i64::MAX as u64 {
             prop_assert_eq!(sums[1], u128::from(total.allocated_bytes));
             prop_assert_eq!(sums[3], u128::from(total.live_bytes()));

@@ -1,4 +1,4 @@
-//! Damaged traces: everything that is not damaged is used, and what is, is named with its offset.
+//! Damaged traces: all undamaged parts are used, and damage is reported with its offset.
 
 use crate::fixtures::{Read, bytes, expected, read, text};
 use crate::tally::{Tally, tally};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// The length of a packet's header in version 3.
 const HEADER: usize = 68;
 
-/// Where the packets of a sound trace begin.
+/// The offsets of the packets of a sound trace.
 fn packets(bytes: &[u8]) -> Vec<usize> {
     let mut offsets = Vec::new();
     let mut at = 0;
@@ -25,12 +25,12 @@ fn has_locations(bytes: &[u8], packet: usize) -> bool {
     bytes.get(packet + HEADER + 3).is_some_and(|byte| byte >> 1 == 1)
 }
 
-/// What was found, in words without numbers.
+/// The damage found, as texts without numbers.
 fn told(read: &Read) -> Vec<(u64, String)> {
     read.decoder.damage().into_iter().map(|damage| (damage.offset, damage.what.into_owned())).collect()
 }
 
-/// A packet of events in the middle of a trace, and the one behind it.
+/// A packet of events in the middle of a trace, and the packet after it.
 fn middle(bytes: &[u8]) -> (usize, usize) {
     let packets = packets(bytes);
     let at = packets.len() / 2;
@@ -48,7 +48,7 @@ fn all(name: &str) -> (u64, u64, u64) {
     counts(&read(&bytes(name)))
 }
 
-/// A sound trace with some bytes changed, read, and its laws looked at.
+/// Reads a sound trace with some bytes changed, and checks its laws.
 fn changed(name: &str, change: impl FnOnce(&mut Vec<u8>)) -> Read {
     let mut bytes = bytes(name);
     change(&mut bytes);
@@ -74,7 +74,7 @@ const LONGEST: usize = 32_768;
 
 #[test]
 fn a_packet_that_says_that_it_is_empty_and_is_not_is_read() {
-    // As the reference loops for ever: no size, no verifier, no allocations.
+    // The header on which the reference reader loops forever: no size, no verifier, no allocations.
     let bytes = bytes("steady");
     let (packet, _) = middle(&bytes);
     let read = changed("steady", |bytes| {
@@ -147,13 +147,13 @@ fn a_missing_packet_is_named_and_what_refers_to_it_is_counted() {
     let missing = all("steady").0 - records;
     let anomalies = read.accounts.anomalies();
     assert!(told[0].1.ends_with(&format!("{missing} allocations")), "{told:?}");
-    // What the reference gives out of objects that it never saw is not taken for anything else.
+    // References to objects that were never seen, which the reference gives out, are not taken for other objects.
     assert!(anomalies.get(Anomaly::LostToDamage) > missing);
     assert_eq!((anomalies.get(Anomaly::UnmatchedFree), anomalies.get(Anomaly::UnmatchedPromotion)), (0, 0));
     if records == readable["alloc"].as_u64().unwrap() {
         assert!(freed < readable["collect"].as_u64().unwrap() && promoted < readable["promote"].as_u64().unwrap());
     }
-    // Stacks that build on what is missing are marked.
+    // Stacks that depend on missing packets are marked.
     let marked = read.events.iter().filter_map(|event| match event.kind {
         EventKind::Allocate(place) => {
             read.catalog.frame_texts(place.stack).last().map(|frame| frame.function.to_owned())
@@ -224,7 +224,7 @@ fn a_flipped_byte_spoils_no_more_than_it_must() {
         let counted = read.accounts.anomalies();
         assert!(lost == 0 || counted.get(Anomaly::LostToDamage) >= lost, "{at}: {lost} {:?}", told(&read));
     }
-    // Some changes only change a number or a frame: nothing can tell.
+    // Some changes only alter a number or a frame: these cannot be detected.
     assert!(quiet < 120, "{quiet}");
 }
 
@@ -291,7 +291,8 @@ fn after_a_clock_was_set_back_times_go_on_with_their_distances() {
     let anomaly = |anomaly| read.accounts.anomalies().get(anomaly);
     assert_eq!((anomaly(Anomaly::ClockStep), anomaly(Anomaly::RepairedTime)), (2, 0));
     assert!((398_000..400_000).contains(&anomaly(Anomaly::ClockStepMicroseconds)));
-    // Nothing lies on one instant that did not before: 9,000 events, each at least a microsecond after the other but for the two.
+    // At most two events are moved to the instant of another: 9,000 events, each at least a microsecond after the one before, except for the two
+    // steps.
     let instants: std::collections::BTreeSet<_> = read.events.iter().map(|event| event.time).collect();
     assert!(instants.len() + 2 >= read.events.len(), "{} of {}", instants.len(), read.events.len());
 }
@@ -326,7 +327,7 @@ fn columns_that_spilled_are_read_and_every_location_repaired() {
     let wrong: Vec<_> = found.iter().filter(|(code, text)| truth.get(code) != Some(text)).collect();
     assert_eq!(wrong, Vec::<(&u64, &String)>::new(), "of {}", found.len());
     assert_eq!(found.len(), truth.len());
-    // The readings are right here, but they are readings: each is marked, and counted.
+    // The readings are right here, but they are still guesses: each is marked and counted.
     assert!(guesses > 0);
     assert_eq!(read.accounts.anomalies().get(Anomaly::GuessedLocation), guesses);
     let damage = read.decoder.damage();
@@ -354,7 +355,7 @@ fn what_is_no_trace_says_why() {
     assert_eq!(with(0, 7), Err(NotATrace::Foreign));
     assert_eq!(with(28, 9), Err(NotATrace::Version(9)));
     assert_eq!(with(29, 9), Err(NotATrace::Version(0x902)));
-    // A rate of 2.0.
+    // A sampling rate of 2.0.
     assert_eq!(with(77, 0x40), Err(NotATrace::NoInfo));
     assert_eq!(with(78, 13), Err(NotATrace::NoInfo));
     for error in [NotATrace::Empty, NotATrace::Foreign, NotATrace::Version(9), NotATrace::NoInfo] {

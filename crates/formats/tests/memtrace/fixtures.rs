@@ -1,4 +1,4 @@
-//! Real traces, with what is known of them.
+//! Real traces, with known facts about them.
 
 use highwater_formats::memtrace::{Decoder, Reader};
 use highwater_model::{Accounts, AddressLedger, Catalog, Event};
@@ -29,12 +29,12 @@ pub fn bytes(name: &str) -> Vec<u8> {
     zstd::decode_all(&packed[..]).unwrap()
 }
 
-/// What the reference reader says of it.
+/// The reference reader's output for it.
 pub fn expected(name: &str) -> Value {
     serde_json::from_slice(&std::fs::read(path(&format!("{name}.expected.json"))).unwrap()).unwrap()
 }
 
-/// A text beside it.
+/// A text file beside it.
 pub fn text(name: &str) -> String {
     std::fs::read_to_string(path(name)).unwrap()
 }

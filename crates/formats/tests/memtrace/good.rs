@@ -1,4 +1,4 @@
-//! Sound traces: every figure is the reference reader's.
+//! Sound traces: every figure must equal that of the reference reader.
 
 use crate::fixtures::{GOOD, bytes, expected, read};
 use crate::tally::{tally, top};

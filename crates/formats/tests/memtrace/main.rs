@@ -1,4 +1,4 @@
-//! Memtrace traces: real ones against what the reference reader says of them, and damaged ones.
+//! Memtrace traces: real ones compared with the output of the reference reader, and damaged ones.
 
 mod damaged;
 mod fixtures;

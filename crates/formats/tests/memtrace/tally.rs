@@ -1,4 +1,4 @@
-//! What the reference tools say of a trace, counted from our events in the plainest way.
+//! The figures of the reference tools, counted from our events in the simplest way.
 
 use crate::fixtures::Read;
 use highwater_model::{Catalog, EventKind, FrameText, Heap, StackId};
@@ -74,10 +74,10 @@ pub fn tally(read: &Read) -> Tally {
     tally
 }
 
-/// A place: function, file, line and columns.
+/// A source location: function, file, line and columns.
 type Place = (String, String, u32, u16, u16);
 
-/// The slots of a stack, innermost first: each a code and its places, innermost first.
+/// The slots of a stack, innermost first: each is a code and its source locations, innermost first.
 struct Stack {
     slots: Vec<(u64, Vec<Place>)>,
 }
@@ -109,7 +109,7 @@ impl Stack {
         (format!("#{code:x}"), "??".to_owned())
     }
 
-    /// The innermost place of a slot; one without places is replaced by its caller, at most twice.
+    /// The innermost source location of a slot; a slot without any is replaced by its caller, at most twice.
     fn function(&self, slot: usize) -> Function {
         let named = self.slots.iter().skip(slot).take(3).find_map(|(_, places)| places.first());
         match (named, self.slots.get(slot)) {
@@ -128,7 +128,7 @@ impl Stack {
     }
 }
 
-/// The ten greatest, as the reference prints them.
+/// The ten greatest, in the format of the reference.
 pub fn top(functions: &HashMap<Function, u64>) -> Vec<(String, String, u64)> {
     let mut list: Vec<_> = functions.iter().map(|((name, file), count)| (*count, file.clone(), name.clone())).collect();
     list.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| (&a.1, &a.2).cmp(&(&b.1, &b.2))));

@@ -1,4 +1,4 @@
-//! Traces that are written: read again they say the same, and a reader that shares no code with ours agrees.
+//! Written traces: reading them again gives the same events, and a reader that shares no code with ours agrees.
 
 use crate::fixtures::{GOOD, Read, bytes, read};
 use highwater_formats::memtrace::{LeftOut, TraceWriter, Version};
@@ -20,7 +20,7 @@ fn write(read: &Read, version: Version) -> (Vec<u8>, LeftOut) {
     (bytes, left_out)
 }
 
-/// An event with everything that its handles stand for, objects numbered as they appear.
+/// An event with its handles resolved, and objects numbered in the order of their appearance.
 type Told = (u64, u64, String);
 
 fn told(read: &Read, with_domains: bool) -> Vec<Told> {
@@ -44,7 +44,7 @@ fn told(read: &Read, with_domains: bool) -> Vec<Told> {
     read.events.iter().map(&mut tell).collect()
 }
 
-/// Every frame with its code, places, lines and columns.
+/// Every frame with its code, source locations, lines and columns.
 fn frames(catalog: &Catalog, stack: StackId) -> String {
     let frame = |frame: FrameText<'_>| {
         let FrameText { function, file, line, address, inlined, columns, .. } = frame;
@@ -62,7 +62,7 @@ fn what_is_read_and_written_is_read_as_it_was() {
             let again = read(&written);
             let with_domains = version == Version::V3;
             assert_eq!((again.decoder.damage(), left_out), (vec![], LeftOut::default()), "{name}");
-            // That a stack was cut, only the one who cut it can tell.
+            // Only the writer that truncated a stack knows that it is truncated.
             let oddities = |read: &Read| -> Vec<_> {
                 let odd = read.decoder.oddities().into_iter();
                 odd.filter(|(anomaly, _)| *anomaly != Anomaly::TruncatedStack).collect()
@@ -76,7 +76,7 @@ fn what_is_read_and_written_is_read_as_it_was() {
             assert_eq!(before.len(), after.len(), "{name}");
             let source = first.decoder.source().unwrap();
             assert_eq!(again.decoder.source().unwrap(), source, "{name}");
-            // It is no worse than what the reference made of the same.
+            // It is at most 10 % larger than the reference's trace of the same events.
             let length = bytes(name).len() as f64;
             assert!((written.len() as f64) < length * 1.1, "{name}: {} of {length}", written.len());
         }
@@ -87,7 +87,7 @@ fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/memtrace/independent_decoder.py")
 }
 
-/// What the independent decoder finds: a line for each event, in the order of the file.
+/// The output of the independent decoder: a line for each event, in the order of the file.
 fn decoded_independently(name: &str, bytes: &[u8]) -> String {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.ctf"));
     std::fs::write(&path, bytes).unwrap();
@@ -146,12 +146,12 @@ fn a_reader_that_shares_no_code_with_ours_agrees() {
     for name in GOOD {
         let original = bytes(name);
         let first = read(&original);
-        // What the reference wrote, and what we write.
+        // The reference's trace, and ours.
         let (v2, v3) = (write(&first, Version::V2).0, write(&first, Version::V3).0);
         for (which, bytes) in [("original", original), ("v2", v2), ("v3", v3)] {
             let found = decoded_independently(&format!("{name}-{which}"), &bytes);
             let ours = as_lines(&read(&bytes));
-            // Of several domains, the order of the file is not that of time.
+            // With several domains, the order of the file is not that of time.
             let (found, ours) = (sorted(&found), sorted(&ours));
             let differs = found.iter().zip(&ours).position(|(a, b)| a != b);
             if let Some(at) = differs {
@@ -163,7 +163,7 @@ fn a_reader_that_shares_no_code_with_ours_agrees() {
     }
 }
 
-/// A native program's history: blocks of all sizes, resized, freed by others, at two sites.
+/// The history of a native program: blocks of all sizes, resized, freed by other threads, at two sites.
 fn native() -> (Source, Catalog, Vec<Event>) {
     let mut catalog = Catalog::default();
     let frame = |function, address| FrameText { function, file: "a.c", line: 7, address, ..FrameText::default() };
@@ -206,7 +206,7 @@ fn native() -> (Source, Catalog, Vec<Event>) {
                 new: place(at),
             },
         };
-        // Long pauses: more than a packet may last.
+        // Long pauses: longer than the limit for a packet.
         let pause = at / 1000 * 40_000_000_000;
         events.push(Event { time: Nanos(at * 1500 + pause), thread: ThreadId(1000 + at % 3), kind });
     }
@@ -241,7 +241,7 @@ fn a_native_recording_becomes_a_trace_in_which_every_word_is_a_sample() {
     assert_eq!(figures.records(), before.allocations + before.reallocations);
     assert_eq!(again.accounts.threads().len(), 1);
     assert!(again.events.is_sorted_by_key(|event| event.time));
-    // Stacks are as they were, but for the one that is too deep.
+    // Stacks are unchanged, except for the one that is too deep.
     let functions = |catalog: &Catalog, stack| -> Vec<String> {
         catalog.frame_texts(stack).map(|frame| format!("{} {}", frame.function, frame.line)).collect()
     };

@@ -1,4 +1,4 @@
-//! Every figure of logs of programs that knew what they did.
+//! Logs of programs whose correct figures are known: every figure is checked.
 
 use highwater_formats::objlog::{By, Reader, Row, Survivors, Trust, Until, Verdict, rows};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What `MEMORY` lines add: iterations, and whether the growth is explained.
+//! `MEMORY` lines: iterations, and whether the growth is explained.
 
 use crate::fixtures::{expected, log, read};
 use highwater_formats::objlog::{Amount, Explanation, Pattern, Reader, Survivors, Trust, Until, Verdict, pattern};
@@ -31,7 +31,7 @@ fn judged(log: &[u8]) -> (Reader, Survivors, Trust) {
 #[test]
 fn a_leak_of_a_real_module_explains_how_its_memory_grew() {
     let (reader, survivors, trust) = judged(&measured("leaky_c"));
-    // 1,285,689 bytes never dropped, of 1,507,328 that the memory grew by.
+    // 1,285,689 never-dropped bytes, of 1,507,328 bytes of growth.
     assert_eq!(trust.explanation, Explanation::Explained { percent: 85, unexplained: 221_639 });
     assert_eq!(trust.verdict, Verdict::Yes);
     let types = survivors.by_type(reader.matcher());
@@ -68,8 +68,8 @@ fn more_than_the_memory_holds_cannot_be() {
 
 #[test]
 fn a_heap_with_free_room_takes_in_more_than_it_grows_by() {
-    // Between the second and the third image the heap of the real module grows by less than the objects that stay: it reuses
-    // what was freed before.
+    // Between the second and the third image the heap of the real module grows by less than the surviving objects: it reuses memory that was freed
+    // before.
     let log = measured("leaky_rs");
     let text = String::from_utf8(log).unwrap();
     let (_, later) = text.split_once("after 400 steps\n").expect("three readings");

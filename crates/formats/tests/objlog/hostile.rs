@@ -1,4 +1,4 @@
-//! What is no log at all: counted, never fatal, in bounded memory.
+//! Input that is not a log: counted, never fatal, in bounded memory.
 
 use crate::fixtures::read;
 use highwater_formats::objlog::{Fault, MAX_LINE_BYTES, Reader, Survivors, Trust, Until, Verdict};

@@ -1,4 +1,4 @@
-//! Object logs: real ones whose truth is known, damaged ones, and what is no log at all.
+//! Object logs: real ones with known results, damaged ones, and input that is not a log.
 
 mod fixtures;
 mod growth;

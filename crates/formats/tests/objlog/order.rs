@@ -4,7 +4,7 @@ use crate::fixtures::read;
 use highwater_formats::objlog::{Matcher, Reader, Survivors, Trust, Until, Verdict};
 use proptest::prelude::*;
 
-/// What must be the same whatever the order.
+/// The figures that must not depend on the order.
 fn figures(reader: &Reader) -> impl PartialEq + std::fmt::Debug + use<> {
     let matcher: &Matcher = reader.matcher();
     let odd = matcher.contradictions();
@@ -16,7 +16,7 @@ fn figures(reader: &Reader) -> impl PartialEq + std::fmt::Debug + use<> {
     (total.allocated, total.dropped, total.live(), total.live_bytes(), matcher.ids(), odd, live)
 }
 
-/// What happens to one object: births, drops and a change of size, some of them twice or of another size.
+/// The lines of one object: births, drops and a change of size, some of them twice or with another size.
 fn object() -> impl Strategy<Value = Vec<String>> {
     let life = prop_oneof![
         4 => Just(vec!["@ ALLOCATE 10 a.rs:1 T", "@ DROP 10 T"]),
