@@ -1,9 +1,9 @@
-//! A call, as people write it: `open(100)`, `+5s`, `+5s tick()`.
+//! The text form of a call: `open(100)`, `+5s`, `+5s tick()`.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What is to be done: time passes, then a method is called, or only one of the two.
+/// A call: time passes, then a method is called, or only one of the two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// Time that passes first, in nanoseconds.

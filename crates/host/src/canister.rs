@@ -1,4 +1,4 @@
-//! A canister: a module whose exported functions are run as messages, one after the other, as the Internet Computer does.
+//! A canister: a module whose exported functions run as messages, one after the other, as on the Internet Computer.
 //!
 //! ```text
 //!  a call from outside ─▶ queue ─▶ message ─ ends well ─▶ state kept, answer given, calls of its own ─▶ queue
@@ -20,38 +20,38 @@ use crate::system::{Closure, Message, Mode, Outgoing, Response, Settings, System
 use std::collections::{BTreeMap, VecDeque};
 use wasmi::ValType;
 
-/// The canister's own name, that of whoever calls it, and that of the system's own canister.
+/// The principals of the canister itself, of the outside caller, and of the management canister.
 const SELF: [u8; 10] = [0, 0, 0, 0, 0, 0, 0, 1, 1, 1];
 const OUTSIDE: [u8; 1] = [4];
 const MANAGEMENT: [u8; 0] = [];
-/// Messages that one call from outside may cause: more is a canister that calls itself for ever.
+/// Messages that one call from outside may cause. A canister that causes more is assumed to call itself for ever.
 const MOST_MESSAGES: u32 = 10_000;
 /// The cycles that a canister begins with.
 const CYCLES: u128 = 100_000_000_000_000;
 
-/// What a canister's world is.
+/// The inputs of a canister besides its calls.
 #[derive(Clone, Copy, Debug)]
 pub struct World {
-    /// The time at the beginning, in nanoseconds since 1970. It goes on by one nanosecond with each message, and as it is told to.
+    /// The time at the beginning, in nanoseconds since 1970. It advances by one nanosecond with each message, and when a call lets time pass.
     pub time_ns: u64,
-    /// From which all randomness comes.
+    /// The seed of all randomness.
     pub seed: u64,
 }
 
 impl Default for World {
-    /// The beginning of the Internet Computer.
+    /// The launch of the Internet Computer.
     fn default() -> Self {
         Self { time_ns: 1_620_328_630_000_000_000, seed: 0 }
     }
 }
 
-/// A call that is not finished: it waits for its answer, or for answers to calls of its own.
+/// A call that is not finished: it must still be answered, or its own calls are not answered yet.
 #[derive(Debug)]
 struct CallContext {
-    /// Where its answer goes.
+    /// Destination of its answer.
     origin: Origin,
     is_answered: bool,
-    /// Calls of its own that are not answered yet.
+    /// The number of its own calls that are not answered yet.
     waits_for: usize,
     cycles: u128,
 }
@@ -59,12 +59,12 @@ struct CallContext {
 #[derive(Debug)]
 enum Origin {
     Outside,
-    /// The canister itself: which call of its own this is an answer to.
+    /// The canister itself: the call of its own that this answers.
     Own {
         context: u64,
         call: Box<Outgoing>,
     },
-    /// Nobody waits.
+    /// No caller waits for an answer.
     System,
 }
 
@@ -74,7 +74,7 @@ enum Task {
     Callback { context: u64, call: Box<Outgoing>, response: Response, refund: u128 },
 }
 
-/// See the module's text.
+/// A canister: runs its messages one after the other, and keeps or undoes the changes of each.
 pub struct Canister {
     machine: Machine<System>,
     contexts: BTreeMap<u64, CallContext>,
@@ -86,14 +86,14 @@ pub struct Canister {
     random: u64,
 }
 
-/// What the code of one message is.
+/// The code that one message runs.
 enum Code {
     Export(String),
     Table(Closure),
 }
 
 impl Canister {
-    /// Begins a canister: its start function, then `canister_init` with an argument.
+    /// Starts a canister: runs its start function, then `canister_init` with an argument.
     pub fn new(module: Module, limits: Limits, world: World, argument: &[u8]) -> Result<Self, Stop> {
         let mut canister = Self::idle(module, limits, world)?;
         let kept = canister.machine.start();
@@ -108,7 +108,7 @@ impl Canister {
         Ok(canister)
     }
 
-    /// A canister none of whose code has run.
+    /// A canister of which no code has run.
     pub fn idle(module: Module, limits: Limits, world: World) -> Result<Self, Stop> {
         let word = match module.facts.memory {
             MemoryKind::Memory32 => ValType::I32,
@@ -133,12 +133,12 @@ impl Canister {
         })
     }
 
-    /// The module that runs, and its memory.
+    /// The running module, and its memory.
     pub fn machine(&self) -> &Machine<System> {
         &self.machine
     }
 
-    /// The same, to continue from another memory.
+    /// The same, mutable: to continue from another memory.
     pub fn machine_mut(&mut self) -> &mut Machine<System> {
         &mut self.machine
     }
@@ -155,7 +155,7 @@ impl Canister {
         methods
     }
 
-    /// Calls a method from outside, and does everything that follows from it.
+    /// Calls a method from outside, and runs all messages that follow from it.
     pub fn call(&mut self, method: &str, argument: &[u8]) -> Result<Answered, CallError> {
         let Some((mode, _)) = self.find(method) else {
             let own = |name: &String| !name.starts_with("__motoko") && !name.starts_with('@');
@@ -207,7 +207,7 @@ impl Canister {
         }
     }
 
-    /// How a method is called, and the function that does it.
+    /// The mode of a method, and the name of its function.
     fn find(&self, method: &str) -> Option<(Mode, String)> {
         let kinds = [
             (Mode::Update, "canister_update"),

@@ -1,4 +1,4 @@
-//! What a client asks a host, whatever carries it there.
+//! The requests that a client sends to a host, over any transport.
 
 use crate::image::Chunk;
 use crate::program::{Answer, Failed};
@@ -6,14 +6,14 @@ use crate::protocol::{Description, HostInfo, Request, Response, SnapshotInfo};
 use crate::transport::{Transport, TransportError};
 use std::fmt;
 
-/// Why something could not be had.
+/// Why a request failed.
 #[derive(Debug)]
 pub enum ClientError {
-    /// There is no answer.
+    /// There was no response.
     Transport(TransportError),
-    /// The host says why.
+    /// The host refused, and says why.
     Failed(Failed),
-    /// The answer is one to another question.
+    /// The response is for another request.
     Confused,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for ClientError {
 
 impl std::error::Error for ClientError {}
 
-/// See the module's text.
+/// A client of a host: one method for each request of the protocol.
 #[derive(Debug)]
 pub struct Client<T> {
     transport: T,
@@ -48,7 +48,7 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// How the host is.
+    /// The state of the host.
     pub fn info(&mut self) -> Result<HostInfo, ClientError> {
         self.ask(&Request::Info, |response| match response {
             Response::Info(info) => Some(info),
@@ -56,12 +56,12 @@ impl<T: Transport> Client<T> {
         })
     }
 
-    /// A new snapshot.
+    /// Takes a new snapshot.
     pub fn create(&mut self) -> Result<SnapshotInfo, ClientError> {
         self.snapshot(&Request::Create)
     }
 
-    /// A new snapshot in place of the last.
+    /// Takes a new snapshot that replaces the latest.
     pub fn update(&mut self) -> Result<SnapshotInfo, ClientError> {
         self.snapshot(&Request::Update)
     }
@@ -81,7 +81,7 @@ impl<T: Transport> Client<T> {
         })
     }
 
-    /// A snapshot by its number, or the last.
+    /// The description of a snapshot: by its number, or of the latest.
     pub fn describe(&mut self, id: Option<u64>) -> Result<Description, ClientError> {
         self.ask(&Request::Describe(id), |response| match response {
             Response::Described(description) => Some(*description),
@@ -89,7 +89,7 @@ impl<T: Transport> Client<T> {
         })
     }
 
-    /// A part of a snapshot.
+    /// A part of a snapshot, from an offset on.
     pub fn chunk(&mut self, id: u64, offset: u64) -> Result<Chunk, ClientError> {
         self.ask(&Request::Chunk { id, offset }, |response| match response {
             Response::Chunk(of, at, chunk) if (of, at) == (id, offset) => Some(chunk),

@@ -1,7 +1,7 @@
-//! The engine that runs a module, and the state that it goes back to when a message ends badly.
+//! The engine that runs a module, and the state that it returns to when a message fails.
 //!
-//! A [`Machine`] alternates between running and resting. Everything that a message changed in memory, globals and tables is either kept
-//! ([`Machine::commit`]) or undone ([`Machine::restore`]) before the next one runs. Images are taken from what was kept.
+//! A [`Machine`] alternates between running and resting. All changes of a message to memory, globals and tables are either kept ([`Machine::commit`]) or
+//! undone ([`Machine::restore`]) before the next message runs. Images are taken from the kept state.
 
 mod instance;
 mod kept;
@@ -19,32 +19,32 @@ use wasmi::{
     ValType,
 };
 
-/// What a module may use.
+/// The limits of a module.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Instructions for one message.
+    /// The most instructions for one message.
     pub instructions: u64,
-    /// Bytes of memory.
+    /// The most bytes of memory.
     pub memory_bytes: u64,
 }
 
 impl Default for Limits {
-    /// As many instructions as the Internet Computer gives an update; 16 GiB.
+    /// The instruction limit of an update call on the Internet Computer; 16 GiB.
     fn default() -> Self {
         Self { instructions: 40_000_000_000, memory_bytes: 16 << 30 }
     }
 }
 
-/// What the engine holds for us: the memory, and whatever the functions of ours need.
+/// The data that the engine's store holds for the host: the memory, and the state of the host's functions.
 pub struct Held<S> {
     /// The module's memory.
     pub memory: Option<Memory>,
     limits: StoreLimits,
-    /// What the functions of ours need.
+    /// The state that the host's functions need.
     pub system: S,
 }
 
-/// A function that a module imports, for whoever provides it.
+/// A function that a module imports, for the code that provides it.
 pub struct Import {
     /// The module it is imported from.
     pub module: String,
@@ -54,9 +54,9 @@ pub struct Import {
     pub ty: FuncType,
 }
 
-/// A module that lives. See the module's text.
+/// An instance of a module, with its memory. After each message its changes are kept or undone.
 pub struct Machine<S: 'static> {
-    // First: it uses the memory until it is dropped.
+    // Must be the first field: the store uses the memory until it is dropped.
     store: Store<Held<S>>,
     instance: Instance,
     module: wasmi::Module,
@@ -68,8 +68,7 @@ pub struct Machine<S: 'static> {
 }
 
 impl<S: Default + 'static> Machine<S> {
-    /// Makes a module ready to be called, and nothing more: not even its start function has run. `provide` gives it each function that it
-    /// imports.
+    /// Instantiates a module. None of its code has run yet, not even its start function. `provide` defines each function that it imports.
     pub fn new(
         about: Module,
         limits: Limits,
@@ -106,17 +105,17 @@ impl<S: Default + 'static> Machine<S> {
         }
     }
 
-    /// What is known about the module.
+    /// The facts about the module.
     pub fn about(&self) -> &Module {
         &self.about
     }
 
-    /// What the functions of ours need.
+    /// The state that the host's functions need.
     pub fn system(&mut self) -> &mut S {
         &mut self.store.data_mut().system
     }
 
-    /// The same, to look at.
+    /// The same, shared.
     pub fn system_ref(&self) -> &S {
         &self.store.data().system
     }
@@ -140,13 +139,13 @@ impl<S: Default + 'static> Machine<S> {
         names
     }
 
-    /// Calls an exported function; its results.
+    /// Calls an exported function and returns its results.
     pub fn call(&mut self, name: &str, arguments: &[Val]) -> Result<Vec<Val>, Stop> {
         let function = self.instance.get_func(&self.store, name);
         self.run(function.ok_or_else(|| Stop::Failed(format!("has no function '{name}'")))?, arguments)
     }
 
-    /// Calls a function of the first table, with one number.
+    /// Calls a function in the first table, with one number.
     pub fn call_in_table(&mut self, index: u64, argument: u64) -> Result<(), Stop> {
         let table = self.instance.get_table(&self.store, &table_export(0));
         let element = table.and_then(|table| table.get(&self.store, index));

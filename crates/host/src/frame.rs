@@ -1,12 +1,12 @@
-//! The frames in which host and clients speak: length, kind, content.
+//! The frames of the protocol between host and clients: length, kind, content.
 //!
 //! ```text
 //!  ┌──────────────────┬──────┬─────────────────┐
-//!  │ length, 4 bytes  │ kind │ so many bytes   │   numbers are little-endian; the kind is 'J' for JSON, 'B' for bytes
+//!  │ length, 4 bytes  │ kind │ length bytes    │   numbers are little-endian; the kind is 'J' for JSON, 'B' for bytes
 //!  └──────────────────┴──────┴─────────────────┘
 //! ```
 //!
-//! A frame is never longer than [`LONGEST`], and a reader takes no more memory than what arrived.
+//! The content of a frame is never longer than [`LONGEST`], and a reader allocates no more memory than what arrived.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -23,12 +23,12 @@ pub enum Frame {
     Bytes(Vec<u8>),
 }
 
-/// Why no frame came.
+/// Why no frame was read.
 #[derive(Debug)]
 pub enum FrameError {
-    /// The other side left, between two frames.
+    /// The other side closed the connection between two frames.
     Ended,
-    /// What came is no frame.
+    /// The bytes received are not a frame.
     Garbage(&'static str),
     /// The connection is broken.
     Broken(io::Error),
@@ -47,7 +47,7 @@ impl fmt::Display for FrameError {
 impl std::error::Error for FrameError {}
 
 impl Frame {
-    /// Reads one.
+    /// Reads a frame.
     pub fn read(input: &mut impl Read) -> Result<Self, FrameError> {
         let mut head = [0; 5];
         let mut have = 0;
@@ -76,7 +76,7 @@ impl Frame {
         Ok(if kind == b'J' { Self::Json(content) } else { Self::Bytes(content) })
     }
 
-    /// Writes it.
+    /// Writes the frame.
     pub fn write(&self, output: &mut impl Write) -> io::Result<()> {
         let (kind, content) = match self {
             Self::Json(content) => (b'J', content),

@@ -1,4 +1,4 @@
-//! An image in memory: only the pages that hold something. Pages that did not change since the image before are shared with it.
+//! An image in memory: only the pages that are not zero. Pages that did not change since the previous image are shared with it.
 
 use crate::memory::{PAGE, PagedMemory, is_zero};
 use sha2::{Digest, Sha256};
@@ -11,24 +11,24 @@ use std::sync::Arc;
 /// A run of zeros is hashed in pieces of this size.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// See the module's text.
+/// The bytes of a program's memory, of which only the non-zero pages are stored. Images share equal pages.
 #[derive(Clone, Debug, Default)]
 pub struct Image {
     bytes: u64,
     pages: BTreeMap<u64, Arc<[u8]>>,
 }
 
-/// A part of an image: so many zeros, then these bytes.
+/// A part of an image: a number of zeros, then bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// How many zeros come first.
+    /// The number of zeros that come first.
     pub zeros: u64,
-    /// What follows them.
+    /// The bytes after the zeros.
     pub bytes: Vec<u8>,
 }
 
 impl Image {
-    /// The finished state of a memory.
+    /// Captures the finished state of a memory; equal pages are shared with the image `before`.
     pub fn capture(memory: &PagedMemory, bytes: u64, before: Option<&Self>) -> io::Result<Self> {
         let mut pages = BTreeMap::new();
         let mut buffer = vec![0; 1 << 20];
@@ -50,17 +50,17 @@ impl Image {
         Ok(Self { bytes, pages })
     }
 
-    /// How long it is.
+    /// Its length in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// How much of it is not zero, in whole pages.
+    /// The bytes of its non-zero pages.
     pub fn occupied_bytes(&self) -> u64 {
         self.pages.values().map(|page| page.len() as u64).sum()
     }
 
-    /// What comes at an offset: zeros up to the next page that holds something, then at most `most` bytes.
+    /// The part at an offset: zeros up to the next stored page, then at most `most` bytes.
     pub fn chunk(&self, offset: u64, most: usize) -> Chunk {
         let first = offset / PAGE as u64;
         let mut pages = self.pages.range(first..).peekable();
@@ -80,7 +80,7 @@ impl Image {
         Chunk { zeros: begin.saturating_sub(offset), bytes }
     }
 
-    /// The hash of all its bytes.
+    /// The SHA-256 of all its bytes.
     pub fn sha256(&self) -> String {
         let mut hasher = Sha256::new();
         let mut at = 0;
@@ -93,7 +93,7 @@ impl Image {
         crate::module::hexadecimal(&hasher.finalize())
     }
 
-    /// Writes it into an empty file, without the pages of zeros.
+    /// Writes it into an empty file; zero pages become holes.
     pub fn write(&self, file: &File) -> io::Result<()> {
         file.set_len(self.bytes)?;
         for (number, page) in &self.pages {
@@ -103,7 +103,7 @@ impl Image {
     }
 }
 
-/// Hashes so many zeros.
+/// Hashes `count` zeros.
 pub fn hash_zeros(hasher: &mut Sha256, mut count: u64) {
     while count > 0 {
         let part = count.min(ZEROS.len() as u64);

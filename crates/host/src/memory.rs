@@ -1,4 +1,4 @@
-//! The pages in which a program's memory lies: what the last finished message left, and what the current one changed.
+//! The pages of a program's memory: the state after the last finished message, and the changes of the current message.
 //!
 //! ```text
 //!  the module reads and writes ──▶ a private mapping ── untouched pages ──▶ a memory object: the last finished state
@@ -8,8 +8,8 @@
 //!  restore: the copies are dropped, and the state before the message is there again
 //! ```
 //!
-//! So a trap costs nothing but the pages it touched, and so does a message that ends well, however large the memory is. Which pages are copies
-//! the kernel says in `/proc/self/pagemap`; where that cannot be read, all pages count as copies.
+//! So a trap costs only the pages that the message touched, and so does a message that ends well, however large the memory is. The kernel shows in
+//! `/proc/self/pagemap` which pages are copies; if that cannot be read, all pages count as copies.
 #![allow(unsafe_code, reason = "the mapping that the engine runs on; nothing else in the crate is unsafe")]
 
 use rustix::fs::{FallocateFlags, MemfdFlags, SeekFrom};
@@ -19,12 +19,12 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// The size of a page, and of what an image is made of.
+/// The size of a page, the unit of an image.
 pub const PAGE: usize = 4096;
-/// Pages whose state is asked for at once.
+/// Pagemap entries that are read at once.
 const BATCH: usize = 16 << 10;
 
-/// See the module's text.
+/// A private mapping of a memory object: the object holds the last finished state, and the kernel copies each page that the current message writes to.
 #[derive(Debug)]
 pub struct PagedMemory {
     object: File,
@@ -33,39 +33,39 @@ pub struct PagedMemory {
     pagemap: Option<File>,
 }
 
-// SAFETY: it is an address of memory that only its owner uses; see `bytes`.
+// SAFETY: the pointer is to memory that only its owner uses; see `bytes`.
 unsafe impl Send for PagedMemory {}
 
 impl PagedMemory {
-    /// Room for so many bytes, all zero. Room costs nothing.
+    /// Reserves `capacity` bytes, all zero. Reserved bytes take no memory until they are written.
     pub fn new(capacity: usize) -> io::Result<Self> {
         let capacity = capacity.next_multiple_of(PAGE).max(PAGE);
         let object = File::from(rustix::fs::memfd_create("highwater-image", MemfdFlags::CLOEXEC)?);
         object.set_len(capacity as u64)?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: a new mapping wherever the kernel likes.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let base = unsafe { rustix::mm::mmap(std::ptr::null_mut(), capacity, protection, flags, &object, 0)? };
         Ok(Self { object, base: base.cast(), capacity, pagemap: File::open("/proc/self/pagemap").ok() })
     }
 
-    /// How many bytes there is room for.
+    /// The reserved bytes.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// All of it, for an engine to run on.
+    /// The whole mapping, for an engine to run on.
     ///
     /// # Safety
-    /// What was given out before is not used any more, nor is this once `self` is dropped; and nobody uses it during a call of any other
-    /// method of `self`.
+    /// A slice returned earlier must not be used any more, and this one must not be used after `self` is dropped. No code may use it during a call of any
+    /// other method of `self`.
     pub unsafe fn bytes(&mut self) -> &'static mut [u8] {
-        // SAFETY: mapped, readable and writable; nobody else uses it, as the caller promises.
+        // SAFETY: mapped, readable and writable; no other code uses it, as the caller promises.
         unsafe { std::slice::from_raw_parts_mut(self.base, self.capacity) }
     }
 
-    /// Lets the engine fill a part with zeros, as it does when a memory grows, without any page of the object being touched: meanwhile other
-    /// pages lie there. What the object has in that part is there again afterwards.
+    /// Lets the engine fill a part with zeros, as it does when a memory grows, without touching any page of the object: anonymous pages are mapped there
+    /// during `fill`. Afterwards the object's content is mapped there again.
     pub fn aside<T>(&mut self, part: Range<u64>, fill: impl FnOnce() -> T) -> io::Result<T> {
         let (begin, end) = (part.start as usize / PAGE * PAGE, (part.end as usize).next_multiple_of(PAGE));
         if begin >= end || end > self.capacity {
@@ -73,19 +73,20 @@ impl PagedMemory {
         }
         let (protection, length) = (ProtFlags::READ | ProtFlags::WRITE, end - begin);
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
-        // SAFETY: within our mapping, which stays one: pages in place of pages. Nobody uses them meanwhile, as users of `bytes` promised.
+        // SAFETY: within our mapping, which stays whole: pages replace pages. No code uses them meanwhile, as users of `bytes` promised.
         unsafe { rustix::mm::mmap_anonymous(self.base.add(begin).cast(), length, protection, flags)? };
-        // Large pages are filled several times as fast. SAFETY: advice only, for pages of ours.
+        // Large pages are filled several times as fast.
+        // SAFETY: advice only, for our own pages.
         let _ = unsafe { rustix::mm::madvise(self.base.add(begin).cast(), length, Advice::LinuxHugepage) };
         let filled = fill();
-        // SAFETY: likewise.
+        // SAFETY: as for the mapping above.
         unsafe {
             rustix::mm::mmap(self.base.add(begin).cast(), length, protection, flags, &self.object, begin as u64)?
         };
         Ok(filled)
     }
 
-    /// What was written to the first `bytes` since the last commit is the finished state now.
+    /// Makes all writes to the first `bytes` since the last commit part of the finished state.
     pub fn commit(&mut self, bytes: u64) -> io::Result<()> {
         let end = (bytes as usize).min(self.capacity);
         let mut changed = Vec::new();
@@ -96,30 +97,30 @@ impl PagedMemory {
         self.discard()
     }
 
-    /// What was written since the last commit is forgotten, and nothing lies behind the first `bytes`.
+    /// Discards all writes since the last commit, and clears the finished state after the first `bytes`.
     pub fn restore(&mut self, bytes: u64) -> io::Result<()> {
         self.discard()?;
         let end = (bytes as usize).next_multiple_of(PAGE).min(self.capacity);
         self.punch(end, self.capacity - end)
     }
 
-    /// What was written since the last commit is forgotten.
+    /// Discards all writes since the last commit.
     fn discard(&mut self) -> io::Result<()> {
-        // SAFETY: our mapping; its pages become what the object has, and nobody looks at them meanwhile, as users of `bytes` promised.
+        // SAFETY: our mapping; its pages get the object's content again, and no code reads them meanwhile, as users of `bytes` promised.
         unsafe { rustix::mm::madvise(self.base.cast(), self.capacity, Advice::LinuxDontNeed) }.map_err(Into::into)
     }
 
-    /// The finished state's bytes from `offset` on.
+    /// Reads the finished state from `offset` on.
     pub fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.object.read_exact_at(buffer, offset)
     }
 
-    /// Writes to the finished state. Nothing uncommitted may be there.
+    /// Writes to the finished state. There must be no uncommitted changes there.
     pub fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.object.write_all_at(bytes, offset)
     }
 
-    /// The parts of the finished state, up to `end`, that may hold other bytes than zeros.
+    /// The parts of the finished state, up to `end`, that may contain bytes other than zero.
     pub fn occupied(&self, end: u64) -> io::Result<Vec<Range<u64>>> {
         let mut found = Vec::new();
         let mut at = 0;
@@ -138,7 +139,7 @@ impl PagedMemory {
         Ok(found)
     }
 
-    /// The runs of pages that are copies of ours.
+    /// Appends the runs of pages that are private copies.
     fn changed_pages(&self, end: usize, found: &mut Vec<Range<usize>>) -> io::Result<()> {
         let Some(pagemap) = &self.pagemap else {
             found.push(0..end);
@@ -165,7 +166,7 @@ impl PagedMemory {
         Ok(())
     }
 
-    /// Makes a hole.
+    /// Makes a hole in the object, which reads as zeros.
     fn punch(&self, offset: usize, length: usize) -> io::Result<()> {
         if length == 0 {
             return Ok(());
@@ -174,10 +175,10 @@ impl PagedMemory {
         Ok(rustix::fs::fallocate(&self.object, flags, offset as u64, length as u64)?)
     }
 
-    /// Writes pages into the object; those of zeros become holes.
+    /// Writes pages into the object; zero pages become holes.
     fn write_back(&mut self, pages: Range<usize>) -> io::Result<()> {
         let offset = pages.start;
-        // SAFETY: within the mapping; whoever was given `bytes` does not use it now.
+        // SAFETY: within the mapping; the holder of `bytes` does not use it now.
         let content = unsafe { std::slice::from_raw_parts(self.base.add(offset), pages.len()) };
         let mut at = 0;
         while at < content.len() {
@@ -200,7 +201,7 @@ impl PagedMemory {
 
 impl Drop for PagedMemory {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`; whoever was given `bytes` does not use it any more.
+        // SAFETY: mapped by `new`; the holder of `bytes` does not use it any more.
         let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.capacity) };
     }
 }

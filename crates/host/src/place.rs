@@ -1,4 +1,4 @@
-//! The place where a host listens: a socket, and a lock beside it that only one host has.
+//! The socket at which a host listens, and a lock file beside it that only one host can hold.
 
 use rustix::fs::{FlockOperation, Mode};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -13,16 +13,16 @@ use std::path::{Path, PathBuf};
 /// Why a host cannot listen.
 #[derive(Debug)]
 pub enum BindError {
-    /// Another one listens there.
+    /// Another host listens there.
     InUse {
-        /// Where.
+        /// The socket's path.
         path: PathBuf,
-        /// Its process, if it is known.
+        /// The process of the other host, if known.
         pid: Option<u32>,
     },
-    /// Something else is there.
+    /// The path exists and is not a socket.
     NotASocket(PathBuf),
-    /// The system does not let us.
+    /// The system reported an error.
     System(PathBuf, io::Error),
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for BindError {
 
 impl std::error::Error for BindError {}
 
-/// A socket that is listened at; gone when dropped.
+/// A listening socket and its lock file. Both are removed when it is dropped.
 #[derive(Debug)]
 pub struct Place {
     /// The socket.
@@ -63,14 +63,14 @@ impl Place {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(system(error)),
             Ok(about) if !about.file_type().is_socket() => return Err(BindError::NotASocket(path.to_owned())),
-            // We have the lock: whoever listened there was killed.
+            // We hold the lock, so the host that listened there was killed.
             Ok(_) => std::fs::remove_file(path).map_err(system)?,
         }
         let listener = listen(path).map_err(system)?;
         Ok(Self { listener, path: path.to_owned(), lock, _locked: locked })
     }
 
-    /// Where it is.
+    /// The socket's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -83,7 +83,7 @@ impl Drop for Place {
     }
 }
 
-/// A socket for its owner alone, from the first moment on: the file gets the mode that the socket has when it gets its name.
+/// A listening socket that only its owner can use, from the beginning: the mode is set before `bind`, which creates the file with it.
 fn listen(path: &Path) -> io::Result<UnixListener> {
     const WAITING: i32 = 128;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -111,7 +111,7 @@ fn take_lock(socket: &Path) -> Result<(PathBuf, File), BindError> {
             }
             Err(error) => return Err(system(error.into())),
         }
-        // Whoever had it before may have removed it meanwhile.
+        // The previous holder may have removed the file meanwhile.
         let ours = file.metadata().map_err(system)?;
         if !std::fs::metadata(&path).is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
             continue;

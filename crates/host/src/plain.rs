@@ -1,18 +1,18 @@
-//! A plain module: functions that are called with whole numbers. What it may import is a console; `wasi` functions do nothing, and any
-//! other traps when it is called.
+//! A plain module: functions that are called with whole numbers. It may import a console. `wasi` functions do nothing; any other import traps when it is
+//! called.
 
 use crate::engine::{Held, Import, Limits, Machine, Stop, Trap};
 use crate::module::Module;
 use wasmi::{Caller, Linker, Val, ValType};
 
-/// What a plain module printed.
+/// The lines that a plain module printed.
 #[derive(Debug, Default)]
 pub struct Console {
     lines: Vec<String>,
     bytes: usize,
 }
 
-/// Bytes of prints that are kept for one call.
+/// Printed bytes that are kept for one call.
 const MOST_PRINTED: usize = 16 << 20;
 
 impl Console {
@@ -23,20 +23,20 @@ impl Console {
         }
     }
 
-    /// What was printed since the last time.
+    /// Takes the lines printed since the last call of this function.
     pub fn take(&mut self) -> Vec<String> {
         self.bytes = 0;
         std::mem::take(&mut self.lines)
     }
 }
 
-/// See the module's text.
+/// A running plain module: no system API, only exported functions and a console.
 pub struct Plain {
     machine: Machine<Console>,
 }
 
 impl Plain {
-    /// Begins a module: its start function, then `_initialize`.
+    /// Starts a module: runs its start function, then `_initialize`.
     pub fn new(module: Module, limits: Limits) -> Result<Self, Stop> {
         let mut plain = Self::idle(module, limits)?;
         plain.machine.start()?;
@@ -47,22 +47,22 @@ impl Plain {
         Ok(plain)
     }
 
-    /// A module none of whose code has run.
+    /// A module of which no code has run.
     pub fn idle(module: Module, limits: Limits) -> Result<Self, Stop> {
         Ok(Self { machine: Machine::new(module, limits, Console::default(), provide)? })
     }
 
-    /// The module that runs, and its memory.
+    /// The running module, and its memory.
     pub fn machine(&self) -> &Machine<Console> {
         &self.machine
     }
 
-    /// The same, to continue from another memory.
+    /// The same, mutable: to continue from another memory.
     pub fn machine_mut(&mut self) -> &mut Machine<Console> {
         &mut self.machine
     }
 
-    /// Calls a function. What it gives back; nothing is left of it if it traps.
+    /// Calls a function and returns its results. If it traps, all its changes are undone.
     pub fn call(&mut self, name: &str, numbers: &[i128]) -> Result<Vec<String>, Stop> {
         let Some(ty) = self.machine.function_type(name) else {
             let there = self.machine.function_names().join(", ");
@@ -90,7 +90,7 @@ impl Plain {
         }
     }
 
-    /// What was printed since the last time.
+    /// Takes the lines printed since the last call of this function.
     pub fn take_printed(&mut self) -> Vec<String> {
         self.machine.system().take()
     }
@@ -130,7 +130,7 @@ fn provide(linker: &mut Linker<Held<Console>>, import: Import) -> Result<(), Sto
             return log(&mut caller, arguments).map_err(wasmi::Error::host);
         }
         if is_wasi {
-            // Success, and nothing done: zero is also what the results begin with.
+            // Report success and do nothing. Zero means success, and is also the default value of the results.
             results.iter_mut().for_each(|result| *result = Val::default_for_ty(result.ty()));
             return Ok(());
         }

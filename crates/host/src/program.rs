@@ -1,4 +1,4 @@
-//! A program that runs: a canister or a plain module, spoken to in the same way.
+//! A running program: a canister or a plain module, with the same interface for both.
 
 use crate::call::Call;
 use crate::candid::{Interface, decode, encode_arguments};
@@ -15,14 +15,14 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// How a program is begun.
+/// Options for starting a program.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What it may use.
+    /// Its limits.
     pub limits: Limits,
-    /// A canister's world.
+    /// A canister's inputs besides its calls.
     pub world: World,
-    /// What a canister's `canister_init` is given, in Candid's text.
+    /// The argument of a canister's `canister_init`, in Candid's text format.
     pub argument: String,
 }
 
@@ -32,27 +32,27 @@ impl Default for Options {
     }
 }
 
-/// What came of a call that ended well.
+/// The result of a call that succeeded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The reply, in words; none where only time passed.
+    /// The reply as text; none if only time passed.
     pub reply: Option<String>,
-    /// What the program printed.
+    /// Lines that the program printed.
     pub printed: Vec<String>,
-    /// What went wrong beside the call itself, each in a line.
+    /// Errors besides that of the call itself, one line each.
     pub troubles: Vec<String>,
 }
 
-/// Why a call did not end well: a line, and what the program printed all the same.
+/// Why a call failed, and the lines that the program printed before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
-    /// A line.
+    /// The reason, in one line.
     pub line: String,
-    /// What was printed before.
+    /// Lines printed before the failure.
     pub printed: Vec<String>,
 }
 
-/// See the module's text.
+/// A running program: a canister or a plain module, with its calls so far.
 pub struct Program {
     kind: Kind,
     calls: Vec<String>,
@@ -63,13 +63,13 @@ enum Kind {
     Plain(Box<Plain>),
 }
 
-/// What the interface is, if the module has one that can be read.
+/// The interface of a module, if it has one that can be parsed.
 fn interface_of(module: &Module) -> Option<Interface> {
     Interface::parse(module.facts.interface.as_deref()?).ok()
 }
 
 impl Program {
-    /// Begins a module.
+    /// Starts a module.
     pub fn start(module: Module, options: &Options) -> Result<Self, Stop> {
         let kind = if module.facts.is_canister {
             let interface = interface_of(&module);
@@ -83,7 +83,7 @@ impl Program {
         Ok(Self { kind, calls: Vec::new() })
     }
 
-    /// Goes on where an image was taken: nothing of the module's beginning is run again.
+    /// Continues from an image: none of the module's initialization runs again.
     pub fn load(module: Module, options: &Options, image: &Path) -> Result<Self, Stop> {
         let failed = |line: String| Stop::Failed(line);
         let sidecar = Sidecar::read(image).map_err(failed)?;
@@ -143,12 +143,12 @@ impl Program {
         }
     }
 
-    /// What was called so far.
+    /// The calls so far.
     pub fn calls(&self) -> &[String] {
         &self.calls
     }
 
-    /// Bytes of its memory.
+    /// The size of its memory in bytes.
     pub fn memory_bytes(&self) -> u64 {
         match &self.kind {
             Kind::Canister { canister, .. } => canister.machine().memory_bytes(),
@@ -156,7 +156,7 @@ impl Program {
         }
     }
 
-    /// Lets time pass and calls a method, as the call says.
+    /// Lets time pass, then calls a method, as `call` says.
     pub fn call(&mut self, call: &Call) -> Result<Answer, Failed> {
         let answer = match &mut self.kind {
             Kind::Canister { canister, interface } => call_canister(canister, interface.as_ref(), call),
@@ -166,7 +166,7 @@ impl Program {
         answer
     }
 
-    /// The memory as it is now.
+    /// Captures the memory as it is now; equal pages are shared with the image `before`.
     pub fn capture(&self, before: Option<&Image>) -> io::Result<Image> {
         match &self.kind {
             Kind::Canister { canister, .. } => capture(canister.machine(), before),
@@ -174,7 +174,7 @@ impl Program {
         }
     }
 
-    /// What is not in the memory.
+    /// The state that is not in the memory, for a snapshot with this number and time.
     pub fn sidecar(&self, id: u64, time_unix_ns: u64) -> Sidecar {
         let module = self.module();
         let (globals, system) = match &self.kind {
@@ -211,12 +211,12 @@ fn capture<S: Default>(machine: &Machine<S>, before: Option<&Image>) -> io::Resu
     Image::capture(machine.memory(), machine.memory_bytes(), before)
 }
 
-/// Copies a file into a memory of zeros, without its pages of zeros.
+/// Copies a file into a memory of zeros, without its zero pages.
 fn read_sparse(file: &File, bytes: u64, memory: &mut PagedMemory) -> io::Result<()> {
     let mut buffer = vec![0; 1 << 20];
     let mut at = 0;
     while at < bytes {
-        // Holes are skipped where the file system says where they are.
+        // Skips holes if the file system reports them.
         match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
             Ok(next) => at = next / PAGE as u64 * PAGE as u64,
             Err(rustix::io::Errno::NXIO) => break,
@@ -237,7 +237,7 @@ fn read_sparse(file: &File, bytes: u64, memory: &mut PagedMemory) -> io::Result<
 fn call_canister(canister: &mut Canister, interface: Option<&Interface>, call: &Call) -> Result<Answer, Failed> {
     let mut all = Answer::default();
     let plain_failure = |line: String| Failed { line, printed: Vec::new() };
-    // Arguments are looked at before anything happens.
+    // Arguments are checked before anything runs.
     let method = match &call.method {
         Some((name, text)) => {
             let known = interface.map(|interface| (interface, name.as_str()));

@@ -1,15 +1,15 @@
-//! What clients and a host say to each other, in [frames](crate::frame): a request, then its answer.
+//! The messages between clients and a host, in [frames](crate::frame): a request, then its response.
 //!
 //! | request | answer |
 //! |---|---|
-//! | `info` | the module, the last snapshot, how many there are |
+//! | `info` | the module, the latest snapshot, the number of snapshots |
 //! | `create`, `update` | the new snapshot |
-//! | `call` | the reply, what was printed, what went wrong beside it |
-//! | `describe` | a snapshot, its hash and its sidecar: by its number, or the last |
+//! | `call` | the reply, printed lines, errors besides that of the call |
+//! | `describe` | a snapshot, its hash and its sidecar: by its number, or the latest |
 //! | `chunk` | a part of a snapshot, in a frame of bytes |
 //!
-//! Every request is a JSON object with the version. Answers are `{"done": …}` or `{"failed": "one line", "printed": […]}`. A part is: the
-//! snapshot's number, the offset, how many zeros come first (8 bytes each, little-endian), then bytes.
+//! Every request is a JSON object with the version. Responses are `{"done": …}` or `{"failed": "one line", "printed": […]}`. A part consists of the
+//! snapshot's number, the offset, the number of zeros that come first (8 bytes each, little-endian), then bytes.
 
 use crate::frame::Frame;
 use crate::image::Chunk;
@@ -20,30 +20,30 @@ use serde_json::{Value, json};
 /// The version of these messages.
 pub const VERSION: u64 = 1;
 
-/// What a client wants.
+/// A request of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// How the host is.
+    /// The state of the host.
     Info,
-    /// A new snapshot.
+    /// Take a new snapshot.
     Create,
-    /// A new snapshot in place of the last.
+    /// Take a new snapshot that replaces the latest.
     Update,
-    /// A call: see [`Call`](crate::call::Call).
+    /// Make a call: see [`Call`](crate::call::Call).
     Call(String),
-    /// A snapshot by its number, or the last.
+    /// Describe a snapshot: by its number, or the latest.
     Describe(Option<u64>),
     /// A part of a snapshot.
     Chunk {
         /// The snapshot's number.
         id: u64,
-        /// From where.
+        /// The offset at which the part begins.
         offset: u64,
     },
 }
 
 impl Request {
-    /// As a frame.
+    /// Converts to a frame.
     pub fn to_frame(&self) -> Frame {
         let mut message = match self {
             Self::Info => json!({"request": "info"}),
@@ -57,7 +57,7 @@ impl Request {
         Frame::Json(message.to_string().into_bytes())
     }
 
-    /// From a frame; what is wrong with it if it is none.
+    /// Reads a frame; the error says why it is not a request.
     pub fn from_frame(frame: &Frame) -> Result<Self, String> {
         let message = document(frame)?;
         match message["version"].as_u64() {
@@ -81,32 +81,32 @@ impl Request {
     }
 }
 
-/// The document in a frame.
+/// The JSON document in a frame.
 fn document(frame: &Frame) -> Result<Value, String> {
     let Frame::Json(content) = frame else { return Err("bytes where a message should come".into()) };
     serde_json::from_slice(content).map_err(|error| format!("a message that is no JSON: {error}"))
 }
 
-/// A snapshot, in short.
+/// Number, time and sizes of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotInfo {
-    /// Its number: never given twice.
+    /// Its number, which is never reused.
     pub id: u64,
-    /// When it was taken.
+    /// When it was taken, in nanoseconds since 1970.
     pub time_unix_ns: u64,
-    /// How long it is.
+    /// Its length in bytes.
     pub bytes: u64,
-    /// How much of it is not zero.
+    /// The bytes of its non-zero pages.
     pub occupied_bytes: u64,
 }
 
 impl SnapshotInfo {
-    /// As JSON.
+    /// Converts to JSON.
     pub fn to_json(self) -> Value {
         json!({"id": self.id, "time_unix_ns": self.time_unix_ns, "bytes": self.bytes, "occupied_bytes": self.occupied_bytes})
     }
 
-    /// From JSON; `None` if something is missing.
+    /// Reads JSON; `None` if a field is missing.
     pub fn from_json(value: &Value) -> Option<Self> {
         let number = |name: &str| value[name].as_u64();
         Some(Self {
@@ -118,27 +118,27 @@ impl SnapshotInfo {
     }
 }
 
-/// How a host is.
+/// The state of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostInfo {
     /// The module's name.
     pub module: String,
-    /// The hash of its file.
+    /// The SHA-256 of the module's file.
     pub module_sha256: String,
-    /// The host's process.
+    /// The host's process ID.
     pub pid: u32,
-    /// Bytes of memory right now.
+    /// The present size of the memory in bytes.
     pub memory_bytes: u64,
-    /// Calls so far.
+    /// The number of calls so far.
     pub calls: u64,
-    /// Snapshots that are kept.
+    /// The number of snapshots that are kept.
     pub snapshots: u64,
-    /// The last of them.
+    /// The latest of them.
     pub last: Option<SnapshotInfo>,
 }
 
 impl HostInfo {
-    /// As JSON.
+    /// Converts to JSON.
     pub fn to_json(&self) -> Value {
         json!({
             "module": self.module,
@@ -151,7 +151,7 @@ impl HostInfo {
         })
     }
 
-    /// From JSON; `None` if something is missing.
+    /// Reads JSON; `None` if a field is missing.
     pub fn from_json(value: &Value) -> Option<Self> {
         let text = |name: &str| value[name].as_str().map(str::to_owned);
         let number = |name: &str| value[name].as_u64();
@@ -167,36 +167,36 @@ impl HostInfo {
     }
 }
 
-/// A snapshot that is to be pulled.
+/// A snapshot that a client can pull.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// In short.
+    /// Number, time and sizes.
     pub info: SnapshotInfo,
-    /// The hash of its bytes.
+    /// The SHA-256 of its bytes.
     pub sha256: String,
-    /// What lies beside it.
+    /// Its sidecar.
     pub sidecar: Sidecar,
 }
 
-/// What a host answers.
+/// A response of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Response {
-    /// To `info`.
+    /// Response to `info`.
     Info(HostInfo),
-    /// To `create` and `update`.
+    /// Response to `create` and `update`.
     Snapshot(SnapshotInfo),
-    /// To `call`.
+    /// Response to `call`.
     Called(Answer),
-    /// To `describe`.
+    /// Response to `describe`.
     Described(Box<Description>),
-    /// To `chunk`: the snapshot's number, the offset, the part.
+    /// Response to `chunk`: the snapshot's number, the offset, the part.
     Chunk(u64, u64, Chunk),
-    /// It could not be done.
+    /// The request failed.
     Failed(Failed),
 }
 
 impl Response {
-    /// As a frame.
+    /// Converts to a frame.
     pub fn to_frame(&self) -> Frame {
         let done = match self {
             Self::Info(info) => json!({"info": info.to_json()}),
@@ -219,7 +219,7 @@ impl Response {
         Frame::Json(json!({"done": done}).to_string().into_bytes())
     }
 
-    /// From a frame; what is wrong with it if it is none.
+    /// Reads a frame; the error says why it is not a response.
     pub fn from_frame(frame: Frame) -> Result<Self, String> {
         if let Frame::Bytes(content) = frame {
             let (numbers, bytes) = content.split_at_checked(24).ok_or("a part that is cut off")?;

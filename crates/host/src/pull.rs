@@ -1,9 +1,9 @@
-//! Pulls a snapshot into a file: in parts, so that it can go on after it was broken off; by number and hash, so that two snapshots never mix.
+//! Pulls a snapshot into a file: in parts, so that an interrupted pull can resume; by number and hash, so that two snapshots never mix.
 //!
 //! ```text
-//!  x.img.part        what has arrived
-//!  x.img.part.json   of which snapshot (number, length, hash), and how much
-//!  x.img             when all of it has arrived and the hash is right
+//!  x.img.part        the bytes that have arrived
+//!  x.img.part.json   the snapshot (number, length, hash), and how many bytes have arrived
+//!  x.img             once all bytes have arrived and the hash is right
 //! ```
 
 use crate::client::{Client, ClientError};
@@ -22,23 +22,23 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// How many bytes may have to be fetched again after a break.
+/// How many bytes may have to be fetched again after an interruption.
 const NOTED_EVERY: u64 = 16 << 20;
-/// Reading what has arrived already goes in pieces of this size.
+/// Bytes that arrived before are read in pieces of this size.
 const PIECE: usize = 1 << 20;
 
 /// Why a snapshot could not be pulled.
 #[derive(Debug)]
 pub enum PullError {
-    /// The host could not be asked, or refused.
+    /// The host could not be reached, or refused.
     Client(ClientError),
-    /// It was replaced meanwhile.
+    /// The snapshot was replaced meanwhile.
     Gone(String),
-    /// What arrived is not what was sent.
+    /// The bytes that arrived are not those that were sent.
     Damaged(String),
     /// A file cannot be written.
     File(PathBuf, io::Error),
-    /// The name was taken meanwhile; the image has another.
+    /// Another file got the name meanwhile; the image has another name.
     Taken(PathBuf, PathBuf),
 }
 
@@ -67,12 +67,12 @@ impl From<ClientError> for PullError {
     }
 }
 
-/// What was pulled.
+/// The result of a pull.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pulled {
-    /// How many bytes had arrived before.
+    /// The bytes that had arrived before.
     pub resumed_at: u64,
-    /// How many bytes came over the wire now.
+    /// The bytes received by this pull.
     pub received: u64,
 }
 
@@ -88,13 +88,13 @@ pub fn default_name(description: &Description) -> String {
     format!("{module}_{}.img", utc(description.info.time_unix_ns))
 }
 
-/// `2026-11-15T12-30-05Z`, which sorts as time does and is a name everywhere.
+/// `2026-11-15T12-30-05Z`, which sorts by time and is a valid file name everywhere.
 fn utc(unix_ns: u64) -> String {
     const TO_SECONDS: usize = "2026-11-15T12:30:05".len();
     format!("{}Z", rfc3339(unix_ns)[..TO_SECONDS].replace(':', "-"))
 }
 
-/// Pulls a snapshot into a file, which replaces another only if it may. `progress` hears how many bytes of how many are there.
+/// Pulls a snapshot into a file, and replaces an existing file only if `replace` is set. `progress` gets the bytes present and the total.
 pub fn pull<T: Transport>(
     client: &mut Client<T>,
     description: &Description,
@@ -148,7 +148,7 @@ pub fn pull<T: Transport>(
     Ok(Pulled { resumed_at, received })
 }
 
-/// Opens the file for what arrives: new, or one of ours that an earlier pull has left. Nothing that another user has placed there is written to.
+/// Opens the file for arriving bytes: a new one, or our own from an earlier pull. A file that another user placed there is never written to.
 fn open_part(path: &Path) -> io::Result<File> {
     match create_new_file(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -164,7 +164,7 @@ fn open_part(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// What has arrived so far.
+/// The part of a snapshot that has arrived.
 struct Partial {
     file: File,
     path: PathBuf,
@@ -174,7 +174,7 @@ struct Partial {
 }
 
 impl Partial {
-    /// Goes on with what is there of the same snapshot, or begins anew.
+    /// Resumes an earlier pull of the same snapshot, or starts anew.
     fn open(description: &Description, target: &Path) -> Result<Self, PullError> {
         let path = target.with_added_extension("part");
         let about_path = target.with_added_extension("part.json");
@@ -193,7 +193,7 @@ impl Partial {
             (noted == about && received <= there && received <= description.info.bytes).then_some(received)
         });
         let received = received.unwrap_or(0);
-        // What lies behind may be of another snapshot, or half written.
+        // Bytes after this offset may be of another snapshot, or half written.
         file.set_len(received).map_err(cannot)?;
         let partial = Self { file, path, about_path, about, received };
         partial.note()?;
@@ -205,7 +205,7 @@ impl Partial {
         move |error| PullError::File(path, error)
     }
 
-    /// Notes how much has arrived.
+    /// Records how much has arrived.
     fn note(&self) -> Result<(), PullError> {
         self.file.set_len(self.received).map_err(self.error())?;
         let mut about = self.about.clone();
@@ -231,13 +231,13 @@ impl Partial {
         self.file.write_all_at(bytes, offset).map_err(self.error())
     }
 
-    /// It can never become whole.
+    /// Removes the files of a pull that can never be completed.
     fn remove(&self) {
         let _ = std::fs::remove_file(&self.path);
         let _ = std::fs::remove_file(&self.about_path);
     }
 
-    /// Gives the image its name, or another one where that was taken meanwhile and may not be replaced; then what lies beside it.
+    /// Renames the file to `target`. If that name was taken meanwhile and may not be replaced, the image gets another name. Then writes the sidecar.
     fn finish(&self, target: &Path, sidecar: &Sidecar, replace: bool) -> Result<(), PullError> {
         self.file.set_len(self.received).map_err(self.error())?;
         let cannot = |error| PullError::File(target.to_owned(), error);

@@ -1,4 +1,4 @@
-//! A host: runs a program, and answers clients, one request at a time.
+//! A host: runs a program and answers clients, one request at a time.
 
 use crate::call::Call;
 use crate::frame::{Frame, FrameError};
@@ -13,43 +13,43 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Clients at once.
+/// The most clients at once.
 const MOST_CLIENTS: usize = 64;
-/// How long a client may be silent.
+/// The longest silence of a client, after which it is disconnected.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How much a part of a snapshot holds at most.
+/// The most bytes in one part of a snapshot.
 pub const CHUNK: usize = 1 << 20;
-/// How often the signal to stop is looked at.
+/// How often the stop flag is checked.
 const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
-/// What is run, and what was kept of it.
+/// The running program and its snapshots.
 struct State {
     program: Program,
     snapshots: Snapshots,
 }
 
-/// See the module's text.
+/// A host: runs a program and answers clients at a Unix socket, one request at a time.
 pub struct Server {
     place: Place,
     state: Arc<Mutex<State>>,
 }
 
-/// Says what happened, in a line.
+/// Writes one line to the log.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl Server {
-    /// Begins to listen. What has already been asked waits until [`Server::serve`].
+    /// Begins to listen. Clients that connect already wait until [`Server::serve`] runs.
     pub fn bind(path: &Path, program: Program) -> Result<Self, BindError> {
         let place = Place::new(path)?;
         Ok(Self { place, state: Arc::new(Mutex::new(State { program, snapshots: Snapshots::default() })) })
     }
 
-    /// Where it listens.
+    /// The path of its socket.
     pub fn socket(&self) -> &Path {
         self.place.path()
     }
 
-    /// Answers until told to stop.
+    /// Answers clients until `stop` is set.
     pub fn serve(&self, stop: &AtomicBool, log: &Log) {
         let clients = Arc::new(AtomicUsize::new(0));
         while !stop.load(Ordering::Relaxed) {
@@ -72,7 +72,7 @@ impl Server {
     }
 }
 
-/// Answers one client until it leaves.
+/// Answers one client until it disconnects.
 fn attend(mut connection: &UnixStream, state: &Mutex<State>, log: &Log) {
     let prepared = connection
         .set_nonblocking(false)
@@ -90,7 +90,7 @@ fn attend(mut connection: &UnixStream, state: &Mutex<State>, log: &Log) {
             }
             Err(FrameError::Ended | FrameError::Broken(_)) => return,
             Err(garbage) => {
-                // Where the next message would begin nobody knows.
+                // The beginning of the next frame is unknown, so the connection ends.
                 log(&format!("a client was sent away: {garbage}"));
                 let _ = failed(garbage.to_string()).to_frame().write(&mut connection);
                 return;
@@ -147,7 +147,7 @@ fn answer(request: &Request, state: &Mutex<State>, log: &Log) -> Response {
         },
         Request::Describe(id) => match snapshots.find(*id) {
             Ok(snapshot) => {
-                // Hashing takes a while, and others need not wait for it.
+                // Hashing takes a while: other clients need not wait for it.
                 drop(state);
                 Response::Described(Box::new(snapshot.describe()))
             }

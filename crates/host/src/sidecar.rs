@@ -1,59 +1,59 @@
-//! What lies beside an image, in a file of the same name and `.json`: of which module it is, how it came about, and what is not in it.
+//! The sidecar of an image, in a file of the same name plus `.json`: its module, the calls that led to it, and state that is not in the image.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The version of the file.
+/// The version of the file format.
 pub const VERSION: u64 = 1;
 
-/// See the module's text.
+/// The facts about an image that its bytes do not contain: module, time, calls, globals and the state of the system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sidecar {
     /// The module's name.
     pub module_name: String,
-    /// The hash of its file.
+    /// The SHA-256 of the module's file.
     pub module_sha256: String,
     /// The snapshot's number.
     pub snapshot_id: u64,
-    /// When it was taken.
+    /// When it was taken, in nanoseconds since 1970.
     pub time_unix_ns: u64,
-    /// How its memory is addressed: `memory32` or `memory64`.
+    /// The width of the memory's addresses: `memory32` or `memory64`.
     pub memory_kind: String,
-    /// How long the image is.
+    /// The length of the image in bytes.
     pub memory_bytes: u64,
-    /// Where the heap begins.
+    /// The address at which the heap begins.
     pub heap_start: Option<u64>,
     /// The bits of each global.
     pub globals: BTreeMap<String, u64>,
     /// The calls since the module was started.
     pub calls: Vec<String>,
-    /// What the system around a canister held; nothing for plain modules.
+    /// The state of the system around a canister; none for plain modules.
     pub system: Option<SystemState>,
 }
 
-/// What a canister's system held.
+/// The state of the system around a canister.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SystemState {
     /// Its time.
     pub time_ns: u64,
     /// When its timer is due; 0 for never.
     pub timer_ns: u64,
-    /// How often it asked how much it has done.
+    /// How often it read the performance counter.
     pub performance: u64,
     /// The size of its stable memory, which is not in an image.
     pub stable_pages: u64,
 }
 
 impl Sidecar {
-    /// The file beside an image.
+    /// The path of an image's sidecar.
     pub fn path(image: &Path) -> PathBuf {
         let mut name = image.as_os_str().to_owned();
         name.push(".json");
         PathBuf::from(name)
     }
 
-    /// As JSON.
+    /// Converts to JSON.
     pub fn to_json(&self) -> Value {
         let globals: Map<String, Value> = self.globals.iter().map(|(name, bits)| (name.clone(), json!(bits))).collect();
         let mut document = json!({
@@ -76,7 +76,7 @@ impl Sidecar {
         document
     }
 
-    /// From JSON; what is missing or wrong.
+    /// Reads JSON; the error says which field is missing or wrong.
     pub fn from_json(document: &Value) -> Result<Self, String> {
         match document["version"].as_u64() {
             Some(VERSION) => {}
@@ -113,14 +113,14 @@ impl Sidecar {
         })
     }
 
-    /// As the text of its file.
+    /// The text of the file.
     pub fn to_text(&self) -> String {
         let mut text = serde_json::to_string_pretty(&self.to_json()).unwrap_or_default();
         text.push('\n');
         text
     }
 
-    /// From the file beside an image; one line if there is none, or a bad one.
+    /// Reads the sidecar of an image; the error is one line if there is none, or a bad one.
     pub fn read(image: &Path) -> Result<Self, String> {
         let path = Self::path(image);
         let shown = path.display();

@@ -1,4 +1,4 @@
-//! The snapshots that a host keeps, numbered. A number is never given twice, so whoever asks by number can never mix two snapshots.
+//! The snapshots that a host keeps, numbered. A number is never reused, so a client that asks by number can never mix two snapshots.
 
 use crate::image::Image;
 use crate::program::Program;
@@ -9,7 +9,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How many are kept; the oldest go first.
+/// Snapshots that are kept; the oldest is dropped first.
 const MOST: usize = 100;
 
 /// A memory at one instant.
@@ -17,20 +17,20 @@ const MOST: usize = 100;
 pub struct Snapshot {
     /// Its bytes.
     pub image: Image,
-    /// What lies beside them.
+    /// The facts about it that are not in its bytes.
     pub sidecar: Sidecar,
     sha256: OnceLock<String>,
 }
 
 impl Snapshot {
-    /// A program as it is now.
+    /// Takes a snapshot of a program in its present state.
     pub fn take(program: &Program, id: u64, before: Option<&Image>) -> io::Result<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
         let image = program.capture(before)?;
         Ok(Self { image, sidecar: program.sidecar(id, now), sha256: OnceLock::new() })
     }
 
-    /// In short.
+    /// Number, time and sizes.
     pub fn info(&self) -> SnapshotInfo {
         SnapshotInfo {
             id: self.sidecar.snapshot_id,
@@ -40,14 +40,14 @@ impl Snapshot {
         }
     }
 
-    /// For whoever wants all of it. The hash is made when it is first asked for.
+    /// The description that a client needs to pull it. The hash is computed at the first request.
     pub fn describe(&self) -> Description {
         let sha256 = self.sha256.get_or_init(|| self.image.sha256()).clone();
         Description { info: self.info(), sha256, sidecar: self.sidecar.clone() }
     }
 }
 
-/// See the module's text.
+/// The snapshots that a host keeps, at most 100, each with a number that is never reused.
 #[derive(Debug, Default)]
 pub struct Snapshots {
     last_id: u64,
@@ -60,12 +60,12 @@ impl Snapshots {
         self.kept.len()
     }
 
-    /// The last one.
+    /// The latest snapshot.
     pub fn last(&self) -> Option<&Arc<Snapshot>> {
         self.kept.back()
     }
 
-    /// One by its number, or a line that says why it is not there.
+    /// The snapshot with a number, or the latest; the error is a line that says why there is none.
     pub fn find(&self, id: Option<u64>) -> Result<Arc<Snapshot>, String> {
         let Some(last) = self.last() else {
             return Err("there is no snapshot yet; 'highwater image create' makes one".into());
@@ -76,7 +76,7 @@ impl Snapshots {
         found.cloned().ok_or_else(|| format!("there is no snapshot {id} any more; the last one is {last}"))
     }
 
-    /// Takes one, in place of the last if it is to be.
+    /// Takes a snapshot; it replaces the latest if `replaces` is set.
     pub fn add(&mut self, program: &Program, replaces: bool) -> io::Result<SnapshotInfo> {
         let before = self.last().map(Arc::clone);
         let snapshot = Snapshot::take(program, self.last_id + 1, before.as_deref().map(|before| &before.image))?;

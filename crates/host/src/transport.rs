@@ -1,4 +1,4 @@
-//! How a client reaches what holds snapshots. A socket is one way; a canister on a network, asked for its own memory, could be another.
+//! How a client reaches a host that keeps snapshots. A socket is one way; a canister on a network that reads its own memory could be another.
 
 use crate::frame::{Frame, FrameError};
 use crate::protocol::{Request, Response};
@@ -7,20 +7,20 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-/// Carries a request there and its answer back.
+/// Sends a request to a host and returns its response.
 pub trait Transport {
-    /// Asks, and waits for the answer.
+    /// Sends the request, and waits for the response.
     fn ask(&mut self, request: &Request) -> Result<Response, TransportError>;
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug)]
 pub enum TransportError {
-    /// Nobody is there.
+    /// No host listens at the socket.
     Nobody(PathBuf),
-    /// It left, or was killed.
+    /// The host closed the connection, or was killed.
     Lost,
-    /// Something else went wrong: what.
+    /// Another error: its text.
     Other(String),
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for TransportError {
 
 impl std::error::Error for TransportError {}
 
-/// A host at a socket.
+/// A connection to a host at a Unix socket.
 #[derive(Debug)]
 pub struct SocketTransport {
     connection: UnixStream,

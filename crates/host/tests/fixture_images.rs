@@ -1,4 +1,4 @@
-//! The captured bytes are those of images that another engine made of the same modules after the same calls.
+//! The captured bytes equal images that another engine made of the same modules after the same calls.
 
 mod support;
 
@@ -92,7 +92,7 @@ fn zoo() {
     );
 }
 
-/// What the fixtures' own runner calls between two dumps: it leaves its traces on the stack and in static memory.
+/// The calls that the fixtures' own runner makes between two dumps: they leave traces on the stack and in static memory.
 fn read_ledger(plain: &mut Plain) {
     let number = |plain: &mut Plain, name: &str| plain.call(name, &[]).unwrap()[0].parse::<u64>().unwrap();
     let (address, rows) = (number(plain, "ledger_ptr"), number(plain, "ledger_len"));

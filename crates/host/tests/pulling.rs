@@ -1,4 +1,4 @@
-//! Pulls over a real socket: broken off and gone on with, replaced meanwhile, damaged on the way.
+//! Pulls over a real socket: interrupted and resumed, replaced meanwhile, damaged in transit.
 
 mod support;
 
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-/// A host in a thread, with a folder of its own.
+/// A host in a thread, with its own folder.
 struct Hosted {
     folder: PathBuf,
     stop: Arc<AtomicBool>,
@@ -50,7 +50,7 @@ impl Hosted {
         self.folder.join(name)
     }
 
-    /// Large enough for several parts.
+    /// A client of a program whose memory is large enough for several parts.
     fn filled(&self) -> Client<SocketTransport> {
         let mut client = self.client();
         assert_eq!(client.call("open(2000)").unwrap().reply.as_deref(), Some("(2000 : nat)"));
@@ -67,7 +67,7 @@ impl Drop for Hosted {
     }
 }
 
-/// What happens to the parts on their way.
+/// A transport that changes or loses parts in transit.
 struct Meddling<F>(SocketTransport, u32, F);
 
 impl<F: FnMut(u32, Chunk) -> Result<Chunk, TransportError>> Transport for Meddling<F> {
@@ -208,7 +208,7 @@ fn garbage_is_answered_in_a_line_and_others_are_not_disturbed() {
         let response = Response::from_frame(Frame::read(&mut connection).unwrap()).unwrap();
         assert!(matches!(&response, Response::Failed(failed) if !failed.line.contains('\n')), "{response:?}");
     }
-    // Cut off in the middle: nobody is there to be answered.
+    // Cut off in the middle: no client is left to answer.
     let mut connection = UnixStream::connect(hosted.folder.join("socket")).unwrap();
     connection.write_all(b"\x20\0\0\0J{\"ver").unwrap();
     drop(connection);

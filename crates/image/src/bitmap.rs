@@ -1,15 +1,15 @@
-//! One bit for each unit of a heap, and how many are set before one.
+//! One bit for each unit of a heap, and the count of set bits before a bit.
 
 use crate::large::zeros;
 
-/// Bits, none of which is set at first. Memory that no bit was set in costs nothing.
+/// Bits, all clear at first. Memory in which no bit was set costs nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Bitmap {
     words: Vec<u64>,
 }
 
 impl Bitmap {
-    /// Room for so many bits.
+    /// A bitmap of `bits` bits.
     pub fn new(bits: u64) -> Self {
         Self { words: zeros(bits.div_ceil(64) as usize) }
     }
@@ -57,11 +57,11 @@ impl Bitmap {
     }
 }
 
-/// Bits that stay as they are, and can be counted: numbers set bits by their order.
+/// Bits that do not change any more and can be counted: each set bit gets a number by its order.
 #[derive(Clone, Debug, Default)]
 pub struct Ranked {
     bits: Bitmap,
-    /// For each word, how many bits are set before it.
+    /// For each word, the number of set bits before it.
     before: Vec<u32>,
     ones: u32,
 }
@@ -79,7 +79,7 @@ impl Ranked {
         Self { bits, before, ones }
     }
 
-    /// How many are set.
+    /// The number of set bits.
     pub fn ones(&self) -> u32 {
         self.ones
     }
@@ -89,7 +89,7 @@ impl Ranked {
         &self.bits
     }
 
-    /// How many bits are set before one that is set itself; `None` if it is not.
+    /// The number of set bits before a set bit; `None` if it is not set.
     #[inline]
     pub fn rank(&self, bit: u64) -> Option<u32> {
         let index = (bit / 64) as usize;

@@ -1,4 +1,4 @@
-//! What changed between images of one program.
+//! The changes between images of one program.
 
 use crate::examine::Examination;
 use crate::find::Heap;
@@ -10,18 +10,18 @@ use crate::ways::first_paths;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// What changed between the first image and the last.
+/// The changes between the first image and the last.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
-    /// By shape, that which grew most first; those that did not change are left out.
+    /// By shape, the largest growth first; unchanged shapes are left out.
     pub shapes: Vec<ShapeChange>,
-    /// What the program's variables keep, that which grew most first.
+    /// The retained sizes of the program's variables, the largest growth first.
     pub roots: Vec<RootChange>,
-    /// Objects that are in the last image only: how many, and their bytes.
+    /// Objects that are in the last image only: their number and bytes.
     pub came: (u64, u64),
-    /// Objects that are in the first image only.
+    /// Objects that are in the first image only: their number and bytes.
     pub went: (u64, u64),
-    /// What came, by shape, with the way to one of them.
+    /// The new objects by shape, with the path to one of them.
     pub new: Vec<NewObjects>,
 }
 
@@ -50,12 +50,12 @@ impl ShapeChange {
     }
 }
 
-/// What a variable keeps in each image.
+/// The retained size of a variable in each image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootChange {
     /// Its name.
     pub name: String,
-    /// What it keeps, image by image.
+    /// Its retained bytes, image by image.
     pub retained_bytes: Vec<u64>,
     /// True when that grew each time.
     pub keeps_growing: bool,
@@ -80,7 +80,7 @@ pub struct NewObjects {
     pub bytes: u64,
     /// One of them.
     pub example: u64,
-    /// The shortest way to one of them; none where nothing refers to any.
+    /// The shortest path to one of them; none if nothing refers to any.
     pub path: Option<Path>,
 }
 
@@ -88,7 +88,7 @@ pub struct NewObjects {
 pub struct Side<'a, 'i> {
     /// Its heap.
     pub heap: &'a Heap<'i>,
-    /// The heap, looked through.
+    /// The analysis of the heap.
     pub examination: &'a Examination,
 }
 
@@ -96,7 +96,7 @@ pub struct Side<'a, 'i> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Different;
 
-/// Compares images, oldest first; of what is new, the `top` shapes with most bytes are told.
+/// Compares images, oldest first. Of the new objects, the `top` shapes with most bytes are returned.
 pub fn compare(sides: &[Side<'_, '_>], top: usize) -> Result<Comparison, Different> {
     let (Some(first), Some(last)) = (sides.first(), sides.last()) else { return Ok(Comparison::default()) };
     if sides.iter().any(|side| side.heap.key() != first.heap.key()) {
@@ -161,7 +161,7 @@ fn retained_by_variables(side: &Side<'_, '_>) -> Vec<(String, u64)> {
     })
 }
 
-/// What came and went, object by object. An object is the same if it is at the same address and has the same shape.
+/// The objects that are new or gone. An object is the same if it is at the same address and has the same shape.
 fn objects<L: Lens>(first: &L, last: &L, before: &Examination, after: &Examination, top: usize) -> Comparison {
     let mut then = Objects { lens: first, examination: before, shapes: Shapes::default() };
     let mut now = Objects { lens: last, examination: after, shapes: Shapes::default() };

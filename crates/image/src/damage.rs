@@ -1,22 +1,22 @@
-//! What is wrong with an image: where, and how often.
+//! The damage in an image: where, and how often.
 
 use highwater_model::Damage;
 use std::borrow::Cow;
 
-/// Kinds of damage of which each place is kept; more are counted.
+/// Damage entries that are kept; more are only counted.
 const PLACES_KEPT: usize = 100;
 
-/// All that is wrong: the first places, and how many there are.
+/// The damage found: the first entries, and the number of all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damages {
-    /// The first that were found.
+    /// The first entries that were found.
     pub places: Vec<Damage>,
-    /// How many there are.
+    /// The number of all entries.
     pub count: u64,
 }
 
 impl Damages {
-    /// Notes damage.
+    /// Records damage.
     #[cold]
     pub fn note(&mut self, offset: u64, length: u64, what: impl Into<Cow<'static, str>>) {
         self.count += 1;
@@ -25,17 +25,17 @@ impl Damages {
         }
     }
 
-    /// How many are counted, but not kept.
+    /// The number of entries that are counted, but not kept.
     pub fn unnamed(&self) -> u64 {
         self.count - self.places.len() as u64
     }
 
-    /// True when nothing is wrong.
+    /// True if there is no damage.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Adds others.
+    /// Adds the damage in `others`.
     pub fn append(&mut self, others: Self) {
         self.count += others.count;
         let room = PLACES_KEPT.saturating_sub(self.places.len());

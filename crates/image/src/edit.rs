@@ -1,4 +1,4 @@
-//! Writing an image that differs from another in a few bytes.
+//! Writes an image that differs from another in a few bytes.
 
 use crate::image::Image;
 use crate::motoko::Patch;

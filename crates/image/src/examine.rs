@@ -1,4 +1,4 @@
-//! All that is told of a heap as a whole.
+//! The analysis of a heap as a whole.
 
 use crate::damage::Damages;
 use crate::dlmalloc;
@@ -8,33 +8,33 @@ use crate::lens::Lens;
 use crate::motoko::Kind;
 use crate::survey::{KindFigures, Survey, survey};
 
-/// A heap, looked through.
+/// The analysis of a heap: its survey, its graph of live objects, and figures of both.
 pub struct Examination {
-    /// The walk.
+    /// The result of the walk.
     pub survey: Survey,
-    /// Who keeps what.
+    /// The live objects with their dominators and retained sizes.
     pub graph: Graph,
-    /// By kind, those that there are.
+    /// Figures by kind; kinds without objects are left out.
     pub kinds: Vec<(&'static str, KindFigures)>,
-    /// Memory that is not used for what the program wants to keep.
+    /// Memory that holds no data of the program.
     pub waste: Vec<Waste>,
 }
 
-/// Memory that is not used for what the program wants to keep.
+/// Memory that holds no data of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waste {
     /// What it is, in a word.
     pub what: &'static str,
     /// The same in a sentence.
     pub explanation: &'static str,
-    /// How many pieces.
+    /// The number of pieces.
     pub count: u64,
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
 impl Examination {
-    /// Looks through a heap; the `top` largest objects are kept.
+    /// Analyses a heap; the `top` largest objects are kept.
     pub fn of(heap: &Heap<'_>, top: usize) -> Self {
         with_lens!(heap, lens => Self::through(lens, top, waste_of(heap)))
     }
@@ -48,12 +48,12 @@ impl Examination {
         Self { kinds, waste, survey, graph }
     }
 
-    /// What is wrong.
+    /// The damage found.
     pub fn damage(&self) -> &Damages {
         &self.survey.damage
     }
 
-    /// Live objects and their bytes.
+    /// The number of live objects, and their bytes.
     pub fn live(&self) -> (u64, u64) {
         self.kinds.iter().fold((0, 0), |sum, (_, kind)| (sum.0 + kind.live_count, sum.1 + kind.live_bytes))
     }
@@ -67,7 +67,7 @@ fn waste_of(heap: &Heap<'_>) -> fn(&Survey) -> Vec<Waste> {
     }
 }
 
-/// What a Motoko heap has besides live data; boxes of 64 bits may be longer than they need to be.
+/// The waste in a Motoko heap. Boxes of 64-bit numbers may be longer than they need to be.
 fn motoko_waste(kinds: &[KindFigures], box_bytes: u64) -> Vec<Waste> {
     let live = |chosen: &[Kind]| {
         let of = |kind: &Kind| kinds[*kind as usize];

@@ -1,4 +1,4 @@
-//! Which lens fits an image: found by content.
+//! Finds the lens that fits an image, by content.
 
 use crate::damage::Damages;
 use crate::dlmalloc::Dlmalloc;
@@ -19,7 +19,7 @@ pub enum Heap<'a> {
     Dlmalloc(Dlmalloc<'a>),
 }
 
-/// Does the same with each lens.
+/// Runs the same code with each lens.
 macro_rules! with_lens {
     ($heap:expr, $lens:ident => $body:expr) => {
         match $heap {
@@ -34,7 +34,7 @@ pub(crate) use with_lens;
 /// No lens fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoHeap {
-    /// True when there is not a single byte.
+    /// True if the image has no byte at all.
     pub is_empty: bool,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for NoHeap {
 impl std::error::Error for NoHeap {}
 
 impl<'a> Heap<'a> {
-    /// Finds the heap of an image, and notes what is wrong with what leads to it.
+    /// Finds the heap of an image, and records damage in the data that leads to it.
     pub fn find(
         image: &'a Image,
         module: Option<&Module>,
@@ -79,7 +79,7 @@ impl<'a> Heap<'a> {
         }
     }
 
-    /// What kind of heap it is.
+    /// The kind of heap, as text.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Wide(_) => "Motoko, 64 bits",
@@ -89,7 +89,7 @@ impl<'a> Heap<'a> {
         }
     }
 
-    /// The same for programs: `motoko64`, `motoko32`, `dlmalloc`.
+    /// The kind of heap, for programs: `motoko64`, `motoko32`, `dlmalloc`.
     pub fn key(&self) -> &'static str {
         match self {
             Self::Wide(_) => "motoko64",
@@ -98,7 +98,7 @@ impl<'a> Heap<'a> {
         }
     }
 
-    /// Names of what there may be in it.
+    /// The names of all kinds of objects and areas in it.
     pub fn kinds(&self) -> &'static [&'static str] {
         match self {
             Self::Wide(_) => <Motoko<'_, true> as Lens>::KINDS,
@@ -107,7 +107,7 @@ impl<'a> Heap<'a> {
         }
     }
 
-    /// Where it begins.
+    /// The address at which it begins.
     pub fn base(&self) -> u64 {
         match self {
             Self::Wide(heap) => heap.base(),
@@ -116,7 +116,7 @@ impl<'a> Heap<'a> {
         }
     }
 
-    /// How many bytes it has by its own account.
+    /// Its size in bytes, as the heap itself states it.
     pub fn stated_bytes(&self) -> Option<u64> {
         match self {
             Self::Wide(heap) => heap.stated_bytes(),
@@ -125,7 +125,7 @@ impl<'a> Heap<'a> {
         }
     }
 
-    /// True where it is certain what refers to what, so that what is not reachable is garbage. Otherwise it is in use all the same, and a leak.
+    /// True if references are certain, so that unreachable objects are garbage. Otherwise unreachable objects are in use, and count as leaks.
     pub fn is_collected(&self) -> bool {
         !matches!(self, Self::Dlmalloc(_))
     }

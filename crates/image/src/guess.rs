@@ -1,23 +1,23 @@
-//! What bytes of which nobody knows the type seem to be.
+//! Guesses the content of bytes of unknown type.
 
 use std::fmt;
 use std::ops::Range;
 
-/// Bytes that make a text.
+/// The fewest bytes that count as a text.
 const SHORTEST_TEXT: usize = 4;
-/// Bytes of a text that are shown.
+/// The most bytes of a text that are shown.
 const SHOWN: usize = 60;
 
-/// What bytes seem to be.
+/// The probable content of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Guess {
-    /// A text, and how many bytes it has.
+    /// A text, and its length in bytes.
     Text(String, usize),
-    /// So many addresses within the heap among so many words.
+    /// Words that are addresses within the heap: their number, and the number of all words.
     Addresses(usize, usize),
     /// Nothing but zeros.
     Zeros,
-    /// Numbers, the first ones.
+    /// Numbers: the first ones.
     Numbers(Vec<u32>),
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Guess {
     }
 }
 
-/// Guesses what bytes are, given where the heap is.
+/// Guesses the content of bytes; `heap` is the range of the heap's addresses.
 pub fn guess(bytes: &[u8], heap: Range<u64>) -> Guess {
     let printable = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..);
     let length = bytes.iter().take_while(|byte| printable(byte)).count();

@@ -1,7 +1,7 @@
-//! The bytes of a memory: a file, read into memory. Holes of the file take none.
+//! The bytes of a memory: a file, read into memory. Holes of the file take no memory.
 //!
-//! It is not mapped: a program that shortens a mapped file ends its reader with a signal, and a host that makes the next image of a running program may write
-//! over the one before. A heap is walked from end to end anyway, so little is read that would not have been.
+//! The file is not mapped: a program that shortens a mapped file ends its reader with a signal, and a host that makes the next image of a running program
+//! may overwrite the previous one. A heap is walked from end to end anyway, so few bytes are read that a mapping would not read.
 
 use memmap2::{Advice, Mmap, MmapMut};
 use rustix::fs::SeekFrom;
@@ -11,13 +11,13 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Data of this length is worth large pages; holes within one would take memory.
+/// Data ranges from this length on ask for large pages; holes within a large page would take memory.
 const LARGE: u64 = 8 << 20;
 
-/// Every byte of a program's memory, by address. What lies beyond its end reads as nothing, never as a panic.
+/// Every byte of a program's memory, by address. A read beyond its end returns nothing or 0, and never panics.
 pub struct Image {
     bytes: Bytes,
-    /// Where there is data, in order; all else are holes, which read as zeros.
+    /// The ranges with data, in order; all else are holes, which read as zeros.
     data: Vec<Range<u64>>,
 }
 
@@ -41,7 +41,7 @@ impl Image {
         let mut bytes = MmapMut::map_anon(usize::try_from(about.len()).map_err(io::Error::other)?)?;
         for range in &data {
             if range.end - range.start >= LARGE {
-                // It is faster in large pages, and right without.
+                // Large pages are faster; it also works without.
                 let _ = bytes.advise_range(Advice::HugePage, range.start as usize, (range.end - range.start) as usize);
             }
             let part = &mut bytes[range.start as usize..range.end as usize];
@@ -57,13 +57,13 @@ impl Image {
         Ok(Self { bytes: Bytes::Read(bytes.make_read_only()?), data })
     }
 
-    /// An image that is in memory already.
+    /// An image from bytes in memory.
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
         let whole = 0..bytes.len() as u64;
         Self { bytes: Bytes::Owned(bytes), data: Vec::from_iter(Some(whole).filter(|whole| !whole.is_empty())) }
     }
 
-    /// All of it.
+    /// All bytes, holes as zeros.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         match &self.bytes {
@@ -72,23 +72,23 @@ impl Image {
         }
     }
 
-    /// Its length.
+    /// Its length in bytes.
     #[inline]
     pub fn len(&self) -> u64 {
         self.bytes().len() as u64
     }
 
-    /// True when there is nothing.
+    /// True if its length is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where the file has data, in order: what lies between is holes, and reads as zeros without taking any memory.
+    /// The ranges of the file with data, in order. Between them are holes, which read as zeros and take no memory.
     pub fn data(&self) -> &[Range<u64>] {
         &self.data
     }
 
-    /// How many of its bytes are no holes.
+    /// The number of its bytes that are not in holes.
     pub fn data_bytes(&self) -> u64 {
         self.data.iter().map(|range| range.end - range.start).sum()
     }
@@ -117,7 +117,7 @@ impl Image {
         self.array(at).map_or(0, u32::from_le_bytes)
     }
 
-    /// Says that an address will be read soon.
+    /// Prefetches the bytes at an address that will be read soon.
     #[inline]
     #[allow(unsafe_code)]
     pub fn bring_near(&self, at: u64) {

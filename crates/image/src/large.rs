@@ -1,9 +1,9 @@
-//! Long arrays, in large pages where the system has them: they are read in no order, and small pages would make most reads miss twice.
+//! Long arrays, in large pages if the system has them: they are read in random order, and with small pages most reads would miss twice.
 
-/// Arrays from this size on ask for large pages.
+/// Arrays from this size in bytes on ask for large pages.
 const LARGE: usize = 4 << 20;
 
-/// So many zeros. What is never written costs nothing.
+/// An array of `count` zeros. Pages that are never written cost nothing.
 #[allow(unsafe_code)]
 pub fn zeros<T: Zero>(count: usize) -> Vec<T> {
     let array = T::zeros(count);
@@ -18,9 +18,9 @@ pub fn zeros<T: Zero>(count: usize) -> Vec<T> {
     array
 }
 
-/// Numbers that are zero when all their bits are.
+/// Numbers whose zero has all bits clear.
 pub trait Zero: Copy {
-    /// So many zeros, which the system provides when they are first written to.
+    /// An array of `count` zeros. The system provides its pages when they are first written to.
     fn zeros(count: usize) -> Vec<Self>;
 }
 

@@ -1,11 +1,11 @@
-//! What a lens is: knowledge of one layout, by which objects are found in an image.
+//! A lens: knowledge of one memory layout, which finds the objects in an image.
 
 use crate::bitmap::Bitmap;
 use crate::damage::Damages;
 use std::fmt;
 use std::ops::Range;
 
-/// A stretch of a heap.
+/// A range of a heap: one object, free space, or neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
     /// Where it begins.
@@ -14,27 +14,27 @@ pub struct Stretch {
     pub bytes: u64,
     /// What it is: an index into [`Lens::KINDS`].
     pub kind: u8,
-    /// True for what can be referred to.
+    /// True if it is an object, which can be referred to.
     pub is_object: bool,
 }
 
-/// What is live because the program can always reach it.
+/// An object that is live because the program can always reach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
     /// The object.
     pub object: u64,
-    /// What it is called.
+    /// Its name.
     pub name: RootName,
-    /// True for a variable of the program, false for what compiler and runtime keep.
+    /// True for a variable of the program, false for data of the compiler or the runtime.
     pub is_variable: bool,
 }
 
-/// What a root is called.
+/// The name of a root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RootName {
-    /// As the program or its runtime does: `tree`, `static[12]`.
+    /// The name that the program or its runtime gives it: `tree`, `static[12]`.
     Named(String),
-    /// It has no name but its place outside of the heap.
+    /// The address of the word outside of the heap that refers to it.
     At(u64),
 }
 
@@ -47,33 +47,33 @@ impl fmt::Display for RootName {
     }
 }
 
-/// Knowledge of a layout, applied to one image. An object is known by its address. All that is asked for an address that is no object's
-/// gives an answer, though not a useful one; nothing panics.
+/// Knowledge of a layout, applied to one image. An object is identified by its address. Every method returns a value even for an address at which there is
+/// no object, though not a useful one; no method panics.
 pub trait Lens {
-    /// Objects begin at multiples of so many bytes.
+    /// Objects begin at multiples of this many bytes.
     const UNIT: u64;
-    /// Names of what there may be in a heap.
+    /// The names of all kinds of objects and areas in a heap.
     const KINDS: &'static [&'static str];
 
-    /// True where it is certain what refers to what, so that what cannot be reached is garbage. Otherwise it is in use all the same: leaked.
+    /// True if references are certain, so that unreachable objects are garbage. Otherwise unreachable objects are in use: leaked.
     const IS_COLLECTED: bool = true;
 
-    /// The addresses between which objects lie.
+    /// The range of addresses in which objects lie.
     fn span(&self) -> Range<u64>;
 
-    /// Goes through every byte of the heap in order, and notes what is wrong.
+    /// Walks every byte of the heap in order, and records damage.
     fn walk(&self, visit: impl FnMut(Stretch), damage: &mut Damages);
 
-    /// Whether an address is that of an object; `found` has those that [`walk`](Self::walk) found, by their unit within the span.
+    /// Whether there is an object at an address; `found` holds the objects that [`walk`](Self::walk) found, by their unit within the span.
     fn is_object(&self, address: u64, found: &Bitmap) -> bool;
 
-    /// What is live.
+    /// The roots: objects that are always live.
     fn roots(&self) -> &[Root];
 
-    /// The first reference of an object at or behind a slot, and the slot behind it. It may lead anywhere.
+    /// The first reference of an object in `slot` or after it, and the slot after that reference. The reference may be to any address.
     fn next_reference(&self, object: u64, slot: u32, found: &Bitmap) -> Option<(u64, u32)>;
 
-    /// Tells of all references of an object from a slot on, with the slot behind each, until one is enough.
+    /// Passes each reference of an object from `slot` on to `enough`, with the slot after it, until `enough` returns true.
     #[inline]
     fn scan(&self, object: u64, slot: u32, found: &Bitmap, mut enough: impl FnMut(u64, u32) -> bool) {
         let mut slot = slot;
@@ -85,25 +85,25 @@ pub trait Lens {
         }
     }
 
-    /// Says that an object will be looked at soon.
+    /// Prefetches an object that will be read soon.
     #[inline]
     fn bring_near(&self, _: u64) {}
 
-    /// What an object is.
+    /// The kind of an object: an index into [`Lens::KINDS`].
     fn kind(&self, object: u64) -> u8;
 
-    /// How long an object is.
+    /// The length of an object in bytes.
     fn bytes(&self, object: u64) -> u64;
 
-    /// True when the bytes of an object count as the heap's: some lie in static data.
+    /// True if the bytes of an object count as the heap's: some objects lie in static data.
     fn is_in_heap(&self, object: u64) -> bool;
 
     /// A number that is the same for objects of the same shape.
     fn shape_key(&self, object: u64) -> u64;
 
-    /// What the shape with a key is called, given an object of it.
+    /// The name of an object's shape.
     fn shape_name(&self, object: u64) -> String;
 
-    /// How one gets from an object to what a slot refers to: `.owner`, `[3]`.
+    /// The step from an object to the target of a slot: `.owner`, `[3]`.
     fn step(&self, object: u64, slot: u32) -> String;
 }

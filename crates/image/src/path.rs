@@ -1,23 +1,23 @@
-//! The way from a root to an object, as a program would write it.
+//! The path from a root to an object, as a program would write it.
 
 use std::fmt;
 
-/// Steps that are kept at either end; those in between are counted.
+/// Steps that are kept at either end; the steps between are counted.
 const KEPT: usize = 6;
 
-/// Where there is no root.
+/// The text in place of a root if nothing refers to the object.
 pub const UNREFERRED: &str = "(nothing refers to it)";
 
-/// A step: what is reached by it, and how it is written.
+/// A step of a path: the object that it reaches, and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathStep {
     /// The object.
     pub object: u64,
-    /// How it is written behind what comes before: `.owner`, `[3]`, `#node`.
+    /// Its text, appended to the path so far: `.owner`, `[3]`, `#node`.
     pub text: String,
 }
 
-/// A way, of which the middle may be left out: `tree#node.left#node.left …(12 more)… .owner`.
+/// A path, of which the middle may be left out: `tree#node.left#node.left …(12 more)… .owner`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path {
     root: String,
@@ -27,7 +27,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// The way from a root through objects, the first of which is the root's own; steps are asked for where they are kept.
+    /// The path from a root through objects, the first of which is the root's own. `step` is called only for steps that are kept.
     pub fn through<T: Copy>(root: String, objects: &[T], step: impl Fn(T, T) -> PathStep) -> Self {
         let steps = objects.len().saturating_sub(1);
         let part = |steps: std::ops::Range<usize>| steps.map(|at| step(objects[at], objects[at + 1])).collect();
@@ -37,7 +37,7 @@ impl Path {
         Self { root, first: part(0..first), last: part(steps - last..steps), left_out }
     }
 
-    /// How many steps it has.
+    /// The number of its steps, including those left out.
     pub fn length(&self) -> u64 {
         (self.first.len() + self.last.len()) as u64 + self.left_out
     }

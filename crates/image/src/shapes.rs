@@ -1,4 +1,5 @@
-//! Shapes: what objects are put together by. Records by their fields, arrays by elements and length, functions by their place.
+//! Shapes: the groups that objects are counted in. Records are grouped by their fields, arrays by elements and length, functions by their index in the
+//! table.
 
 use crate::lens::Lens;
 use rustc_hash::FxHashMap;
@@ -7,9 +8,9 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ShapeId(pub u16);
 
-/// Shapes that are told apart; all beyond are one.
+/// The most shapes with a name of their own; all others are one shape.
 const MOST_SHAPES: usize = u16::MAX as usize - 1;
-/// Keys that are found without looking into the table.
+/// Entries of the cache in front of the table of keys.
 const CACHED: usize = 1024;
 
 /// All shapes, by number.
@@ -55,7 +56,7 @@ impl Shapes {
         }
         let name = if self.names.len() < MOST_SHAPES { lens.shape_name(object) } else { "(other shapes)".to_owned() };
         let id = self.named(name, lens.kind(object));
-        // Keys may be as many as there are objects.
+        // There may be as many keys as objects, so the table is bounded.
         if self.by_key.len() < 16 * MOST_SHAPES {
             self.by_key.insert(key, id);
         }
@@ -73,22 +74,22 @@ impl Shapes {
         id
     }
 
-    /// How many there are.
+    /// The number of shapes.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// True when there is none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// What a shape is called.
+    /// The name of a shape.
     pub fn name(&self, id: ShapeId) -> &str {
         self.names.get(usize::from(id.0)).map_or("", String::as_str)
     }
 
-    /// What kind objects of a shape are.
+    /// The kind of the objects of a shape.
     pub fn kind(&self, id: ShapeId) -> u8 {
         self.kinds.get(usize::from(id.0)).copied().unwrap_or(0)
     }

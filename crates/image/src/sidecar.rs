@@ -1,10 +1,10 @@
-//! What whoever took an image knows besides its bytes: the file `x.img.json` beside `x.img`.
+//! The facts about an image that its bytes do not contain, written by the program that took it: the file `x.img.json` beside `x.img`.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A sidecar. Everything may be missing.
+/// A sidecar. Every field may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sidecar {
     /// The module's name.
@@ -13,29 +13,29 @@ pub struct Sidecar {
     pub module_sha256: Option<String>,
     /// When the image was taken, in nanoseconds since the Unix epoch.
     pub time_unix_ns: Option<u64>,
-    /// Where the heap begins.
+    /// The address at which the heap begins.
     pub heap_start: Option<u64>,
     /// Values of the module's globals when the image was taken.
     pub globals: BTreeMap<String, u64>,
-    /// The calls that led to it.
+    /// The calls that led to this state.
     pub calls: Vec<String>,
 }
 
 impl Sidecar {
-    /// Where the sidecar of an image is.
+    /// The path of an image's sidecar.
     pub fn path_of(image: &Path) -> PathBuf {
         let mut path = image.as_os_str().to_owned();
         path.push(".json");
         PathBuf::from(path)
     }
 
-    /// Reads the one beside an image; nothing is known where there is none, or it is none.
+    /// Reads the sidecar of an image; all fields are empty if there is none, or it is not valid.
     pub fn beside(image: &Path) -> Self {
         let text = std::fs::read(Self::path_of(image)).unwrap_or_default();
         serde_json::from_slice(&text).map(|document| Self::from_json(&document)).unwrap_or_default()
     }
 
-    /// What a document says. What is of another kind than it should be is not known.
+    /// Reads a document. A field of the wrong type is left out.
     pub fn from_json(document: &Value) -> Self {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let globals = document["globals"].as_object();
@@ -57,7 +57,7 @@ impl Sidecar {
         }
     }
 
-    /// The value of a global, by its number, however it is written.
+    /// The value of a global, by its number, under any of the names in which sidecars write it.
     pub fn global(&self, index: u64) -> Option<u64> {
         let names = [index.to_string(), format!("global{index}"), format!("global {index}"), format!("global_{index}")];
         names.iter().find_map(|name| self.globals.get(name).copied())

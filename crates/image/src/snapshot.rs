@@ -1,4 +1,4 @@
-//! An image as a snapshot: live objects become blocks, their shapes types, and the way of dominators to them stacks.
+//! An image as a snapshot: live objects become blocks, their shapes become types, and their paths of dominators become stacks.
 
 use crate::examine::Examination;
 use crate::find::{Heap, with_lens};
@@ -11,34 +11,34 @@ use highwater_model::{
 };
 use rustc_hash::FxHashMap;
 
-/// Beyond so many objects only figures are kept.
+/// Blocks are kept up to this number of objects; for more, only figures.
 const MOST_BLOCKS: usize = 4 << 20;
-/// Ways that are told apart; what lies on others hangs on the last frame that is.
+/// The most stacks. An object on a path beyond the limit gets the stack of its last frame within it.
 const MOST_STACKS: usize = 1 << 20;
-/// Frames of a way at most.
+/// The most frames of a stack.
 const DEEPEST: usize = 64;
-/// What no single root keeps.
+/// Objects that no single root retains.
 const SEVERAL: &str = "(several roots)";
-/// What compiler and runtime keep.
+/// Objects that compiler and runtime retain.
 const RUNTIME: &str = "(constants and runtime)";
-/// What words outside of the heap keep, of which nobody knows the names.
+/// Objects that words outside of the heap retain. The names of these words are unknown.
 const OUTSIDE: &str = "(data and stack)";
-/// What nothing refers to, in a heap that nobody collects.
+/// Objects to which nothing refers, in a heap without a garbage collector.
 const LEAKED: &str = "(nothing refers to it)";
 
-/// What a `.hw` file of a snapshot holds.
+/// The content of a snapshot in a `.hw` file.
 #[derive(Debug)]
 pub struct ImageSnapshot {
-    /// Whose memory.
+    /// The process or file that the memory is of.
     pub source: Source,
-    /// Names.
+    /// The catalog of names, shapes and stacks.
     pub catalog: Catalog,
     /// Figures and blocks.
     pub accounts: AccountsState,
 }
 
 impl ImageSnapshot {
-    /// A snapshot of a heap that was looked through.
+    /// Makes a snapshot of an analysed heap.
     pub fn of(heap: &Heap<'_>, examination: &Examination, source: Source) -> Self {
         with_lens!(heap, lens => Builder::new(lens, examination).build(source))
     }
@@ -49,7 +49,7 @@ struct Builder<'a, L: Lens> {
     examination: &'a Examination,
     catalog: Catalog,
     tags: Vec<Option<TagId>>,
-    /// Ways: the last frame's shape (none for roots) and how many frames.
+    /// For each stack, the shape of its last frame (none for roots) and the number of its frames.
     ways: FxHashMap<StackId, (Option<ShapeId>, usize)>,
     children: FxHashMap<(StackId, ShapeId), StackId>,
     parents: FxHashMap<StackId, StackId>,
@@ -81,7 +81,7 @@ impl<'a, L: Lens> Builder<'a, L> {
             let stack = match (node.dominator, names.get(&node.object)) {
                 (0, Some((name, is_box))) => {
                     let root = self.root(name);
-                    // A variable's box is the variable.
+                    // A variable's box stands for the variable.
                     if *is_box { root } else { self.child(root, node.shape, graph) }
                 }
                 (0, None) => {
@@ -101,7 +101,7 @@ impl<'a, L: Lens> Builder<'a, L> {
         self.finish(source)
     }
 
-    /// Names of roots by object, and whether it is a variable's box.
+    /// The names of roots by object, and whether the object is a variable's box.
     fn root_names(&self) -> FxHashMap<u64, (String, bool)> {
         let mut names = FxHashMap::default();
         for root in self.lens.roots() {
@@ -122,7 +122,7 @@ impl<'a, L: Lens> Builder<'a, L> {
         stack
     }
 
-    /// The way that goes on with a shape. A shape that is on it already ends it there: a list is one frame, however long it is.
+    /// The stack with a frame for `shape` appended. If the stack contains the shape already, it ends there: a list is one frame, however long it is.
     fn child(&mut self, parent: StackId, shape: ShapeId, graph: &Graph) -> StackId {
         let mut at = parent;
         while let Some((Some(above), _)) = self.ways.get(&at) {

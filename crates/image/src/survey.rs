@@ -1,42 +1,42 @@
-//! A walk through a heap, and what of it is live.
+//! Walks a heap, and marks the live objects.
 
 use crate::bitmap::{Bitmap, Ranked};
 use crate::damage::Damages;
 use crate::lens::Lens;
 
-/// Units of a heap that can be numbered: 32 GiB of words of eight bytes.
+/// The most units of a heap that can be numbered: 32 GiB in words of eight bytes.
 const MOST_UNITS: u64 = u32::MAX as u64;
 
 /// Figures of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KindFigures {
-    /// How many.
+    /// The number of all.
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// How many of them are live.
+    /// The number of live ones.
     pub live_count: u64,
-    /// The bytes of those.
+    /// The bytes of the live ones.
     pub live_bytes: u64,
 }
 
-/// What a walk found.
+/// The result of a walk.
 pub struct Survey {
     /// By kind, as [`Lens::KINDS`] names them.
     pub kinds: Vec<KindFigures>,
-    /// All bytes that were walked.
+    /// The number of all bytes walked.
     pub walked_bytes: u64,
-    /// What is wrong.
+    /// The damage found.
     pub damage: Damages,
     /// Live objects that lie outside of the heap, in static data.
     pub static_objects: u64,
-    /// Objects that are in use although nothing refers to them: how many, and their bytes.
+    /// Objects that are in use although nothing refers to them: their number and bytes.
     pub leaked: (u64, u64),
     /// The largest live objects.
     pub largest: Vec<Largest>,
     pub(crate) found: Bitmap,
     pub(crate) live: Ranked,
-    /// Those that nothing refers to, but that are in use.
+    /// Objects that are in use although nothing refers to them.
     pub(crate) unreferred: Bitmap,
 }
 
@@ -49,7 +49,7 @@ pub struct Largest {
     pub bytes: u64,
 }
 
-/// From addresses to units and back.
+/// Converts addresses to units and back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Units {
     start: u64,
@@ -72,7 +72,7 @@ impl Units {
     }
 }
 
-/// Goes through a heap, and finds out what is live; the `top` largest objects are kept.
+/// Walks a heap, and marks the live objects; the `top` largest objects are kept.
 pub fn survey<L: Lens>(lens: &L, top: usize) -> Survey {
     let span = lens.span();
     let mut damage = Damages::default();
@@ -116,7 +116,8 @@ pub fn survey<L: Lens>(lens: &L, top: usize) -> Survey {
     Survey { kinds, walked_bytes, damage, static_objects, leaked, largest, found, live: Ranked::new(live), unreferred }
 }
 
-/// Finds what can be reached from the roots. The order is of no importance, so it is the one in which neighbours are met soon after one another.
+/// Marks the objects that can be reached from the roots. The order does not matter for the result, so it is one that visits neighbours soon after one
+/// another.
 fn mark<L: Lens>(lens: &L, found: &Bitmap, units: u64, damage: &mut Damages) -> Bitmap {
     let index = Units::of(lens);
     let mut live = Bitmap::new(units);
@@ -144,7 +145,7 @@ fn mark<L: Lens>(lens: &L, found: &Bitmap, units: u64, damage: &mut Damages) -> 
     live
 }
 
-/// Adds what was not reached to what is live; gives those.
+/// Marks the objects that were not reached as live, too; returns them.
 fn add_unreferred(found: &Bitmap, live: &mut Bitmap, units: u64) -> Bitmap {
     let mut unreferred = Bitmap::new(units);
     for unit in found.ones() {
@@ -155,7 +156,7 @@ fn add_unreferred(found: &Bitmap, live: &mut Bitmap, units: u64) -> Bitmap {
     unreferred
 }
 
-/// Adds a live object to its kind.
+/// Adds a live object to the figures of its kind.
 fn add_live<L: Lens>(lens: &L, object: u64, kinds: &mut [KindFigures], outside: &mut u64) -> u64 {
     if !lens.is_in_heap(object) {
         *outside += 1;
@@ -168,7 +169,7 @@ fn add_live<L: Lens>(lens: &L, object: u64, kinds: &mut [KindFigures], outside: 
     bytes
 }
 
-/// The largest of what is offered.
+/// Keeps the largest of the objects offered.
 struct Top {
     limit: usize,
     kept: std::collections::BinaryHeap<std::cmp::Reverse<(u64, std::cmp::Reverse<u32>)>>,
@@ -190,7 +191,7 @@ impl Top {
         }
     }
 
-    /// The largest first.
+    /// The kept objects, the largest first.
     fn finish(self) -> Vec<(u64, u32)> {
         self.kept.into_sorted_vec().into_iter().map(|std::cmp::Reverse((bytes, place))| (bytes, place.0)).collect()
     }

@@ -1,4 +1,4 @@
-//! One object, as people want to see it.
+//! The view of one object.
 
 use crate::examine::Examination;
 use crate::find::Heap;
@@ -9,35 +9,35 @@ use crate::motoko::{Limits, Motoko, Patch, Value};
 use crate::path::Path;
 use crate::ways::{Referrers, path_to, referrers};
 
-/// Referrers that are named.
+/// The most referrers that are listed.
 const NAMED_REFERRERS: usize = 10;
 
-/// One object, or what a place holds.
+/// One object, or the value at a place.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// The object; for a value that is none, the one that holds it.
+    /// The object; for a value that is not an object, the one that holds it.
     pub object: u64,
-    /// What it is.
+    /// Its kind.
     pub kind: &'static str,
     /// Its shape.
     pub shape: String,
     /// Its own bytes.
     pub bytes: u64,
-    /// What it keeps, itself included; none where it is not live.
+    /// Its retained bytes, itself included; none if it is not live.
     pub retained_bytes: Option<u64>,
-    /// The shortest way to it; none where it is not live.
+    /// The shortest path to it; none if it is not live.
     pub path: Option<Path>,
-    /// Who refers to it.
+    /// The references to it.
     pub referrers: Referrers,
-    /// The value as the language writes it; of a chunk nothing.
+    /// The value as the language writes it; none for a chunk.
     pub value: Option<String>,
-    /// What is in a chunk, by guess.
+    /// The probable content of a chunk.
     pub guess: Option<Guess>,
     /// The bytes of a chunk.
     pub contents: Vec<u8>,
 }
 
-/// Looks at a place: an address, or a way from a root; `depth` levels deep.
+/// Shows a place: an address, or a path from a root; `depth` levels deep.
 pub fn view(heap: &Heap<'_>, examination: &Examination, place: &str, depth: u32) -> Result<View, String> {
     match heap {
         Heap::Wide(heap) => view_value(heap, examination, place, depth),
@@ -88,16 +88,16 @@ fn view_object<L: Lens>(lens: &L, examination: &Examination, object: u64) -> Vie
     }
 }
 
-/// A change: what is written, and what was there.
+/// A change: the bytes to write, and the old value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// What is written over what is there.
+    /// The bytes to write over those in the image.
     pub patches: Vec<Patch>,
     /// The old value.
     pub before: String,
 }
 
-/// What must be written to change the value at a place; refused where it does not fit, or others would see it change.
+/// The bytes to write to change the value at a place. Fails if the value does not fit, or if other objects would see the change.
 pub fn change(heap: &Heap<'_>, examination: &Examination, place: &str, value: &str) -> Result<Change, String> {
     match heap {
         Heap::Wide(heap) => change_value(heap, examination, place, value),

@@ -1,4 +1,4 @@
-//! Ways through a heap: how one gets to an object, and who refers to it.
+//! Paths through a heap: how an object is reached, and which objects refer to it.
 
 use crate::bitmap::Bitmap;
 use crate::lens::Lens;
@@ -9,12 +9,12 @@ use rustc_hash::FxHashMap;
 /// The parent of a root.
 const NONE: u32 = u32::MAX;
 
-/// Who refers to an object.
+/// The references to an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Referrers {
-    /// How many references there are.
+    /// The number of references.
     pub count: u64,
-    /// The first ones.
+    /// The first references.
     pub first: Vec<Referrer>,
 }
 
@@ -23,13 +23,13 @@ pub struct Referrers {
 pub struct Referrer {
     /// The object that refers to it; none for a root.
     pub object: Option<u64>,
-    /// What that is: its shape, or the root's name.
+    /// The shape of that object, or the name of the root.
     pub what: String,
-    /// How it refers: `.owner`, `[3]`.
+    /// The step of the reference: `.owner`, `[3]`.
     pub step: String,
 }
 
-/// All live references to an object; so many are kept.
+/// Finds all live references to an object; the first `keep` are returned, all are counted.
 pub fn referrers<L: Lens>(lens: &L, survey: &Survey, target: u64, keep: usize) -> Referrers {
     let mut found = Referrers::default();
     let mut note = |referrer: &mut dyn FnMut() -> Referrer| {
@@ -59,18 +59,18 @@ pub fn referrers<L: Lens>(lens: &L, survey: &Survey, target: u64, keep: usize) -
     found
 }
 
-/// True for the array whose elements are roots of their own.
+/// True for the array whose elements are roots themselves.
 fn is_root_array<L: Lens>(lens: &L, object: u64) -> bool {
     lens.roots().iter().any(|root| root.object == object && root.name.to_string() == "static")
 }
 
-/// The shortest way to an object.
+/// The shortest path to an object.
 pub fn path_to<L: Lens>(lens: &L, survey: &Survey, target: u64) -> Option<Path> {
     let wanted = |object: u64| (object == target).then_some(0);
     first_paths(lens, survey, 1, wanted).remove(&0)
 }
 
-/// The shortest ways to the first object of each of several groups; the search ends when all groups have one.
+/// The shortest path to the first object of each of several groups; the search ends when all groups have one.
 pub fn first_paths<L: Lens>(
     lens: &L,
     survey: &Survey,
@@ -91,7 +91,7 @@ pub fn first_paths<L: Lens>(
     places.into_iter().map(|(group, place)| (group, reached.path(place))).collect()
 }
 
-/// What can be reached from the roots, in the order of distance.
+/// The objects that can be reached from the roots, in order of distance.
 struct Reached<'a, L: Lens> {
     lens: &'a L,
     found: &'a Bitmap,
@@ -99,9 +99,9 @@ struct Reached<'a, L: Lens> {
     index: Units,
     /// Objects, nearest first.
     pub queue: Vec<u32>,
-    /// Each one's predecessor in the queue.
+    /// The index in the queue of the object that led to each.
     parents: Vec<u32>,
-    /// Of those without a predecessor, which root they are.
+    /// For objects without a predecessor: the index of their root.
     roots: Vec<u32>,
 }
 
@@ -112,7 +112,7 @@ impl<'a, L: Lens> Reached<'a, L> {
         Self { lens, found, live, index, queue: Vec::new(), parents: Vec::new(), roots: Vec::new() }
     }
 
-    /// Goes on until all was reached, or `wanted` says for an object that it is enough.
+    /// Searches until all objects are reached, or `go_on` returns false for an object.
     pub fn follow(&mut self, go_on: &mut dyn FnMut(u64) -> bool) {
         for (number, root) in self.lens.roots().iter().enumerate() {
             if self.lens.is_object(root.object, self.found) && self.live.set(self.index.unit(root.object)) {
@@ -144,7 +144,7 @@ impl<'a, L: Lens> Reached<'a, L> {
         }
     }
 
-    /// The shortest way to what is at a place of the queue.
+    /// The shortest path to the object at an index of the queue.
     pub fn path(&self, place: u32) -> Path {
         let mut places = vec![place];
         while let Some(&parent) = self.parents.get(places[places.len() - 1] as usize).filter(|parent| **parent != NONE)
@@ -162,7 +162,7 @@ impl<'a, L: Lens> Reached<'a, L> {
     }
 }
 
-/// How one gets from an object to another that it refers to.
+/// The step from an object to another that it refers to.
 pub(crate) fn step_between<L: Lens>(lens: &L, found: &Bitmap, from: u64, to: u64) -> String {
     let mut slot = 0;
     while let Some((target, next)) = lens.next_reference(from, slot, found) {

@@ -1,4 +1,4 @@
-//! Images that are not as they should be: what can be read is, and what is wrong is said.
+//! Damaged images: all sound parts are read, and the damage is reported.
 
 mod support;
 
@@ -8,7 +8,7 @@ use support::{expected, image_bytes, memory_bytes, module, wasm_module};
 
 const BASE: usize = 0x50_0000;
 
-/// What was found in an image.
+/// The figures found in an image.
 struct Found {
     damage: Damages,
     live: (u64, u64),
@@ -22,7 +22,7 @@ fn look(bytes: Vec<u8>, module: Option<&Module>) -> Option<Found> {
     let heap = Heap::find(&image, module, &Sidecar::default(), &mut damage).ok()?;
     let examination = Examination::of(&heap, 3);
     damage.append(examination.damage().clone());
-    // Whatever is asked of it has an answer.
+    // Views and changes must not panic, whatever the place.
     for place in
         ["tree", "tree#node.account", "0x500000", "0x500008", "static[20]", "nothing", "0x170000", "tree.x[3]?"]
     {
@@ -78,14 +78,14 @@ fn a_page_of_zeros_is_located_and_the_rest_is_read() {
 fn a_flipped_header_costs_one_object() {
     let name = "ledger-2";
     let mut bytes = image_bytes(name);
-    // The first object behind the static array.
+    // The first object after the static array.
     let array_words = u64::from_le_bytes(bytes[BASE + 16..BASE + 24].try_into().expect("eight")) as usize + 3;
     let second = BASE + array_words * 8;
     bytes[second + 8] ^= 0x40;
     let found = look(bytes, Some(&module(name))).expect("a heap");
     assert_eq!(found.damage.places[0].offset, second as u64, "{:?}", found.damage);
     assert!(found.damage.places[0].length < 128);
-    // Whoever refers to it is told of, too.
+    // References to it are reported, too.
     assert!(
         found
             .damage
@@ -106,7 +106,7 @@ fn references_that_go_round_end() {
     put(&mut bytes, variable + 16, variable as u64 - 1);
     let found = look(bytes, Some(&module(name))).expect("a heap");
     assert!(found.damage.is_empty() && found.live.0 < whole(name).0);
-    // A text that is its own half.
+    // A rope whose halves are the rope itself.
     let mut bytes = image_bytes("ropes-2");
     let rope = 0x50_aa20;
     put(&mut bytes, rope + 24, rope as u64 - 1);
@@ -151,7 +151,7 @@ fn metadata_that_claims_too_much_is_not_believed() {
 fn lengths_that_claim_too_much_cost_one_object() {
     let name = "ledger-1";
     let mut bytes = image_bytes(name);
-    // A text of the static pool becomes as long as can be.
+    // A text of the static pool gets the largest possible length.
     put(&mut bytes, 0x50_0460 + 16, u64::MAX >> 1);
     let found = look(bytes, Some(&module(name))).expect("a heap");
     assert_eq!(found.damage.places[0].offset, 0x50_0460);
@@ -176,7 +176,7 @@ fn damaged_chunks_are_located_and_those_behind_them_are_found() {
     let sound = look(memory_bytes("leaky_rs.mem3.gz"), Some(&module)).expect("a heap");
     assert!(sound.damage.is_empty());
     let mut bytes = memory_bytes("leaky_rs.mem3.gz");
-    // Some chunk in the middle: its size becomes nonsense.
+    // The size of a chunk in the middle becomes invalid.
     let at = 0x18_ea90;
     bytes[at + 4..at + 8].copy_from_slice(&0xdead_beefu32.to_le_bytes());
     let found = look(bytes, Some(&module)).expect("a heap");

@@ -1,4 +1,4 @@
-//! Memories of C and Rust programs whose every block is known.
+//! Memories of C and Rust programs, of which every block is known.
 
 mod support;
 
@@ -54,7 +54,7 @@ fn exactly_the_live_blocks_of_all_dumps_are_found() {
     assert_eq!(dumps, 12);
 }
 
-/// A memory with a heap of two segments, between which a page is somebody else's.
+/// A memory with a heap of two segments, and between them a page that does not belong to the allocator.
 fn two_segments() -> Vec<u8> {
     const PAGE: usize = 65536;
     let mut bytes = vec![0; 5 * PAGE];
@@ -79,7 +79,7 @@ fn two_segments() -> Vec<u8> {
     for fence in (at..2 * PAGE - 4).step_by(4) {
         put(fence + 4, 7);
     }
-    // The second: behind the page of somebody else, with the top.
+    // The second segment, after the foreign page, with the top.
     at = 3 * PAGE;
     for _ in 0..10 {
         put(at + 4, 48 | 3);
@@ -105,7 +105,7 @@ fn a_heap_of_several_segments_is_walked_to_its_end() {
         &mut damage,
     );
     assert!(damage.is_empty(), "{damage:?}");
-    // 102 and 10 chunks, one free, a top, a record of a segment, two ends, a stretch that is somebody else's.
+    // 102 and 10 chunks, one free, a top, a record of a segment, two feet, one foreign area.
     assert_eq!(counts, [112, 1, 1, 1, 2, 1, 0]);
     assert_eq!(heap.base() + walked, image.len());
 }

@@ -1,4 +1,4 @@
-//! Dominators and what objects keep, against the plainest way to find them: take an object away, and see what cannot be reached any more.
+//! Dominators and retained sizes, compared with the simplest method: remove an object, and see which objects cannot be reached any more.
 
 use highwater_image::{Bitmap, Damages, Graph, Lens, Root, RootName, Stretch, survey};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use std::ops::Range;
 
 const UNIT: u64 = 8;
 
-/// A made-up heap: object `i` lies at `i * 64`, has `8 * (1 + i % 5)` bytes and refers to others.
+/// A synthetic heap: object `i` lies at `i * 64`, has `8 * (1 + i % 5)` bytes and refers to others.
 #[derive(Debug)]
 struct MadeUp {
     references: Vec<Vec<usize>>,
@@ -24,7 +24,7 @@ impl MadeUp {
         UNIT * (1 + object as u64 % 5)
     }
 
-    /// What can be reached without passing through one object.
+    /// The objects that can be reached without passing through one object.
     fn reachable_without(&self, left_out: Option<usize>) -> BTreeSet<usize> {
         let mut seen = BTreeSet::new();
         let mut waiting: Vec<usize> = self.roots.iter().map(|root| root.object as usize / 64).collect();
@@ -89,7 +89,7 @@ impl Lens for MadeUp {
     }
 }
 
-/// Checks every figure of a graph by leaving objects out.
+/// Checks every figure of a graph by removing objects.
 fn check(heap: &MadeUp) {
     let survey = survey(heap, 2);
     let graph = Graph::of(heap, &survey);
@@ -104,7 +104,7 @@ fn check(heap: &MadeUp) {
         let object = node.object as usize / 64;
         let retained: u64 = kept_by[&object].iter().map(|&object| MadeUp::size(object)).sum();
         assert_eq!(node.retained_bytes, retained, "what {object} keeps");
-        // The nearest of all that dominate it is dominated by all others that do.
+        // The nearest dominator is dominated by all other dominators.
         let dominating: Vec<usize> =
             all.iter().copied().filter(|&other| other != object && kept_by[&other].contains(&object)).collect();
         let nearest = dominating

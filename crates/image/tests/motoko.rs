@@ -1,4 +1,4 @@
-//! Real images of Motoko programs: every figure that is known of them.
+//! Real images of Motoko programs: checks every figure that is known of them.
 
 mod support;
 
@@ -8,7 +8,7 @@ use highwater_model::{Accounts, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{expected, image, module};
 
-/// Compares what a walk found with what is known.
+/// Compares the result of a walk with the known figures.
 fn compare<L: Lens>(name: &str, _: &L, survey: &Survey) {
     let expected = expected(name);
     let derived = &expected["derived"];
@@ -56,7 +56,7 @@ fn all_figures_of_32_bit_images_are_found() {
     }
 }
 
-/// The heap of an image, looked through.
+/// Analyses the heap of an image.
 fn examined<T>(name: &str, with_module: bool, look: impl FnOnce(&Heap<'_>, &Examination) -> T) -> T {
     let module = with_module.then(|| module(name));
     let image = image(name);

@@ -1,18 +1,18 @@
-//! What `image` is in a script.
+//! The value `image` of a script.
 //!
 //! | in a script | gives |
 //! |---|---|
 //! | `image.size()` | its length in bytes |
 //! | `image[i]`, `image.nat8(i)`, `nat16`, `nat32`, `nat64` | the number at an offset, little-endian |
 //! | `image.slice(i, n)` | `n` bytes as a Blob |
-//! | `image.text(i)` | the text object at an address; where there is none, the bytes up to a zero |
+//! | `image.text(i)` | the text object at an address; if there is none, the bytes up to a zero |
 //! | `image.find(x)` | all offsets at which a Text or Blob occurs, the first 100,000 |
-//! | `image.pages()` | the numbers of the pages of 64 KiB that hold something |
-//! | `image.objects(kind)`, `image.count(kind)` | addresses of all objects of a kind, or how many they are |
-//! | `image.field(object, name)` | what a field holds: a number, a text …, or an object's address |
-//! | `image.retained(object)` | bytes that it keeps alive, itself included; 0 for garbage |
+//! | `image.pages()` | the numbers of the 64 KiB pages that are not all zero |
+//! | `image.objects(kind)`, `image.count(kind)` | addresses of all objects of a kind, or their number |
+//! | `image.field(object, name)` | the value of a field: a number, a text …, or an object's address |
+//! | `image.retained(object)` | its retained bytes, itself included; 0 for garbage |
 //!
-//! Lists have `size()`, `[i]` and `vals()`. Everything is done here, not in the interpreter, which does some hundred thousand steps in a second.
+//! Lists have `size()`, `[i]` and `vals()`. All of this is native code: the interpreter runs only some hundred thousand steps per second.
 
 use crate::list::List;
 use crate::objects::{Held, Objects};
@@ -31,21 +31,21 @@ use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::rc::Rc;
 
-/// The longest text without an object that is read.
+/// The most bytes that are read of a text that is not an object.
 const LONGEST_TEXT: u64 = 64 << 10;
-/// The most offsets that `find` gives.
+/// The most offsets that `find` returns.
 const MOST_FOUND: usize = 100_000;
-/// A page, as WASM counts them.
+/// The size of a WASM page.
 const PAGE: u64 = 64 << 10;
 const METHODS: [&str; 13] = [
     "size", "nat8", "nat16", "nat32", "nat64", "slice", "text", "find", "pages", "objects", "count", "field",
     "retained",
 ];
 
-/// Finds the objects.
+/// Finds the objects of the image.
 type Search = Box<dyn FnOnce() -> std::result::Result<Objects, String>>;
 
-/// See the module's text.
+/// The value `image` of a script: the image, and its objects once a script has asked for them.
 #[derive(Clone)]
 pub struct ImageValue(Rc<Inner>);
 
@@ -56,7 +56,7 @@ struct Inner {
     objects: OnceCell<std::result::Result<Objects, String>>,
 }
 
-/// A method of an image, to be called.
+/// A method of an image, bound to it.
 #[derive(Clone, Debug, Hash)]
 struct Method {
     image: ImageValue,
@@ -108,7 +108,7 @@ fn word(value: &Value) -> std::result::Result<String, Interruption> {
 }
 
 impl ImageValue {
-    /// An image, and how its objects are found when they are asked for.
+    /// An image, and the function that finds its objects when a script asks for them.
     pub fn new(image: &'static Image, search: impl FnOnce() -> std::result::Result<Objects, String> + 'static) -> Self {
         let search: Search = Box::new(search);
         let whole = 0..image.len();
@@ -163,7 +163,7 @@ impl ImageValue {
         }
         let finder = memchr::memmem::Finder::new(&bytes);
         let mut found = Vec::new();
-        // Holes are zeros: only what touches data is looked through, unless zeros are wanted.
+        // Holes are zeros: only ranges around data are searched, unless the search is for zeros.
         let whole = std::slice::from_ref(&self.0.whole);
         let is_zero = bytes.iter().all(|&byte| byte == 0);
         let ranges = if is_zero { whole } else { self.0.image.data() };

@@ -1,7 +1,7 @@
-//! What a script may use, and where it was when it used too much.
+//! The limits of a script, and its position when it exceeds one.
 //!
-//! Steps are counted between steps. Time and memory can run out within one (a power of a large number), where nobody can interrupt the interpreter:
-//! then the process ends, after it has said where the script was.
+//! The step limit is checked between steps. Time and memory can run out within one step (a power of a large number), where the interpreter cannot be interrupted:
+//! then the process ends, after it has printed the position in the script.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -15,13 +15,13 @@ static NAME: OnceLock<String> = OnceLock::new();
 static USED: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Notes where the script is.
+/// Records the position of the script.
 pub fn note_place(line: usize, column: usize) {
     LINE.store(line, Ordering::Relaxed);
     COLUMN.store(column, Ordering::Relaxed);
 }
 
-/// The script's name and where it is: `script.mo:3:7`.
+/// The script's name and position: `script.mo:3:7`.
 pub fn place() -> String {
     let name = NAME.get().map_or("script", String::as_str);
     match (LINE.load(Ordering::Relaxed), COLUMN.load(Ordering::Relaxed)) {
@@ -30,10 +30,10 @@ pub fn place() -> String {
     }
 }
 
-/// From now on these limits hold. `mapped` bytes are the image's, which count as address space but are no memory of ours.
+/// Enforces limits from now on. `mapped` bytes are those of the image: they count as address space, but not as memory of the script.
 pub fn enforce(name: &str, memory: usize, seconds: u64, mapped: u64) {
     let _ = NAME.set(name.to_owned());
-    // Behind our own count, for what does not go through it.
+    // A second limit besides our own count, for allocations that do not go through it.
     let room = (memory as u64).saturating_mul(2).saturating_add(mapped).saturating_add(2 << 30);
     let hard = getrlimit(Resource::As).maximum;
     let current = Some(hard.map_or(room, |hard| room.min(hard)));
@@ -47,7 +47,7 @@ pub fn enforce(name: &str, memory: usize, seconds: u64, mapped: u64) {
     });
 }
 
-/// The system's allocator, with a count.
+/// The system's allocator, with a limit on the bytes in use.
 pub struct Bounded;
 
 impl Bounded {
@@ -55,7 +55,7 @@ impl Bounded {
         let used = USED.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         let most = MOST.load(Ordering::Relaxed);
         if used > most {
-            // Printing needs some, too, and only the first one prints.
+            // Printing allocates, too, and only the first thread over the limit prints.
             MOST.store(usize::MAX, Ordering::Relaxed);
             if most != usize::MAX {
                 eprintln!("{}: needs more memory than it may have", place());
@@ -65,7 +65,7 @@ impl Bounded {
     }
 }
 
-// SAFETY: everything is left to the system's allocator; only sizes are counted.
+// SAFETY: all calls are passed to the system's allocator; only sizes are counted.
 unsafe impl GlobalAlloc for Bounded {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Self::take(layout.size());

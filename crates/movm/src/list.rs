@@ -1,4 +1,4 @@
-//! Many numbers, as scripts see them: `size()`, `[i]`, `vals()`. The interpreter's own arrays have no methods, and take ten times as much memory.
+//! Lists of numbers for scripts: `size()`, `[i]`, `vals()`. The interpreter's own arrays have no methods, and take ten times as much memory.
 
 use crate::image_value::{nat, offset, refuse};
 use motoko::Dynamic;
@@ -10,10 +10,10 @@ use motoko::vm_types::Store;
 use std::fmt;
 use std::rc::Rc;
 
-/// Numbers that are printed of a list.
+/// The most numbers of a list that are printed.
 const SHOWN: usize = 1000;
 
-/// See the module's text.
+/// A list of numbers in a script, with native methods.
 #[derive(Clone, Hash)]
 pub struct List(pub Rc<Vec<u64>>);
 
@@ -65,7 +65,7 @@ impl Dynamic for Bound {
     }
 }
 
-/// What `for` goes through.
+/// The iterator that `vals()` returns.
 #[derive(Clone, Debug, Hash)]
 struct Values {
     list: List,

@@ -1,9 +1,10 @@
 //! `highwater-movm`: runs a Motoko script with `image` bound to a memory image. `highwater image eval` starts it.
 //!
-//! The interpreter (crate `motoko`) panics on some programs, never ends on others, and takes as much memory as it likes. So it lives here, in a
-//! process of its own, under limits ([`limits`]); whatever ends it is said in one line, with the place in the script.
+//! The interpreter (crate `motoko`) panics on some programs, never ends on others, and has no memory limit. So it runs here, in its own process, under
+//! limits ([`limits`]). Whatever ends it is reported in one line, with the position in the script.
 //!
-//! * [`script`] parses and steps; [`image_value`] is what `image` can do; [`objects`] is the heap behind it, [`list`] what it gives many of; [`show`] prints values.
+//! * [`script`] parses and steps; [`image_value`] implements `image`; [`objects`] finds the objects of its heap; [`list`] holds results of many numbers;
+//!   [`show`] prints values.
 
 mod image_value;
 mod limits;
@@ -19,7 +20,7 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: limits::Bounded = limits::Bounded;
 
-/// The interpreter's stack: it follows the nesting of a script by recursion.
+/// The size of the interpreter's stack: it recurses with the nesting of a script.
 const STACK: usize = 256 << 20;
 
 fn main() -> ExitCode {

@@ -1,17 +1,17 @@
-//! The objects on an image's heap, found when a script first asks for one.
+//! The objects of an image's heap, found when a script first asks for one.
 
 use highwater_image::motoko::{Kind, Limits, Motoko, Value};
 use highwater_image::{Bitmap, Damages, Examination, Heap, Image, Lens, Module, Sidecar};
 use std::collections::HashMap;
 
-/// The longest text that is read.
+/// The most bytes that are read of a text.
 const LONGEST_TEXT: u64 = 16 << 20;
 
-/// What a field holds.
+/// The value of a field.
 pub enum Held {
     /// `null`
     Null,
-    /// A truth value, or unit: they are the same.
+    /// A boolean, or unit: they are the same word.
     Truth(bool),
     /// A number, in digits.
     Number(String),
@@ -43,7 +43,7 @@ impl std::fmt::Debug for Objects {
 }
 
 impl Objects {
-    /// How they are found later: the image is looked through once, and only if need be.
+    /// Returns a function that finds the objects: the image is analysed once, and only if a script needs it.
     pub fn new(
         image: &'static Image,
         sidecar: Sidecar,
@@ -76,12 +76,12 @@ impl Objects {
         Ok(self.by_kind.get(kind).map(Vec::as_slice).unwrap_or_default())
     }
 
-    /// What an object keeps alive, itself included; 0 if it is garbage.
+    /// The retained bytes of an object, itself included; 0 if it is garbage.
     pub fn retained(&self, object: u64) -> u64 {
         self.retained.get(&object).copied().unwrap_or(0)
     }
 
-    /// What a field of an object holds.
+    /// The value of an object's field.
     pub fn field(&self, object: u64, name: &str) -> Result<Held, String> {
         match &self.heap {
             Heap::Wide(lens) => field(lens, &self.found, object, name),
@@ -129,7 +129,7 @@ fn field<const WIDE: bool>(lens: &Motoko<'_, WIDE>, found: &Bitmap, object: u64,
         Value::Int(number) => Held::Number(number.to_string()),
         Value::Fixed(_, number) => Held::Number(number.to_string()),
         Value::Char(code) => Held::Char(char::from_u32(code).unwrap_or('\u{fffd}')),
-        // Compact numbers are shifted by one bit; of other types only the program knows.
+        // Compact numbers are shifted by one bit. Only the program knows whether the word is of another type.
         Value::Untyped(word) => Held::Number((word as i32 >> 1).to_string()),
         Value::Invalid(word) => return Err(format!("it holds {word:#x}, which is no value")),
         Value::Object(at) => match lens.kind_of(at) {

@@ -1,4 +1,4 @@
-//! What `highwater image eval` says on the command line.
+//! The command line that `highwater image eval` passes.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,31 +6,31 @@ use std::path::PathBuf;
 const USAGE: &str = "usage: highwater-movm IMAGE (--expression TEXT | --script FILE) [--module FILE] [--parse] [--json] \
 [--steps N] [--seconds N] [--memory BYTES]; 'highwater image eval' starts it";
 
-/// See the module's text.
+/// The options of one run: image, script, output and limits.
 #[derive(Debug, Default)]
 pub struct Options {
-    /// The image; only parsing needs none.
+    /// The image; not needed only to parse.
     pub image: Option<PathBuf>,
     /// Its module.
     pub module: Option<PathBuf>,
-    /// What the script is called in messages.
+    /// The script's name in messages.
     pub name: String,
     /// The script.
     pub script: String,
-    /// Print the parse, and run nothing.
+    /// Print the syntax tree, and run nothing.
     pub parse: bool,
     /// Print a JSON document.
     pub json: bool,
-    /// Steps of the interpreter.
+    /// The most steps of the interpreter.
     pub steps: usize,
-    /// Seconds.
+    /// The time limit in seconds.
     pub seconds: u64,
-    /// Bytes of memory.
+    /// The memory limit in bytes.
     pub memory: usize,
 }
 
 impl Options {
-    /// From the command line; a line if it is wrong.
+    /// Parses the command line; the error is one line.
     pub fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Self, String> {
         let mut options = Self { steps: 50_000_000, seconds: 60, memory: 1 << 30, ..Self::default() };
         let mut has_script = false;

@@ -14,7 +14,7 @@ use serde_json::json;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-/// Runs a script; what is to be printed, or one line.
+/// Runs a script; returns the text to print, or an error of one line.
 pub fn run(options: &Options) -> Result<String, String> {
     std::panic::set_hook(Box::new(|_| {}));
     let image = match (&options.image, options.parse) {
@@ -28,7 +28,7 @@ pub fn run(options: &Options) -> Result<String, String> {
     let objects = Objects::new(image, sidecar(options), module(options)?);
     let mut core = Core::new(program);
     if options.script.contains("import") {
-        // The library takes a while to be read.
+        // Loaded only if needed: reading the library takes a while.
         let loaded = catch_unwind(AssertUnwindSafe(|| core.load_base()));
         if !matches!(loaded, Ok(Ok(()))) {
             return Err(format!("{}: the base library cannot be read", options.name));
@@ -53,13 +53,13 @@ pub fn run(options: &Options) -> Result<String, String> {
     Ok(printed.into_iter().chain([value]).collect::<Vec<_>>().join("\n"))
 }
 
-/// A line about the script, after what it printed.
+/// An error line with the position in the script. Prints the script's output first.
 fn failed(printed: &[String], why: &str) -> String {
     printed.iter().for_each(|line| println!("{line}"));
     format!("{}: {why}", place())
 }
 
-/// Lives as long as the process: it is mapped, not read.
+/// Reads the image, which lives as long as the process.
 fn open(path: &Path) -> Result<&'static Image, String> {
     let image = Image::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(Box::leak(Box::new(image)))
@@ -101,11 +101,11 @@ fn syntax_line(options: &Options, error: &SyntaxError) -> String {
     format!("{}: syntax: {what}", place())
 }
 
-/// Steps until the end; the value, or why there is none.
+/// Steps to the end; returns the value, or the reason why there is none.
 fn step_through(core: &mut Core, steps: usize, lines: usize) -> Result<String, String> {
     let limits = Limits::none().step(steps);
     loop {
-        // Places in the base library are not the script's.
+        // Positions in the base library are not positions in the script.
         if let Source::Known(known) = ActiveBorrow::cont_source(core)
             && known.line <= lines
         {

@@ -1,4 +1,4 @@
-//! Values, as Motoko writes them.
+//! Values in the syntax of Motoko.
 
 use motoko::shared::FastClone;
 use motoko::value::{Text, Value, Value_};
@@ -7,7 +7,7 @@ use motoko::vm_types::{ActiveBorrow, Core};
 /// The deepest nesting that is shown.
 const DEEPEST: usize = 50;
 
-/// A value in words.
+/// A value as text.
 pub fn show(core: &Core, value: &Value_) -> String {
     let mut text = String::new();
     push(core, value, 0, &mut text);

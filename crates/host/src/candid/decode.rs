@@ -1,4 +1,4 @@
-//! From bytes to text, as people read it.
+//! Converts bytes to readable text.
 
 use super::number::Number;
 use super::principal::principal_text;
@@ -7,12 +7,12 @@ use super::{CandidError, DEEPEST, error};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Values that are shown at most: a few bytes can claim any number of values without content.
+/// The most values that are shown: a few bytes can claim any number of values without content.
 const MOST_VALUES: usize = 1_000_000;
 /// The most types in a table.
 const MOST_TYPES: usize = 10_000;
 
-/// Bytes as text: `(100 : nat)`. `names` are labels that may occur in it.
+/// Converts bytes to text: `(100 : nat)`. `names` are labels that may occur in it.
 pub fn decode(bytes: &[u8], names: &[String]) -> Result<String, CandidError> {
     let names = names.iter().map(|name| (label_id(name), name.as_str())).collect();
     let rest =
@@ -264,12 +264,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether a value has its type behind it.
+/// Whether a value is written with its type after it.
 fn shows_its_type(simple: Simple) -> bool {
     !matches!(simple, Simple::Null | Simple::Bool | Simple::Text | Simple::Principal)
 }
 
-/// A text in quotes, so that it can be read again.
+/// A text in quotes, so that it can be parsed again.
 fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

@@ -1,4 +1,4 @@
-//! From values to bytes.
+//! Converts values to bytes.
 
 use super::interface::{Interface, describe};
 use super::number::Number;
@@ -7,15 +7,15 @@ use super::value::Value;
 use super::{CandidError, DEEPEST, error};
 use std::collections::HashMap;
 
-/// How far names are followed.
+/// The most named types that are followed in a row.
 pub const MOST_STEPS: usize = 1000;
 
-/// The type that a value seems to have.
+/// The type of a value, inferred from its form.
 pub fn seeming_type(value: &Value) -> Result<Type, CandidError> {
     Ok(match value {
         Value::Null => Type::Simple(Simple::Null),
         Value::Bool(_) => Type::Simple(Simple::Bool),
-        // A nat is an int too, but not the other way round.
+        // A `nat` is also an `int`, but not the reverse.
         Value::Whole(number) => Type::Simple(if number.is_negative { Simple::Int } else { Simple::Nat }),
         Value::Float(_) => Type::Simple(Simple::Float64),
         Value::Text(_) => Type::Simple(Simple::Text),
@@ -35,7 +35,7 @@ pub fn seeming_type(value: &Value) -> Result<Type, CandidError> {
     })
 }
 
-/// Values of these types as bytes: the table of types, the types, the values.
+/// Converts values of these types to bytes: the table of types, the types, the values.
 pub fn encode(values: &[Value], types: &[Type], interface: &Interface) -> Result<Vec<u8>, CandidError> {
     let mut table = Table { interface, entries: Vec::new(), known: HashMap::new() };
     let codes = types.iter().map(|ty| table.code(ty, 0)).collect::<Result<Vec<_>, _>>()?;
@@ -55,7 +55,7 @@ pub fn encode(values: &[Value], types: &[Type], interface: &Interface) -> Result
     Ok(bytes)
 }
 
-/// The types that consist of others, each once.
+/// The composite types, each once.
 struct Table<'a> {
     interface: &'a Interface,
     entries: Vec<Vec<u8>>,
@@ -63,7 +63,7 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
-    /// The code of a type: its own, or its place in the table.
+    /// The code of a type: its own, or its index in the table.
     fn code(&mut self, ty: &Type, depth: usize) -> Result<i64, CandidError> {
         if depth > DEEPEST {
             return error("its type is nested too deeply");
@@ -106,7 +106,7 @@ impl Table<'_> {
     }
 }
 
-/// Fields by their numbers, each once.
+/// Fields sorted by their numbers; a number may occur only once.
 fn in_order(fields: &[Field]) -> Result<Vec<&Field>, CandidError> {
     let mut ordered: Vec<&Field> = fields.iter().collect();
     ordered.sort_by_key(|field| field.id);
@@ -130,7 +130,7 @@ fn push_value(
     let resolved = interface.resolve(ty)?;
     match (value, resolved) {
         (Value::Typed(inner, said), _) => {
-            // What is said must be what is taken, but for names; the encoding itself checks the value.
+            // The written type must be the expected type, after names are resolved. The encoding itself checks the value.
             let said = interface.resolve(said)?;
             if let (Type::Simple(said), Type::Simple(taken)) = (said, resolved)
                 && said != taken
@@ -186,7 +186,7 @@ fn push_value(
     }
 }
 
-/// `None` if the value has another type.
+/// Appends a value of a simple type; `None` if the value has another type.
 fn push_simple(bytes: &mut Vec<u8>, value: &Value, simple: Simple) -> Option<Result<(), CandidError>> {
     match (value, simple) {
         (_, Simple::Reserved) | (Value::Null, Simple::Null) => {}

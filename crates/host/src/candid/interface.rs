@@ -1,4 +1,4 @@
-//! What a canister says it can be asked: the methods of its service and what they take.
+//! The interface of a canister: the methods of its service and their argument types.
 
 use super::encode::MOST_STEPS;
 use super::parser::{Method, Parser};
@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub struct Interface {
     types: BTreeMap<String, Type>,
-    /// What a `func` with a name takes.
+    /// The argument types of each named `func` type.
     functions: BTreeMap<String, Vec<Type>>,
     methods: BTreeMap<String, Method>,
 }
 
 impl Interface {
-    /// Reads a description.
+    /// Parses a description.
     pub fn parse(text: &str) -> Result<Self, CandidError> {
         let mut parser = Parser::new(text)?;
         let mut interface = Self::default();
@@ -35,7 +35,7 @@ impl Interface {
             }
         }
         if parser.takes_word("service") {
-            // It may have a name; where it takes something when it begins, that is no call.
+            // A service may have a name. The arguments of its constructor are skipped: they belong to no call.
             if !parser.takes(':') {
                 parser.name()?;
                 parser.expect(':')?;
@@ -67,7 +67,7 @@ impl Interface {
         Ok(())
     }
 
-    /// What a method takes.
+    /// The argument types of a method.
     pub fn arguments_of(&self, method: &str) -> Option<&[Type]> {
         match self.methods.get(method)? {
             Method::Takes(types) => Some(types),
@@ -75,7 +75,7 @@ impl Interface {
         }
     }
 
-    /// What a name stands for, if it is one.
+    /// The type that a name stands for; any other type is returned as it is.
     pub(super) fn resolve<'a>(&'a self, ty: &'a Type) -> Result<&'a Type, CandidError> {
         let mut found = ty;
         for _ in 0..MOST_STEPS {

@@ -1,13 +1,13 @@
-//! The words of Candid's text.
+//! The tokens of Candid's text format.
 
 use super::{CandidError, error};
 
-/// A word.
+/// A token.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Token {
     /// A name or a keyword.
     Word(String),
-    /// What begins with a digit or a sign.
+    /// A token that begins with a digit or a sign.
     Number(String),
     /// `"…"`: bytes, because texts and blobs are written alike.
     Quoted(Vec<u8>),
@@ -17,7 +17,7 @@ pub enum Token {
     Arrow,
 }
 
-/// A text's words, and where each begins.
+/// The tokens of a text, each with its offset.
 pub fn tokens(text: &str) -> Result<Vec<(Token, usize)>, CandidError> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
@@ -67,7 +67,7 @@ fn number_length(bytes: &[u8]) -> usize {
     while let Some(&byte) = bytes.get(length) {
         let is_exponent_sign =
             matches!(byte, b'-' | b'+') && matches!(bytes[length - 1], b'e' | b'E') && !bytes.starts_with(b"0x");
-        // `0..1` does not occur; a point belongs to the number.
+        // `0..1` does not occur in Candid, so a point always belongs to the number.
         if !(byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.' || is_exponent_sign) {
             break;
         }
@@ -76,7 +76,7 @@ fn number_length(bytes: &[u8]) -> usize {
     length
 }
 
-/// The content of a quoted text at the beginning of `text`, and how long it is with its quotes.
+/// The content of the quoted text at the beginning of `text`, and its length including the quotes.
 fn quoted(text: &str) -> Result<(Vec<u8>, usize), CandidError> {
     let mut content = Vec::new();
     let mut characters = text.char_indices().skip(1);

@@ -1,4 +1,4 @@
-//! Candid, the language in which canisters are spoken to: arguments from text to bytes, replies from bytes to text.
+//! Candid, the interface language of canisters: converts arguments from text to bytes, and replies from bytes to text.
 //!
 //! ```
 //! use highwater_host::candid::{Interface, decode, encode_arguments};
@@ -8,8 +8,8 @@
 //! assert_eq!(decode(&bytes, &[]).unwrap(), "(100 : nat, opt \"gold\")");
 //! ```
 //!
-//! Where a module carries its interface, arguments get the types it says; where not, the types that they seem to have (a whole number is a `nat`
-//! if it can be one, which is taken for an `int` too) or that are written behind them (`5 : nat8`).
+//! If a module carries its interface, arguments get the types of the interface. Otherwise the types are inferred (a whole number that is not negative is a
+//! `nat`, which is also accepted as an `int`), or written after the values (`5 : nat8`).
 
 mod decode;
 mod encode;
@@ -46,7 +46,7 @@ fn error<T>(text: impl Into<String>) -> Result<T, CandidError> {
     Err(CandidError(text.into()))
 }
 
-/// Arguments in text, `(100, "text")`, as bytes. With an interface and a method of it they get the types that it takes.
+/// Converts arguments from text, `(100, "text")`, to bytes. With an interface and a method they get the method's argument types.
 pub fn encode_arguments(text: &str, method: Option<(&Interface, &str)>) -> Result<Vec<u8>, CandidError> {
     let values = parser::arguments(text)?;
     let known = method.and_then(|(interface, name)| Some((interface, interface.arguments_of(name)?)));

@@ -1,13 +1,13 @@
-//! Whole numbers of any size: between decimal digits and LEB128.
+//! Whole numbers of any size: conversion between decimal digits and LEB128.
 
-/// A whole number: its sign and its magnitude, the lowest 32 bits first, without zeros at the end.
+/// A whole number: its sign and its magnitude, in words of 32 bits, lowest first, without zeros at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Number {
     pub is_negative: bool,
     magnitude: Vec<u32>,
 }
 
-/// The longest number in text, which is more than anybody writes: reading takes time in proportion to its square.
+/// The most digits of a number in text, far more than a user writes. Parsing takes time in proportion to the square of the digits.
 const MOST_DIGITS: usize = 10_000;
 
 impl Number {
@@ -18,7 +18,7 @@ impl Number {
         Self { is_negative: is_negative && !magnitude.is_empty(), magnitude }
     }
 
-    /// From digits, with underscores between them; a `0x` makes them hexadecimal.
+    /// Parses digits, with underscores between them; the prefix `0x` makes them hexadecimal.
     pub fn parse(text: &str) -> Option<Self> {
         let (is_negative, digits) = match text.strip_prefix(['-', '+']) {
             Some(digits) => (text.starts_with('-'), digits),
@@ -68,7 +68,7 @@ impl Number {
 
     /// Appends it as signed LEB128.
     pub fn push_signed(&self, bytes: &mut Vec<u8>) {
-        // One bit more, for the sign.
+        // One more bit, for the sign.
         let count = self.bits() / 7 + 1;
         let complement = if self.is_negative { self.complement(count * 7) } else { self.clone() };
         for index in 0..count {
@@ -77,7 +77,7 @@ impl Number {
         }
     }
 
-    /// Two's complement with so many bits.
+    /// Two's complement in `bits` bits, rounded up to whole words.
     fn complement(&self, bits: usize) -> Self {
         let mut carry = 1u64;
         let words = (0..bits.div_ceil(32)).map(|index| {
@@ -95,7 +95,7 @@ impl Number {
         (pair >> (from % 32)) as u8 & 0x7f
     }
 
-    /// Reads LEB128; the number and how many bytes it took.
+    /// Reads LEB128; returns the number and the count of bytes read.
     pub fn read(bytes: &[u8], is_signed: bool) -> Option<(Self, usize)> {
         let count = bytes.iter().position(|byte| byte & 0x80 == 0)? + 1;
         let mut magnitude = vec![0u32; (count * 7).div_ceil(32)];
@@ -119,7 +119,7 @@ impl Number {
         Some((Self::new(false, number.magnitude), count))
     }
 
-    /// In decimal digits; more than a screen of them are cut.
+    /// In decimal digits; very long numbers are cut.
     pub fn in_words(&self) -> String {
         const MOST_WORDS: usize = 1000;
         if self.magnitude.len() > MOST_WORDS {

@@ -1,4 +1,4 @@
-//! From words to values and types.
+//! Parses tokens into values and types.
 
 use super::lexer::{Token, tokens};
 use super::number::Number;
@@ -7,7 +7,7 @@ use super::types::{Field, Simple, Type, label_id};
 use super::value::Value;
 use super::{CandidError, DEEPEST, error};
 
-/// Reads words one after the other.
+/// A parser over the tokens of a text.
 pub struct Parser {
     tokens: Vec<(Token, usize)>,
     at: usize,
@@ -34,22 +34,22 @@ pub fn arguments(text: &str) -> Result<Vec<Value>, CandidError> {
 }
 
 impl Parser {
-    /// Begins with the first word.
+    /// A parser at the first token of a text.
     pub fn new(text: &str) -> Result<Self, CandidError> {
         Ok(Self { tokens: tokens(text)?, at: 0, depth: 0 })
     }
 
-    /// Whether there is no word left.
+    /// Whether no token is left.
     pub fn is_at_end(&self) -> bool {
         self.at == self.tokens.len()
     }
 
-    /// Fails if there is a word left.
+    /// Fails if a token is left.
     pub fn end(&self) -> Result<(), CandidError> {
         if self.is_at_end() { Ok(()) } else { self.unexpected("nothing more") }
     }
 
-    /// What comes next.
+    /// The next token.
     pub fn peek(&self) -> Option<&Token> {
         self.tokens.get(self.at).map(|(token, _)| token)
     }
@@ -60,7 +60,7 @@ impl Parser {
         token
     }
 
-    /// An error about what comes next.
+    /// An error about the next token.
     pub fn unexpected<T>(&self, wanted: &str) -> Result<T, CandidError> {
         match self.tokens.get(self.at) {
             None => error(format!("it ends where {wanted} should come")),
@@ -76,33 +76,33 @@ impl Parser {
         }
     }
 
-    /// Takes a sign, if it comes next.
+    /// Takes a sign, if it is the next token.
     pub fn takes(&mut self, sign: char) -> bool {
         let is_next = self.peek() == Some(&Token::Sign(sign));
         self.at += usize::from(is_next);
         is_next
     }
 
-    /// Takes an arrow, if it comes next.
+    /// Takes an arrow, if it is the next token.
     pub fn takes_arrow(&mut self) -> bool {
         let is_next = self.peek() == Some(&Token::Arrow);
         self.at += usize::from(is_next);
         is_next
     }
 
-    /// Takes a word, if it comes next.
+    /// Takes a word, if it is the next token.
     pub fn takes_word(&mut self, word: &str) -> bool {
         let is_next = matches!(self.peek(), Some(Token::Word(next)) if next == word);
         self.at += usize::from(is_next);
         is_next
     }
 
-    /// Takes a sign that must come.
+    /// Takes a sign; fails if the next token is another one.
     pub fn expect(&mut self, sign: char) -> Result<(), CandidError> {
         if self.takes(sign) { Ok(()) } else { self.unexpected(&format!("'{sign}'")) }
     }
 
-    /// Takes a name that must come: a word or a text.
+    /// Takes a name, a word or a text; fails if the next token is neither.
     pub fn name(&mut self) -> Result<String, CandidError> {
         match self.peek() {
             Some(Token::Word(word)) => {
@@ -129,7 +129,7 @@ impl Parser {
         read
     }
 
-    /// A value, with its type if one is written behind it.
+    /// Parses a value, with its type if one follows.
     pub fn value(&mut self) -> Result<Value, CandidError> {
         let value = self.deeper(Self::bare_value)?;
         if self.takes(':') { Ok(Value::Typed(Box::new(value), self.ty()?)) } else { Ok(value) }
@@ -198,7 +198,7 @@ impl Parser {
         Ok(items)
     }
 
-    /// A label with a sign behind it, if that is what comes next.
+    /// Takes a label and the sign after it, if these are the next tokens.
     fn label(&mut self, sign: char) -> Option<u32> {
         let id = match self.peek()? {
             Token::Word(word) => label_id(word),
@@ -238,7 +238,7 @@ impl Parser {
         }
     }
 
-    /// A type.
+    /// Parses a type.
     pub fn ty(&mut self) -> Result<Type, CandidError> {
         self.deeper(Self::bare_type)
     }
@@ -281,7 +281,7 @@ impl Parser {
         })
     }
 
-    /// A method's type: a signature, or the name of one.
+    /// Parses a method's type: a signature, or the name of one.
     pub fn method(&mut self) -> Result<Method, CandidError> {
         if self.peek() == Some(&Token::Sign('(')) {
             self.signature().map(Method::Takes)
@@ -290,7 +290,7 @@ impl Parser {
         }
     }
 
-    /// `(types) -> (types) annotations`: what it takes.
+    /// `(types) -> (types) annotations`: returns the argument types.
     fn signature(&mut self) -> Result<Vec<Type>, CandidError> {
         let takes = self.types()?;
         if !self.takes_arrow() {
@@ -319,12 +319,12 @@ impl Parser {
     }
 }
 
-/// What an interface says of a method.
+/// The type of a method in an interface.
 #[derive(Clone, Debug)]
 pub enum Method {
-    /// What it takes.
+    /// Its argument types.
     Takes(Vec<Type>),
-    /// A name for a `func` type.
+    /// The name of a `func` type.
     Named(String),
 }
 

@@ -1,10 +1,10 @@
-//! Names of canisters and users: bytes, and the groups of letters in which people write them.
+//! Principals, the identifiers of canisters and users: bytes, and their text form.
 
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-/// The longest one.
+/// The most bytes of a principal.
 const LONGEST: usize = 29;
 
-/// As people write it: base 32 of a checksum and the bytes, in groups of five letters.
+/// The text form: base 32 of a checksum and the bytes, in groups of five letters.
 pub fn principal_text(bytes: &[u8]) -> String {
     let mut all = crc32fast::hash(bytes).to_be_bytes().to_vec();
     all.extend(bytes);
@@ -25,7 +25,7 @@ pub fn principal_text(bytes: &[u8]) -> String {
     groups.join("-")
 }
 
-/// From what people write; `None` if the checksum is wrong, or anything else.
+/// Parses the text form; `None` if it is not valid, for instance because the checksum is wrong.
 pub fn principal_bytes(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let (mut held, mut bits) = (0u32, 0);

@@ -2,10 +2,10 @@
 
 use super::number::Number;
 
-/// A type, as it is written; names stand for types of an [`Interface`](super::Interface).
+/// A type as it is written; names stand for types of an [`Interface`](super::Interface).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// One that consists of nothing else.
+    /// A type without parts.
     Simple(Simple),
     /// `opt t`
     Opt(Box<Type>),
@@ -15,15 +15,15 @@ pub enum Type {
     Record(Vec<Field>),
     /// `variant { … }`
     Variant(Vec<Field>),
-    /// `func …`: what it takes and gives is not looked at.
+    /// `func …`: its argument and result types are ignored.
     Func,
-    /// `service …`: likewise.
+    /// `service …`: its methods are ignored.
     Service,
-    /// A name that an interface gives.
+    /// The name of a type of an interface.
     Named(String),
 }
 
-/// A type that consists of nothing else.
+/// A type without parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Simple {
     /// `null`
@@ -55,7 +55,7 @@ pub enum Simple {
 /// A field of a record, or a case of a variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// The number that stands for its name.
+    /// The hash of its name.
     pub id: u32,
     /// Its type.
     pub ty: Type,
@@ -82,19 +82,19 @@ const SIMPLE: [(&str, i64, Simple); 17] = [
 ];
 
 impl Simple {
-    /// By its name.
+    /// The type with a name.
     pub fn named(name: &str) -> Option<Self> {
         let principal = (name == "principal").then_some(Self::Principal);
         SIMPLE.iter().find(|(known, ..)| *known == name).map(|(_, _, simple)| *simple).or(principal)
     }
 
-    /// By its code in bytes.
+    /// The type with a code in the binary format.
     pub fn coded(code: i64) -> Option<Self> {
         let principal = (code == -24).then_some(Self::Principal);
         SIMPLE.iter().find(|(_, known, _)| *known == code).map(|(_, _, simple)| *simple).or(principal)
     }
 
-    /// Its code in bytes.
+    /// Its code in the binary format.
     pub fn code(self) -> i64 {
         SIMPLE.iter().find(|(.., simple)| *simple == self).map_or(-24, |(_, code, _)| *code)
     }
@@ -105,7 +105,7 @@ impl Simple {
     }
 }
 
-/// The number that stands for a name.
+/// The hash of a name, by which fields are encoded.
 pub fn label_id(name: &str) -> u32 {
     name.bytes().fold(0u32, |hash, byte| hash.wrapping_mul(223).wrapping_add(u32::from(byte)))
 }

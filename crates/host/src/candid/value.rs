@@ -1,9 +1,9 @@
-//! A value, as it is written.
+//! A value of Candid's text format.
 
 use super::number::Number;
 use super::types::Type;
 
-/// See the module's text.
+/// A value as the text states it, before it gets a type from an interface.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// `null`
@@ -24,7 +24,7 @@ pub enum Value {
     Opt(Box<Value>),
     /// `vec { … }`
     Vec(Vec<Value>),
-    /// `record { … }`, by labels
+    /// `record { … }`, by the hashes of its labels
     Record(Vec<(u32, Value)>),
     /// `variant { … }`
     Variant(u32, Box<Value>),

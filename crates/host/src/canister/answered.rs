@@ -1,29 +1,29 @@
-//! What comes of calls.
+//! The results of calls.
 
 use super::MOST_MESSAGES;
 use crate::engine::Stop;
 use crate::system::Response;
 use std::fmt;
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
-    /// The answer; none where only time passed.
+    /// The response; none if only time passed.
     pub response: Option<Response>,
-    /// What the canister printed.
+    /// Lines that the canister printed.
     pub printed: Vec<String>,
-    /// What went wrong beside the call itself: traps in timers and callbacks.
+    /// Errors besides that of the call itself: traps in timers and callbacks.
     pub troubles: Vec<String>,
 }
 
 /// Why a call could not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallError {
-    /// There is no such method; those that are there.
+    /// There is no such method; the methods that exist.
     NoMethod(String, Vec<String>),
-    /// It is not to be called from outside.
+    /// The canister does not accept this call from outside.
     Refused(String),
-    /// Messages follow each other without end.
+    /// The call caused more messages than the limit.
     Endless,
     /// The host itself failed.
     Host(Stop),

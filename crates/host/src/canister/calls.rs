@@ -1,4 +1,4 @@
-//! The calls that a canister makes, and the answers that it gives.
+//! The calls that a canister makes, and its answers.
 
 use super::{Canister, MANAGEMENT, Origin, SELF, Task};
 use crate::system::{CANISTER_ERROR, DESTINATION_INVALID, Outgoing, Response};
@@ -20,7 +20,7 @@ impl Canister {
         }
     }
 
-    /// A call that waits for nothing any more is over; who still waits for its answer is refused.
+    /// Closes a call that waits for no more answers. If it was never answered, its caller gets a refusal.
     pub(super) fn close_if_done(&mut self, context: u64) {
         let Some(about) = self.contexts.get(&context) else { return };
         if about.waits_for > 0 {
@@ -33,7 +33,7 @@ impl Canister {
         self.contexts.remove(&context);
     }
 
-    /// A call of the canister's own.
+    /// Sends a call that the canister makes: queues its message, or the answer of the management canister.
     pub(super) fn send(&mut self, context: u64, call: Outgoing) {
         let call = Box::new(call);
         if call.callee == SELF {
@@ -56,7 +56,7 @@ impl Canister {
         self.tasks.push_back(Task::Callback { context, call, response, refund });
     }
 
-    /// 32 bytes as Candid's `blob`: the same for the same seed, by SplitMix64.
+    /// 32 bytes as Candid's `blob`, from SplitMix64: the same seed gives the same bytes.
     pub(super) fn random_bytes(&mut self) -> Vec<u8> {
         let mut reply = b"DIDL\x01\x6d\x7b\x01\x00\x20".to_vec();
         for _ in 0..4 {

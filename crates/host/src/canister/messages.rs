@@ -1,11 +1,11 @@
-//! Running messages: each is kept as a whole, or not at all.
+//! Runs messages: the changes of each are kept as a whole, or not at all.
 
 use super::{CallError, Canister, Code, MOST_MESSAGES, Origin, Task};
 use crate::engine::Stop;
 use crate::system::{CANISTER_ERROR, Message, Mode, Outgoing, Response};
 
 impl Canister {
-    /// Runs until nothing is left to do.
+    /// Runs messages until the queue is empty.
     pub(super) fn come_to_rest(&mut self) -> Result<(), CallError> {
         while let Some(task) = self.tasks.pop_front() {
             self.messages += 1;
@@ -27,7 +27,7 @@ impl Canister {
         Ok(())
     }
 
-    /// Runs the timer for as long as it is due.
+    /// Runs the timer as long as it is due.
     pub(super) fn run_timers(&mut self) -> Result<(), CallError> {
         loop {
             let system = self.machine.system();
@@ -116,7 +116,7 @@ impl Canister {
         Ok(())
     }
 
-    /// Runs a message that belongs to a call, and passes on its answer and the calls that it made.
+    /// Runs a message that belongs to a call, then delivers its answer and queues the calls that it made.
     fn execute_in(&mut self, context: u64, message: Message, code: &Code, keeps: bool) -> Result<(), Stop> {
         let done = self.execute(message, code, keeps)?;
         if let Some(context) = self.contexts.get_mut(&context) {
@@ -132,7 +132,7 @@ impl Canister {
         Ok(())
     }
 
-    /// Runs a message. If it ends well what it changed is kept, if it is to be; if not, nothing of it is left.
+    /// Runs a message. Its changes are kept if it ends well and `keeps` is set; otherwise all of them are undone.
     pub(super) fn execute(&mut self, message: Message, code: &Code, keeps: bool) -> Result<Message, Stop> {
         let before = {
             let system = self.machine.system();
@@ -158,7 +158,7 @@ impl Canister {
         }
         done?;
         let system = self.machine.system();
-        // Whoever asks whether the message was welcome looks at it afterwards.
+        // `inspect` reads this flag after the message has ended.
         let accepted = system.message.is_accepted;
         let mut message = std::mem::take(&mut system.message);
         system.message.is_accepted = accepted;
@@ -168,7 +168,7 @@ impl Canister {
         Ok(message)
     }
 
-    /// The start function's end.
+    /// Keeps or undoes the changes of the start function.
     pub(super) fn settle(&mut self, done: &Result<(), Stop>) -> Result<(), Stop> {
         if done.is_ok() { self.machine.commit() } else { self.machine.restore() }
     }

@@ -1,4 +1,4 @@
-//! The engine's side of a module: its settings, and the memory that it is given.
+//! Instantiates a module in the engine: the engine's settings, and the memory that it runs on.
 
 use super::{Held, Stop};
 use crate::memory::PagedMemory;
@@ -7,14 +7,14 @@ use crate::module::prepare::{MEMORY, OURS};
 use std::fmt;
 use wasmi::{Config, ExternType, Instance, Linker, Memory, MemoryType, Store, StoreLimitsBuilder};
 
-/// The deepest call chain, and the bytes of stack it may take: a canister's own stack, 4 MiB, ends before.
+/// The deepest call chain, and the bytes of stack that it may take. A canister overflows its own stack of 4 MiB before.
 const DEEPEST: usize = 100_000;
 const STACK_BYTES: usize = 64 << 20;
-/// Elements of all tables.
+/// The most elements in all tables.
 const MOST_ELEMENTS: usize = 10_000_000;
 /// The unit in which memories grow.
 const WASM_PAGE: u64 = 64 << 10;
-/// Memory that is made anew grows in steps of so many bytes, because the engine touches all of it.
+/// A new memory grows in steps of this many bytes, because the engine touches all of it.
 const GROWTH_STEP: u64 = 64 << 20;
 
 pub(super) fn config() -> Config {
@@ -57,7 +57,8 @@ pub(super) fn instantiate<S>(
     });
     let (from, name, ty): (String, String, MemoryType) =
         wanted.unwrap_or_else(|| (OURS.into(), MEMORY.into(), MemoryType::new(0, None)));
-    // SAFETY: whatever ran on it before is gone, the machine drops the store before the memory, and while the memory works the store rests.
+    // SAFETY: the previous instance on this memory is gone, the machine drops the store before the memory, and the store does not run during calls of the
+    // memory's methods.
     let all = unsafe { memory.bytes() };
     let given = Memory::new_static(&mut store, ty, all).map_err(|error| failed(&error))?;
     store.data_mut().memory = Some(given);
@@ -68,7 +69,7 @@ pub(super) fn instantiate<S>(
     Ok((store, instance))
 }
 
-/// Lets a memory have so many bytes. The engine fills what is new with zeros, which are there already.
+/// Grows a memory to `bytes` bytes. The engine fills the new part with zeros; it reads as zeros already.
 pub(super) fn grow<S>(
     store: &mut Store<Held<S>>,
     given: Memory,

@@ -1,4 +1,4 @@
-//! What was kept of a module's state, and how it is put back.
+//! The kept state of a module, and how it is restored.
 
 use super::instance::{grow, instantiate};
 use super::{Held, Machine, Stop};
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::io;
 use wasmi::{F32, F64, Global, Nullable, Ref, Store, StoreLimits, Table, Val};
 
-/// What was kept of everything but the memory's bytes.
+/// The kept state, except the bytes of the memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kept {
     pub memory_bytes: u64,
@@ -20,7 +20,7 @@ pub(super) struct Kept {
 }
 
 impl<S: Default + 'static> Machine<S> {
-    /// What was changed since the last commit stays.
+    /// Keeps all changes since the last commit.
     pub fn commit(&mut self) -> Result<(), Stop> {
         let memory_bytes = self.memory_now();
         self.memory.commit(memory_bytes)?;
@@ -31,10 +31,10 @@ impl<S: Default + 'static> Machine<S> {
         Ok(())
     }
 
-    /// What was changed since the last commit is undone.
+    /// Undoes all changes since the last commit.
     pub fn restore(&mut self) -> Result<(), Stop> {
         self.memory.restore(self.kept.memory_bytes)?;
-        // A memory of the engine cannot shrink, nor can a table.
+        // Neither a memory nor a table of the engine can shrink.
         if self.memory_now() != self.kept.memory_bytes || self.has_grown_tables() {
             self.make_anew()?;
         }
@@ -42,11 +42,11 @@ impl<S: Default + 'static> Machine<S> {
         self.put_back_tables()
     }
 
-    /// A fresh instance of the module over the kept memory.
+    /// Instantiates the module again, over the kept memory.
     fn make_anew(&mut self) -> Result<(), Stop> {
         let system = std::mem::take(self.system());
         let unused = Held { memory: None, limits: StoreLimits::default(), system: S::default() };
-        // The old one goes before the memory is given out again.
+        // The old store must be dropped before the memory is given out again.
         drop(std::mem::replace(&mut self.store, Store::new(self.module.engine(), unused)));
         let bytes = self.kept.memory_bytes;
         let made = instantiate(&self.module, &self.linker, &mut self.memory, &self.about, system, bytes);
@@ -61,7 +61,7 @@ impl<S: Default + 'static> Machine<S> {
         globals: &[Option<u64>],
         read: impl FnOnce(&mut PagedMemory) -> io::Result<()>,
     ) -> Result<(), Stop> {
-        // Nothing of what the module begins with stays.
+        // Clears the memory that the module was instantiated with.
         self.memory.restore(0)?;
         if let Some(given) = self.store.data().memory {
             grow(&mut self.store, given, &mut self.memory, bytes)?;
@@ -75,22 +75,22 @@ impl<S: Default + 'static> Machine<S> {
         self.put_back_globals()
     }
 
-    /// Bytes of memory right now.
+    /// The present size of the memory in bytes.
     fn memory_now(&self) -> u64 {
         self.store.data().memory.map_or(0, |memory| memory.data_size(&self.store) as u64)
     }
 
-    /// Bytes of memory that were kept.
+    /// The size of the kept memory in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.kept.memory_bytes
     }
 
-    /// The memory that was kept.
+    /// The kept memory.
     pub fn memory(&self) -> &PagedMemory {
         &self.memory
     }
 
-    /// The bits of each global that was kept; `None` for what is no number.
+    /// The bits of each kept global; `None` if it is not a number.
     pub fn globals(&self) -> &[Option<u64>] {
         &self.kept.globals
     }
@@ -122,7 +122,7 @@ impl<S: Default + 'static> Machine<S> {
         self.instance.get_table(&self.store, &table_export(index))
     }
 
-    /// The engine cannot compare functions, but it names them.
+    /// The numbers of all functions by their debug text: the engine cannot compare functions, but its debug output names them.
     fn names_of_functions(&self) -> HashMap<String, u32> {
         let numbered = (0..self.about.facts.functions).filter_map(|index| {
             let function = self.instance.get_func(&self.store, &function_export(index as usize))?;

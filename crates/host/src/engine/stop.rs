@@ -1,17 +1,17 @@
-//! Why code does not come to its end.
+//! Why a call did not finish.
 
 use std::fmt;
 use std::io;
 use wasmi::errors::HostError;
 
-/// Why a call did not come to its end.
+/// Why a call did not finish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The module trapped, or did what it may not: why.
+    /// The module trapped, or did something that is not allowed: the reason.
     Trapped(String),
-    /// It used up its instructions.
+    /// It reached the instruction limit.
     TooLong(u64),
-    /// It was left because of something else: what.
+    /// It was ended for another reason: which.
     Failed(String),
 }
 
@@ -33,7 +33,7 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// A trap that a function of ours raises.
+/// A trap that a function of the host raises.
 #[derive(Debug)]
 pub struct Trap(pub String);
 

@@ -1,4 +1,4 @@
-//! What the sections of a module say.
+//! The facts that the sections of a module state.
 
 use super::sections::{Section, number};
 use super::{BadModule, MemoryKind};
@@ -12,62 +12,62 @@ use wasmparser::{
 /// The type of a global.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GlobalType {
-    /// 32 bits, whole.
+    /// A 32-bit integer.
     I32,
-    /// 64 bits, whole.
+    /// A 64-bit integer.
     I64,
-    /// 32 bits, floating point.
+    /// A 32-bit float.
     F32,
-    /// 64 bits, floating point.
+    /// A 64-bit float.
     F64,
-    /// Something that is no number.
+    /// A type that is not a number.
     Other,
 }
 
 /// A global of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GlobalInfo {
-    /// The name under which it is exported, else its name for debugging, else `global_` and its number.
+    /// The name under which it is exported, else its debug name, else `global_` and its number.
     pub name: String,
-    /// What it holds.
+    /// Its type.
     pub ty: GlobalType,
     /// Whether it can change.
     pub is_mutable: bool,
 }
 
-/// Where the heap begins in every module with enhanced orthogonal persistence.
+/// The start of the heap in every module with enhanced orthogonal persistence.
 const HEAP_OF_ENHANCED: u64 = 5 << 20;
 
-/// What a module's sections say.
+/// The facts that the sections of a module state.
 #[derive(Debug)]
 pub struct Facts {
-    /// How it addresses its memory.
+    /// The width of its memory's addresses.
     pub memory: MemoryKind,
-    /// The size its memory begins with and may grow to, in bytes.
+    /// The initial and the maximum size of its memory, in bytes.
     pub memory_limits: (u64, Option<u64>),
-    /// The memory's type, if the module has a memory of its own.
+    /// The memory's type, if the module defines a memory itself.
     pub(crate) own_memory: Option<MemoryType>,
-    /// Its globals, in order.
+    /// Its globals, by index.
     pub globals: Vec<GlobalInfo>,
-    /// How many tables it has.
+    /// The number of its tables.
     pub tables: u32,
-    /// True if it ever changes one.
+    /// True if its code ever changes a table.
     pub changes_tables: bool,
-    /// How many functions it has, with those that it imports.
+    /// The number of its functions, imported ones included.
     pub functions: u32,
-    /// The function that begins it.
+    /// The index of its start function.
     pub start: Option<u32>,
-    /// Where its heap begins, if it says so.
+    /// The address at which its heap begins, if the module states it.
     pub heap_start: Option<u64>,
-    /// Its interface in Candid, if it carries one.
+    /// Its Candid interface, if it carries one.
     pub interface: Option<String>,
-    /// The labels of records and variants that it knows.
+    /// The labels of records and variants that it lists.
     pub labels: Vec<String>,
-    /// True for a canister: it speaks with the system of the Internet Computer.
+    /// True for a canister: it uses the system API of the Internet Computer.
     pub is_canister: bool,
 }
 
-/// What is gathered on the way.
+/// The facts collected while the sections are read.
 #[derive(Default)]
 struct Gathered {
     memories: Vec<MemoryType>,
@@ -88,12 +88,12 @@ struct Gathered {
 }
 
 impl Facts {
-    /// How many tables there are whose state counts: none, if none is ever changed.
+    /// The number of tables whose state must be kept: 0 if no table is ever changed.
     pub(crate) fn changing_tables(&self) -> usize {
         if self.changes_tables { self.tables as usize } else { 0 }
     }
 
-    /// Gathers them.
+    /// Collects the facts from the sections.
     pub(super) fn of(sections: &[Section<'_>]) -> Result<Self, BadModule> {
         let mut gathered = Gathered::default();
         for section in sections {
@@ -204,7 +204,7 @@ impl Gathered {
         match name {
             b"name" => {
                 let reader = BinaryReader::new(content, section.offset + begin + length as usize);
-                // Names are for people: what cannot be read of them is left out.
+                // Names are only for display: names that cannot be read are left out.
                 for names in NameSectionReader::new(reader).map_while(Result::ok) {
                     match names {
                         Name::Function(names) => self.heap_base_function = index_of("get_heap_base", names),
@@ -228,7 +228,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// Every global with a name of its own.
+    /// All globals, each with a unique name.
     fn named_globals(&self) -> Vec<GlobalInfo> {
         let mut taken = HashSet::new();
         let mut globals = Vec::with_capacity(self.globals.len());
@@ -244,7 +244,7 @@ impl Gathered {
         globals
     }
 
-    /// Whether the module changes its tables, and what `get_heap_base` gives.
+    /// Whether the code changes a table, and the value that `get_heap_base` returns.
     fn look_through_code(&self) -> Result<(bool, Option<u64>), BadModule> {
         let Some((offset, code)) = &self.code else { return Ok((false, None)) };
         let (mut changes_tables, mut heap_base) = (false, None);
@@ -293,7 +293,7 @@ fn index_of(wanted: &str, names: NameMap<'_>) -> Option<u32> {
     names.into_iter().map_while(Result::ok).find(|naming| naming.name == wanted).map(|naming| naming.index)
 }
 
-/// The labels of the custom section `motoko`: part 0, its length, how many, each with its length.
+/// The labels of the custom section `motoko`. Layout: part 0, its length, the number of labels, then each label with its length.
 fn labels(content: &[u8]) -> Vec<String> {
     let mut labels = Vec::new();
     let Some((0, Some((_, begin)))) = content.first().map(|&part| (part, number(content, 1))) else { return labels };

@@ -1,4 +1,4 @@
-//! A module as it is in its file: what Highwater needs to know about it before and while it runs.
+//! A module as it is in its file, and the facts that Highwater needs before and while it runs.
 
 mod facts;
 pub(crate) mod prepare;
@@ -11,7 +11,7 @@ use sections::sections;
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// What is wrong with a module, in words.
+/// Why a module cannot be used, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadModule(pub String);
 
@@ -29,10 +29,10 @@ impl From<wasmparser::BinaryReaderError> for BadModule {
     }
 }
 
-/// How wide the addresses of a memory are.
+/// The width of a memory's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryKind {
-    /// 32 bits: classical WASM.
+    /// 32 bits: standard WASM.
     Memory32,
     /// 64 bits.
     Memory64,
@@ -51,18 +51,18 @@ impl MemoryKind {
 /// A WASM module.
 #[derive(Debug)]
 pub struct Module {
-    /// Its file's name.
+    /// The name of its file.
     pub name: String,
-    /// The hash of its file, in hexadecimal digits.
+    /// The SHA-256 of its file, in hexadecimal digits.
     pub sha256: String,
-    /// What its sections say.
+    /// The facts that its sections state.
     pub facts: Facts,
-    /// What the engine runs: see [`prepare`].
+    /// The module as the engine runs it: see [`prepare`].
     pub(crate) prepared: Vec<u8>,
 }
 
 impl Module {
-    /// Looks through a module.
+    /// Reads a module, and prepares it for the engine.
     pub fn new(name: &str, bytes: &[u8]) -> Result<Self, BadModule> {
         let sections = sections(bytes)?;
         let facts = Facts::of(&sections)?;

@@ -1,8 +1,8 @@
-//! A module made ready to be run by us. Its code stays as it is; what changes is who owns what:
+//! Prepares a module for the host. Its code does not change, but the host gets control of its state:
 //!
-//! * Its memory is imported, so that it lies in pages of ours ([`crate::memory`]).
-//! * Its globals and, where it changes them, tables and functions are exported, so that they can be put back after a trap.
-//! * It does not begin by itself: its first function is called once, and not again when the module is made anew after a trap.
+//! * Its memory is imported, so that it lies in the host's pages ([`crate::memory`]).
+//! * Its globals and tables are exported, and all functions if it changes its tables, so that they can be restored after a trap.
+//! * It has no start section: the host calls the start function once, and not again when the module is instantiated again after a trap.
 
 use super::BadModule;
 use super::facts::Facts;
@@ -36,7 +36,7 @@ const START: u8 = 8;
 /// The order of sections in a file.
 const ORDER: [u8; 13] = [TYPES, IMPORTS, 3, 4, MEMORIES, 13, 6, EXPORTS, START, 9, 12, 10, 11];
 
-/// See the module's text.
+/// Rewrites the sections of a module: memory imported, globals and tables exported, start section removed.
 pub fn prepare(sections: &[Section<'_>], facts: &Facts) -> Result<Vec<u8>, BadModule> {
     let content = |id| sections.iter().find(|section| section.id == id).map_or(&[][..], |section| section.content);
     let mut imports = Entries::new();
@@ -44,7 +44,7 @@ pub fn prepare(sections: &[Section<'_>], facts: &Facts) -> Result<Vec<u8>, BadMo
         imports.begin(OURS);
         imports.name(MEMORY);
         imports.bytes.push(2);
-        // It begins with nothing: it is made to grow by us, in steps, because the engine touches all that it gives.
+        // The initial size is 0. The host grows the memory in steps, because the engine touches all memory that it adds.
         imports.bytes.push(u8::from(memory.maximum.is_some()) | u8::from(memory.memory64) << 2);
         imports.bytes.push(0);
         if let Some(maximum) = memory.maximum {

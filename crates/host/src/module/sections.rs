@@ -2,7 +2,7 @@
 
 use super::BadModule;
 
-/// A section: its number, where its content begins in the file, its content.
+/// A section: its number, the offset of its content in the file, its content.
 #[derive(Clone, Copy, Debug)]
 pub struct Section<'a> {
     pub id: u8,
@@ -13,7 +13,7 @@ pub struct Section<'a> {
 /// The first bytes of every module.
 pub const HEADER: [u8; 8] = *b"\0asm\x01\0\0\0";
 
-/// Takes a module apart.
+/// Splits a module into its sections.
 pub fn sections(bytes: &[u8]) -> Result<Vec<Section<'_>>, BadModule> {
     if !bytes.starts_with(&HEADER) {
         return Err(BadModule("not a WASM module".into()));
@@ -33,7 +33,7 @@ fn cut(at: usize) -> BadModule {
     BadModule(format!("not a sound WASM module: the section at byte {at} is cut off"))
 }
 
-/// The number at a place (LEB128, 32 bits), and where it ends.
+/// The number at an offset (LEB128, 32 bits), and the offset after it.
 pub fn number(bytes: &[u8], at: usize) -> Option<(u32, usize)> {
     let mut value = 0u64;
     for (index, &byte) in bytes.get(at..)?.iter().take(5).enumerate() {

@@ -1,11 +1,11 @@
-//! Calls that a canister makes: `call_*`. They go out when the message has ended well.
+//! Calls that a canister makes: `call_*`. They are sent when the message has ended well.
 
 use super::functions::{Context, Outcome};
 use super::messages::wide;
 use super::{Closure, Outgoing};
 use crate::engine::Trap;
 
-/// Calls that one message may make.
+/// The most calls that one message may make.
 const MOST_CALLS: usize = 500;
 /// The longest argument.
 const LONGEST_ARGUMENT: usize = 4 << 20;
@@ -30,7 +30,7 @@ pub fn begin(context: &mut Context<'_>, numbers: &[u64]) -> Outcome {
     Ok(None)
 }
 
-/// A call that was begun and is not made: its cycles come back.
+/// Drops a call that was begun and not made: its cycles are returned.
 fn drop_draft(context: &mut Context<'_>) {
     if let Some(draft) = context.system.message.draft.take() {
         context.system.settings.cycles += draft.cycles;
@@ -72,7 +72,7 @@ pub fn add_cycles_wide(context: &mut Context<'_>, numbers: &[u64]) -> Outcome {
     attach(context, wide(numbers[0], numbers[1]))
 }
 
-/// Every call is answered before its time is up.
+/// Sets no timeout: every call is answered before it would end.
 pub fn best_effort(context: &mut Context<'_>, _: &[u64]) -> Outcome {
     draft(context).map(|_| None)
 }

@@ -1,11 +1,11 @@
-//! The canister itself and the world around it: its name, cycles, time, timer, certified data, prints and traps.
+//! The canister itself and its environment: its principal, cycles, time, timer, certified data, prints and traps.
 
 use super::Mode;
 use super::functions::{Context, Outcome};
 use super::messages::wide;
 use crate::engine::Trap;
 
-/// The subnet's name: there is none, but its length is right.
+/// The principal of the subnet: there is none, but its length is right.
 const SUBNET: [u8; 29] = [0; 29];
 /// The longest certified data.
 const LONGEST_CERTIFIED: u64 = 32;
@@ -19,7 +19,7 @@ pub fn id_copy(context: &mut Context<'_>, numbers: &[u64]) -> Outcome {
     context.copy(&id, numbers[0], numbers[1], numbers[2])
 }
 
-/// It runs.
+/// Always 1: running.
 pub fn status(_: &mut Context<'_>, _: &[u64]) -> Outcome {
     Ok(Some(1))
 }
@@ -51,7 +51,7 @@ pub fn subnet_copy(context: &mut Context<'_>, numbers: &[u64]) -> Outcome {
     context.copy(&SUBNET, numbers[0], numbers[1], numbers[2])
 }
 
-/// Whoever runs the host may do everything.
+/// Always 1: every caller counts as a controller.
 pub fn is_controller(context: &mut Context<'_>, numbers: &[u64]) -> Outcome {
     context.bytes(numbers[0], numbers[1])?;
     Ok(Some(1))
@@ -69,7 +69,7 @@ pub fn set_timer(context: &mut Context<'_>, numbers: &[u64]) -> Outcome {
     Ok(Some(std::mem::replace(&mut context.system.settings.timer_ns, numbers[0])))
 }
 
-/// How often it was asked for, instead of instructions: those are the engine's own, and would be in images, because runtimes keep them.
+/// Returns how often it was called, instead of instructions: those depend on the engine, and would be in images, because runtimes store them.
 pub fn performance(context: &mut Context<'_>, numbers: &[u64]) -> Outcome {
     if numbers[0] > 1 {
         return Err(Trap(format!("there is no performance counter {}", numbers[0])));
@@ -90,7 +90,7 @@ pub fn has_certificate(_: &mut Context<'_>, _: &[u64]) -> Outcome {
     Ok(Some(0))
 }
 
-/// Nobody can certify anything here.
+/// Traps: this host cannot certify data.
 pub fn certificate(_: &mut Context<'_>, _: &[u64]) -> Outcome {
     Err(Trap("there is no certificate".into()))
 }

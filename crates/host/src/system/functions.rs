@@ -1,14 +1,14 @@
-//! All functions, with their types and when they may be used; each group's work is in a file of its own.
+//! The table of all functions, with their types and the modes in which they may be called; each group is implemented in its own file.
 
 use super::Mode::{self, CompositeQuery, Init, Inspect, Query, Reject, Reply, Start, Timer, Update};
 use super::{System, calls, canister, messages, storage};
 use crate::engine::{Held, Import, Stop, Trap};
 use wasmi::{Caller, FuncType, Linker, Val, ValType};
 
-/// What a number of a function is.
+/// The type of an argument or result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Number {
-    /// An address or a length: 32 or 64 bits, as the module's memory has them.
+    /// An address or a length: 32 or 64 bits, like the addresses of the module's memory.
     Word,
     /// 32 bits.
     I32,
@@ -16,7 +16,7 @@ pub enum Number {
     I64,
 }
 
-/// The system and the memory, for the time of one call.
+/// The system and the memory, borrowed for one call.
 pub struct Context<'a> {
     /// The system.
     pub system: &'a mut System,
@@ -24,17 +24,17 @@ pub struct Context<'a> {
     pub memory: &'a mut [u8],
 }
 
-/// What a function gives back.
+/// The result of a function.
 pub type Outcome = Result<Option<u64>, Trap>;
 
-/// Does the work of a function.
+/// The implementation of a function.
 type Work = fn(&mut Context<'_>, &[u64]) -> Outcome;
 
 pub struct Function {
     pub name: &'static str,
     pub takes: &'static [Number],
     pub gives: Option<Number>,
-    /// When it may be used; always, if there is nothing.
+    /// The modes in which it may be called; empty for all modes.
     pub modes: &'static [Mode],
     pub work: Work,
 }
@@ -55,7 +55,7 @@ impl Context<'_> {
         Ok(None)
     }
 
-    /// Writes 128 bits.
+    /// Writes 128 bits into the memory.
     pub fn write_wide(&mut self, address: u64, value: u128) -> Outcome {
         self.copy(&value.to_le_bytes(), address, 0, 16)
     }
@@ -67,9 +67,9 @@ fn beyond() -> Trap {
 
 use Number::{I32, I64, Word};
 
-/// Messages that are answered.
+/// Modes of messages that are answered.
 const ANSWERED: &[Mode] = &[Update, Query, CompositeQuery, Reply, Reject];
-/// Messages that may call others.
+/// Modes of messages that may call other canisters.
 const CALLING: &[Mode] = &[Update, CompositeQuery, Reply, Reject, Timer];
 
 const fn function(
@@ -153,7 +153,7 @@ const FUNCTIONS: &[Function] = &[
     function("stable64_write", &[I64, I64, I64], None, &[], storage::write),
 ];
 
-/// Gives a canister a function that it imports. What is unknown traps when it is called: a module may import what it never uses.
+/// Defines a function that a canister imports. An unknown function traps when it is called: a module may import functions that it never uses.
 pub fn provide(linker: &mut Linker<Held<System>>, import: Import, word: ValType) -> Result<(), Stop> {
     let Import { module, name, ty } = import;
     let full_name = format!("{module}.{name}");

@@ -1,10 +1,10 @@
-//! The message that is run, and its answer: `msg_*`, `accept_message`.
+//! The current message and its answer: `msg_*`, `accept_message`.
 
 use super::functions::{Context, Outcome};
 use super::{CANISTER_REJECT, Response};
 use crate::engine::Trap;
 
-/// The longest reply, as the Internet Computer has it, and some more.
+/// The longest reply, somewhat more than on the Internet Computer.
 const LONGEST_REPLY: usize = 4 << 20;
 
 pub fn argument_size(context: &mut Context<'_>, _: &[u64]) -> Outcome {
@@ -96,7 +96,7 @@ pub fn reject_copy(context: &mut Context<'_>, numbers: &[u64]) -> Outcome {
     context.copy(text.as_bytes(), numbers[0], numbers[1], numbers[2])
 }
 
-/// No call has one: all are answered as soon as they can be.
+/// Always 0: no call has a deadline, because all are answered as soon as possible.
 pub fn deadline(_: &mut Context<'_>, _: &[u64]) -> Outcome {
     Ok(Some(0))
 }

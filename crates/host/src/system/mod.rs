@@ -1,7 +1,7 @@
 //! The system API of the Internet Computer: the functions that canisters import from `ic0`, one file per group.
 //!
-//! What is given to a canister is always the same for the same calls: its time stands still during a message and moves only when it is told
-//! to, its randomness has a seed.
+//! The same calls always give a canister the same inputs: its time does not change during a message and moves only when a call lets time pass, and its
+//! randomness comes from a seed.
 
 mod calls;
 mod canister;
@@ -14,150 +14,150 @@ pub use functions::provide;
 
 use stable::StableMemory;
 
-/// What a piece of a canister's code is run for. It decides which functions it may use.
+/// The purpose for which a canister's code runs. It decides which functions the code may call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// The module's start function.
     #[default]
     Start,
-    /// Its beginning.
+    /// The canister's initialization.
     Init,
-    /// A message that may change its state.
+    /// A message that may change the state.
     Update,
-    /// A message that may not.
+    /// A message that may not change the state.
     Query,
-    /// A query that may ask others.
+    /// A query that may call other canisters.
     CompositeQuery,
-    /// The answer to a call of its own.
+    /// The reply to a call that the canister made.
     Reply,
-    /// The refusal of a call of its own.
+    /// The refusal of a call that the canister made.
     Reject,
-    /// After the trap of one of these two.
+    /// After a trap in one of these two callbacks.
     Cleanup,
     /// A timer or a heartbeat.
     Timer,
-    /// Whether a message from outside is welcome.
+    /// Decides whether to accept a message from outside.
     Inspect,
 }
 
 /// The answer to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Response {
-    /// A reply: bytes, in Candid by custom.
+    /// A reply: bytes, usually in Candid.
     Reply(Vec<u8>),
     /// A refusal.
     Reject {
-        /// Of which kind: 1 to 6, as the Internet Computer has them.
+        /// Its kind: 1 to 6, as on the Internet Computer.
         code: u32,
-        /// Why.
+        /// The reason.
         message: String,
     },
 }
 
 /// No such canister.
 pub const DESTINATION_INVALID: u32 = 3;
-/// The canister said no.
+/// The canister refused the call.
 pub const CANISTER_REJECT: u32 = 4;
 /// The canister trapped, or did not answer.
 pub const CANISTER_ERROR: u32 = 5;
 
-/// A function in the table, and what it is to be called with.
+/// A function in the table, and its argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closure {
     /// Its index in the table.
     pub function: u64,
-    /// What it is given.
+    /// Its argument.
     pub environment: u64,
 }
 
 /// A call that a canister makes.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
-    /// Whom it calls.
+    /// The principal of the called canister.
     pub callee: Vec<u8>,
-    /// Which method.
+    /// The name of the method.
     pub method: String,
-    /// With what.
+    /// The argument of the call.
     pub argument: Vec<u8>,
-    /// Where the reply goes.
+    /// Callback for the reply.
     pub on_reply: Closure,
-    /// Where a refusal goes.
+    /// Callback for a refusal.
     pub on_reject: Closure,
-    /// What is called when one of these two traps.
+    /// Called when one of these two traps.
     pub on_cleanup: Option<Closure>,
-    /// Cycles that go with it.
+    /// Cycles that are sent with it.
     pub cycles: u128,
 }
 
-/// The message that is run.
+/// The current message.
 #[derive(Debug, Default)]
 pub struct Message {
-    /// What for.
+    /// Its purpose.
     pub mode: Mode,
-    /// What came with it.
+    /// Its argument.
     pub argument: Vec<u8>,
-    /// Who sent it.
+    /// The principal of the sender.
     pub caller: Vec<u8>,
     /// The method; for [`Mode::Inspect`].
     pub method: String,
-    /// What the reply consists of so far.
+    /// The bytes of the reply so far.
     pub reply: Vec<u8>,
     /// The answer, once it is given.
     pub response: Option<Response>,
-    /// True if the call that it belongs to was answered before.
+    /// True if the call that it belongs to is answered already.
     pub is_answered: bool,
-    /// Why a call of the canister's own was refused.
+    /// Why a call that the canister made was refused.
     pub reject: Option<(u32, String)>,
-    /// Cycles that came with the message and were not taken yet.
+    /// Cycles that came with the message and are not accepted yet.
     pub cycles_available: u128,
-    /// Cycles that came back.
+    /// Cycles that were returned.
     pub cycles_refunded: u128,
-    /// The call that is being put together.
+    /// The call that is being built.
     pub draft: Option<Outgoing>,
-    /// Calls that go out when the message has ended well.
+    /// Calls that are sent when the message has ended well.
     pub sent: Vec<Outgoing>,
-    /// True if a message from outside is welcome.
+    /// True if the canister accepts the message from outside.
     pub is_accepted: bool,
 }
 
-/// What changes with messages, apart from memory, and is undone with them.
+/// The state that messages change besides memory. It is undone with them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// When the timer is due, in nanoseconds since 1970; 0 for never.
     pub timer_ns: u64,
-    /// What the canister has certified.
+    /// The certified data.
     pub certified: Vec<u8>,
     /// Its cycles.
     pub cycles: u128,
 }
 
-/// Everything about a canister but its module.
+/// The state of a canister outside of its module.
 #[derive(Debug, Default)]
 pub struct System {
-    /// Its name.
+    /// Its principal.
     pub id: Vec<u8>,
     /// Nanoseconds since 1970.
     pub time_ns: u64,
     /// How often its state may have changed.
     pub version: u64,
-    /// What changes with messages.
+    /// The state that messages change.
     pub settings: Settings,
     /// Its stable memory.
     pub stable: StableMemory,
-    /// The message that is run.
+    /// The current message.
     pub message: Message,
-    /// What it printed since it was last asked, and how many bytes that is.
+    /// Lines printed since the last [`System::take_printed`], and their bytes.
     pub printed: Vec<String>,
     pub(crate) printed_bytes: usize,
-    /// How often it asked how much it has done.
+    /// How often it read the performance counter.
     pub performance: u64,
 }
 
-/// Bytes of prints that are kept for one call.
+/// Printed bytes that are kept for one call.
 const MOST_PRINTED: usize = 1 << 20;
 
 impl System {
-    /// Takes down what the canister printed.
+    /// Keeps a text that the canister printed.
     fn print(&mut self, text: &[u8]) {
         if self.printed_bytes + text.len() <= MOST_PRINTED {
             self.printed_bytes += text.len();
@@ -168,7 +168,7 @@ impl System {
         }
     }
 
-    /// What was printed since the last time.
+    /// Takes the lines printed since the last call of this function.
     pub fn take_printed(&mut self) -> Vec<String> {
         self.printed_bytes = 0;
         std::mem::take(&mut self.printed)

@@ -1,22 +1,22 @@
-//! A canister's stable memory: only what was written takes room, and what a message wrote can be undone.
+//! A canister's stable memory: only pieces that were written take memory, and the writes of a message can be undone.
 
 use std::collections::BTreeMap;
 
-/// A page, as canisters count them.
+/// The size of a page of stable memory.
 const PAGE_BYTES: u64 = 64 << 10;
 /// The most pages: 500 GiB.
 const MOST_PAGES: u64 = 500 << 14;
-/// The unit in which room is taken.
+/// The unit in which memory is allocated.
 const PIECE: u64 = 4096;
 
 type Piece = Box<[u8; PIECE as usize]>;
 
-/// See the module's text.
+/// A canister's stable memory, stored in pieces of 4 KiB. Changes are kept by `commit` or undone by `restore`.
 #[derive(Debug, Default)]
 pub struct StableMemory {
     pages: u64,
     pieces: BTreeMap<u64, Piece>,
-    /// The number of pages at the last commit, and the pieces that were changed since, as they were.
+    /// The number of pages at the last commit; below, the previous content of the pieces changed since.
     kept_pages: u64,
     undo: BTreeMap<u64, Option<Piece>>,
 }
@@ -27,7 +27,7 @@ impl StableMemory {
         self.pages
     }
 
-    /// Grows it; its size before, or `None` if it cannot.
+    /// Grows it; returns the previous size, or `None` if it cannot grow.
     pub fn grow(&mut self, pages: u64) -> Option<u64> {
         let before = self.pages;
         self.pages = before.checked_add(pages).filter(|&pages| pages <= MOST_PAGES).unwrap_or(before);
@@ -65,13 +65,13 @@ impl StableMemory {
         Some(())
     }
 
-    /// What was written stays.
+    /// Keeps all changes since the last commit.
     pub fn commit(&mut self) {
         self.undo.clear();
         self.kept_pages = self.pages;
     }
 
-    /// What was written since the last commit is undone.
+    /// Undoes all changes since the last commit.
     pub fn restore(&mut self) {
         self.pages = self.kept_pages;
         for (number, piece) in std::mem::take(&mut self.undo) {
@@ -83,7 +83,7 @@ impl StableMemory {
     }
 }
 
-/// The pieces that a stretch touches: each one's number, where in it, which part of the stretch.
+/// The pieces that a range touches: the number of each, the offset within it, and the part of the range.
 fn parts(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {

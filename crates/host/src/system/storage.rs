@@ -1,9 +1,9 @@
-//! Stable memory: `stable_*` and `stable64_*`. Addresses of 32 bits have been widened already.
+//! Stable memory: `stable_*` and `stable64_*`. Addresses of 32 bits are already widened.
 
 use super::functions::{Context, Outcome};
 use crate::engine::Trap;
 
-/// The most pages that addresses of 32 bits reach.
+/// The most pages that 32-bit addresses can reach.
 const MOST_NARROW: u64 = 1 << 16;
 
 pub fn size(context: &mut Context<'_>, _: &[u64]) -> Outcome {

@@ -1,39 +1,39 @@
-//! Chunks, of which a dlmalloc heap consists, and the rules they keep.
+//! Chunks, the parts of a dlmalloc heap, and the rules that they follow.
 
 use crate::image::Image;
 
-/// A chunk's two words, size and flags.
+/// The header of a chunk: size and flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
     /// Its length, header included.
     pub size: u64,
-    /// True when a program has it.
+    /// True if the program uses it.
     pub in_use: bool,
-    /// True when a program has the one before it.
+    /// True if the program uses the chunk before it.
     pub previous_in_use: bool,
 }
 
-/// Where the words of a program's own begin.
+/// The offset of the program's data within a chunk.
 pub const HEADER: u64 = 8;
-/// The smallest there is.
+/// The smallest chunk size.
 const SMALLEST: u64 = 16;
-/// The most that is kept at the end of a segment.
+/// The most bytes of a foot, at the end of a segment.
 const LARGEST_FOOT: u64 = 96;
-/// Memory grows by pages.
+/// The size of a WASM page, the unit in which memory grows.
 pub const PAGE: u64 = 65536;
-/// What stands behind the last chunk of a segment that was closed.
+/// The header word after the last chunk of a closed segment.
 const FENCE: u32 = 7;
 
-/// What comes next in a segment.
+/// The next item in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// A chunk that a program has.
+    /// A chunk in use.
     Used(Chunk),
-    /// One that is free.
+    /// A free chunk.
     Free(Chunk),
-    /// The last one, from which new ones are cut, and what is kept behind it.
+    /// The last chunk, from which new ones are cut, and the bytes of the foot after it.
     Top(Chunk, u64),
-    /// The end of a segment that was closed.
+    /// The end of a closed segment.
     Fence,
 }
 
@@ -44,7 +44,7 @@ impl Chunk {
     }
 }
 
-/// What lies at an address; `None` where no rule allows it to.
+/// The item at an address; `None` if the bytes there break the rules.
 pub fn next(image: &Image, at: u64, previous_in_use: bool) -> Option<Next> {
     if image.u32(at + 4) == FENCE && previous_in_use {
         return Some(Next::Fence);
@@ -57,7 +57,7 @@ pub fn next(image: &Image, at: u64, previous_in_use: bool) -> Option<Next> {
     if chunk.in_use {
         return Some(Next::Used(chunk));
     }
-    // Two free neighbours would have been joined.
+    // dlmalloc would have joined two free neighbours.
     if !previous_in_use {
         return None;
     }

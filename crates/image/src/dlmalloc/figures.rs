@@ -1,4 +1,4 @@
-//! What a dlmalloc heap has of which size.
+//! Figures of a dlmalloc heap by chunk size.
 
 use super::heap::{Dlmalloc, Kind};
 use crate::damage::Damages;
@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 pub struct ChunkFigures {
     /// By size, smallest first.
     pub histogram: Vec<SizeClass>,
-    /// The largest chunk that is free.
+    /// The size of the largest free chunk.
     pub largest_free: u64,
-    /// All that is free between chunks in use.
+    /// Free bytes between chunks in use.
     pub free_bytes: u64,
-    /// What was never used, or given back at the end.
+    /// Bytes that were never used, or were returned at the end of the heap.
     pub top_bytes: u64,
 }
 
@@ -28,14 +28,14 @@ pub struct SizeClass {
     pub used: u64,
     /// Their bytes.
     pub used_bytes: u64,
-    /// Chunks that are free.
+    /// Free chunks.
     pub free: u64,
     /// Their bytes.
     pub free_bytes: u64,
 }
 
 impl ChunkFigures {
-    /// How much of what is free cannot be had in one piece, from 0 to 1.
+    /// The share of the free bytes that is not in the largest free chunk, from 0 to 1.
     pub fn fragmentation(&self) -> f64 {
         if self.free_bytes == 0 { 0.0 } else { 1.0 - self.largest_free as f64 / self.free_bytes as f64 }
     }

@@ -1,4 +1,4 @@
-//! A dlmalloc heap: where it begins, its segments, its chunks.
+//! A dlmalloc heap: its start, its segments, its chunks.
 
 use super::chunk::{self, HEADER, Next, PAGE};
 use crate::damage::Damages;
@@ -8,7 +8,7 @@ use crate::module::Module;
 use crate::sidecar::Sidecar;
 use std::ops::Range;
 
-/// What there is in such a heap.
+/// The kinds of areas in a dlmalloc heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -16,44 +16,44 @@ pub enum Kind {
     Chunk,
     Free,
     Top,
-    /// A chunk in which the allocator remembers a segment.
+    /// A chunk in which the allocator stores the description of a segment.
     SegmentRecord,
-    /// What stands at the end of a segment.
+    /// The area at the end of a segment.
     Foot,
-    /// Memory between segments that is somebody else's.
+    /// Memory between segments that does not belong to the allocator.
     Foreign,
     Gap,
 }
 
-/// Their names.
+/// The names of all kinds.
 pub const NAMES: [&str; 7] = ["Chunk", "Free", "Top", "SegmentRecord", "Foot", "Foreign", "Gap"];
 
-/// Chunks in a row that are sound make a heap, where it is not known where one begins.
+/// The fewest sound chunks in a row that count as a heap, if its start is not known.
 const FEWEST_CHUNKS: u64 = 4;
-/// After damage, so many sound ones in a row are believed.
+/// The number of sound chunks in a row with which the walk resumes after damage.
 const SOUND_AGAIN: u64 = 3;
-/// How far a heap is looked for where nobody says where it begins.
+/// How far a heap is searched for if its start is not known.
 const SEARCHED: u64 = 64 << 20;
 
 /// The heap that dlmalloc keeps in a linear memory of 32 bits.
 pub struct Dlmalloc<'a> {
     pub(super) image: &'a Image,
-    /// Where it begins.
+    /// The address at which it begins.
     pub(super) base: u64,
-    /// Where it ends.
+    /// The address at which it ends.
     pub(super) end: u64,
-    /// What a program is given lies at multiples of this.
+    /// The alignment of the addresses that the allocator returns to the program.
     pub(super) alignment: u64,
     pub(super) roots: Vec<Root>,
-    /// For each page, the chunk in which it begins.
+    /// For each page, the chunk that covers its first byte.
     pub(super) page_starts: Vec<u32>,
 }
 
 /// How a segment ended.
 enum End {
-    /// With the top, behind which there is nothing.
+    /// With the top, after which there is nothing.
     Top,
-    /// It was closed, or the image ends.
+    /// It was closed, or the image ends: at this address.
     Closed(u64),
 }
 
@@ -76,27 +76,27 @@ impl<'a> Dlmalloc<'a> {
         Some(heap)
     }
 
-    /// Where it begins.
+    /// The address at which it begins.
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// Where it ends.
+    /// The address at which it ends.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// What a program is given lies at multiples of this: 8 with Rust's port, 16 with the C library's.
+    /// The alignment of the addresses that the allocator returns: 8 with Rust's port, 16 with the C library's.
     pub fn alignment(&self) -> u64 {
         self.alignment
     }
 
-    /// True when it begins where the module, or who took the image, says.
+    /// True if it begins at an address that the module or the sidecar suggests.
     pub(crate) fn begins_where_said(&self, module: &Module, sidecar: &Sidecar) -> bool {
         candidates(Some(module), sidecar).iter().any(|(base, _)| *base == self.base)
     }
 
-    /// Finds the end, and in which chunk each page begins.
+    /// Finds the end of the heap, and the chunk in which each page begins.
     fn measure(&mut self) {
         let mut pages = Vec::new();
         let mut end = self.base;
@@ -105,7 +105,7 @@ impl<'a> Dlmalloc<'a> {
         self.walk_chunks(
             |stretch| {
                 end = stretch.at + stretch.bytes;
-                // A chunk that covers the first byte of a page is where the search within that page ends.
+                // A search for a chunk within a page ends at the chunk that covers the page's first byte.
                 while (pages.len() as u64) * PAGE + base < end {
                     pages.push(((stretch.at - base) / 8) as u32);
                 }
@@ -115,7 +115,7 @@ impl<'a> Dlmalloc<'a> {
         (self.end, self.page_starts) = (end, pages);
     }
 
-    /// Goes through all chunks in order.
+    /// Walks all chunks in order.
     pub(super) fn walk_chunks(&self, mut visit: impl FnMut(Stretch), damage: &mut Damages) {
         let mut at = self.base;
         let mut effort = effort(self.image);
@@ -138,7 +138,7 @@ impl<'a> Dlmalloc<'a> {
         }
     }
 
-    /// Goes through a segment, with all that is wrong in it.
+    /// Walks a segment, and records all damage in it.
     fn walk_segment(&self, start: u64, visit: &mut impl FnMut(Stretch), damage: &mut Damages) -> End {
         let (mut at, mut previous_in_use) = (start, true);
         let mut held: Option<(u64, u64)> = None;
@@ -151,7 +151,7 @@ impl<'a> Dlmalloc<'a> {
             match chunk::next(self.image, at, previous_in_use) {
                 Some(Next::Used(chunk)) => {
                     release(&mut held, Kind::Chunk, visit);
-                    // Whether it is the program's or tells of the segment is seen by what follows.
+                    // The next item shows whether this chunk is the program's or the segment's record.
                     held = Some((at, chunk.size));
                     (at, previous_in_use) = (at + chunk.size, true);
                 }
@@ -185,7 +185,7 @@ impl<'a> Dlmalloc<'a> {
         End::Closed(at)
     }
 
-    /// The next place behind damage from which chunks follow one another again, and whether what is before it counts as used.
+    /// The next address after damage from which chunks follow one another again, and whether the chunk before it counts as in use.
     fn sound_again(&self, damaged: u64) -> (u64, bool) {
         let mut at = damaged + 8;
         while at + HEADER <= self.image.len() {
@@ -200,7 +200,7 @@ impl<'a> Dlmalloc<'a> {
         (self.image.len(), true)
     }
 
-    /// Where the allocator's next segment begins: at the next page that begins with a sound row of chunks.
+    /// The start of the allocator's next segment: the next page from which chunks follow one another to the end of a segment.
     fn next_segment(&self, from: u64, effort: &mut u64) -> Option<u64> {
         let mut at = from.next_multiple_of(PAGE);
         while at < self.image.len() && *effort > 0 {
@@ -213,7 +213,7 @@ impl<'a> Dlmalloc<'a> {
         None
     }
 
-    /// All memory outside of the heap, where references may be found.
+    /// All memory outside of the heap, which may contain references to it.
     pub(super) fn outside(&self) -> [Range<u64>; 2] {
         [0..self.base, self.end..self.image.len()]
     }
@@ -228,7 +228,7 @@ fn first_chunk(base: u64, alignment: u64) -> u64 {
     (base + HEADER).next_multiple_of(alignment) - HEADER
 }
 
-/// Where a heap may begin, by what module and sidecar say, and how it is aligned then.
+/// Addresses at which a heap may begin, according to module and sidecar, each with its alignment.
 fn candidates(module: Option<&Module>, sidecar: &Sidecar) -> Vec<(u64, u64)> {
     let mut places = Vec::new();
     let mut both = |base: Option<u64>| {
@@ -240,7 +240,7 @@ fn candidates(module: Option<&Module>, sidecar: &Sidecar) -> Vec<(u64, u64)> {
     both(sidecar.heap_start);
     if let Some(module) = module {
         both(address(module.exported_global("__heap_base")));
-        // Rust's port begins with the first page that it asks for.
+        // Rust's port begins at the first page that it requests.
         places.push((module.initial_pages * PAGE, 8));
         let mut both = |base: Option<u64>| places.extend(base.map(|base| (first_chunk(base, 16), 16)));
         both(address(module.global(0)));
@@ -249,14 +249,14 @@ fn candidates(module: Option<&Module>, sidecar: &Sidecar) -> Vec<(u64, u64)> {
     places
 }
 
-/// Looks for a heap of which nobody says where it begins: the first place from which chunks follow one another to the top.
+/// Searches for a heap whose start is not known: the first address from which chunks follow one another to the end of a segment.
 fn search(image: &Image, module: Option<&Module>) -> Option<(u64, u64)> {
     let start = module.map_or(0, |module| module.data_end);
     let mut effort = effort(image);
     for range in image.data_in(start..start.saturating_add(SEARCHED)) {
         for at in (range.start.next_multiple_of(8)..range.end).step_by(8) {
             let first = image.u32(at + 4);
-            // The first chunk has none before it, and is in use, or the top.
+            // The first chunk has no chunk before it, and is in use or the top.
             if first & 1 == 0 || first < 16 || image.u32(at) != 0 {
                 continue;
             }
@@ -269,13 +269,13 @@ fn search(image: &Image, module: Option<&Module>) -> Option<(u64, u64)> {
     None
 }
 
-/// How many chunks may be looked at in search of a heap: as often as all could be there. Bytes that were made for it could lead the search
-/// through the same chunks again and again.
+/// How many chunks a search may visit, in proportion to the size of the image. Without this limit, crafted bytes could lead the search through the same
+/// chunks again and again.
 fn effort(image: &Image) -> u64 {
     image.len() / 4 + 1024
 }
 
-/// Follows chunks until one breaks the rules, or no effort is left; tells of each, until it is said to be enough.
+/// Follows chunks until one breaks the rules, or `effort` is used up. Passes each to `tell`, until it returns false.
 fn follow(image: &Image, start: u64, previous_in_use: bool, effort: &mut u64, mut tell: impl FnMut(u64, Next) -> bool) {
     let (mut at, mut previous) = (start, previous_in_use);
     while at + HEADER <= image.len() && *effort > 0 {
@@ -295,7 +295,7 @@ fn follow(image: &Image, start: u64, previous_in_use: bool, effort: &mut u64, mu
 fn chunks_in_a_row(image: &Image, start: u64, previous_in_use: bool) -> u64 {
     let mut count = 0;
     follow(image, start, previous_in_use, &mut FEWEST_CHUNKS.clone(), |_, next| {
-        // What ends a segment is as good as many chunks.
+        // The end of a segment counts as much as a full row of chunks.
         count += if matches!(next, Next::Top(..) | Next::Fence) { FEWEST_CHUNKS } else { 1 };
         count < FEWEST_CHUNKS
     });
@@ -311,7 +311,7 @@ fn all_aligned(image: &Image, start: u64, alignment: u64) -> bool {
     all
 }
 
-/// True when chunks follow one another to the end of a segment.
+/// True if chunks follow one another to the end of a segment.
 fn reaches_end(image: &Image, start: u64, effort: &mut u64) -> bool {
     let mut reached = false;
     follow(image, start, true, effort, |_, next| {

@@ -1,4 +1,4 @@
-//! A dlmalloc heap, as a lens sees it. References are guessed: any word that is an address within a chunk.
+//! The lens for dlmalloc heaps. References are guessed: any word that is an address within a chunk counts.
 
 use super::chunk::{HEADER, PAGE};
 use super::heap::{Dlmalloc, Kind, NAMES};
@@ -8,7 +8,7 @@ use crate::lens::{Lens, Root, RootName, Stretch};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
-/// Chunks up to this size are a shape of their own; larger ones are put together by powers of two.
+/// Chunks up to this size have a shape for each size; larger ones are grouped by powers of two.
 const EXACT_SIZES: u64 = 1024;
 
 impl Dlmalloc<'_> {
@@ -18,17 +18,17 @@ impl Dlmalloc<'_> {
         u64::from(self.image.u32(chunk.wrapping_add(4)) & !7)
     }
 
-    /// The chunk in use within which an address lies, its header included.
+    /// The chunk in use that contains an address, in its header or its contents.
     pub fn chunk_of(&self, address: u64, found: &Bitmap) -> Option<u64> {
         self.chunk_around(address, found).or_else(|| self.is_object(address, found).then_some(address))
     }
 
-    /// What a program wrote into a chunk.
+    /// The bytes of a chunk that belong to the program.
     pub fn contents(&self, chunk: u64) -> &[u8] {
         self.image.slice(chunk.saturating_add(HEADER), self.chunk_size(chunk).saturating_sub(4))
     }
 
-    /// The chunk within which an address lies.
+    /// The chunk whose contents include an address.
     #[inline]
     pub(super) fn chunk_around(&self, address: u64, found: &Bitmap) -> Option<u64> {
         let offset = address.checked_sub(self.base)?;
@@ -40,7 +40,7 @@ impl Dlmalloc<'_> {
         (first..first + self.chunk_size(chunk).saturating_sub(4)).contains(&address).then_some(chunk)
     }
 
-    /// Words outside of the heap that lead into it: data, stack, and what belongs to nobody known.
+    /// Words outside of the heap that refer into it: data, stack, and memory of unknown owners.
     pub(super) fn find_roots(&self) -> Vec<Root> {
         let mut found = Bitmap::new((self.end - self.base) / 8);
         self.walk_chunks(

@@ -1,14 +1,15 @@
-//! Dominators: of an object, the nearest one that is on every way to it from the roots. What an object dominates goes when it goes.
+//! Dominators: the dominator of an object is the nearest object that is on every path to it from the roots. If an object were freed, all objects that it
+//! dominates would be.
 //!
-//! Semidominators as Lengauer and Tarjan have them, then the nearest common ancestor in the tree (semi-NCA). That last step could take long on
-//! hostile graphs; jump pointers bound it, so that all of it takes O(edges · log objects).
+//! Semidominators by Lengauer and Tarjan, then the nearest common ancestor in the tree (semi-NCA). That last step could take long on hostile graphs; jump
+//! pointers bound it, so the whole takes O(edges · log objects).
 
 use super::order::Order;
 use crate::large::zeros;
 
 const NONE: u32 = u32::MAX;
 
-/// The immediate dominator of each number; the parents of `order` and its edges are used up for it.
+/// The immediate dominator of each number. The parents and edges of `order` are consumed.
 pub fn dominators(order: &mut Order) -> Vec<u32> {
     let edges = std::mem::take(&mut order.edges);
     let mut dominators = std::mem::take(&mut order.parent);
@@ -24,9 +25,9 @@ pub fn dominators(order: &mut Order) -> Vec<u32> {
     dominators
 }
 
-/// For each inner number the lowest from which a way leads to it through higher ones only.
+/// For each inner number, the lowest number from which a path leads to it through higher numbers only.
 fn semidominators(parent: &[u32], inner: usize, mut edges: Vec<(u32, u32)>) -> Vec<u32> {
-    // As long as a number is not linked, its ancestor's place holds the first edge to it; edges become lists.
+    // Until a number is linked, its entry in `ancestor` holds the first edge to it; the edges form lists.
     let mut ancestor: Vec<u32> = zeros(inner);
     ancestor.fill(NONE);
     for (at, edge) in edges.iter_mut().enumerate() {
@@ -50,7 +51,7 @@ fn semidominators(parent: &[u32], inner: usize, mut edges: Vec<(u32, u32)>) -> V
     semi
 }
 
-/// Trees of those that were linked, with compressed paths.
+/// The trees of linked numbers, with compressed paths.
 struct Forest {
     ancestor: Vec<u32>,
     /// The lowest semidominator on the compressed path.
@@ -59,7 +60,7 @@ struct Forest {
 }
 
 impl Forest {
-    /// The lowest semidominator from a number up to below the root of its tree; numbers from `linked` on are linked.
+    /// The lowest semidominator from a number up to just below the root of its tree; numbers from `linked` on are linked.
     fn lowest_above(&mut self, number: u32, linked: u32) -> u32 {
         let mut at = number;
         self.stack.clear();
@@ -78,13 +79,13 @@ impl Forest {
     }
 }
 
-/// The tree of dominators with jumps, by which an ancestor is found in few steps.
+/// The dominator tree with jump pointers, by which an ancestor is found in few steps.
 struct Jumps {
     depth: Vec<u32>,
     jump: Vec<u32>,
 }
 
-/// Makes dominators of parents.
+/// Turns parents into dominators.
 fn nearest(parent: &mut [u32], inner: usize, semi: &[u32]) -> Jumps {
     let mut tree = Jumps { depth: zeros(inner), jump: zeros(inner) };
     for number in 1..inner {
@@ -108,7 +109,7 @@ impl Jumps {
         self.jump[number] = if same { self.jump[far] } else { above as u32 };
     }
 
-    /// The nearest that dominates both.
+    /// The nearest number that dominates both.
     fn common(&self, dominators: &[u32], one: u32, other: u32) -> u32 {
         let (mut low, mut high) =
             if self.depth[one as usize] < self.depth[other as usize] { (other, one) } else { (one, other) };
@@ -117,7 +118,7 @@ impl Jumps {
             let far = self.jump[low as usize];
             low = if self.depth[far as usize] >= depth { far } else { dominators[low as usize] };
         }
-        // Both are at one depth, so their jumps are, too.
+        // Both are at the same depth, so their jumps are at the same depth, too.
         while low != high {
             let far = (self.jump[low as usize], self.jump[high as usize]);
             (low, high) = if far.0 != far.1 { far } else { (dominators[low as usize], dominators[high as usize]) };

@@ -1,4 +1,4 @@
-//! The graph of live objects: who keeps what.
+//! The graph of live objects: dominators and retained sizes.
 
 mod dominators;
 mod order;
@@ -10,22 +10,22 @@ use crate::shapes::{ShapeId, Shapes};
 use crate::survey::{Survey, Units};
 use order::Order;
 
-/// The live objects, each with its dominator and all that it keeps. Twelve bytes for each.
+/// The live objects, each with its dominator and its retained size. It takes twelve bytes for each.
 ///
-/// Objects have numbers: 0 stands for all roots together; a dominator that is no root has a lower number than what it dominates, unless that refers to
-/// nothing. See [`survey`](crate::survey()) for what is live.
+/// Objects have numbers: 0 stands for all roots together. A dominator that is not a root has a lower number than the objects that it dominates, except
+/// those that refer to nothing. See [`survey`](crate::survey()) for which objects are live.
 pub struct Graph {
-    /// By number: where it is, in units.
+    /// By number: the object's offset in units.
     place: Vec<u32>,
     dominator: Vec<u32>,
-    /// By number: what it keeps, itself included, in units.
+    /// By number: the retained size, the object itself included, in units.
     retained: Vec<u32>,
     shape: Vec<ShapeId>,
     /// All shapes.
     pub shapes: Shapes,
     /// Figures by shape.
     pub figures: Vec<ShapeFigures>,
-    /// Of the survey's largest objects, their numbers and ways to them.
+    /// The numbers of the survey's largest objects, and paths to them.
     pub largest: Vec<(u32, Path)>,
     index: Units,
     unit: u64,
@@ -34,31 +34,31 @@ pub struct Graph {
 /// Figures of a shape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShapeFigures {
-    /// How many live objects have it.
+    /// The number of live objects with the shape.
     pub count: u64,
     /// Their own bytes.
     pub bytes: u64,
-    /// What would go if all of them went.
+    /// The bytes that would be freed if all of them were.
     pub retained_bytes: u64,
 }
 
-/// A live object, as the graph has it.
+/// A live object of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Its number.
     pub number: u32,
-    /// Where it is.
+    /// Its address.
     pub object: u64,
     /// The number of its dominator.
     pub dominator: u32,
-    /// What it keeps, itself included.
+    /// Its retained bytes, itself included.
     pub retained_bytes: u64,
     /// Its shape.
     pub shape: ShapeId,
 }
 
 impl Graph {
-    /// The graph of what a survey found to be live.
+    /// The graph of the objects that a survey found to be live.
     pub fn of<L: Lens>(lens: &L, survey: &Survey) -> Self {
         let mut shapes = Shapes::default();
         let (mut order, largest) = Order::of(lens, survey, &mut shapes);
@@ -68,17 +68,17 @@ impl Graph {
         Self { place, dominator, retained, shape, shapes, figures, largest, index: Units::of(lens), unit: L::UNIT }
     }
 
-    /// How many objects are live.
+    /// The number of live objects.
     pub fn len(&self) -> usize {
         self.place.len() - 1
     }
 
-    /// True when none is.
+    /// True if no object is live.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All objects, by number: of two that refer to others, a dominator comes first.
+    /// All objects, by number: of two objects that refer to others, a dominator comes first.
     pub fn nodes(&self) -> impl Iterator<Item = Node> + '_ {
         (1..self.place.len() as u32).map(|number| self.node(number))
     }

@@ -1,7 +1,7 @@
-//! The live objects in the order in which a depth-first search meets them.
+//! The live objects in the order in which a depth-first search finds them.
 //!
-//! Numbers: 0 stands for all roots together, `1..=inner` are objects that refer to others, in the order in which they are met; from the last
-//! number downwards those that refer to none. The latter are no node of any path, so the algorithm for dominators need not see them.
+//! Number 0 stands for all roots together. Numbers `1..=inner` are objects that refer to others, in the order in which they are found. Objects without
+//! references get numbers from the last one downwards. They are inner nodes of no path, so the dominator algorithm need not see them.
 
 use crate::bitmap::{Bitmap, Ranked};
 use crate::large::zeros;
@@ -11,27 +11,28 @@ use crate::shapes::{ShapeId, Shapes};
 use crate::survey::{Largest, Survey, Units};
 use crate::ways::step_between;
 
-/// A size that is too large for its place: the object is asked.
+/// A size that does not fit: the size is read from the object.
 const LARGE: u16 = u16::MAX;
 
-/// See the module's text. Twelve bytes for each object, and eight for each edge that is in no tree.
+/// The live objects in the order of a depth-first search, with its tree and all other edges. It takes twelve bytes for each object, and eight for each edge
+/// that is not in the tree.
 pub struct Order {
-    /// By number: where the object lies, in units.
+    /// By number: the object's offset in units.
     pub place: Vec<u32>,
-    /// By number: the object by which it was met first.
+    /// By number: the object from which the search reached it first.
     pub parent: Vec<u32>,
     /// By number: its shape.
     pub shape: Vec<ShapeId>,
     /// By number: its own size in units.
     size: Vec<u16>,
-    /// How many refer to others.
+    /// The number of objects that refer to others.
     pub inner: u32,
-    /// Edges besides those of the tree: to which, from which. Those to what a root refers to are left out, and repeated ones.
+    /// Edges that are not in the tree, as (to, from). Edges to an object that a root refers to are left out, and so are repeated ones.
     pub edges: Vec<(u32, u32)>,
 }
 
 impl Order {
-    /// Searches through all that is live.
+    /// Searches all live objects.
     pub fn of<L: Lens>(lens: &L, survey: &Survey, shapes: &mut Shapes) -> (Self, Vec<(u32, Path)>) {
         let (found, live) = (&survey.found, &survey.live);
         let count = live.ones() as usize + 1;
@@ -64,7 +65,7 @@ impl Order {
         (order, largest)
     }
 
-    /// The way to an object, as the search went.
+    /// The path to an object in the tree of the search.
     fn path_to<L: Lens>(&self, lens: &L, found: &Bitmap, number: u32) -> Path {
         let index = Units::of(lens);
         let mut numbers = Vec::new();
@@ -84,12 +85,12 @@ impl Order {
         })
     }
 
-    /// How many numbers there are, that of the roots included.
+    /// The number of numbers, that of the roots included.
     pub fn len(&self) -> usize {
         self.place.len()
     }
 
-    /// An object's own size in units; 0 outside of the heap.
+    /// An object's own size in units; 0 if it is outside of the heap.
     #[inline]
     pub fn size<L: Lens>(&self, lens: &L, index: Units, number: u32) -> u32 {
         match self.size[number as usize] {
@@ -106,9 +107,9 @@ struct Search<'a, L: Lens> {
     shapes: &'a mut Shapes,
     index: Units,
     start: u64,
-    /// Numbers by rank among the live, 0 for what was not met yet.
+    /// Numbers by rank among the live objects, 0 if not found yet.
     numbers: Vec<u32>,
-    /// By inner number: where the search goes on in that object.
+    /// By inner number: the slot at which the search continues in that object.
     slots: Vec<u32>,
     next_leaf: u32,
     order: Order,
@@ -116,7 +117,8 @@ struct Search<'a, L: Lens> {
 
 impl<L: Lens> Search<'_, L> {
     fn run(&mut self) {
-        // What roots refer to is known to have no other dominator than them, so all edges to it can be left out. So roots are met first.
+        // An object that a root refers to has no other dominator than the roots, so all edges to it can be left out. For this, the objects of all roots are
+        // marked first.
         let roots: Vec<u64> = self.lens.roots().iter().map(|root| root.object).collect();
         for &root in &roots {
             if let Some(rank) = self.rank(root)
@@ -138,7 +140,7 @@ impl<L: Lens> Search<'_, L> {
         }
     }
 
-    /// Goes on with what nothing refers to: first what not even others of these do, then circles.
+    /// Continues with objects that cannot be reached from roots: first those that no other such object refers to, then cycles.
     fn explore_unreferred(&mut self) {
         let unmet: Vec<u64> = self
             .live
@@ -171,7 +173,7 @@ impl<L: Lens> Search<'_, L> {
 
     #[inline]
     fn rank(&self, object: u64) -> Option<usize> {
-        // Live is only what is an object, so nobody else must be asked.
+        // Only objects are live, so the lens need not be asked.
         let is_aligned = object.is_multiple_of(L::UNIT) && object >= self.start;
         self.live.rank(self.index.unit(object)).filter(|_| is_aligned).map(|rank| rank as usize)
     }
@@ -199,7 +201,7 @@ impl<L: Lens> Search<'_, L> {
         number
     }
 
-    /// Goes down from an object, without recursion: the way back is in the parents.
+    /// Searches down from an object, without recursion: the parents lead back.
     fn explore(&mut self, start: u32) {
         if start > self.order.inner {
             return;
@@ -228,7 +230,7 @@ impl<L: Lens> Search<'_, L> {
         }
     }
 
-    /// Takes note of an edge; gives the target if the search must go down there.
+    /// Records an edge; returns the target if the search must go down there.
     #[inline]
     fn meet(&mut self, target: u64, from: u32) -> Option<u32> {
         let rank = self.rank(target)?;
@@ -237,7 +239,7 @@ impl<L: Lens> Search<'_, L> {
             let number = self.number(target, rank, from);
             return (number <= self.order.inner).then_some(number);
         }
-        // A root that has yet to be met, or one whose parent all roots are.
+        // Edges to the object of a root are left out: `u32::MAX` marks one that is not numbered yet, and the parent 0 stands for all roots.
         if number != u32::MAX {
             let parent = self.order.parent[number as usize];
             let edge = (number, from);

@@ -1,4 +1,4 @@
-//! What goes when an object goes, and when all objects of a shape go.
+//! The retained sizes of objects and of shapes.
 
 use super::ShapeFigures;
 use super::order::Order;
@@ -6,7 +6,7 @@ use crate::large::zeros;
 use crate::lens::Lens;
 use crate::survey::Units;
 
-/// By number what each keeps, in units; by shape what all of it is and keeps.
+/// By number, the retained size of each object in units; by shape, its figures.
 pub fn retained<L: Lens>(lens: &L, order: &Order, dominator: &[u32], shapes: usize) -> (Vec<u32>, Vec<ShapeFigures>) {
     let index = Units::of(lens);
     let count = order.len();
@@ -19,7 +19,7 @@ pub fn retained<L: Lens>(lens: &L, order: &Order, dominator: &[u32], shapes: usi
         of_shape.count += 1;
         of_shape.bytes += u64::from(size) * L::UNIT;
     }
-    // Those that refer to nothing have the highest numbers; of all others, dominators have lower ones than what they dominate.
+    // Objects without references have the highest numbers. Of all others, a dominator has a lower number than the objects it dominates.
     for number in (1..count).rev() {
         let kept = retained[number];
         let above = &mut retained[dominator[number] as usize];
@@ -29,22 +29,22 @@ pub fn retained<L: Lens>(lens: &L, order: &Order, dominator: &[u32], shapes: usi
     (retained, figures)
 }
 
-/// Adds to each shape what its objects keep; those below another of the same shape are in that one's figure already.
+/// Adds the retained sizes of its objects to each shape. Objects below another of the same shape are in the figure of that one already.
 fn add_by_shape(order: &Order, dominator: &[u32], retained: &[u32], unit: u64, figures: &mut [ShapeFigures]) {
     let count = order.len();
-    // Nothing dominates the roots, so 0 says that there is none.
+    // Nothing dominates the roots, so 0 means none.
     let mut first: Vec<u32> = zeros(order.inner as usize + 1);
     let mut next: Vec<u32> = zeros(count);
     for number in (1..count).rev() {
         next[number] = std::mem::replace(&mut first[dominator[number] as usize], number as u32);
     }
-    // How many of a shape are above where the search is.
+    // The number of objects of each shape above the current one.
     let mut above = vec![0u32; figures.len()];
     let mut at = 0;
     loop {
         let below = first.get(at as usize).copied().filter(|child| *child != 0);
         if let Some(child) = below {
-            // Each is taken once; what is left is the way to its siblings.
+            // Each child is taken once; then `first` holds its next sibling.
             first[at as usize] = next[child as usize];
             let shape = usize::from(order.shape[child as usize].0);
             if above[shape] == 0 {

@@ -1,13 +1,13 @@
-//! Function bodies, as far as they tell where things are.
+//! Function bodies, as far as they show where data is.
 
 use super::reader::Reader;
 
-/// An instruction that means something to us.
+/// An instruction that the lenses use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instruction {
-    /// A number.
+    /// A constant is pushed.
     Constant(i64),
-    /// A call.
+    /// A function is called.
     Call(u64),
     /// A local is pushed.
     LocalGet(u64),
@@ -15,22 +15,22 @@ pub enum Instruction {
     LocalSet(u64),
     /// A global is pushed.
     GlobalGet(u64),
-    /// Memory is written, at so much beyond the address.
+    /// Memory is written, at an offset from the address.
     Store {
-        /// How much.
+        /// The offset.
         offset: u64,
     },
-    /// Any other.
+    /// Any other instruction.
     Other,
 }
 
-/// The instructions of a body, until one that is not known.
+/// The instructions of a body, up to the first unknown one.
 pub struct Instructions<'a> {
     body: Reader<'a>,
 }
 
 impl<'a> Instructions<'a> {
-    /// Those of a body as the code section has it.
+    /// The instructions of a body in the code section.
     pub fn of(body: &'a [u8]) -> Option<Self> {
         let mut body = Reader::new(body);
         for _ in 0..body.number()? {
@@ -69,7 +69,7 @@ impl Iterator for Instructions<'_> {
     }
 }
 
-/// Passes over what belongs to an instruction.
+/// Skips the operands of an instruction.
 fn skip(opcode: u8, body: &mut Reader<'_>) -> Option<()> {
     match opcode {
         // Blocks have a type.

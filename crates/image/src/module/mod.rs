@@ -1,4 +1,4 @@
-//! The module that an image is of, as far as lenses need it: names, and where the memory begins.
+//! The module of an image, as far as lenses need it: names, and start addresses.
 
 mod code;
 mod reader;
@@ -9,19 +9,19 @@ use reader::Reader;
 use rustc_hash::FxHashMap;
 use std::fmt;
 
-/// Numbers of entries that are read of any table: real modules have far fewer, and hostile ones cannot make us allocate more.
+/// The most entries that are read of any table: real modules have far fewer, and hostile ones cannot make us allocate more.
 const MOST_ENTRIES: u64 = 1 << 20;
 
-/// A WASM module, as far as it is understood. What is not there is empty.
+/// A WASM module, as far as it is understood. Missing parts are empty.
 #[derive(Default)]
 pub struct Module {
-    /// The pages that its memory has at the beginning.
+    /// The initial size of its memory, in pages.
     pub initial_pages: u64,
-    /// True when addresses have 64 bits.
+    /// True if addresses have 64 bits.
     pub is_wide: bool,
-    /// Initial values of its globals, where they are numbers, imported ones left out.
+    /// The initial values of its globals, if they are numbers; imported ones are left out.
     pub globals: Vec<Option<i64>>,
-    /// Where its data ends, as far as it is placed by constants.
+    /// The end of its data, as far as its address is constant.
     pub data_end: u64,
     /// The labels of a Motoko program: names of fields and variants.
     pub labels: Vec<String>,
@@ -32,14 +32,14 @@ pub struct Module {
     imported_functions: u64,
     imported_globals: u64,
     bodies: Vec<Vec<u8>>,
-    /// Functions by their place in the table.
+    /// Functions by their index in the table.
     table: FxHashMap<u64, u64>,
 }
 
-/// Why something is no module.
+/// Why bytes are not a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAModule {
-    /// Where it ceases to be one.
+    /// The offset at which they stop being valid.
     pub offset: u64,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for NotAModule {
 impl std::error::Error for NotAModule {}
 
 impl Module {
-    /// Reads a module. Sections that nobody needs here are passed over.
+    /// Reads a module. Sections that are not needed here are skipped.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotAModule> {
         let Some(rest) = bytes.strip_prefix(b"\0asm\x01\0\0\0") else { return Err(NotAModule { offset: 0 }) };
         let mut module = Self::default();
@@ -78,7 +78,7 @@ impl Module {
         match id {
             0 => {
                 let name = section.name()?;
-                // A custom section that cannot be read is nobody's fault but its own.
+                // A custom section that cannot be read does not make the module invalid.
                 let _ = match name {
                     "name" => self.names(section),
                     "motoko" => self.labels(section),
@@ -113,7 +113,7 @@ impl Module {
                 Some(())
             }),
             9 => {
-                // Kinds of segments that are not understood leave the rest of the table unknown.
+                // Unknown kinds of segments leave the rest of the table unknown.
                 let _ = each(section, |section| self.elements(section));
                 Some(())
             }
@@ -220,7 +220,7 @@ impl Module {
         self.function_names.get(&function).map(String::as_str)
     }
 
-    /// The names of the functions in the table, by their place.
+    /// The names of the functions in the table, by their index.
     pub fn functions_in_table(&self) -> impl Iterator<Item = (u64, &str)> {
         self.table.iter().filter_map(|(&place, &function)| Some((place, self.function_name(function)?)))
     }
@@ -231,12 +231,12 @@ impl Module {
         found.min()
     }
 
-    /// True when a function has such a name.
+    /// True if a function has this name.
     pub fn has_function(&self, name: &str) -> bool {
         self.function_named(name).is_some()
     }
 
-    /// The instructions of the function with a name, until one that is not known.
+    /// The instructions of the function with a name, up to the first unknown one.
     pub fn instructions_of(&self, name: &str) -> Option<Vec<Instruction>> {
         let index = self.function_named(name)?.checked_sub(self.imported_functions)?;
         let body = self.bodies.get(usize::try_from(index).ok()?)?;
@@ -255,7 +255,7 @@ impl Module {
     }
 }
 
-/// Reads a vector: a count, and so many of what `entry` reads.
+/// Reads a vector: a count, then that many entries, each read by `entry`.
 fn each<'a>(mut section: Reader<'a>, mut entry: impl FnMut(&mut Reader<'a>) -> Option<()>) -> Option<()> {
     let count = section.number()?;
     if count > MOST_ENTRIES {

@@ -1,6 +1,6 @@
-//! Reading what WASM files are made of: numbers of variable length, names, constant expressions.
+//! Reads the elements of WASM files: numbers of variable length, names, constant expressions.
 
-/// Bytes that are read from the front. Everything is `None` where they end too soon.
+/// Bytes that are read from the front. All methods return `None` if the bytes end too soon.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -15,12 +15,12 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// How many bytes are left.
+    /// The number of bytes left.
     pub fn length(&self) -> u64 {
         self.rest.len() as u64
     }
 
-    /// All that is left.
+    /// All bytes left.
     pub fn remaining(&self) -> &'a [u8] {
         self.rest
     }
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// So many bytes as their first number says, to be read apart.
+    /// A length, and a reader over that many bytes.
     pub fn section(&mut self) -> Option<Reader<'a>> {
         let length = self.number()?;
         self.bytes(length).map(Reader::new)
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
         Some((flags & 4 != 0, initial))
     }
 
-    /// A constant expression: its number, where it is one.
+    /// A constant expression: its value, if it is a number.
     pub fn constant(&mut self) -> Option<Option<i64>> {
         let mut value = None;
         loop {

@@ -1,4 +1,4 @@
-//! Changes that fit: of values that need no more room than they have.
+//! Changes of values that need no more room than they have.
 
 use super::heap::Motoko;
 use super::kind::Kind;
@@ -6,12 +6,12 @@ use super::number::limbs_of;
 use super::place::Place;
 use super::value::{FixedType, Value, narrow_int, wide_char, wide_int};
 
-/// Bytes to be written over others, as many as those.
+/// Bytes to write over the same number of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patch {
-    /// Where.
+    /// The address.
     pub at: u64,
-    /// What.
+    /// The new bytes.
     pub bytes: Vec<u8>,
 }
 
@@ -27,8 +27,8 @@ const FIXED: [FixedType; 8] = [
 ];
 
 impl<const WIDE: bool> Motoko<'_, WIDE> {
-    /// The object that a change at a place would be made in, where others that refer to it would see it: not a mutable box or array, which are
-    /// there to be changed.
+    /// The object in which a change at a place would be made, if other objects that refer to it would see the change. Mutable boxes and arrays do not
+    /// count: they are meant to be changed.
     pub(crate) fn changed_object(&self, place: &Place) -> Option<u64> {
         let holder = |held: Option<(u64, u64)>| {
             held.map(|(object, _)| object)
@@ -40,7 +40,7 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         }
     }
 
-    /// What must be written to make a value another one; the error says why it cannot be.
+    /// The bytes to write to change a value; the error says why it cannot be changed.
     pub fn patch(&self, place: &Place, text: &str) -> Result<Vec<Patch>, String> {
         match place.value {
             Value::Object(object) => self.patch_object(object, text),
@@ -53,7 +53,7 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         }
     }
 
-    /// The word of a value that takes the place of one of the same type.
+    /// The word of a new value that replaces a value of the same type.
     fn word_for(&self, old: Value, text: &str) -> Result<u64, String> {
         let (text, typed) = with_type(text);
         let no_room = |what: &str| format!("{text} does not fit: {what}");
@@ -139,7 +139,7 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
     }
 }
 
-/// Takes `200 : Nat8` apart.
+/// Splits `200 : Nat8` into value and type.
 fn with_type(text: &str) -> (&str, Option<FixedType>) {
     let split = text.rsplit_once(':').and_then(|(value, name)| {
         let fixed = FIXED.into_iter().find(|fixed| fixed.name() == name.trim())?;
@@ -158,7 +158,7 @@ fn character(text: &str) -> Option<char> {
     characters.next().filter(|_| characters.next().is_none())
 }
 
-/// A word of a 32-bit heap, which does not say what it is.
+/// A word of a 32-bit heap, which does not contain its type.
 fn untyped_word(text: &str, typed: Option<FixedType>) -> Option<u64> {
     if text == "true" || text == "false" {
         return Some(u64::from(text == "true"));

@@ -11,27 +11,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A Motoko heap in an image: of 64 bits (`WIDE`, enhanced orthogonal persistence) or of 32 (classical).
 pub struct Motoko<'a, const WIDE: bool> {
     pub(super) image: &'a Image,
-    /// Words of a header: tag, and the object's place unless the collector needs none.
+    /// The number of words in a header: the tag, and the forwarding pointer if the collector needs one.
     pub(super) header: u64,
-    /// Where objects lie densely, in order.
+    /// The ranges filled with objects, in order.
     pub(super) ranges: Vec<Range<u64>>,
-    /// All addresses at which objects may lie, static ones included.
+    /// All addresses at which objects may lie, static objects included.
     pub(super) span: Range<u64>,
-    /// Where the dynamic heap begins.
+    /// The address at which the dynamic heap begins.
     pub(super) base: u64,
-    /// How many bytes the heap has by its own account, from `base` on.
+    /// The size of the heap in bytes from `base` on, as the heap itself states it.
     pub(super) stated_bytes: Option<u64>,
     pub(super) roots: Vec<Root>,
     pub(super) names: Names,
-    /// True when an object may lie elsewhere than references say.
+    /// True if some object was moved, so that references to it need its forwarding pointer.
     pub(super) has_moved: AtomicBool,
 }
 
-/// The words of an object that hold values, from one to before another.
+/// The range of an object's words that hold values.
 type Slots = Range<u64>;
 
 impl<const WIDE: bool> Motoko<'_, WIDE> {
-    /// Bytes of a word.
+    /// The bytes of a word.
     pub const WORD: u64 = if WIDE { 8 } else { 4 };
 
     #[inline]
@@ -39,23 +39,23 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         if WIDE { self.image.u64(at) } else { u64::from(self.image.u32(at)) }
     }
 
-    /// The word of an object with a number.
+    /// The word of an object at an index.
     #[inline]
     pub(super) fn nth(&self, object: u64, index: u64) -> u64 {
         self.word(object.wrapping_add(index.wrapping_mul(Self::WORD)))
     }
 
-    /// Where the heap begins.
+    /// The address at which the heap begins.
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// How many bytes the heap has by its own account, from its [`base`](Self::base) on.
+    /// The size of the heap in bytes from its [`base`](Self::base) on, as the heap itself states it.
     pub fn stated_bytes(&self) -> Option<u64> {
         self.stated_bytes
     }
 
-    /// Labels and functions, where the module told.
+    /// Names of labels and functions, from the module.
     pub fn names(&self) -> &Names {
         &self.names
     }
@@ -65,7 +65,7 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         if WIDE { Kind::of_wide_tag(tag) } else { Kind::of_narrow_tag(tag, self.header == 2) }
     }
 
-    /// What the object at an address is, and whether it lies there still; `None` where none is.
+    /// The kind of the object at an address, and whether it was moved elsewhere; `None` if there is no object.
     #[inline]
     pub(super) fn header_at(&self, at: u64) -> Option<(Kind, bool)> {
         let kind = self.tag_kind(self.word(at))?;
@@ -87,18 +87,18 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         if WIDE { u64::MAX } else { u64::from(u32::MAX) }
     }
 
-    /// What an object is; a gap where its tag says nothing.
+    /// The kind of an object; [`Kind::Gap`] if its tag is not valid.
     #[inline]
     pub fn kind_of(&self, object: u64) -> Kind {
         self.tag_kind(self.word(object)).unwrap_or(Kind::Gap)
     }
 
-    /// Its length in words; `None` where that cannot be.
+    /// Its length in words; `None` if that is not possible.
     #[inline]
     pub(super) fn words(&self, at: u64, kind: Kind) -> Option<u64> {
         let header = self.header;
         let body = |index| self.nth(at, index);
-        // Sixteen bits for sizes is far more than memory has, and additions cannot overflow.
+        // 2^40 is far more than any memory has, and additions cannot overflow.
         let bounded = |count: u64| (count < 1 << 40).then_some(count);
         let words = match kind {
             Kind::Object if WIDE => header + 1 + self.fields(at)?,
@@ -129,7 +129,7 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         Some(words)
     }
 
-    /// How many fields a record has.
+    /// The number of fields of a record.
     #[inline]
     pub(super) fn fields(&self, record: u64) -> Option<u64> {
         if WIDE {
@@ -154,12 +154,12 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         }
     }
 
-    /// The word of a record's first field.
+    /// The index of the word of a record's first field.
     pub(super) fn first_field(&self) -> u64 {
         self.header + if WIDE { 1 } else { 2 }
     }
 
-    /// Where an object lies that was referred to at an address.
+    /// The present address of an object, given the address in a reference.
     #[inline]
     pub fn current_place(&self, object: u64) -> u64 {
         if self.header == 1 || !self.has_moved.load(Ordering::Relaxed) {
@@ -170,7 +170,7 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         if is_sound { forward } else { object }
     }
 
-    /// The words of an object that hold values.
+    /// The range of an object's words that hold values.
     #[inline]
     pub(super) fn slots(&self, object: u64) -> Slots {
         let header = self.header;
@@ -197,12 +197,12 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         self.nth(object, self.header)
     }
 
-    /// What the word of an object with a number means.
+    /// The value of an object's word at an index.
     pub fn value(&self, object: u64, index: u64) -> Value {
         self.value_of(self.nth(object, index))
     }
 
-    /// What a word means.
+    /// The value of a word.
     pub fn value_of(&self, word: u64) -> Value {
         let value = if WIDE { Value::of_wide(word) } else { Value::of_narrow(word as u32) };
         match value {
@@ -211,13 +211,13 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         }
     }
 
-    /// True for a word that refers to an object.
+    /// True if a word refers to an object.
     #[inline]
     pub(super) fn is_reference(word: u64) -> bool {
         word & 1 == 1 && word != 1 && !(WIDE && word == WIDE_NULL)
     }
 
-    /// The bytes of a blob, a text that is in one piece, a principal.
+    /// The bytes of a blob, a principal, or a text in one piece.
     pub fn contents(&self, object: u64) -> &[u8] {
         self.image.slice(object.saturating_add((self.header + 1) * Self::WORD), self.length(object))
     }

@@ -1,6 +1,6 @@
-//! Kinds of objects, and the tags that say so.
+//! Kinds of objects, and their tags.
 
-/// What an object is. The order is that of [`Lens::KINDS`](crate::Lens::KINDS).
+/// The kind of an object. The order is that of [`Lens::KINDS`](crate::Lens::KINDS).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -32,17 +32,17 @@ pub enum Kind {
     Null,
     OneWordFiller,
     FreeSpace,
-    /// An object that was moved: its new place is what counts.
+    /// An object that was moved: only the one at its new address counts.
     Forwarded,
-    /// What the collector's mark stack left behind.
+    /// Memory that the collector's mark stack left.
     MarkStack,
-    /// Bytes at the end of a partition that were never used.
+    /// Zero bytes at the end of a partition, never used.
     Unused,
-    /// Bytes that are no object.
+    /// Bytes that are not an object.
     Gap,
 }
 
-/// Their names, as reports and JSON have them.
+/// The names of all kinds, for reports and JSON.
 pub const NAMES: [&str; 31] = [
     "Object",
     "Array_I",
@@ -77,10 +77,10 @@ pub const NAMES: [&str; 31] = [
     "Gap",
 ];
 
-/// Arrays by what selects them.
+/// The kinds of arrays, by the bits that select them.
 const ARRAYS: [Kind; 4] = [Kind::ImmutableArray, Kind::MutableArray, Kind::Tuple, Kind::SharedFunction];
 
-/// By half of the tag: all are odd.
+/// Kinds by half of the tag: all tags are odd.
 const COMMON: [Kind; 20] = [
     Kind::Object,
     Kind::ImmutableArray,
@@ -105,7 +105,7 @@ const COMMON: [Kind; 20] = [
 ];
 
 impl Kind {
-    /// What a tag of a 64-bit heap says.
+    /// The kind for a tag of a 64-bit heap.
     #[inline]
     pub fn of_wide_tag(tag: u64) -> Option<Self> {
         match tag {
@@ -113,13 +113,13 @@ impl Kind {
             41 => Some(Self::OneWordFiller),
             43 => Some(Self::FreeSpace),
             45 => Some(Self::WeakRef),
-            // The collector marks long arrays piece by piece, and keeps the index of the next piece there.
+            // The collector marks long arrays piece by piece, and stores the index of the next piece in the tag.
             46.. => Some(ARRAYS[(tag >> 62) as usize]),
             _ => None,
         }
     }
 
-    /// What a tag of a 32-bit heap says; only an incremental collector marks arrays piece by piece.
+    /// The kind for a tag of a 32-bit heap; only an incremental collector marks arrays piece by piece.
     #[inline]
     pub fn of_narrow_tag(tag: u64, incremental: bool) -> Option<Self> {
         match tag {
@@ -135,7 +135,7 @@ impl Kind {
         }
     }
 
-    /// True for what stands for no object.
+    /// True for free space, which is not an object.
     #[inline]
     pub fn is_free(self) -> bool {
         matches!(self, Self::OneWordFiller | Self::FreeSpace)

@@ -1,4 +1,4 @@
-//! A Motoko heap, as a lens sees it.
+//! The lens for Motoko heaps.
 
 use super::heap::Motoko;
 use super::kind::{Kind, NAMES};
@@ -8,17 +8,17 @@ use crate::damage::Damages;
 use crate::lens::{Lens, Root, Stretch};
 use std::ops::Range;
 
-/// A shape's key has its kind in the highest byte, and what tells it from others of the kind below.
+/// A shape's key has its kind in the highest byte. The lower bits distinguish shapes of that kind.
 const KIND_SHIFT: u32 = 56;
-/// Fields of a record, or elements of a tuple, that are named in full.
+/// The most fields of a record, or elements of a tuple, that are named.
 const NAMED_FIELDS: u64 = 64;
 
-/// The class of a length: how many bits it has.
+/// The class of a length: the number of its bits.
 fn length_class(length: u64) -> u64 {
     u64::from(u64::BITS - length.leading_zeros())
 }
 
-/// The lengths of a class, in words: `16–31`.
+/// The lengths of a class, as text: `16–31`.
 fn lengths_of(class: u64) -> String {
     match class {
         0 | 1 => class.to_string(),
@@ -27,7 +27,7 @@ fn lengths_of(class: u64) -> String {
 }
 
 impl<const WIDE: bool> Motoko<'_, WIDE> {
-    /// What the first element of an array is, in a word.
+    /// The kind of an array's first element, in a word.
     fn element(&self, array: u64) -> &'static str {
         match self.length(array) {
             0 => "nothing",
@@ -43,7 +43,7 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         }
     }
 
-    /// A number that is the same where [`element`](Self::element) is.
+    /// A key that is equal if [`element`](Self::element) is.
     fn element_key(&self, array: u64) -> u64 {
         match self.length(array) {
             0 => 0,
@@ -95,7 +95,7 @@ impl<const WIDE: bool> Lens for Motoko<'_, WIDE> {
         if found.get((address - self.span.start) / Self::WORD) {
             return true;
         }
-        // Static objects lie among other data: only references tell where.
+        // Static objects lie among other data: only references show where.
         !WIDE && address < self.base && {
             let kind = self.kind_of(address);
             let words = self.words(address, kind).unwrap_or(u64::MAX);
@@ -225,7 +225,7 @@ impl<const WIDE: bool> Lens for Motoko<'_, WIDE> {
             Kind::Concat => ".(second half)".to_owned(),
             Kind::Some => "?".to_owned(),
             Kind::Region => ".(blocks)".to_owned(),
-            // A variable's box is not seen in the language.
+            // The language does not show a variable's box.
             _ => String::new(),
         }
     }

@@ -3,7 +3,7 @@
 use crate::module::{Instruction, Module};
 use rustc_hash::FxHashMap;
 
-/// What the module told; empty without one.
+/// Names that the module states. Without a module, only the well-known labels.
 #[derive(Debug, Default)]
 pub struct Names {
     labels: FxHashMap<u32, String>,
@@ -15,12 +15,12 @@ pub fn label_hash(label: &str) -> u32 {
     label.bytes().fold(0u32, |hash, byte| hash.wrapping_mul(223).wrapping_add(byte.into())) & 0x7fff_ffff
 }
 
-/// Labels of the language's own, which need no module: an option's, a list's, those of results.
+/// Common labels, known without a module: those of options, lists and results.
 const WELL_KNOWN: [&str; 12] =
     ["ok", "err", "some", "none", "head", "tail", "left", "right", "leaf", "node", "key", "value"];
 
 impl Names {
-    /// Those of a module; of none where there is none.
+    /// The names of a module, if there is one.
     pub fn of(module: Option<&Module>) -> Self {
         let mut names = Self::default();
         let known =
@@ -33,12 +33,12 @@ impl Names {
         names
     }
 
-    /// The label with a hash; `_123_` where it is not known.
+    /// The label with a hash; `_123_` if it is not known.
     pub fn label(&self, hash: u32) -> String {
         self.labels.get(&hash).cloned().unwrap_or_else(|| format!("_{hash}_"))
     }
 
-    /// The name of the function at a place of the table, where it is known.
+    /// The name of the function at an index of the table, if it is known.
     pub fn function(&self, place: u64) -> Option<&str> {
         self.functions.get(&place).map(String::as_str)
     }
@@ -60,12 +60,12 @@ pub struct Variables {
     pub list: Vec<Variable>,
     /// The hashes of their names, sorted.
     pub hashes: Vec<u32>,
-    /// Where those hashes are: the index among the static variables of a blob (64 bits), or the address of an array (32 bits).
+    /// Where those hashes are stored: the index among the static variables of a blob (64 bits), or the address of an array (32 bits).
     pub hashes_at: Option<u64>,
 }
 
-/// The stable variables, by what `@get_actor_to_persist` does: it loads each and stores it into a field of a record, whose fields are
-/// sorted by the hash of their names. Empty where the code is not as expected.
+/// The stable variables, found in the code of `@get_actor_to_persist`: it loads each variable and stores it into a field of a record, whose fields are
+/// sorted by the hash of their names. Empty if the code is not as expected.
 pub fn variables(module: &Module, is_wide: bool, header: u64) -> Variables {
     let mut names = stable_names(&module.stable_types);
     names.sort_by_key(|name| label_hash(name));
@@ -116,7 +116,7 @@ pub fn variables(module: &Module, is_wide: bool, header: u64) -> Variables {
     Variables { list: found, hashes: names.iter().map(|name| label_hash(name)).collect(), hashes_at }
 }
 
-/// Names of stable variables: what follows `stable` or `stable var` in the actor's type.
+/// The names of stable variables: the words after `stable` or `stable var` in the actor's type.
 fn stable_names(types: &str) -> Vec<String> {
     let declared = |line: &str| {
         let rest = line.trim_start().strip_prefix("stable ")?;

@@ -1,4 +1,4 @@
-//! Where a heap of 32 bits begins and ends, and its roots. The image does not say; the module does, or it is found by trying.
+//! Finds start, end and roots of a 32-bit heap. The image does not state them; they come from the module, or are found by trying.
 
 use super::heap::Motoko;
 use super::kind::Kind;
@@ -11,24 +11,24 @@ use crate::sidecar::Sidecar;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-/// The shadow stack, below which nothing else lies.
+/// The end of the shadow stack; nothing else lies below it.
 const STACK: u64 = 2 << 20;
 /// Heaps begin at multiples of this.
 const ALIGNMENT: u64 = 32;
-/// Without a module, fewer objects in a row than this make no heap.
+/// Without a module, the fewest objects in a row that count as a heap.
 const FEWEST_OBJECTS: u64 = 64;
-/// Arrays that may be the variables', and variables that they may have: programs have fewer.
+/// The most arrays that are tried as the array of variables, and the most variables in it: programs have fewer.
 const MOST_ARRAYS: usize = 64;
 const MOST_VARIABLES: u64 = 4096;
-/// How far behind the stack a heap is looked for.
+/// How far after the stack a heap is searched for.
 const SEARCHED: u64 = 16 << 20;
 
-/// Where things are, in a module of the classical kind.
+/// The addresses that a module of the classical kind states.
 struct Place {
     base: u64,
     header: u64,
     static_roots: Option<u64>,
-    /// The global that holds the end of the heap.
+    /// The index of the global that holds the end of the heap.
     end: Option<u64>,
 }
 
@@ -46,7 +46,7 @@ impl Place {
     }
 }
 
-/// The global that a function gives back.
+/// The global that a function returns.
 fn single_global(module: &Module, function: &str) -> Option<u64> {
     match module.instructions_of(function)?.first()? {
         Instruction::GlobalGet(index) => Some(*index),
@@ -54,7 +54,7 @@ fn single_global(module: &Module, function: &str) -> Option<u64> {
     }
 }
 
-/// Where the last byte of an image is that is not zero.
+/// The address of the last byte of an image that is not zero.
 fn last_used(image: &Image) -> u64 {
     for range in image.data().iter().rev() {
         let contents = image.slice(range.start, range.end - range.start);
@@ -66,7 +66,7 @@ fn last_used(image: &Image) -> u64 {
 }
 
 impl<'a> Motoko<'a, false> {
-    /// The heap of an image that holds a classical one; `None` where none is found.
+    /// The heap of an image with a classical heap; `None` if none is found.
     pub fn narrow(image: &'a Image, module: Option<&Module>, sidecar: &Sidecar, damage: &mut Damages) -> Option<Self> {
         if image.len() > 1 << 32 || module.is_some_and(|module| module.is_wide) {
             return None;
@@ -88,7 +88,7 @@ impl<'a> Motoko<'a, false> {
             damage.note(image.len(), 0, format!("the image ends before its heap begins, at {base:#x}"));
         }
         let said = place.and_then(|place| place.static_roots).filter(|&array| heap.is_array_of_boxes(array));
-        // A module that says what is not so is another image's; where nothing else speaks for a heap, there is none.
+        // If the module's statement does not fit, it is the module of another image. Then there must be other evidence, or there is no heap.
         let static_roots = match said {
             Some(array) => Some(array),
             None => Some(heap.search_static_roots()?),
@@ -124,12 +124,12 @@ impl<'a> Motoko<'a, false> {
         self.ranges = Vec::from_iter(Some(self.base..end).filter(|range| !range.is_empty()));
     }
 
-    /// The end of a heap of which the image does not say it: where nothing but zeros follow.
+    /// The end of a heap if the image does not state it: the point after which all bytes are zero.
     fn find_end(&self, used: u64) -> u64 {
         let limit = self.image.len() & !3;
         let mut at = self.base;
         while at < limit && at <= used {
-            // What is no object is passed over: it may be damage, and the walk will tell.
+            // Words that are not an object are skipped: they may be damage, which the walk will report.
             let object = self.header_at(at).and_then(|(kind, _)| self.words(at, kind));
             let words = object.filter(|words| *words <= (limit - at) / 4).unwrap_or(1);
             at += words * 4;
@@ -137,7 +137,7 @@ impl<'a> Motoko<'a, false> {
         at.min(limit)
     }
 
-    /// Looks for a heap: the first place behind the stack, and behind an array of variables, from which objects follow one another.
+    /// Searches for a heap: the first address after the stack, and after an array of variables, from which objects follow one another.
     fn search(image: &'a Image, used: u64, module: Option<&Module>) -> Option<(u64, u64)> {
         if module.is_some() || used < STACK {
             return None;
@@ -160,7 +160,7 @@ impl<'a> Motoko<'a, false> {
         None
     }
 
-    /// True when so many objects follow one another that it can be no accident.
+    /// True if `FEWEST_OBJECTS` objects follow one another, which cannot be an accident.
     fn objects_in_a_row(&self, mut at: u64, used: u64) -> bool {
         let mut count = 0;
         while at <= used && count < FEWEST_OBJECTS {
@@ -172,10 +172,10 @@ impl<'a> Motoko<'a, false> {
         count == FEWEST_OBJECTS
     }
 
-    /// Looks for the array of the program's variables in static data: a mutable array of boxes that lie there, too.
+    /// Searches static data for the array of the program's variables: a mutable array of boxes that also lie there.
     fn search_static_roots(&self) -> Option<u64> {
         let mut places = (STACK.min(self.base)..self.base).step_by(4).filter(|&at| self.is_array_of_boxes(at));
-        // It may be that an array of one lies before it, but hardly any more: the longest of a few it is.
+        // An array of one element may lie before it, but hardly any more: so the longest of the first few is taken.
         places.by_ref().take(MOST_ARRAYS).max_by_key(|&at| self.nth(at, self.header))
     }
 
@@ -190,7 +190,7 @@ impl<'a> Motoko<'a, false> {
             && (0..length).all(|index| is_box(self.nth(at, self.header + 1 + index)))
     }
 
-    /// The program's variables; none if the names of theirs that the module has are not those of the image.
+    /// The program's variables; none if the names in the module are not those in the image.
     fn variables_of(&self, module: Option<&Module>, damage: &mut Damages) -> Vec<Variable> {
         let Some(module) = module else { return Vec::new() };
         let variables = variables(module, false, self.header);
@@ -224,7 +224,7 @@ impl<'a> Motoko<'a, false> {
         roots
     }
 
-    /// The table of continuations and region 0: words of static data that refer to an array or a region on the heap.
+    /// The table of continuations and region 0: found as words of static data that refer to an array or a region on the heap.
     fn runtime_roots(&self) -> Vec<Root> {
         let Some(heap) = self.ranges.first() else { return Vec::new() };
         let mut roots = Vec::new();

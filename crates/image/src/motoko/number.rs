@@ -1,26 +1,26 @@
-//! Numbers of any size, as the runtime keeps them: limbs of 60 or 28 bits.
+//! Numbers of any size, as the runtime stores them: limbs of 60 or 28 bits.
 
 use super::heap::Motoko;
 
-/// Limbs that are turned into digits; longer numbers are only described.
+/// The most limbs that are converted to digits; longer numbers are only described.
 const MOST_LIMBS: u64 = 512;
 const NINE_DIGITS: u64 = 1_000_000_000;
 
 impl<const WIDE: bool> Motoko<'_, WIDE> {
-    /// Bits of a limb.
+    /// The bits of a limb.
     pub(super) const LIMB_BITS: u32 = if WIDE { 60 } else { 28 };
 
-    /// Where the struct of a big number begins: used limbs, room for limbs, sign.
+    /// The address of a big number's struct: used limbs, capacity in limbs, sign.
     pub(super) fn number_at(&self, object: u64) -> u64 {
         object.wrapping_add(self.header * Self::WORD)
     }
 
-    /// Where its limbs begin.
+    /// The address of its limbs.
     pub(super) fn limbs_at(&self, object: u64) -> u64 {
         self.number_at(object).wrapping_add(if WIDE { 24 } else { 16 })
     }
 
-    /// For how many limbs there is room.
+    /// Its capacity in limbs.
     pub(super) fn limb_room(&self, object: u64) -> u64 {
         self.image.u32(self.number_at(object).wrapping_add(4)).into()
     }
@@ -41,7 +41,7 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
 
 /// The sum of `limb << (bits * i)`, in decimal digits.
 fn digits(limbs: &[u64], bits: u32) -> String {
-    // Lowest first, nine digits each.
+    // Groups of nine digits, lowest first.
     let mut groups: Vec<u64> = vec![0];
     for &limb in limbs.iter().rev() {
         let mut carry = u128::from(limb);
@@ -62,7 +62,7 @@ fn digits(limbs: &[u64], bits: u32) -> String {
     text
 }
 
-/// The limbs of a number written in decimal digits, without trailing zeros; `None` where it is no number.
+/// The limbs of a number written in decimal digits, without trailing zeros; `None` if it is not a number.
 pub(super) fn limbs_of(text: &str, bits: u32) -> Option<Vec<u64>> {
     if text.is_empty() || text.len() > 4096 {
         return None;

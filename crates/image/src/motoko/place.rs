@@ -7,20 +7,20 @@ use super::value::Value;
 use crate::bitmap::Bitmap;
 use crate::lens::Lens;
 
-/// A place that was found.
+/// A value in a heap, and the word that holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// What is there.
+    /// The value at the place.
     pub value: Value,
-    /// The object that holds it, and the address of the word; none where an object was named itself.
+    /// The object that holds it, and the address of the word; none if the path names an object itself.
     pub held: Option<(u64, u64)>,
 }
 
-/// Boxes, options and variants that are passed through in search of a field.
+/// The most boxes, options and variants that are passed in search of a field.
 const MOST_WRAPPERS: u32 = 64;
 
 impl<const WIDE: bool> Motoko<'_, WIDE> {
-    /// Finds a place; the error says how far it went.
+    /// Finds a place; the error says how far the path could be followed.
     pub fn find_place(&self, path: &str, found: &Bitmap) -> Result<Place, String> {
         let (mut place, mut rest) = self.find_root(path, found)?;
         while !rest.is_empty() {
@@ -58,7 +58,7 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         Ok((self.unboxed(Place { value: Value::Object(root.object), held: None }), rest))
     }
 
-    /// What a mutable variable or field holds, in place of its box.
+    /// The value of a mutable variable or field, instead of its box.
     fn unboxed(&self, place: Place) -> Place {
         match place.value {
             Value::Object(object) if self.kind_of(object) == Kind::MutBox => self.held(object, self.header),
@@ -74,7 +74,7 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         let Value::Object(mut object) = place.value else { return Err("is no object with parts".to_owned()) };
         let first = rest.chars().next().unwrap_or_default();
         if first == '.' {
-            // A field is looked for behind boxes, options and variants.
+            // Boxes, options and variants are passed in search of a field.
             for _ in 0..MOST_WRAPPERS {
                 let inner = match self.kind_of(object) {
                     Kind::Variant => self.value(object, self.header + 1),
@@ -98,7 +98,7 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
             }
             '#' => self.variant_index(object, &step[1..])?,
             _ if self.kind_of(object) == Kind::Some => self.header,
-            // An option that is no option of options is what it holds.
+            // An option is stored as its value, unless that is an option itself.
             _ => return Ok((place, after)),
         };
         Ok((self.unboxed(self.held(object, index)), after))

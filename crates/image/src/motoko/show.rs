@@ -1,4 +1,4 @@
-//! Objects as the language writes its values.
+//! Objects in the syntax of Motoko values.
 
 use super::heap::Motoko;
 use super::kind::Kind;
@@ -7,32 +7,32 @@ use super::value::Value;
 /// How much of a value is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Levels of objects within objects.
+    /// The most levels of objects within objects.
     pub depth: u32,
-    /// Elements of an array.
+    /// The most elements of an array.
     pub elements: u64,
-    /// Bytes of a text or blob.
+    /// The most bytes of a text or blob.
     pub bytes: u64,
-    /// Objects altogether.
+    /// The most objects in total.
     pub objects: u32,
 }
 
 impl Limits {
-    /// What fits a screen, to so many levels.
+    /// Limits that fit a screen, with `depth` levels.
     pub fn to_depth(depth: u32) -> Self {
         Self { depth: depth.min(64), elements: 20, bytes: 200, objects: 2000 }
     }
 }
 
-/// Columns that a value may take before it is put on several lines.
+/// The most columns of a value on one line.
 const COLUMNS: usize = 96;
-/// Halves of ropes that are looked at.
+/// The most halves of ropes that are visited.
 const MOST_HALVES: usize = 1 << 20;
 
-/// A value, laid out when all of it is known.
+/// A value before it is laid out: the layout depends on the length of the whole.
 enum Shown {
     Word(String),
-    /// Several in brackets.
+    /// Several values in brackets.
     Group {
         open: String,
         items: Vec<(String, Shown)>,
@@ -42,7 +42,7 @@ enum Shown {
 }
 
 impl<const WIDE: bool> Motoko<'_, WIDE> {
-    /// A value as text, on as many lines as it needs.
+    /// A value as text, on one or several lines.
     pub fn show(&self, value: Value, limits: Limits) -> String {
         let mut left = limits.objects;
         let shown = self.shown(value, limits, limits.depth, &mut left);
@@ -60,7 +60,7 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
             Value::Fixed(fixed, number) => format!("{number} : {}", fixed.name()),
             Value::Char(code) => char::from_u32(code)
                 .map_or_else(|| format!("(no character: {code:#x})"), |character| format!("{character:?}")),
-            // Without a tag, a whole number is the best guess.
+            // The word has no type; a whole number is the best guess.
             Value::Untyped(word) => (word as i32 >> 1).to_string(),
             Value::Invalid(word) => format!("(no value: {word:#x})"),
             Value::Object(object) => return self.shown_object(object, limits, depth, left),
@@ -97,7 +97,7 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
             Kind::Region => return word(format!("region {}", self.nth(object, self.header))),
             _ => {}
         }
-        // A box is not a level of its own.
+        // A box does not count as a level.
         if kind == Kind::MutBox {
             return self.shown(self.value(object, self.header), limits, depth, left);
         }
@@ -156,7 +156,7 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
             Kind::Variant => {
                 let label = format!("#{}", self.names.label(self.nth(object, self.header) as u32));
                 match self.value(object, self.header + 1) {
-                    // Unit is the same word as false; a variant without a payload holds it.
+                    // `()` is the same word as `false`; a variant without a payload holds it.
                     Value::False => Shown::Word(label),
                     _ => match part(self.header + 1) {
                         Shown::Word(text) => Shown::Word(format!("{label}({text})")),
@@ -186,10 +186,10 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         if whole > limit { format!("{:?}… ({whole} bytes)", text) } else { format!("{text:?}") }
     }
 
-    /// The first bytes of a text, of however many pieces it is made.
+    /// The first bytes of a text, also if it is a rope of many pieces.
     pub fn text(&self, object: u64, limit: u64) -> Vec<u8> {
         let mut text = Vec::new();
-        // Ropes are often thousands of levels deep on one side.
+        // Ropes are often thousands of levels deep on one side, so there is no recursion.
         let mut waiting = vec![object];
         for _ in 0..MOST_HALVES {
             let Some(object) = waiting.pop() else { break };

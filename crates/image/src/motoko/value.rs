@@ -1,9 +1,9 @@
-//! A word that a field, an element or a variable holds.
+//! The value of a word in a field, an element or a variable.
 
-/// The word of a 64-bit heap that says `null`.
+/// The word for `null` in a 64-bit heap.
 pub const WIDE_NULL: u64 = 0xffff_ffff_ffff_fffb;
 
-/// What a word means.
+/// The value of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// `null`.
@@ -20,9 +20,9 @@ pub enum Value {
     Char(u32),
     /// The object at an address.
     Object(u64),
-    /// A word of which only the program knows the type.
+    /// A word whose type only the program knows.
     Untyped(u32),
-    /// No value at all.
+    /// A word that is not a valid value.
     Invalid(u64),
 }
 
@@ -55,7 +55,7 @@ impl FixedType {
         }
     }
 
-    /// Its tag: how many low bits of a word it takes, and what they are.
+    /// Its tag: the number of low bits of a word that it takes, and their value.
     fn tag(self) -> (u32, u64) {
         match self {
             Self::Nat64 => (4, 4),
@@ -83,7 +83,7 @@ impl FixedType {
         if self.is_signed() { i128::from(word as i64 >> bits) } else { i128::from(word >> bits) }
     }
 
-    /// The word of a number; `None` where it does not fit without a box.
+    /// The word of a number; `None` if it does not fit without a box.
     pub fn word(self, number: i128) -> Option<u64> {
         let (bits, tag) = self.tag();
         let word = ((number as u64) << bits) | tag;
@@ -91,7 +91,7 @@ impl FixedType {
     }
 }
 
-/// In the order in which tags must be tried: the shortest first.
+/// The types in the order in which their tags must be tried: the shortest first.
 const FIXED: [FixedType; 8] = [
     FixedType::Nat64,
     FixedType::Int64,
@@ -106,7 +106,7 @@ const CHAR_BITS: u32 = 43;
 const CHAR_TAG: u64 = 1 << 41;
 
 impl Value {
-    /// What a word of a 64-bit heap means.
+    /// The value of a word in a 64-bit heap.
     pub fn of_wide(word: u64) -> Self {
         match word {
             WIDE_NULL => Self::Null,
@@ -122,7 +122,7 @@ impl Value {
         }
     }
 
-    /// What a word of a 32-bit heap means.
+    /// The value of a word in a 32-bit heap.
     pub fn of_narrow(word: u32) -> Self {
         match word {
             1 => Self::True,
@@ -132,13 +132,13 @@ impl Value {
     }
 }
 
-/// The word of a `Nat` or `Int` in a 64-bit heap, where it fits without a box.
+/// The word of a `Nat` or `Int` in a 64-bit heap, if it fits without a box.
 pub fn wide_int(number: i128) -> Option<u64> {
     let word = ((number as u64) << 2) | 2;
     (i128::from(word as i64 >> 2) == number).then_some(word)
 }
 
-/// The word of a `Nat` or `Int` in a 32-bit heap, where it fits without a box.
+/// The word of a `Nat` or `Int` in a 32-bit heap, if it fits without a box.
 pub fn narrow_int(number: i128) -> Option<u32> {
     let word = (number as u32) << 1;
     (i128::from(word as i32 >> 1) == number).then_some(word)

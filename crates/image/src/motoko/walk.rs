@@ -1,4 +1,4 @@
-//! The walk through every byte of a heap.
+//! Walks every byte of a heap.
 
 use super::heap::Motoko;
 use super::kind::Kind;
@@ -7,11 +7,11 @@ use crate::lens::Stretch;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-/// Partitions of a classical heap with an incremental collector.
+/// The size of a partition of a classical heap with an incremental collector.
 const NARROW_PARTITION: u64 = 32 << 20;
 
 impl<const WIDE: bool> Motoko<'_, WIDE> {
-    /// Goes through the heap in order: objects, what is free, and what is neither.
+    /// Walks the heap in order: objects, free space, and gaps.
     pub(super) fn walk_ranges(&self, mut visit: impl FnMut(Stretch), damage: &mut Damages) {
         for range in &self.ranges {
             self.walk_range(range, &mut visit, damage);
@@ -34,7 +34,7 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         }
     }
 
-    /// The object at an address: what it is, whether it lies elsewhere now, and its length with padding.
+    /// The object at an address: its kind, whether it was moved elsewhere, and its length with padding.
     #[inline]
     fn object_at(&self, at: u64, end: u64) -> Option<(Kind, bool, u64)> {
         let (kind, moved) = self.header_at(at)?;
@@ -48,12 +48,12 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         Some((kind, moved, bytes))
     }
 
-    /// Compiled code takes a word more for such a box than it needs; the collector does not.
+    /// The padding after a box of 64 bits: compiled code allocates one word more than it needs, the collector does not.
     pub(super) fn padding(&self, after: u64, end: u64) -> u64 {
         if after >= end || self.header_at(after).is_some() { 0 } else { Self::WORD }
     }
 
-    /// Passes over what is no object, up to the next one.
+    /// Skips bytes that are not an object, up to the next object.
     fn walk_gap(&self, at: u64, end: u64, visit: &mut impl FnMut(Stretch), damage: &mut Damages) -> u64 {
         let mut next = at + Self::WORD;
         while next < end && !self.is_sound(next, end) {
@@ -68,7 +68,7 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         at + bytes
     }
 
-    /// Whether a walk may go on here. Where headers say little, what follows must be sound as well.
+    /// Whether a walk can continue here. If headers have only one word, the next two objects must be sound as well.
     fn is_sound(&self, at: u64, end: u64) -> bool {
         let after = |at: u64| self.object_at(at, end).map(|(_, _, bytes)| at + bytes);
         let Some(second) = after(at) else { return false };
@@ -80,7 +80,7 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
     }
 
     fn kind_of_gap(&self, at: u64, bytes: u64, end: u64) -> Kind {
-        // The struct of the collector's mark stack lies on the first two words of a block of five.
+        // The struct of the collector's mark stack overlies the first two words of a block of five.
         if WIDE && bytes == 40 && self.nth(at, 2) == 16 {
             return Kind::MarkStack;
         }

@@ -1,4 +1,4 @@
-//! Where a heap of 64 bits keeps what: metadata, partitions, roots.
+//! Finds metadata, partitions and roots of a 64-bit heap.
 
 use super::heap::Motoko;
 use super::kind::Kind;
@@ -17,11 +17,11 @@ const FINGERPRINT: &str = "MOTOKO ORTHOGONAL PERSISTENCE 64";
 const PARTITION: u64 = 64 << 20;
 const ENTRIES: u64 = 128;
 const ENTRY: u64 = 56;
-/// Arrays that the runtime's data refers to: there are two.
+/// The most arrays that the runtime's data may refer to; there are two.
 const MOST_ARRAYS: usize = 16;
-/// More tables than any memory needs: each is for 8 GiB.
+/// The most partition tables: more than any memory needs, because each is for 8 GiB.
 const MOST_TABLES: u64 = 64;
-/// The runtime's own variables come before those of the program.
+/// The runtime's own variables, which lie before those of the program: offset in the metadata, and name.
 const VALUES: [(u64, &str); 6] = [
     (0x88, "stable actor"),
     (0x90, "stable types"),
@@ -31,12 +31,12 @@ const VALUES: [(u64, &str); 6] = [
     (0x1d98, "migrations"),
 ];
 
-/// True when an image has the mark of a 64-bit Motoko heap.
+/// True if an image has the mark of a 64-bit Motoko heap.
 pub fn is_wide_heap(image: &Image) -> bool {
     FINGERPRINT.chars().zip(0..).all(|(character, index)| image.u32(METADATA + index * 4) == u32::from(character))
 }
 
-/// What the collector does between messages.
+/// The phase of the collector between messages.
 pub fn collector_phase(image: &Image) -> Option<&'static str> {
     ["stop", "pause", "mark", "evacuate", "update"].get(image.u32(METADATA + 0xa0) as usize).copied()
 }
@@ -80,7 +80,7 @@ fn partitions(image: &Image, damage: &mut Damages) -> Vec<Partition> {
     partitions
 }
 
-/// Where objects lie: neighbours joined, cut where the image ends.
+/// The ranges that hold objects: adjacent ones are joined, and cut at the end of the image.
 fn ranges(partitions: &[Partition], image: &Image, damage: &mut Damages) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     for Partition { index, objects } in partitions {
@@ -102,7 +102,7 @@ fn ranges(partitions: &[Partition], image: &Image, damage: &mut Damages) -> Vec<
 }
 
 impl<'a> Motoko<'a, true> {
-    /// The heap of an image that [is one](is_wide_heap).
+    /// The heap of an image for which [`is_wide_heap`] is true.
     pub fn wide(image: &'a Image, module: Option<&Module>, damage: &mut Damages) -> Self {
         let version = image.u64(METADATA + 0x80);
         if version != 1 {
@@ -136,7 +136,7 @@ impl<'a> Motoko<'a, true> {
         heap
     }
 
-    /// What the runtime keeps alive: the array of static variables, whose elements are roots of their own, and a few others.
+    /// The roots of the runtime: the array of static variables, whose elements are roots themselves, and a few others.
     fn find_roots(&self, module: Option<&Module>, damage: &mut Damages) -> Vec<Root> {
         let mut roots = Vec::new();
         let (mut arrays, mut others) = (Vec::new(), Vec::new());
@@ -152,7 +152,7 @@ impl<'a> Motoko<'a, true> {
         arrays.sort_unstable();
         arrays.dedup();
         arrays.truncate(MOST_ARRAYS);
-        // Slots of the table of continuations that are free hold numbers.
+        // Free slots of the table of continuations hold numbers.
         let is_of_variables = |&array: &u64| self.slots(array).all(|slot| Self::is_reference(self.nth(array, slot)));
         let variables_at = arrays.iter().position(is_of_variables).map(|at| arrays.remove(at));
         if let Some(array) = variables_at {
@@ -176,7 +176,7 @@ impl<'a> Motoko<'a, true> {
         roots
     }
 
-    /// The program's variables; none if the names of theirs that the module has are not those of the image.
+    /// The program's variables; none if the names in the module are not those in the image.
     fn variables_of(&self, array: u64, module: Option<&Module>, damage: &mut Damages) -> Vec<Variable> {
         let Some(module) = module else { return Vec::new() };
         let variables = variables(module, true, self.header);
@@ -210,7 +210,7 @@ impl<'a> Motoko<'a, true> {
         roots.push(Root { object: array, name: RootName::Named("static".to_owned()), is_variable: false });
     }
 
-    /// What a word of the runtime's own data refers to, if to an object.
+    /// The kind and address of the object to which a word of the runtime's data refers, if it refers to one.
     fn referred_kind(&self, at: u64) -> Option<(Kind, u64)> {
         let word = self.word(at);
         if !Self::is_reference(word) {

@@ -37,12 +37,12 @@ pub fn module(name: &str) -> Module {
     Module::parse(&unpacked(&format!("motoko/{program}.wasm.zst"))).expect("a module")
 }
 
-/// What is known of a Motoko image.
+/// The known figures of a Motoko image.
 pub fn expected(name: &str) -> Value {
     json(&format!("motoko/{name}.expected.json"))
 }
 
-/// A document.
+/// A JSON document.
 pub fn json(name: &str) -> Value {
     serde_json::from_slice(&std::fs::read(fixture(name)).expect("read")).expect("JSON")
 }
