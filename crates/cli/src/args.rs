@@ -1,4 +1,4 @@
-//! The command line: what is shared by several commands. What is a command's own lives in its file.
+//! The command line: arguments shared by several commands. Arguments of a single command are in its own file.
 
 use crate::commands;
 use crate::failure::Failure;
@@ -101,7 +101,7 @@ pub enum Command {
     Man(commands::man::Man),
 }
 
-/// The commands by what they are for, in the order of `--help`.
+/// The commands by purpose, in the order of `--help`.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Record", &["record", "listen", "connect"]),
     ("Live", &["run", "ps", "snapshot", "watch", "set", "snapshots", "collector"]),
@@ -111,17 +111,17 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Shell", &["completions", "man", "help"]),
 ];
 
-/// The command line, its help in [`GROUPS`]: the parser has headings for options, but none for commands.
+/// The command line, with its commands grouped by [`GROUPS`] in the help: clap has headings for options, but none for commands.
 pub fn command() -> clap::Command {
     let mut command = CommandLine::command();
-    // Makes the command 'help', which is not among the definitions.
+    // Adds the command 'help', which is not among the definitions.
     command.build();
     let (list, header) = (grouped_commands(&command, help_width()), STYLES.get_header());
     CommandLine::command()
         .help_template(format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}\n{header}Options:{header:#}\n{{options}}{{after-help}}"))
 }
 
-/// As wide as the parser makes other help: the terminal, or 100 columns where there is none.
+/// The width that clap uses for other help: that of the terminal, or 100 columns without one.
 fn help_width() -> usize {
     terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0))
 }
@@ -151,7 +151,7 @@ fn grouped_commands(command: &clap::Command, width: usize) -> String {
     text
 }
 
-/// A text in lines of at most `width` columns.
+/// Wraps a text into lines of at most `width` columns.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     const NARROWEST: usize = 20;
     let mut lines: Vec<String> = vec![String::new()];
@@ -181,7 +181,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// What is done about damage.
+    /// How damage is handled.
     pub fn on_damage(&self) -> OnDamage {
         if self.strict { OnDamage::Fail } else { OnDamage::Warn }
     }
@@ -215,12 +215,12 @@ pub struct Selection {
     pub filter: Option<Filter>,
 }
 
-/// What is wanted of a recording.
+/// Selects a part of a recording.
 #[derive(Clone, Debug)]
 pub enum Filter {
-    /// What lies in a heap.
+    /// Everything in one heap.
     Heap(Heap),
-    /// What has a text that the pattern finds.
+    /// Everything with a text that matches the pattern.
     Text(Regex),
 }
 
@@ -248,7 +248,7 @@ impl fmt::Display for Filter {
 }
 
 impl Filter {
-    /// The heap that is wanted alone.
+    /// The heap to which the filter restricts, if it names one.
     pub fn heap(filter: Option<&Self>) -> Option<Heap> {
         match filter {
             Some(Self::Heap(heap)) => Some(*heap),
@@ -256,7 +256,7 @@ impl Filter {
         }
     }
 
-    /// Whether a text is wanted, for [`Keep`](highwater_model::groups::Keep).
+    /// The predicate on texts, for [`Keep`](highwater_model::groups::Keep).
     pub fn keep(filter: Option<&Self>) -> Option<impl Fn(&str) -> bool + '_> {
         match filter {
             Some(Self::Text(pattern)) => Some(|text: &str| pattern.is_match(text)),
@@ -265,7 +265,7 @@ impl Filter {
     }
 }
 
-/// The pattern, or what is wrong with it in a line: the regex crate draws a picture, of which the last line says it.
+/// Compiles the pattern. Of an error only the last line is used: the regex crate draws a picture above it.
 fn parse_regex(pattern: &str) -> Result<Regex, String> {
     Regex::new(pattern).map_err(|error| {
         let picture = error.to_string();
@@ -274,16 +274,16 @@ fn parse_regex(pattern: &str) -> Result<Regex, String> {
     })
 }
 
-/// Rows in a table for people, unless they ask for more or fewer.
+/// The default number of rows in a table for people.
 const DEFAULT_ROWS: usize = 10;
 
 impl Selection {
-    /// How many rows a table for people has.
+    /// The number of rows of a table for people.
     pub fn table_rows(&self) -> usize {
         Self::limit(self.top.unwrap_or(DEFAULT_ROWS))
     }
 
-    /// How many rows a JSON document has.
+    /// The number of rows of a JSON document.
     pub fn json_rows(&self) -> usize {
         Self::limit(self.top.unwrap_or(0))
     }
@@ -292,12 +292,12 @@ impl Selection {
         if top == 0 { usize::MAX } else { top }
     }
 
-    /// Whether a text is wanted, for [`Keep`](highwater_model::groups::Keep).
+    /// The predicate on texts, for [`Keep`](highwater_model::groups::Keep).
     pub fn keep(&self) -> Option<impl Fn(&str) -> bool + '_> {
         Filter::keep(self.filter.as_ref())
     }
 
-    /// The heap that is wanted alone.
+    /// The heap to which the filter restricts, if it names one.
     pub fn heap(&self) -> Option<Heap> {
         Filter::heap(self.filter.as_ref())
     }
@@ -324,7 +324,7 @@ pub enum By {
 }
 
 impl By {
-    /// The same for the model.
+    /// The corresponding type of the model.
     pub fn group(self) -> GroupBy {
         match self {
             Self::Site => GroupBy::Site,
@@ -337,7 +337,7 @@ impl By {
         }
     }
 
-    /// One of these, in words.
+    /// One such row, in words.
     pub fn singular(self) -> &'static str {
         match self {
             Self::Site => "site",
@@ -350,7 +350,7 @@ impl By {
         }
     }
 
-    /// True where a row's own figures are not all of it: frames of other rows lie below it.
+    /// True if a row's own figures are only a part of it: it also includes the frames that it called.
     pub fn has_callees(self) -> bool {
         matches!(self, Self::Function | Self::File | Self::Module)
     }
@@ -373,7 +373,7 @@ pub enum RankBy {
 }
 
 impl RankBy {
-    /// The same for the model.
+    /// The corresponding type of the model.
     pub fn metric(self) -> Metric {
         match self {
             Self::Live => Metric::Live,
@@ -384,7 +384,7 @@ impl RankBy {
         }
     }
 
-    /// What it counts.
+    /// The figure, in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Live => "live bytes",
@@ -395,7 +395,7 @@ impl RankBy {
         }
     }
 
-    /// Fails where the source does not know it.
+    /// Fails if the source does not have this figure.
     pub fn must_be_known(self, snapshot: &Snapshot) -> Result<(), Failure> {
         let source = &snapshot.source;
         let what = if source.kind == SourceKind::IMAGE { "a memory image" } else { "a snapshot" };
@@ -408,7 +408,8 @@ impl RankBy {
             Self::Peak => {
                 Err(Failure::fault(format_args!("{what} knows what is live, and no peaks; choose --metric live")))
             }
-            // Of a live process sums are known of what was freed before, and one row has them: no row has what it allocated.
+            // For a live process, only sums are known of blocks that were freed earlier, and a single row holds them. So no row has the bytes that it
+            // ever allocated.
             _ => Err(Failure::fault(format_args!(
                 "{what} knows what is live, and not who allocated what before; choose --metric live"
             ))),

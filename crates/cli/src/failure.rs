@@ -4,20 +4,21 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// What ended a command early. An error of the system does not become one by itself: it has to be said what was being done, and to which file.
+/// The reason why a command ended early. There is no conversion from a system error: the message must say what was being done, and to which file.
 #[derive(Debug)]
 pub enum Failure {
     /// The input or the target is at fault: one line for the user, exit code 1.
     Fault(String),
     /// The command line is at fault: one line for the user, exit code 2.
     Usage(String),
-    /// Whoever read our output has seen enough (`| head`): nothing to say, exit code 0.
+    /// The reader of our output closed the pipe (`| head`): no message, exit code 0.
     ClosedPipe,
-    /// Everything was said already (a check that found something): exit code 1.
+    /// Everything was already reported (a check that found something): exit code 1.
     Found,
-    /// The program ended well, but its stream was not kept, and that was said: exit code 125, as of `timeout` or `env` that fail themselves.
+    /// The program succeeded, but its stream was not kept, which was already reported: exit code 125, as for failures of `timeout` or `env`
+    /// themselves.
     StreamNotKept,
-    /// The program that was run ended so: nothing to say, its exit code.
+    /// The program that was run ended with this exit code: no message, the same exit code.
     AsProgram(u8),
 }
 
@@ -45,7 +46,7 @@ impl Failure {
         Self::writing(&path.display().to_string(), error)
     }
 
-    /// The exit code that tells of this.
+    /// The exit code for this failure.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Fault(_) | Self::Found => 1,
@@ -56,7 +57,7 @@ impl Failure {
         }
     }
 
-    /// The line for the user, if there is anything left to say.
+    /// The message for the user; `None` if everything was already reported.
     pub fn line(&self) -> Option<&str> {
         match self {
             Self::Fault(line) | Self::Usage(line) => Some(line),
@@ -65,7 +66,7 @@ impl Failure {
     }
 }
 
-/// What went wrong, without the number that Rust appends (`(os error 28)`).
+/// The message of the error, without the number that Rust appends (`(os error 28)`).
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()

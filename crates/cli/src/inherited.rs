@@ -1,7 +1,7 @@
-//! Signals as we found them when we were started: the program that we start finds them the same.
+//! The signal state at our start, which is passed on unchanged to the program that we start.
 //!
-//! `nohup` and shells ignore or block signals for what they start. We catch some signals ourselves, and the standard library ignores one and resets
-//! others for its children, so all of it is noted before anything of ours runs.
+//! `nohup` and shells ignore or block signals for the processes that they start. We catch some signals ourselves, and the standard library ignores
+//! one and resets others for its children. So the state is saved before any of our code runs.
 #![allow(unsafe_code, reason = "C functions for signals, and a function that runs before main")]
 
 use libc::{SIG_DFL, SIG_IGN, SIG_SETMASK};
@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Signals are numbered from 1 up to here.
+/// The highest signal number; the lowest is 1.
 const LAST: i32 = 64;
 
 /// A bit for each signal that was ignored, or blocked.
@@ -25,7 +25,7 @@ fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }
 
-/// What a signal does, as the kernel has it. The C library's own form leaves out two signals, which it keeps for itself.
+/// The action of a signal, in the kernel's layout. The C library's own form hides two signals that it reserves for itself.
 #[repr(C)]
 struct Action {
     handler: usize,
@@ -34,13 +34,13 @@ struct Action {
     mask: u64,
 }
 
-/// SAFETY: each action is one, or null.
+/// SAFETY: each pointer is null or points to a valid action.
 unsafe fn sigaction(signal: i32, new: *const Action, old: *mut Action) -> bool {
-    // SAFETY: the caller's; masks have eight bytes.
+    // SAFETY: guaranteed by the caller; masks have eight bytes.
     unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, new, old, size_of::<u64>()) == 0 }
 }
 
-/// SAFETY: each mask is one, or null.
+/// SAFETY: each pointer is null or points to a valid mask.
 unsafe fn sigprocmask(new: *const u64, old: *mut u64) -> bool {
     // SAFETY: as above.
     unsafe { libc::syscall(libc::SYS_rt_sigprocmask, SIG_SETMASK, new, old, size_of::<u64>()) == 0 }
@@ -48,7 +48,7 @@ unsafe fn sigprocmask(new: *const u64, old: *mut u64) -> bool {
 
 extern "C" fn note() {
     let (mut ignored, mut blocked) = (0, 0);
-    // SAFETY: both only ask.
+    // SAFETY: both calls only query.
     unsafe {
         for signal in 1..=LAST {
             let mut action = Action { handler: SIG_DFL, flags: 0, restorer: 0, mask: 0 };
@@ -67,27 +67,27 @@ pub fn is_ignored(signal: i32) -> bool {
     IGNORED.load(Ordering::Relaxed) & bit(signal) != 0
 }
 
-/// Lets us wait for what we start. A process that ignores this signal is never told how its children ended.
+/// Makes it possible to wait for children. A process that ignores `SIGCHLD` never gets their exit status.
 pub fn wait_for_children() {
     if is_ignored(libc::SIGCHLD) {
-        // SAFETY: no handler of anyone's is replaced.
+        // SAFETY: this replaces no handler.
         unsafe { libc::signal(libc::SIGCHLD, SIG_DFL) };
     }
 }
 
-/// The program begins with the signals as we found them.
+/// Makes the program start with the signal state that we inherited.
 pub fn pass_on_to(command: &mut Command) {
     let (ignored, blocked) = (IGNORED.load(Ordering::Relaxed), BLOCKED.load(Ordering::Relaxed));
-    // SAFETY: the closure runs between fork and exec: it makes system calls, and touches nothing else.
+    // SAFETY: the closure runs between fork and exec; it only makes system calls and touches nothing else.
     unsafe { command.pre_exec(move || restore(ignored, blocked)) };
 }
 
 fn restore(ignored: u64, blocked: u64) -> io::Result<()> {
-    // SAFETY: whole actions and a whole mask; what is changed is this process's own.
+    // SAFETY: the actions and the mask are complete; only the state of this process changes.
     unsafe {
         for signal in 1..=LAST {
             let handler = if ignored & bit(signal) == 0 { SIG_DFL } else { SIG_IGN };
-            // Fails for the two that nobody may change, which are as they were.
+            // Fails for the two signals whose action cannot be changed; they are as they were.
             sigaction(signal, &Action { handler, flags: 0, restorer: 0, mask: 0 }, std::ptr::null_mut());
         }
         if sigprocmask(&raw const blocked, std::ptr::null_mut()) { Ok(()) } else { Err(io::Error::last_os_error()) }

@@ -1,13 +1,13 @@
 //! The `highwater` command: where is the memory, who put it there, and why is it still there?
 //!
-//! * [`args`] is the command line; each file in [`commands`] is one command: its arguments, its help, what it does.
-//! * [`open`] finds out what a file is and makes a recording of it, with [`event_lines`], [`mod@memtrace`], [`object_log`] and [`image_file`]; [`target`] and [`recording_file`] write files, [`temporary`] those without a name.
-//! * [`program`] finds and starts what is to be recorded, with the library that [`preload_file`] unpacks and the signals that we [`inherited`]; [`running`] is its life and its end.
-//! * [`receive`] takes streams in: what they are, the files they go into, how they fare.
-//! * [`live`] asks the collector of live processes.
-//! * [`viewed`] answers the viewer what only some kinds of files know.
-//! * [`mod@print`] is what people see. Everything else, all arithmetic included, lives in the crates this one calls.
-//! * [`failure`] is every way to end early, with its exit code: 1 for bad input, 2 for wrong usage, 0 for a closed pipe.
+//! * [`args`] is the command line; each file in [`commands`] is one command with its arguments and its help.
+//! * [`open`] opens a file of any format as a recording, [`image_file`] examines memory images; [`target`] and [`recording_file`] write files.
+//! * [`program`] finds and starts the program to record, with the library from [`preload_file`] and the [`inherited`] signals; [`running`] waits for it.
+//! * [`receive`] receives streams: detects their format, writes their files, shows their progress.
+//! * [`live`] talks to the collector of live processes.
+//! * [`viewed`] answers the viewer's questions that only some kinds of files can answer.
+//! * [`mod@print`] is the output for people. Everything else, all arithmetic included, lives in the crates that this one calls.
+//! * [`failure`] lists the ways to end early, with their exit codes: 1 for bad input, 2 for wrong usage, 0 for a closed pipe.
 #![deny(unsafe_code)]
 
 mod args;
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Shows what the parser says. It quotes what was typed, or pasted, as it is.
+/// Shows the parser's error. The error quotes the arguments verbatim, so they are made printable.
 fn refuse(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     if !text.lines().any(|line| line.contains(disturbs_text)) {
@@ -69,7 +69,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(error.exit_code() as u8)
 }
 
-/// `highwater` alone is a question, not a mistake: its answer goes to standard output.
+/// `highwater` without arguments is a question, not a mistake: the help goes to standard output.
 fn show_help(help: &clap::Error) -> ExitCode {
     let mut output = Output::new();
     let _ = output.text(&help.render().to_string());
@@ -105,7 +105,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Completions(completions) => completions.run(&mut output),
         Command::Man(man) => man.run(&mut output),
     };
-    // A command that found something wrong has still printed it.
+    // A command that found a problem has still printed output.
     let written = output.finish();
     done.and(written)
 }

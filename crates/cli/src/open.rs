@@ -1,4 +1,4 @@
-//! Opening files for commands: problems of a file become warnings, or end the command.
+//! Opens files for commands. Problems in a file become warnings, or end the command.
 
 use crate::failure::{Failure, reason};
 use crate::output::warn;
@@ -15,26 +15,26 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Problems of one kind that are named one by one; those after them are counted.
+/// The number of problems of one kind that are named one by one; further ones are only counted.
 const NAMED_PROBLEMS: usize = 10;
 
-/// An opened file, with what the user wants done about damage.
+/// An opened file, with the user's choice of how to handle damage.
 ///
-/// A recording finds damage where it reads, so every answer is followed by a look at what has come to light.
+/// A recording finds damage only where it reads, so each question to it is followed by a check for newly found damage.
 pub struct Opened {
     file: InputFile,
     on_damage: OnDamage,
     known_damage: RefCell<Vec<Damage>>,
 }
 
-/// What is done about damage.
+/// How damage is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDamage {
     /// Warn, and use everything else.
     Warn,
     /// Give up.
     Fail,
-    /// Leave it to the caller to report.
+    /// Collect it; the caller reports it.
     Collect,
 }
 
@@ -53,7 +53,7 @@ pub fn open(path: &Path, on_damage: OnDamage) -> Result<Opened, Failure> {
     Ok(opened)
 }
 
-/// Does something that reports how far it is, and shows that.
+/// Runs `work` and shows the progress that it reports.
 pub fn with_progress<T>(work: impl FnOnce(&mut highwater_input::Progress<'_>) -> T) -> T {
     let mut shown = Progress::new("reading");
     work(&mut |doing, part| {
@@ -68,12 +68,12 @@ pub fn cannot_read(path: &Path, error: &io::Error) -> Failure {
 }
 
 impl Opened {
-    /// What the user called it.
+    /// The path as the user gave it.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// What it turned out to be.
+    /// The detected format.
     pub fn format(&self) -> &'static dyn Format {
         self.file.format()
     }
@@ -88,32 +88,32 @@ impl Opened {
         self.file.json_key()
     }
 
-    /// Lines that were skipped.
+    /// The number of skipped lines.
     pub fn bad_lines(&self) -> u64 {
         self.file.problems().bad_lines
     }
 
-    /// Facts about the file, as it lies there.
+    /// Statistics of the file itself.
     pub fn stats(&self) -> FileStats {
         self.file.stats()
     }
 
-    /// Whose memory it is.
+    /// The process that was recorded.
     pub fn source(&self) -> &Source {
         self.file.source()
     }
 
-    /// What the handles stand for.
+    /// The catalog that the handles refer to.
     pub fn catalog(&self) -> &Arc<Catalog> {
         self.file.catalog()
     }
 
-    /// What could not be used, as far as was read until now.
+    /// The unusable parts found so far.
     pub fn damage(&self) -> Vec<Damage> {
         self.file.damage()
     }
 
-    /// What it holds, as a recording.
+    /// The contents as a recording.
     pub fn recording(&self) -> Result<&Recording, Failure> {
         Ok(with_progress(|progress| self.file.recording(progress))?)
     }
@@ -128,7 +128,7 @@ impl Opened {
         if self.file.may_have_remarks() { self.ask(Recording::gauges) } else { Ok(Vec::new()) }
     }
 
-    /// Fails where a time is named and the file has none.
+    /// Fails if `when` is a time and the file has no times.
     pub fn must_know(&self, when: &When) -> Result<(), Failure> {
         if self.source().untimed && matches!(when, When::At(_)) {
             let why = "the log tells no times; an instant of it is a part (50%), line:N or mark:NAME";
@@ -146,7 +146,7 @@ impl Opened {
         }
     }
 
-    /// The state at an instant, of one heap alone if one is given.
+    /// The state at an instant, restricted to one heap if one is given.
     pub fn snapshot_of(&self, when: &When, heap: Option<Heap>) -> Result<Snapshot, Failure> {
         self.must_know(when)?;
         match heap {
@@ -155,7 +155,7 @@ impl Opened {
         }
     }
 
-    /// The course of live memory.
+    /// Live memory over time.
     pub fn timeline(&self, points: usize) -> Result<Timeline, Failure> {
         self.ask(|recording| recording.timeline(points))
     }
@@ -168,7 +168,7 @@ impl Opened {
         }
     }
 
-    /// Asks the recording something, then looks at the damage that came to light.
+    /// Asks the recording a question, then checks for damage that was found while answering.
     pub fn ask<T>(&self, question: impl FnOnce(&Recording) -> Result<T, RecordingError>) -> Result<T, Failure> {
         let answer = question(self.recording()?).map_err(|error| match error {
             RecordingError::Io(error) => cannot_read(self.path(), &error),
@@ -178,7 +178,7 @@ impl Opened {
         Ok(answer)
     }
 
-    /// Warns of damage that was not known before; an error with `--strict`, or when nothing else was found.
+    /// Warns of newly found damage. This is an error with `--strict`, or if nothing in the file is usable.
     fn judge_damage(&self) -> Result<(), Failure> {
         let mut known = self.known_damage.borrow_mut();
         let new: Vec<Damage> = self.damage().into_iter().filter(|damage| !known.contains(damage)).collect();
@@ -196,7 +196,7 @@ impl Opened {
         Ok(())
     }
 
-    /// True when nothing is known of what it holds.
+    /// True if nothing in the file is usable.
     fn is_nothing_left(&self) -> bool {
         match self.source().snapshot {
             true => self.recording().is_ok_and(|recording| recording.snapshot(&When::End).is_err()),
@@ -205,7 +205,7 @@ impl Opened {
     }
 }
 
-/// Warns of lines that could not be used; an error where that is wanted.
+/// Warns of unusable lines. This is an error with [`OnDamage::Fail`].
 pub fn judge_lines(path: &Path, problems: &Problems, on_damage: OnDamage) -> Result<(), Failure> {
     let Some(first) = problems.first_bad_lines.first() else { return Ok(()) };
     if on_damage == OnDamage::Fail {
@@ -224,7 +224,7 @@ pub fn judge_lines(path: &Path, problems: &Problems, on_damage: OnDamage) -> Res
     Ok(())
 }
 
-/// Warns of damage, after as many warnings as are `known`.
+/// Warns of the damage in `new`. The `known` parts, warned of before, count towards `NAMED_PROBLEMS`.
 pub fn warn_of_damage(path: &Path, new: &[Damage], known: usize) {
     let unnamed = (known + new.len()).saturating_sub(NAMED_PROBLEMS).min(new.len());
     let (named, rest) = new.split_at(new.len() - unnamed);
@@ -236,7 +236,7 @@ pub fn warn_of_damage(path: &Path, new: &[Damage], known: usize) {
     }
 }
 
-/// A snapshot of a native recording knows what was mapped then and is in no figure: gauges say so.
+/// Adds the address space that was mapped at that instant but is in no figure. A native recording has it in its gauges.
 fn with_address_space(recording: &Recording, mut snapshot: Snapshot) -> Result<Snapshot, RecordingError> {
     if snapshot.source.kind == SourceKind::NATIVE && !snapshot.source.snapshot {
         let gauges = recording.gauges_at(snapshot.at)?;

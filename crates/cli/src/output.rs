@@ -1,4 +1,4 @@
-//! Where a command's output goes: standard output, whose reader may leave at any time.
+//! A command's output: standard output, whose reader may close it at any time.
 
 use crate::failure::Failure;
 use crate::print::colour::Paint;
@@ -7,12 +7,12 @@ use highwater_formats::json::{DocumentWriter, Stacks};
 use serde_json::{Map, Value};
 use std::io::{self, BufWriter, StdoutLock, Write};
 
-/// Standard output with what is known about it.
+/// Standard output, its colours and its line width.
 pub struct Output {
     stdout: BufWriter<StdoutLock<'static>>,
     /// Whether colours are shown.
     pub paint: Paint,
-    /// How wide a line may be; no limit where the output is no terminal.
+    /// The maximum width of a line; `None` if the output is not a terminal.
     pub width: Option<usize>,
 }
 
@@ -26,12 +26,12 @@ impl Output {
         Self { stdout: BufWriter::new(io::stdout().lock()), paint: Paint::for_stdout(), width: line_limit() }
     }
 
-    /// Prints a text that we have laid out: its lines and colours are ours, names in it may be anybody's.
+    /// Prints a text that we have laid out. Its line breaks and colours are ours; names in it may come from any file.
     pub fn text(&mut self, text: &str) -> Result<(), Failure> {
         self.bytes(printable_lines(text).as_bytes())
     }
 
-    /// Prints one line, in which anything may stand.
+    /// Prints one line with arbitrary content.
     pub fn line(&mut self, line: &str) -> Result<(), Failure> {
         self.text(&format!("{}\n", printable(line)))
     }
@@ -46,7 +46,7 @@ impl Output {
         self.json_with_list(document, None::<(&str, [Value; 0])>, None)
     }
 
-    /// Prints a JSON document of which one list, perhaps a long one, is made while it is printed, and with the stacks that its elements have.
+    /// Prints a JSON document with the stacks of its list's elements. The list may be long, so it is produced while it is printed.
     pub fn json_with_list(
         &mut self,
         document: Value,
@@ -74,23 +74,23 @@ impl Output {
         write().map_err(failed)
     }
 
-    /// For writers of other formats.
+    /// The underlying stream, for writers of other formats.
     pub fn stream(&mut self) -> &mut dyn Write {
         &mut self.stdout
     }
 
-    /// Shows what was printed until now.
+    /// Writes out everything printed so far.
     pub fn flush(&mut self) -> Result<(), Failure> {
         self.stdout.flush().map_err(failed)
     }
 
-    /// Sees to it that everything has been written: a full disk shows only then.
+    /// Flushes everything and reports errors: a full disk may show only then.
     pub fn finish(mut self) -> Result<(), Failure> {
         self.stdout.flush().map_err(failed)
     }
 }
 
-/// Says something on standard error, where nobody may be listening.
+/// Prints a line on standard error. Errors are ignored: standard error may be closed.
 pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "highwater: {}", printable(line));
 }

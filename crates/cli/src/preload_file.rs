@@ -1,8 +1,8 @@
-//! The preload library: it travels inside the command, and must lie in a file for the loader to find it.
+//! The preload library. It is embedded in the command, and must be a file for the loader to find it.
 //!
-//! The file is kept between runs under a name that tells its content: a program that outlives its recorder, or starts others
-//! later, still finds it. It lies where only its owner can write, and is compared with what it should be before it is used. Everyone can read it, where such
-//! a place is to be had: a program may start others with other rights, and those load it as well.
+//! The file is kept between runs under a name that identifies its content: a program that outlives its recorder, or starts others later, still finds
+//! it. It lies where only its owner can write, and its content is compared before it is used. If such a directory is available, everyone can read it:
+//! a program may start others with other rights, and those load it as well.
 
 use crate::failure::{Failure, reason};
 use rustix::fs::StatVfsMountFlags;
@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 
 static LIBRARY: &[u8] = include_bytes!(env!("HIGHWATER_PRELOAD"));
 
-/// The path of the library, written if it is not there.
+/// The path of the library; writes the file if it does not exist.
 pub fn path() -> Result<PathBuf, Failure> {
     let mut hasher = DefaultHasher::new();
     LIBRARY.hash(&mut hasher);
     let name = format!("preload-{}-{:016x}.so", env!("CARGO_PKG_VERSION"), hasher.finish());
     let mut failed = Failure::fault("no directory for the preload library");
-    // The loader splits its list at these.
+    // The loader splits its list at these characters.
     let is_usable = |directory: &PathBuf| directory.to_str().is_some_and(|path| !path.contains([' ', ':']));
     let mut hidden = None;
     for directory in directories().into_iter().filter(is_usable) {
@@ -38,13 +38,13 @@ pub fn path() -> Result<PathBuf, Failure> {
     hidden.ok_or(failed)
 }
 
-/// Whether every user can go down to a file.
+/// Whether every user can reach a file.
 fn is_open_to_all(path: &Path) -> bool {
     let may_pass = |folder: &Path| fs::metadata(folder).is_ok_and(|about| about.mode() & 0o001 != 0);
     path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()).all(may_pass)
 }
 
-/// Where it may lie, best first among those that everyone can enter.
+/// Candidate directories; those that everyone can enter come first.
 fn directories() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
@@ -58,7 +58,7 @@ fn put(directory: &Path, name: &str) -> std::io::Result<PathBuf> {
         DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
     }
     match DirBuilder::new().mode(0o755).create(directory) {
-        // Whatever the user's mask says.
+        // Regardless of the user's umask.
         Ok(()) => fs::set_permissions(directory, Permissions::from_mode(0o755))?,
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error),
@@ -78,9 +78,9 @@ fn put(directory: &Path, name: &str) -> std::io::Result<PathBuf> {
     {
         return Ok(path);
     }
-    // Under another name first: another recorder may be at the same.
+    // Written under a temporary name first: another recorder may be writing the same file.
     let unfinished = directory.join(format!("{name}.{}", std::process::id()));
-    // What a recorder of this number that was killed has left.
+    // Left by a killed recorder with the same process number.
     let _ = fs::remove_file(&unfinished);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(&unfinished)?;
     let written = file

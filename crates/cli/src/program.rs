@@ -1,4 +1,4 @@
-//! The program that a user wants recorded: whether that can be, and starting it.
+//! The program to record: finds it, checks whether it can be recorded, and starts it.
 
 use crate::failure::{Failure, reason};
 use crate::inherited;
@@ -14,13 +14,13 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-/// What a file is, to us.
+/// The kind of a file, for recording.
 enum Found {
-    /// Something we can be loaded into, as far as can be seen.
+    /// A program that the library can be loaded into, as far as the file shows.
     Fit,
     /// A script for this interpreter.
     Script(PathBuf),
-    /// It cannot be recorded: why, and what to do.
+    /// Cannot be recorded: the reason, and what to do.
     Unfit(String),
 }
 
@@ -57,7 +57,7 @@ fn why_unfit(reason: Reason) -> String {
     }
 }
 
-/// Finds a program as a shell would, and says why it cannot be recorded if that can be seen.
+/// Finds a program as a shell would. Fails with the reason if the file shows that it cannot be recorded.
 pub fn find(name: &OsStr) -> Result<PathBuf, Failure> {
     let path = look_up(name)?;
     let mut looked_at = path.clone();
@@ -109,7 +109,7 @@ fn look_at(path: &Path) -> io::Result<Found> {
     })
 }
 
-/// Refuses a sanitizer's runtime that LD_PRELOAD names: it must be the first library, and would not be.
+/// Refuses a sanitizer's runtime in LD_PRELOAD: it must be the first library, and would not be.
 fn check_preloaded(libraries: &OsStr) -> Result<(), Failure> {
     let mut names = libraries.as_bytes().split(|byte| matches!(byte, b':' | b' '));
     match names.find_map(executable::sanitizer) {
@@ -124,7 +124,7 @@ fn check_preloaded(libraries: &OsStr) -> Result<(), Failure> {
     }
 }
 
-/// Starts the program with the library loaded first and the agent told what to do.
+/// Starts the program with the library loaded first and the agent's configuration in its environment.
 pub fn start(path: &Path, arguments: &[OsString], library: &Path, variable: (&str, &str)) -> Result<Child, Failure> {
     let mut preload = library.as_os_str().to_owned();
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {

@@ -1,4 +1,4 @@
-//! The file of a recording: made before the program is started, so that what stands in the way is known by then.
+//! The file of a recording. It is created before the program starts, so that a problem with it is known by then.
 
 use crate::failure::Failure;
 use crate::output::say;
@@ -10,23 +10,23 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// More names than this are not tried.
+/// The number of names to try.
 const MOST_NAMES: usize = 10_000;
 
 /// A file that is still empty.
 #[derive(Debug)]
 pub struct RecordingFile {
-    /// What it is called.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Where the recording is written to; given away to the writer.
+    /// The open file; taken by the writer.
     pub file: Option<File>,
-    /// Device and number of a file that we made; none of a device or a pipe.
+    /// Device and inode of the file if we created it; `None` for a device or a pipe.
     made: Option<(u64, u64)>,
 }
 
 impl RecordingFile {
-    /// The file that the user named. Another one of this name is replaced only if it may be, and so are the recordings of its program's
-    /// children, which would be taken for the new one's.
+    /// Creates the file that the user named. An existing file of this name is replaced only if `overwrite` allows it. The same holds for the
+    /// recordings of its children, which would be mistaken for those of the new one.
     pub fn named(path: &Path, overwrite: Overwrite) -> Result<Self, Failure> {
         overwrite.check(path)?;
         let cannot_write = |error: io::Error| match error.kind() {
@@ -37,7 +37,7 @@ impl RecordingFile {
             return Ok(Self { path: path.to_owned(), file: Some(file), made: None });
         }
         if overwrite.force {
-            // A link stays a link: what it leads to is replaced.
+            // A link stays a link: its target is replaced.
             let target = behind_links(path).map_err(cannot_write)?;
             let file = create_in_place_of(&target).map_err(cannot_write)?;
             remove_children_of(&target);
@@ -54,7 +54,7 @@ impl RecordingFile {
         Self::made(path.to_owned(), file).map_err(cannot_write)
     }
 
-    /// A file of the usual name, `app.hw`; where that is taken, `app-2.hw`.
+    /// Creates a file with the usual name, `app.hw`, or `app-2.hw` if that is taken.
     pub fn usual(path: &Path, overwrite: Overwrite) -> Result<Self, Failure> {
         if overwrite.force {
             return Self::named(path, overwrite);
@@ -83,7 +83,7 @@ impl RecordingFile {
         Ok(Self { path, made: Some((about.dev(), about.ino())), file: Some(file) })
     }
 
-    /// Takes the file away if nothing was written into it. Not one that another process has put in its place.
+    /// Removes the file if nothing was written to it, but not a file that another process has put in its place.
     pub fn remove_if_empty(&self) {
         let is_ours = |there: fs::Metadata| self.made == Some((there.dev(), there.ino())) && there.len() == 0;
         if fs::symlink_metadata(&self.path).is_ok_and(is_ours) {

@@ -1,4 +1,4 @@
-//! A program that runs under us: its signals, its end.
+//! A program that runs under us: its signals and its exit.
 
 use crate::failure::Failure;
 use crate::inherited;
@@ -11,20 +11,20 @@ use std::process::{Child, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Signals that are the program's to handle: those that a terminal sends reach it anyway, the others are passed on.
+/// Signals for the program to handle. Those from a terminal reach it anyway; the others are passed on.
 pub struct Signals {
     interrupted: Arc<AtomicBool>,
     to_pass_on: Arc<AtomicUsize>,
 }
 
 impl Signals {
-    /// Catches them from now on.
+    /// Starts to catch them.
     pub fn catch() -> std::io::Result<Self> {
         let interrupted = Arc::new(AtomicBool::new(false));
         let to_pass_on = Arc::new(AtomicUsize::new(0));
-        // A file that may not grow is an error of the write, not the end of us.
+        // Without a handler, writing beyond the file size limit would kill us; with one, the write fails.
         signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
-        // Those that were ignored when we were started, by nohup or a shell, do not concern the program, and so not us.
+        // Signals that were ignored when we started (by nohup or a shell) are also ignored by the program, so we leave them alone.
         let is_ours = |signal: &i32| !inherited::is_ignored(*signal);
         for signal in [SIGINT, SIGQUIT].into_iter().filter(is_ours) {
             signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
@@ -35,12 +35,12 @@ impl Signals {
         Ok(Self { interrupted, to_pass_on })
     }
 
-    /// Whether the user has had enough (Ctrl-C).
+    /// Whether the user pressed Ctrl-C.
     pub fn interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Passes on to the program what was sent to us.
+    /// Passes signals that we received on to the program.
     pub fn pass_on(&self, child: &Child) {
         let signal = self.to_pass_on.swap(0, Ordering::Relaxed);
         if let (Some(pid), Some(signal)) = (pid_of(child), rustix::process::Signal::from_named_raw(signal as i32)) {
@@ -49,10 +49,10 @@ impl Signals {
     }
 }
 
-/// How long a program is waited for before signals are looked for again, should one not have ended the waiting.
+/// How long to wait for the program before checking for signals again, in case a signal did not interrupt the wait.
 const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
-/// Waits until the program has ended, passing signals on.
+/// Waits until the program exits, and passes signals on meanwhile.
 pub fn wait_for(child: &mut Child, signals: &Signals) -> std::io::Result<ExitStatus> {
     let process = pid_of(child).and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
     loop {
@@ -69,10 +69,10 @@ fn pid_of(child: &Child) -> Option<Pid> {
     i32::try_from(child.id()).ok().and_then(Pid::from_raw)
 }
 
-/// Ends as the program did: with its exit code, or by the signal that ended it.
+/// Exits as the program did: with its exit code, or by the signal that killed it.
 pub fn end_like(status: ExitStatus) -> Result<(), Failure> {
     if let Some(signal) = status.signal() {
-        // No core of ours: the program's is the one of interest.
+        // Disables our own core dump: the program's is the useful one.
         let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
         let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
         let _ = signal_hook::low_level::emulate_default_handler(signal);

@@ -1,7 +1,7 @@
-//! Writing a file so that it is either whole or not there, and so that nothing is lost that lay there before.
+//! Writes a file so that it is either complete or absent, and so that no existing file is lost.
 //!
-//! Files that hold a program's data are made for their owner alone (mode 0600). Without `--force` nothing is replaced: neither a file that was
-//! there when the command began, nor one that came meanwhile.
+//! Files with a program's data are readable by their owner only (mode 0600). Without `--force` nothing is replaced: neither a file that existed when
+//! the command began, nor one created meanwhile.
 
 use crate::failure::{Failure, reason};
 use clap::Args;
@@ -19,27 +19,27 @@ pub struct Overwrite {
 }
 
 impl Overwrite {
-    /// A file whose change is what the command is for.
+    /// For commands whose purpose is to change the file.
     pub const YES: Self = Self { force: true };
 
-    /// Fails if there is a file that may not be replaced: better known before the work than after it.
+    /// Fails if the file exists and must not be replaced, so that the user learns it before the work and not after it.
     pub fn check(self, path: &Path) -> Result<(), Failure> {
         if self.force || !would_be_replaced(path) { Ok(()) } else { Err(exists(path)) }
     }
 }
 
-/// Whether there is something that a file of this name would replace: a file, or a link, even one that leads nowhere.
+/// Whether a new file would replace something at this path: a file, or a link, even a dangling one.
 fn would_be_replaced(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok() && !is_special(path) && !path.is_dir()
 }
 
-/// The failure for a file that may not be replaced.
+/// The failure for a file that must not be replaced.
 pub fn exists(path: &Path) -> Failure {
     Failure::fault(format_args!("{} exists; --force replaces it", path.display()))
 }
 
-/// Lets `write` fill a file beside `path` that takes its name only when it is complete. What is no regular file (a
-/// device, a pipe) is written directly.
+/// Lets `write` fill a temporary file beside `path`, which is renamed only when it is complete. Anything but a regular file (a device, a pipe) is
+/// written directly.
 pub fn create_file<T>(
     path: &Path,
     overwrite: Overwrite,
@@ -53,7 +53,7 @@ pub fn create_file<T>(
     if path.is_dir() {
         return Err(cannot_write(rustix::io::Errno::ISDIR.into()));
     }
-    // A link stays a link: what it leads to is replaced.
+    // A link stays a link: its target is replaced.
     let target = if overwrite.force { behind_links(path).map_err(cannot_write)? } else { path.to_owned() };
     let (unfinished, file) = create_unfinished_file(&target).map_err(cannot_write)?;
     let written = write(file).and_then(|result| {
@@ -89,7 +89,7 @@ pub fn write_file(
     })
 }
 
-/// What is said where a recording cannot be begun.
+/// The failure for a recording that cannot be created.
 pub fn cannot_be_written(path: &Path, error: &std::io::Error) -> Failure {
     Failure::in_file(path, format_args!("cannot be written: {}", reason(error)))
 }

@@ -1,4 +1,4 @@
-//! The word that both ends of a stream must know, for every command that takes one.
+//! The token that both ends of a stream must know, for every command that takes one.
 
 use crate::failure::{Failure, reason};
 use clap::Args;
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The variable that may have it.
+/// The environment variable that may hold it.
 const VARIABLE: &str = "HIGHWATER_TOKEN";
 
 /// Where the token comes from.
@@ -23,7 +23,7 @@ pub struct TokenArgs {
 }
 
 impl TokenArgs {
-    /// The token, if there is one: of the argument, the file or the variable.
+    /// The token, if there is one: from the argument, the file or the variable.
     pub fn token(&self) -> Result<Option<Token>, Failure> {
         if let Some(token) = &self.token {
             return Ok(Some(token.clone()));
@@ -41,9 +41,9 @@ impl TokenArgs {
     }
 }
 
-/// The only word of a file.
+/// Reads a file that holds a single word.
 fn read(path: &Path) -> Result<Token, Failure> {
-    // Room for the end of the line, and one byte that shows that there is more.
+    // Allows for the line ending, plus one byte that shows that the file is longer.
     let most = LONGEST_TOKEN as u64 + 3;
     let mut text = Vec::new();
     File::open(path)

@@ -1,4 +1,4 @@
-//! What the viewer asks of files that know more than a recording: object logs and memory images.
+//! Answers the viewer's questions about files that hold more than a recording: object logs and memory images.
 
 mod image;
 mod treemap;

@@ -1,4 +1,4 @@
-//! What a program was called with: kept by default, and with --no-args nowhere.
+//! The arguments of a program: kept by default, and stored nowhere with --no-args.
 
 mod support;
 
@@ -12,7 +12,7 @@ use support::{HIGHWATER, Place, programs};
 
 const SECRET: &str = "open-sesame-4711";
 
-/// Whether any file of the place, in any folder, has the word in it, as it is or in what its columns hold.
+/// Whether any file below the test's directory contains the word, in its bytes or in its export as JSON.
 fn is_anywhere(place: &Place, word: &str) -> bool {
     let mut folders = vec![place.path().to_owned()];
     while let Some(folder) = folders.pop() {
@@ -36,7 +36,7 @@ fn is_anywhere(place: &Place, word: &str) -> bool {
 fn arguments_are_in_a_recording_unless_they_are_left_out() {
     for (options, expected) in [(&[][..], true), (&["--no-args"], false)] {
         let place = Place::new();
-        // A child has some as well.
+        // A child has arguments, too.
         let script = format!("/bin/echo {SECRET} >/dev/null; exit 3");
         let mut command = Command::new(HIGHWATER);
         command.args(["record", "--keep-children", "0", "-o", "app.hw"]).args(options);
@@ -86,7 +86,7 @@ fn a_live_programs_arguments_are_shown_unless_they_are_left_out() {
         let holder = support::live::Holder::start(command);
         for is_new_collector in [false, true] {
             if is_new_collector {
-                // It finds the program, and could read its arguments by itself.
+                // It finds the program, and could read the arguments itself.
                 collector.restart();
                 support::streams::wait_until("it is found", || collector.process(holder.pid)["state"] == "live");
             }
@@ -101,12 +101,12 @@ fn a_live_programs_arguments_are_shown_unless_they_are_left_out() {
     }
 }
 
-/// docs/what-a-recording-contains.md: what is in it, and what never is.
+/// docs/what-a-recording-contains.md: the contents of a recording, and data that is never in it.
 #[test]
 fn a_recording_has_names_and_paths_but_neither_memory_nor_environment() {
     let place = Place::new();
     let mut command = Command::new(HIGHWATER);
-    // Put together in the program's memory: no argument has it.
+    // Assembled in the program's memory: no argument contains it.
     let script = "held=$(printf '%s%s' held-in- memory-4711); held=$held$held; test ${#held} -gt 20";
     command.args(["record", "--keep-children", "0", "-o", "app.hw", "--", "/bin/sh", "-c", script]);
     command.env("SECRET", "environment-4711").current_dir(place.path());

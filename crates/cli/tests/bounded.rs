@@ -1,6 +1,6 @@
-//! What a file makes the command write and hold is bounded by the file: deep recursions, many threads, files that shrink.
+//! The output and memory use of a command are bounded by the size of the file: deep recursions, many threads, files that shrink.
 //!
-//! The kernel is the judge: commands run with a limit of data, and one that needs more would abort.
+//! The kernel enforces it: commands run with a data limit, and a command that needs more aborts.
 
 mod support;
 
@@ -14,7 +14,7 @@ use std::time::Duration;
 use support::viewer::Viewer;
 use support::{Place, Run, document};
 
-/// What a command may hold, in KiB: some twenty times what the same command takes for a small recording.
+/// The data limit of a command, in KiB: about twenty times the use of the same command for a small recording.
 const MOST_DATA_KIB: u64 = 256 << 10;
 
 /// Writes a recording of functions that call themselves `depth` times, and allocate in each call.
@@ -46,7 +46,7 @@ fn recursions(path: &Path, functions: u64, depth: u64, size: u64) {
     writer.finish(&catalog, &source).unwrap();
 }
 
-/// Runs a command that may hold so much, and no more.
+/// Runs a command with the data limit.
 fn bounded(place: &Place, line: &str) -> Run {
     limited(place, &format!("ulimit -d {MOST_DATA_KIB}"), line)
 }
@@ -123,7 +123,7 @@ fn diff_and_exports_of_many_deep_recursions_hold_no_whole_stacks() {
 #[test]
 fn folded_stacks_are_written_one_at_a_time_and_a_flame_graph_of_too_many_is_refused() {
     let place = Place::new();
-    // Names of 660 MB in all.
+    // Names of 660 MB in total.
     recursions(&place.file("deep.hw"), 2, 8000, 16);
     let run = bounded(&place, "export deep.hw --to folded -o - | tail -c 30");
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
@@ -161,7 +161,7 @@ fn every_answer_of_the_viewer_to_a_deep_recording_is_bounded_or_an_error() {
         assert_eq!((answer.status, answer.problem()), (200, None), "{question}");
         assert!(answer.body.len() < 64 << 20, "{question}: {} bytes", answer.body.len());
     }
-    // As lists these would be gigabytes.
+    // As lists these would take gigabytes.
     for (question, words) in [
         ("rows?limit=10000", "more than 262,144 frames"),
         ("blocks?limit=1000", "stacks=table"),
@@ -181,7 +181,7 @@ fn every_answer_of_the_viewer_to_a_deep_recording_is_bounded_or_an_error() {
     assert!(most < 3 * MOST_DATA_KIB, "the viewer held {most} KiB");
 }
 
-/// The most memory that a process ever held.
+/// The highest memory use of a process so far.
 fn high_water_mark_kib(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -208,7 +208,8 @@ fn event_lines_of_as_many_threads_as_lines_take_time_by_the_line() {
         )
     };
     place.write("threads.jsonl", (1..=1 << 18).map(line).collect::<String>());
-    // Processor time, which others cannot take: the threads of a block were looked through for each event, which takes half a minute.
+    // Limits processor time, which does not depend on other processes. An earlier version searched the threads of a block for each event, which takes
+    // half a minute.
     let run = limited(&place, "ulimit -t 15", "import threads.jsonl -o threads.hw");
     assert_eq!(run.code, 0, "{}", run.stderr);
     let report = place.json("report threads.hw --by thread");
@@ -231,7 +232,7 @@ fn an_image_that_is_shortened_while_it_is_read_is_an_error_and_never_a_signal() 
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // Somewhere between before it is opened and after it is done: each must end well.
+        // At some point between opening and completion: each run must end well.
         std::thread::sleep(Duration::from_micros(delay * 500));
         File::options().write(true).open(place.file("image.img")).unwrap().set_len(70_000).unwrap();
         let run = Run::of(child.wait_with_output().unwrap());

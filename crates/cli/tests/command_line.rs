@@ -1,4 +1,4 @@
-//! What the command line takes, and what it says of what it does not take.
+//! The arguments that the command line accepts, and its messages for those that it does not accept.
 #![allow(missing_docs)]
 
 mod support;
@@ -27,7 +27,7 @@ fn an_unknown_option_is_not_taken_for_the_program() {
         is_wrong_usage(&place.highwater(&format!("{command} -Z x")), &["unexpected argument '-Z'"]);
         let near = place.highwater(&format!("{command} --sampel 512KiB true"));
         is_wrong_usage(&near, &["unexpected argument '--sampel'", "'--sample'"]);
-        // A program may really be called so.
+        // A program may really have this name.
         place.highwater(&format!("{command} -- --budget x")).is_one_clear_line_about(&["--budget", "no such program"]);
     }
 }
@@ -49,7 +49,7 @@ fn durations_are_taken_as_the_help_writes_them() {
     for duration in ["500ms", "10s", "10m", "2h", "1h30m", "1.5s"] {
         let run = place.highwater(&format!("record --force -o true.hw --duration {duration} -- true"));
         assert_eq!(run.code, 0, "{duration}: {}", run.stderr);
-        // Nobody listens at port 1: the duration was understood.
+        // Nothing listens at port 1: the duration was accepted.
         place.highwater(&format!("connect 1 --duration {duration}")).is_one_clear_line_about(&["cannot connect"]);
     }
     for wrong in ["10", "0s", "30m1h", "1x", "m"] {
@@ -125,7 +125,7 @@ fn a_file_that_cannot_be_viewed_is_told_in_the_terminal() {
     assert_eq!((none.code, none.stdout.as_str(), none.stderr.lines().count()), (1, "", 2), "{none:?}");
     let saved = place.highwater("view nope.hw --save page.html");
     saved.is_one_clear_line_about(&["nope.hw", "No such file"]);
-    // One that can be is shown, and the others are named.
+    // A readable file is shown, and the unreadable ones are named.
     let mut command = place.command(["view", "--no-open", "--socket", "nowhere", "kitchen.hw", "nope.hw"]);
     let mut child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     let mut address = [0; 7];
@@ -159,7 +159,7 @@ fn an_error_of_the_system_names_the_file_and_what_was_done_once() {
     }
 }
 
-/// A server that says something and closes.
+/// A server that sends these bytes and closes.
 fn says(words: &'static [u8]) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -237,10 +237,10 @@ fn names_reach_the_output_without_what_disturbs_it() {
         is_harmless(&run.stdout, line);
         is_harmless(&run.stderr, line);
     }
-    // A program that reads the JSON still gets every name as it is.
+    // A program that reads the JSON still gets every name unchanged.
     let report = place.json("report names.hw");
     assert_eq!(report["sites"][0]["stack"][0]["function"], DECEIVING);
-    // Files may be called so as well.
+    // File names may contain such characters, too.
     let file = format!("{DECEIVING}.hw");
     std::fs::copy(place.file("names.hw"), place.file(&file)).unwrap();
     let typed = place.run(["report", "names.hw", "--by", DECEIVING]);

@@ -1,4 +1,4 @@
-//! A damaged recording is used as far as it goes, and says so.
+//! The undamaged part of a damaged recording is used, and the damage is reported.
 
 mod support;
 
@@ -9,7 +9,7 @@ use support::{Place, as_lines};
 /// Enough events for several blocks of the file.
 const EVENTS: u64 = 900_000;
 
-/// Blocks that are allocated one after the other, each freed a hundred events later.
+/// Blocks allocated one after the other, each freed a hundred events later.
 fn long_recording(place: &Place) -> Vec<u8> {
     let mut lines: Vec<Value> = Vec::new();
     for number in 0..EVENTS / 2 {

@@ -1,4 +1,4 @@
-//! Estimates against exact sums in rational arithmetic: what samples stand for is added up first and rounded last.
+//! Compares estimates with exact sums in rational arithmetic: weights are summed first and rounded last.
 
 mod support;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use support::Place;
 
-/// Rates as fractions, and as a trace has them.
+/// Rates as fractions, and as they are in a trace.
 const RATES: [(u128, u128, f64); 4] = [(3, 10, 0.3), (37, 100, 0.37), (3, 4, 0.75), (1, 1000, 1e-3)];
 const SITES: u64 = 7;
 const DOMAINS: u64 = 2;
@@ -22,7 +22,7 @@ fn bytes(samples: u64, (over, under, _): (u128, u128, f64)) -> u64 {
     ((doubled + over) / parts) as u64
 }
 
-/// An object as the trace tells of it. Times are in microseconds.
+/// An object of the trace. Times are in microseconds.
 struct Object {
     born: u64,
     died: Option<u64>,
@@ -31,7 +31,7 @@ struct Object {
     domain: u64,
 }
 
-/// Objects that come and go, none at the same time as another.
+/// Objects that are allocated and freed, each at a time of its own.
 fn objects() -> Vec<Object> {
     let mut state = 0x2545_f491_4f6c_dd1du64;
     let mut dice = |most: u64| {
@@ -162,7 +162,7 @@ fn estimates_are_rounded_once_in_the_report_of_a_trace_and_of_its_recording() {
             assert_report(&middle, &objects, (0, 7777), rate, &what("in the middle"));
             let window = place.json(&format!("report {file} --top 0 --from 5001us --to 15000us"));
             assert_report(&window, &objects, (5001, 15_000), rate, &what("in a window"));
-            // By function the same, and one function is all of them.
+            // By function the figures are the same, and one function has all of them.
             let file_row = &place.json(&format!("report {file} --by file"))["files"][0];
             assert_figures(file_row, samples(objects.iter(), 0, EVENTS), false, rate, &what("by file"));
         }

@@ -1,4 +1,4 @@
-//! What is exported says the same as the report; the real `go tool pprof` is the judge of its format.
+//! Exports have the same figures as the report; the real `go tool pprof` checks the format.
 
 mod support;
 
@@ -71,7 +71,7 @@ fn an_export_replaces_what_was_there_and_follows_links() {
 fn pprof(directory: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new("go");
     command.args(["tool", "pprof"]).args(arguments).current_dir(directory);
-    // pprof wants a place for its own settings; the test's will do.
+    // pprof needs a directory for its own settings; the test's will do.
     command.env("HOME", directory).env("PPROF_TMPDIR", directory);
     let output = command
         .output()
@@ -143,7 +143,7 @@ fn go_tool_pprof_diffs_two_instants_as_highwater_does() {
     }
 }
 
-/// Rows as Python's own reader of CSV finds them.
+/// Rows as Python's own CSV reader reads them.
 fn rows_in_python(place: &Place) -> Vec<HashMap<String, String>> {
     const PROGRAM: &str =
         "import csv, json, sys; print(json.dumps(list(csv.DictReader(open(sys.argv[1], newline='')))))";

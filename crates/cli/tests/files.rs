@@ -1,4 +1,4 @@
-//! Files that commands write: nothing is replaced without --force, no link is followed that lay in the way, and nobody else can read them.
+//! Files that commands write: nothing is replaced without --force, no existing link is followed, and no other user can read them.
 
 mod support;
 
@@ -31,7 +31,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
-/// A script of the shell, in which `$highwater` is the command.
+/// Runs a shell script in which `$highwater` is the command.
 fn shell(place: &Place, script: &str) -> Ended {
     let mut command = Command::new("sh");
     command.args(["-c", script]).env("highwater", HIGHWATER).current_dir(place.path()).stdin(Stdio::null());
@@ -48,7 +48,7 @@ fn nothing_is_replaced_without_force() {
         let forced = line.replacen(" -o", " --force -o", 1).replacen(" --save", " --force --save", 1);
         assert_eq!(place.highwater(&forced).code, 0, "{forced}");
         assert_ne!(fs::read(place.file("out")).unwrap(), b"precious", "{line}");
-        // A link that leads nowhere is in the way, too.
+        // A dangling link is in the way, too.
         fs::remove_file(place.file("out")).unwrap();
         symlink("elsewhere", place.file("out")).unwrap();
         place.highwater(line).is_one_clear_line_about(&["out exists", "--force"]);
@@ -69,7 +69,7 @@ fn a_program_is_not_started_whose_recording_would_replace_a_file() {
     assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr_text());
     assert!(refused.stderr_text().contains("app.hw exists; --force replaces it"), "{}", refused.stderr_text());
     assert!(!place.file("started").exists());
-    // Nor one whose recordings of children would be taken for the new program's.
+    // Nor a name whose recordings of children would be mistaken for the new program's.
     fs::create_dir(place.file("other.children")).unwrap();
     place.write("other.children/4711-cc1.hw", "precious");
     let refused = shell(&place, "$highwater record -o other.hw -- touch started");
@@ -99,7 +99,7 @@ fn a_link_in_the_place_of_the_unfinished_file_is_not_followed() {
     let place = kitchen_with_lines();
     place.write("precious", "precious");
     for line in WRITING {
-        // The shell's number becomes the command's.
+        // The command gets the process number of the shell.
         let ended = shell(&place, &format!("ln -s precious out.$$.unfinished; exec $highwater {line}")).succeeded();
         assert_eq!(fs::read(place.file("precious")).unwrap(), b"precious", "{line}");
         assert!(!place.file("out").is_symlink() && place.file("out").exists(), "{line}: {}", ended.stderr_text());
@@ -132,7 +132,7 @@ fn a_file_that_was_made_meanwhile_is_left_alone() {
 #[test]
 fn a_recording_whose_name_was_taken_while_the_program_ran_is_kept_under_another() {
     let place = Place::new();
-    // When the process begins another program, the recording of the first one goes to the children's, and the name is free for a while.
+    // When the process execs another program, the recording of the first one moves to the children's directory, and the name is free for a while.
     let taker = "while [ -e app.hw ]; do :; done; echo precious > app.hw";
     place.write("taker", taker);
     let ended = shell(&place, "$highwater record --keep-children 0 -o app.hw -- sh -c 'exec sh taker'").succeeded();
@@ -158,12 +158,12 @@ fn what_holds_a_programs_data_is_for_its_owner_alone() {
         assert_eq!(mode(&place.file("out")), 0o400, "{line}: a stricter umask counts");
         fs::remove_file(place.file("out")).unwrap();
     }
-    // One that replaces a file which everyone could read does not get its mode.
+    // A file that replaces a world-readable file does not get its mode.
     place.write("out", "");
     fs::set_permissions(place.file("out"), fs::Permissions::from_mode(0o644)).unwrap();
     shell(&place, "$highwater record --force -o out -- /bin/true").succeeded();
     assert_eq!(mode(&place.file("out")), 0o600);
-    // Children's, their folder, and the default name.
+    // The recordings of children, their directory, and the default name.
     shell(&place, "umask 022; $highwater record --keep-children 0 -o app.hw -- sh -c '/bin/true; /bin/true'")
         .succeeded();
     assert_eq!(mode(&place.file("app.children")), 0o700);
@@ -172,7 +172,7 @@ fn what_holds_a_programs_data_is_for_its_owner_alone() {
     assert!(!children.is_empty() && children.iter().all(|path| mode(path) == 0o600), "{children:?}");
     shell(&place, "umask 022; $highwater record /bin/true").succeeded();
     assert_eq!(mode(&place.file("true.hw")), 0o600);
-    // A recording that gets its names stays its owner's.
+    // A recording that is symbolized stays private to its owner.
     shell(&place, "umask 022; $highwater symbolize app.hw").succeeded();
     assert_eq!(mode(&place.file("app.hw")), 0o600);
 }
@@ -221,8 +221,8 @@ fn devices_pipes_and_descriptors_are_written_to_as_they_are() {
     }
     shell(&place, "$highwater record -o /dev/stdout -- /bin/true | cat > piped.hw").succeeded();
     assert_eq!(place.json("report piped.hw")["source"]["program"], "true");
-    // They stay where they are even where the program's process begins another one, and a recording is discarded. Not with a device: were it
-    // moved or removed, the machine would suffer.
+    // Pipes stay in place even if the program's process execs another one, and a recording is discarded. Not tested with a device: moving or removing
+    // one would damage the machine.
     let script = "mkfifo other; cat other >/dev/null & $highwater record -o other -- sh -c 'exec /bin/true'; wait";
     shell(&place, script).succeeded();
     assert!(fs::symlink_metadata(place.file("other")).unwrap().file_type().is_fifo(), "{:?}", place.names());

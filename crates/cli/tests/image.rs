@@ -1,4 +1,4 @@
-//! `highwater image`, and images in other commands, as a user meets them.
+//! `highwater image`, and images in other commands, from the user's point of view.
 
 mod support;
 
@@ -26,7 +26,7 @@ fn expected(name: &str) -> Value {
         .expect("JSON")
 }
 
-/// A place with three images of one program, its module, and sidecars that name it.
+/// A directory with three images of one program, its module, and sidecars that name it.
 fn with_ledgers() -> Place {
     let place = Place::new();
     place.write("ledger.wasm", unpacked("motoko/ledger.wasm.zst"));
@@ -95,7 +95,7 @@ fn an_image_is_a_snapshot_for_every_other_command() {
         "{account, key, left, right}",
         "← tree",
     ]);
-    // What was there before is not known, and no figure pretends that it is.
+    // An image has no history, and no figure suggests otherwise.
     for metric in ["peak", "allocated", "allocations", "temporary"] {
         let report = place.highwater(&format!("report ledger-3.img --metric {metric}"));
         report.is_one_clear_line_about(&["a memory image knows what is live", "--metric live"]);
@@ -184,7 +184,7 @@ fn what_others_would_see_change_is_refused() {
     let edit = |change: &str| {
         place.run(["image", "edit", "zoo.img", change, "--force", "-o", "new.img", "--module", "zoo.wasm"])
     };
-    // The blob is one constant for all cells.
+    // All cells share one constant blob.
     edit("cells.head.raw=\\01\\02\\03\\04\\05\\06\\07")
         .is_one_clear_line_about(&["it is shared", "references lead to it"]);
     edit("cells.head.n8=300").is_one_clear_line_about(&["300 does not fit"]);
@@ -231,7 +231,7 @@ fn chunks_of_c_and_rust_programs_are_reported_and_compared() {
 fn chunks_that_nothing_refers_to_are_leaked() {
     let place = Place::new();
     let mut bytes = unpacked("wasm/leaky_rs.mem3.gz");
-    // The program's own list of its blocks is all that refers to them.
+    // Only the program's own list of its blocks refers to them.
     let document: Value =
         serde_json::from_slice(&std::fs::read(fixture("wasm/leaky_rs.expected.json")).expect("read")).expect("JSON");
     let victim = &document["dumps"][2]["live"][5];

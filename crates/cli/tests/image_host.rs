@@ -1,4 +1,4 @@
-//! Real modules in real processes: `image host` and those who ask it, and `image run`.
+//! Real modules in real processes: `image host` and its clients, and `image run`.
 
 mod support;
 
@@ -29,7 +29,7 @@ struct Host {
 impl Host {
     fn start(place: &Place, name: &str, options: &[&str]) -> Self {
         let module = put_module(place, name);
-        // Paths of sockets are short.
+        // Socket paths must be short.
         let unique = place.path().file_name().unwrap().to_str().unwrap();
         let socket = std::env::temp_dir().join(format!("hw-image-{unique}.sock"));
         let mut command = place.command(["image", "host"]);
@@ -146,7 +146,7 @@ fn a_host_that_is_killed_in_the_middle_of_a_call_is_gone() {
     let mut host = Host::start(&place, "busy", &[]);
     let mut call = place.command(["image", "call", "forever", "--socket"]);
     let call = call.arg(&host.socket).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // It holds the program until it ends, so nobody else is answered: that is when it has begun.
+    // The call holds the program until it ends, so no other client is answered. That shows that it has begun.
     wait_for("the call to have begun", || {
         let mut other = UnixStream::connect(&host.socket).unwrap();
         other.set_read_timeout(Some(std::time::Duration::from_millis(200))).unwrap();
@@ -167,7 +167,7 @@ fn garbage_on_the_socket_disturbs_nobody() {
         connection.write_all(garbage).unwrap();
     }
     host.run(&place, &["info"]).stdout_has(&["ledger.wasm"]);
-    // And the other way round: something else listens.
+    // The reverse case: another server listens there.
     let socket = place.path().file_name().unwrap().to_str().unwrap();
     let socket = std::env::temp_dir().join(format!("hw-other-{socket}.sock"));
     let other = UnixListener::bind(&socket).unwrap();
@@ -264,7 +264,7 @@ fn scripts_need_a_program_that_may_be_missing() {
 fn without_the_program_for_scripts_a_line_says_how_to_build_it() {
     let place = Place::new();
     let alone = place.file("highwater");
-    // By another process: a file that this one has open for writing could not be run as long as any child has it open as well.
+    // Copied by another process. A file that this process has open for writing cannot be executed while any child has inherited the descriptor.
     assert!(Command::new("cp").arg(HIGHWATER).arg(&alone).status().unwrap().success());
     let run = Command::new(alone).args(["image", "eval", "1"]).env_remove("HIGHWATER_MOVM").output().unwrap();
     Run::of(run).is_one_clear_line_about(&["highwater-movm is not beside", "cargo build"]);

@@ -1,4 +1,4 @@
-//! The collector as a process: beginning, ending, and being started when it is needed.
+//! The collector as a process: its start, its end, and its automatic start.
 
 mod support;
 
@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use support::Place;
 
-/// Who listens at the socket.
+/// The process that listens at the socket.
 fn listener(place: &Place) -> Option<Pid> {
     let socket =
         rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
@@ -43,7 +43,7 @@ fn a_collector_says_where_it_listens_and_ends_in_order() {
     for signal in [Signal::INT, Signal::TERM] {
         let place = Place::new();
         let collector = start(&place, "");
-        // There may be others on this machine that it finds.
+        // It may find other processes of this machine.
         assert_eq!(place.highwater("ps --socket socket").code, 0);
         place.highwater("snapshots --socket socket").stdout_has(&["No snapshot is kept; at most 100 snapshots"]);
         let (code, said) = end(collector, signal);
@@ -78,7 +78,7 @@ fn there_is_one_collector_at_a_place_and_it_may_end_when_nobody_needs_it() {
 fn a_program_that_is_run_gets_a_collector() {
     let place = Place::new();
     let mut command = place.command(["run", "--socket", "socket", "sh", "-c", "exit 3"]);
-    // What is kept lies below.
+    // The kept snapshots lie below.
     let output = command.env("XDG_STATE_HOME", place.path()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), said.lines().count()), (Some(3), 1), "{said}");

@@ -1,4 +1,4 @@
-//! The commands that ask a collector, with one that answers what the test says.
+//! The commands that ask a collector, tested with a fake collector whose answers the test defines.
 
 mod support;
 
@@ -83,7 +83,7 @@ fn contents_file(blocks: &[(u64, &[u8])]) -> Vec<u8> {
     blocks.iter().flat_map(part).collect()
 }
 
-/// A kitchen that is being collected: its state is that of the peak, 5500 bytes in three blocks.
+/// A collected kitchen: its state is that of the peak, 5500 bytes in three blocks.
 struct Kitchen {
     place: Place,
     collector: FakeCollector,

@@ -1,4 +1,4 @@
-//! Snapshots of real programs, against what those programs count of themselves.
+//! Compares snapshots of real programs with those programs' own counts.
 
 mod support;
 
@@ -14,7 +14,7 @@ fn what_a_program_holds_is_what_the_snapshot_shows() {
     let pid = holder.pid;
     assert_eq!(holder.holds("keep 1000 100"), (1000, 100_000));
     assert_eq!(collector.function(pid, "keep_blocks"), (1000, 100_000));
-    // A reallocation makes it the block of whoever resized it.
+    // A reallocated block belongs to the function that resized it.
     assert_eq!(holder.holds("grow"), (1000, 200_000));
     assert_eq!(collector.function(pid, "keep_blocks"), (0, 0));
     assert_eq!(collector.function(pid, "grow_blocks"), (1000, 200_000));
@@ -28,7 +28,7 @@ fn what_a_program_holds_is_what_the_snapshot_shows() {
         snapshot["threads"].as_array().unwrap().iter().filter(|thread| thread["name"] == "keeper").collect();
     assert_eq!(keepers.len(), 3, "{snapshot}");
     assert!(keepers.iter().all(|thread| thread["live_blocks"] == 50 && thread["live_bytes"] == 5000), "{snapshot}");
-    // The totals are the process's own: what is gone counts as well.
+    // The totals are those of the process: freed blocks count, too.
     let totals = &snapshot["totals"];
     let figure = |name: &str| totals[name].as_u64().unwrap();
     assert_eq!(figure("allocations") - figure("frees"), figure("live_blocks"));
@@ -67,7 +67,7 @@ fn reserved_address_space_is_no_memory_until_it_can_be_touched() {
     let collector = Collector::new();
     let mut holder = collector.holder(&[]);
     let pid = holder.pid;
-    // Pages of mappings, and pages that are reserved.
+    // Mapped pages and reserved pages.
     let pages = || {
         let snapshot = collector.json(&format!("snapshot --pid {pid} --by heap"));
         let heaps = snapshot["heaps"].as_array().unwrap();
@@ -104,7 +104,7 @@ fn every_ending_gives_the_file_it_names() {
     for ending in ["hw", "pb.gz", "json", "svg", "folded"] {
         collector.highwater(&format!("snapshot --pid {pid} -o held.{ending}")).succeeded();
     }
-    // The recording's own commands read it; every block is in it, with where and when and by whom.
+    // The reading commands open it; it has every block with its site, time and thread.
     let report = collector.json("report held.hw --by function --top 0");
     assert_eq!(function_in(&report, "keep_blocks"), (1000, 100_000));
     let blocks: Value = serde_json::from_slice(&std::fs::read(collector.place.file("held.json")).unwrap()).unwrap();
@@ -141,14 +141,14 @@ fn sampled_and_exact_take_turns_while_the_program_runs() {
     let pid = holder.pid;
     holder.tell("keep 100000 1000");
     let (blocks, bytes) = collector.function(pid, "keep_blocks");
-    // Some 1,500 samples: within five standard deviations.
+    // About 1,500 samples: within five standard deviations.
     assert!((87_000_000..113_000_000).contains(&bytes), "{bytes}");
     assert!((87_000..113_000).contains(&blocks), "{blocks}");
     assert_eq!(collector.process(pid)["is_estimate"], true);
     assert_eq!(collector.json(&format!("snapshot --pid {pid}"))["source"]["sample_rate"], 65536);
-    // Every block from now on. What was sampled before stays, and is found when it goes.
+    // Every block from now on. Blocks sampled earlier stay known, and are found when they are freed.
     collector.highwater(&format!("set --pid {pid} --sample off")).succeeded();
-    // A thread notices when it has allocated another 64 KiB.
+    // A thread notices the new rate when it has allocated another 64 KiB.
     holder.tell("keep 10 10000");
     holder.tell("threads 2 500");
     let threads = collector.json(&format!("snapshot --pid {pid} --by function --top 0"));
@@ -156,7 +156,7 @@ fn sampled_and_exact_take_turns_while_the_program_runs() {
     holder.tell("drop 100010");
     let (blocks, _) = collector.function(pid, "keep_blocks");
     assert_eq!(blocks, 0, "what was sampled is gone");
-    // And back: what is known stays known, and is found when it goes.
+    // Sampling again: known blocks stay known, and are found when they are freed.
     holder.tell("keep 1000 100");
     collector.highwater(&format!("set --pid {pid} --sample 1MiB")).succeeded();
     holder.tell("keep 1 10000000");
@@ -179,7 +179,7 @@ fn a_full_table_says_so_and_the_program_goes_on() {
     assert!(untracked + blocks >= 100_000, "{process}");
     let shown = collector.highwater(&format!("snapshot --pid {pid}")).succeeded();
     assert!(shown.stderr_text().contains("warning"), "{}", shown.stderr_text());
-    // Room again.
+    // There is room again.
     holder.tell("drop 100000");
     holder.tell("keep 500 100");
     assert_eq!(collector.function(pid, "keep_blocks"), (500, 50_000));
@@ -212,7 +212,7 @@ fn contents_are_read_only_where_both_sides_want_it() {
 #[test]
 fn real_programs_agree_with_an_independent_count() {
     let collector = Collector::new();
-    // A Python program that holds a million bytes in one piece, and says when.
+    // A Python program that holds a million bytes in one block, and prints a line when it does.
     let mut command = collector.command(["run", "-q", "--", "python3", "-c"]);
     command.arg(
         "import os,sys\nheld = [bytearray(1000000) for _ in range(20)]\nprint('pid', os.getpid(), flush=True)\n\

@@ -1,4 +1,4 @@
-//! A program that is looked at behaves as it would without: what it prints, how it ends, whatever becomes of the collector.
+//! A live-profiled program behaves as it does by itself: its output and its exit status, whatever happens to the collector.
 
 mod support;
 
@@ -8,7 +8,7 @@ use support::live::{Collector, wait_for};
 use support::programs;
 use support::recorded::{Ended, plain, run};
 
-/// Programs with what they are told to do.
+/// Programs with their arguments.
 fn programs() -> Vec<(PathBuf, Vec<&'static str>)> {
     let mut all = vec![
         (programs::c("finisher"), vec!["300000"]),
@@ -29,7 +29,7 @@ fn programs() -> Vec<(PathBuf, Vec<&'static str>)> {
     all
 }
 
-/// How a program ended and what it printed, without the lines that are its own number, and what it says of its threads' numbers.
+/// The exit status and output of a program, without the lines with its process number and its threads' numbers.
 fn seen(ended: Ended) -> (i32, Vec<String>) {
     let is_number = |line: &&str| line.bytes().all(|byte| byte.is_ascii_digit());
     let text = ended.stdout_text();
@@ -76,7 +76,7 @@ fn limits_of_the_system_are_no_harm() {
     let collector = Collector::new();
     let program = programs::c("counting");
     let native = seen(run(&mut plain(&collector.place, &program)));
-    // Descriptors, files, and address space, from enough for all to enough for nothing of ours.
+    // Limits of descriptors, files and address space, from enough for everything to too little for the agent.
     for limit in ["-n 24", "-n 6", "-f 0", "-v 50000000", "-v 2000000", "-v 400000", "-v 60000"] {
         let line = format!("ulimit {limit} && exec {}", program.display());
         let mut command = collector.command(["run", "-q", "--", "/bin/bash", "-c"]);

@@ -1,4 +1,4 @@
-//! Lives and deaths: of programs, of collectors, of both.
+//! Starts and ends of programs, of collectors, and of both.
 
 mod support;
 
@@ -49,9 +49,9 @@ fn a_program_that_is_older_than_its_collector_is_found() {
     let mut collector = Collector::new();
     collector.child.kill().unwrap();
     collector.child.wait().unwrap();
-    // The program is started without any collector: the variable alone makes it live.
+    // The program is started without a collector: the variable alone makes it live.
     let mut command = collector.command(["run", "-q", "--", programs::c("holder").to_str().unwrap()]);
-    // A collector cannot be started where a directory is in its way.
+    // A collector cannot start if a directory is in the way of its socket.
     let socket = collector.socket();
     let _ = std::fs::remove_file(&socket);
     std::fs::create_dir(&socket).unwrap();
@@ -95,11 +95,11 @@ fn a_collector_killed_in_a_snapshot_hurts_nobody() {
         std::thread::sleep(std::time::Duration::from_millis(5 + round * 7));
         collector.restart();
         assert!(!asking.wait().unwrap().success() || round > 0);
-        // The program goes on, and the next collector reads it.
+        // The program continues, and the next collector reads it.
         assert_eq!(holder.holds("keep 1 16").0, 2_000_001 + round);
         assert_eq!(collector.function(pid, "keep_blocks").0, 2_000_001 + round);
     }
-    // What was kept for the snapshots that never ended is given back: the table does not grow.
+    // The memory reserved for the unfinished snapshots is released: the table does not grow.
     let table = |collector: &Collector| collector.process(pid)["table_bytes"].as_u64().unwrap();
     let before = table(&collector);
     holder.tell("drop 1000000");
@@ -130,12 +130,12 @@ fn another_program_in_the_same_process_is_another_entry() {
     let mut holder = collector.holder(&[]);
     let pid = holder.pid;
     holder.tell("keep 100 10");
-    // It execs itself: a new program under the same number.
+    // It execs itself: a new program under the same process number.
     let path = programs::c("holder");
     assert_eq!(holder.tell(&format!("exec {}", path.display())), format!("pid {pid}"));
     holder.tell("keep 5 10");
     assert_eq!(collector.function(pid, "keep_blocks"), (5, 50));
-    // And one that is not live: what was is over.
+    // Execs a program that is not live: the entry of the first one has ended.
     let mut holder = collector.holder(&["--no-children"]);
     let pid = holder.pid;
     holder.tell("keep 100 10");
@@ -152,7 +152,7 @@ fn a_program_that_closes_everything_stays_live() {
     holder.tell("closeall");
     holder.tell("keep 100 10");
     assert_eq!(collector.function(holder.pid, "keep_blocks"), (200, 2000));
-    // A child of it must not close what the program has opened at those numbers since.
+    // A child must not close files that the program has opened since at those descriptor numbers.
     let child = holder.fork();
     holder.tell("keep 3 10");
     assert_eq!(collector.function(child, "keep_blocks"), (3, 30));
@@ -178,7 +178,7 @@ fn named_snapshots_are_kept_listed_fetched_and_removed() {
     collector.highwater(&format!("snapshots get {id} -o third.hw")).succeeded();
     let report = collector.json("report third.hw --by function --top 0");
     assert_eq!(support::live::function_in(&report, "keep_blocks"), (300, 3000));
-    // They outlive the program and the collector.
+    // The snapshots outlive the program and the collector.
     holder.kill();
     collector.restart();
     assert_eq!(names(&collector).len(), 3);
@@ -229,7 +229,7 @@ fn one_clear_line_for_everything_that_can_be_wrong() {
     assert_eq!(nobody.status.code(), Some(1));
     let text = String::from_utf8_lossy(&nobody.stderr).into_owned();
     assert!(text.contains("no collector listens at /tmp/highwater-no-such.sock"), "{text}");
-    // What is no socket is not replaced.
+    // A file that is not a socket is not replaced.
     let file = collector.place.write("file", "mine");
     let taken = line(&format!("collector --socket {}", file.display()));
     assert!(taken.contains("not a socket"), "{taken}");
@@ -245,7 +245,7 @@ fn the_socket_is_its_owners_alone() {
     assert_eq!(about.permissions().mode() & 0o777, 0o600);
     let id = Command::new("id").arg("-u").output().unwrap();
     if String::from_utf8_lossy(&id.stdout).trim() == "0" {
-        // Another user is turned away even where the file's mode would let it in.
+        // Another user is refused even if the file's mode would allow the connection.
         std::fs::set_permissions(collector.socket(), std::fs::Permissions::from_mode(0o666)).unwrap();
         let stranger = Command::new("setpriv")
             .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--", "/usr/bin/python3", "-c"])
@@ -265,7 +265,7 @@ fn the_socket_is_its_owners_alone() {
 fn a_collector_that_is_started_on_the_way_keeps_nothing_of_its_starter() {
     let collector = Collector::new();
     let socket = std::env::temp_dir().join(format!("highwater-started-{}.sock", std::process::id()));
-    // Whoever reads from this pipe sees its end when the program ends, though the collector goes on.
+    // The reader of this pipe sees its end when the program ends, though the collector continues.
     let line = format!("{HIGHWATER} run -q -- true 7>&1");
     let mut shell = Command::new("sh");
     shell.args(["-c", &line]).env("HIGHWATER_SOCKET", &socket).current_dir(collector.place.path());

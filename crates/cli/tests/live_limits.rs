@@ -1,4 +1,4 @@
-//! What a request to a collector may cost: time while it does not answer, and work for processes that nobody asked about.
+//! The cost of a request to a collector: time while it does not answer, and work for processes that no client asked about.
 #![allow(missing_docs)]
 
 mod support;
@@ -18,7 +18,7 @@ fn a_stopped_collector_is_reported_and_not_waited_for() {
     signal(&collector, Signal::STOP);
     let (pid, stopped) = (holder.pid, collector.child.id());
     for line in [
-        // Without the option there is a limit as well.
+        // There is a limit without the option, too.
         "ps".to_owned(),
         "ps --timeout 1s".to_owned(),
         format!("snapshot --pid {pid} --timeout 1s"),
@@ -53,7 +53,7 @@ fn a_collector_that_stops_while_it_is_watched_ends_the_watching() {
     assert!(said.contains("is stopped"), "{said}");
 }
 
-/// How often the collector's process has read something: lists of mappings and descriptors, names, states.
+/// The number of reads by the collector's process: lists of mappings and descriptors, names, states.
 fn reads(collector: &Collector) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{}/io", collector.child.id())).unwrap();
     text.lines().find_map(|line| line.strip_prefix("syscr: ")).unwrap().parse().unwrap()
@@ -79,7 +79,7 @@ fn a_snapshot_of_one_process_costs_nothing_for_the_others() {
     });
     let among_others = reads_for(&collector, &by_number);
     let of_all = reads_for(&collector, "ps --json");
-    // The list looks at every process, the snapshot at one.
+    // The list reads every process, the snapshot only one.
     assert!(of_all >= OTHERS as u64, "a list takes {of_all} reads");
     assert!(
         among_others < alone + OTHERS as u64 / 2,

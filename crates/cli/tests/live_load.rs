@@ -1,4 +1,4 @@
-//! Many processes, many snapshots, and many that come and go at once: the collector stays as small as it was.
+//! Many processes, many snapshots, and many processes that start and end at once: the collector does not grow.
 
 mod support;
 
@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 use support::live::{Collector, Holder, wait_for};
 
-/// What a process has: descriptors, threads, mappings, and bytes of memory of its own.
+/// The resources of a process: descriptors, threads, mappings, and bytes of private memory.
 #[derive(Clone, Copy, Debug)]
 struct Size {
     descriptors: usize,
@@ -61,7 +61,7 @@ fn two_hundred_processes_and_fifty_snapshots_a_second() {
     };
     (0..PROCESSES).for_each(&snapshot);
     let before = size_of(&collector);
-    // At a rate of 50 a second or faster.
+    // At a rate of at least 50 per second.
     let begin = Instant::now();
     let mut taken = 0;
     while begin.elapsed() < Duration::from_secs(6) {
@@ -72,7 +72,7 @@ fn two_hundred_processes_and_fifty_snapshots_a_second() {
     assert_no_larger(size_of(&collector), before);
     shell.kill_all(&pids);
     wait_for("all to go", || sleeping().is_empty());
-    // The tables of some that are gone are kept, with a descriptor each.
+    // The tables of some exited processes are kept, with a descriptor each.
     wait_for("the others to be given up", || size_of(&collector).descriptors <= idle.descriptors + 40);
 }
 

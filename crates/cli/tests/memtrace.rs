@@ -1,4 +1,4 @@
-//! Traces of OCaml programs, as a user meets them.
+//! Traces of OCaml programs, from the user's point of view.
 
 mod support;
 
@@ -9,7 +9,7 @@ use support::{Place, Run};
 /// The commands that read one file.
 const READING: [&str; 5] = ["report", "leaks", "timeline", "info", "check"];
 
-/// What a run must have come to.
+/// Checks on the result of a run.
 trait Outcome {
     fn succeeded(&self);
     fn stderr_has(&self, texts: &[&str]);
@@ -54,7 +54,7 @@ fn expected(name: &str) -> Value {
     serde_json::from_slice(&fixture(&format!("{name}.expected.json"))).unwrap()
 }
 
-/// A place with a trace in it.
+/// A directory with a trace.
 fn with(name: &str) -> Place {
     let place = Place::new();
     place.write("trace.ctf", trace(name));
@@ -114,7 +114,7 @@ fn the_functions_that_allocate_most_are_those_of_the_reference() {
         };
         for row in expected["top_functions_direct"].as_array().unwrap() {
             let (function, wanted) = (row["function"].as_str().unwrap(), row["nsamples"].as_u64().unwrap());
-            // A few of the invented ones have the same name in several files; those of one name are one row here.
+            // In a few of the invented traces, functions in several files have the same name; here they are one row.
             let is_exact = name != "multidom";
             assert!(samples(function) == wanted || (!is_exact && samples(function) > wanted), "{name}: {function}");
         }
@@ -173,7 +173,7 @@ fn heaps_and_promotions_are_kept_shown_and_filterable() {
     let number = |value: &Value| value.as_u64().unwrap();
     assert_eq!(of("minor")["records"], events["alloc_minor"]);
     assert_eq!(of("external")["records"], events["alloc_external"]);
-    // What was promoted came to the major heap, beside what was allocated there.
+    // Promoted blocks enter the major heap, beside the blocks allocated there.
     assert_eq!(of("major")["promoted_records"], events["promote"]);
     assert_eq!(number(&of("major")["records"]), number(&events["alloc_major"]) + number(&events["promote"]));
     for heap in ["minor", "major", "external"] {
@@ -202,7 +202,7 @@ fn lifetimes_of_what_is_gone_are_told() {
     assert!(number("median_ns") <= number("p90_ns") && number("mean_ns") > 0);
     let histogram = lifetimes["histogram"].as_array().unwrap();
     assert_eq!(histogram.iter().map(|row| row["blocks"].as_u64().unwrap()).sum::<u64>(), number("blocks"));
-    // Those of the major heap live longer.
+    // Blocks of the major heap live longer.
     let major = place.json("report trace.ctf --lifetimes --filter heap:major")["lifetimes"]["median_ns"].clone();
     assert!(major.as_u64().unwrap() > number("median_ns"));
 }
@@ -264,7 +264,7 @@ fn a_clock_that_stepped_back_is_an_oddity_and_no_damage() {
         "2  times the clock was set back",
         "microseconds by which the clock was set back, all steps together",
     ]);
-    // 9,000 events of up to 0.9 ms each, of which none is lost to the steps.
+    // 9,000 events of up to 0.9 ms each; the steps of the clock lose none of that time.
     let duration = place.json("report trace.ctf")["source"]["duration_ns"].as_u64().unwrap();
     assert!(duration > 3_900_000_000, "{duration}");
     place.highwater("check trace.ctf").stdout_has(&["sound"]);

@@ -1,4 +1,4 @@
-//! Object logs, as a user meets them.
+//! Object logs, from the user's point of view.
 
 mod support;
 
@@ -19,7 +19,7 @@ fn expected(name: &str) -> Value {
     serde_json::from_slice(&fixture(&format!("{name}.expected.json"))).unwrap()
 }
 
-/// A place with a log in it.
+/// A directory with a log.
 fn with(name: &str) -> Place {
     let place = Place::new();
     place.write("console.log", fixture(&format!("{name}.log.zst")));
@@ -123,7 +123,7 @@ fn a_module_is_looked_at_at_every_instant_at_which_its_memory_was_saved() {
         assert_eq!(found["object_lines"], truth["object_lines"]);
         let log = String::from_utf8(fixture(&format!("{name}.log.zst"))).unwrap();
         for dump in truth["dumps"].as_array().unwrap() {
-            // The line at which the module had made and dropped so many.
+            // The line at which the module had made and dropped this number of objects.
             let events = dump["allocations"].as_u64().unwrap() + dump["drops"].as_u64().unwrap();
             let objects = log.lines().enumerate().filter(|(_, line)| line.starts_with('@'));
             let line = objects.map(|(at, _)| at + 1).nth(events as usize - 1).unwrap();
@@ -182,7 +182,7 @@ fn what_each_iteration_leaves_behind_is_told_by_type() {
     run.stdout_has(&[
         "Yes: every id was made once and dropped at most once, and 91% of the memory's growth is explained.",
     ]);
-    // The same from a recording of it.
+    // The same from a recording of the log.
     place.highwater("import log -o log.hw").stdout_has(&["events"]);
     assert_eq!(place.json("objects log.hw")["iterations"]["types"], iterations["types"]);
     assert_eq!(place.json("info log.hw")["gauges"][0]["name"], "memory");
@@ -326,7 +326,7 @@ fn what_is_no_log_is_told_to_be_none() {
 #[test]
 fn more_than_the_memory_holds_is_impossible_and_more_than_it_grew_by_needs_free_room() {
     let place = Place::new();
-    // The heap reused what was free: the log cannot know.
+    // The heap reused free memory: the log cannot show that.
     place.write(
         "log",
         "@ MEMORY 200000\n@ ALLOCATE 5000 a.rs:1 T 1\n@ MEMORY 200000\n@ ALLOCATE 70000 a.rs:1 T 2\n@ MEMORY 204464\n",

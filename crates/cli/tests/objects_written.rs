@@ -1,4 +1,4 @@
-//! Object logs that others write: the snippets of the documentation, and a WASM module in node.
+//! Object logs from other writers: the snippets of the documentation, and a WASM module in node.
 
 mod support;
 
@@ -11,7 +11,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The block of a language in the description of the format.
+/// The code block for a language in the description of the format.
 fn snippet(language: &str) -> String {
     let page = std::fs::read_to_string(root().join("docs/objlog.md")).unwrap();
     let start = page.find(&format!("```{language}\n")).expect("a block of that language") + language.len() + 4;
@@ -53,12 +53,12 @@ fn the_snippet_in_c_writes_a_log() {
     assert_eq!(found["perfect"], json!(["label"]));
 }
 
-/// What a module of ours says in node.
+/// The console output of our test module in node.
 fn console(place: &Place, rounds: u64, options: &[&str], tidy: bool) -> Vec<u8> {
     let leaky = root().join("crates/leaky");
     let module = place.file("leaky.wasm");
     let mut build = Command::new(leaky.join("build"));
-    // Variables of the cargo that runs this test are not meant for another one.
+    // Variables of the cargo that runs this test must not reach another cargo.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO") && text != "CARGO_HOME" || text.starts_with("RUST") && !text.starts_with("RUSTUP")
@@ -91,7 +91,7 @@ fn a_rust_module_in_node_tells_exactly_what_it_leaks() {
         [8 * ROUNDS, 6 * ROUNDS, 2 * ROUNDS, 2 * ROUNDS * 48_032].map(Some)
     );
     assert_eq!(proof, 48_032);
-    // A text a proof, with what it was given for growing.
+    // One text per proof, with the capacity it got for growth.
     let texts = of("alloc::string::String");
     assert_eq!((texts["drops"].as_u64(), texts["live_objects"].as_u64()), (Some(0), Some(8 * ROUNDS)));
     assert_eq!(of("leaky::Parameters")["live_bytes"], 64 * 32 + 12);

@@ -1,10 +1,10 @@
-//! The page "What you can rely on" names the test of each promise: they must exist.
+//! The page "What you can rely on" names the test of each promise: those tests must exist.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The text of all tests and unit tests, and the names of the files of tests.
+/// Collects the text of all tests and unit tests, and the names of the test files.
 fn read_all(folder: &Path, text: &mut String, files: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         if entry.is_dir() && !entry.ends_with("target") {

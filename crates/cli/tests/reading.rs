@@ -1,4 +1,4 @@
-//! What the reading commands answer about a recording whose figures are known.
+//! The answers of the reading commands about a recording whose figures are known.
 
 mod support;
 
@@ -326,7 +326,7 @@ fn heaps_are_told_apart() {
     let live = |options: &str| live_bytes(&place.json(options));
     assert_eq!((live("report native.hw"), live("report native.hw --filter heap:malloc")), (8292, 100));
     assert_eq!(live("leaks native.hw --filter heap:mmap"), 8192);
-    // Exact for what is no longer live, too, though both heaps have blocks of one stack.
+    // Exact for freed blocks, too, though both heaps have blocks of one stack.
     let mapped = place.json("report native.hw --filter heap:mmap --metric allocated");
     let allocated = |site: &Value| (site["stack"][2]["function"].clone(), site["allocated_bytes"].clone());
     let sites: Vec<_> = mapped["sites"].as_array().unwrap().iter().map(allocated).collect();
@@ -404,7 +404,7 @@ fn samples_count_as_what_they_stand_for() {
     place.highwater("check sampled.hw").stdout_has(&["sound"]);
 }
 
-/// Blocks from before a window that nothing happened to in it are live at its end, and in a row.
+/// Blocks from before a window that had no events in it are live at its end, and have a row.
 #[test]
 fn rows_of_a_window_sum_up_to_what_is_live_at_its_end() {
     let place = in_the_kitchen();

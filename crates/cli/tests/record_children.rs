@@ -1,4 +1,4 @@
-//! Whose recording it is: names, children, and what is resident.
+//! Which process a recording is of: names, children, and resident memory.
 
 mod support;
 
@@ -9,7 +9,7 @@ use support::programs;
 use support::recorded::{Recording, record, run};
 use support::viewer::Viewer;
 
-/// A shell that starts one process which does little, and one which holds 8 MiB.
+/// A shell that starts one process that does little, and one that holds 8 MiB.
 fn shell(place: &Place, options: &[&str]) -> String {
     let (busy, toucher) = (programs::c("busy"), programs::c("toucher"));
     let script = format!("{} 0 10 0; {} 8 1 1; exit 0", busy.display(), toucher.display());
@@ -27,7 +27,7 @@ fn children_lie_in_one_folder_and_only_the_large_ones_are_kept() {
     assert_eq!(child.report["source"]["program"], "toucher");
     assert!(said.contains("1 recorded"), "{said}");
     assert!(said.contains("not kept (peak below 1.0 MiB; --keep-children 0 keeps all)"), "{said}");
-    // It holds more than the shell does: it is named first, and is what to look at next.
+    // The child holds more than the shell: it is named first, and is the suggested next recording to open.
     let first = said.lines().find(|line| !line.starts_with("highwater: ")).unwrap();
     assert!(first.starts_with("most memory  in a child: toucher, peak 8.0 MiB: recording.children/"), "{said}");
     assert!(said.contains("next: highwater report recording.children/"), "{said}");
@@ -40,7 +40,7 @@ fn all_children_are_kept_on_demand_and_listed_by_peak() {
     assert!(Recording::read_children(&place).len() >= 2);
     let (large, small) = (said.find("-toucher.hw (").unwrap(), said.find("-busy.hw (").unwrap());
     assert!(large < small, "{said}");
-    // The next recording of that name replaces this one, its children included.
+    // The next recording of that name replaces this one, including its children.
     run(record(&place, &[], programs::c("toucher")).args(["1", "1", "1"])).succeeded();
     assert_eq!(place.names(), ["recording.hw"]);
 }
@@ -66,7 +66,7 @@ fn a_program_is_called_what_was_typed() {
     assert_eq!(source["program"], "server");
     assert!(source["executable"].as_str().unwrap().ends_with("/toucher"), "{source}");
     place.highwater("report recording.hw").stdout_has(&["program    server (pid ", ", executable ", "/toucher"]);
-    // Where both are the same there is no need to say it twice.
+    // If both names are the same, only one is printed.
     run(record(&place, &[], programs::c("toucher")).args(["1", "1", "1"])).succeeded();
     assert!(!place.highwater("report recording.hw").stdout.contains(", executable "));
 }
@@ -80,7 +80,8 @@ fn resident(place: &Place) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// What is resident grows while nothing is allocated, in a program that a shell becomes: readings have the times at which they were made, from the start on.
+/// Resident memory grows while nothing is allocated, in a program that a shell execs. Each reading has the time at which it was made, from the start
+/// on.
 #[test]
 fn what_is_resident_is_read_from_the_start_and_at_its_time_after_an_exec_too() {
     let place = Place::new();
@@ -92,7 +93,7 @@ fn what_is_resident_is_read_from_the_start_and_at_its_time_after_an_exec_too() {
     assert!(readings.last().unwrap().1 > 60.0, "{readings:?}");
     let times: Vec<f64> = readings.iter().map(|reading| reading.0).collect();
     assert!(times.windows(2).all(|pair| pair[0] < pair[1]), "each has a time of its own: {readings:?}");
-    // It took its block at once: had readings the time of the latest event, they would all be there.
+    // The program allocated its block at once: if readings had the time of the latest event, they would all have that time.
     let allocated =
         Recording::read_at(&place, "recording.hw", "peak").report["recording"]["peak_at_ns"].as_f64().unwrap();
     assert!(times.last().unwrap() * 1e9 > allocated, "{readings:?}");

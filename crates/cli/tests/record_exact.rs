@@ -1,4 +1,4 @@
-//! Programs that count their own blocks, recorded: every figure agrees, in total, by function and by thread.
+//! Records programs that count their own blocks: every figure agrees, in total, by function and by thread.
 
 mod support;
 
@@ -9,7 +9,7 @@ use support::Place;
 use support::programs;
 use support::recorded::{Counts, Recording, Site, Witness, plain, record, run};
 
-/// What a program said of itself: `tally.h`, and the same in `counting.rs`.
+/// The program's own counts, printed by `tally.h` and by `counting.rs`.
 struct Tally(Value);
 
 impl Tally {
@@ -22,8 +22,8 @@ impl Tally {
     }
 }
 
-/// The sites of a recording, by the innermost function that the program tallies. What lies apart (start-up, the C library's and the
-/// runtime's own) is under `None`: it has no such function in its stack, or one of those called `apart` further in.
+/// The sites of a recording, by the innermost function that the program tallies. Other sites (start-up, the C library and the runtime) are under
+/// `None`: their stack has no such function, or one of the functions in `apart` further in.
 fn by_function<'a>(
     recording: &'a Recording,
     tally: &'a Tally,
@@ -47,14 +47,14 @@ fn sum<'a>(sites: impl IntoIterator<Item = &'a Site>) -> Counts {
     sum
 }
 
-/// Everything the program counted is what was recorded.
+/// All counts of the program agree with the recording.
 fn compare(recording: &Recording, tally: &Tally, apart: &[&str]) {
     recording.has_no_oddities();
     let groups = by_function(recording, tally, apart);
     for (function, row) in tally.functions() {
         let sites = groups.get(&Some(function)).unwrap_or_else(|| panic!("{function} is not in the recording"));
         assert_eq!(sum(sites.iter().copied()), Counts::of(row), "{function}");
-        // Of several stacks the peaks do not add up; of a function that several threads ran the order is not known.
+        // The peaks of several stacks do not add up; if several threads ran a function, the order is not known.
         if let ([site], Some(peak)) = (&sites[..], row["peak_bytes"].as_u64()) {
             assert_eq!(site.peak_bytes, peak, "peak of {function}");
         }
@@ -68,7 +68,7 @@ fn compare(recording: &Recording, tally: &Tally, apart: &[&str]) {
     compare_threads(recording, tally, &sum(here), &sum(elsewhere));
 }
 
-/// The runtime's blocks on other threads than the first are the sum of what those threads have beyond their tally.
+/// The runtime's blocks on threads other than the first are the sum of those threads' blocks beyond their tally.
 fn compare_threads(recording: &Recording, tally: &Tally, on_main: &Counts, elsewhere: &Counts) {
     let recorded: BTreeMap<u64, &Value> =
         recording.report["threads"].as_array().unwrap().iter().map(|row| (row["id"].as_u64().unwrap(), row)).collect();
@@ -93,12 +93,12 @@ fn compare_threads(recording: &Recording, tally: &Tally, on_main: &Counts, elsew
     assert_eq!(without_reuse(others), without_reuse(others_tally), "all threads but the first");
 }
 
-/// Whether a block of the runtime was a temporary one, only the recording knows.
+/// Leaves out temporary blocks: only the recording knows which blocks of the runtime were temporary.
 fn without_reuse(counts: Counts) -> Counts {
     Counts { temporary_allocations: 0, ..counts }
 }
 
-/// At the peak, the program's own blocks are as many bytes as it counted.
+/// At the peak, the program's own blocks have the number of bytes that it counted.
 fn compare_peak(place: &Place, recording: &Recording, tally: &Tally, apart: &[&str]) {
     let at_peak = Recording::read_at(place, "recording.hw", "peak");
     let groups = by_function(&at_peak, tally, apart);
@@ -113,7 +113,7 @@ fn compare_peak(place: &Place, recording: &Recording, tally: &Tally, apart: &[&s
     assert_eq!(own + runtime, peak, "everything at the peak");
 }
 
-/// A file whose first line is short and whose second one needs a larger buffer.
+/// A file with a short first line, and a second one that needs a larger buffer.
 fn two_lines(place: &Place) -> std::path::PathBuf {
     place.write("lines", format!("short\n{}\n", "x".repeat(999)))
 }
@@ -160,7 +160,7 @@ fn a_rust_program_is_recorded_exactly() {
     compare(&recording, &tally, &[]);
 }
 
-/// Another library counts beside us in the same process: even what the runtime does must agree.
+/// Another library counts in the same process: even the runtime's blocks must agree.
 #[test]
 fn a_second_witness_in_the_same_process_counts_the_same() {
     let place = Place::new();
@@ -171,7 +171,7 @@ fn a_second_witness_in_the_same_process_counts_the_same() {
         run(command.arg(&lines)).succeeded();
         let recording = Recording::read(&place);
         let seen = Witness::read_all(&folder)[&recording.report["source"]["pid"].as_u64().unwrap()];
-        // Threads may come in another order at the two: their peaks are only near each other.
+        // The two may see threads in a different order: their peaks are only close.
         let ours = Witness { peak_bytes: seen.peak_bytes, peak_blocks: seen.peak_blocks, ..Witness::of(&recording) };
         assert_eq!(ours, seen, "{}", program.display());
     }
@@ -187,14 +187,14 @@ fn mappings_are_blocks_of_their_own_heap_even_when_unmapped_in_parts() {
     recording.has_no_oddities();
     let mapped = recording.heap(&place, "mmap");
     assert_eq!(mapped["live_bytes"], said["live_bytes"]);
-    // Reserved address space and files are in no figure, and reported beside.
+    // Reserved address space and files are in no figure, and are reported separately.
     assert_eq!(recording.report["source"]["reserved_bytes"], said["reserved_bytes"]);
     assert_eq!(recording.report["source"]["mapped_file_bytes"], said["file_bytes"]);
     place.highwater("report recording.hw").stdout_has(&["not counted", "reserved address space", "mapped files"]);
     for (function, live) in said["functions"].as_object().unwrap() {
         assert_eq!(recording.of_function(function).live_bytes, live.as_u64().unwrap(), "{function}");
     }
-    // The program holds nothing else that is large: at its peak, the mappings are the peak.
+    // The program holds nothing else that is large: its peak is that of the mappings.
     let at_peak = Recording::read_at(&place, "recording.hw", "peak");
     let functions: Vec<&str> = said["functions"].as_object().unwrap().keys().map(String::as_str).collect();
     let own: u64 =

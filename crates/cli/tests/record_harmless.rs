@@ -1,5 +1,5 @@
-//! Whatever happens to the program, to the recorder or to the disk: the program behaves as without us, and what was recorded can be
-//! read. Every test is a real process.
+//! Whatever happens to the program, to the recorder or to the disk, the program behaves as without us, and the recorded part can be read. Every test
+//! uses real processes.
 
 mod support;
 
@@ -23,14 +23,14 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-/// What `finisher` prints at its end when nothing disturbs it.
+/// The last line of `finisher` when nothing disturbs it.
 fn right_result(place: &Place) -> String {
     let ended = run(plain(place, &programs::c("finisher")).arg(STEPS));
     assert_eq!(ended.status.code(), Some(42));
     ended.stdout_text().lines().last().unwrap().to_owned()
 }
 
-/// A `finisher` under the recorder that has begun to work and waits for a line.
+/// A `finisher` under the recorder that has started and waits for a line.
 struct Waiting {
     recorder: Child,
     input: Option<ChildStdin>,
@@ -55,19 +55,19 @@ impl Waiting {
         Self { recorder, input, output, program }
     }
 
-    /// Lets the program go on.
+    /// Lets the program continue.
     fn go_on(&mut self) {
         self.input.take().unwrap().write_all(b"go\n").unwrap();
     }
 
-    /// The next line that the program prints. The recorder has the same output: its end comes with the last of the two.
+    /// The next line that the program prints. The recorder shares its output: the output ends when both have exited.
     fn line(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         line.trim().to_owned()
     }
 
-    /// The rest of what the program prints.
+    /// The rest of the program's output.
     fn rest(&mut self) -> String {
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).unwrap();
@@ -81,7 +81,7 @@ impl Waiting {
         Ended { status: self.recorder.wait().unwrap(), stdout: rest.into_bytes(), stderr: errors }
     }
 
-    /// Waits until the kernel says that a process is in this state.
+    /// Waits until the kernel reports a process in this state.
     fn wait_for_state(process: u32, state: char) {
         loop {
             let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
@@ -100,7 +100,7 @@ fn the_program_finishes_when_the_recorder_is_killed() {
     let expected = right_result(&place);
     let mut waiting = Waiting::start(record(&place, &[], programs::c("finisher")));
     let program = waiting.program;
-    // It writes what it has every now and then, even if nothing more happens.
+    // The recorder writes its data regularly, even if nothing more happens.
     while fs::metadata(place.file("recording.hw")).map_or(0, |file| file.len()) < 500 {
         assert!(waiting.recorder.try_wait().unwrap().is_none(), "the recorder has ended");
         std::thread::sleep(std::time::Duration::from_millis(10));
@@ -110,7 +110,7 @@ fn the_program_finishes_when_the_recorder_is_killed() {
     assert!(Path::new(&format!("/proc/{program}")).exists(), "the program lives on");
     waiting.go_on();
     assert_eq!(waiting.rest(), expected);
-    // What the recorder had written is a recording.
+    // The part that the recorder had written is a valid recording.
     let report = place.highwater("report recording.hw --json");
     assert_eq!(report.code, 0, "{}", report.stderr);
     let report: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
@@ -146,7 +146,7 @@ fn a_program_that_is_stopped_and_continued_is_recorded_as_if_nothing_had_been() 
     Recording::read(&place).has_no_oddities();
 }
 
-/// The figures that do not depend on when events happened.
+/// The figures that do not depend on the times of events.
 fn sums(recording: &Recording) -> support::recorded::Counts {
     recording.totals()
 }
@@ -163,7 +163,7 @@ fn a_recorder_that_is_stopped_makes_the_program_wait_and_loses_nothing() {
     signal("STOP", recorder);
     Waiting::wait_for_state(recorder, 'T');
     waiting.go_on();
-    // Its ring is full when it sleeps: it has nothing else to wait for.
+    // When it sleeps, its ring is full: it has nothing else to wait for.
     Waiting::wait_for_state(program, 'S');
     signal("CONT", recorder);
     let ended = waiting.end();
@@ -171,7 +171,7 @@ fn a_recorder_that_is_stopped_makes_the_program_wait_and_loses_nothing() {
     let recording = Recording::read(&place);
     recording.has_no_oddities();
     let disturbed = sums(&recording);
-    // With a line to read, standard input gets a buffer.
+    // With a line to read, standard input allocates a buffer.
     assert_eq!(disturbed.allocations, undisturbed.allocations + 1);
     assert_eq!((disturbed.frees, disturbed.reallocations), (undisturbed.frees, undisturbed.reallocations));
 }
@@ -199,7 +199,7 @@ fn a_lossy_recorder_that_is_stopped_lets_the_program_run_and_counts_what_is_miss
     );
 }
 
-/// Every way to end, with the status a shell would see.
+/// All kinds of exit, with the status that a shell sees.
 const ENDS: [(&str, i32); 8] = [
     ("return", 3),
     ("exit", 3),
@@ -222,7 +222,7 @@ fn however_a_program_ends_its_status_is_passed_on_and_the_recording_is_whole() {
         let recording = Recording::read(&place);
         recording.has_no_oddities();
         assert_eq!(recording.of_function("allocate_early").allocations, 20000, "{how}");
-        // Nothing is missing, not even the last moments: they lie in memory that outlives the program.
+        // Nothing is missing, not even the last events: they are in memory that outlives the program.
         assert_eq!(recording.of_function("allocate_late").allocations, 5000, "{how}");
         assert_eq!(recording.of_function("allocate_late").live_bytes, 500_000, "{how}");
     }
@@ -447,7 +447,7 @@ fn standard_input_output_and_arguments_are_the_programs_own() {
     assert!(ended.stderr_text().starts_with("--at|peak|two words\n"), "{}", ended.stderr_text());
 }
 
-/// A directory with very little room, or `None` where none can be made.
+/// A file system with very little space, or `None` if none can be made.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
@@ -488,7 +488,7 @@ fn a_full_disk_ends_the_recording_but_not_the_program() {
 fn a_limit_on_the_size_of_files_ends_the_recording_but_not_the_program() {
     let place = Place::new();
     let expected = right_result(&place);
-    // The limit is the shell's, and so the recorder's and the program's, who writes no file.
+    // The limit is inherited by the recorder and by the program, which writes no file.
     let line = format!(
         "ulimit -f 256; exec {HIGHWATER} record -o limited.hw -- {} {STEPS}",
         programs::c("finisher").display()
@@ -496,7 +496,7 @@ fn a_limit_on_the_size_of_files_ends_the_recording_but_not_the_program() {
     let ended = run(Command::new("sh").args(["-c", &line]).current_dir(place.path()));
     assert_eq!(ended.stdout_text().lines().last(), Some(expected.as_str()), "{}", ended.stderr_text());
     assert_eq!(ended.status.code(), Some(42), "{}", ended.stderr_text());
-    // Only root may have memory to share in spite of the limit; others are told.
+    // Only root can create shared memory in spite of the limit; other users get an error message.
     if !ended.stderr_text().contains("no memory to share") {
         let report = place.highwater("report limited.hw");
         assert_eq!(report.code, 0, "what was written can be read: {}", report.stderr);
@@ -537,7 +537,7 @@ fn a_program_that_is_not_there_or_is_no_program_is_said_in_a_line() {
     }
 }
 
-/// A directory that others may enter, unlike the one that tests build in.
+/// A directory that others may enter, unlike the one in which tests are built.
 struct Public(PathBuf);
 
 impl Public {
@@ -599,7 +599,7 @@ fn a_recording_that_ends_before_its_program_does_leaves_it_running() {
     let place = Place::new();
     let expected = right_result(&place);
     let mut waiting = Waiting::start(record(&place, &["--duration", "100ms"], programs::c("finisher")));
-    // It waits for us, so the time is over before it goes on.
+    // The program waits for us, so the recording time is over before it continues.
     std::thread::sleep(std::time::Duration::from_millis(400));
     waiting.go_on();
     let ended = waiting.end();

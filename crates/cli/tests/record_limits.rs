@@ -1,5 +1,5 @@
-//! Containers with little room: the program does not pay for being recorded. Real memory groups, of the version that the machine has; without one that can
-//! be written the tests say so and do nothing.
+//! Containers with little memory: recording costs the program none. Uses real memory cgroups, of the version that the machine has; without a writable
+//! one the tests say so and do nothing.
 
 mod support;
 
@@ -11,11 +11,11 @@ use support::live::Holder;
 use support::recorded::{Ended, Recording, plain, run};
 use support::{HIGHWATER, Place, programs};
 
-/// A memory group of our own, removed at the end.
+/// A memory cgroup of our own, removed at the end.
 struct Group(PathBuf);
 
 impl Group {
-    /// A group with this limit; `None`, said aloud, where there can be none.
+    /// A group with this limit; `None`, with a message, if none can be made.
     fn new(name: &str, limit: u64) -> Option<Self> {
         let name = format!("highwater-{name}-{}", std::process::id());
         let found = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].into_iter().find_map(|mount| {
@@ -34,10 +34,10 @@ impl Group {
         found
     }
 
-    /// Processes that this command starts are in the group.
+    /// Puts the processes that this command starts into the group.
     fn hold(&self, command: &mut Command) {
         let processes = self.0.join("cgroup.procs");
-        // SAFETY: between fork and exec; only makes system calls.
+        // SAFETY: runs between fork and exec; only makes system calls.
         unsafe { command.pre_exec(move || fs::write(&processes, "0")) };
     }
 
@@ -71,8 +71,8 @@ fn a_program_close_to_its_containers_limit_is_recorded_and_lives() {
     assert!(group.highest() <= 300 * MIB);
 }
 
-/// The kernel ends the recorder, and sometimes a second process too, before it has taken back the memory of the first: one try of some dozens. The program is
-/// by far the larger one: did its recorder not offer itself, the kernel would end the program in every try.
+/// The kernel kills the recorder. In one of some dozens of tries it also kills a second process, before it has reclaimed the memory of the first. The
+/// program is by far the larger one: if the recorder did not offer itself, the kernel would kill the program in every try.
 #[test]
 fn where_memory_runs_out_the_recorder_goes_and_the_program_stays() {
     const TRIES: usize = 4;
@@ -85,7 +85,7 @@ fn where_memory_runs_out_the_recorder_goes_and_the_program_stays() {
         let Some(group) = Group::new("full", 178 * MIB) else { return };
         let (status, result) = record_to_the_limit(&place, &program, &group);
         if result == expected {
-            // The kernel ended us, or there was just enough.
+            // The kernel killed us, or there was just enough.
             assert!([137, 7].contains(&status), "{status}");
             return;
         }
@@ -94,7 +94,7 @@ fn where_memory_runs_out_the_recorder_goes_and_the_program_stays() {
     panic!("the program was ended each time: {statuses:?}");
 }
 
-/// How the recorder ended, and what the program had written when it ended, too.
+/// The exit status of the recorder, and the program's output when it had ended, too.
 fn record_to_the_limit(place: &Place, program: &Path, group: &Group) -> (i32, String) {
     let result = place.file("result");
     let mut command = Command::new(HIGHWATER);
@@ -108,7 +108,7 @@ fn record_to_the_limit(place: &Place, program: &Path, group: &Group) -> (i32, St
     (ended.shell_status(), fs::read_to_string(&result).unwrap())
 }
 
-/// A recorder that is killed provides no more memory for rings, and the program takes none by itself: what it had left of its limit stays its own.
+/// A killed recorder provides no more memory for rings, and the program allocates none itself: the rest of its limit stays available to it.
 #[test]
 fn a_program_whose_recorder_was_killed_takes_no_more_memory_for_it() {
     let place = Place::new();
@@ -122,7 +122,7 @@ fn a_program_whose_recorder_was_killed_takes_no_more_memory_for_it() {
     holder.child.kill().unwrap();
     holder.child.wait().unwrap();
     let before = shared_memory_of(holder.pid);
-    // As much as fills a ring of 1 MiB.
+    // Enough to fill a ring of 1 MiB.
     assert_eq!(holder.holds("keep 100000 16").0, 101_000);
     let grown = shared_memory_of(holder.pid).saturating_sub(before);
     assert!(grown <= MIB / 4, "{before} bytes of shared memory grew by {grown}");
@@ -134,7 +134,7 @@ fn shared_memory_of(pid: u32) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// A recorder outside of the group pays for what it shares with the program inside.
+/// A recorder outside of the group is charged for the memory that it shares with the program inside.
 #[test]
 fn shared_memory_is_charged_to_the_recorder() {
     let place = Place::new();
@@ -152,6 +152,6 @@ fn shared_memory_is_charged_to_the_recorder() {
     let ended = Ended::of(command.current_dir(place.path()).output().unwrap());
     assert_eq!(ended.shell_status(), 7, "{}", ended.stderr_text());
     let recorded = group.highest();
-    // What the agent has for itself: tables for unwinding, remembered stacks.
+    // The agent's own memory: tables for unwinding, cached stacks.
     assert!(recorded < by_itself + 6 * MIB, "{by_itself} by itself, {recorded} recorded");
 }

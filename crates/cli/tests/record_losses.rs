@@ -1,4 +1,4 @@
-//! What is left of a recording when its recorder is killed, or its disk is full.
+//! The usable part of a recording whose recorder is killed, or whose disk is full.
 
 mod support;
 
@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use support::recorded::run;
 use support::{HIGHWATER, Place, programs};
 
-/// Far above what is usually lost, some half a second: test machines have other things to do.
+/// Far above the usual loss of about half a second: test machines have other work to do.
 const BOUND: Duration = Duration::from_secs(20);
 
 #[test]
@@ -73,7 +73,7 @@ fn a_disk_that_is_full_keeps_what_fits() {
         let report = place.json("report kept.hw --by function");
         let events = report["recording"]["events"].as_u64().unwrap();
         assert!(events >= least, "{size}: {events} events");
-        // Names of functions are in it: they are found when the disk is full already.
+        // It has names of functions: these are resolved when the disk is already full.
         assert!(report.to_string().contains("\"take_a_block\""), "{size}: {report}");
     }
 }

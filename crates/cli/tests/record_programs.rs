@@ -1,4 +1,4 @@
-//! Programs that people use, recorded: they do what they do, and every figure is that of a second witness in the same process.
+//! Records common programs: they behave as usual, and every figure equals that of a second witness in the same process.
 
 mod support;
 
@@ -7,14 +7,14 @@ use std::process::Command;
 use support::recorded::{Ended, Recording, Witness, record, run};
 use support::{HIGHWATER, Place, in_the_kitchen, programs};
 
-/// The program as it is installed, not a script in its place.
+/// The program as it is installed, not a wrapper script.
 fn installed(name: &str) -> PathBuf {
     let system = Path::new("/usr/bin").join(name);
     assert!(system.exists(), "{name} is not installed; ./test does that");
     system
 }
 
-/// Runs by itself and recorded, with the same output, and gives the recordings, the program's own first.
+/// Runs the program by itself and recorded, and compares the output. Returns the recordings, the program's own first.
 fn compared(place: &Place, program: &Path, prepare: impl Fn(&mut Command)) -> Vec<Recording> {
     let mut alone = support::recorded::plain(place, program);
     prepare(&mut alone);
@@ -33,7 +33,7 @@ fn compared(place: &Place, program: &Path, prepare: impl Fn(&mut Command)) -> Ve
         let seen = witnesses.get(&pid).unwrap_or_else(|| panic!("nobody else saw process {pid}"));
         let mut ours = Witness::of(recording);
         if recording.report["threads"].as_array().unwrap().len() > 1 {
-            // In which order the events of several threads come, the two need not agree.
+            // The two need not agree on the order of events of several threads.
             (ours.peak_bytes, ours.peak_blocks) = (seen.peak_bytes, seen.peak_blocks);
         }
         assert_eq!(ours, *seen, "{}", recording.path.display());
@@ -41,7 +41,7 @@ fn compared(place: &Place, program: &Path, prepare: impl Fn(&mut Command)) -> Ve
     recordings
 }
 
-/// Some stack has functions with all of these names, which lie in this module.
+/// Some stack has functions with all of these names, in this module.
 #[track_caller]
 fn has_stack(recording: &Recording, functions: &[&str], module: &str) {
     let found = recording.sites.iter().any(|site| {
@@ -134,7 +134,7 @@ fn gcc_with_the_programs_it_runs() {
         recording.report["source"]["program"].as_str().unwrap().rsplit('/').next().unwrap().to_owned()
     };
     let names: Vec<String> = recordings.iter().map(name).collect();
-    // Links lead to programs whose names have the machine's before and a version behind.
+    // Links lead to programs whose names have the machine as a prefix and a version as a suffix.
     for part in ["g++", "cc1plus", "as", "collect2", "ld"] {
         assert!(
             names.iter().any(|name| name.split(['-', '.']).any(|word| word == part)),
@@ -161,7 +161,7 @@ fn a_rust_program_that_reads_recordings() {
     }));
 }
 
-/// What a user sees at the end.
+/// The summary that a user sees at the end.
 #[test]
 fn the_summary_tells_what_happened_and_what_to_type_next() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Sampling: figures are estimates near the truth, without bias, and say so.
+//! Sampling: figures are unbiased estimates near the truth, and are marked as estimates.
 
 mod support;
 
@@ -7,7 +7,7 @@ use support::{Place, programs};
 
 const RATE: f64 = 65536.0;
 
-/// A function of `programs/sampled.c`, and what it really does.
+/// A function of `programs/sampled.c`, and its true figures.
 struct Truth {
     function: &'static str,
     allocations: f64,
@@ -31,7 +31,7 @@ impl Truth {
         ((1.0 / chance - 1.0) / self.allocations).sqrt()
     }
 
-    /// Within seven deviations: by chance that fails once in a hundred thousand million runs. Weights and drawn blocks are rounded.
+    /// Within seven deviations: by chance that fails once in a hundred thousand million runs. Weights and sampled blocks are rounded.
     fn agrees(&self, estimate: u64, truth: f64) -> bool {
         (estimate as f64 / truth - 1.0).abs() <= 7.0 * self.deviation() + 0.001
     }
@@ -70,7 +70,7 @@ fn estimates_are_near_the_truth() {
     assert_eq!(recording.of_function("grow").live_bytes, 0);
 }
 
-/// One run may be lucky; the mean of many must come nearer.
+/// One run may be lucky; the mean of many must be closer.
 #[test]
 fn estimates_have_no_bias() {
     const RUNS: u64 = 20;
@@ -102,7 +102,7 @@ fn estimates_are_marked_as_such() {
     assert_eq!(recording.report["totals"]["estimate"], true);
     place.highwater("report recording.hw").stdout_has(&["figures are estimates: one sample for each 64.0 KiB", "~"]);
     assert!(summary.contains('~'), "{summary}");
-    // What samples cannot say is not said.
+    // Figures that samples cannot give are absent.
     for name in ["temporary_allocations", "reallocations", "reallocated_away", "peak_bytes_inside_reallocation"] {
         assert_eq!(recording.report["totals"].get(name), Some(&serde_json::Value::Null), "{name}");
     }
@@ -116,7 +116,7 @@ fn estimates_are_marked_as_such() {
 fn few_events_are_recorded() {
     let (place, _, _) = sampled(&["--sample", "1MiB"]);
     let events = place.json("info recording.hw")["file"]["events"].as_u64().unwrap();
-    // Half a gigabyte and two of growing blocks: some thousand samples, each born and perhaps freed.
+    // Half a gigabyte, and two of growing blocks: about a thousand samples, each with a birth and perhaps a free.
     assert!((300..20_000).contains(&events), "{events}");
 }
 

@@ -1,4 +1,4 @@
-//! Programs that install a seccomp filter: a system call of ours could kill them, so recording ends before, and says so.
+//! Programs that install a seccomp filter: a system call of the agent could kill them, so recording ends before, and says so.
 
 mod support;
 
@@ -27,7 +27,7 @@ fn a_filter_ends_the_recording_and_not_the_program() {
             let notes = recording.report["source"]["notes"].to_string();
             assert!(notes.contains("when the program installed a seccomp filter"), "{notes}");
             if sampling.is_empty() {
-                // What was allocated before is there, also after a call that only asked.
+                // Blocks allocated before are recorded, also after a call that only queried.
                 let main = recording.of_function("main");
                 assert!(main.allocations >= 2 && main.allocated_bytes >= 11_000, "{how}: {main:?}");
             }
@@ -49,7 +49,7 @@ fn a_live_program_with_a_filter_is_reported_as_such() {
         "{}",
         ended.stderr_text()
     );
-    // One that stays: its table says no more what it holds.
+    // A program that keeps running: its table no longer shows what it holds.
     let script =
         place.write("stays.py", format!("{FILTER}import sys\nprint('filtered', flush=True)\nsys.stdin.read()\n"));
     let mut command = collector.command(["run", "--quiet", "--", "/usr/bin/python3"]);
@@ -75,7 +75,7 @@ const FILTER: &str = "import ctypes\n\
     assert libc.prctl(38, 1, 0, 0, 0) == 0\n\
     assert libc.prctl(22, 2, ctypes.byref(program)) == 0\n";
 
-/// What is started under a filter begins without us: it would make calls that the filter does not foresee.
+/// Programs started under a filter start without the agent: it would make calls that the filter does not foresee.
 #[test]
 fn programs_that_are_started_under_a_filter_begin_without_us() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! A program under us finds its signals as it would without us, whatever its starter ignores or blocks.
+//! A recorded program gets the same signal state as without us, whatever its parent ignores or blocks.
 
 mod support;
 
@@ -13,7 +13,7 @@ fn signals(status: &str) -> Vec<&str> {
     status.lines().filter(|line| line.starts_with("Sig") || line.starts_with("ShdPnd")).collect()
 }
 
-/// `env`, which starts a program with signals as they are asked for.
+/// `env`, which starts a program with the requested signal state.
 fn with_signals(options: &[&str]) -> Command {
     let mut command = Command::new("/usr/bin/env");
     command.args(options);
@@ -64,7 +64,7 @@ fn a_program_under_nohup_outlives_the_hang_up() {
         if how == "record" {
             command.arg("-o").arg(place.file("server.hw"));
         }
-        // Reports its own number, waits for a hang-up of both, and then for the end of its input.
+        // Prints its own process number, waits for a hang-up of both, and then for the end of its input.
         command.args(["--", "/bin/sh", "-c", "echo $$; cat; echo done"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut us = command.spawn().unwrap();

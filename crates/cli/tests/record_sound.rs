@@ -1,4 +1,4 @@
-//! `highwater check` on recordings of the test programs: what a keyframe says is what a replay of the events gives, at every keyframe.
+//! `highwater check` on recordings of the test programs: every keyframe equals the state from a replay of the events.
 
 mod support;
 
@@ -9,10 +9,10 @@ use support::programs;
 use support::recorded::{Recording, record, run};
 use support::streams::Beside;
 
-/// The highest address that a program can have on x86-64 (five-level page tables need a wish of their own).
+/// The highest address of a program on x86-64 (five-level page tables must be requested explicitly).
 const END_OF_USER_SPACE: u64 = 1 << 47;
 
-/// Checks a recording; how many keyframes were compared.
+/// Checks a recording; returns the number of compared keyframes.
 #[track_caller]
 fn sound_keyframes(place: &Place, name: &str) -> u64 {
     let check = place.run(["check", name, "--json"]);
@@ -21,7 +21,7 @@ fn sound_keyframes(place: &Place, name: &str) -> u64 {
     report["keyframes"].as_u64().unwrap()
 }
 
-/// No live block of any instant is at a place that no program can have, and no two are at one place unless one of them is just moving away.
+/// No live block of any instant has an impossible address, and no two have the same address unless one of them is just moving away.
 #[track_caller]
 fn addresses_are_possible(place: &Place, name: &str, threads: usize) {
     for at in ["5%", "17%", "42%", "63%", "88%", "end"] {
@@ -68,7 +68,7 @@ fn a_stream_of_threads_that_reallocate_at_once_is_sound() {
     let address = format!("127.0.0.1:{}", listener.port());
     run(record(&place, &["--stream", &address], programs::c("reallocs")).args(["4", "900000"])).succeeded();
     listener.ended().succeeded();
-    // A stream that falls behind begins anew, and has fewer.
+    // A stream that falls behind starts again, and has fewer.
     for (name, least) in [("recording.hw", 2), ("received.hw", 1)] {
         assert!(sound_keyframes(&place, name) >= least, "{name}: too few keyframes to compare");
         addresses_are_possible(&place, name, 4);

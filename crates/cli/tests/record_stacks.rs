@@ -1,4 +1,4 @@
-//! Recorded stacks against those of an independent unwinder (libgcc's), which the programs call at every allocation.
+//! Compares recorded stacks with those of an independent unwinder (libgcc's), which the programs call at every allocation.
 
 mod support;
 
@@ -8,7 +8,7 @@ use support::Place;
 use support::programs;
 use support::recorded::{Ended, Frame, Recording, Site, record, run};
 
-/// A stack as the other unwinder saw it, innermost first: addresses, and names where the dynamic linker knows them.
+/// A stack from the other unwinder, innermost first: addresses, and names if the dynamic linker knows them.
 struct Trace {
     size: u64,
     addresses: Vec<u64>,
@@ -21,7 +21,7 @@ fn traces(ended: &Ended) -> Vec<Trace> {
         let frames = value["frames"].as_array().unwrap();
         Trace {
             size: value["size"].as_u64().unwrap(),
-            // Where a signal came, the next byte is recorded: as with return addresses, the byte before is in the instruction.
+            // For a signal frame the recorded address is one byte further: as with return addresses, the byte before it is in the instruction.
             addresses: frames.iter().map(|frame| frame[0].as_u64().unwrap() + frame[1].as_u64().unwrap()).collect(),
             names: frames.iter().map(|frame| frame[2].as_str().map(str::to_owned)).collect(),
         }
@@ -29,15 +29,15 @@ fn traces(ended: &Ended) -> Vec<Trace> {
     ended.stdout_text().lines().map(trace).collect()
 }
 
-/// The callers' addresses, the innermost frame apart: the two calls in it (to malloc, to the unwinder) are different ones.
+/// The callers' addresses, without the innermost frame: its two calls (to malloc, to the unwinder) have different addresses.
 type Callers = Vec<u64>;
 
-/// The frames of a recorded stack that stand for a return address each: not those that were inlined into another.
+/// The frames of a recorded stack with a return address of their own: not those inlined into another.
 fn physical(frames: &[Frame]) -> Vec<&Frame> {
     frames.iter().filter(|frame| !frame.inlined).collect()
 }
 
-/// All stacks of the recording that the program noted, with the sizes allocated there: by callers, then added up.
+/// All stacks that the program noted are in the recording, with the same allocated sizes, summed by callers.
 fn compare(recording: &Recording, traces: &[Trace]) {
     recording.has_no_oddities();
     let mut expected: BTreeMap<Callers, (u64, u64)> = BTreeMap::new();
@@ -88,16 +88,16 @@ fn describe(recording: &Recording, trace: &Trace) -> String {
     format!("size {}:\n  libgcc ({} frames)\n{other}  recorded\n{ours}", trace.size, trace.addresses.len())
 }
 
-/// The addresses of a recorded stack's callers; `None` where one is not known.
+/// The addresses of a recorded stack's callers; `None` if one is not known.
 fn callers_of(site: &Site) -> Option<Callers> {
     physical(&site.frames).iter().skip(1).map(|frame| frame.address).collect()
 }
 
-/// Where the dynamic linker knows a name, the recording has the same one.
+/// If the dynamic linker knows a name, the recording has the same one.
 fn compare_names(recording: &Recording, traces: &[Trace]) {
     let sites: BTreeMap<Callers, &Site> =
         recording.sites.iter().filter_map(|site| Some((callers_of(site)?, site))).collect();
-    // Of several names of one place in the C library either will do.
+    // If several names have one address in the C library, any of them is accepted.
     let in_library = ["qsort_r", "gsignal", "imaxabs", "ffsll", "__libc_start_main"];
     for trace in traces {
         let site = sites[&trace.addresses[1..]];

@@ -1,4 +1,4 @@
-//! Names that are found after the recording, from files that were not there.
+//! Names resolved after the recording, from files that were missing before.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(missing_docs)]
 
@@ -20,7 +20,7 @@ fn run(program: &str, arguments: &[&str], folder: &Path) {
     assert!(done.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// A stripped program, recorded, and in `debug` the unstripped one under another name.
+/// The recording of a stripped program, and in `debug` the unstripped program under another name.
 fn recorded_without_names() -> Place {
     let place = Place::new();
     place.write("maker.c", PROGRAM);
@@ -50,7 +50,7 @@ fn a_stripped_program_gets_its_names_from_a_copy_with_the_same_build_id() {
     let frame = innermost(&place.json("report named.hw"));
     assert_eq!((&frame["function"], &frame["line"]), (&"hidden_maker".into(), &3.into()));
     assert_eq!(place.highwater("check named.hw").code, 0);
-    // The recording itself was left as it was; without -o it is replaced.
+    // The recording itself is unchanged; without -o it is replaced.
     assert_eq!(innermost(&place.json("report maker.hw"))["function"], Value::Null);
     assert_eq!(place.highwater("symbolize maker.hw --debug-dir debug").code, 0);
     assert_eq!(innermost(&place.json("report maker.hw"))["function"], "hidden_maker");

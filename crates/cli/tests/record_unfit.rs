@@ -1,4 +1,5 @@
-//! Programs that cannot be recorded, or that recording would harm: refused before they start, and as children started without us, counted and named.
+//! Programs that cannot be recorded, or that recording would harm: refused before they start. As children they are started without us, counted and
+//! named.
 
 mod support;
 
@@ -10,7 +11,7 @@ use support::live::Collector;
 use support::recorded::{Ended, Recording, plain, record, run};
 use support::{HIGHWATER, Place, programs};
 
-/// The sanitizers of the compiler, and the names that they are known by. LeakSanitizer linked in statically breaks by itself.
+/// The sanitizers of the compiler, and their names. A statically linked LeakSanitizer fails by itself.
 const SANITIZED: [(&str, &[&str], &str); 5] = [
     ("address", &[], "AddressSanitizer"),
     ("leak", &[], "LeakSanitizer"),
@@ -35,7 +36,7 @@ fn sanitized(place: &Place) -> Vec<(PathBuf, &'static str)> {
     SANITIZED.into_iter().map(build).collect()
 }
 
-/// A script that runs these programs one after the other, and says how each ended.
+/// A script that runs these programs one after the other, and prints how each ended.
 fn script(place: &Place, programs: &[PathBuf]) -> PathBuf {
     let lines: String =
         programs.iter().map(|program| format!("{}; echo \"ended with $?\"\n", program.display())).collect();
@@ -55,7 +56,7 @@ fn sanitized_programs_are_refused_before_they_start() {
     assert!(!place.names().iter().any(|name| name.ends_with(".hw")), "{:?}", place.names());
 }
 
-/// Code of a library can be built with a sanitizer, and its runtime be loaded by hand.
+/// A library can be built with a sanitizer, and the runtime loaded by hand.
 #[test]
 fn a_sanitizers_runtime_that_is_to_be_loaded_first_is_refused() {
     let place = Place::new();
@@ -139,7 +140,7 @@ fn children_with_an_allocator_linked_in_are_counted_not_shown() {
     assert!(kept.len() == 1 && kept[0].to_str().unwrap().ends_with("-true.hw"), "{kept:?}");
 }
 
-/// Every way in which a program starts another one, from C and from what programs usually use.
+/// Every way in which a program starts another one, from C and from common languages and tools.
 #[test]
 fn all_ways_to_start_a_program_lead_past_us() {
     let place = Place::new();
@@ -169,7 +170,7 @@ fn all_ways_to_start_a_program_lead_past_us() {
         assert!(said.contains("1 child not recorded: AddressSanitizer (with-address0)"), "{way}: {said}");
         assert!(!said.contains("ASan"), "{way}: {said}");
     }
-    // Another one is recorded, with all its arguments and its environment.
+    // A program that can be recorded is recorded, with all its arguments and its environment.
     for way in ways {
         let mut command = record(&place, &["-o", &format!("{way}-env.hw"), "--keep-children", "0"], &starter);
         let ended = run(command.args([way, "/usr/bin/env"]));
@@ -185,7 +186,8 @@ fn other_kinds_of_children_are_counted_too() {
     let source = place.write("nothing.c", "int main(void) { return 0; }\n");
     let static_one = place.file("all-in-one");
     assert!(Command::new("cc").arg("-static").arg(&source).arg("-o").arg(&static_one).status().unwrap().success());
-    // An ELF file for another processor, and one for another C library: the kernel cannot run the first, nobody has the second's loader here.
+    // An ELF file for another processor, and one for another C library: the kernel cannot run the first, and the second's loader is not installed
+    // here.
     let mut bytes = fs::read(&static_one).unwrap();
     bytes[18] = 183;
     let other = place.write("for-arm", &bytes);
@@ -231,7 +233,7 @@ fn children_with_other_rights_or_another_root_print_nothing_of_ours() {
     assert_eq!(recorded.stdout_text(), bare.stdout_text());
     let said = recorded.stderr_text();
     assert!(!said.contains("ld.so"), "{said}");
-    // The user who gave up rights can still reach us; who sees other files cannot.
+    // A process that gave up rights can still reach us; a process with another root directory cannot.
     assert!(
         said.contains("2 children not recorded: run with other rights or another root directory (ls, true)"),
         "{said}"
@@ -256,7 +258,7 @@ fn copy_with_libraries(program: &Path, root: &Path) {
     }
 }
 
-/// A live program's snapshot says the same of the programs that it started.
+/// A live program's snapshot reports the programs that it started in the same way.
 #[test]
 fn a_snapshot_names_children_that_are_not_followed() {
     let collector = Collector::new();

@@ -1,4 +1,4 @@
-//! What the reading commands answer about a file of one state, with every block and with figures only.
+//! The answers of the reading commands about a snapshot file, with every block and with figures only.
 
 mod support;
 
@@ -13,7 +13,7 @@ fn with_snapshots() -> Place {
     let recording = Recording::open(&place.file("kitchen.hw")).unwrap();
     let peak = recording.snapshot(&When::Peak).unwrap();
     let mut state = peak.accounts.to_state();
-    // Of a live process no peak is known.
+    // A live process has no known peak.
     state.totals.peak_event = 0;
     for (name, aggregated) in [("blocks.hw", false), ("figures.hw", true)] {
         let source = Source { aggregated, usable_sizes: true, duration: Nanos(10_000_000_000), ..peak.source.clone() };

@@ -1,4 +1,4 @@
-//! Whether a stream was kept: the sender learns it from the receiver, and its user from the exit code.
+//! Whether a stream was kept: the receiver reports it to the sender, and the exit code to the user.
 #![allow(missing_docs)]
 
 mod support;
@@ -11,7 +11,7 @@ use support::Place;
 use support::recorded::Ended;
 use support::streams::{Beside, record, wait_until};
 
-/// What 'record --stream' ends with if the program ended well, and its stream was not kept.
+/// The exit code of 'record --stream' if the program succeeded, but its stream was not kept.
 const NOT_KEPT: i32 = 125;
 
 #[track_caller]
@@ -26,7 +26,7 @@ fn signal(process: &Beside, signal: Signal) {
     kill_process(Pid::from_raw(process.id() as i32).unwrap(), signal).unwrap();
 }
 
-/// `record --stream` to a receiver of the test's own.
+/// `record --stream` to a receiver that the test provides.
 fn stream_to(receive: impl FnOnce(TcpStream) + Send + 'static) -> Ended {
     let place = Place::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -74,7 +74,7 @@ fn a_wrong_token_is_the_senders_to_know() {
         let ended = record(&place, &format!("--stream {port} {token}"), Path::new("/bin/true"), &[]).ended();
         is_not_kept_because(&ended, &["the receiver says: this stream needs a token"]);
     }
-    // The program's own failure comes first, and the reason is said all the same.
+    // The program's own failure takes precedence, and the reason is still printed.
     let ended = record(&place, &format!("--stream {port}"), Path::new("/bin/false"), &[]).ended();
     assert_eq!(ended.shell_status(), 1);
     assert!(ended.stderr_text().contains("the stream was not kept: "), "{}", ended.stderr_text());
@@ -105,7 +105,7 @@ fn a_receiver_that_is_killed_before_it_confirms_has_kept_nothing() {
     let recorder = record(&place, &format!("--stream {port}"), Path::new("/bin/sleep"), &["1"]);
     wait_until("something arrives", || std::fs::metadata(place.file("arrived.hw")).is_ok_and(|file| file.len() > 0));
     signal(&listener, Signal::STOP);
-    // What is sent from now on lies in the system's buffers: all of it, if the program has ended by then.
+    // Data sent from now on is in the system's buffers: all of it, if the program has ended by then.
     std::thread::sleep(std::time::Duration::from_secs(3));
     listener.kill();
     is_not_kept_because(&recorder.ended(), &[]);
@@ -124,7 +124,7 @@ fn a_receiver_that_goes_and_does_not_come_back_has_kept_no_end() {
 
 #[test]
 fn a_receiver_that_promised_a_word_must_keep_it() {
-    // It reads everything, and is gone before it has said that it kept it.
+    // The receiver reads everything, and disconnects before it confirms that it kept the stream.
     let gone = stream_to(|mut connection| {
         connection.write_all(b"highwater: receiving\n").unwrap();
         read_all(&mut connection);
@@ -136,10 +136,10 @@ fn a_receiver_that_promised_a_word_must_keep_it() {
         connection.write_all(b"highwater: kept\n").unwrap();
     });
     assert_eq!(kept.shell_status(), 0, "{}", kept.stderr_text());
-    // Others, such as netcat, say nothing: it is enough that they read to the end.
+    // Other receivers, such as netcat, send nothing: it is enough that they read to the end.
     let silent = stream_to(|mut connection| read_all(&mut connection));
     assert_eq!(silent.shell_status(), 0, "{}", silent.stderr_text());
-    // It says so in the middle of a word, and late.
+    // The promise arrives in two pieces, cut within a word; the refusal arrives late.
     let refused = stream_to(|mut connection| {
         connection.write_all(b"highwater: recei").unwrap();
         read_all(&mut connection);

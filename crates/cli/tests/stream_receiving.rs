@@ -57,7 +57,7 @@ fn a_trace_that_breaks_off_keeps_its_whole_packets() {
     wait_until("it is there", || listener.line().contains("broke off"));
     let kept = std::fs::read(place.file("cut.ctf")).unwrap();
     assert!(bytes.starts_with(&kept) && kept.len() > bytes.len() - 40_000, "{} of {}", kept.len(), bytes.len());
-    // No word of damage: it ends where a packet does.
+    // No damage is reported: it ends at the end of a packet.
     let check = place.highwater("check cut.ctf");
     assert_eq!((check.code, check.stderr.as_str()), (0, ""), "{}", check.stdout);
     send(port, &bytes);
@@ -136,7 +136,7 @@ fn an_idle_program_is_seen_while_it_is_idle() {
     let mut listener = Beside::highwater(&place, "listen 0 --once -o idle.hw");
     let port = listener.port();
     let mut recorder = record(&place, &format!("--stream {port}"), Path::new("/bin/sleep"), &["1000"]);
-    // What it allocated when it began is there long before it ends.
+    // Its first allocations arrive long before it ends.
     wait_until("what it allocated is seen", || {
         let run = place.highwater("report idle.hw --json");
         let report: Value = serde_json::from_str(&run.stdout).unwrap_or_default();
@@ -159,7 +159,7 @@ fn a_service_is_asked_to_end_with_a_byte_and_read_to_its_end() {
     let (mut client, _) = service.accept().unwrap();
     let (now, later) = bytes.split_at(bytes.len() / 2);
     client.write_all(now).unwrap();
-    // Nothing more until it asks; then what was held back.
+    // Nothing more is sent until it asks; then the data that was held back.
     let mut asked = [0];
     client.read_exact(&mut asked).unwrap();
     std::thread::sleep(Duration::from_millis(300));

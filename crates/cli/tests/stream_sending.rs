@@ -1,5 +1,4 @@
-//! Sending a recording while it is made: `record --stream` and `record --serve`, to our own commands, to netcat, and to clients that do not
-//! behave.
+//! Sending a recording while it is made: `record --stream` and `record --serve`, to our own commands, to netcat, and to misbehaving clients.
 #![allow(missing_docs)]
 
 mod support;
@@ -13,7 +12,7 @@ use std::time::Duration;
 use support::streams::{Beside, entries_of, free_port, private_memory, record, wait_until};
 use support::{Place, programs};
 
-/// What `busy` ends with.
+/// The exit code of `busy`.
 const EXIT: i32 = 7;
 
 fn number(value: &Value) -> u64 {
@@ -36,7 +35,7 @@ fn what_arrives_is_what_would_have_been_written() {
     }
     let allocated: u64 = ended.stdout_text().trim().parse().unwrap();
     assert!(number(&arrived["totals"]["allocations"]) >= allocated);
-    // Names came with it.
+    // Names were sent with it.
     assert!(arrived["sites"].to_string().contains("\"take\""), "{}", arrived["sites"]);
 }
 
@@ -55,7 +54,7 @@ fn netcat_is_enough_at_the_other_end() {
     assert_eq!(ended.shell_status(), EXIT, "{}", ended.stderr_text());
     netcat.wait().unwrap();
     let report = place.sound_report("caught.hw", "");
-    // What it kept, and its list.
+    // The blocks that it kept, and its list.
     assert!(number(&report["totals"]["live_blocks"]) >= 501);
 }
 
@@ -71,7 +70,7 @@ fn netcat_and_the_memtrace_format_go_together() {
         .spawn()
         .unwrap();
     wait_until("something arrives", || std::fs::metadata(place.file("caught.ctf")).unwrap().len() > 100_000);
-    // A byte asks for the end.
+    // A byte requests the end.
     netcat.stdin.as_mut().unwrap().write_all(b"x").unwrap();
     netcat.wait().unwrap();
     let report = place.sound_report("caught.ctf", "");
@@ -100,7 +99,7 @@ fn a_client_that_takes_nothing_costs_events_and_not_memory() {
     let ended = recorder.ended();
     assert_eq!(ended.shell_status(), EXIT, "{}", ended.stderr_text());
     let report = place.sound_report("caught.hw", "");
-    // What was dropped is counted in the stream, and the figures are exact all the same.
+    // Dropped events are counted in the stream, and the figures are exact all the same.
     assert!(number(&report["anomalies"]["dropped_events"]) > 100_000, "{}", report["anomalies"]);
     let allocated: u64 = ended.stdout_text().trim().parse().unwrap();
     let totals = &report["totals"];
@@ -116,7 +115,7 @@ fn a_listener_that_is_killed_harms_nobody_and_the_next_one_knows_what_is_live() 
     let mut first = Beside::highwater(&place, "listen 0 -o first.hw");
     let port = first.port();
     let recorder = record(&place, &format!("--stream {port}"), &programs::c("busy"), &["5", "3000", "500"]);
-    // A whole block: it may be killed while it writes one.
+    // Waits for a whole block: it may be killed while it writes one.
     wait_until("the first one gets something", || {
         let report: Value = serde_json::from_str(&place.highwater("report first.hw --json").stdout).unwrap_or_default();
         report["totals"]["live_blocks"].as_u64().is_some_and(|blocks| blocks >= 2990)
@@ -128,9 +127,9 @@ fn a_listener_that_is_killed_harms_nobody_and_the_next_one_knows_what_is_live() 
     assert_eq!(ended.shell_status(), EXIT, "{}", ended.stderr_text());
     assert!(ended.stderr_text().contains("2 connections"), "{}", ended.stderr_text());
     assert_eq!(second.ended().shell_status(), 0);
-    // The first part can be read, though it broke off.
+    // The first part can be read, though it was interrupted.
     assert!(number(&place.sound_report("first.hw", "")["totals"]["live_blocks"]) >= 2990);
-    // The second begins with what was live then.
+    // The second begins with the blocks that were live then.
     let start = place.sound_report("second.hw", "--at start");
     assert!((2990..3020).contains(&number(&start["totals"]["live_blocks"])), "{}", start["totals"]);
     let end = place.sound_report("second.hw", "");
@@ -166,7 +165,7 @@ fn nothing_is_recorded_before_a_client_comes_and_after_it_left() {
         assert_eq!(run.code, 0, "{}", run.stderr);
         assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
         let report = place.sound_report(name, "");
-        // Blocks from before are neither leaks nor oddities.
+        // Blocks from before are neither leaks nor anomalies.
         assert!((900..1100).contains(&number(&report["totals"]["live_blocks"])), "{}", report["totals"]);
         assert_eq!(number(&report["anomalies"]["unmatched_frees"]), 0);
         assert_eq!(number(&place.json(&format!("report {name} --at start"))["totals"]["live_blocks"]), 0);
@@ -220,7 +219,7 @@ fn a_hundred_clients_come_and_go() {
         client.read_exact(&mut first).unwrap_or_else(|error| panic!("client {round}: {error}"));
         assert_eq!(&first, b"\x89HW\r\n\x1a", "client {round}");
         match round % 3 {
-            // Some say goodbye, some close their side, some are just gone.
+            // Some clients send a goodbye, some close their side, some just disconnect.
             0 => client.write_all(b"bye").unwrap(),
             1 => client.shutdown(Shutdown::Write).unwrap(),
             _ => {}
@@ -254,7 +253,7 @@ fn clients_that_are_not_welcome_are_told_why() {
     let _ = garbage.read_to_string(&mut words);
     assert!(words.is_empty() || words.starts_with("highwater: this stream needs a token"), "{words}");
     assert_eq!(place.names(), ["first.hw"]);
-    // An end in order.
+    // An orderly end.
     first.interrupt();
     let ended = first.ended();
     assert_eq!(ended.shell_status(), 0, "{}", ended.stderr_text());
@@ -276,7 +275,7 @@ fn several_clients_are_served_where_that_is_allowed() {
     std::thread::sleep(Duration::from_millis(900));
     let late = place.highwater(&format!("connect {port} -o late.hw --duration 500ms"));
     assert_eq!((late.code, early.ended().shell_status()), (0, 0), "{}", late.stderr);
-    // The late one knows from the start what the early one saw come.
+    // The late client has from its start the blocks whose births the early one received.
     let start = place.sound_report("late.hw", "--at start");
     assert!(number(&start["totals"]["live_blocks"]) > 900, "{}", start["totals"]);
     place.sound_report("early.hw", "");

@@ -1,4 +1,4 @@
-//! Connections at the port of a stream that say nothing, or nothing that is welcome: what they get, and what they cannot do to others.
+//! Connections at a stream's port that send nothing, or nothing valid: the answers they get, and the limits of their effect on others.
 #![allow(missing_docs)]
 
 mod support;
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use support::streams::{Beside, free_port, private_memory, record, wait_until};
 use support::{Place, in_the_kitchen, programs};
 
-/// Connections that say nothing.
+/// Connections that send nothing.
 fn silent(port: u16, count: usize) -> Vec<TcpStream> {
     (0..count).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect()
 }
 
-/// All that the other end says until it closes the connection.
+/// All data from the other end until it closes the connection.
 fn words_of(mut connection: TcpStream) -> String {
     connection.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
     let mut words = Vec::new();
@@ -32,7 +32,7 @@ fn silent_strangers_lock_out_no_client_with_the_token() {
     let run = place.highwater(&format!("connect {port} --token sesame -o arrived.hw --duration 300ms"));
     assert_eq!(run.code, 0, "{}", run.stderr);
     place.sound_report("arrived.hw", "");
-    // The oldest gave way, with a word.
+    // The oldest connection was closed, with a message.
     let words = words_of(strangers.remove(0));
     assert!(words.starts_with("highwater: too many connections here have not shown the token"), "{words}");
     assert!(recorder.is_running());
@@ -63,7 +63,7 @@ fn a_silent_connection_does_not_use_up_once() {
     let mut listener = Beside::highwater(&place, "listen 0 --once -o arrived.hw");
     let port = listener.port();
     let nothing = silent(port, 1).remove(0);
-    // Others begin, and do not get as far as to say whose memory it is.
+    // Others begin a stream, but do not get as far as its source.
     let mut begun = silent(port, 2);
     begun[0].write_all(&recording[..6]).unwrap();
     begun[1].write_all(&recording[..40]).unwrap();
@@ -84,7 +84,7 @@ fn a_second_client_is_refused_at_once_and_told_why() {
     let mut first = silent(port, 1).remove(0);
     first.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
     first.read_exact(&mut [0; 6]).unwrap();
-    // The number is such that each may take at most 1.5 s.
+    // The number is chosen such that each may take at most 1.5 s.
     let until = Instant::now() + Duration::from_secs(120);
     for round in 0..80 {
         let words = words_of(silent(port, 1).remove(0));
@@ -92,7 +92,7 @@ fn a_second_client_is_refused_at_once_and_told_why() {
         assert!(Instant::now() < until, "refused {round} times so far: each waits");
     }
     place.highwater(&format!("connect {port}")).is_one_clear_line_about(&["refused: another client is being served"]);
-    // The first one is served on, and its place is free when it has left.
+    // The first client is still served, and its slot is free when it disconnects.
     first.read_exact(&mut [0; 6]).unwrap();
     drop(first);
     let run = place.highwater(&format!("connect {port} -o next.hw --duration 300ms"));
@@ -107,7 +107,7 @@ fn a_client_that_only_listens_keeps_its_place() {
     let port = recorder.port();
     let mut first = silent(port, 1).remove(0);
     first.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
-    // As netcat does whose input has ended.
+    // Like netcat when its input has ended.
     first.shutdown(std::net::Shutdown::Write).unwrap();
     first.read_exact(&mut [0; 6]).unwrap();
     let words = words_of(silent(port, 1).remove(0));
@@ -130,7 +130,7 @@ fn tokens_come_from_a_file_or_a_variable() {
     let with_file = place.highwater(&format!("record --stream {port} --token-file secret -- /bin/true"));
     assert_eq!(with_file.code, 0, "{}", with_file.stderr);
     assert_eq!(listener.ended().shell_status(), 0);
-    // The other way round.
+    // The reverse direction.
     let line = "record --serve 0 -- /bin/sleep 60";
     let mut server = Beside::start(place.command(line.split_whitespace()).env("HIGHWATER_TOKEN", "open-sesame"));
     let port = server.port();
@@ -138,7 +138,7 @@ fn tokens_come_from_a_file_or_a_variable() {
     refused.is_one_clear_line_about(&["needs a token", "--token-file"]);
     let connected = place.highwater(&format!("connect {port} --token-file secret -o asked.hw --duration 100ms"));
     assert_eq!(connected.code, 0, "{}", connected.stderr);
-    // Faults are named, and the token is not.
+    // Errors are reported without the token.
     std::fs::write(place.file("empty"), "\n").unwrap();
     std::fs::write(place.file("long"), "x".repeat(300)).unwrap();
     for (file, what) in [("missing", "cannot be read"), ("empty", "has no token"), ("long", "has no token")] {
@@ -165,7 +165,7 @@ fn a_block_that_claims_4_gib_is_refused_and_what_came_before_is_kept() {
     sender.write_all(&recording).unwrap();
     sender.write_all(&forged).unwrap();
     let expected = format!("the block at offset {} claims 4294967295 bytes", recording.len());
-    // The sender need not send any of it to be told.
+    // The sender gets the refusal without sending any of the block.
     let words = words_of(sender);
     assert!(words.contains(&expected), "{words}");
     let line = listener.line();
@@ -200,7 +200,7 @@ fn whoever_waits_says_why_and_the_last_reason_at_the_end() {
     assert_eq!(ended.shell_status(), 1);
     let said = ended.stderr_text();
     assert!(said.lines().last().unwrap().contains("the last attempt failed: connection refused"), "{said}");
-    // A program is started when the listener is there.
+    // The program is started once the listener is there.
     let mut recorder = record(&place, &format!("--stream {port} --wait"), Path::new("/bin/true"), &[]);
     let line = recorder.line();
     assert!(line.contains("connection refused; the program is started then"), "{line}");

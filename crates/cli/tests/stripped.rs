@@ -1,4 +1,4 @@
-//! Programs without symbols: code without a name is known by its module and its offset there, in every run.
+//! Programs without symbols: unnamed code is identified by its module and its offset there, in every run.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(missing_docs)]
 
@@ -56,7 +56,7 @@ fn recorded(place: &Place, arguments: &str, file: &str) {
     assert_eq!(run.code, 0, "{}", run.stderr);
 }
 
-/// Three runs: two alike, and one that allocates three blocks more in one place.
+/// Three runs: two identical, and one that allocates three more blocks at one site.
 fn three_runs() -> Place {
     let place = with_programs();
     recorded(&place, "1", "a.hw");
@@ -118,7 +118,7 @@ fn a_change_in_one_place_is_one_difference() {
     assert_eq!((&compared["count"], &row["change"], &row["what"]), (&1.into(), &900.into(), &"grew".into()));
     let name = row["key"].as_str().unwrap();
     assert!(name.starts_with("app+0x"), "{name}");
-    // What it is called can be asked for.
+    // A filter can use the displayed name.
     let filter = name.replace('+', "%2B");
     let inside = viewer.ask(&format!("rows?source=0&by=site&at=end&filter=inside:equal:{filter}"));
     assert_eq!(inside["total"]["value"], 3000, "{inside}");
@@ -130,7 +130,7 @@ fn a_change_in_one_place_is_one_difference() {
 fn another_build_at_the_same_place_is_other_code() {
     let place = with_programs();
     recorded(&place, "1", "a.hw");
-    // One constant differs: every offset is as before.
+    // One constant differs: every offset is the same.
     place.write("app.c", PROGRAM.replace("malloc(300)", "malloc(301)"));
     compiled(&place, &["-O1", "-s", "-fno-builtin", "-Wl,--build-id", "-fPIE", "-pie", "app.c", "-o", "app", "-ldl"]);
     recorded(&place, "1", "b.hw");

@@ -69,7 +69,7 @@ fn a_full_disk_behind_standard_output_is_one_clear_line() {
     }
 }
 
-/// Runs a command line on a terminal of its own and gives back what that showed.
+/// Runs a command line on a pseudo-terminal and returns the output.
 fn on_a_terminal(place: &Place, line: &str, no_color: Option<&str>) -> String {
     let mut script = Command::new("script");
     script.args(["-qec", &format!("stty cols 70 rows 24; {HIGHWATER} {line}"), "/dev/null"]);

@@ -1,4 +1,4 @@
-//! Files that change under the viewer, and those that are damaged from the start.
+//! Files that change while the viewer has them open, and files that are damaged from the start.
 
 mod support;
 
@@ -25,7 +25,7 @@ fn files_that_go_shrink_or_become_others_are_told_and_the_rest_goes_on() {
     ask_all();
     let heap = viewer.ask("image/heap?source=1");
 
-    // Removed: what was read answers, images too.
+    // Removed: the data read before still gives answers, for images too.
     for file in &files[..4] {
         std::fs::remove_file(place.file(file)).unwrap();
     }
@@ -36,7 +36,7 @@ fn files_that_go_shrink_or_become_others_are_told_and_the_rest_goes_on() {
     assert_eq!(viewer.ask("image/heap?source=1"), heap);
     assert!(viewer.request("GET", "types?source=2").problem().is_some());
 
-    // Back again.
+    // Restored.
     for (file, whole) in files.iter().zip(&whole) {
         place.write(file, whole);
     }
@@ -45,7 +45,7 @@ fn files_that_go_shrink_or_become_others_are_told_and_the_rest_goes_on() {
     }
     ask_all();
 
-    // Cut short where they lie, to a part and to nothing: whatever is asked, the viewer lives.
+    // Truncated in place, to a part and to nothing: whatever the request, the viewer survives.
     for part in [3, 7] {
         for (file, whole) in files[..4].iter().zip(&whole) {
             let cut = std::fs::OpenOptions::new().write(true).open(place.file(file)).unwrap();
@@ -64,7 +64,7 @@ fn files_that_go_shrink_or_become_others_are_told_and_the_rest_goes_on() {
         assert!(problem(id).contains("what was read before is shown"), "{id}: {}", problem(id));
     }
 
-    // Something else altogether.
+    // Replaced by a file of another kind.
     place.write("kitchen.hw", &whole[2]);
     place.write("motoko.img", &whole[0]);
     place.write("objects.log", &whole[1]);
@@ -78,7 +78,7 @@ fn files_that_go_shrink_or_become_others_are_told_and_the_rest_goes_on() {
 #[test]
 fn a_damaged_file_is_shown_as_far_as_it_goes() {
     let place = all_kinds();
-    // More than one block of events, of which one is lost.
+    // More than one block of events, one of which is lost.
     let lines: String = (0..200_000u64)
         .map(|number| {
             format!(

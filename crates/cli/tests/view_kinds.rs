@@ -1,4 +1,4 @@
-//! Every question of the viewer about every kind of file.
+//! Every request of the viewer for every kind of file.
 
 mod support;
 
@@ -56,13 +56,13 @@ fn no_question_fails_about_any_kind_of_file() {
         questions.push(format!("tree?metric={metric}&filter=outside:contains:nothing"));
     }
     questions.extend(["function", "file", "module", "place", "thread", "heap"].map(|by| format!("rows?by={by}")));
-    // All that the documentation tells of; those of two sources, and those that are posted, are asked elsewhere.
+    // Every documented request, except those for two sources and POST requests, which other tests cover.
     let documented =
         include_str!("../../../docs/api.md").split("**`").skip(1).filter_map(|text| text.split(['`', '?']).next());
     let is_asked = |name: &&str| questions.iter().any(|question| question.split('?').next() == Some(*name));
     let elsewhere: Vec<&str> = documented.filter(|name| !is_asked(name)).collect();
     assert_eq!(elsewhere, ["sources", "compare", "image/compare", "POST live/snapshot"]);
-    // What a kind does not know is told in a line; all else is answered.
+    // A kind of file answers a request that it does not support with one line of error; all others are answered.
     for (id, file) in files.iter().enumerate() {
         let has = viewer.source(id)["has"].to_string();
         let metrics = viewer.source(id)["metrics"].to_string();
@@ -87,7 +87,7 @@ fn no_question_fails_about_any_kind_of_file() {
                         ("allocated:", "timeline"),
                         ("freed:", "timeline"),
                     ];
-                    // A metric is refused where the source does not offer it, and only there.
+                    // A metric is refused exactly if the source does not offer it.
                     if let Some(metric) = question.split("metric=").nth(1) {
                         let metric = metric.split('&').next().unwrap_or_default();
                         assert!(!metrics.contains(&format!("\"{metric}\"")), "{file}: {asked}: {line}");
@@ -102,7 +102,7 @@ fn no_question_fails_about_any_kind_of_file() {
                 }
             }
         }
-        // Of a snapshot nothing is known but what is live.
+        // A snapshot only has live blocks.
         assert!(answered >= questions.len() / 2, "{file}: {answered} of {}", questions.len());
     }
     for a in 0..files.len() {
@@ -142,7 +142,7 @@ fn images_are_what_the_command_prints_of_them() {
         let strange = viewer.request("GET", "image/object?address=nowhere");
         assert!(strange.problem().unwrap().contains("nowhere"), "{strange:?}");
 
-        // The areas of a whole treemap are what lives, and each part is what its parts are and what it is itself.
+        // The areas of a whole treemap add up to the live bytes, and each part to its own bytes and those of its parts.
         let treemap = viewer.ask("image/treemap?depth=100&least=0");
         let nodes = treemap["nodes"].as_array().unwrap();
         let number = |node: &Value, name: &str| node[name].as_u64().unwrap();
@@ -159,7 +159,7 @@ fn images_are_what_the_command_prints_of_them() {
         for (node, parts) in nodes.iter().zip(parts) {
             assert_eq!(number(node, "retained"), number(node, "bytes") + parts, "{node}");
         }
-        // What keeps less than a share is left out, and so is what lies too deep.
+        // Objects that retain less than the given share are left out, and so are those that lie too deep.
         let short = viewer.ask("image/treemap?depth=1&least=0.1");
         for node in &short["nodes"].as_array().unwrap()[1..] {
             assert_eq!(node["parent"], 0);
@@ -173,13 +173,13 @@ fn types_are_what_the_command_prints_of_them() {
     let place = all_kinds();
     let viewer = Viewer::new(&place, "objects.log");
     assert_eq!(viewer.ask("types"), place.json("objects objects.log"));
-    // A log that grows is read again.
+    // A log that has grown is read again.
     place.write("objects.log", format!("{LOG}@ ALLOCATE 99 b.rs:9 New 9\n"));
     assert_eq!(viewer.ask("types"), place.json("objects objects.log"));
     assert_eq!(viewer.source(0)["live_at_end"]["bytes"], 159);
 }
 
-/// Names, those of members of a list behind the list's.
+/// Names of members; a member of a list's elements follows the list, as `list.member`.
 fn names(value: &Value) -> Vec<String> {
     let members = value.as_object().into_iter().flatten();
     let mut names = Vec::new();
@@ -256,7 +256,7 @@ fn everything_that_is_documented_is_in_the_answers() {
     for member in ["parent", "label", "kind", "address", "bytes", "retained", "count"] {
         assert!(treemap.contains(&format!("nodes.{member}")), "{member}: {treemap:?}");
     }
-    // Of what cannot be read nothing is known, but every name is there.
+    // Nothing is known of an unreadable file, but every name is there.
     let missing = Viewer::new(&place, "trace.ctf missing.hw");
     assert_eq!(names(&missing.source(1)).len(), viewer.source(0).as_object().unwrap().len());
 }
@@ -285,7 +285,7 @@ fn samples_and_promotions_are_counted_alike_by_figures_and_by_single_blocks() {
             assert!(!told(&figures).is_empty(), "{question}");
             assert_eq!(told(&figures), told(&blocks), "{question}");
         }
-        // What was promoted is allocated in one heap and freed from the other, where one of them is asked for.
+        // For a single heap, promoted blocks are allocated in one heap and freed from the other.
         let of = |metric: &str, heap: &str| {
             let answer = gone_through.ask(&format!("rows?metric={metric}&filter=heap:{heap}&{window}"));
             answer["total"]["blocks"].as_u64().unwrap()

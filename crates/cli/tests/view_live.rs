@@ -6,7 +6,7 @@ use serde_json::Value;
 use support::live::{Collector, wait_for};
 use support::viewer::Viewer;
 
-/// The process of a number, as `live` tells of it; null if it does not.
+/// The entry of a process in `live`; null if there is none.
 fn process(viewer: &Viewer, pid: u32) -> Value {
     let live = viewer.ask("live");
     let found = live["processes"].as_array().unwrap().iter().find(|process| process["pid"] == pid);
@@ -17,7 +17,7 @@ fn snapshot(viewer: &Viewer, pid: u32) -> Value {
     viewer.post(&format!("live/snapshot?pid={pid}"))["source"].clone()
 }
 
-/// Blocks and bytes that a function has by itself.
+/// Blocks and bytes of a function itself.
 fn of_function(viewer: &Viewer, source: &Value, name: &str) -> (u64, u64) {
     let rows = viewer.ask(&format!("rows?by=function&source={}", source["id"]));
     let row = rows["rows"].as_array().unwrap().iter().find(|row| row["key"] == name);
@@ -40,14 +40,14 @@ fn a_live_process_is_listed_ticks_and_is_looked_into() {
     let listed = process(&viewer, pid);
     assert_eq!((&listed["name"], &listed["mode"]), (&"holder".into(), &"exact".into()));
     assert!(listed["since_unix_ns"].as_u64().unwrap() > 1_500_000_000_000_000_000);
-    // Figures tick.
+    // Figures are updated.
     let before = listed["live_bytes"].as_u64().unwrap();
     holder.tell("keep 10 1000000");
     wait_for("the figures", || process(&viewer, pid)["live_bytes"].as_u64() >= Some(before + 10_000_000));
     holder.tell("drop 10");
     wait_for("the figures", || process(&viewer, pid)["live_bytes"].as_u64() < Some(before + 10_000_000));
 
-    // A snapshot is a source that answers as files do, with the figures of the command.
+    // A snapshot is a source that answers as files do, with the same figures as the command.
     let first = snapshot(&viewer, pid);
     assert_eq!((&first["kind"], &first["pid"], &first["problem"]), (&"live".into(), &pid.into(), &Value::Null));
     assert_eq!(of_function(&viewer, &first, "keep_blocks"), (1000, 100_000));
@@ -65,7 +65,7 @@ fn a_live_process_is_listed_ticks_and_is_looked_into() {
     let kept = compared["rows"].as_array().unwrap().iter().find(|row| row["key"] == "keep_blocks").unwrap();
     assert_eq!((&kept["change"], &kept["what"], &kept["blocks_after"]), (&35_000.into(), &"grew".into(), &1007.into()));
 
-    // No such process; one that ended, of which it is known what it held last; then no collector: each is told, and what was taken still answers.
+    // An unknown process; an exited one whose last state is known; then no collector. Each case is reported, and the snapshots taken still answer.
     let nobody = viewer.request("POST", "live/snapshot?pid=4194999");
     assert_eq!(nobody.status, 500, "{nobody:?}");
     assert!(nobody.problem().unwrap().contains("4194999"), "{nobody:?}");
@@ -83,7 +83,7 @@ fn a_live_process_is_listed_ticks_and_is_looked_into() {
     assert!(refused.problem().unwrap().contains("no collector listens"), "{refused:?}");
     assert_eq!(of_function(&viewer, &second, "keep_blocks"), (1007, 135_000));
 
-    // One that comes back is found again.
+    // A restarted collector is found again.
     collector.restart();
     let mut next = collector.holder(&[]);
     next.tell("keep 3 70");
@@ -105,7 +105,7 @@ fn a_sampled_process_is_told_from_an_exact_one() {
     assert_eq!(taken["estimated"], true);
     let rows = viewer.ask(&format!("rows?by=function&source={}", taken["id"]));
     let row = rows["rows"].as_array().unwrap().iter().find(|row| row["key"] == "keep_blocks").unwrap();
-    // Four hundred and more samples: the estimate is within a third.
+    // More than four hundred samples: the estimate is within a third.
     let bytes = row["value"].as_u64().unwrap();
     assert!((1_300_000..2_700_000).contains(&bytes), "{row}");
     assert!(row["samples"].as_u64().unwrap() > 300, "{row}");

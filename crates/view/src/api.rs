@@ -1,4 +1,4 @@
-//! The API: which path asks which question, and how its answer is sent.
+//! The API: maps paths to endpoints, and sends their answers.
 
 use crate::choice::{self, Choice};
 use crate::filter::Filter;
@@ -17,32 +17,32 @@ use std::io;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Questions that are worked on at a time; others wait.
+/// The number of requests that are worked on at the same time; further ones wait.
 const MOST_AT_WORK: usize = 4;
-/// What the paths of questions begin with.
+/// The prefix of the paths of all endpoints.
 const PREFIX: &str = "/api/1/";
-/// The question that is answered with a page.
+/// The endpoint that answers with an HTML page instead of JSON.
 const SAVE: &str = "save";
 
-/// Everything that questions are about.
+/// The state that all requests share.
 pub struct Api {
-    /// What is looked at.
+    /// The sources that the viewer shows.
     pub sources: Sources,
-    /// Who knows live processes.
+    /// Lists live processes and takes snapshots of them.
     pub collector: Option<Box<dyn Collector>>,
     at_work: Mutex<usize>,
     done: Condvar,
 }
 
-/// How a question is answered.
+/// The kind of an endpoint: how its answer is computed and sent.
 enum Manner {
-    /// In one piece.
+    /// The answer is sent in one piece.
     Whole(fn(&Api, &Request, &Work<'_>) -> Result<Value, Problem>),
-    /// In one piece, and only when it was posted: it does something.
+    /// The answer is sent in one piece. Only `POST` is accepted, because the request has an effect.
     Posted(fn(&Api, &Request, &Work<'_>) -> Result<Value, Problem>),
-    /// In lines, since it may take long.
+    /// The answer is sent as lines, since it may take long.
     InLines(fn(&Request, &Choice, &Work<'_>) -> Result<Value, Problem>),
-    /// The same about more than one source.
+    /// The same, for a request about more than one source.
     InLinesOfAll(fn(&Request, &Sources, &Work<'_>) -> Result<Value, Problem>),
 }
 
@@ -73,17 +73,17 @@ fn manner(name: &str) -> Option<Manner> {
 }
 
 impl Api {
-    /// Answers questions about these.
+    /// An API for these sources.
     pub fn new(sources: Sources, collector: Option<Box<dyn Collector>>) -> Self {
         Self { sources, collector, at_work: Mutex::new(0), done: Condvar::new() }
     }
 
-    /// Answers a question as it was asked.
+    /// Answers a request, with its stacks in the form that the request asks for.
     pub fn answer_to(&self, request: &Request, work: &Work<'_>) -> Result<Value, Problem> {
         query::stacks::as_asked_for(request, self.ask(request, work)?)
     }
 
-    /// Asks a question, and waits for the answer. Its stacks are a table.
+    /// Answers a request. The stacks of the answer are a table.
     pub fn ask(&self, request: &Request, work: &Work<'_>) -> Result<Value, Problem> {
         let name = request.path.strip_prefix(PREFIX).unwrap_or_default();
         match manner(name) {
@@ -94,7 +94,7 @@ impl Api {
         }
     }
 
-    /// Waits until not too much is worked on. Fails if nobody waits for the answer meanwhile.
+    /// Waits until fewer than `MOST_AT_WORK` requests are worked on. Fails if the client disconnects meanwhile.
     fn turn(&self, work: &Work<'_>) -> Result<Turn<'_>, Problem> {
         let mut at_work = self.at_work.lock().unwrap_or_else(PoisonError::into_inner);
         while *at_work >= MOST_AT_WORK {
@@ -107,7 +107,7 @@ impl Api {
         Ok(Turn(self))
     }
 
-    /// Fails with a line if a source cannot be read.
+    /// Fails with a one-line message if a source cannot be read.
     pub fn must_be_readable(&self) -> Result<(), String> {
         for source in self.sources.all() {
             source.loaded().map_err(|problem| problem.line().to_owned())?;
@@ -115,24 +115,24 @@ impl Api {
         Ok(())
     }
 
-    /// Why files cannot be read: a line for each that cannot, and how many there are in all.
+    /// One line for each source that cannot be read, with the reason; and the number of all sources.
     pub fn unreadable(&self) -> (Vec<String>, usize) {
         let all = self.sources.all();
         let problems = all.iter().filter_map(|source| source.loaded().err());
         (problems.map(|problem| problem.line().to_owned()).collect(), all.len())
     }
 
-    /// Fails with a line if a text is no filter.
+    /// Fails with a one-line message if a text is not a valid filter.
     pub fn must_be_a_filter(text: &str) -> Result<(), Problem> {
         Filter::parse(text).map(drop)
     }
 
-    /// The time that an instant of a source means.
+    /// The time of an instant of a source.
     pub fn time_of(&self, source: usize, when: &When) -> Result<Nanos, Problem> {
         choice::time_of(&*self.sources.get(source)?.loaded()?, when)
     }
 
-    /// A page in one file, with the answers of what is chosen: of one source, or of all.
+    /// A page in one file, with the answers for the choice: of one source, or of all.
     pub fn saved_page(&self, choice: &str, source: Option<usize>, work: &Work<'_>) -> Result<String, Problem> {
         save::page(self, &save::Wanted { choice, source }, work)
     }
@@ -192,7 +192,7 @@ impl Api {
     }
 }
 
-/// A place among those who work.
+/// One of the `MOST_AT_WORK` slots, taken until it is dropped.
 struct Turn<'a>(&'a Api);
 
 impl Drop for Turn<'_> {
@@ -202,7 +202,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Works on what is answered in one piece, as long as the client is there.
+/// Computes an answer that is sent in one piece. Gives up when the client disconnects.
 fn while_awaited<T>(exchange: &Exchange, answer: impl FnOnce(&Work<'_>) -> Result<T, Problem>) -> Result<T, Problem> {
     let mut asker = |_: Option<(f64, &str)>| exchange.is_awaited();
     answer(&Work::asked_by(&mut asker))

@@ -1,8 +1,8 @@
-//! Stretches of time of equal length, and what was live in each.
+//! Time bins of equal length, and the bytes and blocks that were live in each.
 
 use highwater_model::{ByteSum, Figures, Nanos, Window};
 
-/// The least, the greatest and the last of some figure.
+/// The least, the greatest and the last value of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span<T> {
     /// The least.
@@ -19,21 +19,21 @@ impl<T: Copy + Ord> Span<T> {
         Self { low: value, high: value, last: value }
     }
 
-    /// The same of other values, whose order is that of these.
+    /// Maps the values with a function that keeps their order.
     pub fn map<U>(self, value: impl Fn(T) -> U) -> Span<U> {
         Span { low: value(self.low), high: value(self.high), last: value(self.last) }
     }
 
-    /// Goes on with another.
+    /// Appends the span that follows this one.
     pub fn then(&mut self, next: Self) {
         *self = Self { low: self.low.min(next.low), high: self.high.max(next.high), last: next.last };
     }
 }
 
-/// What happened in a stretch of time.
+/// What happened in one span of time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bin {
-    /// Bytes and blocks that were live after something happened; nothing where nothing did.
+    /// Bytes and blocks that were live after each event of the bin; `None` if it has no events.
     pub live: Option<(Span<ByteSum>, Span<u64>)>,
     /// Bytes allocated.
     pub allocated: ByteSum,
@@ -44,7 +44,7 @@ pub struct Bin {
 }
 
 impl Bin {
-    /// So much is live now.
+    /// Notes the bytes and blocks that are live now.
     pub fn is_live(&mut self, bytes: ByteSum, blocks: u64) {
         self.then_live((Span::of(bytes), Span::of(blocks)));
     }
@@ -59,7 +59,7 @@ impl Bin {
         }
     }
 
-    /// Figures went from one state to another.
+    /// Notes a change of figures from one state to another.
     pub fn see(&mut self, before: &Figures, after: &Figures) {
         self.is_live(after.live(), after.live_blocks());
         let came = |figures: &Figures| figures.allocations + figures.reallocations;
@@ -68,7 +68,7 @@ impl Bin {
         self.freed += after.freed().saturating_sub(before.freed());
     }
 
-    /// Goes on with what happened then.
+    /// Appends the bin that follows this one.
     pub fn then(&mut self, next: &Self) {
         if let Some(live) = next.live {
             self.then_live(live);
@@ -90,26 +90,26 @@ pub struct Bins {
 }
 
 impl Bins {
-    /// So many bins, or as many as there are nanoseconds.
+    /// `count` bins, but at most one for each nanosecond of the window.
     pub fn new(window: Window, count: usize) -> Self {
         let length = window.to.0 - window.from.0;
         let count = u64::try_from(count.max(1)).unwrap_or(1).min(length.max(1)) as usize;
         Self { window, bins: vec![Bin::default(); count], before: None }
     }
 
-    /// The same; so much is live before the window.
+    /// The same bins, with the bytes and blocks that were live before the window.
     pub fn beginning_with(self, bytes: ByteSum, blocks: u64) -> Self {
         Self { before: Some((bytes, blocks)), ..self }
     }
 
-    /// The times between which bins lie, one more than there are bins.
+    /// The times that separate the bins, one more than there are bins.
     pub fn edges(&self) -> Vec<u64> {
         let (length, count) = (u128::from(self.window.to.0 - self.window.from.0), self.bins.len() as u128);
         // Rounded up: an edge is the first instant of its bin.
         (0..=count).map(|at| self.window.from.0 + (length * at).div_ceil(count) as u64).collect()
     }
 
-    /// The bin of a time; `None` for one outside.
+    /// The index of the bin that a time lies in; `None` for a time outside the window.
     pub fn place(&self, time: Nanos) -> Option<usize> {
         if !self.window.has(time) {
             return None;
@@ -119,13 +119,13 @@ impl Bins {
         Some((at as usize).min(self.bins.len() - 1))
     }
 
-    /// Adds what happened after all that is here.
+    /// Appends bins of the same window whose events come after the events of these.
     pub fn then(&mut self, next: &Self) {
         self.bins.iter_mut().zip(&next.bins).for_each(|(own, next)| own.then(next));
         self.before = self.before.or(next.before);
     }
 
-    /// What was live in each: what happened in it, and what was live when it began.
+    /// The bytes and blocks that were live in each bin: the states after its events, and the state when it began.
     pub fn live(&self) -> Vec<(Span<ByteSum>, Span<u64>)> {
         let (bytes, blocks) = self.before.unwrap_or_default();
         let mut carried = (Span::of(bytes), Span::of(blocks));

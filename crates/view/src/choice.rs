@@ -1,4 +1,4 @@
-//! What is chosen: a source, a window, an instant, a metric, filters.
+//! The choice of a request: a source, a window, an instant, a metric, filters.
 
 use crate::filter::Filter;
 use crate::http::request::Request;
@@ -8,24 +8,24 @@ use highwater_model::{Nanos, When, Window};
 use highwater_store::RecordingError;
 use std::sync::Arc;
 
-/// The most filters of one question.
+/// The most filters of one request.
 const MOST_FILTERS: usize = 64;
 
-/// By which figure things are measured.
+/// The figure that is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Metric {
-    /// What is live at the instant.
+    /// Blocks that are live at the instant.
     #[default]
     Live,
-    /// What is live where the most bytes are within the window.
+    /// Blocks that are live where the most bytes are live within the window.
     Peak,
-    /// What was allocated in the window.
+    /// Blocks that were allocated in the window.
     Allocated,
-    /// What was allocated in the window and never freed.
+    /// Blocks that were allocated in the window and never freed.
     Leaked,
-    /// What was freed in the window before its thread allocated anything else: a number of blocks.
+    /// Blocks that were freed in the window before their thread allocated anything else. Only their number is measured.
     Temporary,
-    /// What was freed in the window.
+    /// Blocks that were freed in the window.
     Freed,
 }
 
@@ -33,10 +33,10 @@ impl Metric {
     /// All of them.
     pub const ALL: [Self; 6] = [Self::Live, Self::Peak, Self::Allocated, Self::Leaked, Self::Temporary, Self::Freed];
 
-    /// All that samples can say.
+    /// All metrics that samples can answer.
     const OF_SAMPLES: [Self; 5] = [Self::Live, Self::Peak, Self::Allocated, Self::Leaked, Self::Freed];
 
-    /// The metrics that a source has. One instant knows only what is live: of what was before, at most sums are known. Samples do not know
+    /// The metrics that a source has. A single instant knows only live blocks: of earlier events at most sums are known. Samples do not show
     /// what a thread allocated next.
     pub fn of(loaded: &Loaded) -> &'static [Self] {
         let knows_every_block =
@@ -68,7 +68,7 @@ impl Metric {
     }
 }
 
-/// See the module's text.
+/// The parameters that most requests share: a source, a window, an instant, a metric and filters.
 #[derive(Clone)]
 pub struct Choice {
     /// The source.
@@ -77,16 +77,16 @@ pub struct Choice {
     pub window: Window,
     /// The instant.
     pub at: Moment,
-    /// What to measure.
+    /// The metric.
     pub metric: Metric,
-    /// Which blocks are wanted.
+    /// The filters that select blocks.
     pub filters: Vec<Filter>,
-    /// All that, as it was written: what answers are remembered by.
+    /// The filters as the request wrote them: part of the key under which answers are cached.
     pub filter_texts: Vec<String>,
 }
 
 impl Choice {
-    /// Reads the parameters that questions share.
+    /// Reads the parameters that requests share.
     pub fn of(request: &Request, sources: &Sources) -> Result<Self, Problem> {
         let source = match request.parameter("source") {
             Some(text) => text.parse().map_err(|_| Problem::Bad(format!("source '{text}' is no number")))?,
@@ -127,7 +127,7 @@ pub fn window_of(request: &Request, loaded: &Loaded) -> Result<Window, Problem> 
     Ok(window)
 }
 
-/// Fails where a source lacks a metric.
+/// Fails if a source lacks a metric.
 fn must_have(loaded: &Loaded, metric: Metric) -> Result<(), Problem> {
     let has = Metric::of(loaded);
     if has.contains(&metric) {
@@ -143,7 +143,7 @@ fn must_have(loaded: &Loaded, metric: Metric) -> Result<(), Problem> {
     Err(Problem::NoMetric(NoMetric { metric: metric.key(), metrics, line }))
 }
 
-/// The filters of a request, and how they were written.
+/// The filters of a request, parsed and as they were written.
 pub fn filters_of(request: &Request) -> Result<(Vec<Filter>, Vec<String>), Problem> {
     let texts: Vec<String> = request.all_parameters("filter").map(str::to_owned).collect();
     if texts.len() > MOST_FILTERS {
@@ -156,7 +156,7 @@ pub fn filters_of(request: &Request) -> Result<(Vec<Filter>, Vec<String>), Probl
     Ok((filters, texts))
 }
 
-/// The instant that a text names, `peak` being that of the window.
+/// The instant that a text names. `peak` means the peak of the window.
 pub fn moment(loaded: &Loaded, window: Window, text: &str) -> Result<Moment, Problem> {
     if let Ok(time) = text.parse() {
         return Ok(loaded.moment_at(Nanos(time)));
@@ -180,7 +180,7 @@ pub fn moment(loaded: &Loaded, window: Window, text: &str) -> Result<Moment, Pro
     })
 }
 
-/// The time that a text names, for the ends of windows.
+/// The time that a text names, for `from` and `to` of a window.
 fn moment_time(loaded: &Loaded, text: &str, name: &str) -> Result<Nanos, Problem> {
     if let Ok(time) = text.parse() {
         return Ok(Nanos(time));
@@ -189,7 +189,7 @@ fn moment_time(loaded: &Loaded, text: &str, name: &str) -> Result<Nanos, Problem
     time_of(loaded, &when)
 }
 
-/// The time that an instant means.
+/// The time of an instant.
 pub fn time_of(loaded: &Loaded, when: &When) -> Result<Nanos, Problem> {
     if loaded.source().untimed && matches!(when, When::At(_)) {
         return Err(Problem::bad("the log tells no times; an instant of it is a part (50%), line:N or mark:NAME"));

@@ -1,5 +1,5 @@
-//! What is found out of a recording by going through it once, on all cores, so that no question has to do it again: what was live in slices of some
-//! thousand events, who [came and went](crate::traffic), and [figures](Standing) to go on from.
+//! The index of a recording. It is built in one scan on all cores, so that no request has to scan the recording again. It holds: the bytes and blocks that were
+//! live in slices of 8192 events, the [arrivals and departures](crate::traffic) of blocks, and [figures](Standing) from which a replay can start.
 
 use crate::bins::Bin;
 use crate::owned::Owned;
@@ -14,10 +14,10 @@ use highwater_store::{EventsSummary, Recording, Seen, Standing, Until};
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 
-/// Events of a slice.
+/// The number of events of a slice.
 const EVENTS: u64 = 8192;
 
-/// A slice.
+/// The summary of some thousand consecutive events.
 #[derive(Clone, Copy, Debug)]
 pub struct Slice {
     /// The time of its first event.
@@ -28,19 +28,19 @@ pub struct Slice {
     pub bin: Bin,
 }
 
-/// See the module's text. Instants whose surroundings were gone through can be had before the end is reached.
+/// The index of a recording. While the scan still runs, it answers for instants whose surroundings are already scanned.
 #[derive(Debug)]
 pub struct Course {
-    /// The slices, in order; none before all was gone through.
+    /// The slices, in order; not set before the scan is complete.
     slices: OnceLock<Vec<Slice>>,
-    /// Who came and went.
+    /// Arrivals and departures of blocks.
     pub traffic: Traffic,
     standings: Standings,
-    /// What each block of events says of itself.
+    /// The summary of each block of events.
     blocks: Vec<EventsSummary>,
 }
 
-/// The slices of one stretch, as far as they are known.
+/// The slices of one segment, as far as it is scanned.
 #[derive(Default)]
 struct Slicing {
     slices: Vec<Slice>,
@@ -50,7 +50,7 @@ struct Slicing {
 }
 
 impl Slicing {
-    /// The state behind a step, which is the one before the next.
+    /// Notes the state after a step, which is the state before the next one.
     fn see(&mut self, accounts: &Accounts) {
         if !self.is_begun {
             self.go_on_from(accounts);
@@ -69,7 +69,7 @@ impl Slicing {
         self.before = *figures;
     }
 
-    /// Goes on from a state that no step led to.
+    /// Continues from a state that no step led to.
     fn go_on_from(&mut self, accounts: &Accounts) {
         self.before = accounts.totals().figures;
         self.began = accounts.events();
@@ -77,11 +77,11 @@ impl Slicing {
     }
 }
 
-/// One stretch, while it is gone through.
+/// One segment while it is scanned.
 struct Going<'a> {
     slicing: Slicing,
     course: &'a Course,
-    /// The block of events, by its place among all of them, and its moves.
+    /// The index of the current block of events; `moves` are its arrivals and departures.
     block: Option<usize>,
     moves: Gathered,
 }
@@ -116,7 +116,7 @@ impl Going<'_> {
 }
 
 impl Course {
-    /// Nothing yet of a recording.
+    /// An empty index of a recording.
     pub fn new(recording: &Recording) -> Result<Self, Problem> {
         let blocks: Vec<EventsSummary> = recording.summaries().copied().collect();
         let events = recording.stats().events;
@@ -124,7 +124,7 @@ impl Course {
         Ok(Self { slices: OnceLock::new(), traffic, standings, blocks })
     }
 
-    /// Goes through all of a recording. What was found can be used meanwhile.
+    /// Scans a whole recording. The parts of the index that are done can be used meanwhile.
     pub fn go_through(&self, recording: &Recording, work: &Work<'_>) -> Result<(), Problem> {
         let begin = || Going { slicing: Slicing::default(), course: self, block: None, moves: Gathered::default() };
         let parts = scan::walk(
@@ -145,17 +145,17 @@ impl Course {
             },
         )?;
         let slices = parts.into_iter().flat_map(|part| part.slicing.slices).collect();
-        // Whoever comes second found the same.
+        // If another thread has set the slices already, they are the same.
         let _ = self.slices.set(slices);
         Ok(())
     }
 
-    /// The slices, in order; none before all was gone through.
+    /// The slices, in order; empty before the scan is complete.
     pub fn slices(&self) -> &[Slice] {
         self.slices.get().map_or(&[], Vec::as_slice)
     }
 
-    /// The accounts of an instant without their blocks; `None` where they cannot be had this way.
+    /// The accounts of an instant without their blocks; `None` if the index does not cover the instant.
     pub fn figures_at(&self, recording: &Recording, until: Until) -> Result<Option<Accounts>, Problem> {
         let reached = |events: u64, time: Nanos| match until {
             Until::End => true,
@@ -172,7 +172,7 @@ impl Course {
         Ok(Some(recording.go_on(ledger, first, until)?.into_accounts().figures_alone()))
     }
 
-    /// The accounts before a block of events, without blocks that do not go in it; `None` where they cannot be had this way.
+    /// The accounts before a block of events, without live blocks that do not depart in it; `None` if the index does not cover that block.
     pub fn figures_before(&self, recording: &Recording, block: usize) -> Result<Option<NumberLedger>, Problem> {
         let Some(first_event) = self.blocks.get(block).map(|block| block.first_event) else { return Ok(None) };
         let Some((first, ledger)) = self.resume(recording, block, |events, _| events <= first_event)? else {
@@ -181,8 +181,8 @@ impl Course {
         Ok(Some(recording.go_on(ledger, first, Until::Event(first_event))?))
     }
 
-    /// The latest standing at or before a block that `reached` accepts, with all blocks that go from there on up to that block; and the block of
-    /// events to go on with.
+    /// The latest stored figures at or before block `last` that `reached` accepts, with all blocks that depart from there up to and including `last`; and
+    /// the block of events at which the replay continues.
     fn resume(
         &self,
         recording: &Recording,
@@ -196,7 +196,7 @@ impl Course {
         let mut buffers = Buffers::default();
         for block in first..=last {
             let read = self.traffic.of_block(block, (Side::Departures, Depth::Whole), &mut buffers, |row| {
-                // As it was when it went first.
+                // A block may depart more than once. Its first departure has its state at the start.
                 if row.id() < standing.next_id {
                     going.entry(row.id().0).or_insert_with(|| row.owned());
                 }
@@ -222,7 +222,7 @@ mod tests {
         let (catalog, events) = history(11, 300_000);
         let recording = Recording::from_bytes(written(&catalog, &events, 30_000, 5_000)).unwrap();
         let course = Course::new(&recording).unwrap();
-        // Whoever looks up first finds that nobody waits.
+        // The first check of progress reports that no client waits.
         let mut nobody = |_: Option<(f64, &str)>| false;
         let given_up = course.go_through(&recording, &Work::asked_by(&mut nobody));
         assert_eq!(given_up.unwrap_err(), Problem::Cancelled);
@@ -251,7 +251,7 @@ mod tests {
             panic!("it was written")
         };
         assert!(line.starts_with("cannot write a temporary file: ") && line.contains("TMPDIR"), "{line}");
-        // It ended with the first block of events, and not only after the last.
+        // The scan ended with the first block of events, not only after the last.
         assert!(course.standings.latest(blocks, |_, _| true).is_some_and(|(block, _)| block <= 1));
     }
 }

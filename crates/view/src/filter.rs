@@ -14,7 +14,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// True for a number inside.
+    /// True for a number inside the range.
     #[inline]
     pub fn has(&self, number: u64) -> bool {
         (self.least..=self.most).contains(&number)
@@ -27,7 +27,7 @@ impl Range {
     }
 }
 
-/// The most memory that a regular expression may need: many may be asked for at a time.
+/// The most memory that one regular expression may need: a request may have many.
 const LARGEST_PATTERN: usize = 2 << 20;
 
 fn pattern(text: &str) -> Result<Regex, &'static str> {
@@ -40,16 +40,16 @@ fn pattern(text: &str) -> Result<Regex, &'static str> {
 /// How the name of a function is compared.
 #[derive(Clone, Debug)]
 pub enum Name {
-    /// The whole of it.
+    /// The whole name is equal.
     Equal(String),
-    /// A part of it.
+    /// The name contains this text.
     Contains(String),
-    /// A pattern finds something in it.
+    /// The pattern matches somewhere in the name.
     Matches(Regex),
 }
 
 impl Name {
-    /// True for a name that is meant.
+    /// True for a name that matches.
     pub fn is_met_by(&self, name: &str) -> bool {
         match self {
             Self::Equal(text) => name == text,
@@ -59,20 +59,20 @@ impl Name {
     }
 }
 
-/// What a filter asks of a block.
+/// The condition that a filter checks.
 #[derive(Clone, Debug)]
 pub enum Test {
-    /// Born then.
+    /// Born in this range of time.
     Allocated(Range),
-    /// Died then.
+    /// Died in this range of time.
     Freed(Range),
-    /// Died at all.
+    /// Died at any time.
     FreedEver,
-    /// Alive then.
+    /// Live at this time.
     LiveAt(Nanos),
-    /// So large.
+    /// The size is in this range.
     Size(Range),
-    /// Lived so long, and is dead.
+    /// Dead, and the lifetime is in this range.
     Lifetime(Range),
     /// Belongs to this thread.
     Thread(u64),
@@ -82,7 +82,7 @@ pub enum Test {
     Heap(Heap),
     /// Some frame of its stack lies in this module.
     Module(String),
-    /// Some frame of its stack is such a function.
+    /// Some frame of its stack is a function with a matching name.
     Inside(Name),
     /// Has this stack.
     Site(u32),
@@ -91,14 +91,14 @@ pub enum Test {
 /// One filter.
 #[derive(Clone, Debug)]
 pub struct Filter {
-    /// What it asks.
+    /// The condition.
     pub test: Test,
-    /// True where those are wanted that do not pass.
+    /// True if the filter selects the blocks that do not meet the condition.
     pub is_negated: bool,
 }
 
 impl Filter {
-    /// Reads one.
+    /// Parses a filter.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let (rest, is_negated) = text.strip_prefix('!').map_or((text, false), |rest| (rest, true));
         let malformed = |what: &str| Problem::Bad(format!("filter '{text}': {what}"));
@@ -143,12 +143,12 @@ impl Filter {
         Ok(Self { test, is_negated })
     }
 
-    /// True where a stack alone tells whether it is passed.
+    /// True if the stack alone decides whether a block passes.
     pub fn is_about_stacks(&self) -> bool {
         matches!(self.test, Test::Module(_) | Test::Inside(_) | Test::Site(_))
     }
 
-    /// True where it must be known when a block died.
+    /// True if the filter needs to know when a block died.
     pub fn is_about_deaths(&self) -> bool {
         matches!(self.test, Test::Freed(_) | Test::FreedEver | Test::LiveAt(_) | Test::Lifetime(_))
     }

@@ -23,7 +23,7 @@ pub fn blocks_of(snapshot: &Snapshot) -> impl Iterator<Item = Owned> {
     })
 }
 
-/// When blocks died that were live at a time, in their order.
+/// The times at which blocks that were live at `live_at` died, in the order of the blocks.
 pub fn deaths(
     loaded: &Loaded,
     live_at: Nanos,
@@ -34,7 +34,7 @@ pub fn deaths(
     let Some(recording) = loaded.recording().filter(|_| !blocks.is_empty()) else { return Ok(deaths) };
     let course = loaded.course(recording, work)?;
     let places: FxHashMap<u64, u32> = blocks.iter().map(|owned| owned.block.id.0).zip(0..).collect();
-    // Most of what dies was born later, and need not be looked up.
+    // Most blocks that die were born later, and need not be looked up.
     let youngest = blocks.iter().map(|owned| owned.block.id).max().unwrap_or(AllocId(0));
     let found = scan::moves(
         (recording, &course.traffic),
@@ -56,7 +56,7 @@ pub fn deaths(
     Ok(deaths)
 }
 
-/// Shows every life that passes a sieve and ended from a time on, or never. Each part of the work has a `T` of its own.
+/// Passes every life that passes the filters and ended at or after `since`, or never, to `see`. Each part of the work has a `T` of its own.
 pub fn ended_since<T: Send>(
     loaded: &Loaded,
     recording: &Recording,
@@ -101,26 +101,26 @@ struct Earlier {
     until: Nanos,
     amount: (ByteSum, u64),
     passes: bool,
-    /// By a promotion, which is a change only between states of which one passes.
+    /// It ended with a promotion, which is a change only if exactly one of the two states passes.
     is_promoted: bool,
 }
 
-/// Earlier states that are kept to follow resized blocks: they take 64 bytes each.
+/// The most earlier states that are kept to follow resized blocks. They take 64 bytes each.
 const MOST_EARLIER: usize = 4 << 20;
 
-/// A state of a block that passes a sieve.
+/// A state of a block that passes the filters.
 #[derive(Clone, Copy, Debug)]
 pub struct State {
     /// The bytes and blocks that it counts as.
     pub amount: (ByteSum, u64),
-    /// When the block came into it.
+    /// When the block entered this state.
     pub since: Nanos,
-    /// When it left it; `None` for never.
+    /// When the block left it; `None` for never.
     pub until: Option<Nanos>,
 }
 
-/// Shows every state that passes a sieve, and ended from a time on or never, of the lives whose deaths pass it. A block that was resized
-/// has several: it counts in each as it was then. Each part of the work has a `T` of its own.
+/// Passes states of blocks to `see`: each state that passes the filters and ended at or after `since`, or never, of each life whose death passes them. A block that
+/// was resized has several states, and counts in each as it was then. Each part of the work has a `T` of its own.
 pub fn states_since<T: Send>(
     loaded: &Loaded,
     recording: &Recording,

@@ -1,8 +1,8 @@
-//! Measuring a metric: so many bytes and blocks for each stack, tag and thread.
+//! Measures a metric: bytes and blocks for each stack, tag and thread.
 //!
-//! Where figures are enough they come from two snapshots. Filters that ask for more than stacks need single blocks: those of a
-//! snapshot, or a pass through what came and went in the window. What a block is, is then asked at the time that counts: when it is allocated, freed, or live.
-//! Only where its death is asked for, and it has to be waited for, a block that was resized counts once, as it was last.
+//! Where figures are enough they come from two snapshots. Filters on more than stacks need single blocks: those of a snapshot, or a pass over the
+//! arrivals and departures of the window. Filters then see a block as it is at the time that counts: when it is allocated, freed, or live.
+//! There is one exception: where allocations are filtered by their deaths, a block that was resized counts once, in its last state.
 
 use crate::choice::{Choice, Metric};
 use crate::lives::{blocks_of, deaths, ended_since};
@@ -17,19 +17,19 @@ use highwater_model::{ByteSum, Figures, Nanos, Snapshot, StackId, TagId, ThreadI
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Bytes and blocks. Of temporary allocations only blocks are known, and both are their number.
+/// Bytes and blocks. For temporary allocations only the number of blocks is known, and both figures are that number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// What is measured, rounded.
+    /// The measured value, rounded.
     pub value: u64,
-    /// The same as it is added up.
+    /// The same, not rounded, for adding up.
     pub sum: ByteSum,
     /// Blocks.
     pub blocks: u64,
 }
 
 impl Amount {
-    /// So much.
+    /// An amount of bytes and blocks.
     pub fn new(sum: ByteSum, blocks: u64) -> Self {
         Self { value: sum.rounded(), sum, blocks }
     }
@@ -46,13 +46,13 @@ impl Amount {
         self.blocks = self.blocks.saturating_add(other.blocks);
     }
 
-    /// True for nothing.
+    /// True if both figures are zero.
     pub fn is_nothing(&self) -> bool {
         self.value == 0 && self.blocks == 0
     }
 }
 
-/// Who owns what is measured.
+/// The owners of an amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Owners {
     /// The stack.
@@ -63,7 +63,7 @@ pub struct Owners {
     pub thread: ThreadId,
 }
 
-/// Where rows take their figures from.
+/// The snapshots that the figures of rows come from.
 #[derive(Clone)]
 pub enum Figured {
     /// An instant.
@@ -82,34 +82,34 @@ impl Figured {
     }
 }
 
-/// What was measured.
+/// The measured amounts.
 pub enum Amounts {
-    /// By figures, of the stacks that pass.
+    /// From figures, for the stacks that pass.
     Figures {
         /// The figures.
         figured: Figured,
-        /// Whether a stack is wanted; everything is where there is nothing.
+        /// Decides whether a stack is wanted; without filters every stack is.
         sieve: Sieve,
     },
-    /// By single blocks.
+    /// From single blocks.
     Blocks(FxHashMap<Owners, Amount>),
 }
 
-/// See the module's text.
+/// A metric, measured: the amount of each owner, and the total.
 pub struct Measured {
-    /// What was measured.
+    /// The metric that was measured.
     pub metric: Metric,
-    /// At which instant, or the end of the window.
+    /// The instant of the measurement; the end of the window for metrics of a window.
     pub at: Nanos,
-    /// By whom it is owned.
+    /// The amounts by owner.
     pub amounts: Amounts,
     /// The sum.
     pub total: Amount,
-    /// Which of its blocks moved there or away; `None` where each block counts once, whatever became of it.
+    /// The blocks that were resized or promoted in or out; `None` where each block counts once, in its last state.
     pub moved: Option<Moved>,
 }
 
-/// Blocks that came or went without being allocated or freed.
+/// Numbers of blocks that arrived or departed without being allocated or freed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
     /// By a reallocation.
@@ -132,7 +132,7 @@ impl Moved {
         }
     }
 
-    /// What a metric says of figures by stack, to which promotions are no moves.
+    /// The value of a metric in figures by stack. A promotion does not change a stack's figures.
     fn of(metric: Metric, figures: &Figures) -> Self {
         let resized = match metric {
             Metric::Allocated => figures.reallocations,
@@ -142,13 +142,13 @@ impl Moved {
         Self { resized, promoted: 0 }
     }
 
-    /// Both together.
+    /// The sum of both.
     pub fn blocks(&self) -> u64 {
         self.resized.saturating_add(self.promoted)
     }
 }
 
-/// What a metric says of figures.
+/// The value of a metric in some figures.
 pub fn amount_of(metric: Metric, figures: &Figures) -> Amount {
     match metric {
         Metric::Live | Metric::Peak | Metric::Leaked => Amount::new(figures.live(), figures.live_blocks()),
@@ -158,7 +158,7 @@ pub fn amount_of(metric: Metric, figures: &Figures) -> Amount {
     }
 }
 
-/// Measures what is chosen. `by_owner` says that threads, types or heaps are asked for, of which figures do not know the stacks.
+/// Measures the chosen metric. `by_owner` means that threads, types or heaps are asked for; figures of those are not known by stack.
 pub fn measure(choice: &Choice, by_owner: bool, work: &Work<'_>) -> Result<Arc<Measured>, Problem> {
     let sieve = Sieve::new(&choice.filters, choice.loaded.catalog());
     let by_figures = choice.metric != Metric::Leaked && !sieve.needs_blocks() && (sieve.is_open() || !by_owner);
@@ -180,7 +180,7 @@ fn instant(choice: &Choice) -> Result<Moment, Problem> {
     })
 }
 
-/// When an instant is said to be: a peak that was there when the window began is at its beginning.
+/// The time that is reported for an instant: a peak that was reached before the window is reported at the window's beginning.
 fn told_as(choice: &Choice, at: Nanos) -> Nanos {
     if choice.metric == Metric::Peak { at.max(choice.window.from) } else { at }
 }
@@ -211,7 +211,7 @@ fn by_figures_of(choice: &Choice, sieve: Sieve) -> Result<Measured, Problem> {
     Ok(Measured { metric, at, total, moved: Some(moved), amounts: Amounts::Figures { figured, sieve } })
 }
 
-/// What owners have.
+/// The amount of each owner.
 pub type Tally = FxHashMap<Owners, Amount>;
 
 fn count(tally: &mut Tally, block: &(impl Candidate + ?Sized), metric: Metric) {
@@ -236,7 +236,7 @@ fn by_blocks(choice: &Choice, sieve: &Sieve, work: &Work<'_>) -> Result<Measured
     Ok(Measured { metric, at, amounts: Amounts::Blocks(amounts), total, moved })
 }
 
-/// What is live at an instant, block by block.
+/// Adds up the blocks that are live at an instant.
 fn of_instant(choice: &Choice, snapshot: &Snapshot, sieve: &Sieve, work: &Work<'_>) -> Result<Tally, Problem> {
     must_have_blocks(snapshot)?;
     let is_meant =
@@ -256,7 +256,7 @@ fn of_instant(choice: &Choice, snapshot: &Snapshot, sieve: &Sieve, work: &Work<'
     Ok(tally)
 }
 
-/// Fails where only figures are known.
+/// Fails if a source has only figures and no single blocks.
 pub fn must_have_blocks(snapshot: &Snapshot) -> Result<(), Problem> {
     if snapshot.source.aggregated && snapshot.accounts.totals().figures.live_blocks() > 0 {
         return Err(Problem::failed(
@@ -266,7 +266,7 @@ pub fn must_have_blocks(snapshot: &Snapshot) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What happened in a window, block by block.
+/// Adds up the blocks that were allocated or freed in a window.
 fn of_window(choice: &Choice, sieve: &Sieve, work: &Work<'_>) -> Result<(Tally, Option<Moved>), Problem> {
     let Some(recording) = choice.loaded.recording() else {
         return Err(Problem::failed("a snapshot knows one instant only, and not when its blocks came and went"));

@@ -1,8 +1,8 @@
-//! Answers that are kept for a while, up to so many bytes, those asked for last longest.
+//! A cache of answers, limited in bytes. The least recently used entry is dropped first.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Values by key. Whoever asks for one that another is just making waits for it.
+/// A cache of values by key. A caller that asks for a value that another thread is making waits for it.
 pub struct Memo<K, V> {
     kept: Mutex<Vec<Kept<K, V>>>,
     most_bytes: usize,
@@ -17,12 +17,12 @@ struct Kept<K, V> {
 type Slot<V> = Mutex<Option<Arc<V>>>;
 
 impl<K: PartialEq + Clone, V> Memo<K, V> {
-    /// Keeps at most so many bytes, and always the latest.
+    /// Keeps at most `most_bytes`, but always the latest value.
     pub fn new(most_bytes: usize) -> Self {
         Self { kept: Mutex::default(), most_bytes }
     }
 
-    /// The value, made if it is not kept; `bytes` tells how large it is.
+    /// The value, made if it is not cached; `bytes` returns its size.
     pub fn get<E>(
         &self,
         key: &K,
@@ -65,7 +65,7 @@ impl<K: PartialEq + Clone, V> Memo<K, V> {
         }
         let mut sum: usize = kept.iter().map(|one| one.bytes).sum();
         while sum > self.most_bytes {
-            // What is being made has no size yet, and stays.
+            // A value that is being made has no size yet, and stays.
             let Some(oldest) = kept.iter().position(|one| one.bytes > 0 && one.key != *key) else { break };
             sum -= kept.remove(oldest).bytes;
         }
@@ -98,7 +98,7 @@ mod tests {
                 .unwrap()
         };
         assert_eq!((get(1), get(2), get(1), get(3), get(1), get(2)), (2, 4, 2, 6, 2, 4));
-        // 1, 2, 3, and 2 again, which had to go for 3.
+        // 1, 2, 3, and 2 again, which was dropped for 3.
         assert_eq!(made, 4);
         assert_eq!(memo.get(&9, || Err("no"), |_| 1).unwrap_err(), "no");
         assert_eq!(*memo.get::<()>(&9, || Ok(5), |_| 1).unwrap(), 5);

@@ -1,9 +1,9 @@
-//! Blocks and who owns them.
+//! Blocks with their owners.
 
 use crate::sieve::Candidate;
 use highwater_model::{AllocId, Block, ByteSum, Nanos, NumberLedger, StackId, TagId, ThreadId};
 
-/// A block and who owns it. The block's own index of its owner is of use only together with the accounts that it comes from.
+/// A block and its thread. The block's own index of its thread is valid only together with the accounts that it comes from.
 #[derive(Clone, Copy, Debug)]
 pub struct Owned {
     /// The block.
@@ -13,7 +13,7 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// A live block by its number.
+    /// A live block by its allocation number.
     pub fn find(ledger: &NumberLedger, id: AllocId) -> Option<Self> {
         let block = ledger.find(id)?;
         let thread = ledger.accounts().threads().get(block.thread as usize).map_or(ThreadId(0), |thread| thread.id);

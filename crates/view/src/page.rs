@@ -3,7 +3,7 @@
 /// The files of the built page, by their path in it.
 pub const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/page_files.rs"));
 
-/// A file of the page, with its kind.
+/// A file of the page, with its media type.
 pub fn file(path: &str) -> Option<(&'static str, &'static [u8])> {
     let path = if path == "/" { "index.html" } else { path.strip_prefix('/')? };
     let (name, bytes) = FILES.iter().find(|(name, _)| *name == path)?;

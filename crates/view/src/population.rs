@@ -1,4 +1,4 @@
-//! The blocks that a question about single blocks is about.
+//! The set of blocks that a query about single blocks looks at.
 
 use crate::choice::Choice;
 use crate::filter::{Filter, Test};
@@ -12,17 +12,17 @@ use crate::traffic::Depth;
 use crate::work::Work;
 use highwater_model::Nanos;
 
-/// Which blocks are looked at before the filters are asked.
+/// The blocks that are looked at before the filters are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Population {
-    /// Those that are live at an instant.
+    /// The blocks that are live at an instant.
     LiveAt(Moment),
-    /// Those that were born from a time on.
+    /// The blocks that were born at or after a time.
     BornSince(Nanos),
 }
 
 impl Population {
-    /// Those that filters speak of: live at an instant or born in a time; if none does, those that are live at the chosen instant.
+    /// The set that the filters name: live at an instant, or born in a range of time. If no filter names one, the blocks that are live at the chosen instant.
     pub fn of(choice: &Choice) -> Self {
         let meant = |test: fn(&Filter) -> Option<u64>| choice.filters.iter().filter(|f| !f.is_negated).find_map(test);
         if let Some(time) = meant(|filter| if let Test::LiveAt(time) = filter.test { Some(time.0) } else { None }) {
@@ -34,8 +34,8 @@ impl Population {
         }
     }
 
-    /// Shows every block that passes, each part of the work with a `T` of its own. Deaths are found out only where filters ask for them, or
-    /// `with_deaths`; addresses need [`Depth::Whole`].
+    /// Passes every block that passes the filters to `see`. Each part of the work has a `T` of its own. Deaths are looked up only if filters need them or
+    /// `with_deaths` is set; addresses need [`Depth::Whole`].
     pub fn each<T: Send>(
         self,
         choice: &Choice,

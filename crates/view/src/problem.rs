@@ -1,23 +1,23 @@
-//! Why a question has no answer.
+//! Errors: why a request has no answer.
 
 use highwater_store::RecordingError;
 use serde_json::{Value, json};
 use std::{fmt, io};
 
-/// Why a question has no answer: each a line for people.
+/// Why a request has no answer, as a line for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// The question makes no sense.
+    /// The request makes no sense.
     Bad(String),
-    /// It is about something that is not there.
+    /// The request is about something that does not exist.
     Unknown(String),
-    /// The source does not know, or cannot be read any more.
+    /// The source cannot answer, or cannot be read any more.
     Failed(String),
-    /// The answer would be over one of its limits.
+    /// The answer would exceed a limit.
     TooLarge(String),
     /// The source lacks a metric.
     NoMetric(NoMetric),
-    /// Nobody waits for the answer.
+    /// The client has disconnected.
     Cancelled,
 }
 
@@ -28,22 +28,22 @@ pub struct NoMetric {
     pub metric: &'static str,
     /// The metrics that the source has.
     pub metrics: Vec<&'static str>,
-    /// The same in a line.
+    /// A one-line message.
     pub line: String,
 }
 
 impl Problem {
-    /// The question makes no sense.
+    /// An error for a request that makes no sense.
     pub fn bad(line: impl ToString) -> Self {
         Self::Bad(line.to_string())
     }
 
-    /// The source does not know.
+    /// An error for a source that cannot answer.
     pub fn failed(line: impl ToString) -> Self {
         Self::Failed(line.to_string())
     }
 
-    /// The line.
+    /// The one-line message.
     pub fn line(&self) -> &str {
         match self {
             Self::Bad(line) | Self::Unknown(line) | Self::Failed(line) | Self::TooLarge(line) => line,
@@ -52,7 +52,7 @@ impl Problem {
         }
     }
 
-    /// True where the question is sound and the source has no answer: an answer in lines ends with it.
+    /// True if the request is valid and the source has no answer. An answer in lines then ends with this error.
     pub fn is_of_source(&self) -> bool {
         matches!(self, Self::Failed(_) | Self::NoMetric(_) | Self::TooLarge(_))
     }
@@ -93,7 +93,7 @@ impl From<Problem> for io::Error {
 }
 
 impl From<io::Error> for Problem {
-    /// A problem that passed through a reader as an error of the system comes out as it was.
+    /// A problem that passed through a reader as an I/O error is returned unchanged.
     fn from(error: io::Error) -> Self {
         if let Some(problem) = error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
             return problem.clone();
@@ -102,7 +102,7 @@ impl From<io::Error> for Problem {
     }
 }
 
-/// What went wrong, without the number that Rust appends.
+/// The message of an error, without the number that Rust appends.
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()

@@ -1,4 +1,4 @@
-//! Going through a window once, on all cores: each takes stretches that begin with a keyframe, or, where the [traffic](crate::traffic) is
+//! Scans a window once, on all cores. Each core takes segments that begin with a keyframe, or, where the [traffic](crate::traffic) is
 //! known, blocks of events.
 
 use crate::problem::Problem;
@@ -10,16 +10,16 @@ use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Steps between two looks at whether somebody waits.
+/// The number of steps between two checks whether the client is still connected.
 const STEPS_PER_LOOK: u64 = 1 << 16;
-/// Into how many parts the work of a core is divided: some take longer than others.
+/// The number of parts into which the work of a core is divided: some take longer than others.
 const LOTS_PER_CORE: usize = 4;
-/// What all cores may hold of live blocks at a time, in bytes, and what each takes with its index.
+/// The most bytes of live blocks that all cores together may hold, and the bytes of one live block with its index entry.
 const MOST_LIVE_BYTES: u64 = 384 << 20;
 const LIVE_BLOCK_BYTES: u64 = 72;
 
-/// Walks through all of a recording, until `see` or `end` fails. Each stretch has a `T` of its own, made by `begin`, which `end` shows the state behind its
-/// last step; they come back in order.
+/// Scans a whole recording, until `see` or `end` fails. Each segment has a `T` of its own, made by `begin`. `end` receives it with the state after the
+/// segment's last step. The values are returned in order.
 pub fn walk<T: Send>(
     recording: &Recording,
     work: &Work<'_>,
@@ -29,7 +29,7 @@ pub fn walk<T: Send>(
 ) -> Result<Vec<T>, Problem> {
     let most_live = recording.final_totals()?.peak_blocks.max(1);
     let affordable = (MOST_LIVE_BYTES / (most_live.saturating_mul(LIVE_BLOCK_BYTES)).max(1)).max(1);
-    // Keyframes are so far apart that reading one costs less than what lies between them.
+    // Keyframes are so far apart that reading one costs less than replaying the events between them.
     let least = recording.stats().events / (cores() * LOTS_PER_CORE) as u64;
     let stretches = recording.stretches(Nanos(0), Nanos(u64::MAX), least);
     in_parallel(
@@ -51,13 +51,13 @@ pub fn walk<T: Send>(
     )
 }
 
-/// Blocks of events that are gone through by one thread.
+/// Blocks of events that one thread scans.
 struct Lot {
     blocks: Range<usize>,
     events: u64,
 }
 
-/// Blocks of events that have something from one time to another, in order, divided among the cores.
+/// The blocks of events that overlap a range of time, in order, divided among the cores.
 fn lots(all: &[&EventsSummary], from: Nanos, to: Nanos) -> Vec<Lot> {
     let lies_in = |summary: &EventsSummary| summary.last_time >= from && summary.first_time <= to;
     let wanted: Vec<usize> = (0..all.len()).filter(|at| lies_in(all[*at])).collect();
@@ -71,8 +71,8 @@ fn lots(all: &[&EventsSummary], from: Nanos, to: Nanos) -> Vec<Lot> {
     starts.map(lot).collect()
 }
 
-/// Shows who came and went from one time to another. Each lot has a `T` of its own, made by `begin` from the place of its first block of events; they
-/// come back in order.
+/// Passes the arrivals and departures within a range of time to `see`. Each lot has a `T` of its own, made by `begin` from the index of its first block of
+/// events. The values are returned in order.
 pub fn moves<T: Send>(
     (recording, traffic): (&Recording, &Traffic),
     (from, to): (Nanos, Nanos),
@@ -112,14 +112,14 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(16)
 }
 
-/// How far all threads have got.
+/// The progress of all threads together.
 struct Progress<'a, 'b> {
     done: &'a AtomicU64,
     events: u64,
     work: &'a Work<'b>,
 }
 
-/// Counts the steps of one stretch, and looks up from time to time.
+/// Counts the steps of one segment, and reports progress from time to time.
 struct Pace<'a, 'b> {
     progress: &'a Progress<'a, 'b>,
     steps: u64,
@@ -193,7 +193,7 @@ fn in_parallel<P: Sync, T: Send>(
         match result.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(Ok(result)) => all.push(result),
             Some(Err(found)) => problem = Some(found),
-            // Left undone, since another failed.
+            // Not started, because another part failed.
             None => problem = problem.or(Some(Problem::Cancelled)),
         }
     }

@@ -1,29 +1,29 @@
-//! Filters, made ready for one catalog: what is asked of stacks and tags is answered once for each, not for each block.
+//! Filters, compiled for one catalog: conditions on stacks and tags are evaluated once for each of them, not for each block.
 
 use crate::filter::{Filter, Test};
 use crate::owned::Owned;
 use crate::query::label;
 use highwater_model::{ByteSum, Catalog, Frame, Nanos, StackId, StringId, TagId, ThreadId};
 
-/// All filters together.
+/// A compiled filter: all filters of a request together.
 pub struct Sieve {
-    /// By stack, where anything is asked of them.
+    /// For each stack whether it passes; `None` without filters on stacks.
     stacks: Option<Vec<bool>>,
-    /// By tag, likewise.
+    /// The same for each tag.
     tags: Option<Vec<bool>>,
-    /// The rest, one by one.
+    /// The other filters, which are evaluated for each block.
     rest: Vec<Filter>,
     needs_blocks: bool,
     needs_deaths: bool,
 }
 
-/// What may be asked of a block; only what is asked for need be found out.
+/// The properties of a block that filters ask for. Each is computed only when it is needed.
 pub trait Candidate {
     /// Its stack.
     fn stack(&self) -> StackId;
     /// Its tag.
     fn tag(&self) -> TagId;
-    /// Its owner.
+    /// Its thread.
     fn thread(&self) -> ThreadId;
     /// When it was born.
     fn birth(&self) -> Nanos;
@@ -31,11 +31,11 @@ pub trait Candidate {
     fn size(&self) -> u64;
     /// The bytes and blocks that it counts as.
     fn amount(&self) -> (ByteSum, u64);
-    /// All of it.
+    /// The whole block.
     fn owned(&self) -> Owned;
 }
 
-/// When a block lived.
+/// The times of a block's birth and death.
 #[derive(Clone, Copy, Debug)]
 pub struct Life {
     /// When it was born.
@@ -45,7 +45,7 @@ pub struct Life {
 }
 
 impl Sieve {
-    /// Makes filters ready.
+    /// Compiles filters.
     pub fn new(filters: &[Filter], catalog: &Catalog) -> Self {
         let mut sieve = Self {
             stacks: None,
@@ -99,22 +99,22 @@ impl Sieve {
         tags.iter_mut().zip(is_it).for_each(|(passes, is_it)| *passes &= is_it != is_negated);
     }
 
-    /// True when figures by stack are not enough to tell.
+    /// True if figures by stack are not enough to decide.
     pub fn needs_blocks(&self) -> bool {
         self.needs_blocks
     }
 
-    /// True when it must be known when blocks died.
+    /// True if the filters need to know when blocks died.
     pub fn needs_deaths(&self) -> bool {
         self.needs_deaths
     }
 
-    /// True when it lets everything through.
+    /// True if everything passes.
     pub fn is_open(&self) -> bool {
         self.stacks.is_none() && self.tags.is_none() && self.rest.is_empty()
     }
 
-    /// Whether a stack passes. One that the catalog lost does where nothing is asked of stacks.
+    /// Whether a stack passes. A stack that the catalog lost passes only without filters on stacks.
     #[inline]
     pub fn passes_stack(&self, stack: StackId) -> bool {
         self.stacks.as_ref().is_none_or(|stacks| stacks.get(stack.0 as usize).copied().unwrap_or(false))
@@ -126,7 +126,7 @@ impl Sieve {
         self.tags.as_ref().is_none_or(|tags| tags.get(tag.0 as usize).copied().unwrap_or(false))
     }
 
-    /// Whether a block passes, as far as can be told while it lives.
+    /// Whether a block passes the filters that can be decided while it lives.
     #[inline]
     pub fn passes(&self, block: &impl Candidate) -> bool {
         let passes = |filter: &Filter| match filter.test {
@@ -140,13 +140,13 @@ impl Sieve {
             && (self.tags.is_none() || self.passes_tag(block.tag()))
     }
 
-    /// Whether a block passes, its death being known.
+    /// Whether a block passes all filters; its death is known.
     #[inline]
     pub fn passes_with(&self, block: &impl Candidate, life: &Life) -> bool {
         self.passes_death(life) && self.passes(block)
     }
 
-    /// Whether a block passes by its death.
+    /// Whether a block passes the filters on its death.
     #[inline]
     pub fn passes_death(&self, life: &Life) -> bool {
         let Life { birth, death } = *life;
@@ -163,7 +163,7 @@ impl Sieve {
     }
 }
 
-/// For each frame, whether its function is meant; names are compared once each. A frame without a function goes by what it is called
+/// For each frame, whether its function is selected; each name is compared once. A frame without a function is compared by its label
 /// instead: views offer filters by that name.
 fn functions_that(catalog: &Catalog, is_meant: impl Fn(&str) -> bool) -> Vec<bool> {
     let mut known = rustc_hash::FxHashMap::default();
@@ -175,7 +175,7 @@ fn functions_that(catalog: &Catalog, is_meant: impl Fn(&str) -> bool) -> Vec<boo
     frames.map(is_meant).collect()
 }
 
-/// For each stack, whether one of these frames is in it. A stack's caller has a smaller number.
+/// For each stack, whether it contains one of these frames. A stack's caller has a smaller number.
 fn stacks_with(catalog: &Catalog, frames: &[bool]) -> Vec<bool> {
     let table = &catalog.stacks;
     let mut has: Vec<bool> = Vec::with_capacity(table.nodes().len());

@@ -1,15 +1,15 @@
-//! Figures between blocks of events, as many as a memory's worth: where there are too many, every second goes.
+//! Figures before blocks of events, limited in memory: if they take too many bytes, every second one is dropped.
 
 use highwater_model::Nanos;
 use highwater_store::{EventsSummary, Standing};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of them that are kept, and how many are made at the most: each costs as much time as a recording has sites.
+/// The most bytes that are kept, and the most that are made: making one takes time proportional to the number of sites.
 const MOST_BYTES: usize = 64 << 20;
 const MOST: u64 = 4096;
 
-/// By the place of the block of events that follows.
+/// Stored figures, by the index of the block of events that follows.
 #[derive(Debug)]
 pub struct Standings {
     most_bytes: usize,
@@ -19,13 +19,13 @@ pub struct Standings {
 #[derive(Debug)]
 struct Kept {
     bytes: usize,
-    /// One is kept in each so many events, a power of two.
+    /// One is kept for each `spacing` events. A power of two.
     spacing: u64,
     by_block: BTreeMap<usize, Arc<Standing>>,
 }
 
 impl Kept {
-    /// True for the first block of events behind a multiple of the spacing.
+    /// True for the first block of events that begins at or after a multiple of the spacing.
     fn has_place(&self, blocks: &[EventsSummary], block: usize) -> bool {
         let lot = |block: usize| blocks.get(block).map(|summary| summary.first_event / self.spacing);
         block == 0 || lot(block) != lot(block - 1)
@@ -33,7 +33,7 @@ impl Kept {
 }
 
 impl Standings {
-    /// None yet, of a recording of so many events.
+    /// Empty, for a recording with this number of events.
     pub fn new(events: u64) -> Self {
         Self::with_room_for(MOST_BYTES, events)
     }
@@ -47,12 +47,12 @@ impl Standings {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether one before this block is wanted.
+    /// Whether figures before this block should be stored.
     pub fn wants(&self, blocks: &[EventsSummary], block: usize) -> bool {
         self.kept().has_place(blocks, block)
     }
 
-    /// Keeps one.
+    /// Stores figures before a block.
     pub fn put(&self, blocks: &[EventsSummary], block: usize, standing: Standing) {
         let mut kept = self.kept();
         kept.bytes += standing.bytes();
@@ -65,7 +65,7 @@ impl Standings {
         }
     }
 
-    /// The latest before a block, or before an earlier one, that `reached` accepts by its events and its time.
+    /// The latest figures before `block` or an earlier block whose number of events and time `reached` accepts.
     pub fn latest(&self, block: usize, reached: impl Fn(u64, Nanos) -> bool) -> Option<(usize, Arc<Standing>)> {
         let kept = self.kept();
         let mut earlier = kept.by_block.range(..=block).rev();

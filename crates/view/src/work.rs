@@ -1,19 +1,19 @@
-//! A question that is being answered: it tells how far it has got, and finds out that nobody waits any more.
+//! The work on one request: it reports progress, and finds out when the client has disconnected.
 
 use crate::problem::Problem;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often progress is told.
+/// The least time between two reports of progress.
 const BETWEEN_LINES: Duration = Duration::from_millis(100);
-/// How often it is looked whether somebody waits.
+/// The least time between two checks whether the client is still connected.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
-/// Who asked: is told how far things are where there is something to tell, and says whether he still waits.
+/// Progress callback. Receives the progress if there is some to report. Returns `false` once the client has disconnected.
 pub type Asker<'a> = dyn FnMut(Option<(f64, &str)>) -> bool + Send + 'a;
 
-/// See the module's text. Shared by all threads that work on one question.
+/// The work on one request, shared by all threads that take part in it. Reports progress, and fails once the client has disconnected.
 pub struct Work<'a> {
     is_cancelled: AtomicBool,
     asker: Mutex<Option<Asking<'a>>>,
@@ -26,30 +26,30 @@ struct Asking<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// For whoever waits to the end and need not be told anything.
+    /// Without a callback: for a caller that waits to the end and needs no progress.
     pub fn quiet() -> Self {
         Self { is_cancelled: AtomicBool::new(false), asker: Mutex::new(None) }
     }
 
-    /// For somebody.
+    /// With a progress callback.
     pub fn asked_by(asker: &'a mut Asker<'a>) -> Self {
         let now = Instant::now();
         let asking = Asking { asker, told: now, looked: now };
         Self { is_cancelled: AtomicBool::new(false), asker: Mutex::new(Some(asking)) }
     }
 
-    /// Tells how far it has got, from 0 to 1, and fails if nobody waits. Cheap enough for thousands of calls a second.
+    /// Reports progress from 0 to 1, and fails if the client has disconnected. Cheap enough for thousands of calls a second.
     pub fn progress(&self, part: f64, what: &str) -> Result<(), Problem> {
         self.look(Some((part, what)))
     }
 
-    /// Fails if nobody waits.
+    /// Fails if the client has disconnected.
     pub fn go_on(&self) -> Result<(), Problem> {
         self.look(None)
     }
 
     fn look(&self, progress: Option<(f64, &str)>) -> Result<(), Problem> {
-        // Whoever finds the asker busy goes on: another thread is asking him.
+        // A thread that finds the lock taken goes on: another thread is calling the callback.
         if !self.is_cancelled.load(Ordering::Relaxed)
             && let Ok(mut asking) = self.asker.try_lock()
             && let Some(asking) = asking.as_mut()

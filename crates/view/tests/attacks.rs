@@ -1,4 +1,4 @@
-//! What a stranger on this machine, or a page in the same browser, may try: over real sockets.
+//! Attacks by a stranger on this machine, or by a page in the same browser, over real sockets.
 
 mod support;
 
@@ -106,7 +106,7 @@ fn another_servers_page_cannot_use_our_cookie() {
     let page = "Sec-Fetch-Mode: cors\r\nSec-Fetch-Dest: empty\r\nSec-Fetch-Site: ";
     assert_eq!(status("GET", "/api/1/sources", ""), 200);
     assert_eq!(status("GET", "/api/1/sources", &format!("{page}same-origin\r\n")), 200);
-    // Cookies do not know ports: to the browser a page of another server on this machine is of the same site.
+    // Cookies are not bound to ports: to the browser, a page of another server on this machine is of the same site.
     for site in ["same-site", "cross-site"] {
         assert_eq!(status("GET", "/api/1/sources", &format!("{page}{site}\r\n")), 403);
         assert_eq!(status("POST", "/api/1/live/snapshot?pid=1", &format!("{page}{site}\r\n")), 403);
@@ -151,7 +151,7 @@ fn only_what_a_question_allows_is_done() {
         ("POST", "/api/1/nothing", 404, None),
         ("get", "/", 405, Some("GET, HEAD")),
     ] {
-        // Whoever asks for a head alone gets no more, so the connection is read to its end.
+        // The answer to `HEAD` has no body, so the connection is read to its end.
         let mut stream = server.connect();
         let asking = server.asking(method, path).replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
         stream.write_all(asking.as_bytes()).unwrap();
@@ -235,7 +235,7 @@ fn paths_and_parameters_mean_nothing_but_themselves() {
         assert_eq!(answer.text().lines().count(), 1, "{question}: {}", answer.text());
         assert!(!answer.fields.iter().any(|(name, _)| name == "set-cookie"), "{question}");
     }
-    // As far as numbers go; the first of several counts.
+    // The limits of numbers; and of several values of a parameter the first counts.
     let most = u64::MAX;
     for question in [
         &format!("rows?offset={most}"),
@@ -256,7 +256,7 @@ fn a_hundred_silent_strangers_keep_nobody_out() {
     let mut known = server.connect();
     known.write_all(server.asking("GET", "/api/1/live").as_bytes()).unwrap();
     assert_eq!(Response::read(&mut known).status, 200);
-    // More than there are places, some of them within a request.
+    // More than there are slots; half of them are in the middle of a request.
     let mut strangers: Vec<TcpStream> = (0..300)
         .map(|number| {
             let mut stream = server.connect();
@@ -267,11 +267,11 @@ fn a_hundred_silent_strangers_keep_nobody_out() {
         })
         .collect();
     assert_eq!(server.get("/api/1/live").status, 200);
-    // Who has shown the token stays, however long he is silent; the oldest of the others had to go.
+    // A connection that has shown the token stays, however long it is idle; the oldest strangers were closed.
     known.write_all(server.asking("GET", "/api/1/live").as_bytes()).unwrap();
     assert_eq!(Response::read(&mut known).status, 200);
     assert!(strangers[..200].iter_mut().all(|stream| is_closed(stream, Duration::from_secs(10))));
-    // Neither can they stay who were refused.
+    // Clients that were refused cannot stay either.
     let mut refused = server.connect();
     refused.write_all(format!("GET / HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n", server.port).as_bytes()).unwrap();
     let answer = Response::read(&mut refused);
@@ -291,13 +291,13 @@ fn a_request_that_arrives_byte_by_byte_is_given_up_and_one_that_is_slow_is_answe
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(Response::read(&mut slow).status, 200);
-    // One that never ends is closed after ten seconds, though it is never silent.
+    // A request that never ends is closed after ten seconds, though it keeps sending.
     let mut gone = false;
     while !gone && begun.elapsed() < Duration::from_secs(120) {
         gone = endless.write_all(b"x").is_err() || is_closed(&mut endless, Duration::from_millis(50));
     }
     assert!(gone);
-    // The same with a body that was announced, and a client that does not take its answers.
+    // The same with a body that was announced and does not arrive, and with clients that do not read their answers.
     let mut body = server.connect();
     body.write_all(server.asking("POST", "/").replace("\r\n\r\n", "\r\nContent-Length: 9\r\n\r\n1").as_bytes())
         .unwrap();

@@ -1,4 +1,4 @@
-//! What the viewer adds up of samples, against exact sums in rational arithmetic: rounded once, at the end.
+//! The viewer's sums of samples, against exact sums in rational arithmetic: rounded once, at the end.
 
 mod support;
 
@@ -10,7 +10,7 @@ use support::{Place, Running};
 
 const RATES: [(u128, u128, f64); 4] = [(3, 10, 0.3), (37, 100, 0.37), (3, 4, 0.75), (1, 1000, 1e-3)];
 const OBJECTS: u64 = 3000;
-/// Of each ten objects, this many die right after the last of them was born.
+/// Of each ten objects, this many die right after the last of the ten is born.
 const DYING: u64 = 4;
 
 fn bytes(samples: u64, (over, under, _): (u128, u128, f64)) -> u64 {
@@ -25,7 +25,7 @@ fn is_born_by(object: u64, time: u64) -> bool {
     born(object) <= time
 }
 
-/// Objects are born a microsecond apart; those that die do so ten microseconds after the first of their ten.
+/// Objects are born a microsecond apart; those that die do so half a microsecond after the birth of the last of their ten.
 fn born(object: u64) -> u64 {
     (object + 1) * 1000
 }
@@ -95,7 +95,7 @@ fn every_answer_adds_up_first_and_rounds_last() {
             ("freed", &|object| death(object).is_some_and(in_window)),
             ("leaked", &|object| in_window(born(object)) && death(object).is_none()),
         ];
-        // By figures, and block by block.
+        // From figures, and from single blocks.
         let filters: [(&str, &dyn Fn(u64) -> bool); 4] = [
             ("", &|_| true),
             ("&filter=inside:equal:f1", &|object| object % 3 == 1),

@@ -1,4 +1,4 @@
-//! Work that nobody waits for any more ends, whatever was asked.
+//! Work on a request ends when its client disconnects, whatever was asked.
 
 mod support;
 
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use support::history::{history, written};
 use support::{Place, Recordings, Running};
 
-/// Opens files at once the first time; afterwards it takes as long as somebody waits.
+/// Opens the first file at once. Every later call takes until the client disconnects.
 struct Slow {
     is_slow: AtomicBool,
     told: Sender<Told>,
 }
 
-/// What the one that opens says.
+/// What the opener reports to the test.
 #[derive(Debug, PartialEq)]
 enum Told {
     Begun,
@@ -61,11 +61,11 @@ fn whatever_is_asked_ends_when_the_client_goes() {
         let mut stream = server.connect();
         stream.write_all(server.asking("GET", &format!("/api/1/{question}")).as_bytes()).unwrap();
         assert_eq!(said.recv(), Ok(Told::Begun), "{question}");
-        // What is known answers meanwhile.
+        // The loaded content answers meanwhile.
         assert!(server.ask("rows?metric=allocated")["count"].as_u64().unwrap() > 0, "{question}");
         drop(stream);
         assert_eq!(said.recv_timeout(Duration::from_secs(20)), Ok(Told::GivenUp), "{question}");
-        // Nothing is said of the file: it was not read. The next one who asks reads it.
+        // No problem is stored for the file, since it was not read. The next request reads it.
         let mut next = server.connect();
         next.write_all(server.asking("GET", "/api/1/sources").as_bytes()).unwrap();
         assert_eq!(said.recv_timeout(Duration::from_secs(20)), Ok(Told::Begun), "{question}");
@@ -83,7 +83,7 @@ fn who_waits_for_another_to_look_need_not_wait_for_ever() {
     drop(second);
     drop(first);
     assert_eq!(said.recv_timeout(Duration::from_secs(20)), Ok(Told::GivenUp));
-    // The second one has gone as well, or begins and finds out at once.
+    // The second request has ended as well, or begins and finds out at once.
     if let Ok(told) = said.recv_timeout(Duration::from_secs(2)) {
         assert_eq!((told, said.recv_timeout(Duration::from_secs(20))), (Told::Begun, Ok(Told::GivenUp)));
     }

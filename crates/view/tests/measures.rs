@@ -1,4 +1,4 @@
-//! Every metric, with any filters, against what a naive pass over all events says.
+//! Every metric, with any filters, against the result of a naive pass over all events.
 
 mod support;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use support::history::{Placed, Sums, Truth, add, history, written};
 use support::{Place, Running, encoded};
 
-/// Whether a block at a place passes a filter, by the words of the contract.
+/// Whether a block in one state passes a filter, as the documentation of the API defines it.
 fn passes(filter: &str, placed: &Placed, death: Option<u64>, catalog: &Catalog) -> bool {
     let (filter, is_negated) = filter.strip_prefix('!').map_or((filter, false), |rest| (rest, true));
     let (name, value) = filter.split_once(':').unwrap();
@@ -56,7 +56,7 @@ struct Asked {
     filters: Vec<String>,
 }
 
-/// What a metric must say of each site.
+/// The expected value of a metric for each site.
 fn expected(metric: &str, asked: &Asked, truth: &Truth, catalog: &Catalog) -> Sums {
     let Asked { from, to, at, filters } = asked;
     let window = *from..=*to;
@@ -152,7 +152,7 @@ fn own_peak(truth: &Truth, asked: &Asked, asks_for_deaths: bool, wanted: &dyn Fn
         }
     };
     if asks_for_deaths {
-        // By times: what happens at one time happens at once.
+        // By time: all events of one time are applied together.
         let live_at = |time: u64| truth.live_at(time).filter(wanted).map(|placed| placed.size).sum();
         let before = truth.placed.iter().filter(|p| p.start < from && p.end.is_none_or(|end| end >= from));
         see(before.filter(wanted).map(|placed| placed.size).sum(), from);
@@ -318,7 +318,7 @@ proptest! {
         prop_assert_eq!(figure("freed_bytes"), Some(freed.0));
         prop_assert_eq!(figure("temporary_allocations"), Some(temporary.0));
         if asks_for_deaths {
-            // Each block counts once; how often it was resized is not told, rather than told as nothing.
+            // Each block counts once; the number of its resizes is absent, not zero.
             prop_assert_eq!((figure("allocations"), figure("reallocations"), figure("frees")), (Some(allocated.1), None, Some(freed.1)));
         } else {
             let moved = (count(resized_to().filter(wanted).count()), count(resized_from().filter(wanted).count()));

@@ -1,4 +1,4 @@
-//! The server over real sockets: who is answered, what comes with every answer, and what no client can do to it.
+//! The server over real sockets: which requests are answered, the header fields of every answer, and what no client can do to it.
 
 mod support;
 
@@ -30,7 +30,7 @@ fn the_opened_address_leaves_a_cookie_and_leads_to_the_page() {
     assert!(page.text().contains("<title>Highwater</title>"));
     let script = server.raw(&format!("GET /assets/app.js HTTP/1.1\r\n{host}Cookie: {cookie}\r\n\r\n"));
     assert_eq!(script.status, 200);
-    // Whoever is here can lead others here; nobody else learns how.
+    // A client with the token can get the link to pass it on; no other client can.
     let link = server.raw(&format!("GET /api/1/link HTTP/1.1\r\n{host}Cookie: {cookie}\r\n\r\n"));
     assert_eq!(link.text(), format!("{{\"address\":\"{}\"}}", server.address));
     assert_eq!(server.raw(&format!("GET /api/1/link HTTP/1.1\r\n{host}\r\n")).status, 401);
@@ -127,7 +127,7 @@ fn clients_that_leave_in_the_middle_do_no_harm() {
 
 #[test]
 fn a_question_is_given_up_when_its_client_leaves() {
-    // Long enough that it is looked up from between: the question has to be answered from all events.
+    // Long enough for checks of the connection in between: the answer needs all events.
     let (catalog, events) = history(3, 400_000);
     let place = Place::new();
     let server = Running::new(&[place.write("long.hw", &written(&catalog, &events, 1 << 20, 1 << 16))]);
@@ -138,11 +138,11 @@ fn a_question_is_given_up_when_its_client_leaves() {
     );
     stream.write_all(request.as_bytes()).unwrap();
     drop(stream);
-    // Others are answered meanwhile and afterwards.
+    // Other clients are answered meanwhile and afterwards.
     assert_eq!(server.get("/api/1/sources").status, 200);
     assert!(server.ask("histograms?filter=allocated%3A0..")["size"].as_array().is_some());
 
-    // By itself: whoever says that nobody waits gets no answer.
+    // Without a server: if the callback returns `false`, there is no answer.
     let asked = std::sync::atomic::AtomicUsize::new(0);
     let mut asker = |_: Option<(f64, &str)>| {
         asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

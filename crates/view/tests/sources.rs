@@ -32,7 +32,7 @@ fn what_cannot_be_read_is_told_and_the_rest_goes_on() {
     assert_eq!(sources[3]["problem"], Value::Null);
     assert_eq!(sources[3]["events"], Recording::from_bytes(sound.clone()).unwrap().stats().events);
     assert!(server.last_line("rows?source=0")["error"]["what"].as_str().unwrap().contains("empty"));
-    // Damage is found where something is read.
+    // Damage is found when the damaged part is read.
     server.ask("rows?source=2&metric=allocated");
     server.ask("timeline?source=2");
     let damage = server.plain("sources")["sources"][2]["damage"].as_array().unwrap().clone();
@@ -84,7 +84,7 @@ fn a_snapshot_answers_what_one_instant_knows() {
     for question in ["rows", "rows?by=thread", "rows?metric=live", "rows?filter=size:0.."] {
         assert_eq!(server.ask(question)["total"]["value"], live, "{question}");
     }
-    // Of what was before it nothing is known by site: neither a peak, nor what was allocated or freed.
+    // Nothing before the instant is known by site: neither a peak, nor allocations, nor frees.
     assert_eq!(about["metrics"], serde_json::json!(["live"]));
     for metric in ["peak", "allocated", "leaked", "temporary", "freed"] {
         for question in ["rows", "tree", "callers?function=main"] {
@@ -109,7 +109,7 @@ fn a_snapshot_answers_what_one_instant_knows() {
     assert!(server.ask("overview")["notes"].to_string().contains("One instant only"));
 }
 
-/// A collector that may be gone.
+/// A collector that can disappear.
 struct Fake(&'static AtomicBool);
 
 impl Collector for Fake {
@@ -150,7 +150,7 @@ fn live_processes_become_sources_and_a_collector_that_is_gone_is_told() {
     assert!(server.ask(&format!("rows?source={last}"))["count"].as_u64().unwrap() > 0);
     let compared = server.ask(&format!("compare?a={}@end&b={last}@end", taken[18]));
     assert_eq!(compared["change"]["bytes"], 0);
-    // The oldest went.
+    // The oldest snapshot was dropped.
     assert_eq!(server.get("/api/1/rows?source=0").status, 404);
     IS_GONE.store(true, Ordering::Relaxed);
     assert_eq!(server.plain("live")["problem"], "no collector listens at /run/fake");
@@ -158,7 +158,7 @@ fn live_processes_become_sources_and_a_collector_that_is_gone_is_told() {
     assert!(server.ask(&format!("rows?source={last}"))["count"].as_u64().unwrap() > 0);
 }
 
-/// A recording whose names try to become something else.
+/// A recording whose names contain HTML and scripts.
 fn hostile() -> Vec<u8> {
     let mut catalog = highwater_model::Catalog::default();
     let frame = |function| FrameText { function, file: "</script><script>alert(1)</script>", ..FrameText::default() };

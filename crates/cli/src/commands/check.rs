@@ -1,4 +1,4 @@
-//! `highwater check`: is the file whole, and does it obey the laws?
+//! `highwater check`: is the file complete, and does it obey the laws?
 
 use crate::args::Input;
 use crate::commands::info::damage_list;
@@ -34,7 +34,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Prints what was found.
+    /// Prints the findings.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let opened = open::open(&self.input.path, OnDamage::Collect)?;
         let mut progress = Progress::new("checking");

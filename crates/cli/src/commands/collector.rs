@@ -50,12 +50,12 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Collects until told to stop.
+    /// Collects until a signal stops it.
     pub fn run(&self) -> Result<(), Failure> {
         if self.new_session {
             highwater_collector::detach();
         }
-        // It starts no programs: where memory runs out it goes before those that it serves.
+        // The collector starts no programs. If memory runs out, the kernel should kill it before the programs that it serves.
         highwater_session::be_ended_first();
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
@@ -74,7 +74,7 @@ impl Collector {
     fn options(&self) -> Result<Options, Failure> {
         let socket = self.socket.path()?;
         let shelf = self.store.clone().map_or_else(default_shelf, Ok);
-        // Services of the system have no home: beside the socket it is theirs too.
+        // System services have no home directory; the directory of the socket is theirs too.
         let shelf = shelf.unwrap_or_else(|_| socket.with_added_extension("snapshots"));
         let mut options = Options::new(socket, shelf);
         let replace = |place: &mut u64, wanted: Option<u64>| *place = wanted.unwrap_or(*place);

@@ -1,4 +1,4 @@
-//! `highwater completions`: what a shell needs to complete our command lines.
+//! `highwater completions`: shell completions for our command lines.
 
 use crate::args::CommandLine;
 use crate::failure::Failure;
@@ -21,7 +21,7 @@ pub struct Completions {
 impl Completions {
     /// Prints the completions.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
-        // Into memory first: the generator panics when it cannot write.
+        // Written to memory first: the generator panics when it cannot write.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut CommandLine::command(), "highwater", &mut script);
         output.bytes(&script)

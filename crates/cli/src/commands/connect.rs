@@ -1,4 +1,4 @@
-//! `highwater connect`: asks a program for its stream.
+//! `highwater connect`: receives the stream of a program that serves it.
 
 use crate::failure::{Failure, reason};
 use crate::output::say;
@@ -83,7 +83,7 @@ impl Connect {
     }
 }
 
-/// Connects as soon as that is possible, and says why it is not yet: at first, and whenever the reason is another one.
+/// Connects as soon as that is possible. Prints the reason for waiting, at first and whenever it changes.
 pub fn wait_for(
     address: &Address,
     token: Option<&Token>,
@@ -104,7 +104,7 @@ pub fn wait_for(
     })
 }
 
-/// What is said where nobody can be reached.
+/// The failure if the address cannot be reached.
 pub fn cannot_connect(address: &Address, error: &std::io::Error) -> Failure {
     let hint = match error.kind() {
         std::io::ErrorKind::ConnectionRefused => "; does anybody listen there? --wait waits for it",

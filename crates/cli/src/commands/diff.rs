@@ -1,4 +1,4 @@
-//! `highwater diff`: what changed between two instants, of one file or of two.
+//! `highwater diff`: what changed between two instants, in one file or in two.
 
 use crate::args::{By, Reading, Selection};
 use crate::failure::Failure;
@@ -69,21 +69,21 @@ struct Side {
     snapshot: Snapshot,
 }
 
-/// Whose state, and when.
+/// The origin of a state.
 enum State {
-    /// That of a file at an instant.
+    /// A file at an instant.
     Recorded(Place),
-    /// That of a live process now.
+    /// A live process now.
     Live {
         /// Its program.
         name: String,
-        /// Its number.
+        /// Its process number.
         pid: u32,
     },
 }
 
 impl Diff {
-    /// Prints what changed.
+    /// Prints the changes.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let (before, after) = self.sides()?;
         let keep = self.selection.keep();
@@ -112,13 +112,13 @@ impl Diff {
         }
     }
 
-    /// The live process.
+    /// Takes a snapshot of the live process.
     fn living(&self) -> Result<Side, Failure> {
         let mut client = self.collector.connect()?;
         let processes = client.processes_among(&self.live.which()).map_err(Failure::fault)?;
         let process = self.live.of(&processes)?;
         let heap = self.selection.heap();
-        // What lies in which heap is known of blocks.
+        // Only individual blocks have a heap.
         let detail = if heap.is_some() { Detail::Blocks } else { Detail::Sites };
         let taken = client.snapshot(process.pid, detail, None).map_err(Failure::fault)?;
         let snapshot = TakenSnapshot::open(taken.file, heap, &mut Symbolizer::with_users_cache())?.snapshot;
@@ -126,7 +126,7 @@ impl Diff {
         Ok(Side { state: State::Live { name: process.name.clone(), pid: process.pid }, snapshot })
     }
 
-    /// Both sides from files; one that is on both is opened once.
+    /// Both sides from files; if it is the same file, it is opened once.
     fn recorded(&self, after: &Path) -> Result<(Side, Side), Failure> {
         let places = (place_in(&self.before)?, place_in(after)?);
         let open = |place: &Place| open::open(&place.path, self.reading.on_damage());
@@ -253,7 +253,7 @@ fn style_of(delta: &Delta) -> Style {
     }
 }
 
-/// Splits `FILE@WHEN`. A file whose name has an '@' in it is that file.
+/// Splits `FILE@WHEN`. If a file with the whole name exists, including the '@', it is that file.
 fn place_in(argument: &Path) -> Result<Place, Failure> {
     let whole = Place { path: argument.to_owned(), when: When::End };
     let split = argument.to_str().and_then(|text| text.rsplit_once('@'));

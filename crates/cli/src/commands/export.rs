@@ -54,7 +54,7 @@ pub struct Export {
     strict: bool,
 }
 
-/// `--to`: the formats of the registry.
+/// Parser for `--to`: the formats of the registry.
 fn format_parser() -> impl TypedValueParser<Value = &'static dyn Format> {
     let values = EXPORTS.iter().map(|format| PossibleValue::new(format.key()).help(format.about()));
     PossibleValuesParser::new(values.collect::<Vec<_>>())
@@ -92,7 +92,7 @@ impl Export {
         Options { metric: self.metric.metric(), keep, memtrace_version: self.memtrace_version }
     }
 
-    /// Writes to the file that was named, or to standard output.
+    /// Writes to the named file, or to standard output.
     fn write_out<T>(
         &self,
         output: &mut Output,
@@ -133,7 +133,7 @@ impl Export {
     }
 }
 
-/// The error of a file that could not be written.
+/// The failure for an export that could not be written.
 pub fn failure(target: &str, error: ExportError) -> Failure {
     match error {
         ExportError::Write(error) => Failure::writing(target, &error),

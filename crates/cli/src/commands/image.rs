@@ -1,4 +1,4 @@
-//! `highwater image`: memory images, and what is in them. One file per subcommand.
+//! `highwater image`: memory images and their contents. One file per subcommand.
 
 mod call;
 mod create;
@@ -73,7 +73,7 @@ enum Action {
 }
 
 impl Image {
-    /// Does it.
+    /// Runs the subcommand.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         match &self.action {
             Action::Host(host) => host.run(),

@@ -1,4 +1,4 @@
-//! `highwater import`: a recording of another tool's file.
+//! `highwater import`: makes a recording from another tool's file.
 
 use crate::failure::Failure;
 use crate::open::{OnDamage, judge_lines, warn_of_damage, with_progress};

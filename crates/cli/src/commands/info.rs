@@ -1,4 +1,4 @@
-//! `highwater info`: what a file is.
+//! `highwater info`: describes a file.
 
 use crate::args::{Input, Reading};
 use crate::failure::Failure;
@@ -38,7 +38,7 @@ struct Gauge<'a> {
 }
 
 impl Info {
-    /// Prints what the file is.
+    /// Prints the description.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let opened = open::open(&self.input.path, self.reading.on_damage())?;
         let marks = opened.marks()?;
@@ -140,7 +140,7 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
     Ok(head)
 }
 
-/// What a sampled source says of the whole course, and how sure that is.
+/// Adds the estimates of a sampled source for the whole recording, with their intervals.
 fn estimates(head: &mut Heading, opened: &Opened) -> Result<(), Failure> {
     let totals = opened.final_totals()?;
     let units = Units::of(opened.source());
@@ -155,14 +155,14 @@ fn estimates(head: &mut Heading, opened: &Opened) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a snapshot has of the live blocks.
+/// The live blocks of a snapshot, and whether it has single blocks or only figures.
 fn holds(source: &Source, totals: &Totals) -> String {
     let live = heading::live(Units::of(source).or(Units::of_figures(&totals.figures)), &totals.figures);
     let how = if source.aggregated { "by site, thread and type, no single blocks" } else { "every single one" };
     format!("{live}, {how}")
 }
 
-/// An RFC 3339 instant as far as people care: `2023-11-14 22:13:20 UTC`.
+/// An RFC 3339 instant for people: `2023-11-14 22:13:20 UTC`.
 fn start_in_words(rfc3339: &str) -> String {
     match (rfc3339.get(..10), rfc3339.get(11..19)) {
         (Some(day), Some(time)) => format!("{day} {time} UTC"),

@@ -1,4 +1,4 @@
-//! `highwater leaks`: what is live at the end.
+//! `highwater leaks`: blocks that are live at the end.
 
 use crate::args::{By, Input, Reading, Selection};
 use crate::failure::Failure;
@@ -40,14 +40,14 @@ pub struct Leaks {
 }
 
 impl Leaks {
-    /// Prints what is live at the end.
+    /// Prints the blocks that are live at the end.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let snapshot =
             open::open(&self.input.path, self.reading.on_damage())?.snapshot_of(&When::End, self.selection.heap())?;
         let keep = self.selection.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
         let mut rows = rows(&snapshot, GroupBy::Site, Metric::Live, keep);
-        // Blocks of no bytes are blocks all the same.
+        // Blocks of zero bytes count, too.
         rows.retain(|row| row.figures.live_blocks() > 0);
         let births = oldest_births(&snapshot);
         if self.reading.json {
@@ -100,7 +100,7 @@ impl Leaks {
             table = table.column(Align::Right, "95% range").column(Align::Right, "samples");
         }
         table = table.column(Align::Right, "blocks");
-        // Ages are known of single blocks only.
+        // Ages are known only if the snapshot has single blocks.
         let has_ages = !snapshot.source.aggregated;
         if has_ages {
             table = table.column(Align::Right, "oldest");
@@ -143,7 +143,7 @@ fn head(snapshot: &Snapshot) -> Heading {
     head
 }
 
-/// When the oldest live block of each site was born.
+/// The time of birth of each site's oldest live block.
 fn oldest_births(snapshot: &Snapshot) -> HashMap<StackId, Nanos> {
     let mut births: HashMap<StackId, Nanos> = HashMap::new();
     for block in snapshot.accounts.blocks() {

@@ -41,17 +41,17 @@ pub struct Listen {
     token: TokenArgs,
 }
 
-/// Streams that may arrive at once.
+/// The maximum number of streams at once.
 const MOST_AT_ONCE: usize = 256;
-/// Connections that have not begun a stream, at once; the oldest is shut out for one more.
+/// The maximum number of connections that have not begun a stream; a further one displaces the oldest.
 const MOST_SILENT: usize = 128;
-/// The answer to it.
+/// The answer to the displaced connection.
 const TOO_MANY_SILENT: &str =
     "too many connections here have sent no stream yet, and this was the oldest of them; try again";
 const NAP: Duration = Duration::from_millis(50);
 
 impl Listen {
-    /// Receives until there were enough, or Ctrl-C.
+    /// Receives until the wanted number of streams is kept, or Ctrl-C.
     pub fn run(&self) -> Result<(), Failure> {
         let token = self.token.token()?;
         let target = Arc::new(Target::new(self.output.as_deref(), self.overwrite)?);
@@ -71,7 +71,7 @@ impl Listen {
             }
             match server.next() {
                 Some(Client { connection, .. }) => {
-                    // Without a descriptor for it the connection is closed.
+                    // If no descriptor is left, the connection is closed.
                     let Ok(stranger) = silent.admit(&connection) else { continue };
                     let admission = Admission { quota: Arc::clone(&quota), stranger };
                     let incoming = Incoming::with_admission(Arc::clone(&target), admission);
@@ -89,7 +89,7 @@ impl Listen {
     }
 }
 
-/// Receives one stream, says what became of it, and tells the sender.
+/// Receives one stream, prints the outcome, and answers the sender.
 fn take_in(mut connection: TcpStream, incoming: Incoming, board: &Board, interrupts: &Interrupts) {
     let from = connection.peer_addr().map_or_else(|_| "somebody".to_owned(), |peer| peer.to_string());
     let line = board.add(&from);

@@ -17,7 +17,7 @@ pub struct Man {
     directory: Option<PathBuf>,
 }
 
-/// What has pages: all but 'help', which only shows what they say.
+/// The commands that have pages: all but 'help', which only repeats them.
 fn command() -> clap::Command {
     CommandLine::command().disable_help_subcommand(true).mut_subcommands(|one| one.disable_help_subcommand(true))
 }

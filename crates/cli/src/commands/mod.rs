@@ -1,4 +1,4 @@
-//! One file per command: its arguments, its help, what it does.
+//! One file per command, with its arguments and its help.
 
 pub mod check;
 pub mod collector;

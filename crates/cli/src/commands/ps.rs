@@ -1,4 +1,4 @@
-//! `highwater ps`: the processes that can be looked at.
+//! `highwater ps`: lists the processes that the collector knows.
 
 use crate::failure::Failure;
 use crate::live::Asking;
@@ -31,7 +31,7 @@ pub struct Ps {
     json: bool,
 }
 
-/// How many processes that ended are shown unless all are wanted.
+/// The number of exited processes that are shown without `--all`.
 const EXITED: usize = 5;
 
 impl Ps {
@@ -67,7 +67,7 @@ impl Ps {
 }
 
 fn table(processes: &[ProcessInfo]) -> Table {
-    // Where all live there is nothing to tell.
+    // The column is left out if all processes are live.
     let with_state = processes.iter().any(|process| process.state != State::Live);
     let mut table = Table::default().column(Align::Right, "PID").column(Align::Left, "NAME");
     if with_state {
@@ -96,7 +96,7 @@ fn row(process: &ProcessInfo, with_state: bool) -> Vec<Cell> {
     }
     cells.push(age(process.since_unix_ns).into());
     if process.state == State::Refused {
-        // There are no figures: its line takes their place.
+        // A refused process has no figures; its problem is shown instead.
         cells.extend([Cell::default(), Cell::default(), Cell::default(), Cell::new(Style::Red, &process.problem)]);
         return cells;
     }
@@ -110,7 +110,7 @@ fn row(process: &ProcessInfo, with_state: bool) -> Vec<Cell> {
     cells
 }
 
-/// How blocks are followed: `exact`, `1 in 512.0 KiB`.
+/// How blocks are selected: `exact`, `1 in 512.0 KiB`.
 pub fn mode(sample_bytes: u64) -> String {
     match sample_bytes {
         0 => "exact".to_owned(),
@@ -118,7 +118,7 @@ pub fn mode(sample_bytes: u64) -> String {
     }
 }
 
-/// Bytes without decimals where they are whole: `512 KiB`.
+/// Bytes, without decimals if they are zero: `512 KiB`.
 fn round_bytes(count: u64) -> String {
     bytes(count).replace(".0 ", " ")
 }

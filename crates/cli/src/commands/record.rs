@@ -99,7 +99,7 @@ enum WireName {
     Memtrace,
 }
 
-/// The least that is kept: a size, or 0 for everything.
+/// Parses the lower limit for kept recordings: a size, or 0 for everything.
 fn parse_least(text: &str) -> Result<u64, String> {
     if text == "0" { Ok(0) } else { parse_bytes(text) }
 }
@@ -111,7 +111,7 @@ fn parse_time(text: &str) -> Result<Nanos, String> {
 }
 
 impl Record {
-    /// Runs and records the program; ends as it does.
+    /// Runs and records the program; exits as it does.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let path = program::find(&self.program[0])?;
         let library = preload_file::path()?;
@@ -144,7 +144,7 @@ impl Record {
                 "nothing was recorded: the program did not load the library. It may run with other rights, or have cleared its environment",
             );
         }
-        // Whatever became of the recording, the program's end is the one that counts.
+        // Whatever the result of the recording, the exit status is the program's.
         if let Err(failure) = self.conclude(file.as_ref(), &outcome, lasted, output)
             && let Some(line) = failure.line()
         {
@@ -152,7 +152,7 @@ impl Record {
         }
         let status = match status {
             Some(status) => status,
-            // Recording has ended, the program goes on: its end is still ours.
+            // Recording has ended, but the program goes on: we still wait for it, to exit as it does.
             None => wait_for(&mut child, &signals).map_err(|error| Failure::fault(reason(&error)))?,
         };
         end_like(status)?;
@@ -162,7 +162,7 @@ impl Record {
         }
     }
 
-    /// Begins to listen to agents, and starts the program.
+    /// Starts to listen for agents, and starts the program.
     fn begin(&self, options: Options, path: &Path, library: &Path) -> Result<(Recorder, Signals, Child), Failure> {
         let recorder = match self.stream_to()? {
             Some(to) => Recorder::with_streams(options, to, self.wire()),
@@ -174,7 +174,7 @@ impl Record {
         Ok((recorder, signals, child))
     }
 
-    /// Whether every stream that the user asked for was kept, as far as it can be known.
+    /// Whether every stream that the user asked for was kept, as far as that is known.
     fn is_stream_kept(&self, finished: &[Finished]) -> bool {
         self.stream.is_none() || !finished.is_empty() && finished.iter().all(|one| one.sent.not_kept.is_none())
     }
@@ -186,7 +186,7 @@ impl Record {
         }
     }
 
-    /// The file to be written, if one is: made now. A place where nothing can be written is better known before the program runs than after.
+    /// Creates the output file, if there is one. The user should learn before the program runs, not after, that the file cannot be written.
     fn file(&self, program: &Path) -> Result<Option<RecordingFile>, Failure> {
         let overwrite = Overwrite { force: self.force };
         match &self.output {
@@ -196,7 +196,7 @@ impl Record {
         }
     }
 
-    /// Where the recording is streamed to. Whoever is to get it must be there, or is waited for.
+    /// The address to stream to. The receiver must be listening, or is waited for.
     fn stream_to(&self) -> Result<Option<StreamTo>, Failure> {
         if self.serve.is_none() && self.stream.is_none() {
             return Ok(None);
@@ -218,7 +218,7 @@ impl Record {
         Ok(Some(StreamTo::Connect { address: address.clone(), token, first: Some(first) }))
     }
 
-    /// Records until the program and all its children have ended, or time is up: then there is no exit status yet.
+    /// Records until the program and all its children have ended, or until the deadline. At the deadline there may be no exit status yet.
     fn watch(
         &self,
         recorder: &mut Recorder,
@@ -240,7 +240,7 @@ impl Record {
                 return Ok(status);
             }
             if status.is_some() {
-                // One more look: whoever has just ended, or been started by it, may have knocked.
+                // One more step: a process that has just ended, or one that it started, may have registered since.
                 recorder.step();
                 let left = recorder.progress().processes;
                 let interrupted = signals.interrupted();
@@ -275,7 +275,7 @@ impl Record {
         }
     }
 
-    /// Says what was recorded.
+    /// Reports the result of the recording.
     fn conclude(
         &self,
         file: Option<&RecordingFile>,
@@ -303,7 +303,7 @@ impl Record {
         summary::print(main, outcome, self.keep_children, lasted, output.width)
     }
 
-    /// Says what was sent, of the processes of which anything was.
+    /// Reports the amounts sent, for each process that sent anything.
     fn tell_all_sent(&self, finished: &[Finished]) {
         const SHOWN: usize = 8;
         let is_told = |one: &&Finished| match (&self.stream, &self.serve) {
@@ -321,7 +321,7 @@ impl Record {
         }
     }
 
-    /// Says what was sent of a process.
+    /// Reports the amount sent for one process.
     fn tell_sent(&self, name: &str, one: &Finished) {
         let sent = &one.sent;
         let to = match (&self.stream, sent.connections) {
@@ -343,7 +343,7 @@ impl Record {
     }
 }
 
-/// Why a program said that nothing is recorded of it.
+/// The reason that a program gave for not being recorded.
 fn why_unrecorded(reason: Reason) -> &'static str {
     match reason {
         Reason::OwnAllocator => "it calls an allocator that is linked into it, whose blocks are not seen",

@@ -1,4 +1,4 @@
-//! `highwater report`: who holds the memory at an instant.
+//! `highwater report`: which sites hold the memory at an instant.
 
 use super::report_window::Between;
 use crate::args::{By, Input, Instant, RankBy, Reading, Selection};
@@ -61,21 +61,21 @@ pub struct View {
     pub stacks: Depth,
 }
 
-/// What a report is about.
+/// The subject of a report.
 pub struct Subject<'a> {
-    /// The command that reports.
+    /// The command that prints it.
     pub command: &'static str,
-    /// How many events led to it, and further.
+    /// The number of events of the whole recording.
     pub events: u64,
     /// The snapshot.
     pub snapshot: &'a Snapshot,
     /// The instant, as the user named it.
     pub when: &'a When,
-    /// The totals at the end.
+    /// The totals at the end of the recording.
     pub whole_course: Totals,
-    /// How long blocks lived, if that was asked.
+    /// Lifetimes of blocks, if requested.
     pub lifetimes: Option<Lifetimes>,
-    /// What else a JSON document has.
+    /// Additional members of the JSON document.
     pub more: Map<String, Value>,
 }
 
@@ -169,7 +169,7 @@ impl View {
         if let Some(usable) = heading::usable(units, snapshot) {
             head.line("usable", usable);
         }
-        // An image knows nothing of what was there before.
+        // An image has no history.
         if snapshot.source.kind != SourceKind::IMAGE {
             head.line("allocated", heading::allocated(units, figures));
         }

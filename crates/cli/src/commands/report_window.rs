@@ -1,4 +1,4 @@
-//! `highwater report --from … --to …`: what happened in a window of time.
+//! `highwater report --from … --to …`: the events in a window of time.
 
 use crate::args::{RankBy, Reading};
 use crate::commands::report::View;
@@ -28,12 +28,12 @@ pub struct Between {
 }
 
 impl Between {
-    /// True when a window is wanted.
+    /// True if a window was given.
     pub fn is_wanted(&self) -> bool {
         self.from.is_some() || self.to.is_some()
     }
 
-    /// Prints what happened in the window.
+    /// Prints the report of the window.
     pub fn report(&self, opened: &Opened, view: &View, reading: &Reading, output: &mut Output) -> Result<(), Failure> {
         if view.selection.heap().is_some() {
             return Err(Failure::Usage("a window is told of all heaps; leave out --filter heap:NAME".to_owned()));
@@ -57,7 +57,7 @@ impl Between {
         }
         let (before, after) = opened.ask(|recording| recording.snapshots_around(window))?;
         let mut highest = opened.ask(|recording: &Recording| Ok(recording.highest_between(window.from, window.to)?))?;
-        // What was there when the window began is at its beginning.
+        // If the state at the beginning of the window is its highest point, it was reached earlier: the beginning is reported.
         highest.at = highest.at.max(window.from);
         view.metric.must_be_known(&after)?;
         let counters = after.since(&before);
@@ -77,7 +77,7 @@ impl Between {
         members.insert("by".to_owned(), view.by.singular().into());
         members.insert("metric".to_owned(), view.metric.name().into());
         let (mut chosen, live) = (ranked(&counters), ranked(&after));
-        // What was live before the window and did nothing in it is live at its end all the same.
+        // Rows that were live before the window and had no events in it are still live at its end.
         let idle: Vec<Row> = {
             let known: BTreeSet<_> = chosen.iter().map(|row| &row.key).collect();
             let is_idle = |row: &&Row| row.inclusive.live_blocks() > 0 && !known.contains(&row.key);

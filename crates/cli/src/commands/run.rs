@@ -1,4 +1,4 @@
-//! `highwater run`: runs a program whose memory can be looked at while it runs.
+//! `highwater run`: runs a program whose memory can be inspected while it runs.
 
 use crate::failure::{Failure, reason};
 use crate::live::Socket;
@@ -52,15 +52,15 @@ pub struct Run {
     program: Vec<OsString>,
 }
 
-/// How long a collector that nobody needs stays.
+/// How long an idle collector stays, in seconds.
 const IDLE_SECONDS: &str = "3600";
-/// How long a collector may take to begin.
+/// How long a collector may take to start.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is looked for meanwhile.
+/// How often to check for it meanwhile.
 const NAP: Duration = Duration::from_millis(5);
 
 impl Run {
-    /// Runs the program; ends as it does.
+    /// Runs the program; exits as it does.
     pub fn run(&self) -> Result<(), Failure> {
         let path = program::find(&self.program[0])?;
         let library = preload_file::path()?;
@@ -94,12 +94,12 @@ impl Run {
     }
 }
 
-/// Starts a collector if none listens. A program whose collector comes later is found by that one.
+/// Starts a collector if none listens. If a collector starts later, it finds the program.
 fn make_sure_of_a_collector(socket: &Path) -> Result<(), Failure> {
     match Client::connect(socket) {
         Ok(_) => return Ok(()),
         Err(ClientError::Nobody(_)) => {}
-        // Whoever listens there is not to be told about the program.
+        // The process that listens there is not a usable collector, and must not learn of the program.
         Err(other) => return Err(Failure::fault(other)),
     }
     if let Err(problem) = start_collector(socket) {
@@ -117,13 +117,13 @@ fn start_collector(socket: &Path) -> Result<(), String> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        // It is no part of what is being looked at, should we be.
+        // The collector must not be profiled itself, even if we are.
         .env_remove("LD_PRELOAD")
         .env_remove(highwater_session::AGENT_VARIABLE);
     let mut collector = command.spawn().map_err(|error| reason(&error))?;
     let began = Instant::now();
     loop {
-        // Before the connection is tried: another one may have been quicker, and ours has ended therefore.
+        // Checked before connecting: another collector may have started first, and ours has exited for that reason.
         let ended = collector.try_wait().map_err(|error| reason(&error))?;
         match (Client::connect(socket), ended) {
             (Ok(_), _) => return Ok(()),

@@ -1,4 +1,4 @@
-//! `highwater set`: another sampling rate for a live process.
+//! `highwater set`: changes the sampling rate of a live process.
 
 use super::ps::mode;
 use crate::failure::Failure;
@@ -25,7 +25,7 @@ pub struct Set {
 }
 
 impl Set {
-    /// Sets the rate, and says what was and what is in force.
+    /// Sets the rate, and prints the old and the new one.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let mut client = self.collector.connect()?;
         let processes = client.processes_among(&self.choice.which()).map_err(Failure::fault)?;

@@ -1,4 +1,4 @@
-//! `highwater snapshot`: what a live process holds now.
+//! `highwater snapshot`: the memory that a live process holds now.
 
 use crate::failure::{Failure, reason};
 use crate::live::{Asking, Choice, Delivery, TakenSnapshot};
@@ -34,7 +34,7 @@ pub struct Snapshot {
     collector: Asking,
 }
 
-/// The most bytes of a block that can be asked for.
+/// The maximum number of bytes of a block that can be requested.
 const MOST_CONTENTS: u64 = 1 << 20;
 
 impl Snapshot {

@@ -1,4 +1,4 @@
-//! `highwater snapshots`: those that programs took of themselves and the collector keeps.
+//! `highwater snapshots`: snapshots that programs took of themselves, which the collector keeps.
 
 use crate::failure::Failure;
 use crate::live::{Asking, Delivery, TakenSnapshot};
@@ -71,7 +71,7 @@ struct Remove {
 }
 
 impl Snapshots {
-    /// Does what is asked.
+    /// Runs the subcommand.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         if self.list.json && self.action.is_some() {
             return Err(Failure::Usage(

@@ -37,7 +37,7 @@ pub struct Symbolize {
 impl Symbolize {
     /// Writes the recording with all names that can be found.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
-        // A recording that gets its names is replaced by itself.
+        // Without `-o`, the recording is replaced by the one with names.
         let (to, overwrite) = match &self.output {
             Some(output) => (output, self.overwrite),
             None => (&self.path, Overwrite::YES),

@@ -41,15 +41,15 @@ pub struct Timeline {
 
 const WIDEST_BY_DEFAULT: usize = 120;
 const WIDTH_WITHOUT_TERMINAL: usize = 100;
-/// Marks that get a letter; those after them are counted.
+/// Marks beyond these letters are only counted.
 const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
 
-/// What the charts are made of, one value per column.
+/// The data of the charts, one value per column.
 struct Columns {
     highest_bytes: Vec<u64>,
     live_blocks: Vec<u64>,
     start: Nanos,
-    /// From the start on.
+    /// The time from the start to the end.
     length: Nanos,
 }
 
@@ -122,7 +122,7 @@ impl Columns {
         let (mut bytes, mut blocks) = (0, 0);
         for point in &course.points {
             let column = columns.at(point.time);
-            // What is live stays so until the next point.
+            // Live memory stays the same until the next point.
             for between in filled..column {
                 columns.highest_bytes[between] = columns.highest_bytes[between].max(bytes);
                 columns.live_blocks[between] = columns.live_blocks[between].max(blocks);
@@ -137,14 +137,14 @@ impl Columns {
         columns
     }
 
-    /// The column an instant falls into.
+    /// The column of an instant.
     fn at(&self, time: Nanos) -> usize {
         let last = self.highest_bytes.len() - 1;
         let part = time.0.saturating_sub(self.start.0) as f64 / self.length.0.max(1) as f64;
         ((part * (last + 1) as f64) as usize).min(last)
     }
 
-    /// Times under the axis: the quarters.
+    /// Times under the axis, at the quarters.
     fn captions(&self, source: &Source) -> Vec<(usize, String)> {
         let last = self.highest_bytes.len() - 1;
         let quarters = if last < 60 { vec![0, 2, 4] } else { vec![0, 1, 2, 3, 4] };

@@ -1,4 +1,4 @@
-//! `highwater view`: everything in the browser.
+//! `highwater view`: the viewer in the browser.
 
 use crate::failure::{Failure, reason};
 use crate::live::{LiveCollector, Socket};
@@ -69,7 +69,7 @@ pub struct View {
 }
 
 impl View {
-    /// Serves until it is interrupted.
+    /// Serves until interrupted.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         if let Some(target) = &self.save {
             let sources = Sources::new(&self.paths, Box::new(AnyFile::default()));
@@ -131,7 +131,7 @@ impl View {
         self.paths.iter().cloned().chain(children.into_iter().take(MOST).map(|(_, path)| path)).collect()
     }
 
-    /// Names every file that cannot be read. Fails where nothing is left to show.
+    /// Warns of every file that cannot be read. Fails if nothing is left to show.
     fn tell_of_unreadable_files(&self, api: &Api) -> Result<(), Failure> {
         let (lines, files) = api.unreadable();
         if !self.live && lines.len() == files {
@@ -143,7 +143,7 @@ impl View {
         Ok(())
     }
 
-    /// What is chosen, as the page's address has it: instants are those of the first file.
+    /// The selection in the form of the page's address. Instants are those of the first file.
     fn choice(&self, api: &Api) -> Result<String, Failure> {
         let mut parts = Vec::new();
         for (name, when) in [("from", &self.from), ("to", &self.to), ("at", &self.at)] {
@@ -179,7 +179,7 @@ impl View {
     }
 }
 
-/// A text as it stands in an address.
+/// Percent-encodes a text for an address.
 fn encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
@@ -191,7 +191,7 @@ fn encoded(text: &str) -> String {
     encoded
 }
 
-/// Opens the browser, if there is one: the address was printed in any case.
+/// Opens the browser, if there is one; the address was printed in any case.
 fn open_browser(address: &str) {
     let mut command = Command::new("xdg-open");
     command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

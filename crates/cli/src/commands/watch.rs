@@ -1,4 +1,4 @@
-//! `highwater watch`: what a live process holds, again and again.
+//! `highwater watch`: repeated snapshots of a live process.
 
 use crate::args::By;
 use crate::failure::{Failure, reason};
@@ -70,12 +70,12 @@ enum Order {
     Growth,
 }
 
-/// Signals are looked for so often while nothing else is to be done.
+/// How often signals are checked while waiting.
 const NAP: Duration = Duration::from_millis(20);
-/// Lines of a terminal that rows cannot have: the heading, the columns' names, and where the cursor stands.
+/// Lines of a terminal that are not available to rows: the heading, the column names, and the cursor's line.
 const OTHER_LINES: usize = 4;
 
-/// The most different calls in the stacks of one document: it is held until it is printed, since it has one line.
+/// The maximum number of different calls in the stacks of one document. A document is a single line, so it is held in memory until it is printed.
 const MOST_CALLS: usize = 1 << 20;
 
 /// Seconds, or a time with its unit.
@@ -86,24 +86,24 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     interval.filter(sensible).ok_or_else(|| "not a time; such as 1, 0.5, 500ms, 2m".to_owned())
 }
 
-/// What was seen at one look.
+/// The figures of one snapshot.
 struct Seen {
     at: Instant,
     live_bytes: u64,
     live_blocks: u64,
     handed_out: u64,
-    /// The live bytes of each row, by what people call it.
+    /// The live bytes of each row, by its displayed name.
     rows: HashMap<RowIdentity, u64>,
 }
 
-/// A row with how it changed.
+/// A row with its changes.
 struct Watched {
     row: Row,
     growth: i128,
     lately: i128,
 }
 
-/// Everything about one look.
+/// One snapshot, with the earlier ones to compare it with.
 struct Look<'a> {
     process: &'a ProcessInfo,
     snapshot: &'a Snapshot,
@@ -115,7 +115,7 @@ struct Look<'a> {
 }
 
 impl Watch {
-    /// Looks until told to stop.
+    /// Takes snapshots until the count is reached, the process ends, or a signal stops it.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let mut client = self.collector.connect()?;
         let processes = client.processes_among(&self.choice.which()).map_err(Failure::fault)?;
@@ -173,7 +173,7 @@ impl Watch {
         Ok(())
     }
 
-    /// What is seen now, and the rows with how they changed.
+    /// The current figures, and the rows with their changes.
     fn compare(
         &self,
         snapshot: &Snapshot,
@@ -189,7 +189,7 @@ impl Watch {
             handed_out: blocks_handed_out(figures),
             rows: HashMap::new(),
         };
-        // Rows that read the same are one.
+        // Rows with the same displayed name are merged.
         let mut merged: Vec<(RowIdentity, Row)> = Vec::new();
         let mut places: HashMap<RowIdentity, usize> = HashMap::new();
         let mut known = CatalogIdentities::default();
@@ -307,13 +307,13 @@ impl Look<'_> {
         self.seen.at - self.first.at
     }
 
-    /// Bytes and blocks that came since watching began.
+    /// The change in bytes and blocks since watching began.
     fn growth(&self) -> (i128, i128) {
         let between = |now: u64, then: u64| i128::from(now) - i128::from(then);
         (between(self.seen.live_bytes, self.first.live_bytes), between(self.seen.live_blocks, self.first.live_blocks))
     }
 
-    /// Allocations in a second, since the last look.
+    /// Allocations per second since the last snapshot.
     fn rate(&self) -> Option<u64> {
         let then = self.last.unwrap_or(self.first);
         let seconds = (self.seen.at - then.at).as_secs_f64();
@@ -334,7 +334,7 @@ fn style_of(change: i128) -> Style {
     }
 }
 
-/// Waits until then; false if it is to stop.
+/// Waits until the given time; returns false if `stop` was set.
 fn rest(stop: &AtomicBool, until: Instant) -> bool {
     while !stop.load(Ordering::Relaxed) {
         let left = until.saturating_duration_since(Instant::now());

@@ -1,10 +1,10 @@
-//! Which of the registered processes is meant.
+//! Chooses one of the registered processes.
 
 use crate::failure::Failure;
 use clap::Args;
 use highwater_collector::protocol::{ProcessInfo, State, Which};
 
-/// Processes that a line names; those after them are counted.
+/// The number of processes that a line names; further ones are only counted.
 const NAMED: usize = 20;
 
 /// A process, by its number or its name.
@@ -20,7 +20,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The processes that must be known to find the one that is meant.
+    /// The query for the processes among which the choice is made.
     pub fn which(&self) -> Which {
         match (self.pid, &self.name) {
             (Some(pid), _) => Which::Pid(pid),
@@ -29,7 +29,7 @@ impl Choice {
         }
     }
 
-    /// The one that is meant; the only one that lives if none was named.
+    /// The chosen process; if none was named, the only live one.
     pub fn of<'a>(&self, processes: &'a [ProcessInfo]) -> Result<&'a ProcessInfo, Failure> {
         let chosen = match (self.pid, &self.name) {
             (Some(pid), _) => by_pid(processes, pid),
@@ -45,7 +45,7 @@ impl Choice {
 }
 
 fn by_pid(processes: &[ProcessInfo], pid: u32) -> Result<&ProcessInfo, Failure> {
-    // A number may have been used before.
+    // An earlier process may have had the same number.
     let live_first = [State::Live, State::Exited, State::Refused];
     let of_state = |state| processes.iter().rev().find(|process| process.pid == pid && process.state == state);
     live_first.into_iter().find_map(of_state).ok_or_else(|| {
@@ -57,7 +57,7 @@ fn by_pid(processes: &[ProcessInfo], pid: u32) -> Result<&ProcessInfo, Failure> 
     })
 }
 
-/// Those with exactly this name come before those with it as a part, the living before those that are gone.
+/// Exact matches come before partial ones, live processes before exited ones.
 fn by_name<'a>(processes: &'a [ProcessInfo], name: &str) -> Result<&'a ProcessInfo, Failure> {
     let exactly = |process: &ProcessInfo| process.name == name;
     let partly = |process: &ProcessInfo| process.name.contains(name);

@@ -1,4 +1,4 @@
-//! The collector, for the viewer.
+//! The collector as the viewer uses it.
 
 use super::taken::TakenSnapshot;
 use crate::commands::ps::mode;
@@ -10,13 +10,13 @@ use highwater_symbols::Symbolizer;
 use highwater_view::{Collector, LiveProcess};
 use std::path::PathBuf;
 
-/// Asks a collector, each time anew: it may come and go.
+/// Connects to the collector anew for each question: it may come and go.
 pub struct LiveCollector {
     socket: PathBuf,
 }
 
 impl LiveCollector {
-    /// The one that listens there.
+    /// The collector that listens on this socket.
     pub fn new(socket: PathBuf) -> Self {
         Self { socket }
     }

@@ -1,4 +1,4 @@
-//! What is in the largest blocks.
+//! The contents of the largest blocks.
 
 use crate::print::bytes::bytes;
 use crate::print::colour::Style;
@@ -10,22 +10,22 @@ use highwater_model::{Block, Snapshot, StackId};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// How many blocks are shown.
+/// The number of blocks shown.
 const SHOWN: usize = 10;
 
-/// The largest blocks of a snapshot, with what is in them.
+/// The largest blocks of a snapshot, with their contents.
 pub struct LargestBlocks<'a> {
     blocks: Vec<(u64, Block, Option<&'a [u8]>)>,
 }
 
-/// What is in a block, as far as it was read; `None` if it could not be.
+/// The contents of a block, as far as they were read; `None` if they could not be.
 pub fn contents_of<'a>(snapshot: &Snapshot, contents: &'a Contents, block: &Block) -> Option<&'a [u8]> {
     let known = contents.get(&snapshot.address_of(block))?;
     Some(&known[..known.len().min(usize::try_from(block.size).unwrap_or(usize::MAX))])
 }
 
 impl<'a> LargestBlocks<'a> {
-    /// The largest of those whose sites are wanted.
+    /// The largest blocks among those whose sites pass the filter.
     pub fn new(snapshot: &Snapshot, keep: Keep<'_>, contents: &'a Contents) -> Self {
         let wanted: Option<HashSet<StackId>> = keep.map(|_| sites(snapshot, keep).map(|(stack, _)| stack).collect());
         let is_wanted = |block: &Block| wanted.as_ref().is_none_or(|wanted| wanted.contains(&block.stack));

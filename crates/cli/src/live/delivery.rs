@@ -1,4 +1,4 @@
-//! What becomes of a snapshot: a report, or a file whose ending says what it is to be.
+//! The output for a snapshot: a report, or a file whose ending selects the format.
 
 use super::contents::{LargestBlocks, contents_of};
 use super::taken::TakenSnapshot;
@@ -36,7 +36,7 @@ pub struct Delivery {
     json: bool,
 }
 
-/// What a file is to be.
+/// The kind of output file.
 #[derive(Clone, Copy)]
 enum Ending {
     /// A snapshot that every reading command opens.
@@ -69,7 +69,7 @@ impl Ending {
         matches!(self, Self::Foreign(format, _) if format.key() == "json")
     }
 
-    /// Whether it needs single blocks.
+    /// Whether it needs individual blocks.
     fn needs_blocks(self) -> bool {
         match self {
             Self::Snapshot => true,
@@ -79,7 +79,7 @@ impl Ending {
 }
 
 impl Delivery {
-    /// Finds what cannot be, before anybody is asked for anything.
+    /// Rejects impossible combinations before the collector is asked for anything.
     pub fn check(&self, with_contents: bool) -> Result<(), Failure> {
         let View { by, selection: Selection { top, filter }, stacks, .. } = &self.view;
         let usage = |line: &str| Err(Failure::Usage(line.to_owned()));
@@ -97,19 +97,19 @@ impl Delivery {
         self.overwrite.check(path)
     }
 
-    /// How much must be known for it.
+    /// The level of detail that the output needs.
     pub fn detail(&self, with_contents: bool) -> Result<Detail, Failure> {
         let ending = self.output.as_deref().map(Ending::of).transpose()?;
         let blocks = with_contents || self.heap().is_some() || ending.is_some_and(Ending::needs_blocks);
         Ok(if blocks { Detail::Blocks } else { Detail::Sites })
     }
 
-    /// The heap that is wanted alone.
+    /// The heap to which the output is restricted, if any.
     pub fn heap(&self) -> Option<Heap> {
         self.view.selection.heap()
     }
 
-    /// Prints the report or writes the file; `more` is what else a JSON document has.
+    /// Prints the report or writes the file; `more` holds additional members of the JSON document.
     pub fn deliver(
         &self,
         command: &'static str,

@@ -1,4 +1,4 @@
-//! Live processes: finding a collector, choosing a process, and what a snapshot of it becomes.
+//! Live processes: finds the collector, chooses a process, and outputs a snapshot of it.
 
 mod choice;
 mod collector;

@@ -1,4 +1,4 @@
-//! Where the collector listens.
+//! The collector's socket path.
 
 use crate::failure::{Failure, reason};
 use clap::Args;
@@ -17,7 +17,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// The path: absolute, since others may have other working directories.
+    /// The path. It is absolute, since other processes may have other working directories.
     pub fn path(&self) -> Result<PathBuf, Failure> {
         if let Some(named) = &self.named {
             let path = std::path::absolute(named);
@@ -26,13 +26,13 @@ impl Socket {
         }
         let variable = std::env::var_os(SOCKET_VARIABLE).filter(|value| !value.is_empty());
         if variable.is_some_and(|value| !Path::new(&value).is_absolute()) {
-            // Programs would not follow it: they may have other working directories.
+            // Programs would not find a relative path: they may have other working directories.
             return Err(Failure::fault(format_args!("{SOCKET_VARIABLE} must be an absolute path")));
         }
         Ok(default_socket())
     }
 
-    /// What a command that is suggested needs to find the same collector.
+    /// The arguments that a suggested command needs to reach the same collector.
     pub fn to_repeat(&self) -> String {
         let word = |path: &PathBuf| crate::print::text::shell_word(&path.to_string_lossy());
         self.named.as_ref().map_or_else(String::new, |path| format!(" --socket {}", word(path)))
@@ -55,7 +55,7 @@ fn parse_limit(text: &str) -> Result<Duration, String> {
 }
 
 impl Asking {
-    /// Makes sure that a collector listens.
+    /// Connects to the collector; fails if none listens.
     pub fn connect(&self) -> Result<Client, Failure> {
         Client::with_limit(&self.socket.path()?, self.timeout).map_err(Failure::fault)
     }

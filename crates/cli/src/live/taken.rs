@@ -1,4 +1,4 @@
-//! A snapshot as a collector sends it, with the names of its functions.
+//! A snapshot sent by a collector, with function names added.
 
 use crate::failure::{Failure, reason};
 use highwater_model::{FrameId, Heap, Snapshot, When};
@@ -11,14 +11,14 @@ use std::sync::Arc;
 
 /// A snapshot that a collector took.
 pub struct TakenSnapshot {
-    /// What was sent.
+    /// The recording as it was sent.
     pub recording: Recording,
-    /// The same with names.
+    /// Its snapshot, with names.
     pub snapshot: Snapshot,
 }
 
 impl TakenSnapshot {
-    /// Reads what a collector sent, of one heap alone if one is given, and finds the names of what is live.
+    /// Reads a snapshot that a collector sent, restricted to one heap if one is given, and resolves the names of live frames.
     pub fn open(file: File, heap: Option<Heap>, symbolizer: &mut Symbolizer) -> Result<Self, Failure> {
         let recording = Recording::from_file(file).map_err(|error| match error {
             OpenError::Io(error) => nonsense(reason(&error)),
@@ -33,13 +33,13 @@ impl TakenSnapshot {
             return Err(nonsense(damage));
         }
         let wanted = frames_in_use(&snapshot);
-        // Modules without names are seen in the rows.
+        // Modules without names show in the rows.
         resolve_frames(Arc::make_mut(&mut snapshot.catalog), symbolizer, |frame| wanted.contains(&frame));
         Ok(Self { recording, snapshot })
     }
 }
 
-/// The frames of the stacks that have figures: tables know more stacks than those.
+/// The frames of the stacks that have figures: the catalog has more stacks than those.
 fn frames_in_use(snapshot: &Snapshot) -> HashSet<FrameId> {
     let sites = snapshot.accounts.sites().iter().filter(|(_, figures)| !figures.is_empty());
     sites.flat_map(|(stack, _)| snapshot.catalog.stacks.recorded_frames_of(stack)).collect()

@@ -30,7 +30,7 @@ pub fn signed_bytes(change: i128) -> String {
     format!("{}{}", sign(change), bytes(magnitude(change)))
 }
 
-/// A count with its thousands apart: `1,204,331`.
+/// A count with thousands separators: `1,204,331`.
 pub use highwater_model::grouped as count;
 
 /// A change of a count, always with its sign.
@@ -38,13 +38,13 @@ pub fn signed_count(change: i128) -> String {
     format!("{}{}", sign(change), count(magnitude(change)))
 }
 
-/// A count with what is counted, in the singular where there is one of it: `1 block`, `3 blocks`.
+/// A count with its noun, singular for 1: `1 block`, `3 blocks`.
 pub fn counted(number: u64, singular: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {singular}{plural}", count(number))
 }
 
-/// A part of a whole: `52.3%`; empty where there is no whole.
+/// A part of a whole in percent: `52.3%`; empty if the whole is zero.
 pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 {
         return String::new();

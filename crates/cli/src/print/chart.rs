@@ -1,24 +1,24 @@
-//! A filled chart for the terminal: one value per column, eighths of a cell as its resolution.
+//! A filled chart for the terminal: one value per column, with a resolution of an eighth of a cell.
 
 use super::colour::{Paint, Style};
 use super::text::width_of;
 use std::fmt::Write;
 
-/// What is drawn.
+/// The data and layout of a chart.
 pub struct Chart<'a> {
     /// One value per column, left to right.
     pub values: &'a [u64],
-    /// How many lines the filling takes.
+    /// The height of the filling, in lines.
     pub height: usize,
-    /// How a value is written at the axis.
+    /// Formats a value for the axis.
     pub label: fn(u64) -> String,
-    /// How the filling looks.
+    /// The style of the filling.
     pub style: Style,
-    /// How wide the labels at the axis are, so that charts under each other line up.
+    /// The width of the labels at the axis, so that charts below each other line up.
     pub label_width: usize,
 }
 
-/// How wide the labels of a chart that reaches up to `top` are.
+/// The width of the labels of a chart that reaches up to `top`.
 pub fn label_width(top: u64, label: fn(u64) -> String) -> usize {
     [0, top / 2, top].map(|value| width_of(&label(value))).into_iter().max().unwrap_or(0)
 }
@@ -63,7 +63,7 @@ impl Chart<'_> {
             return ' ';
         }
         let steps = (self.height * 8) as f64;
-        // Whatever is not zero can be seen.
+        // Every value above zero is visible.
         let filled = ((value as f64 / top as f64 * steps).round() as usize).max(1);
         EIGHTHS[filled.saturating_sub(from_below * 8).min(8)]
     }
@@ -93,7 +93,7 @@ impl Chart<'_> {
         format!("{:start$}{} ▼\n", "", paint.paint(Style::Bold, text))
     }
 
-    /// A line of texts, each centred under its column as far as there is room; those that would overlap are left out.
+    /// A line of texts, each centred under its column as far as there is room; overlapping texts are left out.
     pub fn captions(&self, captions: &[(usize, String)]) -> String {
         let indent = self.label_width + 2;
         let end = indent + self.values.len();

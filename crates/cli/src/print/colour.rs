@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::io::IsTerminal;
 
-/// How a piece of text is to look.
+/// The style of a piece of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
     /// As it is.
     #[default]
     Plain,
-    /// Strong: what the eye should find first.
+    /// Strong: for the most important text.
     Bold,
-    /// Faint: what is only there for those who look.
+    /// Faint: for secondary text.
     Dim,
     /// Grew, or wrong.
     Red,

@@ -6,13 +6,13 @@ use crate::output::{say, warn};
 use highwater_collector::protocol::CutInfo;
 use highwater_model::{Nanos, Snapshot};
 
-/// Says on standard error what was cut, and warns of what it is not.
+/// Describes the snapshot on standard error, and warns of its limitations.
 pub fn tell(snapshot: &Snapshot, name: &str, pid: u32, cut: &CutInfo) {
     say(&in_a_line(snapshot, name, pid, cut));
     warn_of(cut);
 }
 
-/// Warns of what a snapshot is not.
+/// Warns of a snapshot's limitations.
 pub fn warn_of(cut: &CutInfo) {
     warnings(cut).iter().for_each(|line| warn(line));
 }

@@ -1,10 +1,10 @@
-//! A snapshot's figures as people read them, marked with `~` where they are estimates of a sampled source.
+//! Formats a snapshot's figures for people. Estimates from a sampled source are marked with `~`.
 
 use super::bytes;
 use highwater_model::groups::Metric;
 use highwater_model::{Certainty, Figures, Interval, Snapshot, Source, Totals};
 
-/// How figures are written: as they are, or as estimates, with how sure those are where that is known.
+/// How figures are written: as exact values, or as estimates, with intervals if those are known.
 #[derive(Clone, Copy, Debug)]
 pub struct Units {
     estimated: bool,
@@ -12,15 +12,15 @@ pub struct Units {
 }
 
 impl Units {
-    /// How the figures of this source are to be written (law 6).
+    /// The format for figures of this source (law 6).
     pub fn of(source: &Source) -> Self {
         let certainty = Certainty::of(source);
-        // Where every word is a sample, nothing is estimated.
+        // If every word is a sample, nothing is estimated.
         let is_exact = certainty.is_some_and(|certainty| certainty.is_exact());
         Self { estimated: source.sample_rate.is_some() && !is_exact, certainty: certainty.filter(|_| !is_exact) }
     }
 
-    /// How the figures of this snapshot are to be written: its weights tell of samples even where its source does not.
+    /// The format for figures of this snapshot: its weights show sampling even if its source does not.
     pub fn of_snapshot(snapshot: &Snapshot) -> Self {
         let units = Self::of(&snapshot.source);
         if snapshot.source.word_sampling.is_some() {
@@ -29,23 +29,23 @@ impl Units {
         units.or(Self::of_figures(&snapshot.accounts.totals().figures))
     }
 
-    /// How these figures are to be written.
+    /// The format for these figures.
     pub fn of_figures(figures: &Figures) -> Self {
         Self { estimated: figures.is_estimate(), certainty: None }
     }
 
-    /// How figures are to be written that come from both.
+    /// The format for figures that combine both.
     pub fn or(self, other: Self) -> Self {
         let certainty = self.certainty.or(other.certainty);
         Self { estimated: self.estimated || other.estimated, certainty }
     }
 
-    /// True where figures are estimates.
+    /// True if figures are estimates.
     pub fn is_estimated(self) -> bool {
         self.estimated
     }
 
-    /// True where figures come with how sure they are.
+    /// True if figures have intervals.
     pub fn has_intervals(self) -> bool {
         self.certainty.is_some()
     }
@@ -59,22 +59,22 @@ impl Units {
         }
     }
 
-    /// The bytes that are live, and how sure that is.
+    /// The live bytes, with their interval.
     pub fn live(self, figures: &Figures) -> String {
         self.with_interval(figures.live_bytes(), |certainty| figures.live_interval(certainty))
     }
 
-    /// The bytes ever allocated, and how sure that is.
+    /// The bytes ever allocated, with their interval.
     pub fn allocated(self, figures: &Figures) -> String {
         self.with_interval(figures.allocated_bytes, |certainty| figures.allocated_interval(certainty))
     }
 
-    /// The most bytes ever live, and how sure that is.
+    /// The highest number of live bytes, with its interval.
     pub fn peak(self, totals: &Totals) -> String {
         self.with_interval(totals.figures.peak_bytes, |certainty| totals.peak_interval(certainty))
     }
 
-    /// The interval of a metric's figure; empty where none is known.
+    /// The interval of a metric's figure; empty if none is known.
     pub fn interval(self, metric: Metric, figures: &Figures) -> String {
         let Some(certainty) = self.certainty else { return String::new() };
         let of_bytes = |interval: Interval| bytes::range_of_bytes(interval.low, interval.high);
@@ -114,17 +114,17 @@ impl Units {
         self.marked(bytes::signed_count(change))
     }
 
-    /// A count with what is counted.
+    /// A count with its noun.
     pub fn counted(self, number: u64, singular: &str) -> String {
         self.marked(bytes::counted(number, singular))
     }
 
-    /// How bytes are written at an axis.
+    /// Formats bytes at an axis.
     pub fn label_of_bytes(self) -> fn(u64) -> String {
         if self.estimated { |count| format!("~{}", bytes::bytes(count)) } else { bytes::bytes }
     }
 
-    /// How counts are written at an axis.
+    /// Formats counts at an axis.
     pub fn label_of_count(self) -> fn(u64) -> String {
         if self.estimated { |number| format!("~{}", bytes::count(number)) } else { bytes::count }
     }

@@ -1,4 +1,4 @@
-//! The head and foot of a report: whose memory, how much, and what was odd.
+//! The head and foot of a report: the recorded process, its totals, and anomalies.
 
 use super::bytes::{bytes, count, counted, share};
 use super::colour::{Paint, Style};
@@ -9,7 +9,7 @@ use highwater_model::{
 };
 use std::fmt::Write;
 
-/// Lines of `label  text`, the labels lined up.
+/// Lines of `label  text`, with aligned labels.
 #[derive(Default)]
 pub struct Heading {
     lines: Vec<(&'static str, String)>,
@@ -31,7 +31,7 @@ impl Heading {
     }
 }
 
-/// Who was recorded: `server (pid 42 on build7)`.
+/// The recorded process: `server (pid 42 on build7)`.
 pub fn program(source: &Source) -> String {
     let mut text = if source.program.is_empty() { "(unnamed)".to_owned() } else { source.program.clone() };
     // A program without a process has a negative number.
@@ -42,17 +42,17 @@ pub fn program(source: &Source) -> String {
         (pid, "") => text.push_str(&format!(" (pid {pid})")),
         (pid, host) => text.push_str(&format!(" (pid {pid} on {host})")),
     }
-    // Where a link led elsewhere.
+    // The program was a link to a file of another name.
     if !source.executable.is_empty() && !source.executable.ends_with(&format!("/{}", source.program)) {
         let _ = write!(text, ", executable {}", source.executable);
     }
     text
 }
 
-/// Says whose memory it is, and where only one instant of it is known, which.
+/// Adds the recorded process and, for a snapshot, its instant.
 pub fn add_program(head: &mut Heading, source: &Source) {
     if source.kind == SourceKind::IMAGE {
-        // Its bytes do not say when they were taken.
+        // The image's bytes do not say when they were taken.
         head.line("snapshot", format!("of {}", program(source)));
     } else if source.snapshot {
         head.line("snapshot", format!("of {} at {}", program(source), source.instant(source.duration)));
@@ -80,7 +80,7 @@ pub fn peak(source: &Source, units: Units, totals: &Totals) -> String {
     format!("{} at {}", units.peak(totals), source.instant(totals.peak_at))
 }
 
-/// The highest point, and how much was held inside a moving reallocation where that was more:
+/// The highest point, and the amount held during a moving reallocation if that was more:
 /// `24.1 MiB at 8.21s; 30.0 MiB while a reallocation held both blocks`.
 pub fn peak_in_full(source: &Source, units: Units, totals: &Totals) -> String {
     let mut text = peak(source, units, totals);
@@ -92,8 +92,8 @@ pub fn peak_in_full(source: &Source, units: Units, totals: &Totals) -> String {
     text
 }
 
-/// What can be used of the blocks of the allocator, and what it gave away with them:
-/// `1.3 MiB in 1.1 MiB of blocks (slack 200.0 KiB)`. `None` where it is not known, or nothing is live.
+/// The usable size of the allocator's blocks, and the slack that it gave away with them:
+/// `1.3 MiB in 1.1 MiB of blocks (slack 200.0 KiB)`. `None` if it is not known, or nothing is live.
 pub fn usable(units: Units, snapshot: &Snapshot) -> Option<String> {
     let (usable, asked_for) = (snapshot.usable_bytes()?, snapshot.live_bytes_of(Heap::Malloc));
     let slack = units.bytes(usable.saturating_sub(asked_for));
@@ -101,8 +101,8 @@ pub fn usable(units: Units, snapshot: &Snapshot) -> Option<String> {
     (usable > 0).then_some(text)
 }
 
-/// Adds the address space that is mapped and in no figure: `7.5 GiB of reserved address space, 12.0 MiB of mapped files`. Nearly every program
-/// has a guard page or two: less than 64 KiB is not worth a line.
+/// Adds the address space that is mapped and in no figure: `7.5 GiB of reserved address space, 12.0 MiB of mapped files`. Nearly every program has a
+/// guard page or two, so less than 64 KiB is left out.
 pub fn add_address_space(head: &mut Heading, space: AddressSpace) {
     const LEAST: u64 = 64 << 10;
     let AddressSpace { reserved_bytes, mapped_file_bytes } = space;
@@ -119,22 +119,22 @@ pub fn add_address_space(head: &mut Heading, space: AddressSpace) {
     }
 }
 
-/// Adds what a reader must know of the recording.
+/// Adds notes about the recording that its reader must know.
 pub fn add_notes(head: &mut Heading, source: &Source) {
     source.notes.iter().for_each(|note| head.line("note", note.as_str()));
 }
 
-/// What was ever handed out: `1.2 GiB in 602,112 allocations, 30 reallocations; 12.3% temporary`.
+/// All memory ever handed out: `1.2 GiB in 602,112 allocations, 30 reallocations; 12.3% temporary`.
 pub fn allocated(units: Units, figures: &Figures) -> String {
     let mut text = format!("{} in {}", units.allocated(figures), units.counted(figures.allocations, "allocation"));
-    // Samples say neither what was resized nor what was temporary.
+    // Samples do not show which blocks were resized or temporary.
     if figures.reallocations_alone() > 0 && !units.is_estimated() {
         let _ = write!(text, ", {}", units.counted(figures.reallocations_alone(), "reallocation"));
     }
     if figures.promotions > 0 {
         let _ = write!(text, ", {}", units.counted(figures.promotions, "promotion"));
     }
-    // Of samples it is not known what was allocated between them.
+    // For samples it is not known whether anything was allocated between them.
     if figures.temporary_allocations > 0 && !units.is_estimated() {
         let part = share(figures.temporary_allocations, blocks_handed_out(figures));
         let _ = write!(text, "; {} temporary ({part})", units.count(figures.temporary_allocations));
@@ -142,7 +142,7 @@ pub fn allocated(units: Units, figures: &Figures) -> String {
     text
 }
 
-/// What was odd, in plain words; empty where nothing was.
+/// The anomalies in plain words; empty if there are none.
 pub fn oddities(anomalies: &Anomalies, paint: Paint) -> String {
     if anomalies.is_empty() {
         return String::new();
@@ -154,7 +154,7 @@ pub fn oddities(anomalies: &Anomalies, paint: Paint) -> String {
     format!("\n{}\n{}", paint.paint(Style::Yellow, "Oddities:"), table.render(paint, None))
 }
 
-/// Says in the head that figures are estimates, where they are.
+/// Adds a line that says that figures are estimates, if they are.
 pub fn add_sampling(head: &mut Heading, source: &Source, figures: &Figures) {
     if source.sample_rate.is_some() || figures.is_estimate() {
         let samples = counted(figures.samples(), "sample");
@@ -189,7 +189,7 @@ pub fn sampling(snapshot: &Snapshot) -> String {
     }
 }
 
-/// How a source samples, in words; `None` where it does not.
+/// How a source samples, in words; `None` if it does not.
 pub fn sampled(source: &Source) -> Option<String> {
     let rate = source.sample_rate?;
     Some(match source.word_sampling {
@@ -201,7 +201,7 @@ pub fn sampled(source: &Source) -> Option<String> {
     })
 }
 
-/// What was recorded, not what it stands for: `838 were sampled, 718 of them freed, 120 promoted`.
+/// The number of samples, not of the blocks that they stand for: `838 were sampled, 718 of them freed, 120 promoted`.
 pub fn records(figures: &Figures) -> String {
     let mut text = format!("{} sampled, {} of them freed", count(figures.records()), count(figures.freed_records()));
     if figures.promotions > 0 {
@@ -210,7 +210,7 @@ pub fn records(figures: &Figures) -> String {
     text
 }
 
-/// How long blocks lived that are gone: `half of them up to 1.2ms, nine of ten up to 8.3ms, 5.0ms on average`.
+/// The lifetimes of freed blocks: `half of them up to 1.2ms, nine of ten up to 8.3ms, 5.0ms on average`.
 pub fn lifetimes(source: &Source, units: Units, lifetimes: &Lifetimes) -> String {
     match (lifetimes.quantile(0.5), lifetimes.quantile(0.9), lifetimes.mean()) {
         (Some(half), Some(most), Some(mean)) => format!(

@@ -1,4 +1,4 @@
-//! What people see: units, tables, charts, colour.
+//! Output for people: units, tables, charts, colour.
 
 pub mod age;
 pub mod bytes;

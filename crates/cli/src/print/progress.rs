@@ -1,4 +1,4 @@
-//! A progress bar on standard error, for those who wait more than a second at a terminal.
+//! A progress bar on standard error, shown at a terminal if the work takes more than a second.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const REDRAW: Duration = Duration::from_millis(100);
 const WIDTH: usize = 30;
 
-/// A bar that appears after a second and goes away without a trace.
+/// A bar that appears after a second and is erased at the end.
 pub struct Progress {
     label: String,
     watched: bool,
@@ -18,13 +18,13 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A bar for what `label` says is being done.
+    /// A bar for the work that `label` names.
     pub fn new(label: &str) -> Self {
         let watched = std::io::stderr().is_terminal();
         Self { label: label.to_owned(), watched, next_draw: Instant::now() + PATIENCE, drawn: false }
     }
 
-    /// The same, of something else that is being done.
+    /// The same, for a new step of the work with its own label.
     pub fn update_as(&mut self, label: &str, done: f64) {
         if self.label != label {
             label.clone_into(&mut self.label);
@@ -32,7 +32,7 @@ impl Progress {
         self.update(done);
     }
 
-    /// Says how much is done, from 0 to 1.
+    /// Sets the fraction that is done, from 0 to 1.
     pub fn update(&mut self, done: f64) {
         if !self.watched || Instant::now() < self.next_draw {
             return;

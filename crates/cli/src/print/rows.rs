@@ -12,9 +12,9 @@ use highwater_model::{Catalog, CodeOffset, Figures};
 /// How rows are shown.
 #[derive(Clone, Copy)]
 pub struct Layout {
-    /// What the rows are.
+    /// The kind of the rows.
     pub by: By,
-    /// By which figure they are ranked.
+    /// The figure by which they are ranked.
     pub metric: Metric,
     /// How much of a call stack is shown.
     pub depth: Depth,
@@ -37,7 +37,7 @@ impl Layout {
         table = table.column(Align::Right, self.companion_heading()).column(Align::Left, self.by.singular());
         for row in rows {
             let own = self.metric.of(&row.figures);
-            // What only passes memory on to its callees has no figures of its own to show.
+            // A row that only passes memory on to its callees has no figures of its own.
             let of_own = |text: String| -> Cell { if own == 0 { Cell::default() } else { text.into() } };
             let mut cells = vec![of_own(share(own, self.whole)), of_own(self.units.metric(self.metric, own))];
             if self.units.has_intervals() {
@@ -53,13 +53,13 @@ impl Layout {
         table
     }
 
-    /// What is said about the rows that are not shown.
+    /// A line about the rows that are not shown.
     pub fn remainder(&self, rows: &[Row]) -> String {
         if rows.is_empty() {
             return String::new();
         }
         let what = counted(rows.len() as u64, &format!("more {}", self.by.singular()));
-        // Peaks at different times do not add up to anything.
+        // Peaks at different times cannot be added up.
         let sum = match self.metric {
             Metric::Peak => String::new(),
             metric => {
@@ -70,7 +70,7 @@ impl Layout {
         format!("\n… {what}{sum}; '--top 0' shows all.\n")
     }
 
-    /// The figure that helps most to understand the metric's.
+    /// The figure that best complements the metric's.
     fn companion_heading(&self) -> &'static str {
         match self.metric {
             Metric::Live => "blocks",
@@ -92,12 +92,12 @@ impl Layout {
     }
 }
 
-/// How many samples are behind a metric's figure.
+/// The number of samples from which a metric's figure is made.
 pub fn samples_behind(metric: Metric, figures: &Figures) -> u64 {
     if metric == Metric::Live { figures.live_samples() } else { figures.samples() }
 }
 
-/// Adds a row that says what it stands for in the last column.
+/// Adds a row whose last column names what it stands for.
 pub fn add_row(table: &mut Table, mut cells: Vec<Cell>, catalog: &Catalog, key: &GroupKey, depth: Depth) {
     match key {
         GroupKey::Site(stack) => add_site_row(table, cells, catalog, *stack, depth),

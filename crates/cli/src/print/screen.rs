@@ -1,32 +1,32 @@
-//! A text that is shown again and again: in place on a terminal, one after the other elsewhere.
+//! A text that is shown repeatedly: in place on a terminal, one copy after the other elsewhere.
 
 use crate::failure::Failure;
 use crate::output::Output;
 use std::io::IsTerminal;
 
-/// Another screen, from its first line, without a cursor.
+/// Switches to the alternate screen and hides the cursor.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
-/// The screen as it was.
+/// Shows the cursor and switches back to the normal screen.
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 const HOME: &str = "\x1b[H";
 const CLEAR_LINE: &str = "\x1b[K";
 const CLEAR_BELOW: &str = "\x1b[J";
 
-/// What is shown.
+/// The displayed text.
 pub struct Screen {
     in_place: bool,
-    /// What was shown last, once something was.
+    /// The text shown last, if any.
     last: Option<String>,
 }
 
 impl Screen {
-    /// Nothing is shown yet.
+    /// A screen that shows nothing yet.
     pub fn new() -> Self {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Self { in_place: std::io::stdout().is_terminal() && !dumb, last: None }
     }
 
-    /// How many lines a text may have.
+    /// The number of lines available to a text.
     pub fn height(&self) -> Option<usize> {
         let size = terminal_size::terminal_size_of(std::io::stdout()).filter(|_| self.in_place);
         size.map(|(_, height)| usize::from(height.0))
@@ -47,7 +47,7 @@ impl Screen {
         output.flush()
     }
 
-    /// Gives the terminal back as it was, with what was shown last.
+    /// Restores the terminal, and leaves the last text on it.
     pub fn leave(self, output: &mut Output) -> Result<(), Failure> {
         match self.last {
             Some(last) if self.in_place => output.text(&format!("{LEAVE}{last}")),

@@ -1,5 +1,5 @@
-//! How a call site is shown: its first own function with its place, its callers below. Allocators and what languages put between them
-//! and the program come first in every stack and say nothing; only a full stack shows them, as what the first function called.
+//! How a call site is shown: the program's own innermost function with its source location, and its callers below. Frames of allocators and language
+//! runtimes come first in every stack and say nothing. Only a full stack shows them, as callees of that function.
 
 use super::bytes::count;
 use super::colour::{Paint, Style};
@@ -23,11 +23,11 @@ pub enum Depth {
     Full,
 }
 
-/// Where a stack has one line, names are cut beyond this: those of templates and closures can fill a page.
+/// On a single line, longer names are cut: those of templates and closures can fill a page.
 const LONGEST_NAME: usize = 60;
-/// Callers that `Depth::Brief` shows.
+/// The number of callers that `Depth::Brief` shows.
 const BRIEF_CALLERS: usize = 3;
-/// The most lines of a table with whole stacks; beyond them stacks are brief. All stacks of a deep recursion have millions.
+/// The maximum number of lines of a table with whole stacks; further stacks are brief. The stacks of a deep recursion have millions of lines.
 const MOST_LINES: usize = 200_000;
 
 impl Depth {
@@ -47,9 +47,9 @@ pub fn add_site_row(table: &mut Table, mut figures: Vec<Cell>, catalog: &Catalog
     let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).collect();
     let (plumbing, own) = frames.split_at(leading_plumbing(&frames));
     let callers = own.get(1..).unwrap_or_default();
-    // In a few lines there is only room for what the programmer wrote.
+    // A few lines only have room for the programmer's own frames.
     let wanted = |frame: &&FrameText<'_>| depth == Depth::Full || !is_background(frame);
-    // One line shows a few; stacks are deep, and there may be thousands.
+    // One line shows a few callers; stacks are deep, and there may be thousands of them.
     let most = if depth == Depth::Line { BRIEF_CALLERS } else { usize::MAX };
     let callers: Vec<&FrameText<'_>> = callers.iter().filter(wanted).take(most).collect();
     let name_of = |frame: &FrameText<'_>| {
@@ -93,8 +93,8 @@ pub fn add_site_row(table: &mut Table, mut figures: Vec<Cell>, catalog: &Catalog
 
 /// Numbers the lines by which [`Depth::Line`] shows stacks: stacks that look the same have the same number.
 ///
-/// There may be a million stacks, so that their texts are not made: a line is known by the frames that it shows. Only long names, which are cut, may
-/// look the same though they differ.
+/// There may be a million stacks, so their texts are not built: a line is identified by the frames that it shows. The exception is long names that
+/// are cut: they may look the same though they differ.
 #[derive(Default)]
 pub struct LineNumbers {
     stacks: FxHashMap<StackId, usize>,
@@ -105,7 +105,7 @@ pub struct LineNumbers {
     background: FxHashMap<(Text, Text, Text), bool>,
 }
 
-/// A text of a catalog, which has each one once: where it lies tells it from others.
+/// A text of a catalog. A catalog has each text once, so its address and length identify it.
 type Text = (usize, usize);
 
 fn identity(text: &str) -> Text {
@@ -113,7 +113,7 @@ fn identity(text: &str) -> Text {
 }
 
 impl LineNumbers {
-    /// The number of a stack's line. All must be of one catalog.
+    /// The number of a stack's line. All stacks must be of one catalog.
     pub fn number(&mut self, catalog: &Catalog, stack: StackId) -> usize {
         if let Some(known) = self.stacks.get(&stack) {
             return *known;
@@ -124,7 +124,7 @@ impl LineNumbers {
     }
 
     fn find(&mut self, catalog: &Catalog, stack: StackId) -> usize {
-        // What is shown is nearly always among the innermost frames.
+        // The frames that are shown are nearly always among the innermost ones.
         const NEAR: usize = 8;
         let mut shown = Vec::new();
         for most in [NEAR, usize::MAX] {
@@ -139,7 +139,7 @@ impl LineNumbers {
                 break;
             }
         }
-        // Of a frame without a name its address is shown; of callers no line is.
+        // A frame without a name shows its address; callers show no source line.
         let looks = |(position, frame): (usize, &FrameText<'_>)| {
             let file = if position == 0 { frame.file } else { "" };
             let place = if position == 0 && !frame.function.is_empty() { frame.line.into() } else { 0 };
@@ -158,14 +158,14 @@ impl LineNumbers {
     }
 }
 
-/// A stack as [`Depth::Line`] shows it, without any table.
+/// A stack as [`Depth::Line`] shows it, without a table.
 fn site_in_a_line(catalog: &Catalog, stack: StackId) -> String {
     let mut table = Table::default().column(Align::Left, "");
     add_site_row(&mut table, Vec::new(), catalog, stack, Depth::Line);
     table.render(Paint::plain(), None)
 }
 
-/// What a frame is called: its function, or else where its code lies: an offset in its module, or an address.
+/// The name of a frame: its function, or else the offset of its code in its module, or its address.
 pub fn name_of(frame: &FrameText<'_>) -> String {
     if let Some(code) = frame.unnamed_code() {
         return code.to_string();
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(rendered(&frames[..2], Depth::Line), "1  inner  src/lib.rs:3 ← a\n");
     }
 
-    /// Whatever lies on the way: stacks have one number exactly where they look the same, names that are cut off apart.
+    /// For arbitrary stacks: two have the same number exactly if they look the same. Names that are cut are excepted.
     #[test]
     fn stacks_with_the_same_number_look_the_same_and_others_do_not() {
         let names = ["malloc", "operator new(unsigned long)", "load", "main", "", "__libc_start_main"];

@@ -1,4 +1,4 @@
-//! One line on standard error that tells how things stand, at a terminal only.
+//! A status line on standard error, at a terminal only.
 
 use super::text::printable;
 use std::io::{IsTerminal, Write};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 const REDRAW: Duration = Duration::from_millis(250);
 
-/// The line; goes away without a trace.
+/// The status line; erased when it is dropped.
 pub struct StatusLine {
     watched: bool,
     began: Instant,
@@ -15,13 +15,13 @@ pub struct StatusLine {
 }
 
 impl StatusLine {
-    /// Nothing is shown yet.
+    /// A status line that shows nothing yet.
     pub fn new() -> Self {
         let now = Instant::now();
         Self { watched: std::io::stderr().is_terminal(), began: now, next_draw: now + REDRAW * 2, drawn: false }
     }
 
-    /// Shows what `text` says, given the time since the beginning, unless that was done just now.
+    /// Shows the result of `text`, which gets the time since the beginning. Does nothing if the line was updated just before.
     pub fn update(&mut self, text: impl FnOnce(Duration) -> String) {
         let now = Instant::now();
         if self.watched && now >= self.next_draw {
@@ -38,7 +38,7 @@ impl StatusLine {
         }
     }
 
-    /// Takes the line away.
+    /// Erases the line.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.drawn) {
             let _ = write!(std::io::stderr(), "\r\x1b[K");

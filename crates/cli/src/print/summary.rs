@@ -1,4 +1,4 @@
-//! What is said after a recording, one screen high: how much, when, who, and what to type next.
+//! The summary after a recording, one screen high: totals, peak, largest sites, and commands to try next.
 
 use super::bytes::{bytes, count, counted, share};
 use super::colour::{Paint, Style};
@@ -20,10 +20,10 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// Sites of each list.
+/// The number of sites in each list.
 const SITES: usize = 3;
 
-/// Tells on standard error what became of a program and its children.
+/// Prints a summary of a program and its children on standard error.
 pub fn print(
     main: &Finished,
     outcome: &Outcome,
@@ -32,11 +32,11 @@ pub fn print(
     width: Option<usize>,
 ) -> Result<(), Failure> {
     let paint = Paint::for_stderr();
-    // Before this summary does work of its own.
+    // Measured before this summary does work of its own.
     let cost = cost(main);
     let Some(path) = &main.path else { return Ok(()) };
     if is_special(path) {
-        // What went into a pipe or a device cannot be read again.
+        // Data written to a pipe or a device cannot be read again.
         let events = main.written.as_ref().map_or(0, |written| written.events);
         let _ = writeln!(std::io::stderr(), "recorded   {}: {}", path.display(), counted(events, "event"));
         list(outcome, Some(main), keep_children);
@@ -44,14 +44,14 @@ pub fn print(
     }
     let seen = match (&main.figures, &main.written) {
         (Some(figures), Ok(written)) => Seen::by_recorder(figures, written),
-        // Not all could be written: what is printed is what a reader finds.
+        // The recording is incomplete, so the summary shows the figures of the file.
         _ => Seen::in_file(path)?,
     };
     let end = &*seen.end;
     let units = Units::of(&end.source);
     let totals = end.accounts.totals();
     let mut head = Heading::default();
-    // A script, 'make' or 'cargo build' does little itself: what was meant is a child.
+    // A script, 'make' or 'cargo build' does little itself: the process of interest is a child.
     let larger = largest_child(main, outcome).filter(|child| child.peak_bytes > main.peak_bytes);
     if let Some(child) = larger {
         head.line("most memory", format!("in a child: {}", about_child(child, units)));
@@ -63,7 +63,7 @@ pub fn print(
     head.line("program", heading::program(&end.source));
     head.line("peak", heading::peak_in_full(&end.source, units, totals));
     head.line("allocated", heading::allocated(units, &totals.figures));
-    // A recording that could not be written to its end knows nothing of the exit.
+    // A recording that was not written to its end does not include the exit.
     let (at_end, most_at_end) =
         if main.written.is_ok() { ("at exit", "most at exit") } else { ("at its end", "most at the recording's end") };
     head.line(at_end, heading::live(units, &totals.figures));
@@ -98,7 +98,7 @@ pub fn print(
     Ok(())
 }
 
-/// What the recording itself took.
+/// The cost of the recording itself.
 fn cost(main: &Finished) -> String {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     let recorder = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
@@ -112,10 +112,10 @@ fn cost(main: &Finished) -> String {
     )
 }
 
-/// What is printed of a recording.
+/// The figures of a recording that are printed.
 struct Seen<'a> {
     end: Cow<'a, Snapshot>,
-    /// What sites held at the peak.
+    /// The bytes of each site at the peak.
     peak: Vec<(StackId, u64)>,
     space_at_peak: AddressSpace,
     events: u64,
@@ -123,7 +123,7 @@ struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// As the recorder knows it: it need not be read again.
+    /// The figures that the recorder has in memory, without reading the file.
     fn by_recorder(figures: &'a LastFigures, written: &Written) -> Self {
         let LastFigures { end, space_at_peak } = figures;
         let peak = end.accounts.live_at_peak().filter(|(_, live)| *live > 0).collect();
@@ -131,7 +131,7 @@ impl<'a> Seen<'a> {
         Self { end: Cow::Borrowed(end), peak, space_at_peak: *space_at_peak, events, file_bytes: bytes }
     }
 
-    /// As far as it is in a file.
+    /// The figures of the part that is in the file.
     fn in_file(path: &Path) -> Result<Self, Failure> {
         let opened = open::open(path, OnDamage::Warn)?;
         let (end, peak) = (opened.snapshot(&When::End)?, opened.snapshot(&When::Peak)?);
@@ -146,7 +146,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// Sites with what they have.
+/// Sites with their values of the metric.
 fn sites_of(snapshot: &Snapshot, metric: Metric) -> Vec<(StackId, u64)> {
     let sites = snapshot.accounts.sites().iter().map(|(stack, figures)| (stack, metric.of(figures)));
     sites.filter(|(_, own)| *own > 0).collect()
@@ -173,7 +173,7 @@ fn list_of_sites(
     format!("{}\n{}", paint.paint(Style::Bold, title), table.render(paint, width))
 }
 
-/// The biggest lines, most first: sites that look the same are one, with the figures of all of them.
+/// The biggest lines, largest first. Sites that look the same are merged, and their figures added.
 fn biggest(all: &[(StackId, u64)], catalog: &Catalog, lines: &mut LineNumbers) -> Vec<(StackId, u64)> {
     let mut sums: FxHashMap<usize, (StackId, u64)> = FxHashMap::default();
     for &(stack, own) in all {
@@ -198,7 +198,7 @@ fn names_note(main: &Finished) -> String {
     text
 }
 
-/// What a process is called: its file, or its program.
+/// The name of a process: its file, or its program.
 pub fn name(one: &Finished) -> String {
     let program = one.about.name();
     one.path.as_ref().map_or_else(|| format!("{program} (pid {})", one.about.pid), |path| path.display().to_string())

@@ -4,12 +4,12 @@ use super::colour::{Paint, Style};
 use super::text::{fitted, printable, width_of};
 use std::fmt::Write;
 
-/// On which side a column's texts line up.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Names.
+    /// For names.
     Left,
-    /// Figures.
+    /// For figures.
     Right,
 }
 
@@ -58,7 +58,7 @@ impl From<&str> for Cell {
     }
 }
 
-/// Rows under headings. The last column takes what room is left, and is cut where a terminal would wrap it.
+/// Rows under headings. The last column takes the remaining width, and is cut where a terminal would wrap it.
 #[derive(Debug, Default)]
 pub struct Table {
     columns: Vec<(Align, String)>,
@@ -74,17 +74,17 @@ impl Table {
         self
     }
 
-    /// Adds a row; cells beyond its end are empty.
+    /// Adds a row; missing cells at its end are empty.
     pub fn row(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
     }
 
-    /// How many lines it has, without the headings.
+    /// The number of lines, without the headings.
     pub fn lines(&self) -> usize {
         self.rows.len()
     }
 
-    /// Adds a row of which only the last column is filled.
+    /// Adds a row that fills only the last column.
     pub fn continuation(&mut self, cell: Cell) {
         let mut cells = vec![Cell::default(); self.columns.len().saturating_sub(1)];
         cells.push(cell);

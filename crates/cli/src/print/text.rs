@@ -1,12 +1,12 @@
-//! Texts that fit a terminal and do it no harm.
+//! Makes text safe for a terminal and fits it to the width.
 
 use highwater_model::disturbs_text;
 use std::borrow::Cow;
 use std::io::IsTerminal;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The text with every [disturbing character](disturbs_text) made visible: names come from files, and a file may want to move the cursor
-/// or to show something else than it says.
+/// The text with every [disturbing character](disturbs_text) made visible. Names come from files, and a malicious file may try to move the cursor or
+/// to display something false.
 pub fn printable(text: &str) -> String {
     replaced(text, disturbs_text).into_owned()
 }
@@ -23,7 +23,7 @@ fn replaced(text: &str, is_meant: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(|c| if is_meant(c) { char::REPLACEMENT_CHARACTER } else { c }).collect())
 }
 
-/// How many columns a text takes: Chinese characters and most emoji take two, marks over the letter before them none.
+/// The number of columns of a text: Chinese characters and most emoji take two, combining marks none.
 pub fn width_of(text: &str) -> usize {
     text.width()
 }
@@ -42,7 +42,7 @@ pub fn fitted(text: &str, room: usize) -> String {
     text.chars().take_while(fits).chain(['…']).collect()
 }
 
-/// A word as a shell takes it: in quotes where it has anything special.
+/// A word quoted for a shell, if it has special characters.
 pub fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -52,12 +52,12 @@ pub fn shell_word(text: &str) -> String {
     }
 }
 
-/// Narrower terminals are left to wrap lines: nothing would be left of them.
+/// In narrower terminals lines are left to wrap: cutting them would leave nothing.
 const NARROWEST: usize = 40;
-/// What a terminal that does not tell its width is taken to have.
+/// The assumed width of a terminal that does not report one.
 const USUAL_WIDTH: usize = 80;
 
-/// How wide a line may be: the terminal's width, or no limit where the output is no terminal.
+/// The maximum width of a line: the terminal's width, or no limit if the output is not a terminal.
 pub fn line_limit() -> Option<usize> {
     let stdout = std::io::stdout();
     let known = terminal_size::terminal_size_of(&stdout).map(|(width, _)| usize::from(width.0).max(NARROWEST));
@@ -79,7 +79,7 @@ mod tests {
     fn wide_characters_take_two_columns_and_marks_none() {
         assert_eq!((width_of("漢字"), width_of("e\u{301}"), width_of("ab")), (4, 1, 2));
         assert_eq!(fitted("漢字漢字", 8), "漢字漢字");
-        // The half of a character cannot be shown.
+        // Half of a wide character cannot be shown.
         assert_eq!((fitted("漢字漢字", 7), fitted("漢字漢字", 6)), ("漢字漢…".to_owned(), "漢字…".to_owned()));
     }
 

@@ -1,4 +1,4 @@
-//! Reading a stream to its end, or until the user has had enough.
+//! Reads a stream to its end, or until the user stops it.
 
 use super::board::{Board, Line};
 use super::incoming::{Incoming, Outcome};
@@ -14,17 +14,17 @@ use std::time::{Duration, Instant};
 
 /// Bytes read at a time.
 const PIECE: usize = 1 << 16;
-/// How often signals are looked for.
+/// How often signals are checked.
 const NAP: Duration = Duration::from_millis(100);
-/// How long a sender that was asked to end may be silent.
+/// How long a sender may be silent after it was asked to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often the user has interrupted us.
+/// Counts how often the user interrupted us.
 #[derive(Clone, Debug)]
 pub struct Interrupts(Arc<AtomicUsize>);
 
 impl Interrupts {
-    /// Counts them from now on: the first asks for an end in order, the second ends at once.
+    /// Starts counting: the first interrupt asks for an orderly end, the second ends at once.
     pub fn catch() -> io::Result<Self> {
         let count = Arc::new(AtomicUsize::new(0));
         let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
@@ -37,32 +37,33 @@ impl Interrupts {
         Ok(Self(count))
     }
 
-    /// How many there were.
+    /// The number of interrupts so far.
     pub fn count(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// How a stream is to be received.
+/// The parameters of receiving a stream.
 pub struct Arrival<'a> {
-    /// Where to say how it fares.
+    /// The board that shows its progress.
     pub board: &'a Board,
-    /// Its line there.
+    /// Its line on the board.
     pub line: &'a Line,
-    /// When the sender is to be asked to end.
+    /// When to ask the sender to end.
     pub deadline: Option<Instant>,
-    /// The user's.
+    /// The user's interrupts.
     pub interrupts: &'a Interrupts,
-    /// The board is shown while waiting.
+    /// Whether to show the board while waiting.
     pub shows: bool,
 }
 
-/// Reads a stream to its end. When it is time, or the user wants it, the sender is asked to end, so that it sends what it still has.
+/// Reads a stream to its end. At the deadline or when the user interrupts, it asks the sender to end, so that the sender still sends its remaining
+/// data.
 pub fn receive(connection: &mut TcpStream, mut incoming: Incoming, arrival: &Arrival<'_>) -> Result<Outcome, Failure> {
     let cannot_read = |error: &io::Error| Failure::fault(format_args!("cannot read: {}", reason(error)));
     connection.set_read_timeout(Some(NAP)).map_err(|error| cannot_read(&error))?;
     let mut piece = vec![0; PIECE];
-    // A sender that reads nothing is not waited for.
+    // A sender that does not read must not block us.
     let _ = connection.set_write_timeout(Some(Duration::from_secs(1)));
     let mut asked = None;
     let mut is_greeted = false;
@@ -91,7 +92,7 @@ pub fn receive(connection: &mut TcpStream, mut incoming: Incoming, arrival: &Arr
             }
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // The sender is gone; what came until then is kept.
+            // The sender is gone; the data received so far is kept.
             Err(error) => return incoming.end(Some(&error)),
         }
         if arrival.shows {
@@ -101,7 +102,7 @@ pub fn receive(connection: &mut TcpStream, mut incoming: Incoming, arrival: &Arr
 }
 
 impl Outcome {
-    /// What the sender must be told: that it is kept, or why not all of it is.
+    /// The answer to the sender: that the stream is kept, or why not all of it is.
     pub fn answer(&self) -> Result<Answer, &'static str> {
         match (self.is_damaged, self.is_complete) {
             (true, _) => Err("it arrived damaged; it is kept as it came"),
@@ -110,7 +111,7 @@ impl Outcome {
         }
     }
 
-    /// What became of it, in a line.
+    /// The outcome, in a line.
     pub fn describe(&self) -> String {
         let fare = &self.fare;
         let file = fare.file.as_ref().map_or_else(String::new, |path| path.display().to_string());

@@ -1,4 +1,4 @@
-//! How all streams fare, a line for each: in place on a terminal, every few seconds elsewhere.
+//! The progress of all streams, a line for each: in place on a terminal, every few seconds elsewhere.
 
 use super::incoming::Fare;
 use crate::output::say;
@@ -19,13 +19,13 @@ pub struct Line {
 }
 
 impl Line {
-    /// Takes note of how it fares, now that something came.
+    /// Stores the progress after data has arrived.
     pub fn update(&self, fare: Fare) {
         *self.fare.lock().unwrap_or_else(PoisonError::into_inner) = (fare, Instant::now());
     }
 }
 
-/// The board.
+/// The progress lines of all streams.
 pub struct Board {
     lines: Mutex<Vec<(Arc<Line>, u64)>>,
     is_terminal: bool,
@@ -34,7 +34,7 @@ pub struct Board {
 }
 
 impl Board {
-    /// Nobody is there yet.
+    /// A board without streams.
     pub fn new() -> Self {
         Self {
             lines: Mutex::default(),
@@ -44,25 +44,25 @@ impl Board {
         }
     }
 
-    /// A stream from somewhere begins.
+    /// Adds a line for a new stream.
     pub fn add(&self, from: &str) -> Arc<Line> {
         let line = Arc::new(Line { from: from.to_owned(), fare: Mutex::new((Fare::default(), Instant::now())) });
         lock(&self.lines).push((Arc::clone(&line), 0));
         line
     }
 
-    /// It has ended.
+    /// Removes the line of a stream that has ended.
     pub fn remove(&self, line: &Arc<Line>) {
         lock(&self.lines).retain(|(other, _)| !Arc::ptr_eq(other, line));
     }
 
-    /// Says something for good.
+    /// Prints a permanent line.
     pub fn say(&self, text: &str) {
         self.clear();
         say(text);
     }
 
-    /// Shows how things stand, if that is due.
+    /// Shows the progress, if an update is due.
     pub fn show(&self) {
         let every = if self.is_terminal { REDRAW } else { REPORT };
         let since = {
@@ -96,7 +96,7 @@ impl Board {
         *drawn = texts.len();
     }
 
-    /// Takes the lines away.
+    /// Removes the lines from the terminal.
     pub fn clear(&self) {
         let drawn = std::mem::take(&mut *lock(&self.drawn));
         if drawn > 0 {

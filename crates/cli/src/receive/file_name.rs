@@ -1,16 +1,16 @@
-//! Names of files after who sent them.
+//! File names for received streams, made from the names of their senders.
 
 use highwater_model::rfc3339;
 
-/// The longest part of a name.
+/// The maximum length of one part of a name.
 const LONGEST: usize = 48;
 
-/// `HOST-PROGRAM-TIME.ENDING`, with nothing in it that a file's name should not have.
+/// `HOST-PROGRAM-TIME.ENDING`, without characters that a file name should not have.
 pub fn file_name(host: &str, program: &str, unix_ns: u64, ending: &str) -> String {
     format!("{}-{}-{}.{ending}", harmless(host, "host"), harmless(program, "program"), date(unix_ns))
 }
 
-/// What a sender calls itself, without what could do harm: it may call itself anything.
+/// The sender's name for itself, without harmful characters: the sender may choose any name.
 fn harmless(text: &str, otherwise: &str) -> String {
     let last = text.rsplit('/').find(|part| !part.is_empty()).unwrap_or_default();
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._+".contains(c) { c } else { '_' };

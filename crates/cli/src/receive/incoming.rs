@@ -1,4 +1,4 @@
-//! One stream that arrives.
+//! One incoming stream.
 
 use super::packets::Packets;
 use super::quota::{Admission, Claim};
@@ -12,59 +12,59 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// How many bytes tell what it is.
+/// The number of bytes that identify the format.
 const TELLING: usize = 6;
-/// How many are waited for until it is known whose it is.
+/// The stream must name its source within this number of bytes.
 const MOST_WITHOUT_SOURCE: usize = 1 << 20;
-/// How many bytes of an answer that is none are shown.
+/// The number of bytes that are shown of an unrecognised answer.
 const LONGEST_WORDS: usize = 512;
-/// What we say ourselves to whom we send nothing.
+/// The start of our own refusals, which go to a client to whom we send no stream.
 const OUR_WORDS: &[u8] = b"highwater: ";
 
-/// How a stream fares.
+/// The progress of a stream.
 #[derive(Clone, Debug, Default)]
 pub struct Fare {
-    /// The file it goes into, once there is one.
+    /// The file it is written to, once there is one.
     pub file: Option<PathBuf>,
-    /// Bytes that came.
+    /// Bytes received.
     pub bytes: u64,
-    /// Events that came.
+    /// Events received.
     pub events: u64,
     /// Bytes live now.
     pub live_bytes: u64,
-    /// The most that were.
+    /// The highest number of live bytes.
     pub peak_bytes: u64,
-    /// Events that the sender left out.
+    /// Events that the sender dropped.
     pub dropped: u64,
-    /// Whether these are estimates.
+    /// Whether these figures are estimates.
     pub is_estimate: bool,
 }
 
-/// How a stream ended.
+/// The result of a stream that has ended.
 pub struct Outcome {
-    /// How it fared until then.
+    /// Its progress at the end.
     pub fare: Fare,
-    /// It was ended in order, as far as can be told.
+    /// Whether the stream ended in order, as far as the data shows.
     pub is_complete: bool,
-    /// Bytes at the end that were no whole block or packet, and are not in the file.
+    /// Bytes at the end that were not a complete block or packet, and are not in the file.
     pub cut: usize,
-    /// Bytes came that were no blocks or packets; they are in the file.
+    /// Whether bytes were received that are not blocks or packets; they are in the file.
     pub is_damaged: bool,
-    /// Its part of the quota, where there is one.
+    /// Its share of the quota, where there is one.
     pub claim: Option<Claim>,
 }
 
-/// A stream, and what it has turned out to be.
+/// A stream, and its format once that is known.
 pub struct Incoming {
     target: Arc<Target>,
-    /// Until it has begun.
+    /// `None` once the stream has begun.
     admission: Option<Admission>,
     claim: Option<Claim>,
     kind: Kind,
     file: Option<(PathBuf, File)>,
-    /// How much of the file was written.
+    /// The number of bytes written to the file.
     written: u64,
-    /// What is whole and not written yet.
+    /// Complete blocks or packets that are not written yet.
     whole: Vec<u8>,
     bytes: u64,
 }
@@ -79,23 +79,23 @@ enum Kind {
 }
 
 impl Incoming {
-    /// Nothing has come yet.
+    /// A stream of which nothing has been received yet.
     pub fn new(target: Arc<Target>) -> Self {
         let kind = Kind::Unknown(Vec::new());
         Self { target, admission: None, claim: None, kind, file: None, written: 0, whole: Vec::new(), bytes: 0 }
     }
 
-    /// The same, where only some streams are taken.
+    /// The same, for a listener that limits the number of streams.
     pub fn with_admission(target: Arc<Target>, admission: Admission) -> Self {
         Self { admission: Some(admission), ..Self::new(target) }
     }
 
-    /// Whether the sender waits to be told that it is being kept.
+    /// Whether the sender expects an answer that says that its stream is being kept.
     pub fn is_kept_for_a_listener(&self) -> bool {
         self.file.is_some() && matches!(&self.kind, Kind::Recording(follower) if follower.followed().expects_answers)
     }
 
-    /// Takes in what has arrived.
+    /// Processes received bytes.
     pub fn take(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.bytes += bytes.len() as u64;
         if let Kind::Unknown(first) = &mut self.kind {
@@ -116,7 +116,7 @@ impl Incoming {
             Kind::Recording(follower) => follower.take(bytes, &mut self.whole).map_err(Failure::fault),
             Kind::Memtrace(packets) => packets.take(bytes, &mut self.whole).map_err(Failure::fault),
         };
-        // Whole blocks before the fault are kept.
+        // Complete blocks before the fault are kept.
         self.write_whole().and(taken)
     }
 
@@ -131,7 +131,7 @@ impl Incoming {
         if let Some((path, file)) = &mut self.file
             && let Err(error) = file.write_all(&self.whole)
         {
-            // What was written before can be read.
+            // Removes the partial write, so that the file stays readable.
             let _ = file.set_len(self.written);
             return Err(Failure::in_file(path, format_args!("cannot be written: {}", reason(&error))));
         }
@@ -155,7 +155,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// How it fares.
+    /// The progress so far.
     pub fn fare(&self) -> Fare {
         let file = self.file.as_ref().map(|(path, _)| path.clone());
         let fare = Fare { file, bytes: self.bytes, ..Fare::default() };
@@ -185,7 +185,7 @@ impl Incoming {
         }
     }
 
-    /// Nothing more will come, perhaps because the connection broke. An error where nothing usable came at all.
+    /// Ends the stream, perhaps because the connection broke. Fails if nothing usable was received.
     pub fn end(self, broken: Option<&io::Error>) -> Result<Outcome, Failure> {
         let because = broken.map_or_else(String::new, |error| format!(" ({})", reason(error).to_lowercase()));
         let fare = self.fare();
@@ -201,7 +201,7 @@ impl Incoming {
                 let followed = follower.followed();
                 (followed.complete, follower.pending(), followed.is_damaged)
             }
-            // A trace has no end of its own: where its last packet is whole, it is.
+            // A trace has no end marker: it is complete if its last packet is.
             Kind::Memtrace(packets) => (packets.pending() == 0, packets.pending(), packets.is_damaged()),
         };
         if fare.file.is_none() {
@@ -212,7 +212,7 @@ impl Incoming {
     }
 }
 
-/// What a stream is. Of the formats that can be read, these two can be received: their parts are whole by themselves.
+/// Detects the format. Of all readable formats these two can be received, because each of their parts is complete in itself.
 fn stream_of(first: &[u8]) -> Option<Kind> {
     match recognize(first)?.key() {
         "hw" => Some(Kind::Recording(Box::default())),
@@ -221,7 +221,7 @@ fn stream_of(first: &[u8]) -> Option<Kind> {
     }
 }
 
-/// True for a line of text that has not ended: a server that refuses says why, and its words may come in pieces.
+/// True for an unfinished line of text: a server that refuses says why, and its message may arrive in pieces.
 fn may_be_words(first: &[u8]) -> bool {
     stream_of(first).is_none() && first.len() < LONGEST_WORDS && is_text(first)
 }
@@ -230,7 +230,7 @@ fn is_text(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| byte >= b' ' && byte != 0x7f || byte == b'\t')
 }
 
-/// The error for a stream that is no recording: its own words, if it has any.
+/// The error for a stream that is not a recording: its own message, if it has one.
 fn unknown(first: &[u8]) -> Failure {
     let line = first.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
     if let Some(words) = line.strip_prefix(OUR_WORDS) {
@@ -274,7 +274,7 @@ mod tests {
         );
         let binary = told(&[b"\x16\x03\x01\x00\x05\x01\x00"], None);
         assert!(binary.contains("it begins with 16 03 01 00 05 01"), "{binary}");
-        // What never ends is not waited for.
+        // A line that never ends is not waited for.
         assert!(told(&[&[b'x'; 600]], None).contains("xxx"));
     }
 

@@ -1,4 +1,4 @@
-//! Streams that arrive: what they are, the files they go into, and how they fare.
+//! Incoming streams: their formats, their files and their progress.
 
 mod arrival;
 mod board;

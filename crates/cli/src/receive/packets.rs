@@ -1,14 +1,14 @@
-//! A memtrace trace that arrives: whole packets, and how it fares.
+//! An incoming memtrace trace: its complete packets and its progress.
 
 use highwater_formats::memtrace::{Decoder, NotATrace, looks_like_memtrace};
 use highwater_model::{AddressLedger, Catalog, Event, Source, Totals};
 
-/// No packet is longer; a size beyond this is none.
+/// The maximum length of a packet; a larger size field is not a packet's.
 const LONGEST_PACKET: usize = 1 << 20;
-/// How much of a packet tells its size.
+/// The size of a packet is known from this number of bytes.
 const SIZE_KNOWN: usize = 8;
 
-/// Takes the bytes of a trace in whatever pieces they come in, and gives them back in whole packets.
+/// Takes the bytes of a trace in pieces of any size, and returns them in complete packets.
 #[derive(Default)]
 pub struct Packets {
     pending: Vec<u8>,
@@ -20,7 +20,7 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// Takes bytes in, and moves those of whole packets to the end of `whole`.
+    /// Takes bytes, and appends those of complete packets to `whole`.
     pub fn take(&mut self, bytes: &[u8], whole: &mut Vec<u8>) -> Result<(), NotATrace> {
         self.pending.extend_from_slice(bytes);
         let mut done = 0;
@@ -49,22 +49,22 @@ impl Packets {
         (!self.is_damaged).then_some(size)
     }
 
-    /// Bytes that wait for the rest of their packet.
+    /// The number of bytes of an incomplete packet.
     pub fn pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// What was not recognised as packets.
+    /// Whether some bytes were not recognised as packets.
     pub fn is_damaged(&self) -> bool {
         self.is_damaged
     }
 
-    /// Whose trace it is, as soon as that is known.
+    /// The source of the trace, once it is known.
     pub fn source(&self) -> Option<Source> {
         self.decoder.source()
     }
 
-    /// How many events have come.
+    /// The number of events received.
     pub fn events(&self) -> u64 {
         self.decoder.events()
     }

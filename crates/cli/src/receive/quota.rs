@@ -1,15 +1,15 @@
-//! How many streams are taken, and connections that have not begun one yet.
+//! Limits the number of streams, and of connections that have not begun one yet.
 
 use crate::failure::Failure;
 use crate::print::bytes::counted;
 use highwater_recorder::stream::Stranger;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Counts streams from the moment at which it is known whose memory they are. A connection that says nothing counts for nothing.
+/// Counts streams from the moment at which their source is known. A connection that sends nothing does not count.
 pub struct Quota {
-    /// How many are to be kept, if that is limited.
+    /// The number of streams to keep, if that is limited.
     wanted: Option<u64>,
-    /// How many may arrive at once.
+    /// The maximum number of streams at the same time.
     at_once: usize,
     counts: Mutex<Counts>,
 }
@@ -21,7 +21,7 @@ struct Counts {
 }
 
 impl Quota {
-    /// Takes streams until `wanted` are kept, `at_once` of them at the same time.
+    /// Accepts streams until `wanted` are kept, at most `at_once` at the same time.
     pub fn new(wanted: Option<u64>, at_once: usize) -> Arc<Self> {
         Arc::new(Self { wanted, at_once, counts: Mutex::default() })
     }
@@ -30,17 +30,17 @@ impl Quota {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether as many are kept as were wanted.
+    /// Whether the wanted number of streams is kept.
     pub fn is_met(&self) -> bool {
         self.wanted.is_some_and(|wanted| self.counts().kept >= wanted)
     }
 
-    /// How many are arriving.
+    /// The number of streams being received.
     pub fn arriving(&self) -> usize {
         self.counts().arriving
     }
 
-    /// A place for a stream that begins.
+    /// Reserves a slot for a stream that begins.
     fn claim(self: &Arc<Self>) -> Result<Claim, Failure> {
         let mut counts = self.counts();
         if counts.arriving >= self.at_once {
@@ -63,14 +63,14 @@ impl Quota {
     }
 }
 
-/// A stream's part of the quota, free for another one when it is dropped unless the stream was kept.
+/// A stream's slot in the quota. Dropping it frees the slot, unless the stream was kept.
 pub struct Claim {
     quota: Arc<Quota>,
     is_kept: bool,
 }
 
 impl Claim {
-    /// The stream was kept, and all was said about it: the command may end now.
+    /// Counts the stream as kept. Everything about it was reported, so the command may end now.
     pub fn keep(mut self) {
         self.is_kept = true;
     }
@@ -84,16 +84,16 @@ impl Drop for Claim {
     }
 }
 
-/// What a connection needs to become a stream.
+/// The conditions for a connection to become a stream.
 pub struct Admission {
-    /// How many are taken.
+    /// The limit on streams.
     pub quota: Arc<Quota>,
-    /// Its place among the connections that have sent nothing yet.
+    /// Its slot among the connections that have sent nothing yet.
     pub stranger: Stranger,
 }
 
 impl Admission {
-    /// The stream begins.
+    /// Reserves a slot as the stream begins.
     pub fn claim(&self) -> Result<Claim, Failure> {
         self.quota.claim()
     }

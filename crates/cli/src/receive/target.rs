@@ -1,4 +1,4 @@
-//! Where the streams that arrive are written to.
+//! Where incoming streams are written to.
 
 use super::file_name::file_name;
 use crate::failure::Failure;
@@ -9,7 +9,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A file that the user named, for the first stream, and others beside it; or a directory, where each has the name of its sender.
+/// A file that the user named, for the first stream, with the others beside it; or a directory, where each stream's file is named after its sender.
 #[derive(Debug)]
 pub struct Target {
     directory: PathBuf,
@@ -17,17 +17,17 @@ pub struct Target {
     first: Mutex<Option<First>>,
 }
 
-/// The file for the first stream, which is there before the stream is.
+/// The file for the first stream, created before the stream arrives.
 #[derive(Debug)]
 struct First {
     file: File,
-    /// What it is called until the stream comes.
+    /// Its path until the stream arrives.
     path: PathBuf,
     is_ours: bool,
 }
 
 impl Target {
-    /// What the user named; this directory if nothing. Fails where nothing can be written, or something would be overwritten.
+    /// The path that the user named, or else the current directory. Fails if nothing can be written there, or if something would be overwritten.
     pub fn new(output: Option<&Path>, overwrite: Overwrite) -> Result<Self, Failure> {
         let (directory, file) = match output {
             None => (PathBuf::new(), None),
@@ -51,7 +51,7 @@ impl Target {
         create_numbered_file(&base, number).map_err(|error| cannot_be_written(&base, &error))
     }
 
-    /// Takes away the file that the user named if nothing came for it.
+    /// Removes the file that the user named if no stream arrived for it.
     pub fn tidy_up(&self) {
         if let Some(first) = self.first().take()
             && first.is_ours
@@ -66,7 +66,7 @@ impl Target {
 }
 
 impl First {
-    /// A new file; with `--force` one that replaces an older one only when a stream comes.
+    /// Creates a file; with `--force` it replaces an older one only when a stream arrives.
     fn new(path: &Path, overwrite: Overwrite) -> Result<Self, Failure> {
         overwrite.check(path)?;
         let cannot_write = |error: std::io::Error| cannot_be_written(path, &error);
@@ -80,7 +80,7 @@ impl First {
         Ok(Self { file, path, is_ours: true })
     }
 
-    /// A stream is there.
+    /// Takes the file for a stream that has arrived.
     fn begin(self, named: &Path) -> Result<File, Failure> {
         if self.is_ours && self.path != named {
             behind_links(named)

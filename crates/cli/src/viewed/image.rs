@@ -1,4 +1,4 @@
-//! What the viewer asks of memory images: the documents of `highwater image`, and a treemap.
+//! Answers the viewer's questions about memory images: the documents of `highwater image`, and a treemap.
 
 use super::treemap;
 use super::walked::{Walked, WalkedImages};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How deep an object is shown.
+/// The number of levels shown of an object.
 const DEPTH: u32 = 3;
 
 /// A memory image.
@@ -19,7 +19,7 @@ pub struct ViewedImage {
 }
 
 impl ViewedImage {
-    /// The image at a path, walked where others are kept.
+    /// The image at a path; `all` caches its walk.
     pub fn new(path: &Path, all: &Arc<WalkedImages>) -> Self {
         Self { path: path.to_owned(), all: Arc::clone(all) }
     }

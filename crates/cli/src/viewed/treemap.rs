@@ -1,23 +1,23 @@
-//! A treemap of an image: what each object keeps, by dominators, those of one shape that the same object keeps together.
+//! A treemap of an image by retained size (dominator tree). Objects of one shape with the same dominator are grouped.
 
 use highwater_image::{Graph, Node};
 use highwater_input::image::ExaminedHeap;
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
 
-/// The most nodes.
+/// The maximum number of nodes.
 const MOST_NODES: usize = 20_000;
 
-/// Whom each object keeps by itself, by number: those of one stand side by side.
+/// The objects that each object immediately dominates, by number. Those of one dominator are adjacent.
 struct Kept {
-    /// Where those of an object begin; they end where those of the next do.
+    /// The index in `numbers` at which an object's entries begin; they end where the next object's begin.
     begins: Vec<u32>,
     numbers: Vec<u32>,
 }
 
 impl Kept {
     fn of(graph: &Graph) -> Self {
-        // By number, and 0 is what keeps the roots.
+        // Indexed by number; 0 is the dominator of the roots.
         let mut begins = vec![0; graph.len() + 2];
         graph.nodes().for_each(|node| begins[node.dominator as usize + 1] += 1);
         for at in 1..begins.len() {
@@ -39,15 +39,15 @@ impl Kept {
     }
 }
 
-/// Objects of one shape that one object, or several together, keep.
+/// Objects of one shape that are immediately dominated by one object, or by a group of objects.
 #[derive(Default)]
 struct Group {
     objects: Vec<Node>,
     retained: u64,
 }
 
-/// `nodes[]` of `parent, label, kind, address, bytes, retained, count`, a parent before its children; the first is the whole. Those that keep less than
-/// `least` of it are left out.
+/// `nodes[]` of `parent, label, kind, address, bytes, retained, count`, a parent before its children; the first is the whole. Groups that retain less
+/// than the fraction `least` of it are left out.
 pub fn document(looked: &ExaminedHeap<'_>, depth: usize, least: f64) -> Value {
     let graph = &looked.examination.graph;
     let kinds = looked.heap.kinds();
@@ -57,7 +57,7 @@ pub fn document(looked: &ExaminedHeap<'_>, depth: usize, least: f64) -> Value {
     let mut nodes = vec![json!({
         "parent": null, "label": "all", "kind": null, "address": null, "bytes": 0, "retained": live_bytes, "count": live_objects,
     })];
-    // Those whose children are to come: their place among the nodes, the objects they stand for, and how deep they are.
+    // Nodes whose children are not added yet: their index in `nodes`, the objects they stand for, and their depth.
     let mut waiting: VecDeque<(usize, Vec<u32>, usize)> = [(0, vec![0], 0)].into();
     while let Some((parent, numbers, at)) = waiting.pop_front() {
         if at == depth {
@@ -85,7 +85,7 @@ pub fn document(looked: &ExaminedHeap<'_>, depth: usize, least: f64) -> Value {
     json!({ "nodes": nodes })
 }
 
-/// Objects by shape, what keeps the most first; without those that keep less than a bound.
+/// Groups objects by shape, largest retained size first. Leaves out groups that retain less than `bound`.
 fn groups<'a>(graph: &Graph, numbers: impl Iterator<Item = &'a u32>, bound: u64) -> Vec<Group> {
     let mut groups: HashMap<u16, Group> = HashMap::new();
     for node in numbers.map(|number| graph.node(*number)) {

@@ -1,4 +1,4 @@
-//! Memory images that were walked: to walk one takes seconds, and each click on its treemap asks about it.
+//! A cache of walked memory images: walking one takes seconds, and each click on its treemap asks about it.
 
 use crate::commands::image::heap;
 use highwater_image::{Examination, Sidecar};
@@ -8,22 +8,22 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Bytes of what walks found that are kept: those asked for last, and one in any case. Images themselves are mapped.
+/// The maximum size of the kept walk results. The most recently used ones are kept, at least one. The images themselves are mapped.
 const KEPT_BYTES: usize = 256 << 20;
 
-/// An image, and what a walk through it found.
+/// An image, and the result of a walk of its heap.
 pub struct Walked {
     file: ImageFile,
     examination: Arc<Examination>,
-    /// What is told of the heap, once somebody has asked: every object is added up for it.
+    /// The heap document. Built on the first request, because that sums up every object.
     heap: OnceLock<Value>,
 }
 
-/// See the module's text. An image is known by its path, and by what lies there: one that changes is walked again before a byte of it is
-/// read, since of one that was made shorter the rest cannot be read at all.
+/// A cache of walked memory images. An image is identified by its path and its file's stamp. A changed image is walked again before a byte of it is
+/// read: if the file was truncated, the rest of the old mapping cannot be read at all.
 pub struct WalkedImages {
     kept: Memo<Key, Walked>,
-    /// The last that was walked of each path, for as long as its file is gone.
+    /// The key of the last walk for each path, used while its file is gone.
     last: Mutex<Vec<Key>>,
 }
 
@@ -48,7 +48,7 @@ impl Default for WalkedImages {
 }
 
 impl WalkedImages {
-    /// The image at a path; where that is gone, the one that was there, if it is kept.
+    /// The image at a path. If the file is gone: the image that was there, if it is still cached.
     pub fn get(&self, path: &Path) -> Result<Arc<Walked>, String> {
         let key = match Key::of(path) {
             Ok(key) => key,
@@ -78,12 +78,12 @@ impl Walked {
         &self.file
     }
 
-    /// Its heap, as it was found.
+    /// Its heap, with the result of the walk.
     pub fn look(&self) -> Result<ExaminedHeap<'_>, String> {
         self.file.examined(&self.examination).map_err(|no_heap| no_heap.to_string())
     }
 
-    /// All that `highwater image heap` tells of it.
+    /// The document of `highwater image heap`.
     pub fn heap(&self) -> Result<Value, String> {
         if let Some(known) = self.heap.get() {
             return Ok(known.clone());
@@ -92,7 +92,7 @@ impl Walked {
         Ok(self.heap.get_or_init(|| document).clone())
     }
 
-    /// About how much memory it takes: fourteen bytes for each object, and some bits for each place where one could be.
+    /// Approximate memory use: fourteen bytes for each object, and some bits for each address where one could be.
     fn bytes(&self) -> usize {
         self.examination.graph.len() * 16 + self.examination.survey.walked_bytes as usize / 16 + (64 << 10)
     }

@@ -1,4 +1,4 @@
-//! Counts what its allocator asks of the C library, by function and by thread, and prints it.
+//! Counts the requests of its allocator to the C library, by function and by thread, and prints them.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -14,10 +14,10 @@ struct Counting;
 const NAMES: [&str; 7] =
     ["nobody", "grow_a_vector", "join_strings", "box_things", "fill_a_map", "align_things", "work_in_a_thread"];
 
-/// What the standard library allocates for itself is nobody's, and not tallied.
+/// The owner of the standard library's own allocations, which are not tallied.
 const NOBODY: usize = 0;
 
-/// The alignment that malloc gives without being asked.
+/// The default alignment of malloc.
 const MALLOC_ALIGNMENT: usize = 16;
 const SLOTS: usize = 1 << 16;
 const THREADS: usize = 16;
@@ -92,7 +92,7 @@ fn with_tally<R>(work: impl FnOnce(&mut Tally) -> R) -> R {
     while LOCKED.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
         std::thread::yield_now();
     }
-    // SAFETY: the flag lets one thread in.
+    // SAFETY: the flag admits one thread at a time.
     let result = work(unsafe { &mut *(&raw mut TALLY) });
     LOCKED.store(false, Ordering::Release);
     result
@@ -150,14 +150,14 @@ impl Tally {
     fn thread(&mut self) -> usize {
         if THREAD.get() == usize::MAX {
             THREAD.set(self.thread_count);
-            // SAFETY: takes nothing, cannot fail.
+            // SAFETY: takes no arguments and cannot fail.
             self.ids[self.thread_count] = i64::from(unsafe { gettid() });
             self.thread_count += 1;
         }
         THREAD.get()
     }
 
-    /// A block comes into being, or comes back from a reallocation as `number`.
+    /// Adds a block: a new one, or one that a reallocation returns as `number`.
     fn enter(&mut self, address: usize, size: usize, number: Option<u64>) {
         let (function, thread) = (FUNCTION.get(), self.thread());
         self.shared[function] |= self.user[function] != usize::MAX && self.user[function] != thread;
@@ -208,7 +208,7 @@ impl Tally {
     }
 }
 
-// SAFETY: everything is the system allocator's.
+// SAFETY: forwards everything to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let block = unsafe { System.alloc(layout) };
@@ -229,7 +229,7 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         if layout.align() > MALLOC_ALIGNMENT || layout.align() > new_size {
-            // The standard library knows no aligned realloc and takes a new block.
+            // The standard library has no aligned realloc and allocates a new block.
             let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
             let new = unsafe { self.alloc(new_layout) };
             unsafe { std::ptr::copy_nonoverlapping(block, new, layout.size().min(new_size)) };

@@ -1,4 +1,4 @@
-//! A collector that answers what the test says.
+//! A collector whose answers the test defines.
 
 use highwater_collector::protocol::{LONGEST_MESSAGE, Request};
 use rustix::net::{
@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// What is sent back: a message, and files.
+/// The reply: a message, and files.
 pub struct Reply {
     pub message: String,
     pub files: Vec<Vec<u8>>,
@@ -63,7 +63,7 @@ impl FakeCollector {
         Self { socket: socket.to_owned(), requests }
     }
 
-    /// What was asked for, the lists of processes apart.
+    /// The requests received, without the lists of processes.
     pub fn asked(&self) -> Vec<Request> {
         let all = self.requests.lock().unwrap();
         all.iter().filter(|request| !matches!(request, Request::Processes(_))).cloned().collect()
@@ -79,11 +79,11 @@ fn send(connection: &OwnedFd, reply: Reply) {
         assert!(control.push(SendAncillaryMessage::ScmRights(&files)));
     }
     let parts = [IoSlice::new(reply.message.as_bytes())];
-    // Who asked may have left.
+    // The client may have disconnected.
     let _ = rustix::net::sendmsg(connection, &parts, &mut control, SendFlags::NOSIGNAL);
 }
 
-/// A file without a name, whose reader does not stand at its beginning.
+/// A file without a name, whose position is not at its beginning.
 fn file_of(content: &[u8]) -> File {
     let object = rustix::fs::memfd_create("answer", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     let mut file = File::from(object);

@@ -1,4 +1,4 @@
-//! Live programs under the real command: a collector of the test's own, and programs that do as they are told.
+//! Live programs under the real command: a collector for the test, and programs that follow its orders.
 
 use super::recorded::{Ended, run};
 use super::{HIGHWATER, Place, programs};
@@ -9,14 +9,14 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A collector, gone when the test ends.
+/// A collector, killed when the test ends.
 pub struct Collector {
     pub place: Place,
     pub child: Child,
 }
 
 impl Collector {
-    /// Begins to listen, with further options.
+    /// Starts to listen, with additional options.
     pub fn with(options: &[&str]) -> Self {
         let place = Place::new();
         let child = start(&place, options);
@@ -27,19 +27,19 @@ impl Collector {
         Self::with(&[])
     }
 
-    /// Where it listens. Paths of sockets are short, and that of a test's directory may be long.
+    /// Its socket path. Socket paths must be short, and that of a test's directory may be long.
     pub fn socket(&self) -> PathBuf {
         socket_of(&self.place)
     }
 
-    /// Kills it, and starts another one at the same place.
+    /// Kills it, and starts another one at the same path.
     pub fn restart(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         self.child = start(&self.place, &[]);
     }
 
-    /// A command that speaks to it.
+    /// A command that connects to it.
     pub fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(HIGHWATER);
         command.args(arguments).env("HIGHWATER_SOCKET", self.socket()).current_dir(self.place.path());
@@ -58,7 +58,7 @@ impl Collector {
         self.highwater(&format!("{line} --json")).succeeded().json()
     }
 
-    /// What `ps` says of a process, the latest of that number; null if nothing.
+    /// The entry of a process in `ps`, the latest with that number; null if there is none.
     pub fn process(&self, pid: u32) -> Value {
         let processes = self.json("ps --all");
         let mut found = processes["processes"].as_array().unwrap().iter().filter(|process| process["pid"] == pid);
@@ -66,7 +66,7 @@ impl Collector {
         live.or(found.next_back()).cloned().unwrap_or_default()
     }
 
-    /// Figures of one function, of a report with `--by function --json` or of a snapshot of a process.
+    /// Live blocks and bytes of one function, from a snapshot of a process.
     #[track_caller]
     pub fn function(&self, pid: u32, name: &str) -> (u64, u64) {
         function_in(&self.json(&format!("snapshot --pid {pid} --by function --top 1000")), name)
@@ -79,7 +79,7 @@ impl Collector {
         Holder::start(command)
     }
 
-    /// How many of something of the collector's process there are, by a directory of `/proc`.
+    /// The number of entries in a directory of the collector's process in `/proc`.
     pub fn count_in_proc(&self, directory: &str) -> usize {
         std::fs::read_dir(format!("/proc/{}/{directory}", self.child.id())).unwrap().count()
     }
@@ -113,7 +113,7 @@ fn start(place: &Place, options: &[&str]) -> Child {
     child
 }
 
-/// Waits until something is so.
+/// Waits until the condition is true.
 #[track_caller]
 pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
@@ -130,7 +130,7 @@ pub fn function_in(report: &Value, name: &str) -> (u64, u64) {
     row.map_or((0, 0), |row| (row["live_blocks"].as_u64().unwrap(), row["live_bytes"].as_u64().unwrap()))
 }
 
-/// A program that does as it is told: `tests/programs/holder.c`.
+/// A program that follows orders: `tests/programs/holder.c`.
 pub struct Holder {
     pub child: Child,
     pub pid: u32,
@@ -142,7 +142,7 @@ impl Holder {
     pub fn start(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
-        // Until it has said who it is, its number is that of the command: 'kill 0' would end us all.
+        // Until it has printed its process number, `pid` is that of the command: 'kill 0' would kill the test itself.
         let mut holder = Self { pid: child.id(), child, input, output };
         holder.pid = holder.read_pid();
         holder
@@ -159,20 +159,20 @@ impl Holder {
         line.trim().to_owned()
     }
 
-    /// Tells it to do something; what it answers.
+    /// Sends an order; returns the answer.
     pub fn tell(&mut self, order: &str) -> String {
         self.input.write_all(format!("{order}\n").as_bytes()).unwrap();
         self.answer()
     }
 
-    /// Tells it to do something; how many blocks and bytes it holds after it.
+    /// Sends an order; returns the number of blocks and bytes that it then holds.
     pub fn holds(&mut self, order: &str) -> (u64, u64) {
         let answer = self.tell(order);
         let (blocks, bytes) = answer.split_once(' ').unwrap_or_else(|| panic!("{order}: {answer}"));
         (blocks.parse().unwrap(), bytes.parse().unwrap())
     }
 
-    /// Makes it fork: from now on the child listens. Its process.
+    /// Makes it fork: from now on the child takes the orders. Returns the child's process number.
     pub fn fork(&mut self) -> u32 {
         self.tell("fork").strip_prefix("pid ").unwrap().parse().unwrap()
     }

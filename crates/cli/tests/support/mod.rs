@@ -1,4 +1,4 @@
-//! Running the real command on files made for the test.
+//! Runs the real command on files made for the test.
 #![allow(dead_code, missing_docs, reason = "each test file uses its part")]
 
 pub mod fake_collector;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub const HIGHWATER: &str = env!("CARGO_BIN_EXE_highwater");
 
-/// A directory of the test's own, gone when the test ends.
+/// A temporary directory for the test, removed when the test ends.
 pub struct Place(PathBuf);
 
 impl Place {
@@ -106,7 +106,7 @@ impl Drop for Place {
     }
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Run {
     pub code: i32,
@@ -123,7 +123,7 @@ impl Run {
         }
     }
 
-    /// The input is at fault: exit code 1, nothing on standard output, one line that says each of `words`.
+    /// The input is at fault: exit code 1, nothing on standard output, one line that contains each of `words`.
     #[track_caller]
     pub fn is_one_clear_line_about(&self, words: &[&str]) {
         assert_eq!(self.code, 1, "{self:?}");
@@ -144,7 +144,7 @@ impl Run {
     }
 }
 
-/// A JSON document whose rows have the frames of their stacks, innermost first, in place of numbers.
+/// A JSON document whose rows have the frames of their stacks, innermost first, in place of stack numbers.
 #[track_caller]
 pub fn document(text: &str) -> Value {
     let mut document: Value = serde_json::from_str(text).unwrap();

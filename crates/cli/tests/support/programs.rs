@@ -8,12 +8,12 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs")
 }
 
-/// A C program with its own name, as most are built: optimised, without frame pointers, with debug information.
+/// A C program under its own name, built as most are: optimised, without frame pointers, with debug information.
 pub fn c(name: &str) -> PathBuf {
     c_as(name, name, &[])
 }
 
-/// The same, built in another way under another name.
+/// The same, built with other flags under another name.
 pub fn c_as(name: &str, output: &str, flags: &[&str]) -> PathBuf {
     let common = ["-O2", "-g", "-fno-builtin", "-fomit-frame-pointer", "-pthread"];
     build(&[&["cc"], &common[..]].concat(), &format!("{name}.c"), output, &[flags, &["-ldl"]].concat())
@@ -34,7 +34,7 @@ pub fn rust(name: &str) -> PathBuf {
     build(&["rustc", "--edition=2024", "-O", "-g"], &format!("{name}.rs"), &format!("{name}-rs"), &[])
 }
 
-/// The program, built unless that was done since any of the sources changed, with the same command line.
+/// Builds the program, unless it was built with the same command line since the sources last changed.
 fn build(compiler: &[&str], source: &str, output: &str, flags: &[&str]) -> PathBuf {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -45,7 +45,7 @@ fn build(compiler: &[&str], source: &str, output: &str, flags: &[&str]) -> PathB
     if built.exists() && std::fs::read_to_string(&note).is_ok_and(|old| old == line) {
         return built;
     }
-    // Another test process may be at it as well: each writes a file of its own, and the last one stays.
+    // Another test process may be building it, too: each writes a file of its own, and the last one stays.
     let fresh = folder.join(format!("{output}.{}", std::process::id()));
     let compiled = Command::new(compiler[0])
         .args(&compiler[1..])

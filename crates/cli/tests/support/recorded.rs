@@ -1,4 +1,4 @@
-//! Recording programs with the real command, and what the recording says of them.
+//! Records programs with the real command, and reads the recordings.
 
 use super::{HIGHWATER, Place};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 
-/// How a program ended, by itself or under the recorder.
+/// The result of a program, by itself or under the recorder.
 #[derive(Debug)]
 pub struct Ended {
     pub status: ExitStatus,
@@ -30,7 +30,7 @@ impl Ended {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
 
-    /// The exit code, or what a shell makes of the signal.
+    /// The exit code, or the status that a shell gives for the signal.
     pub fn shell_status(&self) -> i32 {
         self.status.code().or(self.status.signal().map(|signal| 128 + signal)).unwrap()
     }
@@ -47,7 +47,7 @@ impl Ended {
     }
 }
 
-/// A program by itself, in the directory of the test.
+/// A program by itself, in the test's directory.
 pub fn plain(place: &Place, program: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(place.path()).stdin(Stdio::null());
@@ -63,12 +63,12 @@ pub fn record(place: &Place, options: &[&str], program: impl AsRef<OsStr>) -> Co
     command
 }
 
-/// Runs to the end.
+/// Runs the command to its end.
 pub fn run(command: &mut Command) -> Ended {
     Ended::of(command.output().unwrap_or_else(|error| panic!("{command:?}: {error}")))
 }
 
-/// Counts of anything that owns blocks, as the JSON has them.
+/// Counts of any owner of blocks, as they are in the JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub allocations: u64,
@@ -86,14 +86,14 @@ pub struct Counts {
 impl Counts {
     pub fn of(row: &Value) -> Self {
         let number = |name: &str| row[name].as_u64().unwrap_or_else(|| panic!("no {name} in {row}"));
-        // Samples say neither what was resized nor what was temporary.
+        // Samples do not show which blocks were resized or temporary.
         let known = |name: &str| if row["live_samples"].is_null() { number(name) } else { 0 };
         let allocated = known("reallocations");
         Self {
             allocations: number("allocations"),
             frees: number("frees"),
             reallocations: allocated,
-            // In total as many leave as come, and the totals do not say it twice.
+            // In total both numbers are equal, and the totals have only one of them.
             reallocated_away: row["reallocated_away"].as_u64().unwrap_or(allocated),
             allocated_bytes: number("allocated_bytes"),
             freed_bytes: number("freed_bytes"),
@@ -123,7 +123,7 @@ impl AddAssign for Counts {
 /// One frame of a recorded stack.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// Without its parameters, template arguments and the names of what it lies in.
+    /// The name without parameters, template arguments and enclosing scopes.
     pub function: String,
     pub full_name: Option<String>,
     pub module: String,
@@ -172,7 +172,7 @@ impl Site {
         self.frames.iter().any(|frame| frame.function == function)
     }
 
-    /// Threads begin in the C library, the program in its own start or the dynamic linker.
+    /// Threads begin in the C library, the program in its own start code or the dynamic linker.
     pub fn is_on_another_thread(&self) -> bool {
         self.frames.last().is_some_and(|frame| frame.module.contains("libc.so"))
     }
@@ -191,7 +191,7 @@ impl Recording {
         Self::read_file(place, "recording.hw")
     }
 
-    /// Reads the recordings of children that lie beside it.
+    /// Reads the recordings of children beside it.
     pub fn read_children(place: &Place) -> Vec<Self> {
         let Ok(entries) = std::fs::read_dir(place.file("recording.children")) else { return Vec::new() };
         let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
@@ -219,7 +219,7 @@ impl Recording {
         Self { path: place.file(name), report, sites }
     }
 
-    /// What `report --by heap` says of one heap; zeros where there is none.
+    /// The row of one heap in `report --by heap`; zeros if there is none.
     pub fn heap(&self, place: &Place, name: &str) -> Value {
         let path = self.path.to_str().unwrap();
         let report: Value =
@@ -241,21 +241,21 @@ impl Recording {
         sum
     }
 
-    /// Nothing was odd: no unmatched free, no lost event, no cut stack.
+    /// There are no anomalies: no unmatched free, no lost event, no truncated stack.
     #[track_caller]
     pub fn has_no_oddities(&self) {
         let odd: Vec<_> = self.report["anomalies"]
             .as_object()
             .unwrap()
             .iter()
-            // Events of several threads arrive in pieces and are put in order: that is no loss.
+            // Events of several threads arrive in pieces and are put in order: that is not a loss.
             .filter(|(name, count)| name.as_str() != "out_of_order_events" && **count != 0)
             .collect();
         assert!(odd.is_empty(), "{odd:?}");
     }
 }
 
-/// What the second witness (`programs/counter.c`) counted in one process.
+/// The counts of the second witness (`programs/counter.c`) in one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Witness {
     pub allocations: u64,
@@ -269,7 +269,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// The counts of each process that the witness was in, by process id.
+    /// The counts of each process that had the witness, by process id.
     pub fn read_all(folder: &Path) -> BTreeMap<u64, Self> {
         std::fs::read_dir(folder).unwrap().map(|entry| Self::read(&entry.unwrap().path())).collect()
     }
@@ -284,7 +284,7 @@ impl Witness {
         (path.file_name().unwrap().to_str().unwrap().parse().unwrap(), counts)
     }
 
-    /// The same of a recording, the frees of blocks apart that are older than it.
+    /// The same counts of a recording, without frees of blocks that are older than it.
     pub fn of(recording: &Recording) -> Self {
         let totals = &recording.report["totals"];
         let number = |name: &str| totals[name].as_u64().unwrap();
@@ -300,7 +300,7 @@ impl Witness {
         }
     }
 
-    /// Puts the second witness into a program that is about to be started, and gives the folder it writes to.
+    /// Adds the second witness to a program that is about to be started, and returns the directory it writes to.
     pub fn join(command: &mut Command, place: &Place) -> PathBuf {
         let folder = place.file("witness");
         std::fs::create_dir_all(&folder).unwrap();

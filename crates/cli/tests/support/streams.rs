@@ -1,4 +1,4 @@
-//! Two processes and a socket between them.
+//! Two processes connected by a socket.
 
 use super::recorded::Ended;
 use super::{HIGHWATER, Place};
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A command that runs beside the test; killed if the test ends before it.
+/// A command that runs beside the test; killed if the test ends first.
 pub struct Beside {
     child: Child,
     lines: BufReader<ChildStderr>,
@@ -24,7 +24,7 @@ impl Beside {
         Self { child, lines, said: String::new() }
     }
 
-    /// `highwater …` in the directory of the test.
+    /// `highwater …` in the test's directory.
     pub fn highwater(place: &Place, line: &str) -> Self {
         Self::start(&mut place.command(line.split_whitespace()))
     }
@@ -33,7 +33,7 @@ impl Beside {
         self.child.id()
     }
 
-    /// The next line that it says.
+    /// The next line that it prints.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
         self.lines.read_line(&mut line).unwrap();
@@ -41,7 +41,7 @@ impl Beside {
         line
     }
 
-    /// The port in the next line that it says.
+    /// The port in the next line that it prints.
     pub fn port(&mut self) -> u16 {
         let line = self.line();
         let port = line.split([' ', ';', '\n']).find_map(|word| word.rsplit_once(':')?.1.parse().ok());
@@ -70,7 +70,7 @@ impl Beside {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    /// Waits for its end.
+    /// Waits until it exits.
     pub fn ended(mut self) -> Ended {
         let mut stderr = std::mem::take(&mut self.said).into_bytes();
         self.lines.read_to_end(&mut stderr).unwrap();
@@ -94,12 +94,12 @@ pub fn record(place: &Place, options: &str, program: &Path, arguments: &[&str]) 
     Beside::start(command.current_dir(place.path()))
 }
 
-/// A port that was free a moment ago, for those who cannot tell which one they got.
+/// A port that was free a moment ago, for servers that cannot report which port they got.
 pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Waits until something is so.
+/// Waits until the condition is true.
 #[track_caller]
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(120);
@@ -109,14 +109,14 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Memory of its own that a process has, in bytes.
+/// The private memory of a process, in bytes.
 pub fn private_memory(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).map_or(0, |kib| kib << 10)
 }
 
-/// How many entries a directory of a process has: `fd`, `task`.
+/// The number of entries in a directory of a process: `fd`, `task`.
 pub fn entries_of(pid: u32, what: &str) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/{what}")).map_or(0, |entries| entries.count())
 }

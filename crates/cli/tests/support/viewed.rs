@@ -18,11 +18,11 @@ pub fn fixture(name: &str) -> Vec<u8> {
     }
 }
 
-/// A short object log, with a drop too many.
+/// A short object log, with one drop too many.
 pub const LOG: &str = "@ ALLOCATE 10 a.rs:1 Node 1\n@ ALLOCATE 20 a.rs:2 Edge 2\n@ MARK half\n@ ALLOCATE 30 a.rs:1 Node 3\n\
                    @ RESIZE 40 Node 3\n@ DROP 10 Node 1\n@ DROP 10 Node 1\n";
 
-/// A place with a file of each kind.
+/// A directory with a file of each kind.
 pub fn all_kinds() -> Place {
     let place = in_the_kitchen();
     place.write("trace.ctf", fixture("formats/tests/fixtures/memtrace/steady.ctf.zst"));

@@ -1,4 +1,4 @@
-//! `highwater view`, asked over its socket.
+//! `highwater view`, with requests over its socket.
 
 use super::Place;
 use serde_json::Value;
@@ -6,13 +6,13 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-/// `highwater view`, until it is dropped.
+/// A running `highwater view`, killed when dropped.
 pub struct Viewer {
     pub child: Child,
     pub address: String,
 }
 
-/// What was answered: of lines the last.
+/// An HTTP answer. If its body has several lines, the last one counts.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -20,13 +20,13 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The line that counts, as JSON; null where it is none.
+    /// The last line with an object, as JSON; null if there is none.
     pub fn value(&self) -> Value {
         let line = self.body.lines().rev().find(|line| line.starts_with('{'));
         line.and_then(|line| serde_json::from_str(line).ok()).unwrap_or_default()
     }
 
-    /// Why there is no answer, whichever way it is told.
+    /// The error message, from the body or from its JSON; `None` if there was an answer.
     pub fn problem(&self) -> Option<String> {
         match self.value() {
             Value::Null if self.status != 200 => Some(self.body.trim().to_owned()),
@@ -49,7 +49,7 @@ impl Viewer {
         Self { child, address: address.trim().to_owned() }
     }
 
-    /// Asks for something below `/api/1/`, whatever comes of it.
+    /// Sends a request below `/api/1/`; errors are returned as well.
     pub fn request(&self, method: &str, question: &str) -> Answer {
         let (host, token) = self.address.strip_prefix("http://").unwrap().split_once("/?token=").unwrap();
         let token = token.split('#').next().unwrap();
@@ -63,7 +63,7 @@ impl Viewer {
         Answer { status, body: body.to_owned() }
     }
 
-    /// The answer, which there must be.
+    /// Sends a request that must succeed.
     #[track_caller]
     pub fn ask(&self, question: &str) -> Value {
         answered(question, &self.request("GET", question))
@@ -74,7 +74,7 @@ impl Viewer {
         answered(question, &self.request("POST", question))
     }
 
-    /// What `sources` says of one.
+    /// The entry of one source in `sources`.
     pub fn source(&self, id: usize) -> Value {
         self.ask("sources")["sources"].as_array().unwrap().iter().find(|source| source["id"] == id).unwrap().clone()
     }

@@ -1,28 +1,28 @@
-//! Who may ask.
+//! Access control.
 //!
-//! Any program and any page on this machine can reach a port of it. So every request must bring the token that only the opened address
-//! has; must be addressed to us by a name that no other can have, against pages whose name was made to lead here; and must not come
-//! from a page that is not ours: cookies know no ports, so a page of another server on this machine would bring ours.
+//! Any program and any page on this machine can reach a port of it. So every request must meet three conditions. It must bring the token, which only the
+//! opened address has. Its `Host` must be a name that always means this machine, against pages whose name was made to resolve to it (DNS rebinding).
+//! And it must not come from a page of another server: cookies are not bound to ports, so such a page on this machine would send our cookie.
 
 use super::request::Request;
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::{Mutex, PoisonError};
 
-/// The token, and where we are.
+/// The token and the port of this server.
 pub struct Access {
     token: String,
-    /// What is as good as the token, once.
+    /// A second secret that is accepted once in place of the token.
     ticket: Mutex<Option<String>>,
     port: u16,
 }
 
-/// What is to be done with a request.
+/// How a request is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Answer it.
     Welcome,
-    /// Answer it, and leave the token as a cookie.
+    /// Answer it, and set the token as a cookie.
     Introduced,
     /// It has no token, or a wrong one.
     Unknown,
@@ -36,7 +36,7 @@ impl Access {
         Ok(Self { token: random()?, ticket: Mutex::default(), port })
     }
 
-    /// Something that introduces whoever brings it first, and nobody else.
+    /// A new ticket. It is accepted in place of the token, but only from the first client that brings it.
     pub fn ticket(&self) -> io::Result<String> {
         let ticket = random()?;
         *self.ticket.lock().unwrap_or_else(PoisonError::into_inner) = Some(ticket.clone());
@@ -48,17 +48,17 @@ impl Access {
         &self.token
     }
 
-    /// The address to open: it has the token.
+    /// The address to open. It contains the token.
     pub fn address(&self) -> String {
         format!("http://127.0.0.1:{}/?token={}", self.port, self.token)
     }
 
-    /// The cookie that holds it: each port has its own, since cookies know no ports.
+    /// The name of the cookie that holds the token. It contains the port, since cookies are not bound to ports.
     pub fn cookie(&self) -> String {
         format!("highwater-{}", self.port)
     }
 
-    /// Judges a request.
+    /// Decides how a request is handled.
     pub fn judge(&self, request: &Request) -> Verdict {
         if request.is_repeated("host") || !request.field("host").is_some_and(|host| self.is_our_name(host)) {
             return Verdict::Forbidden;
@@ -78,7 +78,7 @@ impl Access {
         }
     }
 
-    /// True for names that lead to this machine whoever is asked. Clients leave out the port that is usual.
+    /// True for names that always mean this machine, whichever resolver is used. Clients omit the default port.
     fn is_our_name(&self, host: &str) -> bool {
         ["127.0.0.1", "localhost", "[::1]"].iter().any(|name| {
             let rest =
@@ -87,7 +87,7 @@ impl Access {
         })
     }
 
-    /// True where no page sends it, or ours does. A link elsewhere may lead to the page, and to nothing else.
+    /// True if no page sends the request, or ours does. A link on another site may open the page, and nothing else.
     fn is_sent_by_us(&self, request: &Request) -> bool {
         if ["origin", "sec-fetch-site"].into_iter().any(|name| request.is_repeated(name)) {
             return false;
@@ -123,7 +123,7 @@ fn random() -> io::Result<String> {
     Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Compares in the same time wherever they differ.
+/// Compares in constant time: the duration does not depend on where the texts differ.
 fn is_same(own: &str, given: &str) -> bool {
     let pairs = own.bytes().zip(given.bytes());
     given.len() == own.len() && pairs.fold(0, |sum, (own, other)| sum | (own ^ other)) == 0

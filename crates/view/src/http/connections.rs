@@ -1,20 +1,20 @@
-//! The connections that are open, and who has to go when there are too many.
+//! The open connections, and which one is closed when there are too many.
 //!
-//! Anybody on this machine can connect and say nothing. So those that have not shown the token yet are strangers: there are few of them, and the
-//! one that is silent for the longest goes when another comes. Whoever has something to say says it at once, and then has a place that
-//! no stranger can take.
+//! Any program on this machine can connect and send nothing. So a connection that has not shown the token yet is a stranger. The number of strangers is limited,
+//! and the oldest is closed when another one connects. A client that has something to ask sends its request at once. It then has a slot that no stranger
+//! can take.
 
 use std::collections::VecDeque;
 use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Strangers at a time; the oldest is shut out for one more.
+/// The most strangers at a time. When one more connects, the oldest is closed.
 const MOST_STRANGERS: usize = 64;
-/// Connections at a time that have shown the token; those beyond are told to come back.
+/// The most connections that have shown the token. Further ones get an error that asks to try again.
 const MOST_KNOWN: usize = 128;
 
-/// See the module's text.
+/// The open connections: strangers, and those that have shown the token. Each group has a limit of its own.
 #[derive(Default)]
 pub struct Connections(Mutex<Open>);
 
@@ -26,7 +26,7 @@ struct Open {
     known: usize,
 }
 
-/// A connection's place, until it is dropped.
+/// A connection's slot, until it is dropped.
 pub struct Place {
     all: Arc<Connections>,
     number: u64,
@@ -38,14 +38,14 @@ impl Connections {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a stranger.
+    /// A slot for a stranger.
     pub fn admit(self: &Arc<Self>, stream: &TcpStream) -> io::Result<Place> {
         let stream = stream.try_clone()?;
         let mut open = self.open();
         if open.strangers.len() >= MOST_STRANGERS
             && let Some((_, oldest)) = open.strangers.pop_front()
         {
-            // Whoever waits for it to speak finds it closed.
+            // The thread that reads from it sees it closed.
             let _ = oldest.shutdown(Shutdown::Both);
         }
         let number = open.next;
@@ -56,12 +56,12 @@ impl Connections {
 }
 
 impl Place {
-    /// True when the token was shown.
+    /// True if the connection has shown the token.
     pub fn is_known(&self) -> bool {
         self.is_known
     }
 
-    /// The token was shown. False when too many are here that have shown it.
+    /// Notes that the connection has shown the token. False if too many connections have.
     pub fn introduce(&mut self) -> bool {
         if self.is_known {
             return true;

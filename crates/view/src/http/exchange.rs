@@ -1,9 +1,10 @@
-//! Answering a request, whole or bit by bit.
+//! Sends the answer to a request, whole or in chunks.
 
 use std::io::{self, Write};
 use std::net::TcpStream;
 
-/// What everything that is sent says of itself: nothing is loaded from elsewhere, nothing is sent elsewhere, no other page frames, loads or holds it.
+/// Header fields of every answer: nothing is loaded from elsewhere, nothing is sent elsewhere, no other page frames it, loads it
+/// or holds a reference to its window.
 const HEADERS: &str = "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; \
 img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\
 X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store\r\n\
@@ -18,7 +19,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// The answer to a request that came through a connection.
+    /// The answer to a request that arrived on a connection.
     pub fn new(stream: TcpStream, keep_alive: bool, is_head: bool) -> Self {
         Self { stream, keep_alive, is_head, is_begun: false }
     }
@@ -36,12 +37,12 @@ impl Exchange {
         if self.is_head { Ok(()) } else { self.stream.write_all(body) }
     }
 
-    /// Sends one line of text, whatever is quoted in it.
+    /// Sends one line of text. Control characters in it become spaces.
     pub fn line(&mut self, status: &str, line: &str) -> io::Result<()> {
         self.line_with(status, "", line)
     }
 
-    /// Says that a path is asked for in another way.
+    /// Answers that a path does not support the request's method.
     pub fn not_allowed(&mut self, allowed: &str, line: &str) -> io::Result<()> {
         self.line_with("405 Method Not Allowed", &format!("Allow: {allowed}\r\n"), line)
     }
@@ -78,7 +79,7 @@ impl Exchange {
         if self.is_head { Ok(()) } else { self.stream.write_all(b"0\r\n\r\n") }
     }
 
-    /// Whether the client still waits. One that has sent another request does.
+    /// Whether the client is still connected. A client that has sent another request is.
     pub fn is_awaited(&self) -> bool {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let mut polled = [PollFd::new(&self.stream, PollFlags::IN | PollFlags::RDHUP)];

@@ -1,9 +1,9 @@
-//! A small HTTP/1.1 server: for one user on one machine, and for whoever else tries.
+//! A small HTTP/1.1 server for one user on one machine. It must also withstand all other clients that can reach its port.
 //!
-//! * [`request`] takes a request's head apart; nothing in it is believed, and everything is bounded.
-//! * [`access`] decides who may ask: the token, the `Host`, the page that sends it.
-//! * [`server`] accepts connections, each on a thread of its own; `connections` are bounded, and strangers cannot take the places of others.
-//! * [`exchange`] is the answering side of a connection, whole or in chunks, and knows whether the client is still there.
+//! * [`request`] parses the head of a request; nothing in it is trusted, and everything is bounded.
+//! * [`access`] decides whether a request is allowed: by the token, the `Host`, and the page that sends it.
+//! * [`server`] accepts connections, each on a thread of its own; `connections` limits their number, and strangers cannot take the slots of others.
+//! * [`exchange`] is the answering side of a connection, whole or in chunks. It knows whether the client is still connected.
 
 pub mod access;
 mod connections;

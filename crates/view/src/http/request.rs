@@ -1,41 +1,41 @@
-//! The head of a request.
+//! Parses the head of a request.
 
 use std::fmt;
 
-/// The longest head: cookies of other programs on the same host come with every request.
+/// The longest head. It is this long because cookies of other programs on the same host come with every request.
 pub const LONGEST_HEAD: usize = 32 << 10;
 /// The most header fields.
 const MOST_FIELDS: usize = 100;
 /// The most parameters.
 const MOST_PARAMETERS: usize = 256;
 
-/// What is asked.
+/// A parsed request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// `GET`, `POST` or something else.
     pub method: String,
     /// The path, decoded.
     pub path: String,
-    /// The parameters behind `?`, decoded, in order.
+    /// The parameters after `?`, decoded, in order.
     pub parameters: Vec<(String, String)>,
     /// Header fields; names in lower case.
     pub fields: Vec<(String, String)>,
     /// Whether the connection is kept for another request.
     pub keep_alive: bool,
-    /// How long the body is.
+    /// The length of the body in bytes.
     pub body_length: u64,
 }
 
-/// Why a head is no request.
+/// Why a head is not a valid request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadRequest {
-    /// It is no HTTP/1.
+    /// It is not HTTP/1.
     NotHttp,
     /// A line of it is malformed.
     Malformed,
-    /// Something of it is too long, or there are too many.
+    /// A part of it is too long, or it has too many parts.
     TooMuch,
-    /// The body comes in a way that is not understood.
+    /// The body has a transfer encoding, which is not supported.
     Encoding,
 }
 
@@ -50,13 +50,13 @@ impl fmt::Display for BadRequest {
     }
 }
 
-/// How long the head is that these bytes begin with, its empty line included; `None` if more must be read.
+/// The length of the head that these bytes begin with, its empty line included; `None` if more must be read.
 pub fn head_length(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|end| end == b"\r\n\r\n").map(|at| at + 4)
 }
 
 impl Request {
-    /// Takes a head apart.
+    /// Parses a head.
     pub fn parse(head: &[u8]) -> Result<Self, BadRequest> {
         if head.len() > LONGEST_HEAD {
             return Err(BadRequest::TooMuch);
@@ -91,7 +91,7 @@ impl Request {
         Ok(request)
     }
 
-    /// A question of the API, as if it had been sent.
+    /// A request to the API that did not arrive on a connection.
     pub fn question(name: &str, parameters: Vec<(String, String)>) -> Self {
         Self { method: "GET".to_owned(), path: format!("/api/1/{name}"), parameters, ..Self::default() }
     }
@@ -101,7 +101,7 @@ impl Request {
             return Err(BadRequest::TooMuch);
         }
         let (name, value) = line.split_once(':').ok_or(BadRequest::Malformed)?;
-        // A name with a space in it, or none, is how requests are smuggled.
+        // Names that are empty or contain a space are used for request smuggling.
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(BadRequest::Malformed);
         }
@@ -142,7 +142,7 @@ impl Request {
         values(&self.fields, name).next()
     }
 
-    /// True if a field is there more than once.
+    /// True if a field occurs more than once.
     pub fn is_repeated(&self, name: &str) -> bool {
         values(&self.fields, name).nth(1).is_some()
     }
@@ -161,7 +161,7 @@ impl Request {
         values(&self.parameters, name).next()
     }
 
-    /// The values of a parameter that may be there several times.
+    /// All values of a parameter that may occur several times.
     pub fn all_parameters<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
         values(&self.parameters, name)
     }
@@ -185,7 +185,7 @@ pub fn parameters_of(query: &str) -> Result<Vec<(String, String)>, BadRequest> {
     Ok(parameters)
 }
 
-/// Takes `%xx` apart, and `+` where it is a space.
+/// Decodes `%xx`, and `+` where it means a space.
 fn decoded(text: &str, plus_is_space: bool) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -1,4 +1,4 @@
-//! Accepting connections, and reading requests from them.
+//! Accepts connections, and reads requests from them.
 
 use super::access::{Access, Verdict};
 use super::connections::{Connections, Place};
@@ -10,21 +10,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a connection that has shown the token may be silent between two requests.
+/// How long a connection that has shown the token may be idle between two requests.
 const IDLE: Duration = Duration::from_secs(60);
-/// How long a request may take to arrive once it has begun, and how long a stranger may say nothing.
+/// How long a request may take to arrive once it has begun, and how long a stranger may send nothing.
 const ARRIVING: Duration = Duration::from_secs(10);
-/// How long a client may take to accept what is sent to it.
+/// How long a client may take to accept the data that is sent to it.
 const SENDING: Duration = Duration::from_secs(30);
-/// The longest body that is read, and thrown away: nothing that is asked needs one.
+/// The longest body that is accepted. Bodies are discarded: no request needs one.
 const LONGEST_BODY: u64 = 64 << 10;
 
-/// What tells the address to open, for whoever has the token already: a page cannot read its own cookie.
+/// The path that returns the address to open, for a client that already has the token: a page cannot read its own cookie.
 const LINK: &str = "/api/1/link";
 
-/// Who answers requests.
+/// Answers requests.
 pub trait Answer: Send + Sync + 'static {
-    /// Answers one. An error says that the connection is gone.
+    /// Answers one request. An error means that the connection is lost.
     fn answer(&self, request: &Request, exchange: &mut Exchange) -> io::Result<()>;
 }
 
@@ -35,7 +35,7 @@ pub struct Server {
     port: u16,
 }
 
-/// Ends a server.
+/// Stops a server from another thread.
 #[derive(Clone, Debug)]
 pub struct Stop {
     is_over: Arc<AtomicBool>,
@@ -43,34 +43,34 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// No more connections are accepted.
+    /// Stops accepting connections.
     pub fn stop(&self) {
         self.is_over.store(true, Ordering::Relaxed);
-        // The one that waits for a connection gets one.
+        // The thread that waits in `accept` needs a connection to wake up.
         let _ = TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, self.port).into(), Duration::from_secs(1));
     }
 }
 
 impl Server {
-    /// Listens on a port, any that is free if it is 0.
+    /// Listens on a port; on any free one if it is 0.
     pub fn bind(port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let port = listener.local_addr()?.port();
         Ok(Self { listener, access: Arc::new(Access::new(port)?), port })
     }
 
-    /// The address to open: it has the token.
+    /// The address to open. It contains the token.
     pub fn address(&self) -> String {
         self.access.address()
     }
 
-    /// The address for a browser that is started with it. What stands on a command line is seen by every user of the machine: this one leads
-    /// to the page once, and has no token in it.
+    /// The address for a browser that is started with it as an argument. Every user of the machine can read a command line, so this address works only
+    /// once and does not contain the token.
     pub fn address_for_once(&self) -> io::Result<String> {
         Ok(format!("http://127.0.0.1:{}/?token={}", self.port, self.access.ticket()?))
     }
 
-    /// Where it listens.
+    /// The port on which it listens.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -80,7 +80,7 @@ impl Server {
         self.access.token()
     }
 
-    /// Answers until it is stopped; `began` is given the means to.
+    /// Answers requests until it is stopped; `began` receives the handle that stops it.
     pub fn run(&self, answer: Arc<dyn Answer>, began: impl FnOnce(Stop)) {
         let is_over = Arc::new(AtomicBool::new(false));
         began(Stop { is_over: Arc::clone(&is_over), port: self.port });
@@ -90,7 +90,7 @@ impl Server {
                 return;
             }
             let Ok((stream, place)) = stream.and_then(|stream| open.admit(&stream).map(|place| (stream, place))) else {
-                // Out of descriptors, most likely: others must close theirs first.
+                // Most likely the process is out of descriptors: other connections must close first.
                 std::thread::sleep(Duration::from_millis(20));
                 continue;
             };
@@ -98,7 +98,7 @@ impl Server {
             let begun = std::thread::Builder::new().name("view".into()).spawn(move || {
                 let _ = converse(stream, &access, &*answer, place);
             });
-            // Without a thread the connection closes by itself.
+            // If no thread could be started, the connection closes by itself.
             drop(begun);
         }
     }
@@ -134,7 +134,7 @@ fn converse(mut stream: TcpStream, access: &Access, answer: &dyn Answer, mut pla
             let line = "too many connections; try again";
             return Exchange::new(stream, false, false).line("503 Service Unavailable", line);
         }
-        // Who may not ask need not stay.
+        // A client without the token does not keep its connection.
         let stays = request.keep_alive && has_token;
         let mut exchange = Exchange::new(stream.try_clone()?, stays, request.method == "HEAD");
         respond(&request, verdict, &mut exchange, access, answer)?;
@@ -162,7 +162,7 @@ fn respond(
         Verdict::Welcome => answer.answer(request, exchange),
         Verdict::Introduced => {
             let (cookie, token) = (access.cookie(), access.token());
-            // Whoever is led on without a fragment keeps his own. A stricter cookie would not come along when the link was on a page elsewhere.
+            // A redirect without a fragment keeps the fragment of the opened address. A stricter `SameSite` would not send the cookie if the link was on a page elsewhere.
             let more = format!("Location: /\r\nSet-Cookie: {cookie}={token}; Path=/; SameSite=Lax; HttpOnly\r\n");
             exchange.whole("303 See Other", "text/plain; charset=utf-8", &more, b"see /\n")
         }
@@ -173,19 +173,19 @@ fn respond(
     }
 }
 
-/// What came through a connection.
+/// The result of waiting for the head of a request.
 enum Arrived {
     Head(Vec<u8>),
     TooLong,
     Nothing,
 }
 
-/// Reads up to the end of a head, which must begin within some time; what came behind it stays in `received`.
+/// Reads up to the end of a head, which must begin within `to_begin`. Bytes after the head stay in `received`.
 fn next_head(stream: &mut TcpStream, received: &mut Vec<u8>, to_begin: Duration) -> io::Result<Arrived> {
     let mut begun = (!received.is_empty()).then(Instant::now);
     let mut searched = 0;
     loop {
-        // An end of four bytes may have begun before.
+        // The four bytes that end a head may have begun in an earlier read.
         let from = searched.min(received.len()).saturating_sub(3);
         let end = head_length(&received[from..]).map(|length| from + length);
         if let Some(end) = end.filter(|end| *end <= LONGEST_HEAD) {
@@ -207,7 +207,7 @@ fn next_head(stream: &mut TcpStream, received: &mut Vec<u8>, to_begin: Duration)
     }
 }
 
-/// Receives some bytes; false where none will come any more.
+/// Receives some bytes; false if no more will arrive.
 fn receive(stream: &mut TcpStream, received: &mut Vec<u8>, patience: Duration) -> io::Result<bool> {
     stream.set_read_timeout(Some(patience))?;
     let mut buffer = [0; 4096];

@@ -18,7 +18,7 @@ use std::collections::BinaryHeap;
 
 /// The most blocks in one answer.
 const MOST_BLOCKS: u64 = 1000;
-/// How far into the list one can go: so many are held while it is made.
+/// The largest offset into the list: the blocks up to it are held in memory while the list is made.
 const FARTHEST: u64 = 1_000_000;
 
 /// How blocks are sorted.
@@ -30,7 +30,7 @@ enum Order {
     Address,
 }
 
-/// A block, ranked: greater ones come first.
+/// A block with its rank: the greatest rank comes first.
 struct Ranked {
     rank: (u64, u64),
     owned: Owned,
@@ -57,7 +57,7 @@ impl Ord for Ranked {
     }
 }
 
-/// The first ones, and how many there are.
+/// The blocks with the highest ranks, and the sums of all blocks.
 struct First {
     most: usize,
     heap: BinaryHeap<Reverse<Ranked>>,
@@ -103,11 +103,11 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
         let own = match order {
             Order::Size => owned.block.size,
             Order::Time => owned.block.time.0,
-            // What was never freed lives longest.
+            // A block that was never freed lives longest.
             Order::Lifetime => life.death.map_or(u64::MAX, |death| death.0.saturating_sub(life.birth.0)),
             Order::Address => true_address(catalog, owned),
         };
-        // Of those that are alike, the older first.
+        // Among equals, the older block comes first.
         (if is_ascending { u64::MAX - own } else { own }, u64::MAX - owned.block.id.0)
     };
     let most = (offset + limit) as usize;

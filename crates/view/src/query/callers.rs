@@ -1,4 +1,4 @@
-//! `callers`: who called a function, and whom it called.
+//! `callers`: the callers and callees of a function.
 
 use super::grouping::sites;
 use super::names::label;
@@ -31,7 +31,7 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
         if places[0] == 0 {
             own.add(amount);
         }
-        // A stack counts once for each neighbour, however often the function calls itself.
+        // A stack counts once for each neighbour, even if the function calls itself.
         let around = |step: &dyn Fn(usize) -> Option<usize>| -> BTreeSet<&String> {
             places.iter().filter_map(|at| names.get(step(*at)?)).filter(|name| *name != function).collect()
         };

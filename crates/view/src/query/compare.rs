@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// The most rows in one answer.
 const MOST_ROWS: u64 = 10_000;
 
-/// One side: a source at an instant.
+/// One side of the comparison: a source at an instant.
 struct Side {
     choice: Choice,
     measured: Arc<Measured>,
@@ -30,7 +30,7 @@ impl Side {
     fn of(request: &Request, name: &str, by: By, sources: &Sources, work: &Work<'_>) -> Result<Self, Problem> {
         let (id, instant) = named(request, name)?;
         let loaded = sources.get(id)?.loaded()?;
-        // The window is one of A's source: another source has other times.
+        // The window belongs to the source of side A: another source has other times.
         let window = if id == named(request, "a")?.0 { window_of(request, &loaded)? } else { loaded.whole() };
         let at = moment(&loaded, window, instant)?;
         let (filters, filter_texts) = filters_of(request)?;
@@ -70,7 +70,7 @@ impl Pair {
         (amount(&self.before), amount(&self.after))
     }
 
-    /// The stack that it stands for, and of which side.
+    /// The stack of the row, and the side whose catalog has it.
     fn site(&self) -> Option<(usize, StackId)> {
         match (&self.before, &self.after) {
             (_, Some(row)) => row.site().map(|stack| (1, stack)),
@@ -85,7 +85,7 @@ impl Pair {
     }
 }
 
-/// How many more bytes; rounded last.
+/// The change in bytes; the difference is taken first and rounded last.
 fn change_of(before: &Amount, after: &Amount) -> i64 {
     let change = after.sum.rounded_difference(before.sum);
     i64::try_from(change).unwrap_or(if change > 0 { i64::MAX } else { i64::MIN })
@@ -95,7 +95,7 @@ fn difference(before: u64, after: u64) -> i64 {
     i64::try_from(i128::from(after) - i128::from(before)).unwrap_or(if after > before { i64::MAX } else { i64::MIN })
 }
 
-/// Rows that people would call the same are one.
+/// Adds a row to a side. Rows that people would call the same are one.
 fn add(side: &mut Option<Row>, row: Row) {
     match side {
         Some(sum) => {
@@ -202,7 +202,7 @@ fn pair_json(pair: &Pair, before: &Side, after: &Side) -> Value {
     shown
 }
 
-/// A flame graph of both: a node is as wide as the larger side of each of its stacks, and tells both.
+/// A flame graph of both sides: a node is as wide as the larger side of each of its stacks, and has the values of both.
 fn tree(before: &Side, after: &Side, shape: &Shape<'_>, work: &Work<'_>) -> Result<Tree, Problem> {
     let mut stacks: Vec<(usize, StackId, [Amount; 2])> = Vec::new();
     let mut places: HashMap<RowIdentity, usize> = HashMap::new();

@@ -8,7 +8,7 @@ use highwater_model::groups::GroupKey;
 use highwater_model::{Catalog, Figures, Snapshot, ThreadId};
 use serde_json::{Map, Value};
 
-/// The figures of a row as `report` has them: of a window its counters, and what is live at its end.
+/// The figures of a row as `report` has them: for a window its counters, and the live figures at its end.
 fn figures_json(figured: &Figured, key: &GroupKey, figures: &Figures) -> Map<String, Value> {
     let snapshot = figured.snapshot();
     let mut members = json::figures(snapshot, figures);
@@ -21,7 +21,7 @@ fn figures_json(figured: &Figured, key: &GroupKey, figures: &Figures) -> Map<Str
     members
 }
 
-/// Bytes and blocks that a row has at the end of a window, where that can be told without adding up.
+/// Bytes and blocks that a row has at the end of a window, if they are known without adding up.
 fn live_at_end(after: &Snapshot, key: &GroupKey) -> Option<(u64, u64)> {
     let figures = match key {
         GroupKey::Site(stack) => after.accounts.sites().get(*stack)?,
@@ -63,7 +63,7 @@ pub fn row_json(row: &Row, measured: &Measured, catalog: &Catalog, by: By, stack
     members.into()
 }
 
-/// The sum of what was measured, with all figures where they are known.
+/// The total of a measurement, with all figures where they are known.
 pub fn total_json(measured: &Measured) -> Value {
     let mut total = match &measured.amounts {
         Amounts::Figures { figured, sieve } if sieve.is_open() => {

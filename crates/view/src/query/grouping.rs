@@ -1,4 +1,4 @@
-//! What was measured, by site, function, file, module, place, thread, type or heap.
+//! Groups a measurement by site, function, file, module, place, thread, type or heap.
 
 use super::names::{own_frame, place};
 use super::stacks::MOST_FRAMES;
@@ -9,7 +9,7 @@ use highwater_model::groups::{self, FrameKey, GroupBy, GroupKey};
 use highwater_model::{Catalog, Figures, FrameText, StackId};
 use std::collections::BTreeMap;
 
-/// What rows are.
+/// What a row stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// Whole stacks.
@@ -31,7 +31,7 @@ pub enum By {
 }
 
 impl By {
-    /// Their names.
+    /// Their names in requests.
     pub const WORDS: [(&'static str, Self); 8] = [
         ("site", Self::Site),
         ("function", Self::Function),
@@ -43,7 +43,7 @@ impl By {
         ("heap", Self::Heap),
     ];
 
-    /// True where figures by stack do not tell.
+    /// True for groupings that figures by stack cannot answer.
     pub fn is_owner(self) -> bool {
         matches!(self, Self::Thread | Self::Type | Self::Heap)
     }
@@ -52,18 +52,18 @@ impl By {
 /// A row.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What it stands for.
+    /// The group that it stands for.
     pub key: GroupKey,
-    /// What is its own.
+    /// The amount that it allocated itself.
     pub own: Amount,
-    /// With all that was called from it.
+    /// The amount including everything that was called from it.
     pub total: Amount,
     /// Its figures, where they are known.
     pub figures: Option<Figures>,
 }
 
 impl Row {
-    /// The stack that it stands for.
+    /// The stack that it stands for, if it is a site.
     pub fn site(&self) -> Option<StackId> {
         match self.key {
             GroupKey::Site(stack) => Some(stack),
@@ -72,7 +72,7 @@ impl Row {
     }
 }
 
-/// The rows of what was measured, those that are nothing left out; in no particular order.
+/// The rows of a measurement, without empty ones; in no particular order.
 pub fn rows_of(measured: &Measured, catalog: &Catalog, by: By, work: &Work<'_>) -> Result<Vec<Row>, Problem> {
     let by_frame = |key: &dyn Fn(&FrameText<'_>) -> GroupKey| by_frame(measured, catalog, key, work);
     let mut rows: Vec<Row> = match by {
@@ -91,7 +91,7 @@ fn row(key: GroupKey, own: Amount, figures: Option<Figures>) -> Row {
     Row { key, own, total: own, figures }
 }
 
-/// What each stack has.
+/// The amount of each stack.
 pub fn sites(measured: &Measured) -> Box<dyn Iterator<Item = (StackId, Amount, Option<Figures>)> + '_> {
     match &measured.amounts {
         Amounts::Figures { figured, sieve } => {
@@ -160,7 +160,7 @@ fn by_owner(measured: &Measured, catalog: &Catalog, by: By) -> Vec<Row> {
                     By::Type => GroupKey::Name(catalog.strings.get(tag.type_name).to_owned()),
                     _ => GroupKey::Name(tag.heap.name().to_owned()),
                 };
-                // What has no type is not among the types.
+                // Blocks without a type are not among the types.
                 if by != By::Type || key != GroupKey::Name(String::new()) {
                     sums.entry(key).or_default().add(*amount);
                 }

@@ -32,12 +32,12 @@ struct Histograms {
     never_freed: Bar,
 }
 
-/// The bar of a number.
+/// The index of the bar that a number belongs to.
 fn bar(number: u64) -> usize {
     (u64::BITS - number.leading_zeros()) as usize
 }
 
-/// The numbers of a bar, both included.
+/// The least and the greatest number of a bar.
 fn bounds(bar: usize) -> (u64, u64) {
     match bar {
         0 => (0, 0),
@@ -73,7 +73,7 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
     }))
 }
 
-/// The bars from the first to the last that has something, those between included.
+/// The bars from the first to the last that is not empty, with those between.
 fn shown(bars: &[Bar; BARS], from: &str, to: &str) -> Value {
     let first = bars.iter().position(|bar| bar.blocks > 0).unwrap_or(BARS);
     let last = bars.iter().rposition(|bar| bar.blocks > 0).map_or(first, |last| last + 1);

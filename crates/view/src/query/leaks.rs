@@ -1,7 +1,8 @@
-//! `leaks`: sites by how steadily what survives of them grows.
+//! `leaks`: sites, ranked by how steadily their surviving blocks grow.
 //!
-//! What is live at the window's end tells when it was born. Of a leak about as much survives from each part of the window: its curve is a line.
-//! What was built once and kept rises early and stays flat; of what is replaced all the time only the youngest survives, and the curve rises at the end.
+//! Blocks that are live at the window's end have their time of birth. Of a leak about as many bytes survive from each part of the window: its curve is a line.
+//! Data that was built once and kept makes a curve that rises early and stays flat. Of data that is replaced all the time only the youngest survives, and the
+//! curve rises at the end.
 
 use super::names::{is_found, key_text, own_frame_of};
 use super::stacks::{none_yet, put_table};
@@ -20,23 +21,23 @@ use serde_json::{Value, json};
 
 /// The most points of a curve.
 const MOST_POINTS: u64 = 1000;
-/// The most sites in one answer, and how many there are if nothing is said.
+/// The most sites in one answer, and the default number.
 const MOST_SITES: u64 = 10_000;
 const SITES: u64 = 200;
 
 /// The most points of all curves of one answer.
 const MOST_CURVE_POINTS: usize = 1_000_000;
 
-/// What survives of a site.
+/// The surviving blocks of a site.
 struct Survivors {
-    /// What was born at each point, after the one before it. Only points at which something was: there are no more of these than blocks.
+    /// The survivors born at each point, after the previous point. Points without births are left out, so there are never more of these than blocks.
     born: Vec<Born>,
     bytes: ByteSum,
     blocks: u64,
     oldest: u64,
 }
 
-/// What was born at a point and survived.
+/// The surviving blocks that were born at one point.
 #[derive(Clone, Copy, Debug)]
 struct Born {
     point: u32,
@@ -141,7 +142,7 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
     Ok(answer)
 }
 
-/// How much of what survives was there at each point.
+/// The part of the survivors that was already born at each point.
 fn curve(survivors: &Survivors, points: usize, figure: impl Fn(&Born) -> ByteSum) -> Vec<u64> {
     let mut sum = ByteSum::ZERO;
     let mut born = survivors.born.iter().peekable();
@@ -154,8 +155,8 @@ fn curve(survivors: &Survivors, points: usize, figure: impl Fn(&Born) -> ByteSum
     (0..points as u32).map(at).collect()
 }
 
-/// The growth a second of the line that fits best, and how straight the curve is: the part of its variation that the line explains, and less
-/// where it rises at few points: a single step is no growth.
+/// The slope per second of the best-fitting line, and the steadiness of the curve: the part of its variation that the line explains, reduced if the curve
+/// rises at few points, since a single step is no growth.
 fn trend(times: &[u64], curve: &[u64]) -> (f64, f64) {
     let count = times.len() as f64;
     let seconds: Vec<f64> = times.iter().map(|time| (time - times[0]) as f64 / 1e9).collect();

@@ -6,7 +6,7 @@ use crate::problem::Problem;
 use crate::sources::{Collector, LiveProcess, Sources};
 use serde_json::{Value, json};
 
-/// The processes. A collector that is gone is told, not an error: it may come back.
+/// The processes. A collector that is gone is reported as a `problem`, not as an error: it may come back.
 pub fn processes(collector: Option<&dyn Collector>) -> Value {
     let Some(collector) = collector else {
         return json!({ "collector": null, "processes": [], "problem": null });
@@ -28,7 +28,7 @@ pub fn processes(collector: Option<&dyn Collector>) -> Value {
     json!({ "collector": collector.place(), "processes": list, "problem": problem })
 }
 
-/// Takes a snapshot, which becomes a source.
+/// Takes a snapshot and adds it as a source.
 pub fn snapshot(request: &Request, collector: Option<&dyn Collector>, all: &Sources) -> Result<Value, Problem> {
     let collector = collector.ok_or_else(|| Problem::failed("live processes are not looked at here"))?;
     let pid = number(request, "pid", 0, u32::MAX.into())? as u32;

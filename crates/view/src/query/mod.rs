@@ -1,4 +1,4 @@
-//! One file for each question of the API: what it is asked with, and what it answers.
+//! The endpoints of the API, one file each: the parameters of the request, and the answer.
 
 pub mod blocks;
 pub mod callers;
@@ -24,7 +24,7 @@ pub use names::{label, saturated};
 use crate::http::request::Request;
 use crate::problem::Problem;
 
-/// A parameter that is a number, at most so large.
+/// A parameter that is a number, at most `most`; `missing` if it is absent.
 fn number(request: &Request, name: &str, missing: u64, most: u64) -> Result<u64, Problem> {
     match request.parameter(name) {
         None | Some("") => Ok(missing),
@@ -35,7 +35,7 @@ fn number(request: &Request, name: &str, missing: u64, most: u64) -> Result<u64,
     }
 }
 
-/// A parameter that is one of some words; the first of them if it is missing.
+/// A parameter that is one of some words; the first of them if it is absent.
 fn word<T: Copy>(request: &Request, name: &str, words: &[(&str, T)]) -> Result<T, Problem> {
     let given = request.parameter(name).filter(|text| !text.is_empty());
     let known = words.iter().find(|(word, _)| given.is_none_or(|given| given == *word));

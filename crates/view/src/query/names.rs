@@ -1,4 +1,4 @@
-//! What people call things.
+//! Names of frames and rows, for people.
 
 use super::stacks::MOST_FRAMES;
 use highwater_formats::json;
@@ -6,7 +6,7 @@ use highwater_model::groups::GroupKey;
 use highwater_model::{Catalog, CodeOffset, FrameText, StackId, leading_plumbing};
 use serde_json::Value;
 
-/// What nothing is known of.
+/// The name of something of which nothing is known.
 pub const UNKNOWN: &str = "[unknown]";
 
 /// A frame's name: its function, or its source line, or where its code lies.
@@ -31,12 +31,12 @@ pub fn place(frame: &FrameText<'_>) -> String {
     }
 }
 
-/// The frame that a site is called after: the innermost that is the program's own.
+/// The frame that names a site: the innermost one that belongs to the program itself.
 pub fn own_frame<'a>(frames: &[FrameText<'a>]) -> Option<FrameText<'a>> {
     frames.get(leading_plumbing(frames)).copied()
 }
 
-/// What people call a row.
+/// The name of a row, for people.
 pub fn key_text(catalog: &Catalog, key: &GroupKey) -> String {
     match key {
         GroupKey::Name(name) if name.is_empty() => UNKNOWN.to_owned(),
@@ -53,7 +53,7 @@ pub fn key_text(catalog: &Catalog, key: &GroupKey) -> String {
     }
 }
 
-/// Whether a text, in lower case, is in what people call a row, or in any frame of a site.
+/// Whether a text, in lower case, occurs in the name of a row, or in any frame of a site.
 pub fn is_found(catalog: &Catalog, key: &GroupKey, search: &str) -> bool {
     let has = |text: &str| text.to_lowercase().contains(search);
     match key {
@@ -65,13 +65,13 @@ pub fn is_found(catalog: &Catalog, key: &GroupKey, search: &str) -> bool {
     }
 }
 
-/// The frame that a site is called after, as JSON.
+/// The frame that names a site, as JSON.
 pub fn own_frame_of(catalog: &Catalog, stack: StackId) -> Value {
     let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(MOST_FRAMES).collect();
     own_frame(&frames).map_or(Value::Null, |frame| json::frame(&frame))
 }
 
-/// Numbers that no JavaScript number can hold become the greatest that one can.
+/// Limits numbers to the range that a JavaScript number holds exactly.
 pub fn saturated(value: Value) -> Value {
     const MOST: u64 = (1 << 53) - 1;
     match value {

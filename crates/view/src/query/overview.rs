@@ -1,4 +1,4 @@
-//! `overview`: key figures, four top lists, and what is odd, in plain words.
+//! `overview`: key figures, four top lists, and anomalies in plain words.
 
 use super::figures::row_json;
 use super::grouping::{By, Row, rows_of};
@@ -14,9 +14,9 @@ use crate::work::Work;
 use highwater_model::{AddressSpace, Nanos, Snapshot, gauge, grouped};
 use serde_json::{Map, Value, json};
 
-/// Rows of each list.
+/// The number of rows of each list.
 const ROWS: usize = 8;
-/// What is measured. All but the last have a list.
+/// The metrics that are measured. All but the last have a list.
 const METRICS: [Metric; 5] = [Metric::Live, Metric::Peak, Metric::Allocated, Metric::Temporary, Metric::Freed];
 
 /// The answer.
@@ -47,7 +47,7 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
                 put("live_bytes", measured.total.value);
                 put("live_blocks", measured.total.blocks);
             }
-            // Of some blocks it is their own peak that counts, and that is found below.
+            // With filters, the peak of the filtered blocks counts. It is found below.
             Metric::Peak if is_filtered => {}
             Metric::Peak => {
                 put("peak_bytes", measured.total.value);
@@ -67,7 +67,7 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
                 put("allocated_blocks", measured.total.blocks);
                 let moved = measured.moved.map_or(0, |moved| moved.blocks());
                 put("allocations", measured.total.blocks.saturating_sub(moved));
-                // Where each block counts once, as it was last, it is not known how often it was resized.
+                // If each block counts once, in its last state, the number of its resizes is not known.
                 if let Some(moved) = measured.moved {
                     if knows_reallocations(&choice.loaded) {
                         put("reallocations", moved.resized);
@@ -116,7 +116,7 @@ pub fn answer(_: &Request, choice: &Choice, work: &Work<'_>) -> Result<Value, Pr
     Ok(answer)
 }
 
-/// What the process had mapped at an instant that is in no figure. No filter asks for it.
+/// Address space that the process had mapped at an instant and that no other figure contains. It does not depend on filters.
 fn address_space(loaded: &Loaded, at: Nanos) -> Result<AddressSpace, Problem> {
     if loaded.recording().is_none() {
         return Ok(loaded.source().address_space);
@@ -127,12 +127,12 @@ fn address_space(loaded: &Loaded, at: Nanos) -> Result<AddressSpace, Problem> {
     Ok(AddressSpace { reserved_bytes: value(gauge::RESERVED), mapped_file_bytes: value(gauge::FILES) })
 }
 
-/// Whether it is known which blocks were resized.
+/// Whether the source knows which blocks were resized.
 fn knows_reallocations(loaded: &Loaded) -> bool {
     loaded.totals().is_ok_and(|totals| loaded.source().knows_reallocations(&totals.figures))
 }
 
-/// Blocks of stacks that pass that were freed by another thread than the one that owned them.
+/// The number of blocks that were freed by another thread than the one that owned them, among the stacks that pass.
 fn cross_thread_frees(between: &Between, sieve: &Sieve) -> u64 {
     let accounts = &between.counters.accounts;
     if sieve.is_open() {
@@ -142,18 +142,18 @@ fn cross_thread_frees(between: &Between, sieve: &Sieve) -> u64 {
     passing.map(|(_, figures)| figures.cross_thread_frees).sum()
 }
 
-/// What is odd about the events, in words.
+/// The anomalies of the events, in words.
 fn anomalies(snapshot: &Snapshot) -> Vec<String> {
     let odd = snapshot.accounts.anomalies().iter().filter(|(_, count)| *count > 0);
     odd.map(|(anomaly, count)| format!("{} {}", grouped(count), anomaly.explanation())).collect()
 }
 
-/// Rounded, as the page rounds the figure itself.
+/// A percentage, rounded as the page rounds the figure itself.
 fn percent(part: u64, whole: u64) -> u64 {
     (part * 100 + whole / 2) / whole
 }
 
-/// What is worth knowing, in words.
+/// Notes for the reader of the page, in words.
 fn notes(choice: &Choice, last: &Snapshot, figures: &Map<String, Value>) -> Vec<String> {
     let number = |name: &str| figures.get(name).and_then(Value::as_u64).unwrap_or(0);
     let mut notes = choice.loaded.source().notes.clone();

@@ -1,4 +1,4 @@
-//! `peak`: where the most bytes are live within the window, of everything and of what the filters keep.
+//! `peak`: where the most bytes are live within the window, of all blocks and of those that pass the filters.
 
 use super::timeline::{OwnPeak, own_peak};
 use crate::choice::Choice;

@@ -81,7 +81,7 @@ fn sort(rows: &mut [Row], catalog: &Catalog, order: Order, is_ascending: Option<
             rank(b).cmp(&rank(a)).then_with(|| a.key.cmp(&b.key))
         }),
     }
-    // Names come from the beginning, figures from the largest, unless the other way was asked for.
+    // By default names ascend and figures descend.
     if is_ascending.is_some_and(|ascending| ascending != (order == Order::Name)) {
         rows.reverse();
     }

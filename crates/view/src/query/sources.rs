@@ -1,4 +1,4 @@
-//! `sources`: what there is to look at.
+//! `sources`: the list of sources, with facts about each.
 
 use super::names::saturated;
 use crate::choice::Metric;
@@ -9,10 +9,10 @@ use highwater_formats::json;
 use highwater_model::{Heap, Snapshot};
 use serde_json::{Map, Value, json};
 
-/// The version of the API: names may come, none goes or changes its meaning.
+/// The version of the API. Names may be added; none is removed or changes its meaning.
 const SCHEMA: u32 = 1;
 
-/// The answer. Looks at all files again.
+/// The answer. Checks all files for changes first.
 pub fn answer(sources: &Sources, work: &Work<'_>) -> Result<Value, Problem> {
     sources.look_again(work)?;
     let mut list = Vec::new();
@@ -34,7 +34,7 @@ pub fn about(source: &Source) -> Value {
             Err(found) => about["problem"] = problem.unwrap_or_else(|| found.line().to_owned()).into(),
         }
     }
-    // Of what cannot be read nothing is known, but every name is there.
+    // If a source cannot be read, its facts are unknown, but every name is present.
     for name in [
         "kind",
         "name",

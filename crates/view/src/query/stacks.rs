@@ -1,8 +1,8 @@
-//! The stacks of an answer: a table in which each call is once, or, where lists are wanted, the frames of each.
+//! The stacks of an answer: a table that has each call once, or, on request, a list of frames for each.
 //!
-//! Every row, block and leak has its whole stack, and those of a deep recursion share nearly all their calls: as lists, ten thousand rows of two thousand frames
-//! each take 16 GB. So questions answer with a table (`frames[]` and `stacks[]`, as `highwater report --json` has them), which the page asks for
-//! (`stacks=table`). Others get lists, unless those have too many frames.
+//! Every row, block and leak has its whole stack, and the stacks of a deep recursion share nearly all their calls: as lists, ten thousand rows of two thousand
+//! frames each take 16 GB. So endpoints answer with a table (`frames[]` and `stacks[]`, as `highwater report --json` has them), which the page asks for
+//! (`stacks=table`). Other clients get lists, unless those have too many frames.
 
 use super::word;
 use crate::http::request::Request;
@@ -18,7 +18,7 @@ pub const MOST_FRAMES: usize = 2048;
 /// The most frames of all lists of one answer.
 const MOST_LISTED: usize = 1 << 18;
 
-/// The stacks of an answer about these catalogs.
+/// An empty table of stacks for an answer about these catalogs.
 pub fn none_yet<'a>(catalogs: impl IntoIterator<Item = &'a Catalog>) -> Stacks<'a> {
     Stacks::with_most(catalogs, MOST_CALLS)
 }
@@ -34,7 +34,7 @@ pub fn put_table(answer: &mut Value, stacks: &Stacks<'_>) {
     stacks.members().into_iter().for_each(|(name, value)| answer[name] = value);
 }
 
-/// The answer as it was asked for: with the table, or with lists in its place.
+/// The answer in the form that the request asks for: with the table, or with lists in its place.
 pub fn as_asked_for(request: &Request, mut answer: Value) -> Result<Value, Problem> {
     if !word(request, "stacks", &[("lists", false), ("table", true)])?
         && let Some(members) = answer.as_object_mut()
@@ -46,7 +46,7 @@ pub fn as_asked_for(request: &Request, mut answer: Value) -> Result<Value, Probl
     Ok(answer)
 }
 
-/// Takes the table out of an answer, if it has one: `frames`, and of each call the caller's number and the frame's place.
+/// Takes the table out of an answer, if it has one: `frames`, and for each call the number of the caller's stack and the index of the frame.
 pub fn table_of(answer: &mut Map<String, Value>) -> Option<(Vec<Value>, Vec<Call>)> {
     let (Value::Array(frames), Value::Array(stacks)) = (answer.remove("frames")?, answer.remove("stacks")?) else {
         return None;
@@ -56,12 +56,12 @@ pub fn table_of(answer: &mut Map<String, Value>) -> Option<(Vec<Value>, Vec<Call
     Some((frames, stacks.iter().map(call).collect()))
 }
 
-/// A call: the number of the caller's stack, and the place of the frame.
+/// A call: the number of the caller's stack, and the index of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Call {
-    /// None for the outermost.
+    /// `None` for the outermost call.
     pub caller: Option<usize>,
-    /// The place of the frame.
+    /// The index of the frame.
     pub frame: usize,
 }
 

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The most bins.
 const MOST_POINTS: u64 = 10_000;
-/// The most marks, the first of the window.
+/// The most marks: the first ones of the window.
 const MOST_MARKS: usize = 10_000;
 
 /// The answer.
@@ -85,7 +85,7 @@ pub struct OwnPeak {
     pub bytes: ByteSum,
     /// Blocks that were live then.
     pub blocks: u64,
-    /// When they were first held; the beginning of the window, if it was then.
+    /// When they were first held; the beginning of the window, if they were held already then.
     pub at: Nanos,
 }
 
@@ -97,13 +97,13 @@ impl OwnPeak {
     }
 }
 
-/// The peak of the blocks that pass the filters; `None` where too many of them would have to be put in order.
+/// The peak of the blocks that pass the filters; `None` if too many changes would have to be sorted.
 pub fn own_peak(choice: &Choice, recording: &Recording, work: &Work<'_>) -> Result<Option<OwnPeak>, Problem> {
     let sieve = Sieve::new(&choice.filters, choice.loaded.catalog());
     Ok(filtered(choice, recording, &sieve, 1, work)?.1)
 }
 
-/// What is live of the blocks that pass a sieve, and their peak.
+/// The live bytes and blocks that pass the filters, and their peak.
 fn filtered(
     choice: &Choice,
     recording: &Recording,
@@ -130,7 +130,7 @@ fn gauges(readings: &[GaugeReading], window: Window, points: usize) -> Value {
         let (times, values) = thinned(times, values, window, points);
         let lower = name.to_lowercase();
         let is_bytes = ["rss", "bytes", "memory", "heap"].iter().any(|word| lower.contains(word));
-        // Address space is counted in bytes, and is no memory: in one picture with memory it would hide it.
+        // Address space is counted in bytes, but is not memory: in one diagram it would dwarf memory.
         let unit = match name {
             gauge::RESERVED | gauge::FILES => Some("address space"),
             _ => is_bytes.then_some("bytes"),
@@ -140,7 +140,8 @@ fn gauges(readings: &[GaugeReading], window: Window, points: usize) -> Value {
     by_name.into_iter().map(readings_of).collect()
 }
 
-/// The lowest and the highest reading of each of `points` parts of a window, and the last of all; every reading where there are not more of them.
+/// The lowest and the highest reading of each of `points` parts of a window, and the last reading of all; all readings if
+/// there are at most `2 * points`.
 fn thinned(times: Vec<u64>, values: Vec<u64>, window: Window, points: usize) -> (Vec<u64>, Vec<u64>) {
     if times.len() <= 2 * points {
         return (times, values);
@@ -167,21 +168,21 @@ fn thinned(times: Vec<u64>, values: Vec<u64>, window: Window, points: usize) -> 
     (kept_times, kept_values)
 }
 
-/// What is live is counted from here in each lot: how much there was before is known only when all lots before it are done, and what is live may become less.
+/// Each lot counts live bytes and blocks from this offset. The true start is known only when all earlier lots are done, and the counts may fall below the start.
 const UNKNOWN: u64 = 1 << 62;
 
-/// What is live in one lot.
+/// The live bytes and blocks in one lot.
 struct Counting {
     bins: Bins,
-    /// The bin of the latest move.
+    /// The bin of the latest arrival or departure.
     at: usize,
-    /// What was live before, if that is known.
+    /// Bytes and blocks that were live before the lot, if the file has them.
     before: Option<(u64, u64)>,
     bytes: ByteSum,
     blocks: u64,
-    /// The most until now, counted as the two are.
+    /// The peak so far, counted from the same offset as `bytes` and `blocks`.
     peak: OwnPeak,
-    /// Something wanted went that is about to come back, resized or promoted.
+    /// A block that passes departed, and is about to arrive again, resized or promoted.
     is_halfway: bool,
 }
 
@@ -206,7 +207,7 @@ impl Counting {
             self.blocks = self.blocks.saturating_sub(blocks);
             bin.freed += bytes;
         }
-        // What is resized is never away.
+        // Between the two halves of a resize the block is not gone.
         if !self.is_halfway {
             bin.is_live(self.bytes, self.blocks);
             self.peak.see(self.bytes, self.blocks, row.at());
@@ -214,7 +215,7 @@ impl Counting {
     }
 }
 
-/// By what comes and goes, of what passes a sieve.
+/// The timeline from the arrivals and departures of blocks that pass the filters.
 fn by_changes(
     choice: &Choice,
     recording: &Recording,
@@ -227,7 +228,7 @@ fn by_changes(
     let empty = Bins::new(*window, points);
     let edges = empty.edges();
     let summaries: Vec<&EventsSummary> = recording.summaries().collect();
-    // Where events were lost, only what the file says of all together is right again behind them.
+    // Where events were lost, counting goes wrong. After the gap, only the totals that the file stores for all blocks together are right again.
     let told_before = |block: usize| {
         let before = summaries.get(block.checked_sub(1)?).filter(|before| before.last_time >= window.from)?;
         sieve.is_open().then_some((before.live_bytes, before.live_blocks))
@@ -252,7 +253,7 @@ fn by_changes(
     let in_truth = |counted: u64, before: u64| counted.saturating_add(before).saturating_sub(UNKNOWN);
     let bytes_in_truth = |counted: ByteSum, before: ByteSum| (counted + before).saturating_sub(ByteSum::whole(UNKNOWN));
     for Counting { mut bins, before, bytes: last_bytes, blocks: last_blocks, peak: highest, .. } in lots {
-        // What a file says is rounded.
+        // The figures in a file are rounded.
         if let Some(told) = before.filter(|told| *told != (bytes.rounded(), blocks)) {
             (bytes, blocks) = (ByteSum::whole(told.0), told.1);
         }
@@ -269,7 +270,7 @@ fn by_changes(
     Ok((all, peak))
 }
 
-/// Bytes and blocks that were live before a time, of what passes a sieve.
+/// Bytes and blocks that were live before a time and pass the filters.
 fn live_before(loaded: &Loaded, time: Nanos, sieve: &Sieve) -> Result<(ByteSum, u64), Problem> {
     let before = loaded.moment_before(time);
     if sieve.is_open() {
@@ -283,7 +284,7 @@ fn live_before(loaded: &Loaded, time: Nanos, sieve: &Sieve) -> Result<(ByteSum, 
     }))
 }
 
-/// By whole lives, where deaths are asked for: what was live at the end of each bin, each block as it was then.
+/// The timeline from whole lives, for filters on deaths: the bytes and blocks that were live at the end of each bin, each block as it was then.
 fn by_lives(
     choice: &Choice,
     recording: &Recording,
@@ -292,7 +293,7 @@ fn by_lives(
     work: &Work<'_>,
 ) -> Result<(Bins, Option<OwnPeak>), Problem> {
     let window = choice.window;
-    // What came and went in each bin, bytes and blocks; what was there before.
+    // Births and deaths in each bin, in bytes and blocks; and the amounts that were live before.
     let empty = Bins::new(window, points);
     let nothing = || vec![Default::default(); empty.bins.len()];
     let begin = || Flow { bins: nothing(), before: Amounts::default(), changes: Some(Vec::new()) };
@@ -345,16 +346,16 @@ fn by_lives(
 /// Bytes and blocks.
 type Amounts = (ByteSum, u64);
 
-/// Changes that are put in order to find a peak: they take 48 bytes each.
+/// The most changes that are sorted to find a peak. They take 48 bytes each.
 const MOST_CHANGES: usize = 4 << 20;
 
-/// What came and went in some part of the work.
+/// The births and deaths of one part of the work.
 struct Flow {
-    /// In each bin: what came, and what went.
+    /// For each bin: the sum of births, and the sum of deaths.
     bins: Vec<[Amounts; 2]>,
-    /// What was there before.
+    /// The amounts that were live before the window.
     before: Amounts,
-    /// Each of them; `None` where there are too many.
+    /// All single changes; `None` if there are too many.
     changes: Option<Vec<Change>>,
 }
 
@@ -367,12 +368,12 @@ struct Change {
     blocks: u64,
 }
 
-/// Where the most was live, after all that happened at one time.
+/// The peak. All changes of one time are applied before it is checked.
 fn peak_of(before: OwnPeak, mut changes: Vec<Change>) -> OwnPeak {
     changes.sort_unstable_by_key(|change| change.at);
     let (mut peak, mut bytes, mut blocks) = (before, before.bytes, before.blocks);
     for together in changes.chunk_by(|a, b| a.at == b.at) {
-        // What comes goes later, or at the same time: births first, so that nothing falls below zero.
+        // A block is born before it dies, or at the same time: births first, so that nothing falls below zero.
         for change in together.iter().filter(|change| change.is_birth) {
             (bytes, blocks) = (bytes + change.bytes, blocks.saturating_add(change.blocks));
         }
@@ -384,7 +385,7 @@ fn peak_of(before: OwnPeak, mut changes: Vec<Change>) -> OwnPeak {
     peak
 }
 
-/// Read off the course in short: a slice that lies in several bins counts in its last one.
+/// The timeline from the slices of the index. A slice that lies in several bins counts in its last one.
 fn in_short(choice: &Choice, course: &Course, points: usize) -> Result<Bins, Problem> {
     let window = choice.window;
     let mut bins = Bins::new(window, points);
@@ -401,8 +402,8 @@ fn in_short(choice: &Choice, course: &Course, points: usize) -> Result<Bins, Pro
     Ok(bins)
 }
 
-/// Read off what the blocks of events say of themselves, while the course in short is being made: how much was live is exact where a block ends, and at
-/// the most within it; how many bytes were allocated is reckoned from the mean size.
+/// The timeline from the summaries of the blocks of events, while the index is being built. Live bytes are exact at the end of a block and at the peak within it.
+/// Allocated bytes are estimated from the mean size.
 fn by_summaries(choice: &Choice, recording: &Recording, points: usize) -> Result<Bins, Problem> {
     let window = choice.window;
     let figures = choice.loaded.totals()?.figures;

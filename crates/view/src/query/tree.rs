@@ -14,23 +14,23 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// The most nodes that are counted: what lies deeper counts for the node above.
+/// The most nodes that are counted. Deeper frames count for the last node above them.
 const MOST_NODES: usize = 2_000_000;
-/// The most nodes in an answer, the largest: more than a screen has pixels in a row of each depth.
+/// The most nodes in an answer; the largest are kept. This is more than a screen has pixels in a row of each depth.
 const MOST_SHOWN: usize = 200_000;
-/// Nodes with less of the whole are left out, unless another share is asked for.
+/// Nodes with a smaller share of the whole are left out, unless the request gives another share.
 const LEAST_SHARE: f64 = 0.0005;
 
-/// How a tree is made.
+/// Options for making a tree.
 #[derive(Clone, Debug, Default)]
 pub struct Shape<'a> {
-    /// Innermost frames first.
+    /// The innermost frames come first.
     pub is_inverted: bool,
-    /// Functions that are passed over.
+    /// Functions that are skipped.
     pub hidden: HashSet<&'a str>,
     /// A function that calls itself, directly or not, is one node.
     pub merges_recursion: bool,
-    /// Frames of the language's library and what runs before `main` are shown, too.
+    /// Frames of the language's library, and of code that runs before `main`, are shown too.
     pub with_library: bool,
 }
 
@@ -53,7 +53,7 @@ struct Node {
     value: ByteSum,
     blocks: u64,
     own: ByteSum,
-    /// Of comparisons: what each side has.
+    /// In comparisons: the value of each side.
     sides: [ByteSum; 2],
 }
 
@@ -74,14 +74,14 @@ pub struct Tree {
     file_numbers: FxHashMap<String, u32>,
 }
 
-/// What a stack adds.
+/// The amounts that a stack adds to its nodes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Weighed {
-    /// What the width of a node is.
+    /// The value that becomes the width of a node.
     pub value: ByteSum,
     /// Blocks.
     pub blocks: u64,
-    /// Of comparisons: what each side has.
+    /// In comparisons: the value of each side.
     pub sides: [ByteSum; 2],
 }
 
@@ -98,11 +98,11 @@ impl Tree {
         }
     }
 
-    /// Adds a stack's frames, from the root on.
+    /// Adds the frames of a stack; the first one is nearest to the root.
     pub fn add(&mut self, frames: &[FrameText<'_>], weighed: Weighed, shape: &Shape<'_>) {
         self.grow(0, weighed);
         let mut path: Vec<u32> = vec![0];
-        // Where recursion is merged: the place of each name in the path.
+        // Where recursion is merged: the index of each name in the path.
         let mut places: FxHashMap<u32, usize> = FxHashMap::default();
         let shown = frames.iter().filter(|frame| shape.shows(frame));
         for frame in shown {
@@ -149,7 +149,7 @@ impl Tree {
         Some(next)
     }
 
-    /// The least value of those [`MOST_SHOWN`] nodes that have most, and how many that have just this much are among them. A child never has more than its
+    /// The least value among the [`MOST_SHOWN`] largest nodes, and how many nodes with exactly this value are among them. A child never has more than its
     /// parent, so no parent is missing.
     fn least_shown(&self) -> (u64, usize) {
         if self.nodes.len() <= MOST_SHOWN {
@@ -161,7 +161,7 @@ impl Tree {
         (least, MOST_SHOWN - above)
     }
 
-    /// The columns, nodes in depth-first order, the largest child first; `with_sides` for comparisons.
+    /// The tree as columns. Nodes are in depth-first order, the largest child first; `with_sides` is for comparisons.
     pub fn to_json(&self, least: f64, with_sides: bool) -> Value {
         let total = self.nodes[0].value.rounded();
         let bound = (total as f64 * least).ceil().max(1.0) as u64;
@@ -262,7 +262,7 @@ impl Columns {
     }
 }
 
-/// The frames of a stack, innermost first; one that says that nothing is known where there is none.
+/// The frames of a stack, innermost first; a single unknown frame if the stack is empty.
 pub fn frames_of(catalog: &Catalog, stack: StackId) -> Vec<FrameText<'_>> {
     let mut frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(MOST_FRAMES).collect();
     if frames.is_empty() {
@@ -284,7 +284,7 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
     let measured = measure(choice, false, work)?;
     let catalog = choice.loaded.catalog();
     let mut stacks: Vec<(StackId, Amount)> = sites(&measured).map(|(stack, amount, _)| (stack, amount)).collect();
-    // The largest first: what is told of a node besides its name is what its largest stack says.
+    // The largest first: the line of a node is the one that its largest stack has.
     stacks.sort_by_key(|(stack, amount)| (std::cmp::Reverse(amount.value), *stack));
     let weighed = |amount: &Amount| Weighed {
         value: if in_blocks { ByteSum::whole(amount.blocks) } else { amount.sum },
@@ -297,7 +297,7 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
             work.go_on()?;
             let frames = frames_of(catalog, *stack);
             let is_focus = |frame: &FrameText<'_>| label(frame) == focus;
-            // Of a recursive function the outermost call has all that it led to.
+            // In a recursive function, everything that it led to is below its outermost call.
             let Some(at) = frames.iter().rposition(is_focus) else { continue };
             callers.add(&frames[at + 1..], weighed(amount), &shape);
             let inner: Vec<FrameText<'_>> = frames[..at].iter().rev().copied().collect();
@@ -321,7 +321,7 @@ pub fn answer(request: &Request, choice: &Choice, work: &Work<'_>) -> Result<Val
     Ok(answer)
 }
 
-/// Whether frames of libraries are asked for.
+/// Whether the request asks for frames of libraries.
 pub fn with_library(request: &Request) -> Result<bool, Problem> {
     word(request, "library", &[("0", false), ("1", true)])
 }
@@ -371,7 +371,7 @@ mod tests {
         let mut tree = Tree::new("all");
         tree.add(&["main", "a", "b", "a", "c", "b", "c"].map(function), weighed(7), &shape);
         let shown = tree.to_json(0.0, false);
-        // What b led to is a's own: the stack is in a again, and then in c.
+        // After merging, calls below b belong to a: the stack returns to a, and then goes to c.
         let names: Vec<&Value> = shown["node_name"]
             .as_array()
             .unwrap()

@@ -13,12 +13,12 @@ use highwater_model::rfc3339;
 use serde_json::{Map, Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Rows of each table, and blocks: a page shall stay small enough to be sent.
+/// The most rows of each table, and the most blocks: a page should be small enough to be sent.
 const ROWS: &str = "200";
-/// What tables group by.
+/// The groupings of the tables.
 const GROUPINGS: [&str; 8] = ["site", "function", "place", "file", "module", "thread", "type", "heap"];
 
-/// A question: its name, and what it is asked with besides the choice. Those in `key` tell it from others.
+/// A request: its endpoint, and its parameters besides the choice. The parameters in `key` distinguish it from other requests.
 struct Question {
     name: &'static str,
     key: Vec<(&'static str, String)>,
@@ -47,7 +47,7 @@ impl Question {
     }
 }
 
-/// What is chosen of the source that is looked at. Of others the page shows all, at their end.
+/// The choice for the selected source. Other sources are shown as a whole, at their end.
 struct Chosen {
     source: Option<usize>,
     parameters: Vec<(String, String)>,
@@ -58,7 +58,7 @@ impl Chosen {
         self.parameters.iter().find(|(each, _)| each == name).map(|(_, value)| value.as_str())
     }
 
-    /// Those of them that the page gives to a question. Its timeline is that of the whole time; a comparison has its instants in its key.
+    /// The parameters of the choice that the page passes to a request. Its timeline covers the whole time; a comparison has its instants in its key.
     fn parameters_of(&self, question: &Question) -> Vec<(String, String)> {
         let names: &[&str] = match question.name {
             "timeline" => &["filter"],
@@ -87,7 +87,7 @@ pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Pro
     for id in &ids {
         match api.sources.get(*id)?.loaded() {
             Ok(loaded) => {
-                // A page that cannot ask again waits for what is exact.
+                // A saved page cannot ask again, so it waits for exact answers.
                 if let Some(Err(Problem::Cancelled)) =
                     loaded.recording().map(|recording| loaded.course(recording, work))
                 {
@@ -95,7 +95,7 @@ pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Pro
                 }
                 questions.extend(of_source(*id, &loaded));
             }
-            // The list says what is wrong with it.
+            // The list of sources has the error.
             Err(_) => continue,
         }
     }
@@ -107,7 +107,7 @@ pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Pro
         let mut parameters = chosen.parameters_of(question);
         parameters.extend(question.key.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         parameters.extend(question.more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        // How far a single question is says little about the whole.
+        // The progress of a single request says little about the whole.
         let mut is_wanted = |_: Option<(f64, &str)>| work.go_on().is_ok();
         match api.ask(&Request::question(question.name, parameters), &Work::asked_by(&mut is_wanted)) {
             Ok(answer) => {
@@ -132,8 +132,8 @@ pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Pro
     }))
 }
 
-/// What the page compares as long as nothing else is chosen: each file's end with its peak, two files' ends; of the file that is looked at, A with B
-/// where somebody put them.
+/// The comparisons that the page shows by default: each file's end with its peak, and the ends of two files. For the selected file, A and B are the chosen
+/// instants, if any are chosen.
 fn comparisons(ids: &[usize], chosen: &Chosen) -> Vec<Question> {
     let compare = |a: usize, b: usize, otherwise: &str| {
         let given = |name| chosen.get(name).filter(|_| chosen.source == Some(a));

@@ -1,4 +1,4 @@
-//! SHA-256 in base 64, as a content security policy names scripts by.
+//! SHA-256 in base 64: a content security policy identifies scripts by it.
 
 use sha2::{Digest, Sha256};
 

@@ -1,7 +1,7 @@
-//! Saved pages: the page in one file, with the answers of what was chosen.
+//! Saved pages: the page in one file, with the answers for the choice.
 //!
-//! A saved page opens without us and asks nobody. Everything from a recording is inside one JSON text whose `<` are escaped, so nothing in it can end
-//! that text or begin another element; its policy lets only the page's own script run, by its hash.
+//! A saved page works without the server and sends no requests. Everything from a recording is inside one JSON text whose `<` are escaped, so nothing in it can
+//! end that text or begin another element; its policy lets only the page's own script run, by its hash.
 
 mod answers;
 mod hash;
@@ -14,21 +14,21 @@ use crate::work::Work;
 use hash::sha256_base64;
 use serde_json::Value;
 
-/// What is inlined of the page, and where.
+/// The parts of the page that are replaced with inlined content.
 const STYLE: &str = r#"<link rel="stylesheet" href="assets/app.css">"#;
 const DATA: &str = "<!-- highwater-data -->";
 const SCRIPT: &str = r#"<script src="assets/app.js"></script>"#;
 const FIRST_META: &str = r#"<meta charset="utf-8">"#;
 
-/// What is chosen, as a page's address has it behind `#`, without the sign.
+/// The choice, as the fragment of the page's address has it, without the `#`.
 pub struct Wanted<'a> {
     /// `source=0&from=…&filter=…`.
     pub choice: &'a str,
-    /// The source that is saved; all where there is none.
+    /// The source that is saved; all sources if `None`.
     pub source: Option<usize>,
 }
 
-/// The whole page, with answers.
+/// The whole page, with its answers.
 pub fn page(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<String, Problem> {
     let text = |name: &str| -> Result<&'static str, Problem> {
         let file = page::file(name).map(|(_, bytes)| bytes);
@@ -53,19 +53,19 @@ pub fn page(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<String, P
         (STYLE, format!("<style>{style}</style>")),
         (FIRST_META, format!("{FIRST_META}\n<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">")),
     ] {
-        // What was put in already may have the text of a place in it: only the frame is searched, from its end on.
+        // Content that was inserted earlier may contain the text of a marker. So only the original frame is searched, from its end on.
         let at = frame.rfind(place).ok_or_else(|| Problem::Failed(format!("the page has no {place}")))?;
         whole.replace_range(at..at + place.len(), &content);
     }
     Ok(whole)
 }
 
-/// JSON that no reader of HTML takes for anything else.
+/// JSON that an HTML parser cannot take for anything else.
 pub fn in_html(value: &Value) -> String {
     value.to_string().replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }
 
-/// A file's name for a saved page.
+/// A file name for a saved page.
 pub fn file_name(api: &Api, source: usize) -> String {
     let path = api.sources.get(source).ok().and_then(|source| source.path.clone());
     let stem = path.as_ref().and_then(|path| path.file_stem()).map(|stem| stem.to_string_lossy().into_owned());

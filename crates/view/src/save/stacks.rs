@@ -1,6 +1,6 @@
-//! The stacks of a saved page, each call written once.
+//! The stacks of a saved page, each call stored once.
 //!
-//! The same site is in a dozen answers, each with a table of its own. A saved page has one for all of them.
+//! The same site is in a dozen answers, each with a table of its own. A saved page has one table for all of them.
 
 use crate::query::stacks::{Call, table_of};
 use serde_json::{Value, json};
@@ -10,20 +10,20 @@ use std::collections::HashMap;
 #[derive(Default)]
 pub struct SavedStacks {
     frames: Vec<Value>,
-    /// By the frame as JSON.
+    /// The index of each frame, by its JSON text.
     frame_places: HashMap<String, usize>,
     calls: Vec<Call>,
     numbers: HashMap<Call, usize>,
 }
 
 impl SavedStacks {
-    /// Takes the table of an answer over, and gives its stacks the numbers that they have here.
+    /// Moves the table of an answer into this one, and gives the stacks of the answer their new numbers.
     pub fn take_out_of(&mut self, answer: &mut Value) {
         let Some((frames, calls)) = answer.as_object_mut().and_then(table_of) else { return };
         let places: Vec<usize> = frames.into_iter().map(|frame| self.place_of(frame)).collect();
         let mut renumbered: Vec<usize> = Vec::with_capacity(calls.len());
         for Call { caller, frame } in calls {
-            // A caller comes before all that it calls.
+            // A caller comes before its callees.
             let caller = caller.and_then(|number| renumbered.get(number).copied());
             renumbered.push(self.number_of(Call { caller, frame: places.get(frame).copied().unwrap_or(0) }));
         }

@@ -1,11 +1,11 @@
-//! Files: whoever starts the viewer knows how to open them.
+//! Files. The program that starts the viewer opens them.
 
 use super::special::Special;
 use crate::work::Work;
 use highwater_store::{Damage, Recording};
 use std::path::Path;
 
-/// What a file turned out to be.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A recording, or events that became one.
@@ -38,18 +38,18 @@ impl FileKind {
 
 /// An opened file.
 pub struct OpenedFile {
-    /// What it is.
+    /// Its kind.
     pub kind: FileKind,
-    /// What it holds.
+    /// Its content.
     pub recording: Recording,
-    /// What could not be used of it before it became a recording.
+    /// Parts that could not be used before it became a recording.
     pub damage: Vec<Damage>,
-    /// What only its kind knows.
+    /// Answers that only this kind of file has.
     pub special: Box<dyn Special>,
 }
 
-/// Opens files, whatever they are.
+/// Opens files of all kinds.
 pub trait Opener: Send + Sync {
-    /// Opens one; a line that says why not. Whatever takes long looks at the work now and then, and gives up where nobody waits.
+    /// Opens a file, or returns a line with the reason why not. Long operations check `work` now and then, and give up when the client has disconnected.
     fn open(&self, path: &Path, work: &Work<'_>) -> Result<OpenedFile, String>;
 }

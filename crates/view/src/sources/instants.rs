@@ -1,4 +1,4 @@
-//! The instants and windows of a source, of which the last ones are kept.
+//! The instants and windows of a source. The most recently used are cached.
 
 use super::loaded::{Content, Loaded};
 use super::moment::Moment;
@@ -8,25 +8,25 @@ use highwater_model::{Accounts, Nanos, Snapshot, When, Window};
 use highwater_store::{Highest, Recording, Until};
 use std::sync::Arc;
 
-/// Bytes of snapshots that are kept.
+/// The most bytes of cached snapshots.
 const SNAPSHOT_BYTES: usize = 128 << 20;
-/// Bytes of figures of instants, and of what was counted of windows.
+/// The most bytes of cached figures of instants, and of cached windows.
 const FIGURES_BYTES: usize = 64 << 20;
 
-/// What happened in a window.
+/// The counters of a window, and the states at its ends.
 pub struct Between {
     /// The state before it.
     pub before: Arc<Snapshot>,
     /// The state at its end.
     pub after: Arc<Snapshot>,
-    /// Counters of what happened in it.
+    /// The counters of the events in it.
     pub counters: Snapshot,
 }
 
-/// Those that were asked for last.
+/// Caches of the most recently used instants and windows.
 pub struct KeptInstants {
     snapshots: Memo<Moment, Snapshot>,
-    /// The same without blocks: much smaller, so many more are kept.
+    /// The same without blocks: they are much smaller, so more of them fit.
     standings: Memo<Moment, Snapshot>,
     windows: Memo<Window, Between>,
     highest: Memo<Window, Highest>,
@@ -44,7 +44,7 @@ impl Default for KeptInstants {
 }
 
 impl Loaded {
-    /// The state at an instant. Of one that is all there is, always that.
+    /// The state at an instant. A source with one instant always returns that.
     pub fn snapshot(&self, moment: Moment) -> Result<Arc<Snapshot>, Problem> {
         let recording = match &self.content {
             Content::Course(recording) => recording,
@@ -70,7 +70,7 @@ impl Loaded {
         self.kept.standings.get(&moment, make, size_of_figures)
     }
 
-    /// The same from the course, as far as it is known.
+    /// The same from the index, if it covers the instant yet.
     fn figures_at(&self, moment: Moment) -> Result<Option<Snapshot>, Problem> {
         let Some((recording, course)) = self.recording().zip(self.begun_course()) else { return Ok(None) };
         let until = match moment {
@@ -89,7 +89,7 @@ impl Loaded {
         Ok(Some(Snapshot { source, at, accounts, catalog }))
     }
 
-    /// The instant that a time means: the last one that is not later.
+    /// The instant of a time: after the last event that is not later.
     pub fn moment_at(&self, time: Nanos) -> Moment {
         let whole = self.whole();
         if time >= whole.to { Moment::End } else { Moment::At(time.max(whole.from)) }
@@ -100,7 +100,7 @@ impl Loaded {
         if time <= self.whole().from { Moment::Start } else { self.moment_at(Nanos(time.0 - 1)) }
     }
 
-    /// What happened in a window; of one instant, all that is known to have led to it.
+    /// The counters of a window; for a source with one instant, all counters that it has.
     pub fn between(&self, window: Window) -> Result<Arc<Between>, Problem> {
         let make = || -> Result<Between, Problem> {
             let (before, after) = std::thread::scope(|scope| {
@@ -112,7 +112,7 @@ impl Loaded {
             let counters = after.since(&before);
             Ok(Between { before, after, counters })
         };
-        // The two states count as well: they may have left the other memo.
+        // The two states are counted too: the other cache may have dropped them.
         self.kept.windows.get(&window, make, |between| 3 * size_of_figures(&between.counters))
     }
 
@@ -125,7 +125,7 @@ impl Loaded {
         }
     }
 
-    /// Where the most bytes were live in a window.
+    /// The instant with the most live bytes in a window.
     pub fn highest(&self, recording: &Recording, window: Window) -> Result<Highest, Problem> {
         let make = || -> Result<Highest, Problem> {
             let (from, to) = (window.from, window.to);
@@ -148,7 +148,7 @@ fn size_of_figures(snapshot: &Snapshot) -> usize {
 }
 
 fn size_of_snapshot(snapshot: &Snapshot) -> usize {
-    // A live block takes 48 bytes, and a place for its weight where they have any.
+    // A live block takes 48 bytes, and 16 more for its weight if blocks have weights.
     let accounts = &snapshot.accounts;
     let weights = if accounts.totals().figures.is_estimate() { 16 } else { 0 };
     size_of_figures(snapshot) + accounts.blocks().count() * (48 + weights)

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::time::Duration;
 
-/// Live snapshots that are kept; older ones go.
+/// The most live snapshots that are kept; the oldest is dropped first.
 const MOST_LIVE: usize = 16;
 
 /// All sources.
@@ -24,20 +24,20 @@ pub struct Sources {
 pub struct Source {
     /// Its number.
     pub id: usize,
-    /// The file; none of a live process.
+    /// The file; `None` for a live process.
     pub path: Option<PathBuf>,
-    /// Held by whoever looks at the file again: that may take long, and what is known answers meanwhile.
+    /// Held by the thread that checks the file for changes. This may take long, and the loaded content answers meanwhile.
     looking: Mutex<()>,
     state: Mutex<State>,
 }
 
 struct State {
-    /// Which file was read.
+    /// Identifies the version of the file that was read.
     stamp: Option<Stamp>,
     loaded: Option<Arc<Loaded>>,
-    /// Why the file that was looked at last could not be read.
+    /// Why the last version of the file could not be read.
     problem: Option<String>,
-    /// Why there is none any more.
+    /// Why the file cannot be found any more.
     gone: Option<String>,
 }
 
@@ -51,13 +51,13 @@ impl Source {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was read of it, and what is wrong with it.
+    /// The loaded content, and the current problem with the file.
     pub fn now(&self) -> (Option<Arc<Loaded>>, Option<String>) {
         let state = self.state();
         (state.loaded.clone(), state.gone.as_ref().or(state.problem.as_ref()).cloned())
     }
 
-    /// What was read of it, or why nothing was.
+    /// The loaded content, or why there is none.
     pub fn loaded(&self) -> Result<Arc<Loaded>, Problem> {
         let state = self.state();
         match (&state.loaded, &state.problem) {
@@ -67,12 +67,12 @@ impl Source {
         }
     }
 
-    /// Looks at the file again: one that has changed is read anew. What was read of one that is gone stays, and answers meanwhile.
+    /// Checks the file for changes, and reads it again if it has changed. If the file is gone, its content stays. The old content answers meanwhile.
     fn look(&self, opener: &dyn Opener, work: &Work<'_>) -> Result<(), Problem> {
         let Some(path) = &self.path else { return Ok(()) };
         let _only_one = self.turn_to_look(work)?;
         let stamp = Stamp::of(path);
-        // While a file grows, going through all of it would be in vain: it is read anew before long.
+        // While a file grows, it would be useless to scan all of it: it is read again before long.
         let is_settled = |loaded: &Loaded| loaded.is_complete() || stamp.as_ref().is_ok_and(Stamp::is_settled);
         if !self.state().is_out_of_date(path, &stamp) {
             if let (Some(loaded), _) = self.now()
@@ -83,7 +83,7 @@ impl Source {
             return Ok(());
         }
         let opened = opener.open(path, work);
-        // What was not read because nobody waits says nothing about the file.
+        // If the read was given up because the client disconnected, its result says nothing about the file.
         work.go_on()?;
         let loaded = opened.and_then(|opened| Loaded::of_file(opened).map_err(|problem| problem.line().to_owned()));
         let mut state = self.state();
@@ -104,7 +104,7 @@ impl Source {
         Ok(())
     }
 
-    /// Waits until nobody else looks at the file.
+    /// Waits until no other thread checks the file.
     fn turn_to_look(&self, work: &Work<'_>) -> Result<MutexGuard<'_, ()>, Problem> {
         loop {
             match self.looking.try_lock() {
@@ -118,7 +118,7 @@ impl Source {
 }
 
 impl State {
-    /// Whether the file has to be read. Notes what is wrong with one that cannot be found.
+    /// Whether the file has to be read. Also stores the problem if a loaded file cannot be found any more.
     fn is_out_of_date(&mut self, path: &Path, stamp: &io::Result<Stamp>) -> bool {
         if path == Path::new("-") && self.loaded.is_some() {
             return false;
@@ -138,35 +138,35 @@ impl State {
 }
 
 impl Sources {
-    /// The files, each read or found to be unreadable.
+    /// Opens the files. Each one is read, or its problem is stored.
     pub fn new(paths: &[PathBuf], opener: Box<dyn Opener>) -> Self {
         let source = |(id, path): (usize, &PathBuf)| Arc::new(Source::new(id, Some(path.clone()), None));
         let list: Vec<Arc<Source>> = paths.iter().enumerate().map(source).collect();
         for source in &list {
-            // Somebody waits.
+            // There is no client that could disconnect here.
             let _ = source.look(&*opener, &Work::quiet());
         }
         Self { opener, list: RwLock::new(list) }
     }
 
-    /// All of them.
+    /// All sources.
     pub fn all(&self) -> Vec<Arc<Source>> {
         self.list.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Looks at all files again.
+    /// Checks all files for changes.
     pub fn look_again(&self, work: &Work<'_>) -> Result<(), Problem> {
         self.all().iter().try_for_each(|source| source.look(&*self.opener, work))
     }
 
-    /// The one with a number.
+    /// The source with an id.
     pub fn get(&self, id: usize) -> Result<Arc<Source>, Problem> {
         let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
         let known = list.iter().find(|source| source.id == id);
         known.cloned().ok_or_else(|| Problem::Unknown(format!("there is no source {id}")))
     }
 
-    /// Adds what a live process holds.
+    /// Adds a snapshot of a live process as a source.
     pub fn add_live(&self, snapshot: Snapshot) -> Arc<Source> {
         let loaded = Some(Arc::new(Loaded::of_snapshot(FileKind::Live, snapshot)));
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);

@@ -1,11 +1,11 @@
-//! Live processes: whoever starts the viewer knows how to ask their collector.
+//! Live processes. The program that starts the viewer asks their collector.
 
 use highwater_model::Snapshot;
 
-/// A process that can be looked at.
+/// A live process that the collector knows.
 #[derive(Clone, Debug, Default)]
 pub struct LiveProcess {
-    /// Its number.
+    /// Its process id.
     pub pid: u32,
     /// Its program's name.
     pub name: String,
@@ -15,16 +15,16 @@ pub struct LiveProcess {
     pub live_bytes: u64,
     /// Blocks live now.
     pub live_blocks: u64,
-    /// How blocks are followed: `exact`, `1 in 512 KiB`.
+    /// How blocks are recorded: `exact`, `1 in 512 KiB`.
     pub mode: String,
 }
 
-/// Who knows live processes.
+/// Lists live processes and takes snapshots of them.
 pub trait Collector: Send + Sync {
-    /// Where it listens.
+    /// The path at which it listens.
     fn place(&self) -> String;
-    /// The processes that live; a line that says why they are not known.
+    /// The live processes, or a line with the reason why they are not known.
     fn processes(&self) -> Result<Vec<LiveProcess>, String>;
-    /// What a process holds now, with names; a line that says why that is not known.
+    /// The live blocks of a process, with names, or a line with the reason why they are not known.
     fn snapshot(&self, pid: u32) -> Result<Snapshot, String>;
 }

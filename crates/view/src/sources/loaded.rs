@@ -1,4 +1,4 @@
-//! A source that was read: its instants and windows, of which the last ones are kept.
+//! A source that was read, with caches of its instants and windows.
 
 use super::file::{FileKind, OpenedFile};
 use super::instants::KeptInstants;
@@ -13,44 +13,44 @@ use highwater_model::{Catalog, GaugeReading, NamedInstant, Nanos, Snapshot, Sour
 use highwater_store::{Damage, Recording};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Bytes of states that replays leave behind, and how many events apart these are at the least.
+/// The most bytes of checkpoints that replays store, and the least number of events between two of them.
 const WAYPOINT_BYTES: usize = 144 << 20;
 const WAYPOINT_EVENTS: u64 = 1 << 20;
-/// How many waypoints a recording may have, whatever their size.
+/// The most checkpoints of a recording, whatever their size.
 const MOST_WAYPOINTS: u64 = 20;
-/// Bytes of what was measured that are kept.
+/// The most bytes of cached measurements.
 const MEASURED_BYTES: usize = 64 << 20;
 
-/// How patient a thread is that nobody waits for.
+/// The niceness of threads that no client waits for.
 const NICENESS: i32 = 10;
 
-/// Recordings with more events are long: windows of so many are not gone through for a timeline.
+/// A recording with more events is long. For a timeline, a window with more events is not scanned.
 pub const LONG: u64 = 4 << 20;
 
-/// What a source holds.
+/// The content of a source.
 pub enum Content {
-    /// A course in time.
+    /// A history of events.
     Course(Box<Recording>),
     /// One instant.
     Instant(Arc<Snapshot>),
 }
 
-/// See the module's text.
+/// A source that was read: its content, caches of its instants, windows and measurements, and its index.
 pub struct Loaded {
-    /// What it is.
+    /// The kind of the source.
     pub kind: FileKind,
-    /// What it holds.
+    /// Its content.
     pub content: Content,
-    /// What could not be used before it became a recording.
+    /// Parts that could not be used before it became a recording.
     own_damage: Vec<Damage>,
-    /// What only its kind knows.
+    /// Answers that only this kind of source has.
     pub special: Box<dyn Special>,
-    /// Instants and windows that were asked for.
+    /// Cached instants and windows.
     pub(super) kept: KeptInstants,
-    /// What was measured, by all that was asked.
+    /// Cached measurements, by all parameters that they depend on.
     pub(crate) measured: Memo<String, Measured>,
     course: MadeOnce<Course>,
-    /// The same from its beginning on.
+    /// The same index, available from the start of its scan.
     begun_course: Mutex<Option<Arc<Course>>>,
     totals: OnceLock<Totals>,
     marks: OnceLock<Vec<NamedInstant>>,
@@ -92,7 +92,7 @@ impl Loaded {
         }
     }
 
-    /// The course in time, where there is one.
+    /// The history of events, if the source has one.
     pub fn recording(&self) -> Option<&Recording> {
         match &self.content {
             Content::Course(recording) => Some(recording),
@@ -100,7 +100,7 @@ impl Loaded {
         }
     }
 
-    /// Whose memory it is.
+    /// The process that the memory belongs to.
     pub fn source(&self) -> &Source {
         match &self.content {
             Content::Course(recording) => recording.source(),
@@ -108,7 +108,7 @@ impl Loaded {
         }
     }
 
-    /// What the handles stand for.
+    /// The catalog that handles refer to.
     pub fn catalog(&self) -> &Arc<Catalog> {
         match &self.content {
             Content::Course(recording) => recording.catalog(),
@@ -116,13 +116,13 @@ impl Loaded {
         }
     }
 
-    /// What could not be used, as far as was read until now.
+    /// Parts that could not be used, as far as the file has been read.
     pub fn damage(&self) -> Vec<Damage> {
         let found = self.recording().map(Recording::damage).unwrap_or_default();
         self.own_damage.iter().cloned().chain(found).collect()
     }
 
-    /// All of its time.
+    /// The whole time of the source.
     pub fn whole(&self) -> Window {
         match &self.content {
             Content::Course(recording) => Window { from: recording.begins_at(), to: recording.source().duration },
@@ -152,38 +152,38 @@ impl Loaded {
         kept(&self.gauges, || Ok(self.recording().map(Recording::gauges).transpose()?.unwrap_or_default()))
     }
 
-    /// Its course, as far as it was made.
+    /// The index, as far as it is built.
     pub(super) fn begun_course(&self) -> Option<Arc<Course>> {
         self.begun_course.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Its course, if it was made already.
+    /// The index, if it is complete.
     pub fn known_course(&self) -> Option<Arc<Course>> {
         self.course.known()
     }
 
-    /// True for a recording whose course is made when it is opened.
+    /// True for a recording whose index is built when it is opened.
     pub fn is_long(&self) -> bool {
         self.recording().is_some_and(|recording| recording.stats().events > LONG)
     }
 
-    /// True for what grows no more.
+    /// True for a source that does not grow any more.
     pub fn is_complete(&self) -> bool {
         self.recording().is_none_or(|recording| recording.stats().complete)
     }
 
-    /// How much of it was gone through, from 0 to 1, while that is being done.
+    /// The part of the recording that is scanned, from 0 to 1, while the scan runs.
     pub fn reading(&self) -> Option<f64> {
         self.course.reading()
     }
 
-    /// Makes the course of a long recording, once, on a thread of its own: it will be asked for, and leaves waypoints.
+    /// Builds the index of a long recording, once, on a thread of its own. Requests will need it, and the scan stores checkpoints.
     pub fn make_course(self: &Arc<Self>) {
         if self.is_long() && self.course.begins() {
             let own = Arc::clone(self);
-            // Without a thread it is made when it is asked for.
+            // If no thread can be started, the first request that needs the index builds it.
             let _ = std::thread::Builder::new().name("course".into()).spawn(move || {
-                // Whoever asks meanwhile goes before. The threads that this one starts are as patient.
+                // Requests have priority meanwhile. Threads that this one starts inherit its niceness.
                 let _ = rustix::process::setpriority_process(None, NICENESS);
                 if let Some(recording) = own.recording() {
                     let mut tell = |progress: Option<(f64, &str)>| {
@@ -196,12 +196,12 @@ impl Loaded {
         }
     }
 
-    /// Its course: made once, by whoever needs it first. Others wait.
+    /// The index. The first caller that needs it builds it; others wait.
     pub fn course(&self, recording: &Recording, work: &Work<'_>) -> Result<Arc<Course>, Problem> {
         self.course.get(work, || {
             let course = Arc::new(Course::new(recording)?);
             self.set_begun_course(Some(&course));
-            // What was not finished would keep its temporary file, perhaps the one that filled the disk.
+            // An unfinished index would keep its temporary file, perhaps the one that filled the disk.
             course.go_through(recording, work).inspect_err(|_| self.set_begun_course(None))?;
             Ok(course)
         })

@@ -1,4 +1,4 @@
-//! What is looked at: files, traces, live processes. Each kind becomes a [`Loaded`], and queries read only that.
+//! The sources that the viewer shows: files, traces, live processes. Each kind becomes a [`Loaded`], and queries read only that.
 
 mod file;
 mod instants;

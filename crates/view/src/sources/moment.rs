@@ -1,4 +1,4 @@
-//! An instant of a recording, as far as it was found out which one is meant.
+//! An instant of a recording, after parsing.
 
 use highwater_model::Nanos;
 
@@ -9,7 +9,7 @@ pub enum Moment {
     Start,
     /// After everything that happened up to and including this time.
     At(Nanos),
-    /// After so many events.
+    /// After this number of events.
     Event(u64),
     /// After the last event.
     End,

@@ -1,31 +1,31 @@
-//! What only some kinds of files can tell, besides what every recording does.
+//! Answers that only some kinds of files have, besides those that every recording has.
 
 use serde_json::Value;
 use std::path::Path;
 
-/// Asks a file what only its kind knows, as the documents of the command have it. Each answer is one, or a line that says why there is none.
+/// Answers that only some kinds of files have, in the JSON that the command prints. Each method returns the answer, or a line with the reason why there is none.
 pub trait Special: Send + Sync {
-    /// Objects by type, and whether to believe it.
+    /// Objects by type, and whether the figures can be trusted.
     fn types(&self) -> Result<Value, String> {
         Err("only object logs know their objects one by one".to_owned())
     }
 
-    /// What is on an image's heap.
+    /// The objects on an image's heap.
     fn heap(&self) -> Result<Value, String> {
         Err(NO_IMAGE.to_owned())
     }
 
-    /// One object of an image, by its address or a way to it.
+    /// One object of an image, by its address or a path to it.
     fn object(&self, _place: &str) -> Result<Value, String> {
         Err(NO_IMAGE.to_owned())
     }
 
-    /// The objects of an image by what they keep, so deep, those left out that keep less than a share of all.
+    /// The objects of an image by retained size, down to a depth. Objects that retain less than the share `_least` of all are left out.
     fn treemap(&self, _depth: usize, _least: f64) -> Result<Value, String> {
         Err(NO_IMAGE.to_owned())
     }
 
-    /// What changed from an image to a later one.
+    /// The changes from an image to a later one.
     fn compare(&self, _later: &Path) -> Result<Value, String> {
         Err(NO_IMAGE.to_owned())
     }
@@ -33,7 +33,7 @@ pub trait Special: Send + Sync {
 
 const NO_IMAGE: &str = "this is no memory image";
 
-/// A file of a kind that knows nothing else.
+/// A file of a kind that has no answers of its own.
 pub struct Plain;
 
 impl Special for Plain {}

@@ -1,14 +1,14 @@
-//! Whether a file is still the one that was read.
+//! Detects whether a file has changed since it was read.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A file that was not written to for so many seconds grows no more.
+/// A file that was not written to for this number of seconds is assumed not to grow any more.
 const SETTLED: i64 = 5;
 
-/// What tells one state of a file from another.
+/// The identity and version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     device: u64,
@@ -18,14 +18,14 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// That of the file which is there now.
+    /// The stamp of the file that is at this path now.
     pub fn of(path: &Path) -> io::Result<Self> {
         let about = std::fs::metadata(path)?;
         let modified = (about.mtime(), about.mtime_nsec());
         Ok(Self { device: about.dev(), inode: about.ino(), length: about.len(), modified })
     }
 
-    /// True for a file that nobody seems to be writing.
+    /// True for a file that no process seems to be writing.
     pub fn is_settled(&self) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
         now.saturating_sub(self.modified.0) >= SETTLED

@@ -1,10 +1,12 @@
-//! Who came and who went: for each block of events the allocations that arrived in it, and those that departed, as they were then.
+//! Traffic: for each block of events the allocations that arrived in it and those that departed, as they were at that time.
 //!
-//! A recording says of a free only whose it is; what that block was must be looked up in the ledger of all that is live, for which a state has to
-//! be read and everything after it replayed. This is done once for a recording, and what was found is written down, in the order in which it
-//! happened. From then on every question about single blocks is a pass through a few columns: a departure knows the block's whole life.
+//! An arrival is a birth, or the new state of a resized or promoted block. A departure is a death, or the old state of a resized or promoted block. Both are moves.
 //!
-//! Invariants: what is resized or promoted departs as it was and arrives as it becomes, the one right behind the other. A block that departs
+//! The record of a free has only the number of its block. The rest must be looked up in the ledger of all live blocks, for which a state has to be read and
+//! every event after it replayed. This is done once for a recording, and the results are stored in the order of the events. From then on every query
+//! about single blocks is a pass over a few columns: a departure knows the block's whole life.
+//!
+//! Invariants: a block that is resized or promoted departs in its old state and arrives in its new one, directly one after the other. A block that departs
 //! arrived before, or was live when the recording began.
 
 mod moves;
@@ -25,35 +27,35 @@ use tape::Tape;
 /// Recordings with fewer events keep their traffic in memory.
 const SHORT: u64 = 1 << 20;
 
-/// Which moves are wanted.
+/// The moves that are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Those that came.
+    /// Births, and new states of resized or promoted blocks.
     Arrivals,
-    /// Those that went.
+    /// Deaths, and old states of resized or promoted blocks.
     Departures,
     /// Both, in order.
     Both,
 }
 
-/// Where the traffic of one block of events is.
+/// The location of the traffic of one block of events.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     arrivals: Table,
     departures: Table,
-    /// Whether each move is an arrival.
+    /// For each move whether it is an arrival: offset, length, and packing of the column.
     order: (u64, usize, Packing),
 }
 
-/// See the module's text. Written by several threads; what was written can be read.
+/// The arrivals and departures of a recording. Several threads write it; written blocks can be read meanwhile.
 #[derive(Debug)]
 pub struct Traffic {
     tape: Tape,
-    /// By the place of the block of events; nothing for one that was not written yet, or could not be read.
+    /// By the index of the block of events; `None` for a block of events that was not scanned yet, or could not be read.
     places: RwLock<Vec<Option<Place>>>,
 }
 
-/// The moves of a block of events, while they are gathered.
+/// The moves of a block of events, while they are collected.
 #[derive(Default)]
 pub struct Gathered {
     arrivals: Vec<Move>,
@@ -63,30 +65,30 @@ pub struct Gathered {
 }
 
 impl Gathered {
-    /// Adds one that went.
+    /// Adds a departure.
     pub fn depart(&mut self, gone: Move) {
         self.departures.push(gone);
         self.order.push(false);
     }
 
-    /// Adds one that came.
+    /// Adds an arrival.
     pub fn arrive(&mut self, come: Move) {
         self.arrivals.push(come);
         self.order.push(true);
     }
 }
 
-/// What traffic is read into, again and again.
+/// Reusable buffers for reading traffic.
 #[derive(Default)]
 pub struct Buffers([Vec<u8>; 3]);
 
 impl Traffic {
-    /// Nothing yet, for a recording of so many events in so many blocks.
+    /// Empty, for a recording with this number of events and of blocks of events.
     pub fn new(events: u64, blocks: usize) -> Result<Self, Problem> {
         Ok(Self { tape: Tape::new(events < SHORT)?, places: RwLock::new(vec![None; blocks]) })
     }
 
-    /// One that nothing can be written into.
+    /// An instance to which every write fails.
     #[cfg(test)]
     pub fn on_a_full_disk(blocks: usize) -> Self {
         let file = std::fs::File::open("/dev/null").expect("there always is one");
@@ -94,7 +96,7 @@ impl Traffic {
         Self { tape, places: RwLock::new(vec![None; blocks]) }
     }
 
-    /// Writes down what was gathered of a block of events, and empties it.
+    /// Writes the collected moves of a block of events, and empties `gathered`.
     pub fn write(&self, block: usize, gathered: &mut Gathered) -> Result<(), Problem> {
         let Gathered { arrivals, departures, order, buffer } = gathered;
         let arrived = Table::write(arrivals, Depth::Figures, buffer, &self.tape)?;
@@ -113,17 +115,17 @@ impl Traffic {
         Ok(())
     }
 
-    /// Where that of a block of events is.
+    /// The location of the traffic of a block of events.
     fn place(&self, block: usize) -> Option<Place> {
         self.places.read().unwrap_or_else(PoisonError::into_inner).get(block).copied().flatten()
     }
 
-    /// Whether that of a block of events is known.
+    /// Whether the traffic of a block of events is known.
     pub fn has(&self, block: usize) -> bool {
         self.place(block).is_some()
     }
 
-    /// Shows the moves of a block of events, in order; `None` where it could not be read.
+    /// Passes the moves of a block of events to `see`, in order; `None` if the block has no traffic.
     pub fn of_block(
         &self,
         block: usize,

@@ -1,22 +1,22 @@
-//! Arrivals and departures.
+//! Arrivals and departures of blocks.
 
 use crate::owned::Owned;
 use highwater_model::{AllocId, Block, Nanos, NumberLedger, Op, Step, TagId};
 
-/// How a block came or went.
+/// The cause of an arrival or a departure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// It was allocated.
     Allocated,
-    /// It was given back.
+    /// It was freed.
     Freed,
-    /// It was given back before its thread allocated anything else.
+    /// It was freed before its thread allocated anything else.
     FreedAtOnce,
-    /// It was gone when another came to lie there.
+    /// It must have been gone before: another block took its address.
     Evicted,
-    /// It was resized: it lives on, perhaps elsewhere.
+    /// It was resized: it lives on, perhaps at another address.
     Resized,
-    /// It came to lie in another heap.
+    /// It was moved to another heap.
     Promoted,
 }
 
@@ -33,18 +33,18 @@ impl How {
 /// An arrival or a departure.
 #[derive(Clone, Copy, Debug)]
 pub struct Move {
-    /// The block: as it becomes, if it comes; as it was, if it goes.
+    /// The block: in its new state for an arrival, in its old state for a departure.
     pub owned: Owned,
-    /// When.
+    /// The time of the move.
     pub at: Nanos,
-    /// How.
+    /// The cause of the move.
     pub how: How,
-    /// What it was, or becomes, tagged with on the other side of a promotion.
+    /// For a promotion, the tag in the other state.
     pub other_tag: TagId,
 }
 
 impl Move {
-    /// Who goes with a step; `None` for a step that lets nothing go, or nothing that is known.
+    /// The block that departs with a step; `None` if none does, or if it is not known.
     pub fn departure(ledger: &NumberLedger, step: &Step) -> Option<Self> {
         let (id, mut how, other_tag) = match step.op {
             Op::Free { id } => (id, How::Freed, TagId::NONE),
@@ -61,7 +61,7 @@ impl Move {
         Some(Self { owned, at: step.time, how, other_tag })
     }
 
-    /// Who comes with a step, `gone` being who goes with it; `next_id` is the number that a new block gets.
+    /// The block that arrives with a step. `gone` is the block that departs with it; `next_id` is the number that a new block gets.
     pub fn arrival(step: &Step, gone: Option<&Self>, next_id: AllocId) -> Option<Self> {
         let come = |owned, how, other_tag| Some(Self { owned, at: step.time, how, other_tag });
         match (step.op, gone) {

@@ -1,14 +1,14 @@
-//! Columns of numbers in as few bits each as the largest needs, above the least: any of them is found without reading the others.
+//! Columns of numbers. Each is stored as its difference from the least, in as few bits as the largest needs, so any of them can be read without the others.
 
-/// Wider numbers take 64 bits, so that each lies within eight bytes from the one that it begins in.
+/// Numbers that need more bits take 64, so that each one lies within eight bytes from the byte in which it begins.
 const WIDEST: u32 = 57;
 
-/// How a column is packed.
+/// The packing of a column.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Packing {
     least: u64,
     bits: u8,
-    /// Where it begins: a block of events is never so large that this would not do.
+    /// The offset of its first byte. A block of events is never too large for 32 bits.
     start: u32,
 }
 
@@ -27,17 +27,17 @@ pub fn pack(numbers: impl Iterator<Item = u64> + Clone, out: &mut Vec<u8>) -> Pa
         if filled >= u64::BITS {
             out.extend_from_slice(&word.to_le_bytes());
             filled -= u64::BITS;
-            // What did not fit any more; nothing where it ended with the word.
+            // The bits that did not fit; none if the number ended with the word.
             word = number.checked_shr(bits - filled).unwrap_or(0);
         }
     }
-    // A whole word behind the last number lets all be read in the same way.
+    // With a whole word after the last number, all numbers can be read in the same way.
     out.extend_from_slice(&word.to_le_bytes());
     out.extend_from_slice(&[0; 8]);
     Packing { least, bits: bits as u8, start }
 }
 
-/// A column to read from.
+/// A packed column, for reading.
 #[derive(Clone, Copy, Debug)]
 pub struct Packed<'a> {
     least: u64,
@@ -47,19 +47,19 @@ pub struct Packed<'a> {
 }
 
 impl<'a> Packed<'a> {
-    /// A column among others.
+    /// A column in a buffer that has several.
     pub fn new(packing: Packing, all: &'a [u8]) -> Self {
         let mask = if packing.bits == 0 { 0 } else { u64::MAX >> (u64::BITS - u32::from(packing.bits)) };
         let bytes = all.get(packing.start as usize..).unwrap_or_default();
         Self { least: packing.least, bits: packing.bits.into(), mask, bytes }
     }
 
-    /// True where every number is this one.
+    /// True if every number of the column is this one.
     pub fn is_always(&self, number: u64) -> bool {
         self.bits == 0 && self.least == number
     }
 
-    /// A number.
+    /// The number at an index.
     #[inline]
     pub fn get(&self, at: usize) -> u64 {
         if self.bits == 0 {

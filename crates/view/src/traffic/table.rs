@@ -1,4 +1,4 @@
-//! Moves in columns, of which each question reads those that it asks for.
+//! Moves in columns. Each query reads only the columns that it needs.
 
 use super::moves::{How, Move};
 use super::packed::{Packed, Packing, pack};
@@ -9,7 +9,7 @@ use crate::sieve::{Candidate, Life, Sieve};
 use highwater_model::{AllocId, Block, ByteSum, Nanos, Spacing, StackId, TagId, ThreadId, Weight};
 use std::io;
 
-/// How much of moves is kept, or wanted.
+/// The part of each move that is stored, or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// Everything but addresses and surpluses.
@@ -18,7 +18,7 @@ pub enum Depth {
     Whole,
 }
 
-/// The columns; those from `FIGURES` on are seldom asked for.
+/// The columns; those from `FIGURES` on are seldom needed.
 mod column {
     pub const AT: usize = 0;
     pub const AGE: usize = 1;
@@ -54,12 +54,12 @@ fn field(moved: &Move, column: usize) -> u64 {
         column::SAMPLES => block.weight.counted().unwrap_or_default().0.into(),
         column::SPACING => block.weight.counted().unwrap_or_default().1.bits(),
         column::ADDRESS => block.address,
-        // The sign does not matter where numbers are only kept.
+        // The sign does not matter here: the number is only stored.
         _ => u64::from(block.surplus.cast_unsigned()),
     }
 }
 
-/// Where the columns of some moves are.
+/// The location of the columns of some moves.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
     at: u64,
@@ -70,7 +70,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// Writes moves down. Those that arrive are not asked for their numbers, unless these tell what they count as.
+    /// Writes moves. With [`Depth::Figures`], as for arrivals, allocation numbers and weights are stored only if some weight is not one: they then
+    /// decide how many bytes and blocks a move counts as.
     pub fn write(moves: &[Move], depth: Depth, buffer: &mut Vec<u8>, tape: &Tape) -> Result<Self, Problem> {
         buffer.clear();
         let is_exact = moves.iter().all(|moved| moved.owned.block.weight.is_one());
@@ -89,7 +90,7 @@ impl Table {
         Ok(Self { at, count: moves.len(), figures_length, length: buffer.len(), columns })
     }
 
-    /// Reads them.
+    /// Reads the columns.
     pub fn read<'a>(&self, depth: Depth, tape: &Tape, buffer: &'a mut Vec<u8>) -> io::Result<Rows<'a>> {
         let length = if depth == Depth::Figures { self.figures_length } else { self.length };
         let bytes = tape.read(self.at, length, buffer)?;
@@ -102,29 +103,29 @@ impl Table {
 /// The moves of a table.
 pub struct Rows<'a> {
     count: usize,
-    /// No weight is anything but one.
+    /// All weights are one.
     is_exact: bool,
     columns: [Packed<'a>; column::COUNT],
 }
 
 impl Rows<'_> {
-    /// How many there are.
+    /// The number of moves.
     pub fn count(&self) -> usize {
         self.count
     }
 }
 
-/// A move, of which only what is asked for is read.
+/// A move. Only the columns that are asked for are read.
 #[derive(Clone, Copy)]
 pub struct Row<'a> {
     rows: &'a Rows<'a>,
     row: usize,
-    /// It comes.
+    /// True for an arrival, false for a departure.
     pub is_arrival: bool,
 }
 
 impl<'a> Row<'a> {
-    /// One of many.
+    /// The move at an index of the rows.
     pub fn new(rows: &'a Rows<'a>, row: usize, is_arrival: bool) -> Self {
         Self { rows, row, is_arrival }
     }
@@ -134,31 +135,31 @@ impl<'a> Row<'a> {
         self.rows.columns[column].get(self.row)
     }
 
-    /// When.
+    /// The time of the move.
     #[inline]
     pub fn at(&self) -> Nanos {
         Nanos(self.number(column::AT))
     }
 
-    /// How.
+    /// The cause of the move.
     #[inline]
     pub fn how(&self) -> How {
         How::ALL[(self.number(column::HOW) as usize).min(How::ALL.len() - 1)]
     }
 
-    /// Whose; 0 for an arrival whose number nobody needs.
+    /// The allocation number of the block; 0 for an arrival whose number was not stored.
     #[inline]
     pub fn id(&self) -> AllocId {
         AllocId(self.number(column::ID))
     }
 
-    /// Its life, if it is over.
+    /// The block's life, if the move is its death.
     #[inline]
     pub fn life(&self) -> Option<Life> {
         self.how().is_death().then(|| Life { birth: self.birth(), death: Some(self.at()) })
     }
 
-    /// Whether it is wanted that it came, or went. A promotion is a move only between what is wanted and what is not.
+    /// Whether the filters count this move. A promotion counts only if the state on its other side does not pass.
     #[inline]
     pub fn passes(&self, sieve: &Sieve) -> bool {
         let stays = || self.how() == How::Promoted && sieve.passes_tag(TagId(self.number(column::OTHER_TAG) as u32));
@@ -211,7 +212,7 @@ impl Candidate for Row<'_> {
         (weight.amount(self.size()), weight.blocks(self.id()))
     }
 
-    /// As far as it was read.
+    /// The block; columns that were not read are missing.
     fn owned(&self) -> Owned {
         let block = Block {
             id: self.id(),

@@ -1,4 +1,4 @@
-//! Bytes that are written once, by several threads, and read in any order: of short recordings in memory, of long ones in a file without a name.
+//! Bytes that are written once, by several threads, and read in any order: in memory for short recordings, in an unnamed file for long ones.
 
 use crate::problem::{Problem, reason};
 use highwater_store::unnamed_file;
@@ -8,22 +8,22 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-/// See the module's text.
+/// Append-only bytes that several threads write, and that are read in any order.
 #[derive(Debug)]
 pub enum Tape {
     /// In memory.
     Memory(RwLock<Vec<u8>>),
-    /// In a file, which goes with whoever has it open.
+    /// In an unnamed file, which disappears when it is closed.
     File {
         /// The file.
         file: File,
-        /// Where the next bytes go.
+        /// The offset of the next write.
         end: AtomicU64,
     },
 }
 
 impl Tape {
-    /// An empty one.
+    /// An empty tape.
     pub fn new(in_memory: bool) -> Result<Self, Problem> {
         if in_memory {
             return Ok(Self::Memory(RwLock::default()));
@@ -32,7 +32,7 @@ impl Tape {
         Ok(Self::File { file, end: AtomicU64::new(0) })
     }
 
-    /// Appends bytes, and tells where.
+    /// Appends bytes, and returns their offset.
     pub fn append(&self, bytes: &[u8]) -> Result<u64, Problem> {
         match self {
             Self::Memory(all) => {
@@ -49,7 +49,7 @@ impl Tape {
         }
     }
 
-    /// Reads bytes that were appended, into a buffer that may be longer.
+    /// Reads appended bytes into a buffer, which may be longer.
     pub fn read<'a>(&self, at: u64, length: usize, buffer: &'a mut Vec<u8>) -> io::Result<&'a [u8]> {
         if buffer.len() < length {
             buffer.resize(length, 0);

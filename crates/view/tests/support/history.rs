@@ -1,4 +1,4 @@
-//! Random histories, and what is known of them without any file, keyframe or cleverness.
+//! Random histories, and the facts about them, computed without any file, keyframe or optimization.
 
 use highwater_model::{
     AddressLedger, Catalog, Event, EventKind, FrameText, Heap, Nanos, Op, Placement, Source, StackId, Step, Tag, TagId,
@@ -7,7 +7,7 @@ use highwater_model::{
 use highwater_store::{Spacing, Writer};
 use std::collections::{BTreeMap, HashMap};
 
-/// A history with its catalog: the same for the same seed.
+/// A history with its catalog; the same seed gives the same history.
 pub fn history(seed: u64, length: usize) -> (Catalog, Vec<Event>) {
     let mut catalog = Catalog::default();
     let stacks: Vec<StackId> = (0..6)
@@ -33,7 +33,7 @@ pub fn history(seed: u64, length: usize) -> (Catalog, Vec<Event>) {
     let mut time = 0;
     let mut events = Vec::new();
     for _ in 0..length {
-        // Times tie now and then.
+        // Some events have the same time.
         time += random(4) * random(100);
         let address = 0x7f00_0000_0000 + random(60) * 48;
         let mut place = Placement { address, size: 24 + random(5) * 100, ..Placement::default() };
@@ -45,7 +45,7 @@ pub fn history(seed: u64, length: usize) -> (Catalog, Vec<Event>) {
             2 | 3 => EventKind::Reallocate {
                 old_address: 0x7f00_0000_0000 + random(60) * 48,
                 claimed_old_size: None,
-                // Of half of the histories every step says who did it.
+                // In half of the histories every reallocation has a known stack.
                 new: Placement {
                     stack: if seed.is_multiple_of(2) && random(4) == 0 { StackId::UNKNOWN } else { place.stack },
                     ..place
@@ -71,7 +71,7 @@ pub fn written(catalog: &Catalog, events: &[Event], every: u64, flush: usize) ->
     writer.finish(catalog, &source).unwrap().1
 }
 
-/// A block at one place: until it is freed, or resized.
+/// A block in one state: until it is freed or resized.
 #[derive(Clone, Debug)]
 pub struct Placed {
     pub id: u64,
@@ -79,25 +79,25 @@ pub struct Placed {
     pub tag: TagId,
     pub thread: u64,
     pub size: u64,
-    /// When the block was born, when it came here, when it left.
+    /// When the block was born; when this state began and ended.
     pub birth: u64,
     pub start: u64,
     pub end: Option<u64>,
-    /// The same by number of steps.
+    /// The beginning and the end as numbers of steps.
     pub start_step: usize,
     pub end_step: Option<usize>,
     /// Freed before its thread allocated anything else.
     pub is_temporary: bool,
-    /// It ended because it was freed; it was then the block's last place.
+    /// The state ended because the block was freed, so it was the block's last state.
     pub is_freed: bool,
 }
 
-/// All places of all blocks, and when each block died.
+/// All states of all blocks, and when each block died.
 #[derive(Debug, Default)]
 pub struct Truth {
     pub placed: Vec<Placed>,
     pub deaths: HashMap<u64, u64>,
-    /// The last place of each block.
+    /// The index of the last state of each block.
     pub last: HashMap<u64, usize>,
     pub steps: Vec<Step>,
 }
@@ -173,26 +173,26 @@ impl Truth {
         self.deaths.insert(id, time);
     }
 
-    /// What is in place at a time, after everything that happened then.
+    /// The states that are current at a time, after all events of that time.
     pub fn live_at(&self, time: u64) -> impl Iterator<Item = &Placed> {
         self.placed.iter().filter(move |placed| placed.start <= time && placed.end.is_none_or(|end| end > time))
     }
 
-    /// What is in place after so many steps.
+    /// The states that are current after this number of steps.
     pub fn live_after(&self, steps: usize) -> impl Iterator<Item = &Placed> {
         self.placed
             .iter()
             .filter(move |placed| placed.start_step < steps && placed.end_step.is_none_or(|end| end >= steps))
     }
 
-    /// After how many steps the most bytes were live in a window, for the first time; and those bytes.
+    /// The number of steps after which the most bytes were first live in a window; and those bytes.
     pub fn highest(&self, from: u64, to: u64) -> (usize, u64) {
         let before = self.steps.iter().take_while(|step| step.time.0 < from).count();
         let until = self.steps.iter().take_while(|step| step.time.0 <= to).count();
         let bytes = |steps: usize| self.live_after(steps).map(|placed| placed.size).sum::<u64>();
         let mut best = (before, bytes(before));
         for steps in before + 1..=until {
-            // A note is not an instant: what it says is part of the event behind it.
+            // A step that is not an event is not an instant of its own: it is part of the event after it.
             let is_instant = self.steps[steps - 1].op.is_event();
             if is_instant && bytes(steps) > best.1 {
                 best = (steps, bytes(steps));

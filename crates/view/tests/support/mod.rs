@@ -1,4 +1,4 @@
-//! A server of the test's own, and a client that knows just enough of HTTP.
+//! A server for tests, and a client that knows just enough of HTTP.
 #![allow(dead_code, missing_docs, reason = "each test file uses its part")]
 
 pub mod history;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// A directory of the test's own, gone when the test ends.
+/// A directory for one test, removed when the test ends.
 pub struct Place(PathBuf);
 
 impl Place {
@@ -86,7 +86,7 @@ impl Running {
         stream
     }
 
-    /// Sends a request as it is, and reads one answer.
+    /// Sends a request unchanged, and reads one answer.
     pub fn raw(&self, request: &str) -> Response {
         let mut stream = self.connect();
         stream.write_all(request.as_bytes()).unwrap();
@@ -100,7 +100,7 @@ impl Running {
         ))
     }
 
-    /// A request with the token, to be sent as it is.
+    /// The text of a request with the token.
     pub fn asking(&self, method: &str, path: &str) -> String {
         let (port, token) = (self.port, &self.token);
         format!("{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n")
@@ -110,14 +110,14 @@ impl Running {
         self.request("GET", path, "")
     }
 
-    /// A question of the API that is answered at once.
+    /// Asks an endpoint that answers in one piece.
     pub fn plain(&self, question: &str) -> Value {
         let response = self.get(&format!("/api/1/{question}"));
         assert_eq!(response.status, 200, "{question}: {}", response.text());
         serde_json::from_slice(&response.body).unwrap()
     }
 
-    /// The last line of a question that is answered in lines.
+    /// The last line of an endpoint that answers in lines.
     pub fn last_line(&self, question: &str) -> Value {
         let response = self.get(&format!("/api/1/{question}"));
         assert_eq!(response.status, 200, "{question}: {}", response.text());
@@ -193,7 +193,7 @@ impl Response {
     }
 }
 
-/// A text as it stands in an address.
+/// A text, percent-encoded for an address.
 pub fn encoded(text: &str) -> String {
     text.bytes()
         .map(|byte| if byte.is_ascii_alphanumeric() { (byte as char).to_string() } else { format!("%{byte:02x}") })

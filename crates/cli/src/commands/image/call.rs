@@ -39,7 +39,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Calls, and prints the reply.
+    /// Makes the call, and prints the reply.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let after = self.after.map_or_else(String::new, |nanoseconds| format!("+{nanoseconds}ns "));
         let (method, arguments) = (self.method.as_deref(), self.arguments.as_deref());

@@ -22,7 +22,7 @@ pub struct Create {
 }
 
 impl Create {
-    /// Takes it, and prints which one it is.
+    /// Takes the snapshot, and prints its number.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let info = self.socket.connect()?.create().map_err(Failure::fault)?;
         print_snapshot(output, &info, "image create", self.json)

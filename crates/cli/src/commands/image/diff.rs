@@ -40,11 +40,11 @@ pub struct Diff {
     reading: Reading,
 }
 
-/// Bytes of a new chunk that are shown.
+/// The number of bytes shown of a new chunk.
 const SHOWN_BYTES: usize = 32;
 
 impl Diff {
-    /// Prints what changed.
+    /// Prints the changes.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let open = |path: &PathBuf| ImageFile::open(path, self.module.as_deref());
         let files: Vec<ImageFile> = self.paths.iter().map(open).collect::<Result<_, _>>()?;
@@ -86,7 +86,7 @@ impl Diff {
     }
 }
 
-/// Everything that is told of images compared.
+/// The JSON document of a comparison.
 pub fn document(files: &[&ImageFile], looked: &[ExaminedHeap<'_>], comparison: &Comparison) -> Value {
     let (Some(last_file), Some(last)) = (files.last(), looked.last()) else { return Value::Null };
     let mut members = documents::head("image diff", &snapshot_of(last_file, last));
@@ -227,7 +227,7 @@ fn new_table(comparison: &Comparison, heap: Option<&Heap<'_>>) -> Table {
     table
 }
 
-/// What the example of new chunks seems to hold, and its first bytes.
+/// The guessed content of the example of new chunks, and its first bytes.
 fn chunk_of(new: &NewObjects, heap: Option<&Heap<'_>>) -> Option<(String, Vec<String>)> {
     let Some(Heap::Dlmalloc(heap)) = heap else { return None };
     let contents = heap.contents(new.example);
@@ -235,7 +235,7 @@ fn chunk_of(new: &NewObjects, heap: Option<&Heap<'_>>) -> Option<(String, Vec<St
     Some((guess, hex_lines(&contents[..contents.len().min(SHOWN_BYTES)])))
 }
 
-/// The variable that keeps more in each image, in a sentence.
+/// A sentence about the variable that retains more in each image.
 fn leak(comparison: &Comparison, images: usize) -> Option<String> {
     let root = comparison.roots.iter().find(|root| root.keeps_growing && images > 2)?;
     let kept: Vec<String> = root.retained_bytes.iter().map(|kept| bytes(*kept)).collect();

@@ -1,4 +1,4 @@
-//! `highwater image edit`: another value in one place.
+//! `highwater image edit`: changes one value in a copy of an image.
 
 use super::heap::ImageInput;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! `highwater image eval`: a Motoko script over an image, in a program of its own.
+//! `highwater image eval`: runs a Motoko script over an image, in a separate process.
 
 use super::latest;
 use crate::failure::{Failure, reason};
@@ -54,11 +54,11 @@ pub struct Eval {
     json: bool,
 }
 
-/// The program that runs scripts, and what names another one.
+/// The program that runs scripts, and the variable that can name another one.
 const PROGRAM: &str = "highwater-movm";
 const VARIABLE: &str = "HIGHWATER_MOVM";
 
-/// What the interpreter said before a signal ended it. Anything else may have sent one.
+/// The reason, from the interpreter's last output before a signal killed it. Empty if that shows none: any process may have sent the signal.
 fn why_killed(said: &str) -> &'static str {
     if said.contains("overflowed its stack") {
         return ": the script nests too deeply";
@@ -67,7 +67,7 @@ fn why_killed(said: &str) -> &'static str {
 }
 
 impl Eval {
-    /// Runs the script, and prints what it gives.
+    /// Runs the script, and prints its result.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let program = find_program()?;
         let mut command = Command::new(&program);

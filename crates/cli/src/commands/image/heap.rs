@@ -1,4 +1,4 @@
-//! `highwater image heap`: what is on a heap.
+//! `highwater image heap`: the contents of a heap.
 
 use crate::args::Reading;
 use crate::failure::Failure;
@@ -47,7 +47,7 @@ pub struct ImageInput {
     pub module: Option<PathBuf>,
 }
 
-/// The single objects that are listed, unless somebody asks for more.
+/// The default number of single objects listed.
 pub const DEFAULT_TOP: usize = 10;
 
 /// A shape with its name.
@@ -58,7 +58,7 @@ struct Shape<'a> {
 }
 
 impl Heap {
-    /// Prints what is on the heap.
+    /// Prints the contents of the heap.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let file = ImageFile::open(&self.input.path, self.input.module.as_deref())?;
         let objects = self.top.filter(|top| *top > 0).unwrap_or(DEFAULT_TOP);
@@ -100,7 +100,7 @@ impl Heap {
     }
 }
 
-/// Everything that is told of a heap, with so many shapes.
+/// The JSON document of a heap, with at most `limit` shapes.
 pub fn document(file: &ImageFile, looked: &ExaminedHeap<'_>, limit: usize) -> Value {
     let snapshot = snapshot_of(file, looked);
     let mut members = documents::head("image heap", &snapshot);
@@ -132,7 +132,7 @@ pub fn document(file: &ImageFile, looked: &ExaminedHeap<'_>, limit: usize) -> Va
     members.into()
 }
 
-/// The image as a snapshot, for what all documents have.
+/// The image as a snapshot, for the members that all documents share.
 pub fn snapshot_of(file: &ImageFile, looked: &ExaminedHeap<'_>) -> Snapshot {
     let ImageSnapshot { source, catalog, accounts } =
         ImageSnapshot::of(&looked.heap, &looked.examination, file.source());
@@ -165,7 +165,7 @@ fn figures(file: &ImageFile, looked: &ExaminedHeap<'_>) -> Map<String, Value> {
     }
 }
 
-/// The largest objects: their own bytes, how the graph has them, and ways to them.
+/// The largest objects: their own bytes, their nodes in the graph, and paths to them.
 fn largest<'a>(looked: &'a ExaminedHeap<'_>) -> impl Iterator<Item = (u64, Node, &'a Path)> {
     let (survey, graph) = (&looked.examination.survey, &looked.examination.graph);
     let known = graph.largest.iter().map(|(number, path)| (graph.node(*number), path));
@@ -216,7 +216,7 @@ fn chunk_members(chunks: &ChunkFigures, looked: &ExaminedHeap<'_>) -> Value {
     })
 }
 
-/// Shapes, that which keeps most first.
+/// Shapes, largest retained size first.
 fn shapes<'a>(looked: &'a ExaminedHeap<'_>) -> Vec<Shape<'a>> {
     let graph = &looked.examination.graph;
     let kinds = looked.heap.kinds();

@@ -1,4 +1,4 @@
-//! `highwater image host`: runs a module and answers.
+//! `highwater image host`: runs a module and answers requests.
 
 use super::program::Start;
 use super::socket::Socket;
@@ -30,7 +30,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Hosts until told to stop.
+    /// Hosts until a signal stops it.
     pub fn run(&self) -> Result<(), Failure> {
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {

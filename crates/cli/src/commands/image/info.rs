@@ -25,7 +25,7 @@ pub struct Info {
 }
 
 impl Info {
-    /// Prints what the host says.
+    /// Prints the host's answer.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let info = self.socket.connect()?.info().map_err(Failure::fault)?;
         if self.json {
@@ -52,7 +52,7 @@ pub fn line(info: &SnapshotInfo) -> String {
     format!("{}: {size}, {used} in use, {age}", info.id)
 }
 
-/// What `create` and `update` print.
+/// The output of `create` and `update`.
 pub fn print_snapshot(output: &mut Output, info: &SnapshotInfo, command: &str, as_json: bool) -> Result<(), Failure> {
     if as_json {
         let snapshot = info.to_json();

@@ -1,16 +1,16 @@
-//! Which image was pulled last: a path in a file of this user's.
+//! Remembers the image that was pulled last: a path in a file of the user.
 
 use highwater_store::write_in_place_of;
 use std::path::{Path, PathBuf};
 
-/// Where it is noted.
+/// The path of that file.
 fn note() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")))?;
     Some(state.join("highwater/latest-image"))
 }
 
-/// Notes an image. Who has no home does without.
+/// Stores the path of an image. Does nothing if the user has no home directory.
 pub fn remember(image: &Path) {
     let Some(note) = note() else { return };
     let Ok(image) = std::path::absolute(image) else { return };

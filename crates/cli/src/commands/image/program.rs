@@ -1,4 +1,4 @@
-//! The module that is run, and its world: what `image host` and `image run` share.
+//! The module to run and its environment, shared by `image host` and `image run`.
 
 use crate::failure::{Failure, reason};
 use crate::output::say;
@@ -39,7 +39,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// Begins the program, or goes on with it.
+    /// Starts the program, or resumes it.
     pub fn program(&self) -> Result<Program, Failure> {
         let path = &self.module;
         let bytes = std::fs::read(path).map_err(|error| Failure::in_file(path, reason(&error).to_lowercase()))?;
@@ -59,7 +59,7 @@ impl Start {
     }
 }
 
-/// Shows what a program printed, as it is, where it does not mix with results.
+/// Shows the program's output on standard error, so that it does not mix with results.
 pub fn show_printed(printed: &[String]) {
     let mut errors = std::io::stderr().lock();
     for line in printed {
@@ -67,7 +67,7 @@ pub fn show_printed(printed: &[String]) {
     }
 }
 
-/// Shows what went wrong beside a call.
+/// Shows problems that did not make a call fail.
 pub fn show_troubles(troubles: &[String]) {
     for trouble in troubles {
         say(&format!("warning: {trouble}"));

@@ -1,4 +1,4 @@
-//! `highwater image pull`: a snapshot into a file.
+//! `highwater image pull`: writes a snapshot to a file.
 
 use super::latest;
 use super::socket::Socket;
@@ -40,7 +40,7 @@ pub struct Pull {
 }
 
 impl Pull {
-    /// Pulls, and prints what came.
+    /// Pulls the snapshot, and prints a description of it.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let mut client = self.socket.connect()?;
         let description = client.describe(self.id).map_err(Failure::fault)?;

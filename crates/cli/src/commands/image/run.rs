@@ -41,7 +41,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Runs, calls, captures.
+    /// Runs the module, makes the calls, and captures the memory.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         if let Some(path) = &self.snapshot {
             self.overwrite.check(path)?;
@@ -82,7 +82,7 @@ impl Run {
     }
 }
 
-/// Writes an image and what lies beside it.
+/// Writes an image and its sidecar.
 fn write(path: &Path, overwrite: Overwrite, snapshot: &Snapshot) -> Result<(), Failure> {
     let beside = Sidecar::path(path);
     create_file(path, overwrite, |file| {

@@ -1,4 +1,4 @@
-//! `highwater image show`: one object.
+//! `highwater image show`: shows one object.
 
 use super::heap::{ImageInput, snapshot_of};
 use crate::args::Reading;
@@ -40,7 +40,7 @@ pub struct Show {
     reading: Reading,
 }
 
-/// Bytes of a chunk that are shown.
+/// The number of bytes shown of a chunk.
 const SHOWN_BYTES: usize = 256;
 
 impl Show {
@@ -106,7 +106,7 @@ fn referrers(view: &View) -> Table {
     table
 }
 
-/// Everything that is told of one object.
+/// The JSON document of one object.
 pub fn document_of(file: &ImageFile, looked: &ExaminedHeap<'_>, place: &str, view: &View) -> Value {
     let mut members = documents::head("image show", &snapshot_of(file, looked));
     members.insert("place".to_owned(), place.into());

@@ -1,4 +1,4 @@
-//! Where a host listens.
+//! The host's socket path.
 
 use crate::failure::{Failure, reason};
 use clap::Args;
@@ -6,7 +6,7 @@ use highwater_host::client::Client;
 use highwater_host::transport::SocketTransport;
 use std::path::PathBuf;
 
-/// The socket's name, in the directory of the collector's.
+/// The socket's file name, in the directory of the collector's socket.
 const NAME: &str = "highwater-image.sock";
 
 /// Where a host listens, for every command that asks it.
@@ -18,7 +18,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// The path. The usual one lies in a directory that nobody else can write.
+    /// The path. The default one lies in a directory that no other user can write.
     pub fn path(&self) -> Result<PathBuf, Failure> {
         match &self.named {
             Some(named) => Ok(named.clone()),
@@ -29,7 +29,7 @@ impl Socket {
         }
     }
 
-    /// A host's client.
+    /// Connects to the host.
     pub fn connect(&self) -> Result<Client<SocketTransport>, Failure> {
         SocketTransport::connect(&self.path()?).map(Client::new).map_err(Failure::fault)
     }

@@ -1,4 +1,4 @@
-//! `highwater image update`: a new snapshot in place of the last one.
+//! `highwater image update`: takes a new snapshot that replaces the last one.
 
 use super::info::print_snapshot;
 use super::socket::Socket;
@@ -21,7 +21,7 @@ pub struct Update {
 }
 
 impl Update {
-    /// Takes it, and prints which one it is.
+    /// Takes the snapshot, and prints its number.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let info = self.socket.connect()?.update().map_err(Failure::fault)?;
         print_snapshot(output, &info, "image update", self.json)

@@ -1,15 +1,15 @@
-//! Naming an instant of a log.
+//! Names an instant of a log.
 
 use highwater_model::{UnknownWhen, When};
 use std::fmt;
 use std::str::FromStr;
 
-/// An instant of a log: one as of any recording, or a line.
+/// An instant of a log: one that any recording has, or a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum At {
-    /// As of any recording.
+    /// An instant that any recording has.
     When(When),
-    /// After so many lines.
+    /// After this number of lines.
     Line(u64),
 }
 

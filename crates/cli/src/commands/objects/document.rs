@@ -1,4 +1,4 @@
-//! The same for programs.
+//! The findings as a JSON document.
 
 use super::findings::Findings;
 use super::{By, Objects, sentences};
@@ -8,7 +8,7 @@ use highwater_model::SourceKind;
 use serde_json::{Map, Value, json};
 
 impl Objects {
-    /// Everything that was found.
+    /// The document of all findings.
     pub(super) fn document(&self, findings: &Findings<'_>) -> Value {
         let Findings { matcher, counts, total, trust, .. } = findings;
         let rows = findings.rows(self.by.rows());
@@ -86,7 +86,7 @@ fn amount(amount: &Amount) -> Value {
     json!({"objects": amount.objects, "bytes": amount.bytes})
 }
 
-/// What survived each iteration; `null` where nothing divides them.
+/// The survivors of each iteration; `null` if nothing divides the log into iterations.
 fn iterations(Findings { matcher, survivors, .. }: &Findings<'_>) -> Value {
     let boundaries = matcher.memory.boundaries();
     if boundaries.is_empty() {

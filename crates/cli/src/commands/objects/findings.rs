@@ -1,8 +1,8 @@
-//! What was found in a log.
+//! The findings in a log.
 
 use highwater_formats::objlog::{By, Growth, LineCounts, Matcher, Reader, Row, Survivors, Tally, Trust, rows};
 
-/// What was found in a log.
+/// The results of reading a log.
 pub struct Findings<'a> {
     pub matcher: &'a Matcher,
     pub counts: &'a LineCounts,
@@ -21,7 +21,7 @@ impl<'a> Findings<'a> {
         Self { matcher, counts: reader.counts(), survivors, trust, total, growth }
     }
 
-    /// The rows, most bytes never dropped first.
+    /// The rows, with the most bytes never dropped first.
     pub fn rows(&self, by: By) -> Vec<Row> {
         rows(self.matcher, &self.survivors, by)
     }

@@ -1,4 +1,4 @@
-//! A log that grows: looked at again and again.
+//! Follows a log that grows, and renews the output repeatedly.
 
 use super::findings::Findings;
 use super::{At, Objects};
@@ -19,16 +19,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often the picture is renewed.
+/// How often the output is renewed.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How long is waited for more at a time.
+/// The maximum time of one wait for more data.
 const NAP: Duration = Duration::from_millis(50);
 
 /// Where the log comes from.
 enum Growing {
-    /// A file: its end is not the end.
+    /// A regular file: more data may follow its end.
     File(File),
-    /// A pipe or the like: its end is the end.
+    /// A pipe or similar: its end is final.
     Pipe(File),
     /// Standard input.
     Standard(Stdin),
@@ -43,7 +43,7 @@ impl Growing {
         Ok(if regular_size(path).is_some() { Self::File(file) } else { Self::Pipe(file) })
     }
 
-    /// Waits a little until there is something to read. False if there is not.
+    /// Waits briefly for data to read. Returns false if there is none.
     fn wait(&self) -> bool {
         let fd: BorrowedFd<'_> = match self {
             Self::File(_) => return true,
@@ -51,7 +51,7 @@ impl Growing {
             Self::Standard(stdin) => stdin.as_fd(),
         };
         let nap = Timespec { tv_sec: 0, tv_nsec: NAP.as_nanos() as i64 };
-        // A signal ends the wait as well.
+        // A signal ends the wait, too.
         poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&nap)).is_ok_and(|ready| ready > 0)
     }
 
@@ -64,7 +64,7 @@ impl Growing {
 }
 
 impl Objects {
-    /// Shows what was found until now, again and again.
+    /// Shows the findings so far, repeatedly.
     pub(super) fn follow(&self, output: &mut Output) -> Result<(), Failure> {
         if self.at != At::When(When::End) {
             return Err(Failure::Usage("--follow is about the end; --at cannot be given with it".to_owned()));

@@ -1,4 +1,4 @@
-//! Reading a log up to an instant. Some instants are known only when all has been read: then it is read twice.
+//! Reads a log up to an instant. Some instants are known only when everything has been read; then the log is read twice.
 
 use super::at::At;
 use super::recorded;
@@ -12,12 +12,12 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// What was said up to an instant.
+/// Reads a log up to an instant.
 pub fn read(path: &Path, at: &At) -> Result<Reader, Failure> {
     let mut input = input(path)?;
     let mut start = Vec::new();
     input.by_ref().take(SNIFFED).read_to_end(&mut start).map_err(|error| cannot_read(path, &error))?;
-    // What no format has a mark for is a log, too: it may begin with any noise.
+    // A file that no format recognises is a log, too: it may begin with any noise.
     let reads = recognize(&start).filter(|format| format.key() != SourceKind::OBJLOG.key()).map(|format| format.read());
     if let Some(reads @ (Reads::Recording | Reads::History(_) | Reads::Unordered(_))) = reads {
         if !matches!(reads, Reads::Recording) || regular_size(path).is_none() {
@@ -52,7 +52,7 @@ pub fn read(path: &Path, at: &At) -> Result<Reader, Failure> {
     }
 }
 
-/// The instant that a part or the peak is, in a log that was read.
+/// Resolves a percentage or the peak in a log that was read completely.
 fn instant_in(whole: &Reader, when: &When) -> Until {
     match (when, whole.span()) {
         (When::Percent(part), Some((_, last))) => Until::Time(Nanos((last.0 as f64 * part / 100.0) as u64)),
@@ -70,11 +70,11 @@ fn marks_of(reader: &Reader) -> String {
     if labels.is_empty() { "; none has a name".to_owned() } else { format!("; there are: {}", labels.join(", ")) }
 }
 
-/// A log that can be read a second time, if that was known before the first.
+/// A log that can be read a second time, if that was requested before the first.
 struct Log<'a, R> {
     path: &'a Path,
     input: R,
-    /// A copy of what cannot be read twice.
+    /// A copy of input that cannot be read twice.
     copy: Option<File>,
 }
 
@@ -89,7 +89,7 @@ impl<R: Read> Log<'_, R> {
         Ok(())
     }
 
-    /// Goes back to the start.
+    /// Returns to the start.
     fn again(&mut self) -> Result<(), Failure> {
         match &mut self.copy {
             Some(copy) => copy.seek(SeekFrom::Start(0)).map(drop).map_err(|error| cannot_write_temporary(error).into()),
@@ -101,7 +101,7 @@ impl<R: Read> Log<'_, R> {
     }
 
     fn read(&mut self, until: Until) -> Result<Reader, Failure> {
-        // Nothing at all is wanted.
+        // Nothing needs to be read.
         if matches!(until, Until::Events(0) | Until::Steps(0) | Until::Line(0)) {
             return Ok(Reader::default());
         }

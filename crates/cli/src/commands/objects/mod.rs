@@ -1,7 +1,7 @@
-//! `highwater objects`: who was made, who was dropped, what leaks, and whether to believe it.
+//! `highwater objects`: which types were made, dropped and leaked, and how reliable the answer is.
 //!
-//! * [`input`] reads a log, or a recording as if it were one, up to an instant; [`follow`] one that grows.
-//! * [`findings`] is what was found; [`text`] and [`document`] show it, [`sentences`] are the judgements in words.
+//! * [`input`] reads a log up to an instant, or a recording as if it were a log; [`follow`] reads one that grows.
+//! * [`findings`] holds the results; [`text`] and [`document`] show them, [`sentences`] puts the conclusions into words.
 
 mod at;
 mod document;
@@ -95,7 +95,7 @@ impl By {
 const DEFAULT_ROWS: usize = 10;
 
 impl Objects {
-    /// Everything about the types of a log.
+    /// The JSON document about the types of a log.
     pub fn document_of(path: &Path) -> Result<Value, Failure> {
         let reading = Reading { json: true, strict: false };
         let (by, at) = (By::Type, At::When(When::End));
@@ -103,7 +103,7 @@ impl Objects {
         Ok(objects.document(&Findings::of(&input::read(path, &objects.at)?)))
     }
 
-    /// Prints what was found.
+    /// Prints the findings.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         if self.follow {
             return self.follow(output);

@@ -1,4 +1,4 @@
-//! A recording as if it were a log: what the library recorded without writing a line.
+//! Reads a recording as if it were a log: objects that the library recorded without writing lines.
 
 use super::at::At;
 use crate::failure::Failure;
@@ -9,7 +9,7 @@ use highwater_store::Recording;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// What a recording says of objects up to an instant.
+/// Reads the objects of a recording up to an instant.
 pub fn read(path: &Path, at: &At) -> Result<Reader, Failure> {
     let opened = open::open(path, OnDamage::Warn)?;
     let last = match at {
@@ -29,7 +29,7 @@ struct Retold<'a> {
     catalog: &'a Catalog,
     matcher: Matcher,
     sites: HashMap<(StackId, TagId), SiteId>,
-    /// A measure of the memory that may have a name: that comes next.
+    /// A measure of the memory. Its name, if it has one, is a mark that follows at the same time.
     measured: Option<(Nanos, u64)>,
     events: u64,
     lost: u64,

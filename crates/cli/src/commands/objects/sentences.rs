@@ -1,10 +1,10 @@
-//! Judgements in words.
+//! Conclusions in words.
 
 use super::findings::Findings;
 use crate::print::bytes::{bytes, count, counted};
 use highwater_formats::objlog::{Amount, Explanation, Pattern, Verdict};
 
-/// Can it be trusted? One sentence.
+/// Whether the log can be trusted, in one sentence.
 pub fn verdict(findings: &Findings<'_>) -> String {
     let Findings { matcher, counts, trust, .. } = findings;
     let (odd, malformed) = (trust.contradictions.count(), counts.malformed);
@@ -61,7 +61,7 @@ fn contradictions(odd: u64) -> String {
     counted(odd, "contradiction")
 }
 
-/// What the memory says.
+/// The memory measures and their growth, in words.
 pub fn memory(findings: &Findings<'_>) -> String {
     let readings = findings.matcher.memory.readings;
     let Some(growth) = findings.growth else {
@@ -106,7 +106,7 @@ pub fn memory(findings: &Findings<'_>) -> String {
     }
 }
 
-/// How a type grows, in a few words.
+/// The growth of a type, in a few words.
 pub fn growth(pattern: Option<&Pattern>) -> String {
     let amount = |amount: &Amount| format!("{}, {}", counted(amount.objects, "object"), bytes(amount.bytes));
     match pattern {

@@ -1,4 +1,4 @@
-//! What people see.
+//! The findings as text for people.
 
 use super::findings::Findings;
 use super::{By, Objects, sentences};
@@ -10,13 +10,13 @@ use crate::print::table::{Align, Cell, Table};
 use highwater_formats::objlog::{OddIds, Pattern, Row, Tally, Verdict, pattern, stretch_name};
 use std::fmt::Write;
 
-/// Ids of a kind that are shown.
+/// The number of ids shown of each kind.
 const SHOWN_IDS: usize = 8;
-/// Iterations that are shown: the last ones.
+/// The number of iterations shown; the last ones are.
 const SHOWN_ITERATIONS: usize = 6;
 
 impl Objects {
-    /// Everything that was found.
+    /// The text of all findings.
     pub(super) fn text(&self, findings: &Findings<'_>, output: &Output) -> String {
         let mut text = self.head(findings).render(output.paint, output.width);
         if findings.matcher.ids() > 0 {
@@ -172,7 +172,7 @@ fn name_of(row: &Row) -> Cell {
     }
 }
 
-/// What speaks for and against the answer.
+/// Arguments for and against the answer.
 fn trust(findings: &Findings<'_>) -> Heading {
     let Findings { matcher, counts, trust, .. } = findings;
     let mut head = Heading::default();
