@@ -1,7 +1,7 @@
 """Measures what recording costs: bench/record builds everything and calls this.
 
 Each workload runs in every mode, in turn, several times over. CPU time is that of the whole process tree (the measuring process
-adopts orphans and waits until nobody is left) and, apart from that, of the program alone (workloads/own_cost.c tells it).
+adopts orphans and waits until none is left) and, apart from that, of the program alone (workloads/own_cost.c reports it).
 """
 
 import argparse

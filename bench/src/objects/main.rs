@@ -2,7 +2,7 @@
 //!
 //! `write OBJECTS LIVE FILE` writes a log of so many objects, about so many of which live at a time, one in five hundred for ever. `memory FILE` reads it, and
 //! prints the most memory that this took, in MiB, and for each object that was live at the peak, in bytes. `off`, `store`, `file
-//! PATH` make and drop objects while nobody listens, into an event store, into a file; they print nanoseconds of CPU time per object.
+//! PATH` make and drop objects while no sink is set, into an event store, into a file; they print nanoseconds of CPU time per object.
 
 use highwater::event_store::EventStore;
 use highwater::{Tracked, objects};
