@@ -88,6 +88,15 @@ fn three_images_of_a_leaking_program_name_the_leak() {
 }
 
 #[test]
+fn an_imported_image_is_a_snapshot_with_the_same_figures() {
+    let place = with_ledgers();
+    place.highwater("import ledger-3.img -o ledger.hw").stdout_has(&["ledger.hw: a snapshot of", "blocks"]);
+    assert_eq!(place.json("info ledger.hw")["file"]["kind"], "snapshot");
+    let totals = |file: &str| place.json(&format!("report {file}"))["totals"].clone();
+    assert_eq!(totals("ledger.hw"), totals("ledger-3.img"));
+}
+
+#[test]
 fn an_image_is_a_snapshot_for_every_other_command() {
     let place = with_ledgers();
     place.highwater("report ledger-3.img --top 2").stdout_has(&[

@@ -1,7 +1,7 @@
 //! An opened file of any format.
 
 use crate::error::InputError;
-use crate::format::{FORMATS, Format, History, Read, SNIFFED, recognize};
+use crate::format::{FORMATS, Format, History, Read, ReadState, SNIFFED, WrittenState, recognize};
 use crate::import::write_history;
 use crate::problems::Problems;
 use crate::stream::{Input, Progress, input, regular_size};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Limit for the bytes of events of an unordered history in memory. Further events go to a temporary file.
-const MEMORY_LIMIT: u64 = 256 << 20;
+pub(crate) const MEMORY_LIMIT: u64 = 256 << 20;
 
 /// An opened file. Its format was recognized by its content.
 pub struct InputFile {
@@ -56,14 +56,7 @@ pub fn open(path: &Path) -> Result<InputFile, InputError> {
 
 /// The same, with a progress callback.
 pub fn open_while(path: &Path, progress: &mut Progress<'_>) -> Result<InputFile, InputError> {
-    let mut content = input(path)?;
-    let mut start = Vec::new();
-    let sniffed = content.by_ref().take(SNIFFED).read_to_end(&mut start);
-    sniffed.map_err(|error| InputError::unreadable(path, error))?;
-    if start.is_empty() {
-        return Err(InputError::unusable(path, "the file is empty; nothing was recorded in it"));
-    }
-    let Some(format) = recognize(&start) else { return Err(not_recognized(path)) };
+    let Sniffed { format, start, rest: content } = sniff(path)?;
     match format.read() {
         Read::Recording => {
             let recording = read_recording(path, start, content)?;
@@ -84,17 +77,42 @@ pub fn open_while(path: &Path, progress: &mut Progress<'_>) -> Result<InputFile,
             Ok(InputFile { size, ..opened })
         }
         Read::State(read) => {
-            let written = match regular_size(path) {
-                Some(_) => read(path, temporary_file()?)?,
-                None => None,
-            };
-            let Some((file, damage)) = written else { return Err(not_recognized(path)) };
+            let WrittenState { file, damage, .. } = write_state(read, path, temporary_file()?)?;
             let recording = recording_in(file, path)?;
             let problems = Problems { damage, ..Problems::default() };
             let opened = InputFile::new(path, format, Content::Recording(Box::new(recording)), problems);
             Ok(InputFile { size: regular_size(path).unwrap_or(0), ..opened })
         }
     }
+}
+
+/// A file of a known format, of which the beginning was read.
+pub(crate) struct Sniffed {
+    pub format: &'static dyn Format,
+    pub start: Vec<u8>,
+    pub rest: Box<dyn io::Read>,
+}
+
+/// Opens a file for reading and recognizes its format.
+pub(crate) fn sniff(path: &Path) -> Result<Sniffed, InputError> {
+    let mut rest = input(path)?;
+    let mut start = Vec::new();
+    let sniffed = rest.by_ref().take(SNIFFED).read_to_end(&mut start);
+    sniffed.map_err(|error| InputError::unreadable(path, error))?;
+    if start.is_empty() {
+        return Err(InputError::unusable(path, "the file is empty; nothing was recorded in it"));
+    }
+    let format = recognize(&start).ok_or_else(|| not_recognized(path))?;
+    Ok(Sniffed { format, start, rest })
+}
+
+/// Writes the state in a file as a snapshot. A pipe has no state: it cannot be read at any place.
+pub(crate) fn write_state(read: ReadState, path: &Path, target: File) -> Result<WrittenState, InputError> {
+    let written = match regular_size(path) {
+        Some(_) => read(path, target)?,
+        None => None,
+    };
+    written.ok_or_else(|| not_recognized(path))
 }
 
 /// The error for a file of an unknown format.

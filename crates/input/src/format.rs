@@ -5,7 +5,7 @@ use crate::problems::Problems;
 use crate::stream::Input;
 use crate::{events, heaptrack, hw, image, memtrace, objlog};
 use highwater_model::{Catalog, Damage, EventSink, Source, SourceKind};
-use highwater_store::EventLog;
+use highwater_store::{EventLog, Written};
 use std::fs::File;
 use std::path::Path;
 
@@ -55,11 +55,21 @@ pub enum Read {
     Unordered(fn(&mut Input<'_>, &EventLog) -> Result<History, InputError>),
     /// The file is the state of one memory, and is read with random access. It is written as a snapshot into another file. `None` if it turns out not
     /// to be such a file.
-    State(fn(&Path, File) -> Result<Option<WrittenState>, InputError>),
+    State(ReadState),
 }
 
-/// The file with the snapshot, and the damage of the original file.
-pub type WrittenState = (File, Vec<Damage>);
+/// A snapshot that was written of a state.
+pub struct WrittenState {
+    /// The file with the snapshot.
+    pub file: File,
+    /// Its size.
+    pub written: Written,
+    /// The damage of the original file.
+    pub damage: Vec<Damage>,
+}
+
+/// Writes the state in the file at a path as a snapshot into another file; `None` if the file turns out to be of another format.
+pub type ReadState = fn(&Path, File) -> Result<Option<WrittenState>, InputError>;
 
 /// The result of reading a history to its end.
 #[derive(Default)]

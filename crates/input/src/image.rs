@@ -142,6 +142,6 @@ fn write_state(path: &Path, target: File) -> Result<Option<WrittenState>, InputE
     let Ok(examined) = file.examine(0) else { return Ok(None) };
     let snapshot = ImageSnapshot::of(&examined.heap, &examined.examination, file.source());
     let written = write_snapshot(target, &snapshot.source, &snapshot.catalog, &snapshot.accounts);
-    let (target, _) = written.map_err(InputError::Write)?;
-    Ok(Some((target, examined.damage_list())))
+    let (file, written) = written.map_err(InputError::Write)?;
+    Ok(Some(WrittenState { file, written, damage: examined.damage_list() }))
 }

@@ -1,20 +1,18 @@
 //! Converts files of other formats to recordings.
 
 use crate::error::InputError;
-use crate::file::{not_recognized, read_into};
-use crate::format::{Format, History, Read, SNIFFED, recognize};
+use crate::file::{MEMORY_LIMIT, Sniffed, read_into, sniff, write_state};
+use crate::format::{Format, History, Read, WrittenState};
 use crate::problems::Problems;
-use crate::stream::{Input, Progress, input, regular_size};
+use crate::stream::{Input, Progress};
 use highwater_model::{Anomaly, Catalog, Event, EventSink, Source};
-use highwater_store::{EventLog, Recording, Writer, Written};
+use highwater_store::{EventLog, Writer, Written};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
 /// The number of events written at a time.
 const BATCH: usize = 4096;
-/// Limit for the bytes of events of an unordered history in memory. Further events go to a temporary file.
-const MEMORY_LIMIT: u64 = 256 << 20;
 
 /// The result of an import.
 #[derive(Debug)]
@@ -23,42 +21,32 @@ pub struct Imported {
     pub written: Written,
     /// Problems found in the file.
     pub problems: Problems,
+    /// True if the recording is a snapshot: its events are the blocks of one state.
+    pub is_snapshot: bool,
 }
 
 /// Writes the recording of a file, `-` for standard input, into another file. After an error, the caller decides about the part that was already
 /// written.
 pub fn import(path: &Path, target: File, progress: &mut Progress<'_>) -> Result<Imported, InputError> {
-    let mut content = input(path)?;
-    let mut start = Vec::new();
-    let sniffed = content.by_ref().take(SNIFFED).read_to_end(&mut start);
-    sniffed.map_err(|error| InputError::unreadable(path, error))?;
-    if start.is_empty() {
-        return Err(InputError::unusable(path, "the file is empty; nothing was recorded in it"));
-    }
-    let Some(format) = recognize(&start) else { return Err(not_recognized(path)) };
-    let mut content = start.as_slice().chain(content);
+    let Sniffed { format, start, rest } = sniff(path)?;
+    let mut content = start.as_slice().chain(rest);
     match format.read() {
         Read::Recording => Err(InputError::unusable(path, "is a recording already")),
         Read::History(_) => {
             let mut input = Input::new(&mut content, path, progress);
             let WrittenHistory { written, problems, .. } = write_history(format, &mut input, target)?;
-            Ok(Imported { written, problems })
+            Ok(Imported { written, problems, is_snapshot: false })
         }
         Read::Unordered(read) => {
             let log = EventLog::with_limit(MEMORY_LIMIT);
             let history = read(&mut Input::new(&mut content, path, progress), &log)?;
             let written = log.save_into(target, &history.source).map_err(InputError::Write)?;
-            Ok(Imported { written, problems: history.problems })
+            Ok(Imported { written, problems: history.problems, is_snapshot: false })
         }
         Read::State(read) => {
-            let written = match regular_size(path) {
-                Some(_) => read(path, target)?,
-                None => None,
-            };
-            let Some((file, damage)) = written else { return Err(not_recognized(path)) };
-            let stats = Recording::from_file(file).map_err(|error| InputError::unusable(path, error))?.stats();
-            let written = Written { events: stats.events, bytes: stats.file_bytes };
-            Ok(Imported { written, problems: Problems { damage, ..Problems::default() } })
+            let WrittenState { written, damage, .. } = write_state(read, path, target)?;
+            let problems = Problems { damage, ..Problems::default() };
+            Ok(Imported { written, problems, is_snapshot: true })
         }
     }
 }

@@ -42,7 +42,7 @@ impl Import {
         let target = self.output.display();
         self.overwrite.check(&self.output)?;
         let on_damage = if self.strict { OnDamage::Fail } else { OnDamage::Warn };
-        let Imported { written, problems } = create_file(&self.output, self.overwrite, |file| {
+        let Imported { written, problems, is_snapshot } = create_file(&self.output, self.overwrite, |file| {
             let imported = with_progress(|progress| highwater_input::import(&self.input, file, progress));
             let imported = imported.map_err(|error| match error {
                 InputError::Write(error) => Failure::writing_file(&self.output, &error),
@@ -63,6 +63,10 @@ impl Import {
             .filter(|(count, ..)| *count > 0)
             .map(|(count, what, how)| format!(", {}{how}", counted(*count, what)))
             .collect();
+        if is_snapshot {
+            let blocks = counted(written.events, "block");
+            return output.line(&format!("{target}: a snapshot of {blocks}, {}{skipped}", bytes(written.bytes)));
+        }
         let per_event = written.bytes as f64 / written.events.max(1) as f64;
         output.line(&format!(
             "{target}: {}, {}, {per_event:.2} bytes per event{skipped}",
