@@ -353,6 +353,38 @@ fn a_full_disk_gives_one_error_and_leaves_a_readable_file() {
     }
 }
 
+/// A long `write` becomes visible page by page. A reader that opens the file meanwhile sees a part of a block.
+#[test]
+fn a_block_that_is_being_written_is_no_damage() {
+    let (catalog, events) = history(12, 2000);
+    let whole = written(&catalog, &events, 500, 100);
+    let path = std::env::temp_dir().join(format!("highwater-growing-{}.hw", std::process::id()));
+    let half = whole.len() / 2;
+    std::fs::write(&path, &whole[..half]).unwrap();
+    let cut = Recording::open(&path).unwrap();
+    assert!(cut.damage()[0].what.contains("cut in a block"), "{:?}", cut.damage());
+
+    let mut file = std::fs::File::options().append(true).open(&path).unwrap();
+    file.write_all(&whole[half..=half]).unwrap();
+    let writer = std::thread::spawn({
+        let rest = whole[half + 1..].to_vec();
+        move || {
+            for part in rest.chunks(64) {
+                std::thread::sleep(std::time::Duration::from_millis(2));
+                file.write_all(part).unwrap();
+            }
+        }
+    });
+    while !writer.is_finished() {
+        let growing = Recording::open(&path).unwrap();
+        assert_eq!(growing.damage(), []);
+        assert!(events_in(&growing) > 0);
+    }
+    writer.join().unwrap();
+    assert_eq!(Recording::open(&path).unwrap().damage(), []);
+    std::fs::remove_file(&path).unwrap();
+}
+
 #[test]
 fn a_writer_that_failed_fails_again_with_the_same_words() {
     let (catalog, events) = history(10, 200);

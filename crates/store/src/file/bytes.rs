@@ -3,6 +3,10 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+/// The longest pause inside one `write` of a file that a program writes now.
+const LONGEST_WRITE: Duration = Duration::from_millis(200);
 
 /// Bytes that can be read at any offset. Files are read, not mapped: a file that shrinks while it is read must give an error, not a signal.
 #[derive(Debug)]
@@ -25,6 +29,25 @@ impl Bytes {
         match self {
             Self::File(_, length) => *length,
             Self::Memory(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// True if a program appends to the file now. The system makes a long `write` visible page by page, so the end of such a file can be a
+    /// part of a block that is whole a moment later.
+    ///
+    /// Waits until the file grows, but not longer than until its last change is [`LONGEST_WRITE`] ago.
+    pub fn are_growing(&self) -> io::Result<bool> {
+        let Self::File(file, length) = self else { return Ok(false) };
+        loop {
+            let metadata = file.metadata()?;
+            if metadata.len() != *length {
+                return Ok(metadata.len() > *length);
+            }
+            // A time in the future is no sign of a change just now.
+            if metadata.modified()?.elapsed().map_or(true, |ago| ago > LONGEST_WRITE) {
+                return Ok(false);
+            }
+            std::thread::sleep(LONGEST_WRITE / 20);
         }
     }
 

@@ -140,7 +140,12 @@ impl Recording {
             self.entries = entries;
             return Ok(());
         }
-        let found = scan(&self.bytes)?;
+        let mut found = scan(&self.bytes)?;
+        if let Some(cut) = found.cut_at
+            && self.bytes.are_growing()?
+        {
+            found.damage.retain(|damage| damage.offset != cut);
+        }
         if found.entries.is_empty() {
             return Err(OpenError::NothingUsable);
         }

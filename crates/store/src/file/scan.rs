@@ -16,6 +16,8 @@ pub struct Scan {
     pub entries: Vec<Entry>,
     /// The damaged parts.
     pub damage: Vec<Damage>,
+    /// The offset of the last block if the file ends inside it.
+    pub cut_at: Option<u64>,
     /// True if the last block marks the file as complete.
     pub complete: bool,
     /// The expected sequence number of the next block.
@@ -37,6 +39,7 @@ pub fn scan(bytes: &Bytes) -> io::Result<Scan> {
             let cut = next.is_none() && end - offset < BLOCK_HEADER as u64;
             let what = if cut { "the file is cut in a block's header" } else { "a block's header is damaged" };
             found.damage.push(Damage { offset, length: end - offset, what: what.into() });
+            found.cut_at = cut.then_some(offset);
             offset = end;
             continue;
         };
@@ -44,6 +47,7 @@ pub fn scan(bytes: &Bytes) -> io::Result<Scan> {
         if !bytes.read(offset + BLOCK_HEADER as u64, length as usize, &mut payload)? {
             let what = "the file is cut in a block";
             found.damage.push(Damage { offset, length: bytes.length() - offset, what: what.into() });
+            found.cut_at = Some(offset);
             break;
         }
         let end = offset + BLOCK_HEADER as u64 + u64::from(length);
