@@ -8,10 +8,10 @@
 
 mod plain;
 
-pub use plain::{Applied, Plain};
+pub use plain::{Applied, PlainEvent};
 
 use crate::anomalies::{Anomalies, Anomaly};
-use crate::blocks::{Block, Blocks, Kept};
+use crate::blocks::{Block, Blocks, UnweightedBlock};
 use crate::byte_sum::ByteSum;
 use crate::event::Placement;
 use crate::figures::{Figures, Totals};
@@ -22,7 +22,7 @@ use rustc_hash::FxHashMap;
 
 /// Where a live block is kept. Slots are reused, like addresses; [`AllocId`] is the identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot(pub(crate) u32);
+pub struct BlockSlot(pub(crate) u32);
 
 const NO_ALLOCATION: AllocId = AllocId(u64::MAX);
 /// The limit on blocks that weights may add up to. It keeps counters from wrapping and within the range that files can store.
@@ -91,7 +91,7 @@ struct AtPeak {
 
 /// The amounts that one record adds to the figures.
 #[derive(Clone, Copy)]
-struct Counted {
+struct RecordAmounts {
     blocks: u64,
     /// Bytes, if they are a whole number.
     bytes: u64,
@@ -103,7 +103,7 @@ struct Counted {
     more_samples: u64,
 }
 
-impl Counted {
+impl RecordAmounts {
     /// A block that stands for itself.
     #[inline(always)]
     fn exact(size: u64) -> Self {
@@ -154,36 +154,36 @@ fn add_rows(figures: &mut Vec<Figures>, count: usize) {
 
 /// Subtracts the bytes and records of a block.
 #[inline(always)]
-fn release(figures: &mut Figures, counted: Counted) {
-    counted.free(figures);
-    figures.unrecorded_gone += counted.unrecorded;
-    figures.more_samples_gone += counted.more_samples;
+fn release(figures: &mut Figures, amounts: RecordAmounts) {
+    amounts.free(figures);
+    figures.unrecorded_gone += amounts.unrecorded;
+    figures.more_samples_gone += amounts.more_samples;
 }
 
 /// Moves a block out: it lives on with another owner.
 #[inline(always)]
-fn leave(figures: &mut Figures, counted: Counted) {
-    release(figures, counted);
-    figures.reallocated_away += counted.blocks;
+fn transfer_out(figures: &mut Figures, amounts: RecordAmounts) {
+    release(figures, amounts);
+    figures.reallocated_away += amounts.blocks;
 }
 
 /// Moves a block in that lived with another owner.
 #[inline(always)]
-fn arrive(figures: &mut Figures, counted: Counted) {
-    figures.reallocations += counted.blocks;
-    counted.allocate(figures);
-    figures.unrecorded += counted.unrecorded;
-    figures.more_samples += counted.more_samples;
+fn transfer_in(figures: &mut Figures, amounts: RecordAmounts) {
+    figures.reallocations += amounts.blocks;
+    amounts.allocate(figures);
+    figures.unrecorded += amounts.unrecorded;
+    figures.more_samples += amounts.more_samples;
 }
 
-fn count_promotion(figures: &mut Figures, counted: Counted) {
-    figures.promotions += counted.blocks;
-    figures.unrecorded_promotions += counted.unrecorded;
+fn count_promotion(figures: &mut Figures, amounts: RecordAmounts) {
+    figures.promotions += amounts.blocks;
+    figures.unrecorded_promotions += amounts.unrecorded;
 }
 
 /// Why a block that lived outside of these accounts enters them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arrival {
+pub(crate) enum EntryCause {
     /// It was promoted.
     Promoted,
     /// It was resized.
@@ -311,18 +311,18 @@ impl Accounts {
         self.state.blocks.iter()
     }
 
-    pub(crate) fn slots(&self) -> impl Iterator<Item = (Slot, Kept)> {
-        self.state.blocks.places().map(|(place, kept)| (Slot(place), kept))
+    pub(crate) fn slots(&self) -> impl Iterator<Item = (BlockSlot, UnweightedBlock)> {
+        self.state.blocks.places().map(|(place, block)| (BlockSlot(place), block))
     }
 
     #[inline(always)]
-    pub(crate) fn kept(&self, slot: Slot) -> Kept {
+    pub(crate) fn unweighted(&self, slot: BlockSlot) -> UnweightedBlock {
         self.state.blocks.at(slot.0)
     }
 
     /// The block in a slot.
-    pub fn block(&self, slot: Slot) -> Block {
-        self.kept(slot).with_weight(self.state.blocks.weight(slot.0))
+    pub fn block(&self, slot: BlockSlot) -> Block {
+        self.unweighted(slot).with_weight(self.state.blocks.weight(slot.0))
     }
 
     /// The dense index of a thread, made if it is new.
@@ -456,69 +456,70 @@ impl Accounts {
 
     /// A slot for a block that is about to be [allocated](Self::allocate).
     #[inline(always)]
-    pub(crate) fn next_slot(&mut self) -> Slot {
-        Slot(self.state.blocks.next_place())
+    pub(crate) fn next_slot(&mut self) -> BlockSlot {
+        BlockSlot(self.state.blocks.next_place())
     }
 
     /// Adds a block. `place.size` and `place.weight` must be [admissible](Self::admissible).
     #[inline(always)]
-    pub(crate) fn allocate(&mut self, slot: Slot, thread: u32, place: &Placement) {
+    pub(crate) fn allocate(&mut self, slot: BlockSlot, thread: u32, place: &Placement) {
         if place.weight.is_one() {
-            self.allocate_as(slot, thread, place, Counted::exact(place.size));
+            self.allocate_as(slot, thread, place, RecordAmounts::exact(place.size));
         } else {
             self.allocate_sample(slot, thread, place);
         }
     }
 
     #[inline(never)]
-    fn allocate_sample(&mut self, slot: Slot, thread: u32, place: &Placement) {
-        let counted = Counted::of(place.weight, self.next_id(), place.size);
-        self.allocate_as(slot, thread, place, counted);
+    fn allocate_sample(&mut self, slot: BlockSlot, thread: u32, place: &Placement) {
+        let amounts = RecordAmounts::of(place.weight, self.next_id(), place.size);
+        self.allocate_as(slot, thread, place, amounts);
         self.state.blocks.set_weight(slot.0, place.weight);
     }
 
     #[inline(always)]
-    fn allocate_as(&mut self, slot: Slot, thread: u32, place: &Placement, counted: Counted) {
+    fn allocate_as(&mut self, slot: BlockSlot, thread: u32, place: &Placement, amounts: RecordAmounts) {
         let id = AllocId(self.state.next_id);
         self.state.next_id += 1;
         self.state.threads[thread as usize].last_allocation = id;
         self.raise_owners(thread, place.stack, place.tag, |figures| {
-            figures.allocations += counted.blocks;
-            counted.allocate(figures);
-            figures.unrecorded += counted.unrecorded;
-            figures.more_samples += counted.more_samples;
+            figures.allocations += amounts.blocks;
+            amounts.allocate(figures);
+            figures.unrecorded += amounts.unrecorded;
+            figures.more_samples += amounts.more_samples;
         });
         let &Placement { address, size, stack, tag, surplus, .. } = place;
-        self.state
-            .blocks
-            .put(slot.0, Kept { id, address, size, time: self.state.last_time, thread, stack, tag, surplus });
+        self.state.blocks.put(
+            slot.0,
+            UnweightedBlock { id, address, size, time: self.state.last_time, thread, stack, tag, surplus },
+        );
     }
 
     /// Frees a block on behalf of a thread.
     #[inline(always)]
-    pub(crate) fn free(&mut self, slot: Slot, by_thread: u32) {
+    pub(crate) fn free(&mut self, slot: BlockSlot, by_thread: u32) {
         if self.state.blocks.weight(slot.0).is_one() {
             let block = self.state.blocks.take(slot.0);
-            self.free_as(&block, by_thread, Counted::exact(block.size));
+            self.free_as(&block, by_thread, RecordAmounts::exact(block.size));
         } else {
             self.free_sample(slot, by_thread);
         }
     }
 
     #[inline(never)]
-    fn free_sample(&mut self, slot: Slot, by_thread: u32) {
-        let (block, counted) = self.take_sample(slot);
-        self.free_as(&block, by_thread, counted);
+    fn free_sample(&mut self, slot: BlockSlot, by_thread: u32) {
+        let (block, amounts) = self.take_sample(slot);
+        self.free_as(&block, by_thread, amounts);
     }
 
     #[inline(always)]
-    fn free_as(&mut self, block: &Kept, by_thread: u32, counted: Counted) {
+    fn free_as(&mut self, block: &UnweightedBlock, by_thread: u32, amounts: RecordAmounts) {
         let is_temporary = self.state.threads[block.thread as usize].last_allocation == block.id;
-        let temporary = u64::from(is_temporary) * counted.blocks;
-        let cross_thread = u64::from(block.thread != by_thread) * counted.blocks;
+        let temporary = u64::from(is_temporary) * amounts.blocks;
+        let cross_thread = u64::from(block.thread != by_thread) * amounts.blocks;
         self.for_owners(block.thread, block.stack, block.tag, |figures| {
-            release(figures, counted);
-            figures.frees += counted.blocks;
+            release(figures, amounts);
+            figures.frees += amounts.blocks;
             figures.temporary_allocations += temporary;
             figures.cross_thread_frees += cross_thread;
         });
@@ -526,46 +527,53 @@ impl Accounts {
 
     /// Removes a block that may be a sample, and returns it with the amounts that it counts as.
     #[inline]
-    fn take_sample(&mut self, slot: Slot) -> (Kept, Counted) {
+    fn take_sample(&mut self, slot: BlockSlot) -> (UnweightedBlock, RecordAmounts) {
         let weight = self.state.blocks.weight(slot.0);
         self.state.blocks.set_weight(slot.0, Weight::ONE);
         let block = self.state.blocks.take(slot.0);
-        (block, Counted::of(weight, block.id, block.size))
+        (block, RecordAmounts::of(weight, block.id, block.size))
     }
 
     /// Frees a block whose free was never seen.
-    pub(crate) fn evict(&mut self, slot: Slot) {
-        let (block, counted) = self.take_sample(slot);
+    pub(crate) fn evict(&mut self, slot: BlockSlot) {
+        let (block, amounts) = self.take_sample(slot);
         self.note(Anomaly::DuplicateAllocation, 1);
         self.for_owners(block.thread, block.stack, block.tag, |figures| {
-            release(figures, counted);
-            figures.frees += counted.blocks;
+            release(figures, amounts);
+            figures.frees += amounts.blocks;
         });
     }
 
     /// Resizes and perhaps moves a block. It keeps its identity and its birth time; the thread that resized it becomes its owner.
     #[inline]
-    pub(crate) fn reallocate(&mut self, slot: Slot, thread: u32, new: &Placement) {
+    pub(crate) fn reallocate(&mut self, slot: BlockSlot, thread: u32, new: &Placement) {
         if self.state.blocks.weight(slot.0).is_one() && new.weight.is_one() {
-            let before = Counted::exact(self.kept(slot).size);
-            self.reallocate_as(slot, thread, new, before, Counted::exact(new.size));
+            let before = RecordAmounts::exact(self.unweighted(slot).size);
+            self.reallocate_as(slot, thread, new, before, RecordAmounts::exact(new.size));
         } else {
             self.reallocate_sample(slot, thread, new);
         }
     }
 
     #[cold]
-    fn reallocate_sample(&mut self, slot: Slot, thread: u32, new: &Placement) {
+    fn reallocate_sample(&mut self, slot: BlockSlot, thread: u32, new: &Placement) {
         let old = self.block(slot);
-        let before = Counted::of(old.weight, old.id, old.size);
-        let after = Counted::of(new.weight, old.id, new.size);
+        let before = RecordAmounts::of(old.weight, old.id, old.size);
+        let after = RecordAmounts::of(new.weight, old.id, new.size);
         self.reallocate_as(slot, thread, new, before, after);
         self.state.blocks.set_weight(slot.0, new.weight);
     }
 
     #[inline(always)]
-    fn reallocate_as(&mut self, slot: Slot, thread: u32, new: &Placement, before: Counted, after: Counted) {
-        let old = self.kept(slot);
+    fn reallocate_as(
+        &mut self,
+        slot: BlockSlot,
+        thread: u32,
+        new: &Placement,
+        before: RecordAmounts,
+        after: RecordAmounts,
+    ) {
+        let old = self.unweighted(slot);
         if new.address != old.address {
             let both = match after.sum {
                 None => self.state.totals.figures.live_bytes().saturating_add(after.bytes),
@@ -574,72 +582,77 @@ impl Accounts {
             let peak = &mut self.state.totals.peak_bytes_inside_reallocation;
             *peak = both.max(*peak);
         }
-        self.for_owners(old.thread, old.stack, old.tag, |figures| leave(figures, before));
-        self.raise_owners(thread, new.stack, new.tag, |figures| arrive(figures, after));
+        self.for_owners(old.thread, old.stack, old.tag, |figures| transfer_out(figures, before));
+        self.raise_owners(thread, new.stack, new.tag, |figures| transfer_in(figures, after));
         self.state.threads[thread as usize].last_allocation = old.id;
         let &Placement { address, size, stack, tag, surplus, .. } = new;
-        self.state.blocks.put(slot.0, Kept { address, size, thread, stack, tag, surplus, ..old });
+        self.state.blocks.put(slot.0, UnweightedBlock { address, size, thread, stack, tag, surplus, ..old });
     }
 
     /// True for a possible promotion: no more blocks and bytes are promoted than were ever allocated, and no sum exceeds 64 bits. Only a forged file
     /// or an impossible source promotes a block again and again.
-    pub(crate) fn can_promote(&self, slot: Slot) -> bool {
+    pub(crate) fn can_promote(&self, slot: BlockSlot) -> bool {
         let Block { id, size, weight, .. } = self.block(slot);
-        let counted = Counted::of(weight, id, size);
+        let amounts = RecordAmounts::of(weight, id, size);
         let all = &self.state.totals.figures;
         let moved = self.state.tags.first().copied().unwrap_or_default();
-        let (moved_bytes, all_bytes) = (moved.allocated() + counted.sum(), all.allocated());
-        all.promotions + counted.blocks <= all.allocations + all.reallocations
+        let (moved_bytes, all_bytes) = (moved.allocated() + amounts.sum(), all.allocated());
+        all.promotions + amounts.blocks <= all.allocations + all.reallocations
             && moved_bytes <= all_bytes
             && moved_bytes <= ByteSum::MAX.saturating_sub(all_bytes)
-            && moved.more_samples + counted.more_samples <= all.more_samples
+            && moved.more_samples + amounts.more_samples <= all.more_samples
     }
 
     /// Gives a block that [can be promoted](Self::can_promote) another tag. For its thread and site this only counts a promotion; the block leaves one
     /// tag and joins another.
-    pub(crate) fn promote(&mut self, slot: Slot, tag: TagId) {
+    pub(crate) fn promote(&mut self, slot: BlockSlot, tag: TagId) {
         let block = self.block(slot);
-        let counted = Counted::of(block.weight, block.id, block.size);
-        self.for_owners(block.thread, block.stack, TagId::NONE, |figures| count_promotion(figures, counted));
+        let amounts = RecordAmounts::of(block.weight, block.id, block.size);
+        self.for_owners(block.thread, block.stack, TagId::NONE, |figures| count_promotion(figures, amounts));
         if tag == block.tag {
             return;
         }
         let moved = figures_at(&mut self.state.tags, TagId::NONE.0);
-        arrive(moved, counted);
-        leave(moved, counted);
+        transfer_in(moved, amounts);
+        transfer_out(moved, amounts);
         self.promoted_bytes = moved.allocated_bytes;
         self.promoted_rest = moved.rests.allocated;
         if block.tag != TagId::NONE {
-            leave(figures_at(&mut self.state.tags, block.tag.0), counted);
+            transfer_out(figures_at(&mut self.state.tags, block.tag.0), amounts);
         }
         if tag != TagId::NONE {
             let figures = figures_at(&mut self.state.tags, tag.0);
-            arrive(figures, counted);
-            count_promotion(figures, counted);
+            transfer_in(figures, amounts);
+            count_promotion(figures, amounts);
             figures.peak_bytes = figures.peak_bytes.max(figures.live_bytes());
         }
-        let kept = Kept { tag, ..self.kept(slot) };
-        self.state.blocks.put(slot.0, kept);
+        let retagged = UnweightedBlock { tag, ..self.unweighted(slot) };
+        self.state.blocks.put(slot.0, retagged);
     }
 
     /// Adds a block that lived outside of these accounts.
-    pub(crate) fn enter(&mut self, slot: Slot, thread: u32, block: &Block, arrival: Arrival) {
-        let counted = Counted::of(block.weight, block.id, block.size);
+    pub(crate) fn enter(&mut self, slot: BlockSlot, thread: u32, block: &Block, cause: EntryCause) {
+        let amounts = RecordAmounts::of(block.weight, block.id, block.size);
         self.raise_owners(thread, block.stack, block.tag, |figures| {
-            arrive(figures, counted);
-            if arrival == Arrival::Promoted {
-                count_promotion(figures, counted);
+            transfer_in(figures, amounts);
+            if cause == EntryCause::Promoted {
+                count_promotion(figures, amounts);
             }
         });
         let &Block { id, address, size, time, stack, tag, surplus, weight, .. } = block;
-        self.state.blocks.put(slot.0, Kept { id, address, size, time, thread, stack, tag, surplus });
+        self.state.blocks.put(slot.0, UnweightedBlock { id, address, size, time, thread, stack, tag, surplus });
         self.state.blocks.set_weight(slot.0, weight);
     }
 
     /// Removes a block that lives on outside of these accounts.
-    pub(crate) fn leave(&mut self, slot: Slot) {
-        let (block, counted) = self.take_sample(slot);
-        self.for_owners(block.thread, block.stack, block.tag, |figures| leave(figures, counted));
+    pub(crate) fn leave(&mut self, slot: BlockSlot) {
+        let (block, amounts) = self.take_sample(slot);
+        self.for_owners(block.thread, block.stack, block.tag, |figures| transfer_out(figures, amounts));
+    }
+
+    /// Makes a block that was resized the latest allocation of its thread.
+    pub(crate) fn pass_resize(&mut self, thread: u32, id: AllocId) {
+        self.state.threads[thread as usize].last_allocation = id;
     }
 
     /// Skips an allocation that these accounts leave out: it takes its number, and it counts as the latest allocation of its thread.

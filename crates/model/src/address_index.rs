@@ -20,7 +20,7 @@ const REGIONS: usize = 1 << (DIRECTORY_LOG2 - REGION_LOG2);
 const DIRECTORIES: usize = 1 << (ADDRESS_BITS - DIRECTORY_LOG2);
 
 /// A table: the slot of each block plus one; 0 where none begins.
-type Table = [u32; SLOTS];
+type RegionTable = [u32; SLOTS];
 
 /// Index from addresses to slots: directories per 4 GiB, tables per 1 KiB, one entry per 16 bytes.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub struct AddressIndex {
     tops: Vec<u32>,
     /// For each region of 4 GiB the number of its table; 0 is the empty one.
     directories: Vec<Box<[u32]>>,
-    tables: Vec<Table>,
+    tables: Vec<RegionTable>,
     odd: FxHashMap<u64, u32>,
 }
 

@@ -55,7 +55,7 @@ impl Block {
 
 /// A block without its weight.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct UnweightedBlock {
     pub id: AllocId,
     pub address: u64,
     pub size: u64,
@@ -66,7 +66,7 @@ pub(crate) struct Kept {
     pub surplus: i32,
 }
 
-impl Kept {
+impl UnweightedBlock {
     pub fn with_weight(self, weight: Weight) -> Block {
         let Self { id, address, size, time, thread, stack, tag, surplus } = self;
         Block { id, address, size, time, thread, stack, tag, surplus, weight }
@@ -92,8 +92,8 @@ struct Cold {
 }
 
 const DEAD: AllocId = AllocId(u64::MAX);
-const NOBODY: Hot = Hot { id: DEAD, size: 0, thread: 0, stack: StackId::UNKNOWN, tag: TagId::NONE, surplus: 0 };
-const NOWHERE: Cold = Cold { address: 0, time: Nanos(0) };
+const NO_HOT: Hot = Hot { id: DEAD, size: 0, thread: 0, stack: StackId::UNKNOWN, tag: TagId::NONE, surplus: 0 };
+const NO_COLD: Cold = Cold { address: 0, time: Nanos(0) };
 
 /// A list of live blocks. It may have gaps, which are not visible from outside.
 #[derive(Clone, Debug, Default)]
@@ -110,7 +110,7 @@ impl Blocks {
     pub fn push(&mut self, block: Block) {
         let Block { id, address, size, time, thread, stack, tag, surplus, weight } = block;
         let place = self.add_place();
-        self.put(place, Kept { id, address, size, time, thread, stack, tag, surplus });
+        self.put(place, UnweightedBlock { id, address, size, time, thread, stack, tag, surplus });
         self.set_weight(place, weight);
     }
 
@@ -132,7 +132,7 @@ impl Blocks {
 
     /// All blocks, in no particular order unless the list was ordered.
     pub fn iter(&self) -> impl Iterator<Item = Block> {
-        self.places().map(|(place, kept)| kept.with_weight(self.weight(place)))
+        self.places().map(|(place, block)| block.with_weight(self.weight(place)))
     }
 
     /// All blocks, ordered by number. They are not copied: there may be millions, and fresh memory for them is expensive.
@@ -160,16 +160,16 @@ impl Blocks {
         ordered
     }
 
-    pub(crate) fn places(&self) -> impl Iterator<Item = (u32, Kept)> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = (u32, UnweightedBlock)> {
         let live = (0..).zip(&self.hot).filter(|(_, hot)| hot.id != DEAD);
         live.map(|(place, _)| (place, self.at(place)))
     }
 
     #[inline(always)]
-    pub(crate) fn at(&self, place: u32) -> Kept {
+    pub(crate) fn at(&self, place: u32) -> UnweightedBlock {
         let Hot { id, size, thread, stack, tag, surplus } = self.hot[place as usize];
         let Cold { address, time } = self.cold[place as usize];
-        Kept { id, address, size, time, thread, stack, tag, surplus }
+        UnweightedBlock { id, address, size, time, thread, stack, tag, surplus }
     }
 
     /// A place for a block that is about to be stored.
@@ -180,26 +180,26 @@ impl Blocks {
 
     #[inline(always)]
     fn add_place(&mut self) -> u32 {
-        self.hot.push(NOBODY);
-        self.cold.push(NOWHERE);
+        self.hot.push(NO_HOT);
+        self.cold.push(NO_COLD);
         self.hot.len() as u32 - 1
     }
 
     /// Stores a block at a place that was reserved for it, or that it already has. The weight of the place does not change: it is 1 at a new place.
     #[inline(always)]
-    pub(crate) fn put(&mut self, place: u32, kept: Kept) {
-        let Kept { id, address, size, time, thread, stack, tag, surplus } = kept;
+    pub(crate) fn put(&mut self, place: u32, block: UnweightedBlock) {
+        let UnweightedBlock { id, address, size, time, thread, stack, tag, surplus } = block;
         self.hot[place as usize] = Hot { id, size, thread, stack, tag, surplus };
         self.cold[place as usize] = Cold { address, time };
     }
 
     /// Removes a block. Its weight must be 1.
     #[inline(always)]
-    pub(crate) fn take(&mut self, place: u32) -> Kept {
-        let kept = self.at(place);
+    pub(crate) fn take(&mut self, place: u32) -> UnweightedBlock {
+        let block = self.at(place);
         self.hot[place as usize].id = DEAD;
         self.gaps.push(place);
-        kept
+        block
     }
 
     /// Whether all blocks have the weight 1.
@@ -270,8 +270,8 @@ mod tests {
         assert_eq!(blocks.in_order().last(), Some(block(11, Weight::ONE)));
     }
 
-    fn blank(id: u64) -> Kept {
-        Kept {
+    fn blank(id: u64) -> UnweightedBlock {
+        UnweightedBlock {
             id: AllocId(id),
             address: 0,
             size: 0,

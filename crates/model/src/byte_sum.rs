@@ -13,9 +13,9 @@ const HALF: u128 = 1 << (FRACTION_BITS - 1);
 /// the largest number of bytes that fits in 64 bits.
 ///
 /// ```
-/// use highwater_model::{ByteSum, Spacing};
+/// use highwater_model::{ByteSum, SampleSpacing};
 ///
-/// let one = Spacing::new(8.0 / 0.3).times(1);
+/// let one = SampleSpacing::new(8.0 / 0.3).times(1);
 /// let sum: ByteSum = std::iter::repeat_n(one, 1000).sum();
 /// assert_eq!((one.rounded(), sum.rounded()), (27, 26_667));
 /// ```

@@ -2,7 +2,7 @@
 
 use crate::heap::Heap;
 use crate::ids::{FrameId, Nanos, StackId, StringId, TagId, ThreadId};
-use crate::stacks::{Columns, Frame, Module, StackTable};
+use crate::stacks::{ColumnRange, Frame, Module, StackTable};
 use crate::strings::StringTable;
 use rustc_hash::FxHashMap;
 
@@ -88,7 +88,7 @@ pub struct FrameText<'a> {
     /// True when inlined into the next outer frame.
     pub inlined: bool,
     /// The columns of the source line.
-    pub columns: Columns,
+    pub columns: ColumnRange,
 }
 
 impl FrameText<'_> {

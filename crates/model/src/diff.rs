@@ -5,8 +5,9 @@
 //! number, which is meaningful only within one recording.
 
 use crate::blocks::Block;
+use crate::catalog::Catalog;
 use crate::figures::Figures;
-use crate::groups::{GroupBy, GroupKey, Keep, Metric, rows};
+use crate::groups::{Addend, GroupBy, GroupKey, Keep, Metric, rows};
 use crate::row_identity::{CatalogIdentities, RowIdentities, RowIdentity};
 use crate::snapshot::Snapshot;
 use crate::stack_numbers::TooManyCalls;
@@ -27,13 +28,27 @@ pub enum Change {
     Same,
 }
 
-/// A row of both snapshots. At least one side is there.
+/// A row of both sides of a comparison. At least one side is there.
 #[derive(Clone, Debug)]
-pub struct Delta {
-    /// The row in the earlier snapshot.
-    pub before: Option<(GroupKey, Figures)>,
-    /// The row in the later snapshot.
-    pub after: Option<(GroupKey, Figures)>,
+pub struct Delta<T = Figures> {
+    /// The row on the earlier side.
+    pub before: Option<(GroupKey, T)>,
+    /// The row on the later side.
+    pub after: Option<(GroupKey, T)>,
+}
+
+impl<T: Addend> Delta<T> {
+    /// The amounts on both sides; zero where there is no such row.
+    pub fn amounts(&self) -> [T; 2] {
+        [&self.before, &self.after].map(|side| side.as_ref().map_or_else(T::default, |(_, amount)| *amount))
+    }
+
+    /// The key of the row, and the side whose catalog its handles refer to: the later one, if the row is there.
+    pub fn key(&self) -> Option<(usize, &GroupKey)> {
+        let side = |at: usize, side: &'_ Option<(GroupKey, T)>| side.as_ref().map(|_| at);
+        let at = side(1, &self.after).or(side(0, &self.before))?;
+        [&self.before, &self.after][at].as_ref().map(|(key, _)| (at, key))
+    }
 }
 
 impl Delta {
@@ -74,32 +89,38 @@ impl Delta {
 ///
 /// Memory use is bounded by the rows, the names and the calls of both snapshots. Whole stacks are never stored.
 pub fn diff_rows(before: &Snapshot, after: &Snapshot, by: GroupBy, keep: Keep<'_>) -> Result<Vec<Delta>, TooManyCalls> {
-    let mut deltas: Vec<Delta> = Vec::new();
-    let mut places: FxHashMap<RowIdentity, usize> = FxHashMap::default();
-    let mut identities = RowIdentities::default();
-    for (is_later, snapshot) in [(false, before), (true, after)] {
-        let mut known = CatalogIdentities::default();
-        for row in rows(snapshot, by, Metric::Live, keep) {
-            let identity = identities.of(&snapshot.catalog, &mut known, &row.key)?;
-            let place = *places.entry(identity).or_insert_with(|| {
-                deltas.push(Delta { before: None, after: None });
-                deltas.len() - 1
-            });
-            let delta = &mut deltas[place];
-            add_to(if is_later { &mut delta.after } else { &mut delta.before }, row.key, &row.figures);
-        }
-    }
+    let side = |snapshot| rows(snapshot, by, Metric::Live, keep).into_iter().map(|row| (row.key, row.figures));
+    let mut deltas = pair_rows([(&before.catalog, side(before)), (&after.catalog, side(after))])?;
     deltas.retain(|delta| delta.live_bytes() != 0 || delta.live_blocks() != 0);
     deltas.sort_by_key(|delta| std::cmp::Reverse((delta.live_bytes().abs(), delta.live_blocks().abs())));
     Ok(deltas)
 }
 
-/// Two stacks of one snapshot may have the same text (different addresses in the same line). They become one row here.
-fn add_to(side: &mut Option<(GroupKey, Figures)>, key: GroupKey, figures: &Figures) {
-    match side {
-        Some((_, sum)) => sum.add(figures),
-        None => *side = Some((key, *figures)),
+/// Matches the rows of two sides. Rows that people would call the same are one, also if they are on the same side: two stacks may have the same text
+/// (different addresses in the same line).
+pub fn pair_rows<T: Addend>(
+    sides: [(&Catalog, impl IntoIterator<Item = (GroupKey, T)>); 2],
+) -> Result<Vec<Delta<T>>, TooManyCalls> {
+    let mut deltas: Vec<Delta<T>> = Vec::new();
+    let mut indexes: FxHashMap<RowIdentity, usize> = FxHashMap::default();
+    let mut identities = RowIdentities::default();
+    for (at, (catalog, rows)) in sides.into_iter().enumerate() {
+        let mut known = CatalogIdentities::default();
+        for (key, amount) in rows {
+            let identity = identities.of(catalog, &mut known, &key)?;
+            let index = *indexes.entry(identity).or_insert_with(|| {
+                deltas.push(Delta { before: None, after: None });
+                deltas.len() - 1
+            });
+            let delta = &mut deltas[index];
+            let side = if at == 0 { &mut delta.before } else { &mut delta.after };
+            match side {
+                Some((_, sum)) => sum.add(&amount),
+                None => *side = Some((key, amount)),
+            }
+        }
     }
+    Ok(deltas)
 }
 
 /// Single allocations of one recording at two instants.

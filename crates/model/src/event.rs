@@ -1,6 +1,7 @@
 //! The raw events that a source reports, keyed by address.
 
-use crate::ids::{Nanos, StackId, StringId, TagId, ThreadId};
+use crate::blocks::Block;
+use crate::ids::{AllocId, Nanos, StackId, StringId, TagId, ThreadId};
 use crate::weight::Weight;
 
 /// One event of a memory. Small and `Copy`: building one never allocates. Names and stacks are handles into the [`Catalog`](crate::Catalog) that
@@ -84,4 +85,12 @@ pub struct Placement {
     pub surplus: i32,
     /// The blocks and bytes that it stands for, if not all blocks are recorded.
     pub weight: Weight,
+}
+
+impl Placement {
+    /// The block that is allocated there. Its thread is the first one of its accounts.
+    pub fn born(self, id: AllocId, time: Nanos) -> Block {
+        let Self { address, size, stack, tag, surplus, weight } = self;
+        Block { id, address, size, time, thread: 0, stack, tag, surplus, weight }
+    }
 }

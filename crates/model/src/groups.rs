@@ -12,8 +12,8 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-/// What the rows of a report are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What the rows of a table are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum GroupBy {
     /// Whole call stacks.
     #[default]
@@ -24,6 +24,8 @@ pub enum GroupBy {
     File,
     /// Executables and libraries.
     Module,
+    /// Source lines.
+    Line,
     /// Threads.
     Thread,
     /// Types.
@@ -32,37 +34,163 @@ pub enum GroupBy {
     Heap,
 }
 
-/// The figure by which rows are ranked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+impl GroupBy {
+    /// All of them.
+    pub const ALL: [Self; 8] =
+        [Self::Site, Self::Function, Self::File, Self::Module, Self::Line, Self::Thread, Self::Type, Self::Heap];
+
+    /// Its name on the command line, in JSON and in the API: one such row.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Site => "site",
+            Self::Function => "function",
+            Self::File => "file",
+            Self::Module => "module",
+            Self::Line => "line",
+            Self::Thread => "thread",
+            Self::Type => "type",
+            Self::Heap => "heap",
+        }
+    }
+
+    /// The name of the list that holds such rows in a JSON document.
+    pub fn list_key(self) -> &'static str {
+        match self {
+            Self::Site => "sites",
+            Self::Function => "functions",
+            Self::File => "files",
+            Self::Module => "modules",
+            Self::Line => "lines",
+            Self::Thread => "threads",
+            Self::Type => "types",
+            Self::Heap => "heaps",
+        }
+    }
+
+    /// What it means, for people.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Site => "Call sites: whole stacks",
+            Self::Function => "Functions: what they allocated themselves, and with all they called",
+            Self::File => "Source files",
+            Self::Module => "Executables and libraries",
+            Self::Line => "Source lines",
+            Self::Thread => "Threads",
+            Self::Type => "Types, where the source has them",
+            Self::Heap => "Heaps: malloc's, and what the program mapped itself",
+        }
+    }
+
+    /// True if a row's own figures are only a part of it: it also includes the frames that it called.
+    pub fn has_callees(self) -> bool {
+        matches!(self, Self::Function | Self::File | Self::Module | Self::Line)
+    }
+
+    /// True for groupings that figures by stack cannot answer.
+    pub fn is_by_owner(self) -> bool {
+        matches!(self, Self::Thread | Self::Type | Self::Heap)
+    }
+}
+
+/// The figure that is measured, and by which rows are ranked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Metric {
     /// Bytes live at the instant.
     #[default]
     Live,
-    /// The most bytes the row ever held.
+    /// Bytes live at the instant within the window that has the most live bytes.
     Peak,
-    /// Bytes ever allocated.
+    /// The most bytes that the row ever held. Rows reach it at different times.
+    OwnPeak,
+    /// Bytes allocated.
     Allocated,
-    /// Blocks ever allocated, reallocations included.
+    /// Blocks allocated, reallocations included.
     Allocations,
+    /// Bytes freed.
+    Freed,
+    /// Bytes of blocks that were allocated in the window and never freed.
+    Leaked,
     /// Blocks freed before their thread allocated anything else.
     Temporary,
 }
 
 impl Metric {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Live,
+        Self::Peak,
+        Self::OwnPeak,
+        Self::Allocated,
+        Self::Allocations,
+        Self::Freed,
+        Self::Leaked,
+        Self::Temporary,
+    ];
+
+    /// Its name on the command line, in JSON and in the API.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Peak => "peak",
+            Self::OwnPeak => "own-peak",
+            Self::Allocated => "allocated",
+            Self::Allocations => "allocations",
+            Self::Freed => "freed",
+            Self::Leaked => "leaked",
+            Self::Temporary => "temporary",
+        }
+    }
+
+    /// What it means, for people.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Live => "Bytes live at the instant",
+            Self::Peak => "Bytes live when the most bytes were live",
+            Self::OwnPeak => "The most bytes that each row ever held; rows reach it at different times",
+            Self::Allocated => "Bytes ever allocated until then",
+            Self::Allocations => "Blocks ever allocated until then",
+            Self::Freed => "Bytes ever freed until then",
+            Self::Leaked => "Bytes allocated in the window and never freed",
+            Self::Temporary => {
+                "Blocks freed before their thread allocated anything else; not known of sampled recordings"
+            }
+        }
+    }
+
+    /// The figure in words: "live bytes".
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Live => "live bytes",
+            Self::Peak => "bytes live at the peak",
+            Self::OwnPeak => "bytes at each row's own peak",
+            Self::Allocated => "allocated bytes",
+            Self::Allocations => "allocations",
+            Self::Freed => "freed bytes",
+            Self::Leaked => "bytes never freed",
+            Self::Temporary => "temporary allocations",
+        }
+    }
+
     /// The value of this figure.
     pub fn of(self, figures: &Figures) -> u64 {
         match self {
-            Self::Live => figures.live_bytes(),
-            Self::Peak => figures.peak_bytes,
+            Self::Live | Self::Peak | Self::Leaked => figures.live_bytes(),
+            Self::OwnPeak => figures.peak_bytes,
             Self::Allocated => figures.allocated_bytes,
             Self::Allocations => figures.allocations + figures.reallocations,
+            Self::Freed => figures.freed_bytes,
             Self::Temporary => figures.temporary_allocations,
         }
     }
 
     /// True for bytes, false for a count.
     pub fn is_bytes(self) -> bool {
-        matches!(self, Self::Live | Self::Peak | Self::Allocated)
+        !matches!(self, Self::Allocations | Self::Temporary)
+    }
+
+    /// True for metrics of blocks that are live at some instant.
+    pub fn is_live(self) -> bool {
+        matches!(self, Self::Live | Self::Peak | Self::Leaked)
     }
 }
 
@@ -86,17 +214,39 @@ pub enum GroupKey {
     Thread(ThreadId),
 }
 
+/// Amounts that rows add up.
+pub trait Addend: Copy + Default {
+    /// Adds another amount.
+    fn add(&mut self, other: &Self);
+}
+
+impl Addend for Figures {
+    fn add(&mut self, other: &Self) {
+        Self::add(self, other);
+    }
+}
+
 /// One row.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct Row<T = Figures> {
     /// The subject of the row.
     pub key: GroupKey,
-    /// Its own figures. For functions, files and modules: those of the stacks whose innermost frame it is, not counting
+    /// Its own figures. For functions, files, modules and lines: those of the stacks whose innermost frame it is, not counting
     /// [plumbing](crate::is_plumbing).
-    pub figures: Figures,
-    /// For functions, files and modules: the figures of all stacks it occurs in, each counted once. Otherwise the
+    pub figures: T,
+    /// For functions, files, modules and lines: the figures of all stacks it occurs in, each counted once. Otherwise the
     /// same as `figures`.
-    pub inclusive: Figures,
+    pub inclusive: T,
+}
+
+impl<T> Row<T> {
+    /// The stack that it stands for, if it is a site.
+    pub fn site(&self) -> Option<StackId> {
+        match self.key {
+            GroupKey::Site(stack) => Some(stack),
+            _ => None,
+        }
+    }
 }
 
 /// A filter on texts; `None` keeps everything. A stack is kept if any of its functions, files or modules is, a thread, type or heap if its name is.
@@ -109,9 +259,11 @@ pub fn rows(snapshot: &Snapshot, by: GroupBy, metric: Metric, keep: Keep<'_>) ->
     let accounts = &snapshot.accounts;
     let mut rows = match by {
         GroupBy::Site => sites(snapshot, keep).map(|(stack, figures)| row(GroupKey::Site(stack), figures)).collect(),
-        GroupBy::Function => by_frame(snapshot, keep, |frame| frame.function_key()),
-        GroupBy::File => by_frame(snapshot, keep, |frame| FrameKey::Name(frame.file)),
-        GroupBy::Module => by_frame(snapshot, keep, |frame| FrameKey::Name(frame.module)),
+        GroupBy::Function | GroupBy::File | GroupBy::Module | GroupBy::Line => {
+            let sites = sites(snapshot, keep).map(|(stack, figures)| (stack, *figures));
+            let grouped = rows_by_frame(catalog, by, sites, usize::MAX, || Ok::<_, Infallible>(()));
+            grouped.unwrap_or_else(|never| match never {})
+        }
         GroupBy::Thread => accounts
             .threads()
             .iter()
@@ -174,6 +326,8 @@ pub enum FrameKey<'a> {
     Name(&'a str),
     /// Code without a function's name.
     Code(CodeOffset<'a>),
+    /// A source line.
+    Line(&'a str, u32),
 }
 
 impl FrameKey<'_> {
@@ -182,6 +336,17 @@ impl FrameKey<'_> {
 }
 
 impl<'a> FrameText<'a> {
+    /// Its row in a table. Only groupings by frame have one.
+    fn key_by(&self, by: GroupBy) -> FrameKey<'a> {
+        match by {
+            GroupBy::File => FrameKey::Name(self.file),
+            GroupBy::Module => FrameKey::Name(self.module),
+            GroupBy::Line if self.line == 0 => FrameKey::Name(self.file),
+            GroupBy::Line => FrameKey::Line(self.file, self.line),
+            _ => self.function_key(),
+        }
+    }
+
     /// Its row among functions: its function, or else the location of its code.
     pub fn function_key(&self) -> FrameKey<'a> {
         self.unnamed_code().map_or(FrameKey::Name(self.function), FrameKey::Code)
@@ -195,28 +360,38 @@ impl From<FrameKey<'_>> for GroupKey {
             FrameKey::Code(CodeOffset { build_id, module, offset }) => {
                 Self::Code { build_id: build_id.to_owned(), module: module.to_owned(), offset }
             }
+            FrameKey::Line(file, line) => Self::Name(format!("{file}:{line}")),
         }
     }
 }
 
-fn by_frame(snapshot: &Snapshot, keep: Keep<'_>, key: impl for<'a> Fn(&FrameText<'a>) -> FrameKey<'a>) -> Vec<Row> {
-    let mut groups: BTreeMap<FrameKey<'_>, (Figures, Figures)> = BTreeMap::new();
-    for (stack, figures) in sites(snapshot, keep) {
-        let frames: Vec<FrameText<'_>> = snapshot.catalog.frame_texts(stack).collect();
-        let own = frames.get(leading_plumbing(&frames)).map_or(FrameKey::UNKNOWN, &key);
-        groups.entry(own).or_default().0.add(figures);
-        let mut keys: Vec<FrameKey<'_>> = frames.iter().map(&key).collect();
+/// Rows by function, file, module or line, in no particular order. Of each stack, the `most_frames` innermost frames count. `go_on` is called before
+/// each stack, and its error ends the work.
+pub fn rows_by_frame<T: Addend, E>(
+    catalog: &Catalog,
+    by: GroupBy,
+    sites: impl Iterator<Item = (StackId, T)>,
+    most_frames: usize,
+    mut go_on: impl FnMut() -> Result<(), E>,
+) -> Result<Vec<Row<T>>, E> {
+    let mut groups: BTreeMap<FrameKey<'_>, (T, T)> = BTreeMap::new();
+    for (stack, amount) in sites {
+        go_on()?;
+        let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(most_frames).collect();
+        let own = frames.get(leading_plumbing(&frames)).map_or(FrameKey::UNKNOWN, |frame| frame.key_by(by));
+        groups.entry(own).or_default().0.add(&amount);
+        let mut keys: Vec<FrameKey<'_>> = frames.iter().map(|frame| frame.key_by(by)).collect();
         if keys.is_empty() {
             keys.push(FrameKey::UNKNOWN);
         }
         keys.sort_unstable();
         keys.dedup();
         for key in keys {
-            groups.entry(key).or_default().1.add(figures);
+            groups.entry(key).or_default().1.add(&amount);
         }
     }
     let row = |(key, (figures, inclusive)): (FrameKey<'_>, _)| Row { key: key.into(), figures, inclusive };
-    groups.into_iter().map(row).collect()
+    Ok(groups.into_iter().map(row).collect())
 }
 
 fn by_type(snapshot: &Snapshot, keep: Keep<'_>) -> Vec<Row> {

@@ -56,11 +56,11 @@ pub fn violations(accounts: &Accounts) -> Vec<String> {
     let total = &accounts.totals().figures;
     check_owner("the whole memory", total, accounts.blocks(), &mut found);
 
-    let mut of_threads = vec![Live::default(); accounts.threads().len()];
-    let mut of_sites = vec![Live::default(); accounts.sites().len()];
-    let mut of_tags = vec![Live::default(); accounts.tags().len()];
+    let mut of_threads = vec![LiveSums::default(); accounts.threads().len()];
+    let mut of_sites = vec![LiveSums::default(); accounts.sites().len()];
+    let mut of_tags = vec![LiveSums::default(); accounts.tags().len()];
     for block in accounts.blocks() {
-        let mut charge = |live: Option<&mut Live>, what: &str, index: u32| match live {
+        let mut charge = |live: Option<&mut LiveSums>, what: &str, index: u32| match live {
             Some(live) => live.add(&block),
             None => found.push(format!("allocation {} belongs to {what} {index}, which is not known", block.id.0)),
         };
@@ -72,7 +72,7 @@ pub fn violations(accounts: &Accounts) -> Vec<String> {
     }
     check_rows("thread", figures_of_threads(accounts), &of_threads, &mut found);
     check_rows("site", accounts.sites().figures().iter(), &of_sites, &mut found);
-    check_rows("tag", kept_tags(accounts), of_tags.get(1..).unwrap_or_default(), &mut found);
+    check_rows("tag", tags_with_figures(accounts), of_tags.get(1..).unwrap_or_default(), &mut found);
     check_whole(accounts, &mut found);
     found
 }
@@ -87,13 +87,13 @@ pub fn violations_of_figures(accounts: &Accounts) -> Vec<String> {
     };
     check_each("thread", &mut figures_of_threads(accounts));
     check_each("site", &mut accounts.sites().figures().iter());
-    check_each("tag", &mut kept_tags(accounts));
+    check_each("tag", &mut tags_with_figures(accounts));
     check_whole(accounts, &mut found);
     found
 }
 
 /// The tags that have figures: all but the first, which means "no tag".
-fn kept_tags(accounts: &Accounts) -> impl Iterator<Item = &Figures> {
+fn tags_with_figures(accounts: &Accounts) -> impl Iterator<Item = &Figures> {
     accounts.tags().iter().skip(1)
 }
 
@@ -113,14 +113,14 @@ fn check_whole(accounts: &Accounts, found: &mut Vec<String>) {
 
 /// The sums over the live blocks of an owner.
 #[derive(Clone, Copy, Default)]
-struct Live {
+struct LiveSums {
     blocks: u64,
     bytes: ByteSum,
     records: u64,
     samples: u64,
 }
 
-impl Live {
+impl LiveSums {
     fn add(&mut self, block: &Block) {
         self.blocks = self.blocks.saturating_add(block.live_blocks());
         self.bytes += block.live_amount();
@@ -130,13 +130,13 @@ impl Live {
 }
 
 fn check_owner(whose: &str, figures: &Figures, blocks: impl Iterator<Item = Block>, found: &mut Vec<String>) {
-    let mut live = Live::default();
+    let mut live = LiveSums::default();
     blocks.for_each(|block| live.add(&block));
     check_live(whose, figures, live, found);
 }
 
 /// The live blocks and bytes of an owner according to its figures.
-struct Kept {
+struct LiveByFigures {
     blocks: i128,
     /// In units of 2⁻³² bytes.
     bytes: i128,
@@ -144,7 +144,7 @@ struct Kept {
     samples: i128,
 }
 
-impl Kept {
+impl LiveByFigures {
     fn of(figures: &Figures) -> Self {
         let births = i128::from(figures.allocations) + i128::from(figures.reallocations);
         let blocks = births - i128::from(figures.frees) - i128::from(figures.reallocated_away);
@@ -155,22 +155,26 @@ impl Kept {
     }
 }
 
-fn check_live(whose: &str, figures: &Figures, live: Live, found: &mut Vec<String>) {
-    let Live { blocks, bytes, records, samples } = live;
-    let kept = Kept::of(figures);
-    if kept.bytes != bytes.units() as i128 {
-        let (kept, bytes) = (shown(kept.bytes), shown(bytes.units() as i128));
-        found.push(format!("{whose}: allocated - freed = {kept} bytes, but the live blocks hold {bytes}"));
+fn check_live(whose: &str, figures: &Figures, live: LiveSums, found: &mut Vec<String>) {
+    let LiveSums { blocks, bytes, records, samples } = live;
+    let by_figures = LiveByFigures::of(figures);
+    if by_figures.bytes != bytes.units() as i128 {
+        let (by_figures, bytes) = (shown(by_figures.bytes), shown(bytes.units() as i128));
+        found.push(format!("{whose}: allocated - freed = {by_figures} bytes, but the live blocks hold {bytes}"));
     }
     let bytes = bytes.rounded();
-    if kept.blocks != i128::from(blocks) {
-        found.push(format!("{whose}: allocated - freed = {} blocks, but {blocks} are live", kept.blocks));
+    if by_figures.blocks != i128::from(blocks) {
+        found.push(format!("{whose}: allocated - freed = {} blocks, but {blocks} are live", by_figures.blocks));
     }
-    if kept.records != i128::from(records) {
-        found.push(format!("{whose}: recorded - freed = {} blocks, but {records} records are live", kept.records));
+    if by_figures.records != i128::from(records) {
+        found
+            .push(format!("{whose}: recorded - freed = {} blocks, but {records} records are live", by_figures.records));
     }
-    if kept.samples != i128::from(samples) {
-        found.push(format!("{whose}: samples - freed = {}, but those of the live blocks are {samples}", kept.samples));
+    if by_figures.samples != i128::from(samples) {
+        found.push(format!(
+            "{whose}: samples - freed = {}, but those of the live blocks are {samples}",
+            by_figures.samples
+        ));
     }
     if figures.peak_bytes < bytes {
         found.push(format!("{whose}: the peak is {} bytes, below the {bytes} that are live", figures.peak_bytes));
@@ -187,12 +191,12 @@ fn shown(units: i128) -> String {
 }
 
 fn check_figures(whose: &str, figures: &Figures, found: &mut Vec<String>) {
-    let kept = Kept::of(figures);
+    let by_figures = LiveByFigures::of(figures);
     let all = [
-        ("bytes", kept.bytes.div_euclid(1 << 32)),
-        ("blocks", kept.blocks),
-        ("records of blocks", kept.records),
-        ("samples", kept.samples),
+        ("bytes", by_figures.bytes.div_euclid(1 << 32)),
+        ("blocks", by_figures.blocks),
+        ("records of blocks", by_figures.records),
+        ("samples", by_figures.samples),
     ];
     for (what, left) in all {
         if left < 0 {
@@ -205,7 +209,7 @@ fn check_figures(whose: &str, figures: &Figures, found: &mut Vec<String>) {
     }
 }
 
-fn check_rows<'a>(what: &str, rows: impl Iterator<Item = &'a Figures>, live: &[Live], found: &mut Vec<String>) {
+fn check_rows<'a>(what: &str, rows: impl Iterator<Item = &'a Figures>, live: &[LiveSums], found: &mut Vec<String>) {
     for (index, (figures, &live)) in rows.zip(live).enumerate() {
         check_live(&format!("{what} {index}"), figures, live, found);
     }

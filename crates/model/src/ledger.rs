@@ -6,10 +6,10 @@
 //! * [`AddressLedger::record`] takes raw [`Event`]s, decides what each one means, and emits the result as [`Op`]s;
 //! * [`NumberLedger::replay`] takes those `Op`s and arrives at the same accounts.
 
-use crate::accounts::{Accounts, AccountsState, Applied, Arrival, Plain, Slot};
+use crate::accounts::{Accounts, AccountsState, Applied, BlockSlot, EntryCause, PlainEvent};
 use crate::address_index::AddressIndex;
 use crate::anomalies::Anomaly;
-use crate::blocks::{Block, Kept};
+use crate::blocks::{Block, UnweightedBlock};
 use crate::event::{Event, EventKind, Placement};
 use crate::ids::{AllocId, Nanos, StackId, StringId, TagId, ThreadId};
 use crate::slots::SlotIndex;
@@ -110,14 +110,14 @@ pub struct Step {
 
 /// Receives the operations that events were found to mean. A trait rather than a closure so that an implementation can ask to be inlined: the kind of
 /// each operation is known at the call, and an implementation that need not test it again is much faster.
-pub trait Scribe {
+pub trait StepSink {
     /// Receives a step. For a free or a reallocation, `was` is the place of the block before it.
-    fn write(&mut self, step: Step, was: Extent);
+    fn write(&mut self, step: Step, was: BlockExtent);
 }
 
 /// The place of a block; 0 and 0 if it is not needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extent {
+pub struct BlockExtent {
     /// Its address.
     pub address: u64,
     /// Its size.
@@ -125,36 +125,36 @@ pub struct Extent {
 }
 
 /// Discards everything.
-impl Scribe for () {
+impl StepSink for () {
     #[inline(always)]
-    fn write(&mut self, _: Step, _: Extent) {}
+    fn write(&mut self, _: Step, _: BlockExtent) {}
 }
 
 /// Collects everything.
-impl Scribe for Vec<Step> {
-    fn write(&mut self, step: Step, _: Extent) {
+impl StepSink for Vec<Step> {
+    fn write(&mut self, step: Step, _: BlockExtent) {
         self.push(step);
     }
 }
 
-/// A step's time and thread, and the scribe that receives it.
-struct Telling<'a, S> {
+/// Passes steps with one time and thread to a sink.
+struct StepEmitter<'a, S> {
     time: Nanos,
     thread: ThreadId,
-    scribe: &'a mut S,
+    sink: &'a mut S,
 }
 
-impl<S: Scribe> Telling<'_, S> {
+impl<S: StepSink> StepEmitter<'_, S> {
     /// Passes on one of the two operations that nearly all events are.
     #[inline(always)]
-    fn usual(&mut self, op: Op, was: Extent) {
-        self.scribe.write(Step { time: self.time, thread: self.thread, op }, was);
+    fn usual(&mut self, op: Op, was: BlockExtent) {
+        self.sink.write(Step { time: self.time, thread: self.thread, op }, was);
     }
 
     /// Passes on any other operation.
     #[cold]
     fn rare(&mut self, op: Op) {
-        self.usual(op, Extent::default());
+        self.usual(op, BlockExtent::default());
     }
 }
 
@@ -165,7 +165,7 @@ pub struct AddressLedger {
     by_address: AddressIndex,
     /// Blocks that a thread is moving at this moment, by the key of that move: few at a time. Their old address may already belong to another block,
     /// so the index cannot hold them. In the accounts they stay at the old address until the move is complete (law 3).
-    aside: Vec<(u64, Slot)>,
+    aside: Vec<(u64, BlockSlot)>,
     /// By thread number: the thread, and its index in the accounts if it has one.
     threads: Vec<(ThreadId, Option<u32>)>,
 }
@@ -185,7 +185,7 @@ impl AddressLedger {
         &self.accounts
     }
 
-    /// A number for a thread, by which [`Plain`] events name it. The accounts learn of the thread with its first event that counts.
+    /// A number for a thread, by which a [`PlainEvent`] names it. The accounts learn of the thread with its first event that counts.
     pub fn number_thread(&mut self, thread: ThreadId) -> u32 {
         self.threads.push((thread, None));
         self.threads.len() as u32 - 1
@@ -208,12 +208,12 @@ impl AddressLedger {
     }
 
     #[inline]
-    fn slot_at(&self, address: u64) -> Option<Slot> {
-        self.by_address.find(address).map(Slot)
+    fn slot_at(&self, address: u64) -> Option<BlockSlot> {
+        self.by_address.find(address).map(BlockSlot)
     }
 
     #[cold]
-    fn slot_aside(&self, key: u64) -> Option<Slot> {
+    fn slot_aside(&self, key: u64) -> Option<BlockSlot> {
         self.aside.iter().find(|(of, _)| *of == key).map(|(_, slot)| *slot)
     }
 
@@ -233,7 +233,7 @@ impl AddressLedger {
     /// at its address.
     pub fn put_back(&mut self, key: u64) -> bool {
         let Some(slot) = self.slot_aside(key) else { return false };
-        let address = self.accounts.kept(slot).address;
+        let address = self.accounts.unweighted(slot).address;
         if self.slot_at(address).is_some() {
             return false;
         }
@@ -243,51 +243,51 @@ impl AddressLedger {
     }
 
     #[cold]
-    fn forget_aside(&mut self, key: u64) -> Option<Slot> {
+    fn forget_aside(&mut self, key: u64) -> Option<BlockSlot> {
         let at = self.aside.iter().position(|(of, _)| *of == key)?;
         Some(self.aside.swap_remove(at).1)
     }
 
-    /// Applies an event by the laws, and passes the resulting operations to the scribe.
+    /// Applies an event by the laws, and passes the resulting operations to the sink.
     #[inline]
-    pub fn record(&mut self, event: &Event, scribe: &mut impl Scribe) {
-        let mut tell = self.telling(event.time, event.thread, scribe);
-        let time = tell.time;
+    pub fn record(&mut self, event: &Event, sink: &mut impl StepSink) {
+        let mut emitter = self.begin_step(event.time, event.thread, sink);
+        let time = emitter.time;
         match event.kind {
-            EventKind::Allocate(ref place) => self.allocate(place, &mut tell),
-            EventKind::Deallocate { address, claimed_size } => self.deallocate(address, claimed_size, &mut tell),
+            EventKind::Allocate(ref place) => self.allocate(place, &mut emitter),
+            EventKind::Deallocate { address, claimed_size } => self.deallocate(address, claimed_size, &mut emitter),
             EventKind::Reallocate { old_address, claimed_old_size, ref new } => {
-                self.reallocate(old_address, claimed_old_size, new, &mut tell);
+                self.reallocate(old_address, claimed_old_size, new, &mut emitter);
             }
-            EventKind::Promote { address, tag } => self.promote(address, tag, &mut tell),
+            EventKind::Promote { address, tag } => self.promote(address, tag, &mut emitter),
             EventKind::Mark { name } => {
                 self.accounts.tick(time);
-                tell.rare(Op::Mark { name });
+                emitter.rare(Op::Mark { name });
             }
             EventKind::Gauge { name, value } => {
                 self.accounts.tick(time);
-                tell.rare(Op::Gauge { name, value });
+                emitter.rare(Op::Gauge { name, value });
             }
-            EventKind::Dropped { count } => self.tell_note(Anomaly::DroppedEvent, count, &mut tell),
+            EventKind::Dropped { count } => self.emit_note(Anomaly::DroppedEvent, count, &mut emitter),
         }
     }
 
     /// Applies plain events as [`record`](Self::record) would, up to the first unusual one: an allocation where a block is live, a free where none is,
-    /// any event of a mapping. No scribe is needed: the meaning of each event is clear from the event itself.
-    pub fn record_plain(&mut self, events: &mut [Plain]) -> Applied {
-        let Some(mut run) = self.accounts.begin_run() else { return Applied::default() };
+    /// any event of a mapping. No sink is needed: the meaning of each event is clear from the event itself.
+    pub fn record_plain(&mut self, events: &mut [PlainEvent]) -> Applied {
+        let Some(mut batch) = self.accounts.begin_batch() else { return Applied::default() };
         if self.accounts.is_large() {
             self.touch(events);
         }
         let mut count = 0;
         for event in events {
-            if !Accounts::is_usual(&run, event) {
+            if !Accounts::is_usual(&batch, event) {
                 break;
             }
             let Some(cell) = self.by_address.cell(event.address) else { break };
             let slot = match (event.is_free, cell.checked_sub(1)) {
                 (false, None) => self.accounts.next_slot().0,
-                (true, Some(slot)) if self.accounts.is_plain(Slot(slot)) => slot,
+                (true, Some(slot)) if self.accounts.is_plain(BlockSlot(slot)) => slot,
                 _ => break,
             };
             let (thread, index) = &mut self.threads[event.thread as usize];
@@ -297,23 +297,23 @@ impl AddressLedger {
             };
             if event.is_free {
                 *cell = 0;
-                self.accounts.free_plain(&mut run, event, slot);
+                self.accounts.free_plain(&mut batch, event, slot);
             } else {
                 *cell = slot + 1;
-                self.accounts.allocate_plain(&mut run, event, slot);
+                self.accounts.allocate_plain(&mut batch, event, slot);
             }
             count += 1;
         }
-        let highest_bytes = run.highest_bytes();
-        self.accounts.end_run(run);
+        let highest_bytes = batch.highest_bytes();
+        self.accounts.end_batch(batch);
         Applied { count, highest_bytes }
     }
 
     /// Reads the memory that all these events will need. If it is in no cache, the processor fetches many lines at a time; the events themselves would
     /// wait for one line after the other.
-    fn touch(&self, events: &[Plain]) {
-        let touch = |event: &Plain| match event.is_free {
-            true => self.by_address.find(event.address).map_or(0, |slot| self.accounts.touch_block(Slot(slot))),
+    fn touch(&self, events: &[PlainEvent]) {
+        let touch = |event: &PlainEvent| match event.is_free {
+            true => self.by_address.find(event.address).map_or(0, |slot| self.accounts.touch_block(BlockSlot(slot))),
             false => {
                 self.accounts.touch_site(event.stack) ^ u64::from(self.by_address.find(event.address).unwrap_or(0))
             }
@@ -323,116 +323,116 @@ impl AddressLedger {
 
     /// Starts a step. Time does not run backwards: an earlier time is replaced by the latest one, and counted as an anomaly.
     #[inline(always)]
-    fn telling<'a, S: Scribe>(&mut self, time: Nanos, thread: ThreadId, scribe: &'a mut S) -> Telling<'a, S> {
+    fn begin_step<'a, S: StepSink>(&mut self, time: Nanos, thread: ThreadId, sink: &'a mut S) -> StepEmitter<'a, S> {
         let latest = self.accounts.last_time();
-        let mut tell = Telling { time: time.max(latest), thread, scribe };
+        let mut emitter = StepEmitter { time: time.max(latest), thread, sink };
         if time < latest {
-            self.tell_note(Anomaly::RepairedTime, 1, &mut tell);
+            self.emit_note(Anomaly::RepairedTime, 1, &mut emitter);
         }
-        tell
+        emitter
     }
 
     /// Counts anomalies that only the source knows of.
-    pub fn note(&mut self, anomaly: Anomaly, count: u64, scribe: &mut impl Scribe) {
+    pub fn note(&mut self, anomaly: Anomaly, count: u64, sink: &mut impl StepSink) {
         let time = self.accounts.last_time();
         let thread = self.accounts.threads().first().map_or(ThreadId(0), |thread| thread.id);
-        self.tell_note(anomaly, count, &mut Telling { time, thread, scribe });
+        self.emit_note(anomaly, count, &mut StepEmitter { time, thread, sink });
     }
 
     #[cold]
-    fn tell_note(&mut self, anomaly: Anomaly, count: u64, tell: &mut Telling<'_, impl Scribe>) {
-        self.accounts.pass(tell.time);
+    fn emit_note(&mut self, anomaly: Anomaly, count: u64, emitter: &mut StepEmitter<'_, impl StepSink>) {
+        self.accounts.pass(emitter.time);
         self.accounts.note(anomaly, count);
-        tell.rare(Op::Note { anomaly, count });
+        emitter.rare(Op::Note { anomaly, count });
     }
 
     #[inline(always)]
-    fn admit(&mut self, place: &mut Placement, tell: &mut Telling<'_, impl Scribe>) {
+    fn admit(&mut self, place: &mut Placement, emitter: &mut StepEmitter<'_, impl StepSink>) {
         let admitted = self.accounts.admissible(place.size, place.weight);
         if admitted != (place.size, place.weight) {
             (place.size, place.weight) = admitted;
-            self.tell_note(Anomaly::ClampedSize, 1, tell);
+            self.emit_note(Anomaly::ClampedSize, 1, emitter);
         }
     }
 
     #[cold]
-    fn evict(&mut self, slot: Slot, tell: &mut Telling<'_, impl Scribe>) {
-        self.accounts.pass(tell.time);
-        tell.rare(Op::Evict { id: self.accounts.kept(slot).id });
+    fn evict(&mut self, slot: BlockSlot, emitter: &mut StepEmitter<'_, impl StepSink>) {
+        self.accounts.pass(emitter.time);
+        emitter.rare(Op::Evict { id: self.accounts.unweighted(slot).id });
         self.accounts.evict(slot);
     }
 
     #[inline(always)]
-    fn unindex(&mut self, address: u64) -> Option<Slot> {
-        self.by_address.remove(address).map(Slot)
+    fn unindex(&mut self, address: u64) -> Option<BlockSlot> {
+        self.by_address.remove(address).map(BlockSlot)
     }
 
     /// Maps an address to a slot. Returns the slot that it was mapped to before, if any.
     #[inline(always)]
-    fn index(&mut self, address: u64, slot: Slot) -> Option<Slot> {
-        self.by_address.replace(address, slot.0).map(Slot)
+    fn index(&mut self, address: u64, slot: BlockSlot) -> Option<BlockSlot> {
+        self.by_address.replace(address, slot.0).map(BlockSlot)
     }
 
     /// Tests once whether the block is unusual, so that the inlined code after it need not test again.
     #[inline(always)]
-    fn allocate(&mut self, place: &Placement, tell: &mut Telling<'_, impl Scribe>) {
+    fn allocate(&mut self, place: &Placement, emitter: &mut StepEmitter<'_, impl StepSink>) {
         if place.surplus == 0 && place.weight.is_one() {
             let &Placement { address, size, stack, tag, .. } = place;
-            self.allocate_as(Placement { address, size, stack, tag, surplus: 0, weight: Weight::ONE }, tell);
+            self.allocate_as(Placement { address, size, stack, tag, surplus: 0, weight: Weight::ONE }, emitter);
         } else {
-            self.allocate_unusual(place, tell);
+            self.allocate_unusual(place, emitter);
         }
     }
 
     #[inline(never)]
-    fn allocate_unusual(&mut self, place: &Placement, tell: &mut Telling<'_, impl Scribe>) {
-        self.allocate_as(*place, tell);
+    fn allocate_unusual(&mut self, place: &Placement, emitter: &mut StepEmitter<'_, impl StepSink>) {
+        self.allocate_as(*place, emitter);
     }
 
     #[inline(always)]
-    fn allocate_as(&mut self, mut place: Placement, tell: &mut Telling<'_, impl Scribe>) {
+    fn allocate_as(&mut self, mut place: Placement, emitter: &mut StepEmitter<'_, impl StepSink>) {
         let slot = self.accounts.next_slot();
         if let Some(older) = self.index(place.address, slot) {
-            self.evict(older, tell);
+            self.evict(older, emitter);
         }
-        self.admit(&mut place, tell);
-        self.accounts.tick(tell.time);
-        let thread = self.accounts.thread_index(tell.thread);
+        self.admit(&mut place, emitter);
+        self.accounts.tick(emitter.time);
+        let thread = self.accounts.thread_index(emitter.thread);
         self.accounts.allocate(slot, thread, &place);
-        tell.usual(Op::Allocate(place), Extent::default());
+        emitter.usual(Op::Allocate(place), BlockExtent::default());
     }
 
     #[inline(always)]
-    fn deallocate(&mut self, address: u64, claimed_size: Option<u64>, tell: &mut Telling<'_, impl Scribe>) {
+    fn deallocate(&mut self, address: u64, claimed_size: Option<u64>, emitter: &mut StepEmitter<'_, impl StepSink>) {
         let mut lay = address;
         let Some(slot) = self.unindex(address).or_else(|| {
             let slot = self.forget_aside(address)?;
-            lay = self.accounts.kept(slot).address;
+            lay = self.accounts.unweighted(slot).address;
             Some(slot)
         }) else {
-            self.accounts.tick(tell.time);
+            self.accounts.tick(emitter.time);
             self.accounts.note(Anomaly::UnmatchedFree, 1);
-            return tell.rare(Op::UnmatchedFree { address });
+            return emitter.rare(Op::UnmatchedFree { address });
         };
-        let Kept { id, size, .. } = self.accounts.kept(slot);
+        let UnweightedBlock { id, size, .. } = self.accounts.unweighted(slot);
         if claimed_size.is_some_and(|claimed| claimed != size) {
-            self.tell_note(Anomaly::SizeMismatch, 1, tell);
+            self.emit_note(Anomaly::SizeMismatch, 1, emitter);
         }
-        self.accounts.tick(tell.time);
-        let thread = self.accounts.thread_index(tell.thread);
+        self.accounts.tick(emitter.time);
+        let thread = self.accounts.thread_index(emitter.thread);
         self.accounts.free(slot, thread);
-        tell.usual(Op::Free { id }, Extent { address: lay, size });
+        emitter.usual(Op::Free { id }, BlockExtent { address: lay, size });
     }
 
-    fn promote(&mut self, address: u64, tag: TagId, tell: &mut Telling<'_, impl Scribe>) {
+    fn promote(&mut self, address: u64, tag: TagId, emitter: &mut StepEmitter<'_, impl StepSink>) {
         match self.slot_at(address).filter(|slot| self.accounts.can_promote(*slot)) {
             Some(slot) => {
-                self.accounts.tick(tell.time);
-                let id = self.accounts.kept(slot).id;
+                self.accounts.tick(emitter.time);
+                let id = self.accounts.unweighted(slot).id;
                 self.accounts.promote(slot, tag);
-                tell.rare(Op::Promote { id, tag });
+                emitter.rare(Op::Promote { id, tag });
             }
-            None => self.tell_note(Anomaly::UnmatchedPromotion, 1, tell),
+            None => self.emit_note(Anomaly::UnmatchedPromotion, 1, emitter),
         }
     }
 
@@ -441,15 +441,15 @@ impl AddressLedger {
         old_address: u64,
         claimed_old_size: Option<u64>,
         new: &Placement,
-        tell: &mut Telling<'_, impl Scribe>,
+        emitter: &mut StepEmitter<'_, impl StepSink>,
     ) {
         let Some(slot) = self.slot_at(old_address).or_else(|| self.slot_aside(old_address)) else {
-            self.tell_note(Anomaly::UnmatchedReallocation, 1, tell);
-            return self.allocate(new, tell);
+            self.emit_note(Anomaly::UnmatchedReallocation, 1, emitter);
+            return self.allocate(new, emitter);
         };
-        let (old, mut new) = (self.accounts.kept(slot), *new);
+        let (old, mut new) = (self.accounts.unweighted(slot), *new);
         if claimed_old_size.is_some_and(|claimed| claimed != old.size) {
-            self.tell_note(Anomaly::SizeMismatch, 1, tell);
+            self.emit_note(Anomaly::SizeMismatch, 1, emitter);
         }
         let moved = new.address != old_address;
         if moved {
@@ -457,17 +457,17 @@ impl AddressLedger {
                 self.forget_aside(old_address);
             }
             if let Some(older) = self.index(new.address, slot) {
-                self.evict(older, tell);
+                self.evict(older, emitter);
             }
         }
-        self.admit(&mut new, tell);
+        self.admit(&mut new, emitter);
         let Placement { address, size, stack, tag, surplus, weight } = new;
         let moved_to = moved.then_some(address);
         let op = Op::Reallocate { id: old.id, moved_to, size, stack, tag, surplus, weight };
-        self.accounts.tick(tell.time);
-        let thread = self.accounts.thread_index(tell.thread);
+        self.accounts.tick(emitter.time);
+        let thread = self.accounts.thread_index(emitter.thread);
         self.accounts.reallocate(slot, thread, &inherit(new, old.stack, old.tag));
-        tell.usual(op, Extent { address: old.address, size: old.size });
+        emitter.usual(op, BlockExtent { address: old.address, size: old.size });
     }
 }
 
@@ -519,14 +519,14 @@ impl NumberLedger {
     }
 
     #[inline]
-    fn slot_of(&self, id: AllocId) -> Option<Slot> {
-        self.by_number.find(id.0, |slot| self.accounts.kept(Slot(slot)).id == id).map(Slot)
+    fn slot_of(&self, id: AllocId) -> Option<BlockSlot> {
+        self.by_number.find(id.0, |slot| self.accounts.unweighted(BlockSlot(slot)).id == id).map(BlockSlot)
     }
 
     #[inline]
-    fn unindex(&mut self, id: AllocId) -> Option<Slot> {
+    fn unindex(&mut self, id: AllocId) -> Option<BlockSlot> {
         let accounts = &self.accounts;
-        self.by_number.remove(id.0, |slot| accounts.kept(Slot(slot)).id == id).map(Slot)
+        self.by_number.remove(id.0, |slot| accounts.unweighted(BlockSlot(slot)).id == id).map(BlockSlot)
     }
 
     /// The live block with this number.
@@ -577,16 +577,21 @@ impl NumberLedger {
         }
     }
 
-    /// As [`replay`](Self::replay), but keeps only blocks with a tag that `wanted` accepts. Of other blocks, only their numbers and events are
+    /// As [`replay`](Self::replay), but keeps only blocks that `wanted` accepts, in their state then and with their thread. Of other blocks, only their numbers and events are
     /// counted. The resulting accounts are those of a part of the memory, as if there were no other.
     ///
     /// `whole` has replayed everything until now: it knows the blocks that enter the part from outside.
-    pub fn replay_part(&mut self, step: &Step, whole: &Self, wanted: impl Fn(TagId) -> bool) {
+    pub fn replay_part(&mut self, step: &Step, whole: &Self, wanted: impl Fn(&Block, ThreadId) -> bool) {
         let is_kept = match step.op {
-            Op::Allocate(place) => wanted(place.tag),
+            Op::Allocate(place) => wanted(&place.born(self.accounts.next_id(), step.time), step.thread),
             Op::Free { id } | Op::Evict { id } => self.slot_of(id).is_some(),
-            Op::Promote { id, tag } => self.slot_of(id).is_some() && wanted(tag),
-            Op::Reallocate { id, .. } => self.resized(id, &step.op).is_some_and(|(_, new)| wanted(new.tag)),
+            Op::Promote { id, tag } => self.find(id).is_some_and(|block| {
+                let owner = self.accounts.threads().get(block.thread as usize).map_or(step.thread, |owner| owner.id);
+                wanted(&Block { tag, ..block }, owner)
+            }),
+            Op::Reallocate { id, .. } => {
+                self.resized_block(id, &step.op).is_some_and(|block| wanted(&block, step.thread))
+            }
             _ => true,
         };
         if is_kept {
@@ -607,13 +612,14 @@ impl NumberLedger {
                 let can_be = whole.slot_of(id).is_some_and(|slot| whole.accounts.can_promote(slot));
                 let Some(block) = whole.find(id).filter(|_| can_be) else { return };
                 let Some(owner) = whole.accounts.threads().get(block.thread as usize) else { return };
-                self.cross_border(owner.id, Block { tag, ..block }, Arrival::Promoted, wanted);
+                self.cross_border(owner.id, Block { tag, ..block }, EntryCause::Promoted, wanted);
             }
             Op::Reallocate { id, .. } => {
-                let Some((slot, new)) = whole.resized(id, &step.op) else { return };
-                let Placement { address, size, stack, tag, surplus, weight } = new;
-                let block = Block { address, size, stack, tag, surplus, weight, ..whole.accounts.block(slot) };
-                self.cross_border(step.thread, block, Arrival::Resized, wanted);
+                let Some(block) = whole.resized_block(id, &step.op) else { return };
+                self.cross_border(step.thread, block, EntryCause::Resized, wanted);
+                // What the thread freed after this was not freed at once, whether the resized block belongs to the part or not.
+                let thread = self.accounts.thread_index(step.thread);
+                self.accounts.pass_resize(thread, id);
             }
             _ => {}
         }
@@ -621,24 +627,36 @@ impl NumberLedger {
 
     /// The slot of a resized block, and its new placement.
     #[inline]
-    fn resized(&self, id: AllocId, op: &Op) -> Option<(Slot, Placement)> {
+    fn resized(&self, id: AllocId, op: &Op) -> Option<(BlockSlot, Placement)> {
         let slot = self.slot_of(id)?;
         let &Op::Reallocate { moved_to, size, stack, tag, surplus, weight, .. } = op else { return None };
-        let old = self.accounts.kept(slot);
+        let old = self.accounts.unweighted(slot);
         let (size, weight) = self.accounts.admissible(size, weight);
         let new = Placement { address: moved_to.unwrap_or(old.address), size, stack, tag, surplus, weight };
         Some((slot, inherit(new, old.stack, old.tag)))
     }
 
+    /// A resized block in its new state.
+    fn resized_block(&self, id: AllocId, op: &Op) -> Option<Block> {
+        let (slot, Placement { address, size, stack, tag, surplus, weight }) = self.resized(id, op)?;
+        Some(Block { address, size, stack, tag, surplus, weight, ..self.accounts.block(slot) })
+    }
+
     /// Removes a block that leaves the part, or adds one that enters it. `block` is in its new state.
-    fn cross_border(&mut self, owner: ThreadId, block: Block, arrival: Arrival, wanted: impl Fn(TagId) -> bool) {
+    fn cross_border(
+        &mut self,
+        owner: ThreadId,
+        block: Block,
+        cause: EntryCause,
+        wanted: impl Fn(&Block, ThreadId) -> bool,
+    ) {
         if let Some(slot) = self.unindex(block.id) {
             return self.accounts.leave(slot);
         }
-        if wanted(block.tag) {
+        if wanted(&block, owner) {
             let thread = self.accounts.thread_index(owner);
             let slot = self.accounts.next_slot();
-            self.accounts.enter(slot, thread, &block, arrival);
+            self.accounts.enter(slot, thread, &block, cause);
             self.by_number.insert(block.id.0, slot.0);
         }
     }

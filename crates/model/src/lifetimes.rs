@@ -5,18 +5,18 @@ use crate::ids::Nanos;
 
 /// Age ranges per doubling: enough for two digits.
 const PARTS: u32 = 4;
-const STRETCHES: usize = (64 * PARTS) as usize;
+const BUCKETS: usize = (64 * PARTS) as usize;
 
 /// How many blocks and bytes died within each range of ages. Ranges grow with age, four for each doubling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lifetimes {
-    stretches: Vec<Stretch>,
+    buckets: Vec<LifetimeBucket>,
     nanoseconds: u128,
 }
 
 /// Blocks that died at similar ages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stretch {
+pub struct LifetimeBucket {
     /// The number of blocks, estimated if blocks have weights.
     pub blocks: u64,
     /// Their bytes.
@@ -25,12 +25,12 @@ pub struct Stretch {
 
 impl Default for Lifetimes {
     fn default() -> Self {
-        Self { stretches: vec![Stretch::default(); STRETCHES], nanoseconds: 0 }
+        Self { buckets: vec![LifetimeBucket::default(); BUCKETS], nanoseconds: 0 }
     }
 }
 
 /// The range that contains an age.
-fn stretch_of(age: u64) -> usize {
+fn bucket_of(age: u64) -> usize {
     if age < u64::from(PARTS) {
         return age as usize;
     }
@@ -40,8 +40,8 @@ fn stretch_of(age: u64) -> usize {
 }
 
 /// The greatest age in a range.
-fn end_of(stretch: usize) -> Nanos {
-    let next = stretch as u64 + 1;
+fn end_of(bucket: usize) -> Nanos {
+    let next = bucket as u64 + 1;
     if next <= u64::from(PARTS) {
         return Nanos(next - 1);
     }
@@ -53,15 +53,15 @@ fn end_of(stretch: usize) -> Nanos {
 impl Lifetimes {
     /// Adds blocks that died at an age.
     pub fn add(&mut self, age: Nanos, blocks: u64, bytes: ByteSum) {
-        let stretch = &mut self.stretches[stretch_of(age.0)];
-        stretch.blocks = stretch.blocks.saturating_add(blocks);
-        stretch.bytes += bytes;
+        let bucket = &mut self.buckets[bucket_of(age.0)];
+        bucket.blocks = bucket.blocks.saturating_add(blocks);
+        bucket.bytes += bytes;
         self.nanoseconds = self.nanoseconds.saturating_add(u128::from(age.0) * u128::from(blocks));
     }
 
     /// How many blocks died.
     pub fn blocks(&self) -> u64 {
-        self.stretches.iter().fold(0, |sum, stretch| sum.saturating_add(stretch.blocks))
+        self.buckets.iter().fold(0, |sum, bucket| sum.saturating_add(bucket.blocks))
     }
 
     /// The mean age; `None` if no block died.
@@ -75,17 +75,17 @@ impl Lifetimes {
         let blocks = self.blocks();
         let wanted = ((blocks as f64 * part).ceil() as u64).clamp(1, blocks.max(1));
         let mut sum = 0u64;
-        let reached = self.stretches.iter().position(|stretch| {
-            sum = sum.saturating_add(stretch.blocks);
+        let reached = self.buckets.iter().position(|bucket| {
+            sum = sum.saturating_add(bucket.blocks);
             sum >= wanted
         });
         reached.map(end_of)
     }
 
     /// The ranges in which blocks died: the greatest age in each, and the blocks.
-    pub fn iter(&self) -> impl Iterator<Item = (Nanos, Stretch)> {
-        let ends = (0..STRETCHES).map(end_of);
-        ends.zip(self.stretches.iter().copied()).filter(|(_, stretch)| *stretch != Stretch::default())
+    pub fn iter(&self) -> impl Iterator<Item = (Nanos, LifetimeBucket)> {
+        let ends = (0..BUCKETS).map(end_of);
+        ends.zip(self.buckets.iter().copied()).filter(|(_, bucket)| *bucket != LifetimeBucket::default())
     }
 }
 
@@ -94,16 +94,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_age_lies_in_the_stretch_that_ends_behind_it_and_not_before() {
+    fn every_age_lies_in_the_bucket_that_ends_after_it_and_not_before() {
         let ages = (0..64).flat_map(|doubling| {
             let start = 1u64 << doubling;
             [start.saturating_sub(1), start, start + start / 3, start + (start - 1)]
         });
         for age in ages.chain([0, u64::MAX]) {
-            let stretch = stretch_of(age);
-            assert!(end_of(stretch).0 >= age, "{age}");
-            assert!(stretch == 0 || end_of(stretch - 1).0 < age, "{age}");
-            assert!(end_of(stretch).0 as f64 <= age as f64 * 1.34 + 1.0, "{age}");
+            let bucket = bucket_of(age);
+            assert!(end_of(bucket).0 >= age, "{age}");
+            assert!(bucket == 0 || end_of(bucket - 1).0 < age, "{age}");
+            assert!(end_of(bucket).0 as f64 <= age as f64 * 1.34 + 1.0, "{age}");
         }
     }
 
@@ -117,7 +117,7 @@ mod tests {
         let median = lifetimes.quantile(0.5).unwrap().0;
         assert!((500_000..640_000).contains(&median), "{median}");
         assert_eq!(lifetimes.mean(), Some(Nanos(500_500)));
-        assert_eq!(lifetimes.iter().map(|(_, stretch)| stretch.bytes).sum::<ByteSum>().rounded(), 16_000);
+        assert_eq!(lifetimes.iter().map(|(_, bucket)| bucket.bytes).sum::<ByteSum>().rounded(), 16_000);
         lifetimes.add(Nanos(u64::MAX), u64::MAX, ByteSum::MAX);
         assert_eq!((lifetimes.blocks(), lifetimes.quantile(0.5)), (u64::MAX, Some(Nanos(u64::MAX))));
     }

@@ -8,13 +8,13 @@ use crate::byte_sum::ByteSum;
 /// any language gets the same result.
 ///
 /// ```
-/// use highwater_model::Spacing;
+/// use highwater_model::SampleSpacing;
 ///
-/// assert_eq!(Spacing::new(80_000.0).times(3).rounded(), 240_000);
-/// assert_eq!(Spacing::new(8.0 / 0.3).times(3).rounded(), 80);
+/// assert_eq!(SampleSpacing::new(80_000.0).times(3).rounded(), 240_000);
+/// assert_eq!(SampleSpacing::new(8.0 / 0.3).times(3).rounded(), 80);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Spacing(u64);
+pub struct SampleSpacing(u64);
 
 /// The largest spacing: no memory is larger.
 const MOST: f64 = (1u64 << 63) as f64;
@@ -24,7 +24,7 @@ const UNITS: f64 = (1u64 << 32) as f64;
 const OLD_FACTOR_BITS: u32 = 27;
 const OLD_UNITS: f64 = (1u32 << 16) as f64;
 
-impl Spacing {
+impl SampleSpacing {
     /// Not known.
     pub const NONE: Self = Self(0);
 
@@ -82,28 +82,28 @@ mod tests {
     #[test]
     fn spacings_are_exact() {
         for bytes in [1.0, 8.0, 800.0, 16_000.0, 80_000.0, 8e6, 8e7, 134_217_727.0, 8e9] {
-            assert_eq!(Spacing::new(bytes).bytes(), bytes);
-            assert_eq!(Spacing::new(bytes).times(1_000).rounded(), bytes as u64 * 1_000);
+            assert_eq!(SampleSpacing::new(bytes).bytes(), bytes);
+            assert_eq!(SampleSpacing::new(bytes).times(1_000).rounded(), bytes as u64 * 1_000);
         }
         // 8 / 0.3 is 80 / 3: a billion samples are off by less than half a byte.
-        assert_eq!(Spacing::new(8.0 / 0.3).times(1_000_000_000).rounded(), 26_666_666_667);
+        assert_eq!(SampleSpacing::new(8.0 / 0.3).times(1_000_000_000).rounded(), 26_666_666_667);
     }
 
     #[test]
     fn nothing_wraps_and_every_pattern_has_a_meaning() {
-        assert_eq!(Spacing::new(f64::INFINITY).times(u32::MAX), ByteSum::MAX);
-        assert_eq!([f64::NAN, -1.0, 0.0].map(Spacing::new), [Spacing::NONE; 3]);
-        assert_eq!([u64::MAX, 1 << 63, f64::NAN.to_bits()].map(Spacing::from_bits), [Spacing::NONE; 3]);
-        assert_eq!(Spacing::from_bits(8.0f64.to_bits()).bits(), 8.0f64.to_bits());
+        assert_eq!(SampleSpacing::new(f64::INFINITY).times(u32::MAX), ByteSum::MAX);
+        assert_eq!([f64::NAN, -1.0, 0.0].map(SampleSpacing::new), [SampleSpacing::NONE; 3]);
+        assert_eq!([u64::MAX, 1 << 63, f64::NAN.to_bits()].map(SampleSpacing::from_bits), [SampleSpacing::NONE; 3]);
+        assert_eq!(SampleSpacing::from_bits(8.0f64.to_bits()).bits(), 8.0f64.to_bits());
     }
 
     #[test]
     fn spacings_of_old_files_are_kept_as_they_were() {
         for bits in [0, 12_345, 8 << 16, 31 << 27 | 1 << 26, u32::MAX] {
-            let spacing = Spacing::from_old_bits(bits);
-            assert_eq!(Spacing::from_old_bits(spacing.old_bits()), spacing);
+            let spacing = SampleSpacing::from_old_bits(bits);
+            assert_eq!(SampleSpacing::from_old_bits(spacing.old_bits()), spacing);
         }
-        assert_eq!(Spacing::from_old_bits(8 << 16).bytes(), 8.0);
-        assert!(Spacing::from_old_bits(u32::MAX).times(u32::MAX).rounded() > 1 << 62);
+        assert_eq!(SampleSpacing::from_old_bits(8 << 16).bytes(), 8.0);
+        assert!(SampleSpacing::from_old_bits(u32::MAX).times(u32::MAX).rounded() > 1 << 62);
     }
 }

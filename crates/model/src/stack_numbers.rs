@@ -153,7 +153,7 @@ mod tests {
         let main = stacks.intern_child(StackId::UNKNOWN, outer);
         let whole = stacks.intern_child(main, inner);
         assert!(stacks.push_node(StackNode { parent: main, frame: FrameId::LOST }));
-        let behind_lost = stacks.intern_child(StackId(3), inner);
+        let after_lost = stacks.intern_child(StackId(3), inner);
         let lines = |stack| {
             let mut lines = Vec::new();
             let mut child = |parent: u32, frame: FrameId| {
@@ -163,7 +163,7 @@ mod tests {
             StackNumbers::default().number(&stacks, stack, &mut child).unwrap();
             lines
         };
-        assert_eq!((lines(whole), lines(behind_lost), lines(StackId(99))), (vec![1, 21, 20], vec![21, 20], vec![]));
+        assert_eq!((lines(whole), lines(after_lost), lines(StackId(99))), (vec![1, 21, 20], vec![21, 20], vec![]));
     }
 
     #[test]

@@ -26,19 +26,19 @@ pub struct Frame {
     /// True when the function was inlined into the next outer frame.
     pub inlined: bool,
     /// The columns of the source line.
-    pub columns: Columns,
+    pub columns: ColumnRange,
 }
 
 /// The columns of a source line, from the first to the one after the last; both 0 if not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Columns {
+pub struct ColumnRange {
     /// The first column.
     pub start: u16,
     /// The column after the last.
     pub end: u16,
 }
 
-impl Columns {
+impl ColumnRange {
     /// True where they are known.
     pub fn are_known(self) -> bool {
         self != Self::default()
@@ -242,7 +242,7 @@ impl StackTable {
 
     /// Sets the columns of a frame. A file reader uses this, because a file stores the columns after the frame. Returns false, and changes nothing, if
     /// there is no such frame.
-    pub fn set_columns(&mut self, id: FrameId, columns: Columns) -> bool {
+    pub fn set_columns(&mut self, id: FrameId, columns: ColumnRange) -> bool {
         let frame = self.frames.get_mut(id.0 as usize);
         let is_known = frame.is_some();
         frame.into_iter().for_each(|frame| frame.columns = columns);

@@ -2,18 +2,18 @@
 
 use crate::byte_sum::ByteSum;
 use crate::ids::AllocId;
-use crate::spacing::Spacing;
+use crate::spacing::SampleSpacing;
 
 /// The blocks and bytes that a recorded block stands for: exactly one block, itself, in a recording that leaves nothing out.
 ///
 /// It stands for a number of blocks of its kind, from 1 to just below 2³², kept in 22 bits, five of exponent and 17 of fraction, so that a file needs
 /// three bytes for it and every bit pattern has a meaning: bits `e << 17 | f` stand for (1 + f / 2¹⁷) · 2ᵉ. Zero is exactly one. The bytes that it
 /// stands for are this number times its size. If the source [counted its samples](Self::of_samples), they are the number of samples times the mean
-/// [`Spacing`] of samples. They are seldom a whole number, so sums use the [`amount`](Self::amount) and are rounded at the end; [`bytes`](Self::bytes)
+/// [`SampleSpacing`] of samples. They are seldom a whole number, so sums use the [`amount`](Self::amount) and are rounded at the end; [`bytes`](Self::bytes)
 /// is for showing one block.
 ///
 /// ```
-/// use highwater_model::{AllocId, Spacing, Weight};
+/// use highwater_model::{AllocId, SampleSpacing, Weight};
 ///
 /// // A block of 1,000 bytes, of which on the average every 2,500th byte is sampled.
 /// let weight = Weight::of_sample(1_000, 2_500);
@@ -23,7 +23,7 @@ use crate::spacing::Spacing;
 /// assert_eq!((Weight::ONE.bytes(1_000), Weight::ONE.blocks(AllocId(7))), (1_000, 1));
 ///
 /// // The same where it is known that two of its bytes were hit.
-/// let counted = weight.of_samples(2, Spacing::new(2_500.0));
+/// let counted = weight.of_samples(2, SampleSpacing::new(2_500.0));
 /// assert_eq!((counted.bytes(1_000), counted.samples()), (5_000, 2));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -32,7 +32,7 @@ pub struct Weight {
     blocks: u32,
     /// How many samples hit it; 0 where they were not counted.
     samples: u32,
-    spacing: Spacing,
+    spacing: SampleSpacing,
 }
 
 const FRACTION_BITS: u32 = 17;
@@ -49,7 +49,7 @@ impl Weight {
     pub const MOST: Self = Self::of_blocks((1 << ALL_BITS) - 1);
 
     const fn of_blocks(blocks: u32) -> Self {
-        Self { blocks, samples: 0, spacing: Spacing::NONE }
+        Self { blocks, samples: 0, spacing: SampleSpacing::NONE }
     }
 
     /// The weight nearest to `value`; a value below 1 or NaN becomes 1.
@@ -74,8 +74,8 @@ impl Weight {
     /// The same number of blocks, for a block that was hit by `samples` samples, `spacing` bytes apart on average. 0 samples means that they were not
     /// counted.
     #[inline]
-    pub fn of_samples(self, samples: u32, spacing: Spacing) -> Self {
-        let spacing = if samples == 0 { Spacing::NONE } else { spacing };
+    pub fn of_samples(self, samples: u32, spacing: SampleSpacing) -> Self {
+        let spacing = if samples == 0 { SampleSpacing::NONE } else { spacing };
         Self { samples, spacing, ..self }
     }
 
@@ -116,7 +116,7 @@ impl Weight {
     }
 
     /// How many samples hit it, and the distance between samples; `None` if they were not counted.
-    pub fn counted(self) -> Option<(u32, Spacing)> {
+    pub fn counted(self) -> Option<(u32, SampleSpacing)> {
         (self.samples > 0).then_some((self.samples, self.spacing))
     }
 
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn sums_are_rounded_last_but_for_old_files() {
-        let weight = Weight::new(2.5).of_samples(1, Spacing::new(8.0 / 0.3));
+        let weight = Weight::new(2.5).of_samples(1, SampleSpacing::new(8.0 / 0.3));
         let sum = |weight: Weight, size| std::iter::repeat_n(weight.amount(size), 3000).sum::<ByteSum>().rounded();
         assert_eq!((sum(weight, 24), sum(weight.rounded_per_record(), 24)), (80_000, 81_000));
         let weight = Weight::new(1.25);
@@ -238,12 +238,12 @@ mod tests {
 
     #[test]
     fn counted_samples_settle_the_bytes_and_not_the_blocks() {
-        let weight = Weight::new(3.5).of_samples(3, Spacing::new(16_000.0));
+        let weight = Weight::new(3.5).of_samples(3, SampleSpacing::new(16_000.0));
         assert_eq!((weight.bytes(24), weight.bytes(0), weight.samples(), weight.value()), (48_000, 48_000, 3, 3.5));
-        assert_eq!(weight.counted(), Some((3, Spacing::new(16_000.0))));
-        assert!(!Weight::ONE.of_samples(1, Spacing::new(8.0)).is_one());
+        assert_eq!(weight.counted(), Some((3, SampleSpacing::new(16_000.0))));
+        assert!(!Weight::ONE.of_samples(1, SampleSpacing::new(8.0)).is_one());
         assert_eq!((Weight::ONE.counted(), Weight::ONE.samples()), (None, 1));
-        assert_eq!(Weight::new(2.0).of_samples(0, Spacing::new(8.0)), Weight::new(2.0));
+        assert_eq!(Weight::new(2.0).of_samples(0, SampleSpacing::new(8.0)), Weight::new(2.0));
     }
 
     #[test]

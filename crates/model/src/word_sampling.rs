@@ -1,6 +1,6 @@
 //! Sampling by words, as in OCaml's runtime.
 
-use crate::spacing::Spacing;
+use crate::spacing::SampleSpacing;
 use crate::weight::Weight;
 
 /// Each word of each block, its header included, is a sample with the same probability, independently of all others.
@@ -10,7 +10,7 @@ pub struct WordSampling {
     rate: u64,
     /// The bits of the logarithm of the probability that a word is not a sample.
     missing: u64,
-    spacing: Spacing,
+    spacing: SampleSpacing,
     word_bytes: u8,
 }
 
@@ -21,7 +21,7 @@ impl WordSampling {
         is_sound.then(|| Self {
             rate: rate.to_bits(),
             missing: (-rate).ln_1p().to_bits(),
-            spacing: Spacing::new(bytes_per_sample(rate, word_bytes)),
+            spacing: SampleSpacing::new(bytes_per_sample(rate, word_bytes)),
             word_bytes,
         })
     }
@@ -42,7 +42,7 @@ impl WordSampling {
     }
 
     /// The same, in the form that blocks carry.
-    pub fn spacing(&self) -> Spacing {
+    pub fn spacing(&self) -> SampleSpacing {
         self.spacing
     }
 

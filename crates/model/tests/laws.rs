@@ -2,7 +2,8 @@
 
 use highwater_model::{
     Accounts, AddressLedger, AllocId, Anomaly, Blocks, Catalog, Event, EventKind, Figures, Heap, Nanos, NumberLedger,
-    Op, Placement, Plain, Snapshot, Source, Spacing, StackId, Step, StringId, Tag, TagId, ThreadId, Weight, laws,
+    Op, Placement, PlainEvent, SampleSpacing, Snapshot, Source, StackId, Step, StringId, Tag, TagId, ThreadId, Weight,
+    laws,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap};
@@ -20,7 +21,7 @@ fn place() -> impl Strategy<Value = Placement> {
         stack: StackId(stack),
         tag: TagId(tag),
         surplus,
-        weight: Weight::from_bits(weight).unwrap().of_samples(counted, Spacing::new(1000.5)),
+        weight: Weight::from_bits(weight).unwrap().of_samples(counted, SampleSpacing::new(1000.5)),
     })
 }
 
@@ -204,14 +205,14 @@ fn exact_history() -> impl Strategy<Value = Vec<Event>> {
 }
 
 /// The event as a plain one, if possible.
-fn plain(event: &Event, ledger: &mut AddressLedger) -> Option<Plain> {
+fn plain(event: &Event, ledger: &mut AddressLedger) -> Option<PlainEvent> {
     let (time, thread) = (event.time, ledger.number_thread(event.thread));
     match event.kind {
         EventKind::Allocate(Placement { address, size, stack, tag: TagId::NONE, surplus, .. }) => {
-            Some(Plain { time, thread, address, size, stack, surplus, ..Plain::default() })
+            Some(PlainEvent { time, thread, address, size, stack, surplus, ..PlainEvent::default() })
         }
         EventKind::Deallocate { address, claimed_size: None } => {
-            Some(Plain { time, thread, address, is_free: true, ..Plain::default() })
+            Some(PlainEvent { time, thread, address, is_free: true, ..PlainEvent::default() })
         }
         _ => None,
     }
@@ -225,7 +226,7 @@ proptest! {
         let (mut one_by_one, mut at_once) = (AddressLedger::default(), AddressLedger::default());
         let mut taken = 0;
         while taken < history.len() {
-            let mut batch: Vec<Plain> = Vec::new();
+            let mut batch: Vec<PlainEvent> = Vec::new();
             // A batch ends before an event that is not plain. Threads are numbered as they appear.
             while batch.len() < most && let Some(event) = history.get(taken + batch.len()) {
                 let is_plain = matches!(event.kind, EventKind::Allocate(Placement { tag: TagId::NONE, .. }) | EventKind::Deallocate { claimed_size: None, .. });

@@ -18,15 +18,15 @@
 //! * *The summary comes from the ledger.* The live bytes of each site at the peak are noted when the site changes for the first time after a peak: one
 //!   comparison per event instead of a replay.
 
-use super::{Accounts, AtPeak, Slot};
-use crate::blocks::Kept;
+use super::{Accounts, AtPeak, BlockSlot};
+use crate::blocks::UnweightedBlock;
 use crate::event::{EventKind, Placement};
 use crate::figures::{Figures, Rests};
 use crate::ids::{AllocId, Nanos, StackId, TagId};
 
 /// An allocation or a free with nothing unusual about it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Plain {
+pub struct PlainEvent {
     /// The time of the event.
     pub time: Nanos,
     /// The address of the block.
@@ -46,7 +46,7 @@ pub struct Plain {
     pub is_free: bool,
 }
 
-impl Plain {
+impl PlainEvent {
     /// The same as an event of the general kind.
     pub fn kind(&self) -> EventKind {
         let &Self { address, size, stack, surplus, is_free, .. } = self;
@@ -67,7 +67,7 @@ pub struct Applied {
 }
 
 /// The totals while plain events are applied. They are stored at the end of the batch.
-pub(crate) struct Run {
+pub(crate) struct PlainBatch {
     live_bytes: u64,
     highest_bytes: u64,
     live_blocks: u64,
@@ -83,13 +83,13 @@ const SMALL_SUMS: u32 = 61;
 
 impl Accounts {
     /// Starts a batch of plain events; `None` if the accounts hold anything that plain events do not support.
-    pub(crate) fn begin_run(&self) -> Option<Run> {
+    pub(crate) fn begin_batch(&self) -> Option<PlainBatch> {
         let figures = &self.state.totals.figures;
         let is_exact = figures.rests == Rests::default() && self.promoted_rest == 0 && self.state.blocks.are_exact();
         if !is_exact || (figures.allocated_bytes | self.promoted_bytes) >> SMALL_SUMS != 0 {
             return None;
         }
-        Some(Run {
+        Some(PlainBatch {
             live_bytes: figures.live_bytes(),
             highest_bytes: 0,
             live_blocks: figures.live_blocks(),
@@ -117,34 +117,34 @@ impl Accounts {
 
     /// Reads the memory that a free of the block in a slot needs.
     #[inline(always)]
-    pub(crate) fn touch_block(&self, slot: Slot) -> u64 {
-        self.touch_site(self.kept(slot).stack)
+    pub(crate) fn touch_block(&self, slot: BlockSlot) -> u64 {
+        self.touch_site(self.unweighted(slot).stack)
     }
 
     /// Stores the totals of a batch.
-    pub(crate) fn end_run(&mut self, run: Run) {
+    pub(crate) fn end_batch(&mut self, batch: PlainBatch) {
         let state = &mut self.state;
-        (state.totals.figures, state.totals.peak_blocks) = (run.totals, run.peak_blocks);
-        (state.events, state.next_id, state.last_time) = (run.events, run.next_id, run.last_time);
+        (state.totals.figures, state.totals.peak_blocks) = (batch.totals, batch.peak_blocks);
+        (state.events, state.next_id, state.last_time) = (batch.events, batch.next_id, batch.last_time);
     }
 
     /// Whether an event is usual, as far as this can be seen without its block.
     #[inline(always)]
-    pub(crate) fn is_usual(run: &Run, event: &Plain) -> bool {
-        event.time >= run.last_time && (run.totals.allocated_bytes | event.size) >> SMALL_SUMS == 0
+    pub(crate) fn is_usual(batch: &PlainBatch, event: &PlainEvent) -> bool {
+        event.time >= batch.last_time && (batch.totals.allocated_bytes | event.size) >> SMALL_SUMS == 0
     }
 
     /// Adds a block.
     #[inline(always)]
-    pub(crate) fn allocate_plain(&mut self, run: &mut Run, event: &mut Plain, slot: u32) {
-        let &mut Plain { time, address, size, thread, stack, surplus, .. } = event;
+    pub(crate) fn allocate_plain(&mut self, batch: &mut PlainBatch, event: &mut PlainEvent, slot: u32) {
+        let &mut PlainEvent { time, address, size, thread, stack, surplus, .. } = event;
         let row = self.site_row(stack);
         let state = &mut self.state;
-        let id = AllocId(run.next_id);
+        let id = AllocId(batch.next_id);
         event.id = id;
-        run.next_id += 1;
-        run.events += 1;
-        run.last_time = time;
+        batch.next_id += 1;
+        batch.events += 1;
+        batch.last_time = time;
         let account = &mut state.threads[thread as usize];
         account.last_allocation = id;
         add(&mut account.figures, size);
@@ -153,37 +153,37 @@ impl Accounts {
             *at_peak = AtPeak { peak: self.peaks, live_bytes: site.allocated_bytes - site.freed_bytes };
         }
         add(site, size);
-        run.totals.allocations += 1;
-        run.totals.allocated_bytes += size;
-        run.live_bytes += size;
-        run.live_blocks += 1;
-        run.highest_bytes = run.highest_bytes.max(run.live_bytes);
-        run.peak_blocks = run.peak_blocks.max(run.live_blocks);
-        if run.live_bytes > run.totals.peak_bytes {
-            run.totals.peak_bytes = run.live_bytes;
+        batch.totals.allocations += 1;
+        batch.totals.allocated_bytes += size;
+        batch.live_bytes += size;
+        batch.live_blocks += 1;
+        batch.highest_bytes = batch.highest_bytes.max(batch.live_bytes);
+        batch.peak_blocks = batch.peak_blocks.max(batch.live_blocks);
+        if batch.live_bytes > batch.totals.peak_bytes {
+            batch.totals.peak_bytes = batch.live_bytes;
             state.totals.peak_at = time;
-            state.totals.peak_event = run.events;
+            state.totals.peak_event = batch.events;
             self.peaks += 1;
         }
-        let kept = Kept { id, address, size, time, thread, stack, tag: TagId::NONE, surplus };
-        state.blocks.put(slot, kept);
+        let block = UnweightedBlock { id, address, size, time, thread, stack, tag: TagId::NONE, surplus };
+        state.blocks.put(slot, block);
     }
 
     /// Whether the block in a slot is plain.
     #[inline(always)]
-    pub(crate) fn is_plain(&self, slot: Slot) -> bool {
-        self.kept(slot).tag == TagId::NONE
+    pub(crate) fn is_plain(&self, slot: BlockSlot) -> bool {
+        self.unweighted(slot).tag == TagId::NONE
     }
 
     /// Frees the block in a slot, which must be plain.
     #[inline(always)]
-    pub(crate) fn free_plain(&mut self, run: &mut Run, event: &mut Plain, slot: u32) {
-        let Kept { id, size, thread, stack, .. } = self.state.blocks.take(slot);
+    pub(crate) fn free_plain(&mut self, batch: &mut PlainBatch, event: &mut PlainEvent, slot: u32) {
+        let UnweightedBlock { id, size, thread, stack, .. } = self.state.blocks.take(slot);
         let row = self.site_row(stack);
         let state = &mut self.state;
         (event.id, event.size) = (id, size);
-        run.events += 1;
-        run.last_time = event.time;
+        batch.events += 1;
+        batch.last_time = event.time;
         let account = &mut state.threads[thread as usize];
         let temporary = u64::from(account.last_allocation == id);
         let cross_thread = u64::from(thread != event.thread);
@@ -191,14 +191,14 @@ impl Accounts {
         if at_peak.peak != self.peaks {
             *at_peak = AtPeak { peak: self.peaks, live_bytes: site.allocated_bytes - site.freed_bytes };
         }
-        for figures in [&mut run.totals, &mut account.figures, site] {
+        for figures in [&mut batch.totals, &mut account.figures, site] {
             figures.frees += 1;
             figures.freed_bytes += size;
             figures.temporary_allocations += temporary;
             figures.cross_thread_frees += cross_thread;
         }
-        run.live_bytes -= size;
-        run.live_blocks -= 1;
+        batch.live_bytes -= size;
+        batch.live_blocks -= 1;
     }
 }
 
@@ -210,8 +210,8 @@ fn add(figures: &mut Figures, size: u64) {
     figures.peak_bytes = figures.peak_bytes.max(figures.allocated_bytes - figures.freed_bytes);
 }
 
-impl Run {
-    /// The most bytes that were live after an event of this run.
+impl PlainBatch {
+    /// The most bytes that were live after an event of this batch.
     pub(crate) fn highest_bytes(&self) -> u64 {
         self.highest_bytes
     }
