@@ -4,8 +4,9 @@
 //!   keyframes from time to time.
 //! * [`Recording`] opens one, whole, cut or damaged, and gives a [`Snapshot`](highwater_model::Snapshot) of any instant from the nearest keyframe and
 //!   a short replay. Its memory grows with the live blocks, not with the file.
-//! * [`Pen`] is the writing half of a writer, for callers that keep the ledger themselves and write several files from it; [`Follower`] parses a
+//! * [`StepWriter`] is the writing half of a writer, for callers that keep the ledger themselves and write several files from it; [`Follower`] parses a
 //!   recording while its bytes arrive.
+//! * [`history`] answers questions about instants and windows of a recording, with caches and an index.
 //! * [`write_snapshot`] writes a `.hw` file of one state, without any event; [`Recording`] opens it like any other.
 //! * [`EventLog`] is the log that a running program records into: a shard for each thread, exact cuts across all of them, and a temporary file once it
 //!   exceeds its limit.
@@ -29,14 +30,15 @@
 #![forbid(unsafe_code)]
 
 mod file;
+pub mod history;
 mod log;
 mod new_file;
 mod unnamed;
 
 pub use file::{
-    BlockTooLong, CheckReport, Damage, EventsSummary, FileStats, Followed, Follower, Highest, OpenError, Pen,
-    Recording, RecordingError, Seen, Sink, Spacing, Standing, Stretch, Until, Writer, Written, is_recording,
-    write_snapshot,
+    BlockTooLong, CheckReport, Damage, EventsSummary, FigureCheckpoint, FileSink, FileStats, Followed, Follower,
+    Highest, Moment, OpenError, Recording, RecordingError, RecordingSegment, ReplayUntil, Spacing, StepWriter,
+    WalkItem, Wanted, Writer, Written, is_recording, write_snapshot,
 };
 pub use log::{Cursor, EventLog, LogError};
 pub use new_file::{

@@ -4,8 +4,8 @@
 //! [`Recording`]'s answers. It has every total, and a checksum of every step, so any difference in any field of any step shows.
 
 use highwater_model::{
-    AccountsState, AddressLedger, AddressSpace, Anomaly, Blocks, Catalog, Columns, Event, EventKind, Figures, FrameId,
-    FrameText, Heap, Module, Nanos, Op, Placement, Source, SourceKind, Spacing as SampleSpacing, StackId, Step, Tag,
+    AccountsState, AddressLedger, AddressSpace, Anomaly, Blocks, Catalog, ColumnRange, Event, EventKind, Figures,
+    FrameId, FrameText, Heap, Module, Nanos, Op, Placement, SampleSpacing, Source, SourceKind, StackId, Step, Tag,
     TagId, ThreadId, Weight, WordSampling, mapped_address,
 };
 use highwater_store::{EventLog, Recording, Spacing, Writer, write_snapshot};
@@ -98,7 +98,7 @@ impl Agreement {
 fn site_text(catalog: &Catalog, stack: StackId) -> String {
     let line = |frame: FrameText<'_>| {
         let FrameText { function, file, line, module, address, inlined, columns, .. } = frame;
-        let Columns { start, end } = columns;
+        let ColumnRange { start, end } = columns;
         let columns = if columns.are_known() { format!(" {start}-{end}") } else { String::new() };
         format!("{function} {file}:{line} {module} {address:x}{}{columns}", if inlined { " inlined" } else { "" })
     };
@@ -533,7 +533,7 @@ fn what_only_native_recordings_have_is_read() {
 #[test]
 fn promotions_and_counted_samples_are_read() {
     let (mut catalog, events) = history(&COUNTED);
-    let columns = Columns { start: 3, end: 700 };
+    let columns = ColumnRange { start: 3, end: 700 };
     assert!(catalog.resolve(FrameId(0), &[FrameText { function: "placed", columns, ..FrameText::default() }]));
     let source = Source {
         kind: SourceKind::MEMTRACE,

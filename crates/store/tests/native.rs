@@ -8,7 +8,7 @@ use highwater_model::{
     AddressLedger, ByteSum, Catalog, Event, EventKind, Frame, FrameId, FrameText, Heap, Module, Nanos, Placement,
     Source, StackId, Tag, ThreadId, Weight, When, laws, mapped_address,
 };
-use highwater_store::{Recording, Spacing, Writer};
+use highwater_store::{Moment, Recording, Spacing, Writer};
 use histories::{doing, events};
 use proptest::prelude::*;
 use std::fs::OpenOptions;
@@ -50,7 +50,7 @@ proptest! {
         let recording = Recording::from_bytes(written(&catalog, &events, 40, 17)).unwrap();
         let time = Nanos((at * 10).min(recording.source().duration.0));
         let whole = recording.snapshot(&When::At(time)).unwrap();
-        let heaps = [Heap::Malloc, Heap::Mapped].map(|heap| recording.snapshot_of_heap(&When::At(time), heap).unwrap());
+        let heaps = [Heap::Malloc, Heap::Mapped].map(|heap| recording.snapshot_of_heap(Moment::At(time), heap).unwrap());
         for (heap, part) in [Heap::Malloc, Heap::Mapped].into_iter().zip(&heaps) {
             prop_assert_eq!(laws::violations(&part.accounts), Vec::<String>::new());
             let mut blocks: Vec<_> = whole.blocks_of(heap).map(|block| (block.id, block.address, block.size)).collect();

@@ -1,7 +1,9 @@
 //! Plain events that are written in batches give the same file as when written one by one.
 
-use highwater_model::{AddressLedger, Catalog, Event, EventKind, Nanos, Placement, Plain, Source, StackId, ThreadId};
-use highwater_store::Pen;
+use highwater_model::{
+    AddressLedger, Catalog, Event, EventKind, Nanos, Placement, PlainEvent, Source, StackId, ThreadId,
+};
+use highwater_store::StepWriter;
 use proptest::prelude::*;
 
 /// One step of a program: its thread, which of its addresses, size, stack, and the time since the last step.
@@ -32,13 +34,15 @@ fn events(actions: &[Action]) -> Vec<Event> {
     actions.iter().map(event).collect()
 }
 
-fn plain(event: &Event, threads: &[u32]) -> Plain {
+fn plain(event: &Event, threads: &[u32]) -> PlainEvent {
     let (time, thread) = (event.time, threads[event.thread.0 as usize - 100]);
     match event.kind {
         EventKind::Allocate(Placement { address, size, stack, surplus, .. }) => {
-            Plain { time, thread, address, size, stack, surplus, ..Plain::default() }
+            PlainEvent { time, thread, address, size, stack, surplus, ..PlainEvent::default() }
         }
-        EventKind::Deallocate { address, .. } => Plain { time, thread, address, is_free: true, ..Plain::default() },
+        EventKind::Deallocate { address, .. } => {
+            PlainEvent { time, thread, address, is_free: true, ..PlainEvent::default() }
+        }
         _ => unreachable!("no other is made"),
     }
 }
@@ -51,7 +55,7 @@ proptest! {
         let (source, catalog) = (Source::default(), Catalog::default());
         let all = events(&actions);
         let mut ledger = AddressLedger::default();
-        let mut pen = Pen::begin(Vec::new(), &source, ledger.accounts(), &catalog).unwrap();
+        let mut pen = StepWriter::begin(Vec::new(), &source, ledger.accounts(), &catalog).unwrap();
         for event in &all {
             ledger.record(event, pen.scribe());
             pen.event_done(ledger.accounts(), &catalog).unwrap();
@@ -60,9 +64,9 @@ proptest! {
 
         let mut ledger = AddressLedger::default();
         let threads: Vec<u32> = (0..3).map(|thread| ledger.number_thread(ThreadId(100 + thread))).collect();
-        let mut pen = Pen::begin(Vec::new(), &source, ledger.accounts(), &catalog).unwrap();
+        let mut pen = StepWriter::begin(Vec::new(), &source, ledger.accounts(), &catalog).unwrap();
         for batch in all.chunks(most) {
-            let mut batch: Vec<Plain> = batch.iter().map(|event| plain(event, &threads)).collect();
+            let mut batch: Vec<PlainEvent> = batch.iter().map(|event| plain(event, &threads)).collect();
             let applied = ledger.record_plain(&mut batch);
             prop_assert_eq!(applied.count, batch.len());
             pen.plain_done(&batch, applied.highest_bytes, ledger.accounts(), &catalog).unwrap();

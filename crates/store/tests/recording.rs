@@ -4,7 +4,10 @@ use highwater_model::{
     Accounts, AddressLedger, Anomaly, Block, Catalog, Event, EventKind, Frame, FrameText, Nanos, Op, Placement, Source,
     StackId, Tag, ThreadId, When, Window,
 };
-use highwater_store::{EventLog, OpenError, Recording, RecordingError, Seen, Sink, Spacing, Standing, Until, Writer};
+use highwater_store::history::{HistoryIndex, Moment, Work};
+use highwater_store::{
+    EventLog, FigureCheckpoint, FileSink, OpenError, Recording, RecordingError, ReplayUntil, Spacing, WalkItem, Writer,
+};
 use proptest::prelude::*;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -104,6 +107,12 @@ fn every_instant_is_what_it_was() {
     assert_eq!(recording.catalog().thread_name(ThreadId(1)), "worker");
 }
 
+fn indexed(recording: &Recording) -> HistoryIndex {
+    let index = HistoryIndex::new(recording, 1 << 20).unwrap();
+    index.build(recording, &Work::quiet()).unwrap();
+    index
+}
+
 #[test]
 fn the_peak_is_the_instant_with_the_most_bytes() {
     let (catalog, events) = history(2, 2000);
@@ -116,8 +125,9 @@ fn the_peak_is_the_instant_with_the_most_bytes() {
         most = most.max(ledger.accounts().totals().figures.live_bytes());
     }
     assert_eq!(peak.accounts.totals().figures.live_bytes(), most);
-    let timeline = recording.timeline(50).unwrap();
-    assert_eq!(timeline.points.iter().map(|point| point.highest_bytes).max(), Some(most));
+    let index = indexed(&recording);
+    let highest = index.slices().iter().filter_map(|slice| slice.bin.live).map(|(bytes, _)| bytes.high.rounded()).max();
+    assert_eq!(highest, Some(most));
 }
 
 #[test]
@@ -322,7 +332,7 @@ impl Write for Disk {
     }
 }
 
-impl Sink for Disk {
+impl FileSink for Disk {
     fn cut_back(&mut self, length: u64) {
         self.0.borrow_mut().bytes.truncate(length as usize);
     }
@@ -401,7 +411,7 @@ fn states_that_replays_leave_behind_lead_to_the_same_instants() {
     let (catalog, events) = history(11, 3000);
     let bytes = written(&catalog, &events, 800, 90);
     let recording = Recording::from_bytes(bytes.clone()).unwrap();
-    recording.leave_waypoints(1 << 20, 150);
+    recording.keep_checkpoints(1 << 20, 150);
     let end = events.last().unwrap().time.0;
     // Not in order: some replays use checkpoints that others left, some leave checkpoints for others.
     for part in (0..200u64).map(|at| at * 73 % 200) {
@@ -413,9 +423,9 @@ fn states_that_replays_leave_behind_lead_to_the_same_instants() {
     for least in [1, 500] {
         let steps = |recording: &Recording| {
             let mut steps = 0;
-            for stretch in recording.stretches(Nanos(end / 3), Nanos(end), least) {
-                let last = recording.walk_stretch(&stretch, |seen| {
-                    steps += u64::from(matches!(seen, Seen::Step(..)));
+            for segment in recording.segments(Nanos(end / 3), Nanos(end), least) {
+                let last = recording.walk_segment(&segment, |seen| {
+                    steps += u64::from(matches!(seen, WalkItem::Step(..)));
                     ControlFlow::Continue(())
                 });
                 assert!(last.unwrap().events() > 0);
@@ -428,7 +438,7 @@ fn states_that_replays_leave_behind_lead_to_the_same_instants() {
         let (from, to) = (Nanos(from), Nanos(to));
         let highest = recording.highest_between(from, to).unwrap();
         assert_eq!(highest, plain.highest_between(from, to).unwrap());
-        let then = recording.snapshot_after(highest.event).unwrap();
+        let then = recording.snapshot_at(Moment::Event(highest.event)).unwrap();
         assert_eq!(then.accounts.totals().figures.live_bytes(), highest.bytes);
         let (before, after) = recording.snapshots_around(Window { from, to }).unwrap();
         let between = after.since(&before);
@@ -446,12 +456,12 @@ fn figures_and_the_blocks_that_go_lead_to_the_figures_of_every_instant_until_the
     let mut before = Vec::new();
     recording
         .walk(|seen| {
-            if let Seen::Block(ledger, _) = seen {
+            if let WalkItem::Block(ledger, _) = seen {
                 let threads = ledger.accounts().threads();
                 let owner = |block: &Block| threads[block.thread as usize].id;
                 let live: Vec<(Block, ThreadId)> =
                     ledger.accounts().blocks().map(|block| (block, owner(&block))).collect();
-                before.push((Standing::of(ledger.accounts()).unwrap(), live));
+                before.push((FigureCheckpoint::of(ledger.accounts()).unwrap(), live));
             }
             ControlFlow::Continue(())
         })
@@ -460,15 +470,15 @@ fn figures_and_the_blocks_that_go_lead_to_the_figures_of_every_instant_until_the
     for (place, (standing, live)) in before.iter().enumerate() {
         let end = before.get(place + 1).map_or(recording.stats().events, |(next, _)| next.events);
         // Blocks that are dead or changed before the next block of events.
-        let after = recording.snapshot_after(end).unwrap();
+        let after = recording.snapshot_at(Moment::Event(end)).unwrap();
         let stays: Vec<Block> = after.accounts.blocks().collect();
         let stays = |block: &Block| stays.contains(&Block { thread: block.thread, ..*block });
         let mut going: Vec<(Block, ThreadId)> = live.iter().filter(|(block, _)| !stays(block)).copied().collect();
         going.sort_by_key(|(block, _)| block.id);
         for event in standing.events..=end {
             let ledger = recording.resume(standing, going.iter().copied()).unwrap();
-            let reached = recording.go_on(ledger, place, Until::Event(event)).unwrap().into_accounts();
-            let expected = recording.snapshot_after(event).unwrap().accounts;
+            let reached = recording.go_on(ledger, place, ReplayUntil::Event(event)).unwrap().into_accounts();
+            let expected = recording.snapshot_at(Moment::Event(event)).unwrap().accounts;
             assert_eq!(reached.figures_alone().to_state(), expected.figures_alone().to_state(), "event {event}");
         }
     }
@@ -504,7 +514,8 @@ proptest! {
         if let Ok(recording) = Recording::from_bytes(file) {
             let _ = recording.snapshot(&When::End);
             let _ = recording.snapshot(&When::Peak);
-            let _ = recording.timeline(20);
+            let index = HistoryIndex::new(&recording, 1 << 20).unwrap();
+            let _ = index.build(&recording, &Work::quiet());
             recording.check(&mut |_| {}).unwrap();
         }
     }
@@ -530,7 +541,7 @@ fn addresses_and_numbers_at_the_edges_survive() {
     });
     assert_eq!(steps.unwrap().totals().figures.live_bytes(), u64::MAX);
     assert_eq!(addresses, [u64::MAX, 0, 1 << 63]);
-    assert_eq!(recording.timeline(10).unwrap().points.last().unwrap().time, Nanos(u64::MAX));
+    assert_eq!(indexed(&recording).slices().last().unwrap().last, Nanos(u64::MAX));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 
 /// The destination of a recording.
-pub trait Sink: Write {
+pub trait FileSink: Write {
     /// Removes everything after `length` bytes, after a failed write; best effort.
     fn cut_back(&mut self, length: u64);
 
@@ -22,7 +22,7 @@ pub trait Sink: Write {
     }
 }
 
-impl Sink for File {
+impl FileSink for File {
     fn room(&self) -> Option<u64> {
         let there = rustix::fs::fstatvfs(self).ok().filter(|there| there.f_blocks > 0)?;
         let is_file = self.metadata().is_ok_and(|about| about.is_file());
@@ -35,7 +35,7 @@ impl Sink for File {
     }
 }
 
-impl Sink for Vec<u8> {
+impl FileSink for Vec<u8> {
     fn cut_back(&mut self, length: u64) {
         self.truncate(length as usize);
     }
@@ -44,7 +44,7 @@ impl Sink for Vec<u8> {
 /// Appends blocks to a file and keeps its index.
 ///
 /// After an error every call fails with the same message, and the file is cut back to its last whole block.
-pub struct BlockWriter<S: Sink> {
+pub struct BlockWriter<S: FileSink> {
     sink: S,
     /// The block being made.
     block: Vec<u8>,
@@ -56,7 +56,7 @@ pub struct BlockWriter<S: Sink> {
     failed: Option<(io::ErrorKind, String)>,
 }
 
-impl<S: Sink> BlockWriter<S> {
+impl<S: FileSink> BlockWriter<S> {
     /// Begins a file of a version: writes its header and its source.
     pub fn new(sink: S, source: &Source, version: u16) -> io::Result<Self> {
         let mut writer = Self::behind(sink, 0, Vec::new(), CatalogExtent::default())?;
@@ -73,7 +73,7 @@ impl<S: Sink> BlockWriter<S> {
     }
 
     /// A writer that continues like this one, after a copy of the bytes written so far.
-    pub fn fork<T: Sink>(&self, copy: T) -> io::Result<BlockWriter<T>> {
+    pub fn fork<T: FileSink>(&self, copy: T) -> io::Result<BlockWriter<T>> {
         let forked = BlockWriter::behind(copy, self.length, self.entries.clone(), self.catalog_written)?;
         Ok(BlockWriter { sequence: self.sequence, ..forked })
     }

@@ -11,9 +11,9 @@
 
 use super::column::{ColumnPacker, ColumnUnpacker};
 use super::handles::Handles;
-use super::varint::{self, Input};
+use super::varint::{self, VarintReader};
 use highwater_model::{
-    Catalog, Columns, Frame, FrameId, Heap, Module, Nanos, Resolution, StackId, StackNode, StringId, Tag, TagId,
+    Catalog, ColumnRange, Frame, FrameId, Heap, Module, Nanos, Resolution, StackId, StackNode, StringId, Tag, TagId,
     ThreadId, ThreadName,
 };
 use std::io;
@@ -246,7 +246,7 @@ fn put_entry(catalog: &Catalog, table: usize, index: usize, out: &mut Vec<u8>) {
 
 /// Adds the entries of a payload at `offset` in its file to `catalog`. `None` if it is malformed; the entries read before the error are added.
 pub fn decode(payload: &[u8], offset: u64, catalog: &mut Catalog) -> Option<()> {
-    let mut input = Input::new(payload);
+    let mut input = VarintReader::new(payload);
     let mut ranges = [(0, 0); TABLES];
     // Missing entries were lost to damage: there must have been room for them before this block.
     let mut earlier_allowed = offset.saturating_mul(MOST_ENTRIES_PER_BYTE);
@@ -280,7 +280,7 @@ pub fn decode(payload: &[u8], offset: u64, catalog: &mut Catalog) -> Option<()> 
 }
 
 /// Reads a remark. A remark on an unknown entry, which damage can cause, is ignored.
-fn read_remark(catalog: &mut Catalog, id: u8, input: &mut Input<'_>) -> Option<()> {
+fn read_remark(catalog: &mut Catalog, id: u8, input: &mut VarintReader<'_>) -> Option<()> {
     let (subject, number) = (input.number32()?, input.number()?);
     match id {
         remarks::HEAPS => {
@@ -293,7 +293,7 @@ fn read_remark(catalog: &mut Catalog, id: u8, input: &mut Input<'_>) -> Option<(
         }
         remarks::COLUMNS => {
             let (start, end) = (u16::try_from(number).ok()?, u16::try_from(input.number()?).ok()?);
-            catalog.stacks.set_columns(FrameId(subject), Columns { start, end });
+            catalog.stacks.set_columns(FrameId(subject), ColumnRange { start, end });
         }
         _ => {
             let (loaded, unloaded) = (Nanos(number), input.number()?.checked_sub(1).map(Nanos));
@@ -326,7 +326,7 @@ fn fill_gap(catalog: &mut Catalog, table: usize, first: u64) -> Option<()> {
     Some(())
 }
 
-fn read_entry(catalog: &mut Catalog, table: usize, input: &mut Input<'_>) -> Option<()> {
+fn read_entry(catalog: &mut Catalog, table: usize, input: &mut VarintReader<'_>) -> Option<()> {
     match table {
         0 => {
             let text = String::from_utf8_lossy(input.byte_string()?);
@@ -342,7 +342,7 @@ fn read_entry(catalog: &mut Catalog, table: usize, input: &mut Input<'_>) -> Opt
                 line,
                 module: place >> 1,
                 inlined: place & 1 != 0,
-                columns: Columns::default(),
+                columns: ColumnRange::default(),
             });
         }
         2 => {

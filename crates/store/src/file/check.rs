@@ -3,7 +3,7 @@
 use super::errors::RecordingError;
 use super::index::Content;
 use super::recording::Recording;
-use super::walk::Seen;
+use super::walk::WalkItem;
 use highwater_model::{Accounts, AccountsState, Anomaly, Figures, NumberLedger, laws};
 use std::ops::ControlFlow;
 
@@ -44,7 +44,7 @@ impl Recording {
             match entry.content {
                 Content::Events(summary) => {
                     self.replay(&mut ledger, &entries[at..=at], |seen| {
-                        report.events += u64::from(matches!(seen, Seen::Step(_, step) if step.op.is_event()));
+                        report.events += u64::from(matches!(seen, WalkItem::Step(_, step) if step.op.is_event()));
                         ControlFlow::Continue(())
                     })?;
                     lost |= is_lossy(ledger.accounts())

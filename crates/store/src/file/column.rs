@@ -9,7 +9,7 @@
 //! Readers skip columns they do not know, so later versions can add some.
 
 use super::packed::{LONGEST, Numbers};
-use super::varint::{self, Input};
+use super::varint::{self, VarintReader};
 use std::io;
 use zstd::bulk::{Compressor, Decompressor};
 
@@ -94,7 +94,7 @@ impl ColumnUnpacker {
     }
 
     /// Unpacks all columns; `None` if they are malformed or one is longer than `longest`.
-    pub fn unpack(&mut self, mut input: Input<'_>, longest: u64) -> Option<()> {
+    pub fn unpack(&mut self, mut input: VarintReader<'_>, longest: u64) -> Option<()> {
         self.columns.iter_mut().for_each(Vec::clear);
         let mut allowed = input.length().saturating_mul(MOST_RAW_PER_BYTE);
         let mut directory = input;
@@ -146,8 +146,8 @@ impl ColumnUnpacker {
     }
 
     /// Any other column; empty if the block has none of this id.
-    pub fn column(&self, id: u8) -> Input<'_> {
+    pub fn column(&self, id: u8) -> VarintReader<'_> {
         let padded = self.padded(id);
-        Input::new(&padded[..padded.len().saturating_sub(PADDING.len())])
+        VarintReader::new(&padded[..padded.len().saturating_sub(PADDING.len())])
     }
 }

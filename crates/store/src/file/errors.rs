@@ -96,9 +96,9 @@ pub enum RecordingError {
         at: Nanos,
     },
     /// It is a snapshot, and its history is not known.
-    NoCourse,
-    /// It is a snapshot without single blocks, and figures of owners are not kept for each heap.
-    NoHeapAlone,
+    NoHistory,
+    /// It is a snapshot without single blocks, so a part of them cannot be told apart.
+    NoBlocks,
 }
 
 impl fmt::Display for RecordingError {
@@ -138,10 +138,8 @@ impl fmt::Display for RecordingError {
             Self::OneInstant { asked, at } => {
                 write!(f, "a snapshot knows one instant only, its end at {at}; it does not know '{asked}'")
             }
-            Self::NoCourse => f.write_str("a snapshot knows one instant only; it has no course to show"),
-            Self::NoHeapAlone => {
-                f.write_str("a snapshot without single blocks does not know who holds how much of one heap")
-            }
+            Self::NoHistory => f.write_str("a snapshot knows one instant only; it has no history"),
+            Self::NoBlocks => f.write_str("the snapshot has no single blocks, only figures: it cannot be filtered by heap, size, thread, type or time"),
         }
     }
 }

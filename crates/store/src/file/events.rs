@@ -21,7 +21,7 @@
 //! This module defines the layout; [`super::events_encoder`] writes blocks, [`super::events_decoder`] reads them.
 
 use super::keyframe::MOST_COUNTED;
-use super::varint::{self, Input};
+use super::varint::{self, VarintReader};
 use highwater_model::Nanos;
 
 /// The limit of steps in one block.
@@ -112,7 +112,7 @@ impl EventsSummary {
     }
 
     /// Reads the fields.
-    pub fn read(input: &mut Input<'_>) -> Option<Self> {
+    pub fn read(input: &mut VarintReader<'_>) -> Option<Self> {
         let mut next = || input.number();
         let (first_event, events, steps, first_alloc, first_time) = (next()?, next()?, next()?, next()?, next()?);
         let summary = Self {

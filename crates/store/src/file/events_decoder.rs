@@ -9,9 +9,9 @@ use super::exceptions::{ExceptionPairs, from_zigzag};
 use super::handles::Handles;
 use super::packed::{LONGEST, Numbers};
 use super::prediction::{Predictor, at_distance};
-use super::varint::Input;
+use super::varint::VarintReader;
 use highwater_model::{
-    AllocId, Anomaly, Nanos, Op, Placement, Spacing, StackId, Step, StringId, TagId, ThreadId, Weight,
+    AllocId, Anomaly, Nanos, Op, Placement, SampleSpacing, StackId, Step, StringId, TagId, ThreadId, Weight,
 };
 use std::io;
 
@@ -38,7 +38,7 @@ impl EventsDecoder {
 
     /// Begins reading a payload; `None` if it is malformed.
     pub fn open(&mut self, payload: &[u8], known: Handles, believed: Handles) -> Option<Steps<'_>> {
-        let mut input = Input::new(payload);
+        let mut input = VarintReader::new(payload);
         let summary = EventsSummary::read(&mut input)?;
         if summary.steps > (payload.len() as u64).saturating_add(1) * MOST_STEPS_PER_BYTE {
             return None;
@@ -81,7 +81,7 @@ impl EventsDecoder {
             samples_and_spacings: ExceptionPairs::new([column(column::SAMPLES), column(column::SPACINGS)]),
             has_rounded: !column(column::ROUNDED_WEIGHTS).is_empty() || !column(column::ROUNDED_SPACINGS).is_empty(),
             rounded: ExceptionPairs::new([column(column::ROUNDED_WEIGHTS), column(column::ROUNDED_SPACINGS)]),
-            spacing: (Spacing::NONE, false),
+            spacing: (SampleSpacing::NONE, false),
             places: &mut self.places,
             predictor: &mut self.predictor,
             left: summary.steps,
@@ -120,7 +120,7 @@ pub struct Steps<'a> {
     /// Weights and spacings of blocks whose bytes are rounded for each record.
     rounded: ExceptionPairs<'a>,
     /// The latest spacing, and whether it is of a block with rounded bytes.
-    spacing: (Spacing, bool),
+    spacing: (SampleSpacing, bool),
     places: &'a mut Vec<(u64, u64)>,
     predictor: &'a mut Predictor,
     left: u64,
@@ -229,9 +229,9 @@ impl Steps<'_> {
         let [rounded_weight, rounded_spacing] = self.rounded.next().ok()?.unwrap_or_default();
         let [samples, spacing] = self.samples_and_spacings.next().ok()?.unwrap_or_default();
         if spacing != 0 {
-            self.spacing = (Spacing::from_bits(spacing), false);
+            self.spacing = (SampleSpacing::from_bits(spacing), false);
         } else if rounded_spacing != 0 {
-            self.spacing = (Spacing::from_old_bits(u32::try_from(rounded_spacing).ok()?), true);
+            self.spacing = (SampleSpacing::from_old_bits(u32::try_from(rounded_spacing).ok()?), true);
         }
         let (spacing, is_rounded) = self.spacing;
         let is_one_form = rounded_weight == 0 || weight == Weight::ONE;

@@ -10,8 +10,8 @@ use super::packed::Buffer;
 use super::prediction::{Predictor, distance};
 use super::varint;
 use highwater_model::{
-    Accounts, AllocId, Extent, Op, Placement, Plain, Scribe, Spacing, StackId, Step, TagId, ThreadAccount, ThreadId,
-    Weight,
+    Accounts, AllocId, BlockExtent, Op, Placement, PlainEvent, SampleSpacing, StackId, Step, StepSink, TagId,
+    ThreadAccount, ThreadId, Weight,
 };
 use rustc_hash::FxHashMap;
 use std::io;
@@ -42,7 +42,7 @@ pub struct EventsEncoder {
     rounded_weights: ExceptionsBuffer,
     rounded_spacings: ExceptionsBuffer,
     /// The latest spacing written in this block, and whether it is of a block with rounded bytes.
-    spacing: (Spacing, bool),
+    spacing: (SampleSpacing, bool),
     /// Reallocations in this block. Allocations and reallocations together are its placements.
     reallocations: u64,
     predictor: Predictor,
@@ -74,7 +74,7 @@ impl EventsEncoder {
             spacings: ExceptionsBuffer::with_room_for(MOST_STEPS),
             rounded_weights: ExceptionsBuffer::with_room_for(MOST_STEPS),
             rounded_spacings: ExceptionsBuffer::with_room_for(MOST_STEPS),
-            spacing: (Spacing::NONE, false),
+            spacing: (SampleSpacing::NONE, false),
             reallocations: 0,
             predictor: Predictor::new(),
             sites: SiteNumbers::default(),
@@ -130,7 +130,7 @@ impl EventsEncoder {
         self.thread_places.clear();
         self.thread = usize::MAX;
         self.reallocations = 0;
-        self.spacing = (Spacing::NONE, false);
+        self.spacing = (SampleSpacing::NONE, false);
         self.predictor.clear();
         self.sites.clear();
     }
@@ -142,7 +142,7 @@ impl EventsEncoder {
     }
 
     #[inline(always)]
-    fn push(&mut self, step: &Step, was: Extent) {
+    fn push(&mut self, step: &Step, was: BlockExtent) {
         let mut code = 0;
         if self.threads.get(self.thread) != Some(&step.thread) {
             code |= OTHER_THREAD;
@@ -189,7 +189,7 @@ impl EventsEncoder {
     }
 
     /// Appends plain events that the ledger has applied. `highest_bytes` is the maximum of live bytes after one of them.
-    pub fn push_plain(&mut self, events: &[Plain], highest_bytes: u64, threads: &[ThreadAccount]) {
+    pub fn push_plain(&mut self, events: &[PlainEvent], highest_bytes: u64, threads: &[ThreadAccount]) {
         self.summary.events += events.len() as u64;
         self.see_live_bytes(highest_bytes);
         if self.sites.numbers.len() > MANY_SITES {
@@ -204,9 +204,9 @@ impl EventsEncoder {
             }
             self.times.put(event.time.0 - self.time);
             self.time = event.time.0;
-            let &Plain { address, size, stack, surplus, id, .. } = event;
+            let &PlainEvent { address, size, stack, surplus, id, .. } = event;
             code |= if event.is_free {
-                self.free(id, Extent { address, size })
+                self.free(id, BlockExtent { address, size })
             } else {
                 self.allocate(&Placement { address, size, stack, surplus, ..Placement::default() })
             };
@@ -215,7 +215,7 @@ impl EventsEncoder {
     }
 
     #[inline(always)]
-    fn free(&mut self, id: AllocId, was: Extent) -> u8 {
+    fn free(&mut self, id: AllocId, was: BlockExtent) -> u8 {
         self.distances.put(self.next_alloc - id.0);
         if id.0 >= self.summary.first_alloc {
             self.predictor.freed(self.thread, was.size, was.address);
@@ -300,7 +300,7 @@ impl EventsEncoder {
         }
     }
 
-    fn reallocate(&mut self, op: &Op, was: Extent) -> u8 {
+    fn reallocate(&mut self, op: &Op, was: BlockExtent) -> u8 {
         let &Op::Reallocate { id, moved_to, size, stack, tag, surplus, weight } = op else { return op::REALLOCATE };
         self.put_exceptions(surplus, weight);
         self.reallocations += 1;
@@ -374,9 +374,9 @@ impl EventsEncoder {
     }
 }
 
-impl Scribe for EventsEncoder {
+impl StepSink for EventsEncoder {
     #[inline(always)]
-    fn write(&mut self, step: Step, was: Extent) {
+    fn write(&mut self, step: Step, was: BlockExtent) {
         self.push(&step, was);
     }
 }
@@ -395,8 +395,8 @@ const MANY_SITES: usize = 8 << 10;
 
 impl SiteNumbers {
     /// Reads the memory that all these events will need, so that the processor fetches many cache lines at a time.
-    fn touch(&self, events: &[Plain]) {
-        let touch = |event: &Plain| self.numbers.get(event.stack.0 as usize).map_or(0, |(block, _)| *block);
+    fn touch(&self, events: &[PlainEvent]) {
+        let touch = |event: &PlainEvent| self.numbers.get(event.stack.0 as usize).map_or(0, |(block, _)| *block);
         std::hint::black_box(events.iter().map(touch).fold(0, |all, one| all ^ one));
     }
 

@@ -4,7 +4,7 @@ use super::events::EventsSummary;
 use super::frame::{BLOCK_HEADER, BlockHeader, BlockKind, FILE_HEADER};
 use super::keyframe::{self, KeyframeSummary};
 use super::source;
-use super::varint::Input;
+use super::varint::VarintReader;
 use highwater_model::{Anomaly, Nanos, Source};
 use std::fmt;
 
@@ -128,7 +128,7 @@ impl Follower {
         self.followed.see(header.kind, &block[BLOCK_HEADER..]);
         self.parts_missing = match header.kind {
             Some(BlockKind::Keyframe) => {
-                KeyframeSummary::read(&mut Input::new(&block[BLOCK_HEADER..])).map_or(0, |summary| summary.parts)
+                KeyframeSummary::read(&mut VarintReader::new(&block[BLOCK_HEADER..])).map_or(0, |summary| summary.parts)
             }
             Some(BlockKind::LiveBlocks) => self.parts_missing.saturating_sub(1),
             _ => 0,
@@ -140,7 +140,7 @@ impl Follower {
 
 impl Followed {
     fn see(&mut self, kind: Option<BlockKind>, payload: &[u8]) {
-        let mut input = Input::new(payload);
+        let mut input = VarintReader::new(payload);
         match kind {
             Some(BlockKind::Source) => {
                 if let Some(source) = source::decode(payload) {

@@ -2,7 +2,7 @@
 
 use super::events::EventsSummary;
 use super::recording::Recording;
-use super::walk::Seen;
+use super::walk::WalkItem;
 use highwater_model::{Accounts, Nanos, NumberLedger};
 use std::io;
 use std::ops::ControlFlow;
@@ -101,7 +101,7 @@ impl Recording {
         let Some((entry, _)) = self.event_blocks().nth(block) else { return Ok(()) };
         let mut is_cut = false;
         self.replay_figures(&mut ledger, std::slice::from_ref(entry), |seen| {
-            let Seen::Step(ledger, step) = seen else { return ControlFlow::Continue(()) };
+            let WalkItem::Step(ledger, step) = seen else { return ControlFlow::Continue(()) };
             // The state before the first step of the window counts as well: it is the state at the start of the window.
             if step.time >= from {
                 highest.see(from, ledger.accounts());

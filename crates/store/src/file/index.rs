@@ -5,7 +5,7 @@
 use super::events::EventsSummary;
 use super::frame::{BLOCK_HEADER, BlockKind};
 use super::keyframe::KeyframeSummary;
-use super::varint::{self, Input};
+use super::varint::{self, VarintReader};
 
 /// One block of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub fn encode(entries: &[Entry], out: &mut Vec<u8>) {
 
 /// Reads an index whose blocks all lie below `file_length`; `None` if it is malformed.
 pub fn decode(payload: &[u8], file_length: u64) -> Option<Vec<Entry>> {
-    let mut input = Input::new(payload);
+    let mut input = VarintReader::new(payload);
     let count = input.number()?;
     let mut entries = Vec::new();
     let mut end = 0u64;

@@ -5,7 +5,7 @@
 use super::column::{ColumnPacker, ColumnUnpacker};
 use super::exceptions::{from_zigzag, zigzag};
 use super::live_blocks::MOST_LIVE;
-use super::varint::{self, Input};
+use super::varint::{self, VarintReader};
 use highwater_model::{
     Accounts, AccountsState, AllocId, Anomalies, Anomaly, ByteSum, Figures, Nanos, Rests, Sites, StackId,
     ThreadAccount, ThreadId, Totals, laws,
@@ -49,7 +49,7 @@ impl KeyframeSummary {
     }
 
     /// Reads the fields.
-    pub fn read(input: &mut Input<'_>) -> Option<Self> {
+    pub fn read(input: &mut VarintReader<'_>) -> Option<Self> {
         let (events, time, parts) = (input.number()?, Nanos(input.number()?), input.number()?);
         (events <= MOST_COUNTED).then_some(Self { events, time, parts })
     }
@@ -73,7 +73,7 @@ fn put_figures(figures: &Figures, out: &mut Vec<u8>) {
     figure_fields(figures).iter().for_each(|&value| varint::put(out, value));
 }
 
-fn read_figures(input: &mut Input<'_>) -> Option<Figures> {
+fn read_figures(input: &mut VarintReader<'_>) -> Option<Figures> {
     let mut next = |most| input.number().filter(|&number| number <= most);
     Some(Figures {
         allocations: next(MOST_COUNTED)?,
@@ -155,7 +155,7 @@ fn rests<'a>(rows: impl Iterator<Item = &'a Figures>) -> Vec<u8> {
 }
 
 /// Reads the rests into rows of figures; without a column there are none.
-fn read_rests<'a>(mut input: Input<'_>, rows: impl Iterator<Item = &'a mut Figures>) -> Option<()> {
+fn read_rests<'a>(mut input: VarintReader<'_>, rows: impl Iterator<Item = &'a mut Figures>) -> Option<()> {
     if input.is_empty() {
         return Some(());
     }
@@ -181,7 +181,7 @@ fn further_counts<'a>(rows: impl Iterator<Item = &'a Figures>) -> Vec<u8> {
 }
 
 /// Reads these counts into rows of figures; without a column there are none.
-fn read_further_counts<'a>(mut input: Input<'_>, rows: impl Iterator<Item = &'a mut Figures>) -> Option<()> {
+fn read_further_counts<'a>(mut input: VarintReader<'_>, rows: impl Iterator<Item = &'a mut Figures>) -> Option<()> {
     if input.is_empty() {
         return Some(());
     }
@@ -217,7 +217,7 @@ fn samples<'a>(rows: impl Iterator<Item = &'a Figures>) -> Vec<u8> {
 }
 
 /// Reads the numbers of records into rows of figures; without a column, all blocks are recorded.
-fn read_samples<'a>(mut input: Input<'_>, rows: impl Iterator<Item = &'a mut Figures>) -> Option<()> {
+fn read_samples<'a>(mut input: VarintReader<'_>, rows: impl Iterator<Item = &'a mut Figures>) -> Option<()> {
     if input.is_empty() {
         return Some(());
     }
@@ -243,7 +243,7 @@ fn sparse_figures<'a>(rows: impl Iterator<Item = (usize, &'a Figures)>) -> Vec<u
 }
 
 /// Reads rows, in ascending order; each is below `bound`.
-fn read_sparse_figures(mut input: Input<'_>, bound: u32, mut row: impl FnMut(u32, Figures)) -> Option<()> {
+fn read_sparse_figures(mut input: VarintReader<'_>, bound: u32, mut row: impl FnMut(u32, Figures)) -> Option<()> {
     let mut next = 0u64;
     while !input.is_empty() {
         let index = input.number()?.checked_add(next)?;
@@ -257,7 +257,7 @@ fn read_sparse_figures(mut input: Input<'_>, bound: u32, mut row: impl FnMut(u32
 }
 
 /// Reads the part before the columns: the state without the figures of single owners, and without the rests of the totals.
-fn read_totals(input: &mut Input<'_>) -> Option<(KeyframeSummary, AccountsState)> {
+fn read_totals(input: &mut VarintReader<'_>) -> Option<(KeyframeSummary, AccountsState)> {
     let summary = KeyframeSummary::read(input)?;
     let next_id = input.number().filter(|&number| number <= MOST_COUNTED)?;
     let mut totals = Totals { figures: read_figures(input)?, ..Totals::default() };
@@ -279,7 +279,7 @@ fn read_totals(input: &mut Input<'_>) -> Option<(KeyframeSummary, AccountsState)
 
 /// Reads only the figures of the whole.
 pub fn decode_totals(payload: &[u8]) -> Option<(KeyframeSummary, AccountsState)> {
-    let mut input = Input::new(payload);
+    let mut input = VarintReader::new(payload);
     let (summary, mut state) = read_totals(&mut input)?;
     let mut unpacker = ColumnUnpacker::new(column::COUNT).ok()?;
     unpacker.unpack(input, LONGEST_FIGURES)?;
@@ -299,7 +299,7 @@ fn add_rests(totals: &mut Figures, thread: Rests) {
 
 /// Reads the figures' payload: the state without its live blocks.
 pub fn decode_figures(payload: &[u8], stacks: u32, tags: u32) -> Option<(KeyframeSummary, AccountsState)> {
-    let mut input = Input::new(payload);
+    let mut input = VarintReader::new(payload);
     let (summary, mut state) = read_totals(&mut input)?;
     let mut unpacker = ColumnUnpacker::new(column::COUNT).ok()?;
     unpacker.unpack(input, LONGEST_FIGURES)?;

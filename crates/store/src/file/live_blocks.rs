@@ -3,11 +3,11 @@
 use super::column::{ColumnPacker, ColumnUnpacker};
 use super::events::MOST_STEPS_PER_BYTE;
 use super::exceptions::{from_zigzag, zigzag};
+use super::figure_checkpoint::is_sound;
 use super::packed::{Buffer, LONGEST, Numbers};
 use super::prediction::{Predictor, at_distance, distance};
-use super::standing::is_sound;
-use super::varint::{self, Input};
-use highwater_model::{AccountsState, AllocId, Block, Nanos, Spacing, StackId, TagId, Weight};
+use super::varint::{self, VarintReader};
+use highwater_model::{AccountsState, AllocId, Block, Nanos, SampleSpacing, StackId, TagId, Weight};
 use std::io;
 
 /// The limit of live blocks in one block of the file.
@@ -109,7 +109,7 @@ impl LiveEncoder {
 
 /// Appends the live blocks of a payload to `state`; `None` if it is malformed or refers to rows that do not exist.
 pub fn decode(payload: &[u8], state: &mut AccountsState) -> Option<()> {
-    let mut input = Input::new(payload);
+    let mut input = VarintReader::new(payload);
     let count = input.number()?;
     if count > MOST_LIVE as u64 || count > (payload.len() as u64).saturating_add(1) * MOST_STEPS_PER_BYTE {
         return None;
@@ -148,10 +148,10 @@ pub fn decode(payload: &[u8], state: &mut AccountsState) -> Option<()> {
                 let is_one_form = !is_rounded || (weight == 0 && spacing == 0);
                 is_one_form.then_some(())?;
                 if is_rounded {
-                    let spacing = Spacing::from_old_bits(rounded_spacing);
+                    let spacing = SampleSpacing::from_old_bits(rounded_spacing);
                     Weight::from_bits(rounded_weight)?.of_samples(samples, spacing).rounded_per_record()
                 } else {
-                    Weight::from_bits(weight)?.of_samples(samples, Spacing::from_bits(spacing))
+                    Weight::from_bits(weight)?.of_samples(samples, SampleSpacing::from_bits(spacing))
                 }
             },
         };

@@ -2,6 +2,7 @@
 
 use super::bytes::Bytes;
 use super::catalog;
+use super::checkpoints::Checkpoints;
 use super::errors::OpenError;
 use super::events::EventsSummary;
 use super::frame::{self, BLOCK_HEADER, BlockHeader, BlockKind, FILE_HEADER, FileHeader};
@@ -10,7 +11,6 @@ use super::index::{self, Content, Entry};
 use super::keyframe::KeyframeSummary;
 use super::scan::scan;
 use super::source;
-use super::waypoints::Waypoints;
 use highwater_model::{Catalog, Damage, Nanos, Source};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -55,7 +55,7 @@ pub struct Recording {
     catalog: Arc<Catalog>,
     /// By offset.
     damage: Mutex<BTreeMap<u64, Damage>>,
-    waypoints: RwLock<Waypoints>,
+    checkpoints: RwLock<Checkpoints>,
 }
 
 /// True if a file with these first bytes is a recording, perhaps a damaged one.
@@ -102,7 +102,7 @@ impl Recording {
             source: Source::default(),
             catalog: Arc::default(),
             damage: Mutex::new(header_damage.into_iter().map(|damage| (damage.offset, damage)).collect()),
-            waypoints: RwLock::default(),
+            checkpoints: RwLock::default(),
         };
         recording.find_blocks()?;
         recording.read_catalog()?;
@@ -119,7 +119,7 @@ impl Recording {
             source: Source::default(),
             catalog: Arc::new(catalog),
             damage: Mutex::default(),
-            waypoints: RwLock::default(),
+            checkpoints: RwLock::default(),
         };
         recording.source.duration = recording.end_of_events();
         recording
@@ -226,16 +226,21 @@ impl Recording {
 
     /// Lets replays keep checkpoints in memory, about `most_bytes` in all, wherever there is none within `spacing` events. For callers that look at
     /// many instants.
-    pub fn leave_waypoints(&self, most_bytes: usize, spacing: u64) {
-        self.waypoints_mut().allow(most_bytes, spacing);
+    pub fn keep_checkpoints(&self, most_bytes: usize, spacing: u64) {
+        self.checkpoints_mut().allow(most_bytes, spacing);
     }
 
-    pub(super) fn waypoints(&self) -> RwLockReadGuard<'_, Waypoints> {
-        self.waypoints.read().unwrap_or_else(PoisonError::into_inner)
+    /// The memory that checkpoints take, in bytes.
+    pub fn checkpoint_bytes(&self) -> usize {
+        self.checkpoints().bytes()
     }
 
-    pub(super) fn waypoints_mut(&self) -> RwLockWriteGuard<'_, Waypoints> {
-        self.waypoints.write().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn checkpoints(&self) -> RwLockReadGuard<'_, Checkpoints> {
+        self.checkpoints.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn checkpoints_mut(&self) -> RwLockWriteGuard<'_, Checkpoints> {
+        self.checkpoints.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The source of the memory.

@@ -1,22 +1,28 @@
 //! Time travel: the nearest keyframe, then a replay up to the instant.
 
+use super::checkpoints::Checkpoint;
 use super::errors::RecordingError;
 use super::events::EventsSummary;
 use super::events_decoder::{EventsDecoder, Steps};
 use super::index::{Content, Entry};
 use super::keyframe::{self, KeyframeSummary};
 use super::live_blocks;
+use super::moment::Moment;
 use super::recording::Recording;
-use super::walk::Seen;
-use super::waypoints::Waypoint;
-use highwater_model::{Accounts, AccountsState, AllocId, Heap, Nanos, NumberLedger, Snapshot, Totals, When};
+use super::walk::WalkItem;
+use highwater_model::{
+    Accounts, AccountsState, AllocId, Block, Heap, Nanos, NumberLedger, Snapshot, ThreadId, Totals, When,
+};
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+/// Selects blocks, in the state that they have, with their threads.
+pub type Wanted<'a> = &'a dyn Fn(&Block, ThreadId) -> bool;
+
 /// How far a recording is replayed.
 #[derive(Clone, Copy, Debug)]
-pub enum Until {
+pub enum ReplayUntil {
     /// To its end.
     End,
     /// After this number of events.
@@ -25,7 +31,7 @@ pub enum Until {
     Time(Nanos),
 }
 
-impl Until {
+impl ReplayUntil {
     /// True for a state from which this instant can be reached.
     fn is_behind(self, keyframe: &KeyframeSummary) -> bool {
         match self {
@@ -37,8 +43,8 @@ impl Until {
 
     /// Whether the next step is still before this instant.
     #[inline]
-    pub(super) fn flow(self, seen: Seen<'_>) -> ControlFlow<()> {
-        let Seen::Step(ledger, step) = seen else { return ControlFlow::Continue(()) };
+    pub(super) fn flow(self, seen: WalkItem<'_>) -> ControlFlow<()> {
+        let WalkItem::Step(ledger, step) = seen else { return ControlFlow::Continue(()) };
         let is_reached = match self {
             Self::End => false,
             Self::Event(event) => ledger.accounts().events() >= event,
@@ -106,7 +112,7 @@ impl Recording {
             if !reached(summary) {
                 continue;
             }
-            if let Some((entry, ledger)) = self.waypoint(usize::MAX, summary.events, &reached) {
+            if let Some((entry, ledger)) = self.checkpoint(usize::MAX, summary.events, &reached) {
                 return Ok((ledger, entry));
             }
             if let Some(ledger) = self.keyframe(at)? {
@@ -114,32 +120,33 @@ impl Recording {
             }
         }
         Ok(self
-            .waypoint(usize::MAX, 0, &reached)
+            .checkpoint(usize::MAX, 0, &reached)
             .map_or((NumberLedger::default(), 0), |(entry, ledger)| (ledger, entry)))
     }
 
     /// The latest checkpoint at or before entry `until` that is after more than `events` events.
-    fn waypoint(
+    fn checkpoint(
         &self,
         until: usize,
         events: u64,
         reached: impl Fn(&KeyframeSummary) -> bool,
     ) -> Option<(usize, NumberLedger)> {
-        let is_reached = |kept: &Waypoint| reached(&KeyframeSummary { events: kept.events, time: kept.time, parts: 0 });
-        let found = self.waypoints().latest(until, is_reached);
+        let is_reached =
+            |kept: &Checkpoint| reached(&KeyframeSummary { events: kept.events, time: kept.time, parts: 0 });
+        let found = self.checkpoints().latest(until, is_reached);
         let (entry, kept) = found.filter(|(_, kept)| kept.events > events)?;
         Some((entry, NumberLedger::from_accounts(kept.accounts(self.believed())?)))
     }
 
     /// Keeps a checkpoint after an entry, if it is worth its memory. With damage, a state is only as good as the events before it, so none is kept.
-    fn leave_waypoint(&self, entry: &Entry, ledger: &NumberLedger) -> io::Result<()> {
+    fn keep_checkpoint(&self, entry: &Entry, ledger: &NumberLedger) -> io::Result<()> {
         let next = self.entries().partition_point(|known| known.offset <= entry.offset);
         let events = ledger.accounts().events();
         let stored = self.keyframes().rev().find(|(at, summary)| *at < next && summary.events <= events);
         let nearest = stored.map_or(0, |(_, summary)| summary.events);
-        if self.waypoints().wants(next, events, nearest) && self.damage().is_empty() {
-            let waypoint = Waypoint::of(&ledger.accounts().to_state())?;
-            self.waypoints_mut().leave(next, waypoint);
+        if self.checkpoints().wants(next, events, nearest) && self.damage().is_empty() {
+            let checkpoint = Checkpoint::of(&ledger.accounts().to_state())?;
+            self.checkpoints_mut().leave(next, checkpoint);
         }
         Ok(())
     }
@@ -149,9 +156,9 @@ impl Recording {
         &self,
         ledger: &mut NumberLedger,
         entries: &[Entry],
-        mut before: impl FnMut(Seen<'_>) -> ControlFlow<()>,
+        mut before: impl FnMut(WalkItem<'_>) -> ControlFlow<()>,
     ) -> io::Result<()> {
-        self.replay_then(ledger, entries, &mut before, |entry, ledger| self.leave_waypoint(entry, ledger))
+        self.replay_then(ledger, entries, &mut before, |entry, ledger| self.keep_checkpoint(entry, ledger))
     }
 
     /// The same with accounts that lack some live blocks: no checkpoints are kept.
@@ -159,7 +166,7 @@ impl Recording {
         &self,
         ledger: &mut NumberLedger,
         entries: &[Entry],
-        mut before: impl FnMut(Seen<'_>) -> ControlFlow<()>,
+        mut before: impl FnMut(WalkItem<'_>) -> ControlFlow<()>,
     ) -> io::Result<()> {
         self.replay_then(ledger, entries, &mut before, |_, _| Ok(()))
     }
@@ -168,7 +175,7 @@ impl Recording {
         &self,
         ledger: &mut NumberLedger,
         entries: &[Entry],
-        before: &mut impl FnMut(Seen<'_>) -> ControlFlow<()>,
+        before: &mut impl FnMut(WalkItem<'_>) -> ControlFlow<()>,
         then: impl Fn(&Entry, &NumberLedger) -> io::Result<()>,
     ) -> io::Result<()> {
         let mut decoder = EventsDecoder::new()?;
@@ -188,7 +195,7 @@ impl Recording {
         ledger: &mut NumberLedger,
         decoder: &mut EventsDecoder,
         payload: &mut Vec<u8>,
-        before: &mut impl FnMut(Seen<'_>) -> ControlFlow<()>,
+        before: &mut impl FnMut(WalkItem<'_>) -> ControlFlow<()>,
     ) -> io::Result<ControlFlow<()>> {
         if !self.read_entry(entry, payload)? {
             return Ok(ControlFlow::Continue(()));
@@ -209,7 +216,7 @@ impl Recording {
         if lost > 0 {
             ledger.skip_to(AllocId(summary.first_alloc), lost);
         }
-        if before(Seen::Block(ledger, &summary)).is_break() {
+        if before(WalkItem::Block(ledger, &summary)).is_break() {
             return Ok(ControlFlow::Break(()));
         }
         let flow = apply(&mut steps, ledger, before);
@@ -227,28 +234,37 @@ impl Recording {
         if self.is_snapshot() {
             return self.only_snapshot(when);
         }
-        let when = &self.as_time(when)?;
-        self.snapshot_by(when, |until| self.accounts_until(until))
+        self.snapshot_at(self.moment(when)?)
     }
 
-    /// The state of one heap at an instant, as if there were no other heap; `peak` is still that of the whole memory.
+    /// The same for an instant that is already known.
+    pub fn snapshot_at(&self, moment: Moment) -> Result<Snapshot, RecordingError> {
+        self.snapshot_by(moment, |until| self.accounts_until(until))
+    }
+
+    /// The state of one heap at an instant, as if there were no other heap.
     ///
     /// Keyframes have no figures by heap, so this replays the recording from its start, and every figure is exact. A snapshot has no events to replay;
     /// [`Snapshot::heap_alone`] uses its blocks.
-    pub fn snapshot_of_heap(&self, when: &When, heap: Heap) -> Result<Snapshot, RecordingError> {
+    pub fn snapshot_of_heap(&self, moment: Moment, heap: Heap) -> Result<Snapshot, RecordingError> {
         if self.source().snapshot {
-            return self.snapshot(when)?.heap_alone(heap).ok_or(RecordingError::NoHeapAlone);
+            return self.snapshot(&When::End)?.heap_alone(heap).ok_or(RecordingError::NoBlocks);
         }
-        let when = &self.as_time(when)?;
-        self.snapshot_by(when, |until| self.accounts_of_heap(until, heap))
+        let catalog = self.catalog();
+        let (wanted, alone) =
+            (|block: &Block, _| catalog.tag(block.tag).heap == heap, |whole: &Snapshot| whole.heap_alone(heap));
+        self.snapshot_by(moment, |until| self.accounts_of_part(until, &wanted, &alone))
     }
 
-    /// Converts a line to a time: a log without times uses line numbers as times.
-    fn as_time(&self, when: &When) -> Result<When, RecordingError> {
-        Ok(match when {
-            When::Line(_) => When::At(self.time_of(when)?),
-            other => other.clone(),
-        })
+    /// The state at an instant of the blocks that `wanted` accepts, as if there were no others. A block that is resized or promoted enters and leaves the
+    /// part with its state.
+    ///
+    /// Replays the recording from its start, and every figure is exact. For a snapshot, the figures are those of its live blocks.
+    pub fn snapshot_of_part(&self, moment: Moment, wanted: Wanted<'_>) -> Result<Snapshot, RecordingError> {
+        if self.source().snapshot {
+            return self.snapshot(&When::End)?.part(wanted).ok_or(RecordingError::NoBlocks);
+        }
+        self.snapshot_by(moment, |until| self.accounts_of_part(until, wanted, &|whole| whole.part(wanted)))
     }
 
     /// The state of a snapshot file, if it is the requested one.
@@ -275,34 +291,34 @@ impl Recording {
         Snapshot { source: self.source().clone(), at, accounts, catalog: Arc::clone(self.catalog()) }
     }
 
-    fn snapshot_by(
-        &self,
-        when: &When,
-        accounts: impl Fn(Until) -> io::Result<Accounts>,
-    ) -> Result<Snapshot, RecordingError> {
+    /// The instant that is named, if the recording has it.
+    pub fn moment(&self, when: &When) -> Result<Moment, RecordingError> {
         let duration = self.source().duration;
-        let (at, accounts) = match when {
-            When::Start => (self.begins_at(), self.first_accounts()?),
-            When::End => (duration, accounts(Until::End)?),
+        Ok(match when {
+            When::Start => Moment::Start,
+            When::End => Moment::End,
             When::Peak => {
                 let peak = self.final_totals()?;
                 if !self.has_event(peak.peak_event) {
                     return Err(RecordingError::PeakOutside { at: peak.peak_at, begins_at: self.begins_at() });
                 }
-                (peak.peak_at, accounts(Until::Event(peak.peak_event))?)
+                Moment::Event(peak.peak_event)
             }
-            When::At(time) if *time > duration && self.source().untimed => {
-                return Err(RecordingError::LineOutside { asked: time.0, last: duration.0 });
-            }
-            When::At(time) if *time > duration => return Err(RecordingError::TimeOutside { asked: *time, duration }),
-            When::At(time) if *time < self.begins_at() => {
-                return Err(RecordingError::TimeBefore { asked: *time, begins_at: self.begins_at() });
-            }
-            When::At(time) => (*time, accounts(Until::Time(*time))?),
-            When::Percent(_) | When::Line(_) => {
+            // A log without times uses line numbers as times.
+            When::At(_) | When::Line(_) => {
                 let time = self.time_of(when)?;
-                (time, accounts(Until::Time(time))?)
+                if time > duration && self.source().untimed {
+                    return Err(RecordingError::LineOutside { asked: time.0, last: duration.0 });
+                }
+                if time > duration {
+                    return Err(RecordingError::TimeOutside { asked: time, duration });
+                }
+                if time < self.begins_at() {
+                    return Err(RecordingError::TimeBefore { asked: time, begins_at: self.begins_at() });
+                }
+                Moment::At(time)
             }
+            When::Percent(_) => Moment::At(self.time_of(when)?),
             When::Mark(name) => {
                 let marks = self.marks()?;
                 let Some(mark) = marks.iter().find(|mark| mark.name == *name) else {
@@ -310,10 +326,26 @@ impl Recording {
                     known.dedup();
                     return Err(RecordingError::UnknownMark { name: name.clone(), known });
                 };
-                (mark.time, accounts(Until::Event(mark.event))?)
+                Moment::Event(mark.event)
             }
+        })
+    }
+
+    fn snapshot_by(
+        &self,
+        moment: Moment,
+        accounts: impl Fn(ReplayUntil) -> io::Result<Accounts>,
+    ) -> Result<Snapshot, RecordingError> {
+        let (at, accounts) = match moment {
+            Moment::Start => (self.begins_at(), self.first_accounts()?),
+            Moment::At(time) => (time, accounts(ReplayUntil::Time(time))?),
+            Moment::Event(event) => {
+                let accounts = accounts(ReplayUntil::Event(event))?;
+                (accounts.last_time(), accounts)
+            }
+            Moment::End => (self.source().duration, accounts(ReplayUntil::End)?),
         };
-        if accounts.events() == 0 && *when == When::End && self.stats().events > 0 {
+        if accounts.events() == 0 && moment == Moment::End && self.stats().events > 0 {
             return Err(RecordingError::NothingUsable);
         }
         Ok(self.snapshot_of(at, accounts))
@@ -339,34 +371,39 @@ impl Recording {
             || !self.damage().is_empty()
     }
 
-    fn accounts_until(&self, until: Until) -> io::Result<Accounts> {
+    fn accounts_until(&self, until: ReplayUntil) -> io::Result<Accounts> {
         let (mut ledger, first) = self.nearest_state(|keyframe| until.is_behind(keyframe))?;
         self.replay(&mut ledger, &self.entries()[first..], |seen| until.flow(seen))?;
         Ok(ledger.into_accounts())
     }
 
     pub(crate) fn accounts_at_event(&self, event: u64) -> io::Result<Accounts> {
-        self.accounts_until(Until::Event(event))
+        self.accounts_until(ReplayUntil::Event(event))
     }
 
-    fn accounts_of_heap(&self, until: Until, heap: Heap) -> io::Result<Accounts> {
-        let catalog = self.catalog();
+    /// `stored` gives the part of a stored state, from which the replay goes on.
+    fn accounts_of_part(
+        &self,
+        until: ReplayUntil,
+        wanted: Wanted<'_>,
+        stored: &dyn Fn(&Snapshot) -> Option<Snapshot>,
+    ) -> io::Result<Accounts> {
         let mut part = NumberLedger::default();
         self.walk(|seen| {
             match seen {
-                Seen::Block(..) => {}
-                Seen::Step(whole, step) => {
+                WalkItem::Block(..) => {}
+                WalkItem::Step(whole, step) => {
                     until.flow(seen)?;
                     // If blocks of the file are missing, the part continues after them like the whole.
                     let lost = whole.accounts().events() - part.accounts().events();
                     if lost > 0 {
                         part.skip_to(whole.accounts().next_id(), lost);
                     }
-                    part.replay_part(step, whole, |tag| catalog.tag(tag).heap == heap);
+                    part.replay_part(step, whole, wanted);
                 }
-                Seen::Stored(whole) => {
+                WalkItem::Stored(whole) => {
                     let snapshot = self.snapshot_of(whole.accounts().last_time(), whole.accounts().clone());
-                    let alone = snapshot.heap_alone(heap).map(|alone| alone.accounts).unwrap_or_default();
+                    let alone = stored(&snapshot).map(|alone| alone.accounts).unwrap_or_default();
                     part = NumberLedger::from_accounts(alone);
                 }
             }
@@ -384,13 +421,13 @@ impl Recording {
         {
             return Ok(state.totals);
         }
-        Ok(*self.accounts_until(Until::End)?.totals())
+        Ok(*self.accounts_until(ReplayUntil::End)?.totals())
     }
 
     /// The state before an entry.
     pub(super) fn state_before(&self, entry: usize) -> io::Result<NumberLedger> {
         for (at, summary) in self.keyframes().rev().filter(|(at, _)| *at <= entry) {
-            if let Some((left, mut ledger)) = self.waypoint(entry, summary.events, |_| true) {
+            if let Some((left, mut ledger)) = self.checkpoint(entry, summary.events, |_| true) {
                 self.replay(&mut ledger, &self.entries()[left..entry.max(left)], |_| ControlFlow::Continue(()))?;
                 return Ok(ledger);
             }
@@ -399,25 +436,19 @@ impl Recording {
                 return Ok(ledger);
             }
         }
-        let (left, mut ledger) = self.waypoint(entry, 0, |_| true).unwrap_or_default();
+        let (left, mut ledger) = self.checkpoint(entry, 0, |_| true).unwrap_or_default();
         self.replay(&mut ledger, &self.entries()[left..entry], |_| ControlFlow::Continue(()))?;
         Ok(ledger)
-    }
-
-    /// The state after this number of events.
-    pub fn snapshot_after(&self, event: u64) -> Result<Snapshot, RecordingError> {
-        let accounts = self.accounts_at_event(event)?;
-        Ok(self.snapshot_of(accounts.last_time(), accounts))
     }
 }
 
 fn apply(
     steps: &mut Steps<'_>,
     ledger: &mut NumberLedger,
-    before: &mut impl FnMut(Seen<'_>) -> ControlFlow<()>,
+    before: &mut impl FnMut(WalkItem<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     for step in steps {
-        before(Seen::Step(ledger, &step))?;
+        before(WalkItem::Step(ledger, &step))?;
         ledger.replay(&step);
     }
     ControlFlow::Continue(())

@@ -5,7 +5,7 @@ use super::events::EventsSummary;
 use super::frame::{BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, FILE_HEADER};
 use super::index::{Content, Entry};
 use super::keyframe::KeyframeSummary;
-use super::varint::Input;
+use super::varint::VarintReader;
 use highwater_model::Damage;
 use std::io;
 
@@ -74,7 +74,7 @@ impl Scan {
             return self.damage.push(Damage { offset, length: size, what: "a block's checksum is wrong".into() });
         }
         self.note_gap(offset, header.sequence);
-        let mut input = Input::new(payload);
+        let mut input = VarintReader::new(payload);
         let content = match header.kind {
             Some(BlockKind::Source) => Some(Content::Source),
             Some(BlockKind::Catalog) => Some(Content::Catalog),

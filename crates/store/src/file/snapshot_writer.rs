@@ -1,6 +1,6 @@
 //! Writing a snapshot: a file with one state and no events (docs/format.md §14).
 
-use super::block_writer::{BlockWriter, Sink};
+use super::block_writer::{BlockWriter, FileSink};
 use super::writer::Written;
 use highwater_model::{Accounts, AccountsState, Block, Catalog, Source, laws};
 use std::io;
@@ -12,7 +12,7 @@ use std::io;
 /// `next_id`, times do not decrease and do not exceed `last_time`. If only figures are known ([`Source::aggregated`]) there are no blocks, and
 /// [`laws::violations_of_figures`] says what must hold. Debug builds assert all of this; other builds check only that the number of blocks matches the
 /// figures. Peaks are not shown; set them to the live figures.
-pub fn write_snapshot<S: Sink>(
+pub fn write_snapshot<S: FileSink>(
     sink: S,
     source: &Source,
     catalog: &Catalog,

@@ -1,6 +1,6 @@
 //! The source block: the program whose memory it is (docs/format.md §7). A later one replaces an earlier one.
 
-use super::varint::{self, Input};
+use super::varint::{self, VarintReader};
 use highwater_model::{AddressSpace, Nanos, Source, SourceKind, WordSampling};
 
 /// Bits of the flags.
@@ -92,7 +92,7 @@ fn has_runtime(source: &Source) -> bool {
 
 /// Reads a payload; `None` if it is malformed.
 pub fn decode(payload: &[u8]) -> Option<Source> {
-    let mut input = Input::new(payload);
+    let mut input = VarintReader::new(payload);
     let number = usize::try_from(input.number()?).ok();
     let kind = number.and_then(|number| NUMBERED.get(number).cloned()).unwrap_or(SourceKind::EVENTS);
     let (pid, start_unix_ns, duration, sample) =
@@ -133,6 +133,6 @@ pub fn decode(payload: &[u8]) -> Option<Source> {
     Some(source)
 }
 
-fn text(input: &mut Input<'_>) -> Option<String> {
+fn text(input: &mut VarintReader<'_>) -> Option<String> {
     Some(String::from_utf8_lossy(input.byte_string()?).into_owned())
 }

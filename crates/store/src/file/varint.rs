@@ -12,11 +12,11 @@ pub fn put(out: &mut Vec<u8>, mut value: u64) {
 
 /// Reads numbers and byte strings from a slice, never past its end.
 #[derive(Clone, Copy, Debug)]
-pub struct Input<'a> {
+pub struct VarintReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Input<'a> {
+impl<'a> VarintReader<'a> {
     /// Reads from the start of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
@@ -105,7 +105,7 @@ mod tests {
         fn what_was_put_is_read(values in prop::collection::vec(any::<u64>().prop_map(|v| v >> (v % 64)), 0..50)) {
             let mut bytes = Vec::new();
             values.iter().for_each(|&value| put(&mut bytes, value));
-            let mut input = Input::new(&bytes);
+            let mut input = VarintReader::new(&bytes);
             for value in values {
                 prop_assert_eq!(input.number(), Some(value));
             }
@@ -114,14 +114,17 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..30)) {
-            let mut input = Input::new(&bytes);
+            let mut input = VarintReader::new(&bytes);
             while input.number().is_some() {}
         }
     }
 
     #[test]
     fn numbers_beyond_64_bits_are_refused() {
-        assert_eq!(Input::new(&[0xff; 10]).number(), None);
-        assert_eq!(Input::new(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]).number(), Some(u64::MAX));
+        assert_eq!(VarintReader::new(&[0xff; 10]).number(), None);
+        assert_eq!(
+            VarintReader::new(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]).number(),
+            Some(u64::MAX)
+        );
     }
 }

@@ -9,7 +9,7 @@ use std::ops::{ControlFlow, Range};
 
 /// An item of a [walk](Recording::walk) through a recording.
 #[derive(Clone, Copy, Debug)]
-pub enum Seen<'a> {
+pub enum WalkItem<'a> {
     /// The beginning of an event block: the state, and the summary of the block.
     Block(&'a NumberLedger, &'a EventsSummary),
     /// A step, and the state before it.
@@ -23,7 +23,7 @@ impl Recording {
     /// includes their effects. It also starts from the keyframe that a snapshot or a stream begins with.
     pub fn for_each_step(&self, mut visit: impl FnMut(&NumberLedger, &Step)) -> io::Result<Accounts> {
         self.walk(|seen| {
-            if let Seen::Step(ledger, step) = seen {
+            if let WalkItem::Step(ledger, step) = seen {
                 visit(ledger, step);
             }
             ControlFlow::Continue(())
@@ -31,7 +31,7 @@ impl Recording {
     }
 
     /// The same, including the states from which the walk continues, until `visit` stops it.
-    pub fn walk(&self, visit: impl FnMut(Seen<'_>) -> ControlFlow<()>) -> io::Result<Accounts> {
+    pub fn walk(&self, visit: impl FnMut(WalkItem<'_>) -> ControlFlow<()>) -> io::Result<Accounts> {
         self.walk_entries(NumberLedger::default(), 0..self.entries().len(), visit)
     }
 
@@ -40,7 +40,7 @@ impl Recording {
         &self,
         mut ledger: NumberLedger,
         entries: Range<usize>,
-        mut visit: impl FnMut(Seen<'_>) -> ControlFlow<()>,
+        mut visit: impl FnMut(WalkItem<'_>) -> ControlFlow<()>,
     ) -> io::Result<Accounts> {
         let mut first = entries.start;
         while first < entries.end {
@@ -63,7 +63,7 @@ impl Recording {
                     || ledger.accounts().events() < summary.events;
                 if lost && let Some(stored) = self.keyframe(end)? {
                     ledger = stored;
-                    if visit(Seen::Stored(&ledger)).is_break() {
+                    if visit(WalkItem::Stored(&ledger)).is_break() {
                         break;
                     }
                 }

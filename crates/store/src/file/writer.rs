@@ -1,12 +1,12 @@
 //! Writing a recording.
 
-use super::block_writer::{BlockWriter, Sink};
+use super::block_writer::{BlockWriter, FileSink};
 use super::bytes::Bytes;
 use super::catalog::CatalogExtent;
 use super::frame::{self, FILE_HEADER};
 use super::index::Entry;
-use super::pen::Pen;
 use super::recording::Recording;
+use super::step_writer::StepWriter;
 use crate::new_file::open_or_replace;
 use highwater_model::{Accounts, AddressLedger, Anomaly, Catalog, Event, Source, SourceKind};
 use std::fs::File;
@@ -69,9 +69,9 @@ pub struct Written {
 /// The writer keeps the ledger, since a file says which allocation died, not which address. Its memory therefore grows with the live blocks, not with
 /// the file. After an error every call fails with the same message, and the file is truncated to its last whole block: it can be opened, and holds
 /// everything written until then.
-pub struct Writer<S: Sink> {
+pub struct Writer<S: FileSink> {
     ledger: AddressLedger,
-    pen: Pen<S>,
+    pen: StepWriter<S>,
 }
 
 impl Writer<File> {
@@ -98,7 +98,7 @@ impl Writer<File> {
         file.write_all_at(&frame::file_header(version), 0)?;
         file.seek(SeekFrom::Start(length))?;
         let out = BlockWriter::behind(file, length, entries, CatalogExtent::of(recording.catalog()))?;
-        let pen = Pen::behind(out, &accounts, keyframe_events.min(accounts.events()));
+        let pen = StepWriter::behind(out, &accounts, keyframe_events.min(accounts.events()));
         Ok(Self { ledger: AddressLedger::from_accounts(accounts), pen })
     }
 
@@ -125,7 +125,7 @@ impl Writer<File> {
     }
 }
 
-impl<S: Sink> Writer<S> {
+impl<S: FileSink> Writer<S> {
     /// Begins a recording.
     pub fn new(sink: S, source: &Source) -> io::Result<Self> {
         Self::of_version(sink, source, version_for(source))
@@ -138,7 +138,7 @@ impl<S: Sink> Writer<S> {
 
     fn of_version(sink: S, source: &Source, version: u16) -> io::Result<Self> {
         let ledger = AddressLedger::default();
-        let pen = Pen::behind(BlockWriter::new(sink, source, version)?, ledger.accounts(), 0);
+        let pen = StepWriter::behind(BlockWriter::new(sink, source, version)?, ledger.accounts(), 0);
         Ok(Self { ledger, pen })
     }
 

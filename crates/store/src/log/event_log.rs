@@ -1,9 +1,9 @@
 //! The log itself: shards, cuts, spilling, saving.
 
 use super::merge::Merge;
-use super::quiet::{Access, Shards, is_quiet, quietly, with_shards};
+use super::quiet::{LogAccess, Shards, is_quiet, quietly, with_shards};
 use super::shard::{Position, Shard, ShardReader, ShardState};
-use crate::file::{OpenError, Recording, RecordingError, Sink, Writer, Written};
+use crate::file::{FileSink, OpenError, Recording, RecordingError, Writer, Written};
 use crate::new_file::open_or_replace;
 use crate::unnamed::unnamed_file;
 use highwater_model::{
@@ -225,11 +225,11 @@ impl EventLog {
             push.take().is_some_and(|push| push(shard))
         });
         match grown {
-            Access::Done(false) => {}
-            Access::Done(true) => self.spill_over_limit(),
-            Access::Quiet => drop(self.dropped.fetch_add(1, Ordering::Relaxed)),
+            LogAccess::Done(false) => {}
+            LogAccess::Done(true) => self.spill_over_limit(),
+            LogAccess::Quiet => drop(self.dropped.fetch_add(1, Ordering::Relaxed)),
             // The thread's own shard is gone; any free one can be used.
-            Access::Ending => {
+            LogAccess::Ending => {
                 if quietly(|| push.take().is_some_and(|push| push(&self.free_shard()))) {
                     self.spill_over_limit();
                 }
@@ -512,7 +512,7 @@ impl EventLog {
         written
     }
 
-    fn write<S: Sink>(&self, merge: &mut Merge, writer: &mut Writer<S>) -> io::Result<()> {
+    fn write<S: FileSink>(&self, merge: &mut Merge, writer: &mut Writer<S>) -> io::Result<()> {
         let late = merge.late();
         let mut batch = Vec::with_capacity(BATCH);
         loop {

@@ -8,14 +8,14 @@ use highwater_model::Event;
 /// Within a shard events are in order unless their source gave times out of order. Such a shard is sorted first; only in this case are events
 /// buffered.
 pub struct Merge {
-    sources: Vec<Source>,
+    sources: Vec<MergeSource>,
     /// The source being read, and the time until which no other source has an earlier event.
     current: usize,
     until: u64,
     late: u64,
 }
 
-struct Source {
+struct MergeSource {
     head: Event,
     rest: Rest,
 }
@@ -46,7 +46,7 @@ impl Merge {
                 events.sort_by_key(|event| event.time);
                 Rest::Sorted(events.into_iter())
             };
-            Some(Source { head: rest.next()?, rest })
+            Some(MergeSource { head: rest.next()?, rest })
         });
         let mut merge = Self { sources: sources.collect(), current: 0, until: 0, late };
         merge.choose();

@@ -37,7 +37,7 @@ impl Drop for Quiet {
 }
 
 /// The result of accessing a thread's shards.
-pub enum Access<T> {
+pub enum LogAccess<T> {
     /// The result of the work.
     Done(T),
     /// No access: the thread is quiet.
@@ -48,11 +48,11 @@ pub enum Access<T> {
 
 /// Calls `work` with this thread's shards; the thread is quiet meanwhile.
 #[inline(always)]
-pub fn with_shards<T>(work: impl FnOnce(&mut Shards) -> T) -> Access<T> {
-    let Some(_quiet) = Quiet::begin() else { return Access::Quiet };
+pub fn with_shards<T>(work: impl FnOnce(&mut Shards) -> T) -> LogAccess<T> {
+    let Some(_quiet) = Quiet::begin() else { return LogAccess::Quiet };
     match SHARDS.try_with(|shards| work(&mut shards.borrow_mut())) {
-        Ok(done) => Access::Done(done),
-        Err(_) => Access::Ending,
+        Ok(done) => LogAccess::Done(done),
+        Err(_) => LogAccess::Ending,
     }
 }
 

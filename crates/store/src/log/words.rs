@@ -15,7 +15,7 @@
 //! A placement that has a surplus or a weight is preceded by three words: the kind `EXTRA` (low half) and its samples, then the surplus (low half) and
 //! the weight's bits, then the distance between samples. A promotion is of the kind `DROPPED`, but has an owner.
 
-use highwater_model::{Event, EventKind, Nanos, Placement, Spacing, StackId, StringId, TagId, ThreadId, Weight};
+use highwater_model::{Event, EventKind, Nanos, Placement, SampleSpacing, StackId, StringId, TagId, ThreadId, Weight};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The limit of words of one event.
@@ -164,7 +164,7 @@ fn decode_extra(word: impl Fn(usize) -> u64, previous: Nanos) -> (Event, usize) 
     let (mut event, length) = decode_plain(|at| word(at + EXTRA_WORDS), previous);
     if let EventKind::Allocate(place) | EventKind::Reallocate { new: place, .. } = &mut event.kind {
         place.surplus = extra as u32 as i32;
-        place.weight = Weight::from_raw((extra >> 32) as u32).of_samples(samples, Spacing::from_bits(spacing));
+        place.weight = Weight::from_raw((extra >> 32) as u32).of_samples(samples, SampleSpacing::from_bits(spacing));
     }
     (event, length + EXTRA_WORDS)
 }
@@ -217,7 +217,7 @@ mod tests {
             stack: StackId(stack >> (stack % 32)),
             tag: TagId(tag >> (tag % 32)),
             surplus: rare.0,
-            weight: Weight::from_bits(rare.1).unwrap().of_samples(rare.2, Spacing::new(rare.2.into())),
+            weight: Weight::from_bits(rare.1).unwrap().of_samples(rare.2, SampleSpacing::new(rare.2.into())),
         })
     }
 

@@ -1,7 +1,7 @@
 //! Random histories of programs: heaps, usable sizes, weights, counted samples and promotions occur in them.
 
 use highwater_model::{
-    Catalog, Event, EventKind, FrameText, Heap, Nanos, Placement, Spacing, StackId, Tag, TagId, ThreadId, Weight,
+    Catalog, Event, EventKind, FrameText, Heap, Nanos, Placement, SampleSpacing, StackId, Tag, TagId, ThreadId, Weight,
     mapped_address,
 };
 use proptest::prelude::*;
@@ -59,7 +59,7 @@ pub fn events(doings: &[Doing]) -> (Catalog, TagId, Vec<Event>) {
             stack: stacks[(doing.size % 3) as usize],
             tag: if doing.is_mapped { mapped } else { TagId::NONE },
             surplus: doing.surplus,
-            weight: Weight::from_bits(doing.weight).unwrap().of_samples(samples, Spacing::new(spacing)),
+            weight: Weight::from_bits(doing.weight).unwrap().of_samples(samples, SampleSpacing::new(spacing)),
         };
         let kind = match doing.kind {
             0..5 => EventKind::Allocate(place),

@@ -6,14 +6,14 @@
 use super::column::ColumnPacker;
 use super::keyframe;
 use super::recording::Recording;
-use super::replay::Until;
+use super::replay::ReplayUntil;
 use highwater_model::{Accounts, AccountsState, AllocId, Block, Nanos, NumberLedger, ThreadId};
 use rustc_hash::FxHashMap;
 use std::io;
 
 /// A checkpoint of figures between two event blocks. It does not hold live blocks; [`Recording::resume`] gets the needed ones from the caller.
 #[derive(Debug)]
-pub struct Standing {
+pub struct FigureCheckpoint {
     /// Events before it.
     pub events: u64,
     /// The time of the last of them.
@@ -23,7 +23,7 @@ pub struct Standing {
     figures: Vec<u8>,
 }
 
-impl Standing {
+impl FigureCheckpoint {
     /// The figures of accounts.
     pub fn of(accounts: &Accounts) -> io::Result<Self> {
         let state = accounts.figures_alone().to_state();
@@ -42,7 +42,11 @@ impl Standing {
 impl Recording {
     /// Accounts for a replay of the event blocks after a checkpoint. `going` must have all blocks that were live at the checkpoint and change or die
     /// in the replayed part, in their state at the checkpoint, with their owners, ordered by number. `None` if they do not match the checkpoint.
-    pub fn resume(&self, standing: &Standing, going: impl Iterator<Item = (Block, ThreadId)>) -> Option<NumberLedger> {
+    pub fn resume(
+        &self,
+        standing: &FigureCheckpoint,
+        going: impl Iterator<Item = (Block, ThreadId)>,
+    ) -> Option<NumberLedger> {
         let believed = self.believed();
         let (_, mut state) = keyframe::decode_figures(&standing.figures, believed.stacks, believed.tags)?;
         let threads: FxHashMap<ThreadId, u32> = state.threads.iter().map(|thread| thread.id).zip(0..).collect();
@@ -55,7 +59,7 @@ impl Recording {
     }
 
     /// Replays event blocks, from the one with index `block` among the event blocks on, up to an instant.
-    pub fn go_on(&self, mut ledger: NumberLedger, block: usize, until: Until) -> io::Result<NumberLedger> {
+    pub fn go_on(&self, mut ledger: NumberLedger, block: usize, until: ReplayUntil) -> io::Result<NumberLedger> {
         self.replay_figures(&mut ledger, &self.entries()[self.place_of(block)..], |seen| until.flow(seen))?;
         Ok(ledger)
     }

@@ -1,22 +1,22 @@
 //! The writing half of a [`Writer`](super::writer::Writer): turns the operations of a ledger into the blocks of a file.
 
-use super::block_writer::{BlockWriter, Sink};
+use super::block_writer::{BlockWriter, FileSink};
 use super::events::MOST_STEPS;
 use super::events_encoder::EventsEncoder;
 use super::index::Content;
 use super::writer::{Spacing, Written, version_for};
-use highwater_model::{Accounts, Anomaly, Catalog, Extent, Plain, Scribe, Source, Step};
+use highwater_model::{Accounts, Anomaly, BlockExtent, Catalog, PlainEvent, Source, Step, StepSink};
 use std::io;
 
 /// Space for one raw event that results in several steps.
 const MOST_STEPS_PER_EVENT: usize = 8;
 
-/// Writes steps as a `.hw` file. One ledger can feed several of these: see [`Scribe`].
+/// Writes steps as a `.hw` file. One ledger can feed several of these: see [`StepSink`].
 ///
 /// [`event_done`](Self::event_done) must be called after each event that the ledger has recorded. A file may begin at any time in a recording, with a
 /// keyframe of the live blocks. If the receiver does not keep up, events can be [left out](Self::leave_out). They are counted, and the file continues
 /// with another keyframe.
-pub struct Pen<S: Sink> {
+pub struct StepWriter<S: FileSink> {
     pub(super) out: BlockWriter<S>,
     encoder: EventsEncoder,
     pub(super) keyframe_events: u64,
@@ -29,7 +29,7 @@ pub struct Pen<S: Sink> {
     most_steps: usize,
 }
 
-impl<S: Sink> Pen<S> {
+impl<S: FileSink> StepWriter<S> {
     /// Begins a file at the state of these accounts.
     pub fn begin(sink: S, source: &Source, accounts: &Accounts, catalog: &Catalog) -> io::Result<Self> {
         let mut pen = Self::behind(BlockWriter::new(sink, source, version_for(source))?, accounts, accounts.events());
@@ -54,14 +54,14 @@ impl<S: Sink> Pen<S> {
     }
 
     /// A pen that continues like this one, after a copy of the bytes written so far.
-    pub(super) fn fork<T: Sink>(&self, copy: T, accounts: &Accounts) -> io::Result<Pen<T>> {
-        let forked = Pen::behind(self.out.fork(copy)?, accounts, self.keyframe_events);
-        Ok(Pen { spacing: self.spacing, left_out: self.left_out, is_behind: self.is_behind, ..forked })
+    pub(super) fn fork<T: FileSink>(&self, copy: T, accounts: &Accounts) -> io::Result<StepWriter<T>> {
+        let forked = StepWriter::behind(self.out.fork(copy)?, accounts, self.keyframe_events);
+        Ok(StepWriter { spacing: self.spacing, left_out: self.left_out, is_behind: self.is_behind, ..forked })
     }
 
     /// The encoder only, for a ledger that has no other scribe.
     #[inline(always)]
-    pub fn scribe(&mut self) -> &mut impl Scribe {
+    pub fn scribe(&mut self) -> &mut impl StepSink {
         &mut self.encoder
     }
 
@@ -85,7 +85,7 @@ impl<S: Sink> Pen<S> {
     /// Writes plain events that the ledger has applied, at most [`room_for_plain`](Self::room_for_plain).
     pub fn plain_done(
         &mut self,
-        events: &[Plain],
+        events: &[PlainEvent],
         highest_bytes: u64,
         accounts: &Accounts,
         catalog: &Catalog,
@@ -183,7 +183,7 @@ impl<S: Sink> Pen<S> {
     }
 }
 
-impl<S: Sink> Pen<S> {
+impl<S: FileSink> StepWriter<S> {
     /// Ends a file whose last block did not fit on the disk: writes the catalog, in which names may have been resolved meanwhile. The collected steps
     /// are lost. If this fails, everything before is still readable.
     pub fn finish_on_a_full_disk(self, catalog: &Catalog) -> io::Result<()> {
@@ -193,7 +193,7 @@ impl<S: Sink> Pen<S> {
 
 /// The limit of steps in a block. If little space is left, a block takes only a part of it. The block that finally does not fit is then small, and
 /// nearly all the space is used.
-fn most_steps(sink: &impl Sink) -> usize {
+fn most_steps(sink: &impl FileSink) -> usize {
     /// A step takes three to four bytes, so that a block takes a quarter of the space.
     const BYTES_OF_ROOM_PER_STEP: u64 = 16;
     const LEAST_STEPS: usize = 1024;
@@ -201,9 +201,9 @@ fn most_steps(sink: &impl Sink) -> usize {
     room.clamp(LEAST_STEPS as u64, MOST_STEPS as u64) as usize
 }
 
-impl<S: Sink> Scribe for Pen<S> {
+impl<S: FileSink> StepSink for StepWriter<S> {
     #[inline(always)]
-    fn write(&mut self, step: Step, was: Extent) {
+    fn write(&mut self, step: Step, was: BlockExtent) {
         self.encoder.write(step, was);
     }
 }

@@ -14,17 +14,17 @@ use std::sync::Arc;
 
 /// All checkpoints, by the index of the entry that follows them.
 #[derive(Debug, Default)]
-pub struct Waypoints {
+pub struct Checkpoints {
     most_bytes: usize,
     bytes: usize,
     /// The least distance between two checkpoints, in events.
     spacing: u64,
-    kept: BTreeMap<usize, Arc<Waypoint>>,
+    kept: BTreeMap<usize, Arc<Checkpoint>>,
 }
 
 /// A checkpoint: the state at one instant, encoded like a keyframe.
 #[derive(Debug)]
-pub struct Waypoint {
+pub struct Checkpoint {
     /// Events before it.
     pub events: u64,
     /// The time of the last of them.
@@ -33,7 +33,7 @@ pub struct Waypoint {
     parts: Vec<Vec<u8>>,
 }
 
-impl Waypoint {
+impl Checkpoint {
     /// Encodes a state.
     pub fn of(state: &AccountsState) -> io::Result<Self> {
         let mut packer = ColumnPacker::new()?;
@@ -64,10 +64,15 @@ impl Waypoint {
     }
 }
 
-impl Waypoints {
+impl Checkpoints {
     /// Allows about `most_bytes` of checkpoints, at least `spacing` events apart.
     pub fn allow(&mut self, most_bytes: usize, spacing: u64) {
         (self.most_bytes, self.spacing) = (most_bytes, spacing);
+    }
+
+    /// The memory that they take, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Whether a checkpoint before this entry, after `events` events, is worth its memory. `nearest` is the number of events of the nearest keyframe
@@ -82,13 +87,13 @@ impl Waypoints {
     }
 
     /// Adds a checkpoint before an entry.
-    pub fn leave(&mut self, entry: usize, waypoint: Waypoint) {
-        self.bytes += waypoint.bytes();
-        self.kept.insert(entry, Arc::new(waypoint));
+    pub fn leave(&mut self, entry: usize, checkpoint: Checkpoint) {
+        self.bytes += checkpoint.bytes();
+        self.kept.insert(entry, Arc::new(checkpoint));
     }
 
     /// The latest checkpoint at or before an entry that `reached` accepts; with the index of the entry that follows it.
-    pub fn latest(&self, until: usize, reached: impl Fn(&Waypoint) -> bool) -> Option<(usize, Arc<Waypoint>)> {
+    pub fn latest(&self, until: usize, reached: impl Fn(&Checkpoint) -> bool) -> Option<(usize, Arc<Checkpoint>)> {
         let mut kept = self.kept.range(..=until).rev();
         kept.find(|(_, kept)| reached(kept)).map(|(at, kept)| (*at, Arc::clone(kept)))
     }
