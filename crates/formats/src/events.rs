@@ -7,7 +7,7 @@
 //! {"event":"deallocate","address":"0x8000","thread":7,"time_ns":200}
 //! ```
 //!
-//! `docs/events.md` describes the whole format. Reading is strict: a line that is not understood is a [`BadLine`] with its number, and reading
+//! `docs/events.md` describes the whole format. Reading is strict: a line that is not understood is a [`BadEventLine`] with its number, and reading
 //! continues with the next line. A valid line may make an impossible claim (a free of nothing, a time that runs backwards). This module does not
 //! check that; the ledger counts it, as for every source.
 //!
@@ -25,8 +25,8 @@ mod sniff;
 pub(crate) mod stack_texts;
 mod writer;
 
-pub use fault::{BadLine, Expected, Fault, ReadError};
+pub use fault::{BadEventLine, EventLineFault, EventLinesError, ExpectedValue};
 pub use lines::MAX_LINE_BYTES;
-pub use reader::{Line, Reader};
+pub use reader::{EventLine, EventLinesReader};
 pub use sniff::looks_like_events;
 pub use writer::{write_line, write_source, write_thread_name};

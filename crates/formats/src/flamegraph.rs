@@ -31,7 +31,7 @@ impl fmt::Display for FlameGraphError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty { metric } => {
-                write!(f, "nothing to draw: no stack that was asked for has any {}", describe(*metric))
+                write!(f, "nothing to draw: no stack that was asked for has any {}", metric.in_words())
             }
             Self::TooLong { bytes } => {
                 let (bytes, most) = (grouped(*bytes), grouped(MOST_TEXT_BYTES));
@@ -75,7 +75,7 @@ fn options(snapshot: &Snapshot, metric: Metric) -> Options<'static> {
     let mut options = Options::default();
     options.title = printable(program);
     let estimated = if snapshot.is_estimate() { ", estimated from samples" } else { "" };
-    options.subtitle = Some(printable(&format!("{} at {}{estimated}", describe(metric), snapshot.at)));
+    options.subtitle = Some(printable(&format!("{} at {}{estimated}", metric.in_words(), snapshot.at)));
     options.count_name = if metric.is_bytes() { "bytes" } else { "blocks" }.to_owned();
     // Random colours would make every run differ.
     options.deterministic = true;
@@ -87,16 +87,6 @@ fn options(snapshot: &Snapshot, metric: Metric) -> Options<'static> {
 /// Replaces control characters, which XML cannot represent.
 fn printable(text: &str) -> String {
     text.chars().filter(|c| !disturbs_text(*c) && !matches!(c, '\u{fffe}' | '\u{ffff}')).collect()
-}
-
-fn describe(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Live => "live bytes",
-        Metric::Peak => "bytes at each site's own peak",
-        Metric::Allocated => "allocated bytes",
-        Metric::Allocations => "allocated blocks",
-        Metric::Temporary => "temporary blocks",
-    }
 }
 
 /// The folded lines, sorted frame by frame in reverse order, as inferno requires for a flame chart.
@@ -171,6 +161,6 @@ mod tests {
         scene.allocate(1, 1, u64::MAX / 2, a);
         scene.reallocate(1, 1, 1, u64::MAX / 2, b);
         scene.allocate(1, 2, 1, StackId::UNKNOWN);
-        assert!(svg(&scene, Metric::Peak).contains("<title>a ("));
+        assert!(svg(&scene, Metric::OwnPeak).contains("<title>a ("));
     }
 }

@@ -41,7 +41,7 @@ pub(crate) struct FoldedStacks {
 impl FoldedStacks {
     pub(crate) fn of(snapshot: &Snapshot, metric: Metric, keep: Keep<'_>) -> Result<Self, TooManyCalls> {
         let catalog = &snapshot.catalog;
-        let mut names = Names::default();
+        let mut names = FoldedNames::default();
         let (mut calls, mut values) = (Trie::default(), vec![0u64]);
         let mut numbers = StackNumbers::default();
         let mut frames: FxHashMap<FrameId, u32> = FxHashMap::default();
@@ -120,12 +120,12 @@ impl FoldedStacks {
 
 /// Names of frames as they appear in lines, each stored once.
 #[derive(Default)]
-struct Names {
+struct FoldedNames {
     texts: Vec<String>,
     places: FxHashMap<String, u32>,
 }
 
-impl Names {
+impl FoldedNames {
     fn place(&mut self, text: String) -> u32 {
         if let Some(place) = self.places.get(&text) {
             return *place;

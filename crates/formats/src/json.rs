@@ -26,7 +26,6 @@
 //! texts in hex, since many languages cannot represent 64 bits in a number.
 
 mod comparison;
-mod course;
 mod document;
 mod figures;
 mod frame;
@@ -36,20 +35,21 @@ mod rows;
 mod source;
 mod stacks;
 mod streamed;
+mod timeline;
 mod untimed;
 mod window;
 
 pub use comparison::{comparison, delta, stacks_among};
-pub use course::write_course;
 pub use document::{SCHEMA, document, head};
 pub use figures::{anomalies, estimates, figures, totals};
-pub use frame::frame;
+pub use frame::{FrameAnswer, frame};
 pub use full::{block, write_full, write_full_with};
 pub use lifetimes::lifetimes;
-pub use rows::{list_name, row, rows, sites_among, threads, types};
+pub use rows::{row, rows, sites_among, threads, types};
 pub use source::source;
-pub use stacks::{Stacks, StacksTooLarge};
+pub use stacks::{DocumentStacks, StackTableAnswer, StacksTooLarge};
 pub use streamed::DocumentWriter;
+pub use timeline::write_timeline;
 pub use window::WindowDocument;
 
 use serde_json::Value;

@@ -21,9 +21,9 @@
 //!
 //! let input = r#"{"event":"allocate","address":"0x10","size":64,"stack":["parse","main"]}"#;
 //! let (mut catalog, mut ledger) = (Catalog::default(), AddressLedger::default());
-//! let mut reader = events::Reader::new(input.as_bytes());
+//! let mut reader = events::EventLinesReader::new(input.as_bytes());
 //! while let Some(line) = reader.next(&mut catalog) {
-//!     if let events::Line::Event(event) = line.unwrap() {
+//!     if let events::EventLine::Event(event) = line.unwrap() {
 //!         ledger.record(&event, &mut ());
 //!     }
 //! }

@@ -14,15 +14,15 @@ mod symbols;
 #[cfg(test)]
 mod tests;
 
-use crate::protobuf::Message;
+use crate::protobuf::ProtobufMessage;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use highwater_model::groups::{Keep, Metric};
 use highwater_model::{Snapshot, Source, SourceKind, ThreadAccount, ThreadId};
-use samples::Sample;
+use samples::PprofSample;
 use std::io::{self, Write};
 use strings::Strings;
-use symbols::Symbols;
+use symbols::PprofSymbols;
 
 mod profile_field {
     pub(super) const SAMPLE_TYPE: u64 = 1;
@@ -64,7 +64,7 @@ fn lacking(source: &Source) -> usize {
 pub fn write(snapshot: &Snapshot, default: Metric, keep: Keep<'_>, out: impl Write) -> io::Result<()> {
     let mut out = GzEncoder::new(out, Compression::default());
     let mut strings = Strings::default();
-    let mut symbols = Symbols::new(&snapshot.catalog, &snapshot.source.program);
+    let mut symbols = PprofSymbols::new(&snapshot.catalog, &snapshot.source.program);
 
     let threads = thread_labels(snapshot, &mut strings);
 
@@ -83,9 +83,9 @@ pub fn write(snapshot: &Snapshot, default: Metric, keep: Keep<'_>, out: impl Wri
     out.finish()?.flush()
 }
 
-fn header(snapshot: &Snapshot, default: Metric, strings: &mut Strings) -> Message {
+fn header(snapshot: &Snapshot, default: Metric, strings: &mut Strings) -> ProtobufMessage {
     let Snapshot { source, at, .. } = snapshot;
-    let mut profile = Message::default();
+    let mut profile = ProtobufMessage::default();
     for (kind, unit) in SAMPLE_TYPES.into_iter().skip(lacking(source)) {
         profile.message(profile_field::SAMPLE_TYPE, &value_type(kind, unit, strings));
     }
@@ -103,8 +103,8 @@ fn header(snapshot: &Snapshot, default: Metric, strings: &mut Strings) -> Messag
     profile
 }
 
-fn value_type(kind: &str, unit: &str, strings: &mut Strings) -> Message {
-    let mut message = Message::default();
+fn value_type(kind: &str, unit: &str, strings: &mut Strings) -> ProtobufMessage {
+    let mut message = ProtobufMessage::default();
     message.int(1, strings.index(kind));
     message.int(2, strings.index(unit));
     message
@@ -112,8 +112,8 @@ fn value_type(kind: &str, unit: &str, strings: &mut Strings) -> Message {
 
 fn default_sample_type(metric: Metric) -> &'static str {
     match metric {
-        Metric::Live | Metric::Peak => "inuse_space",
-        Metric::Allocated => "alloc_space",
+        Metric::Live | Metric::Peak | Metric::OwnPeak | Metric::Leaked => "inuse_space",
+        Metric::Allocated | Metric::Freed => "alloc_space",
         Metric::Allocations | Metric::Temporary => "alloc_objects",
     }
 }
@@ -155,13 +155,13 @@ fn thread_labels(snapshot: &Snapshot, strings: &mut Strings) -> Vec<ThreadLabel>
 }
 
 fn sample_message(
-    sample: &Sample,
+    sample: &PprofSample,
     lacking: usize,
     threads: &[ThreadLabel],
-    symbols: &mut Symbols<'_>,
+    symbols: &mut PprofSymbols<'_>,
     strings: &mut Strings,
-) -> Message {
-    let mut message = Message::default();
+) -> ProtobufMessage {
+    let mut message = ProtobufMessage::default();
     message.ints(sample_field::LOCATION_ID, &symbols.location_ids(sample.stack, strings));
     message.ints(sample_field::VALUE, &sample.values()[lacking..]);
     if let Some(labels) = &sample.labels {
@@ -180,8 +180,8 @@ fn sample_message(
     message
 }
 
-fn label(key: &str, strings: &mut Strings, fill: impl FnOnce(&mut Message, &mut Strings)) -> Message {
-    let mut label = Message::default();
+fn label(key: &str, strings: &mut Strings, fill: impl FnOnce(&mut ProtobufMessage, &mut Strings)) -> ProtobufMessage {
+    let mut label = ProtobufMessage::default();
     label.int(label_field::KEY, strings.index(key));
     fill(&mut label, strings);
     label

@@ -6,14 +6,14 @@
 
 /// A message under construction.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Message {
+pub(crate) struct ProtobufMessage {
     bytes: Vec<u8>,
 }
 
 const VARINT: u64 = 0;
 const LENGTH_DELIMITED: u64 = 2;
 
-impl Message {
+impl ProtobufMessage {
     /// The bytes written so far.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -85,11 +85,11 @@ mod tests {
 
     #[test]
     fn encodes_the_examples_of_the_protobuf_documentation() {
-        let mut message = Message::default();
+        let mut message = ProtobufMessage::default();
         message.uint(1, 150);
         assert_eq!(message.bytes(), [0x08, 0x96, 0x01]);
 
-        let mut outer = Message::default();
+        let mut outer = ProtobufMessage::default();
         outer.message(3, &message);
         assert_eq!(outer.bytes(), [0x1a, 0x03, 0x08, 0x96, 0x01]);
 
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn zero_is_left_out_and_the_largest_number_stays_positive() {
-        let mut message = Message::default();
+        let mut message = ProtobufMessage::default();
         message.uint(1, 0);
         message.flag(2, false);
         assert!(message.bytes().is_empty());

@@ -5,16 +5,16 @@ use std::{error, fmt, io};
 
 /// A line that was not understood. Reading continues with the next line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadLine {
+pub struct BadEventLine {
     /// The line number from 1, skipped lines included.
     pub line: u64,
     /// The fault of the line.
-    pub why: Fault,
+    pub why: EventLineFault,
 }
 
 /// The kinds of faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum EventLineFault {
     /// It is longer than [`MAX_LINE_BYTES`].
     TooLong,
     /// It is not UTF-8.
@@ -33,7 +33,7 @@ pub enum Fault {
     /// A required field is missing.
     Missing(&'static str),
     /// A field has a value of the wrong kind.
-    Not(&'static str, Expected),
+    Not(&'static str, ExpectedValue),
     /// A field is below zero.
     Negative(&'static str),
     /// A field is not a whole number.
@@ -47,13 +47,13 @@ pub enum Fault {
         /// The index of the frame, from 0 at the innermost.
         index: usize,
         /// The fault of the frame.
-        why: Box<Fault>,
+        why: Box<EventLineFault>,
     },
 }
 
 /// The expected kind of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expected {
+pub enum ExpectedValue {
     /// A number.
     Number,
     /// A number above zero.
@@ -74,15 +74,15 @@ pub enum Expected {
     Frames,
 }
 
-impl fmt::Display for BadLine {
+impl fmt::Display for BadEventLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}", self.line, self.why)
     }
 }
 
-impl error::Error for BadLine {}
+impl error::Error for BadEventLine {}
 
-impl fmt::Display for Fault {
+impl fmt::Display for EventLineFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong => write!(f, "longer than {MAX_LINE_BYTES} bytes"),
@@ -104,7 +104,7 @@ impl fmt::Display for Fault {
     }
 }
 
-impl fmt::Display for Expected {
+impl fmt::Display for ExpectedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Number => "a number",
@@ -122,14 +122,14 @@ impl fmt::Display for Expected {
 
 /// Why no line was returned.
 #[derive(Debug)]
-pub enum ReadError {
+pub enum EventLinesError {
     /// The line is bad; the next one may be valid.
-    Bad(BadLine),
+    Bad(BadEventLine),
     /// The input failed; there is no next line.
     Io(io::Error),
 }
 
-impl fmt::Display for ReadError {
+impl fmt::Display for EventLinesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bad(bad) => bad.fmt(f),
@@ -138,7 +138,7 @@ impl fmt::Display for ReadError {
     }
 }
 
-impl error::Error for ReadError {
+impl error::Error for EventLinesError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
             Self::Bad(_) => None,

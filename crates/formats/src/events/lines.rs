@@ -5,22 +5,23 @@ use std::io::{self, BufRead, Read};
 /// Limit for the length of a line. A longer line is skipped without being held in memory.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// Splits the input into lines.
+/// Splits the input into lines of bounded length.
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub(super) struct BoundedLines<R> {
     input: R,
     buffer: Vec<u8>,
     number: u64,
     failed: bool,
 }
 
-pub(super) enum RawLine<'a> {
+/// A line of the input.
+pub(super) enum BoundedLine<'a> {
     /// Its bytes, without the line end.
     Bytes(&'a [u8]),
     TooLong,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> BoundedLines<R> {
     pub(super) fn new(input: R) -> Self {
         Self { input, buffer: Vec::new(), number: 0, failed: false }
     }
@@ -31,7 +32,7 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// The next line; `None` at the end of the input, or after an error.
-    pub(super) fn next(&mut self) -> Option<io::Result<RawLine<'_>>> {
+    pub(super) fn next(&mut self) -> Option<io::Result<BoundedLine<'_>>> {
         if self.failed {
             return None;
         }
@@ -41,7 +42,7 @@ impl<R: BufRead> Lines<R> {
                 self.number += 1;
                 let line = self.buffer.strip_suffix(b"\n").unwrap_or(&self.buffer);
                 let is_too_long = line.len() > MAX_LINE_BYTES;
-                Some(Ok(if is_too_long { RawLine::TooLong } else { RawLine::Bytes(line) }))
+                Some(Ok(if is_too_long { BoundedLine::TooLong } else { BoundedLine::Bytes(line) }))
             }
             Err(error) => {
                 self.failed = true;

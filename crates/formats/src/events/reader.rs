@@ -1,8 +1,8 @@
 //! Reading event lines.
 
-use super::fault::{BadLine, Expected, Fault, ReadError};
+use super::fault::{BadEventLine, EventLineFault, EventLinesError, ExpectedValue};
 use super::fields::Fields;
-use super::lines::{Lines, RawLine};
+use super::lines::{BoundedLine, BoundedLines};
 use super::scan::NotJson;
 use super::sniff::{BYTE_ORDER_MARK, is_skipped};
 use super::stack_texts::{BadStack, StackTexts};
@@ -14,25 +14,25 @@ use std::io::BufRead;
 
 /// The content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum EventLine {
     /// An event.
     Event(Event),
     /// The name of a thread, which is now in the catalog.
     ThreadName(ThreadId),
-    /// A description of the source, which [`Reader::source`] returns.
+    /// A description of the source, which [`EventLinesReader::source`] returns.
     Source,
 }
 
 /// Reads lines one at a time. Holds one line and the texts of known stacks, never the whole input.
 #[derive(Debug)]
-pub struct Reader<R> {
-    lines: Lines<R>,
-    memory: Memory,
+pub struct EventLinesReader<R> {
+    lines: BoundedLines<R>,
+    state: ReaderState,
 }
 
 /// State that is kept from line to line.
 #[derive(Debug)]
-struct Memory {
+struct ReaderState {
     stacks: StackTexts,
     source: Source,
     time: Nanos,
@@ -41,11 +41,11 @@ struct Memory {
 /// Why a line was rejected. The fault in the JSON is determined only when it must be reported.
 enum Refusal {
     NotJson,
-    Fault(Fault),
+    Fault(EventLineFault),
 }
 
-impl From<Fault> for Refusal {
-    fn from(fault: Fault) -> Self {
+impl From<EventLineFault> for Refusal {
+    fn from(fault: EventLineFault) -> Self {
         Self::Fault(fault)
     }
 }
@@ -65,16 +65,19 @@ impl From<BadStack> for Refusal {
     }
 }
 
-impl<R: BufRead> Reader<R> {
+impl<R: BufRead> EventLinesReader<R> {
     /// Reads from the beginning of `input`.
     pub fn new(input: R) -> Self {
         let source = Source { kind: SourceKind::EVENTS, ..Source::default() };
-        Self { lines: Lines::new(input), memory: Memory { stacks: StackTexts::default(), source, time: Nanos(0) } }
+        Self {
+            lines: BoundedLines::new(input),
+            state: ReaderState { stacks: StackTexts::default(), source, time: Nanos(0) },
+        }
     }
 
     /// The source, as far as it is known. Its duration is the latest time read.
     pub fn source(&self) -> &Source {
-        &self.memory.source
+        &self.state.source
     }
 
     /// The number of the last line read, counted from 1; 0 before the first.
@@ -84,18 +87,18 @@ impl<R: BufRead> Reader<R> {
 
     /// The next line that is neither empty nor a comment; `None` at the end.
     ///
-    /// After a [`ReadError::Bad`], reading continues with the next line. Every call must get the same catalog: the handles in the events refer to it.
-    pub fn next(&mut self, catalog: &mut Catalog) -> Option<Result<Line, ReadError>> {
+    /// After an [`EventLinesError::Bad`], reading continues with the next line. Every call must get the same catalog: the handles in the events refer to it.
+    pub fn next(&mut self, catalog: &mut Catalog) -> Option<Result<EventLine, EventLinesError>> {
         loop {
             let is_first = self.lines.number() == 0;
             let bytes = match self.lines.next()? {
-                Ok(RawLine::Bytes(bytes)) => bytes,
-                Ok(RawLine::TooLong) => return Some(Err(bad(self.lines.number(), Fault::TooLong))),
-                Err(error) => return Some(Err(ReadError::Io(error))),
+                Ok(BoundedLine::Bytes(bytes)) => bytes,
+                Ok(BoundedLine::TooLong) => return Some(Err(bad(self.lines.number(), EventLineFault::TooLong))),
+                Err(error) => return Some(Err(EventLinesError::Io(error))),
             };
             let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).filter(|_| is_first).unwrap_or(bytes).trim_ascii();
             if !is_skipped(bytes) {
-                let outcome = self.memory.read(bytes, catalog);
+                let outcome = self.state.read(bytes, catalog);
                 return Some(outcome.map_err(|why| bad(self.lines.number(), why)));
             }
         }
@@ -103,15 +106,15 @@ impl<R: BufRead> Reader<R> {
 }
 
 #[cold]
-fn bad(line: u64, why: Fault) -> ReadError {
-    ReadError::Bad(BadLine { line, why })
+fn bad(line: u64, why: EventLineFault) -> EventLinesError {
+    EventLinesError::Bad(BadEventLine { line, why })
 }
 
-impl Memory {
-    fn read(&mut self, bytes: &[u8], catalog: &mut Catalog) -> Result<Line, Fault> {
-        let text = std::str::from_utf8(bytes).map_err(|_| Fault::NotUtf8)?;
+impl ReaderState {
+    fn read(&mut self, bytes: &[u8], catalog: &mut Catalog) -> Result<EventLine, EventLineFault> {
+        let text = std::str::from_utf8(bytes).map_err(|_| EventLineFault::NotUtf8)?;
         if !text.starts_with('{') {
-            return Err(Fault::NotAnObject);
+            return Err(EventLineFault::NotAnObject);
         }
         self.understand(text, catalog).map_err(|refusal| match refusal {
             Refusal::Fault(fault) => fault,
@@ -119,7 +122,7 @@ impl Memory {
         })
     }
 
-    fn understand(&mut self, text: &str, catalog: &mut Catalog) -> Result<Line, Refusal> {
+    fn understand(&mut self, text: &str, catalog: &mut Catalog) -> Result<EventLine, Refusal> {
         let fields = Fields::parse(text)?;
         let time = fields.number("time_ns")?.map_or(self.time, Nanos);
         let thread = ThreadId(fields.number("thread")?.unwrap_or(0));
@@ -146,20 +149,20 @@ impl Memory {
             "thread" => {
                 fields.required_number("thread")?;
                 catalog.name_thread(thread, fields.required_text("name")?);
-                Said::ThreadName
+                LineContent::ThreadName
             }
             "source" => {
                 self.describe_source(&fields)?;
-                Said::Source
+                LineContent::Source
             }
-            unknown => return Err(Fault::UnknownEvent(unknown.to_owned()).into()),
+            unknown => return Err(EventLineFault::UnknownEvent(unknown.to_owned()).into()),
         };
         self.time = time;
         self.source.duration = self.source.duration.max(time);
         Ok(match line {
-            Said::Event(kind) => Line::Event(Event { time, thread, kind }),
-            Said::ThreadName => Line::ThreadName(thread),
-            Said::Source => Line::Source,
+            LineContent::Event(kind) => EventLine::Event(Event { time, thread, kind }),
+            LineContent::ThreadName => EventLine::ThreadName(thread),
+            LineContent::Source => EventLine::Source,
         })
     }
 
@@ -168,7 +171,7 @@ impl Memory {
         let address = heap.recorded_address(fields.required_address("address")?);
         let size = fields.required_number("size")?;
         let surplus = match fields.number("usable")? {
-            Some(usable) => surplus(size, usable).ok_or(Fault::TooLarge("usable"))?,
+            Some(usable) => surplus(size, usable).ok_or(EventLineFault::TooLarge("usable"))?,
             None => 0,
         };
         let stack = match fields.stack_text()? {
@@ -181,45 +184,47 @@ impl Memory {
     }
 
     /// Updates the source with the fields of the line, and keeps those that the line does not mention.
-    fn describe_source(&mut self, fields: &Fields<'_>) -> Result<(), Fault> {
+    fn describe_source(&mut self, fields: &Fields<'_>) -> Result<(), EventLineFault> {
         let mut source = self.source.clone();
-        let said = |text: &str, before: String| if text.is_empty() { before } else { text.to_owned() };
-        source.program = said(fields.text("program")?, source.program);
-        source.host = said(fields.text("host")?, source.host);
+        let text_or = |text: &str, before: String| if text.is_empty() { before } else { text.to_owned() };
+        source.program = text_or(fields.text("program")?, source.program);
+        source.host = text_or(fields.text("host")?, source.host);
         source.pid = fields.number("pid")?.unwrap_or(source.pid);
         source.parent_pid = fields.number("parent_pid")?.unwrap_or(source.parent_pid);
         source.usable_sizes |= fields.truth("usable_sizes")?;
         source.start_unix_ns = fields.number("start_unix_ns")?.unwrap_or(source.start_unix_ns);
         source.sample_rate = match fields.number("sample_rate")? {
-            Some(0) => return Err(Fault::Not("sample_rate", Expected::PositiveNumber)),
+            Some(0) => return Err(EventLineFault::Not("sample_rate", ExpectedValue::PositiveNumber)),
             rate => rate.or(source.sample_rate),
         };
-        source.context = said(fields.text("context")?, source.context);
-        source.runtime_parameters = said(fields.text("runtime_parameters")?, source.runtime_parameters);
+        source.context = text_or(fields.text("context")?, source.context);
+        source.runtime_parameters = text_or(fields.text("runtime_parameters")?, source.runtime_parameters);
         if let Some(rate) = fields.fraction("samples_per_word") {
             let word_bytes = u8::try_from(fields.required_number("word_bytes")?).unwrap_or(0);
             let sampling = rate.and_then(|rate| WordSampling::new(rate, word_bytes));
-            source.word_sampling = Some(sampling.ok_or(Fault::Not("samples_per_word", Expected::Probability))?);
+            source.word_sampling =
+                Some(sampling.ok_or(EventLineFault::Not("samples_per_word", ExpectedValue::Probability))?);
         }
         self.source = source;
         Ok(())
     }
 }
 
-enum Said {
+/// The content of a line, before its time and thread are added.
+enum LineContent {
     Event(EventKind),
     ThreadName,
     Source,
 }
 
-impl From<EventKind> for Said {
+impl From<EventKind> for LineContent {
     fn from(kind: EventKind) -> Self {
         Self::Event(kind)
     }
 }
 
 /// The variable, type and heap of a block.
-fn tag(fields: &Fields<'_>, catalog: &mut Catalog) -> Result<TagId, Fault> {
+fn tag(fields: &Fields<'_>, catalog: &mut Catalog) -> Result<TagId, EventLineFault> {
     let (variable, type_name, heap) = (fields.text("variable")?, fields.text("type")?, fields.heap()?);
     if variable.is_empty() && type_name.is_empty() && heap == Heap::Malloc {
         return Ok(TagId::NONE);
@@ -228,7 +233,7 @@ fn tag(fields: &Fields<'_>, catalog: &mut Catalog) -> Result<TagId, Fault> {
     Ok(catalog.intern_tag(Tag { variable, type_name, heap }))
 }
 
-fn deallocation(fields: &Fields<'_>) -> Result<EventKind, Fault> {
+fn deallocation(fields: &Fields<'_>) -> Result<EventKind, EventLineFault> {
     let address = fields.heap()?.recorded_address(fields.required_address("address")?);
     Ok(EventKind::Deallocate { address, claimed_size: fields.number("size")? })
 }
@@ -240,13 +245,13 @@ fn surplus(size: u64, usable: u64) -> Option<i32> {
 
 /// Uses `serde_json` to describe the fault, because the scanner is made for speed.
 #[cold]
-fn explain_not_json(text: &str) -> Fault {
+fn explain_not_json(text: &str) -> EventLineFault {
     match serde_json::from_str::<serde_json::Value>(text) {
-        Ok(_) => Fault::NotJson { column: 0, problem: "not understood".to_owned() },
+        Ok(_) => EventLineFault::NotJson { column: 0, problem: "not understood".to_owned() },
         Err(error) => {
             let message = error.to_string();
             let problem = message.split(" at line ").next().unwrap_or_default().to_owned();
-            Fault::NotJson { column: error.column(), problem }
+            EventLineFault::NotJson { column: error.column(), problem }
         }
     }
 }
@@ -259,8 +264,8 @@ mod tests {
     use std::io::{self, BufReader, Read};
 
     /// The lines, errors as texts, and the reader's final state.
-    fn read(input: &[u8]) -> (Vec<Result<Line, String>>, Catalog, Source) {
-        let (mut catalog, mut reader) = (Catalog::default(), Reader::new(input));
+    fn read(input: &[u8]) -> (Vec<Result<EventLine, String>>, Catalog, Source) {
+        let (mut catalog, mut reader) = (Catalog::default(), EventLinesReader::new(input));
         let mut lines = Vec::new();
         while let Some(line) = reader.next(&mut catalog) {
             lines.push(line.map_err(|error| error.to_string()));
@@ -271,7 +276,7 @@ mod tests {
     fn only_event(line: &str) -> (Event, Catalog) {
         let (lines, catalog, _) = read(line.as_bytes());
         match lines.as_slice() {
-            [Ok(Line::Event(event))] => (*event, catalog),
+            [Ok(EventLine::Event(event))] => (*event, catalog),
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -312,7 +317,7 @@ mod tests {
         let kinds: Vec<EventKind> = lines
             .into_iter()
             .filter_map(|line| match line {
-                Ok(Line::Event(event)) => Some(event.kind),
+                Ok(EventLine::Event(event)) => Some(event.kind),
                 _ => None,
             })
             .collect();
@@ -415,7 +420,7 @@ mod tests {
         let times: Vec<Result<u64, &str>> = lines
             .iter()
             .map(|line| match line {
-                Ok(Line::Event(event)) => Ok(event.time.0),
+                Ok(EventLine::Event(event)) => Ok(event.time.0),
                 Ok(other) => panic!("{other:?}"),
                 Err(error) => Err(error.as_str()),
             })
@@ -432,7 +437,7 @@ mod tests {
                 {"event":"source","program":"app","pid":3,"host":"h","start_unix_ns":9,"sample_rate":4096}
                 {"event":"source","pid":4}"#,
         );
-        assert_eq!(lines, [Ok(Line::ThreadName(ThreadId(7))), Ok(Line::Source), Ok(Line::Source)]);
+        assert_eq!(lines, [Ok(EventLine::ThreadName(ThreadId(7))), Ok(EventLine::Source), Ok(EventLine::Source)]);
         assert_eq!(catalog.thread_name(ThreadId(7)), "worker");
         let expected = Source {
             kind: SourceKind::EVENTS,
@@ -511,7 +516,7 @@ mod tests {
         let (lines, ..) = read(&input);
         assert_eq!(lines[0], Err("line 1: not UTF-8".to_owned()));
         assert_eq!(lines[1], Err("line 2: longer than 1048576 bytes".to_owned()));
-        assert!(matches!(lines[2], Ok(Line::Event(_))));
+        assert!(matches!(lines[2], Ok(EventLine::Event(_))));
         assert_eq!(lines.len(), 3);
     }
 
@@ -541,9 +546,9 @@ mod tests {
 
     #[test]
     fn a_failing_input_is_reported_once_and_ends_the_reading() {
-        let (mut catalog, mut reader) = (Catalog::default(), Reader::new(BufReader::new(Failing(false))));
-        assert!(matches!(reader.next(&mut catalog), Some(Ok(Line::Event(_)))));
-        assert!(matches!(reader.next(&mut catalog), Some(Err(ReadError::Io(_)))));
+        let (mut catalog, mut reader) = (Catalog::default(), EventLinesReader::new(BufReader::new(Failing(false))));
+        assert!(matches!(reader.next(&mut catalog), Some(Ok(EventLine::Event(_)))));
+        assert!(matches!(reader.next(&mut catalog), Some(Err(EventLinesError::Io(_)))));
         assert!(reader.next(&mut catalog).is_none());
     }
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 /// A JSON value. Nested values are kept as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Json<'a> {
+pub(crate) enum JsonValue<'a> {
     Null,
     Truth(bool),
     Number(&'a str),
@@ -23,8 +23,8 @@ pub(crate) enum Json<'a> {
 pub(crate) struct NotJson;
 
 /// The members of an object that takes up the whole `text`.
-pub(crate) fn object(text: &str) -> Result<Vec<(Cow<'_, str>, Json<'_>)>, NotJson> {
-    let mut scan = Scan { text, at: 0 };
+pub(crate) fn object(text: &str) -> Result<Vec<(Cow<'_, str>, JsonValue<'_>)>, NotJson> {
+    let mut scan = JsonScanner { text, at: 0 };
     let mut members = Vec::with_capacity(8);
     scan.sequence(b'{', b'}', |scan| {
         let name = scan.string()?;
@@ -38,8 +38,8 @@ pub(crate) fn object(text: &str) -> Result<Vec<(Cow<'_, str>, Json<'_>)>, NotJso
 }
 
 /// The elements of a list that takes up the whole `text`.
-pub(crate) fn list(text: &str) -> Result<Vec<Json<'_>>, NotJson> {
-    let mut scan = Scan { text, at: 0 };
+pub(crate) fn list(text: &str) -> Result<Vec<JsonValue<'_>>, NotJson> {
+    let mut scan = JsonScanner { text, at: 0 };
     let mut elements = Vec::new();
     scan.sequence(b'[', b']', |scan| {
         elements.push(scan.value()?);
@@ -49,12 +49,13 @@ pub(crate) fn list(text: &str) -> Result<Vec<Json<'_>>, NotJson> {
     Ok(elements)
 }
 
-struct Scan<'a> {
+/// Scans one text from front to back.
+struct JsonScanner<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> JsonScanner<'a> {
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -102,12 +103,12 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn value(&mut self) -> Result<Json<'a>, NotJson> {
+    fn value(&mut self) -> Result<JsonValue<'a>, NotJson> {
         self.skip_space();
         match self.peek().ok_or(NotJson)? {
-            b'"' => self.string().map(Json::Text),
-            b'[' => self.nested().map(Json::List),
-            b'{' => self.nested().map(Json::Object),
+            b'"' => self.string().map(JsonValue::Text),
+            b'[' => self.nested().map(JsonValue::List),
+            b'{' => self.nested().map(JsonValue::Object),
             _ => self.word(),
         }
     }
@@ -164,16 +165,16 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn word(&mut self) -> Result<Json<'a>, NotJson> {
+    fn word(&mut self) -> Result<JsonValue<'a>, NotJson> {
         let rest = &self.text[self.at..];
         let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '+' | '-' | '.'));
         let word = &rest[..end.unwrap_or(rest.len())];
         self.at += word.len();
         match word {
-            "null" => Ok(Json::Null),
-            "true" => Ok(Json::Truth(true)),
-            "false" => Ok(Json::Truth(false)),
-            _ if is_number(word) => Ok(Json::Number(word)),
+            "null" => Ok(JsonValue::Null),
+            "true" => Ok(JsonValue::Truth(true)),
+            "false" => Ok(JsonValue::Truth(false)),
+            _ if is_number(word) => Ok(JsonValue::Number(word)),
             _ => Err(NotJson),
         }
     }
@@ -193,12 +194,14 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::Value;
 
-    fn to_value(json: &Json<'_>) -> Value {
+    fn to_value(json: &JsonValue<'_>) -> Value {
         match json {
-            Json::Null => Value::Null,
-            Json::Truth(truth) => (*truth).into(),
-            Json::Text(text) => Value::from(&**text),
-            Json::Number(text) | Json::List(text) | Json::Object(text) => serde_json::from_str(text).unwrap(),
+            JsonValue::Null => Value::Null,
+            JsonValue::Truth(truth) => (*truth).into(),
+            JsonValue::Text(text) => Value::from(&**text),
+            JsonValue::Number(text) | JsonValue::List(text) | JsonValue::Object(text) => {
+                serde_json::from_str(text).unwrap()
+            }
         }
     }
 
@@ -207,17 +210,17 @@ mod tests {
         let text = r#" { "a" : 12 , "b\"c":"x\u00e9", "l":[1,{"]":"["}],"o":{},"n":null,"t":true , "f":-1.5e3 } "#;
         let members = object(text).unwrap();
         let expected = [
-            ("a", Json::Number("12")),
-            ("b\"c", Json::Text("xé".into())),
-            ("l", Json::List(r#"[1,{"]":"["}]"#)),
-            ("o", Json::Object("{}")),
-            ("n", Json::Null),
-            ("t", Json::Truth(true)),
-            ("f", Json::Number("-1.5e3")),
+            ("a", JsonValue::Number("12")),
+            ("b\"c", JsonValue::Text("xé".into())),
+            ("l", JsonValue::List(r#"[1,{"]":"["}]"#)),
+            ("o", JsonValue::Object("{}")),
+            ("n", JsonValue::Null),
+            ("t", JsonValue::Truth(true)),
+            ("f", JsonValue::Number("-1.5e3")),
         ];
         assert_eq!(members, expected.map(|(name, value)| (Cow::from(name), value)));
         assert_eq!(list("[]"), Ok(vec![]));
-        assert_eq!(list(r#"["a",[ ]]"#), Ok(vec![Json::Text("a".into()), Json::List("[ ]")]));
+        assert_eq!(list(r#"["a",[ ]]"#), Ok(vec![JsonValue::Text("a".into()), JsonValue::List("[ ]")]));
     }
 
     #[test]

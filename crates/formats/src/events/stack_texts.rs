@@ -1,9 +1,9 @@
 //! Maps the text of a stack to its handle, and parses each text once.
 
-use super::fault::Fault;
+use super::fault::EventLineFault;
 use super::fields::Fields;
-use super::scan::{self, Json, NotJson};
-use highwater_model::{Catalog, Columns, FrameText, StackId};
+use super::scan::{self, JsonValue, NotJson};
+use highwater_model::{Catalog, ColumnRange, FrameText, StackId};
 use std::collections::HashMap;
 
 /// The known stacks, by their text. A program has few allocation sites compared with its allocations.
@@ -20,7 +20,7 @@ const MAX_HELD_BYTES: usize = 64 << 20;
 #[derive(Debug)]
 pub(crate) enum BadStack {
     NotJson,
-    Fault(Fault),
+    Fault(EventLineFault),
 }
 
 impl From<NotJson> for BadStack {
@@ -49,40 +49,40 @@ fn read_stack(text: &str, catalog: &mut Catalog) -> Result<StackId, BadStack> {
     let mut objects = Vec::with_capacity(elements.len());
     for (index, element) in elements.iter().enumerate() {
         objects.push(match element {
-            Json::Text(_) => None,
-            Json::Object(text) => Some(Fields::parse(text)?),
-            _ => return Err(in_frame(index, Fault::NotAFrame)),
+            JsonValue::Text(_) => None,
+            JsonValue::Object(text) => Some(Fields::parse(text)?),
+            _ => return Err(in_frame(index, EventLineFault::NotAFrame)),
         });
     }
     let mut frames = Vec::with_capacity(elements.len());
     for (index, (element, object)) in elements.iter().zip(&objects).enumerate() {
         frames.push(match (element, object) {
             (_, Some(fields)) => frame(fields).map_err(|why| in_frame(index, why))?,
-            (Json::Text(function), None) => FrameText { function, ..FrameText::default() },
+            (JsonValue::Text(function), None) => FrameText { function, ..FrameText::default() },
             (_, None) => FrameText::default(),
         });
     }
     Ok(catalog.intern_stack(&frames))
 }
 
-fn column(fields: &Fields<'_>, name: &'static str) -> Result<u16, Fault> {
-    u16::try_from(fields.number(name)?.unwrap_or(0)).map_err(|_| Fault::TooLarge(name))
+fn column(fields: &Fields<'_>, name: &'static str) -> Result<u16, EventLineFault> {
+    u16::try_from(fields.number(name)?.unwrap_or(0)).map_err(|_| EventLineFault::TooLarge(name))
 }
 
-fn in_frame(index: usize, why: Fault) -> BadStack {
-    BadStack::Fault(Fault::Frame { index, why: Box::new(why) })
+fn in_frame(index: usize, why: EventLineFault) -> BadStack {
+    BadStack::Fault(EventLineFault::Frame { index, why: Box::new(why) })
 }
 
-fn frame<'f>(fields: &'f Fields<'_>) -> Result<FrameText<'f>, Fault> {
+fn frame<'f>(fields: &'f Fields<'_>) -> Result<FrameText<'f>, EventLineFault> {
     let line = fields.number("line")?.unwrap_or(0);
     Ok(FrameText {
         function: fields.text("function")?,
         file: fields.text("file")?,
-        line: u32::try_from(line).map_err(|_| Fault::TooLarge("line"))?,
+        line: u32::try_from(line).map_err(|_| EventLineFault::TooLarge("line"))?,
         module: fields.text("module")?,
         address: fields.address("address")?.unwrap_or(0),
         inlined: fields.truth("inlined")?,
-        columns: Columns { start: column(fields, "column")?, end: column(fields, "end_column")? },
+        columns: ColumnRange { start: column(fields, "column")?, end: column(fields, "end_column")? },
         ..FrameText::default()
     })
 }

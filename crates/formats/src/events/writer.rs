@@ -8,7 +8,7 @@ use std::io::{self, Write};
 /// Writes an event as one line. A free does not have its block's heap: the free of a mapping names the address as it was recorded, see
 /// [`mapped_address`](highwater_model::mapped_address).
 pub fn write_line(event: &Event, catalog: &Catalog, out: impl Write) -> io::Result<()> {
-    let mut object = Object::open(out)?;
+    let mut object = JsonObjectWriter::open(out)?;
     let name = match event.kind {
         EventKind::Allocate(_) => "allocate",
         EventKind::Reallocate { .. } => "reallocate",
@@ -51,7 +51,7 @@ pub fn write_line(event: &Event, catalog: &Catalog, out: impl Write) -> io::Resu
 
 /// Writes the line that names a thread.
 pub fn write_thread_name(thread: ThreadId, name: &str, out: impl Write) -> io::Result<()> {
-    let mut object = Object::open(out)?;
+    let mut object = JsonObjectWriter::open(out)?;
     object.text("event", "thread")?;
     object.number("thread", thread.0)?;
     object.text("name", name)?;
@@ -62,7 +62,7 @@ pub fn write_thread_name(thread: ThreadId, name: &str, out: impl Write) -> io::R
 /// from the times.
 pub fn write_source(source: &Source, out: impl Write) -> io::Result<()> {
     let known = |number: u64| (number != 0).then_some(number);
-    let mut object = Object::open(out)?;
+    let mut object = JsonObjectWriter::open(out)?;
     object.text("event", "source")?;
     object.known_text("program", &source.program)?;
     object.known_number("pid", known(source.pid))?;
@@ -84,12 +84,12 @@ pub fn write_source(source: &Source, out: impl Write) -> io::Result<()> {
 }
 
 /// A JSON object that is written piece by piece.
-struct Object<W> {
+struct JsonObjectWriter<W> {
     out: W,
     separator: &'static [u8],
 }
 
-impl<W: Write> Object<W> {
+impl<W: Write> JsonObjectWriter<W> {
     fn open(mut out: W) -> io::Result<Self> {
         out.write_all(b"{")?;
         Ok(Self { out, separator: b"" })
@@ -170,7 +170,7 @@ impl<W: Write> Object<W> {
             serde_json::to_writer(&mut self.out, frame.function)?;
             return Ok(());
         }
-        let mut object = Object::open(&mut self.out)?;
+        let mut object = JsonObjectWriter::open(&mut self.out)?;
         object.known_text("function", frame.function)?;
         object.known_text("file", frame.file)?;
         object.known_number("line", (frame.line != 0).then_some(u64::from(frame.line)))?;
@@ -196,9 +196,9 @@ impl<W: Write> Object<W> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Line, Reader, looks_like_events};
+    use super::super::{EventLine, EventLinesReader, looks_like_events};
     use super::*;
-    use highwater_model::{Columns, Nanos, Spacing, StringId, Tag, TagId, Weight, WordSampling};
+    use highwater_model::{ColumnRange, Nanos, SampleSpacing, StringId, Tag, TagId, Weight, WordSampling};
     use proptest::prelude::*;
 
     #[test]
@@ -235,9 +235,9 @@ mod tests {
         let mut lines = Vec::new();
         write_source(&source, &mut lines).unwrap();
         write_thread_name(ThreadId(9), "wor\nker", &mut lines).unwrap();
-        let (mut catalog, mut reader) = (Catalog::default(), Reader::new(&lines[..]));
-        assert_eq!(reader.next(&mut catalog).unwrap().unwrap(), Line::Source);
-        assert_eq!(reader.next(&mut catalog).unwrap().unwrap(), Line::ThreadName(ThreadId(9)));
+        let (mut catalog, mut reader) = (Catalog::default(), EventLinesReader::new(&lines[..]));
+        assert_eq!(reader.next(&mut catalog).unwrap().unwrap(), EventLine::Source);
+        assert_eq!(reader.next(&mut catalog).unwrap().unwrap(), EventLine::ThreadName(ThreadId(9)));
         assert_eq!(reader.source(), &source);
         assert_eq!(catalog.thread_name(ThreadId(9)), "wor\nker");
     }
@@ -267,7 +267,7 @@ mod tests {
         let heap = if size % 3 == 0 { Heap::ALL[(size % 5) as usize] } else { Heap::Malloc };
         let surplus = if size % 3 == 0 && size < 1 << 60 { (size % 1000) as i32 } else { 0 };
         let weight = if size % 3 == 0 { Weight::from_bits(size % (1 << 22)).unwrap() } else { Weight::ONE };
-        let weight = if size % 5 == 0 { weight.of_samples(size as u32, Spacing::new(8.0 / 0.3)) } else { weight };
+        let weight = if size % 5 == 0 { weight.of_samples(size as u32, SampleSpacing::new(8.0 / 0.3)) } else { weight };
         let (address, old_address) = (heap.recorded_address(address), heap.recorded_address(old_address));
         let name = catalog.strings.intern(&texts.1);
         let frames: Vec<FrameText<'_>> = frames
@@ -279,7 +279,7 @@ mod tests {
                 module,
                 address: *address,
                 inlined: *inlined,
-                columns: Columns { start: (*line % 7) as u16, end: (*line % 11) as u16 },
+                columns: ColumnRange { start: (*line % 7) as u16, end: (*line % 11) as u16 },
                 ..FrameText::default()
             })
             .collect();
@@ -321,17 +321,17 @@ mod tests {
             prop_assert_eq!(lines.iter().filter(|&&byte| byte == b'\n').count(), events.len());
 
             // With the same catalog, equal texts get equal handles.
-            let mut reader = Reader::new(&lines[..]);
+            let mut reader = EventLinesReader::new(&lines[..]);
             for event in events {
                 let line = reader.next(&mut catalog).unwrap();
-                prop_assert_eq!(line.map_err(|error| error.to_string()), Ok(Line::Event(event)));
+                prop_assert_eq!(line.map_err(|error| error.to_string()), Ok(EventLine::Event(event)));
             }
             prop_assert!(reader.next(&mut catalog).is_none());
         }
 
         #[test]
         fn no_input_makes_the_reader_panic(input in prop::collection::vec(any::<u8>(), 0..300)) {
-            let (mut catalog, mut reader) = (Catalog::default(), Reader::new(&input[..]));
+            let (mut catalog, mut reader) = (Catalog::default(), EventLinesReader::new(&input[..]));
             while reader.next(&mut catalog).is_some() {}
         }
 
@@ -343,12 +343,12 @@ mod tests {
             input[at] = if byte == b'\n' { b' ' } else { byte };
             input.push(b'\n');
             input.extend_from_slice(line);
-            let (mut catalog, mut reader) = (Catalog::default(), Reader::new(&input[..]));
+            let (mut catalog, mut reader) = (Catalog::default(), EventLinesReader::new(&input[..]));
             let mut last = None;
             while let Some(line) = reader.next(&mut catalog) {
                 last = Some(line);
             }
-            prop_assert!(matches!(last, Some(Ok(Line::Event(_)))));
+            prop_assert!(matches!(last, Some(Ok(EventLine::Event(_)))));
             prop_assert_eq!(reader.line_number(), 2);
         }
     }

@@ -1,6 +1,6 @@
 //! Two snapshots compared.
 
-use super::{Stacks, StacksTooLarge, anomalies, head, rows::identity, source, totals};
+use super::{DocumentStacks, StacksTooLarge, anomalies, head, rows::identity, source, totals};
 use highwater_model::diff::{Change, Delta};
 use highwater_model::groups::{GroupBy, GroupKey};
 use highwater_model::{Figures, Snapshot};
@@ -31,8 +31,8 @@ pub fn stacks_among<'a>(
     before: &'a Snapshot,
     after: &'a Snapshot,
     deltas: &[Delta],
-) -> Result<Stacks<'a>, StacksTooLarge> {
-    let mut stacks = Stacks::new([&*before.catalog, &*after.catalog]);
+) -> Result<DocumentStacks<'a>, StacksTooLarge> {
+    let mut stacks = DocumentStacks::new([&*before.catalog, &*after.catalog]);
     for delta in deltas {
         match (&delta.after, &delta.before) {
             (Some((GroupKey::Site(stack), _)), _) => stacks.add(AFTER, *stack)?,
@@ -43,13 +43,13 @@ pub fn stacks_among<'a>(
     Ok(stacks)
 }
 
-/// Indexes of the two catalogs in [`Stacks`].
+/// Indexes of the two catalogs in [`DocumentStacks`].
 const BEFORE: usize = 0;
 const AFTER: usize = 1;
 
 /// One row of a comparison: its key, its `change`, the live figures `before` and `after`, and their difference. Its stack must be one of
 /// [`stacks_among`].
-pub fn delta(before: &Snapshot, after: &Snapshot, by: GroupBy, delta: &Delta, stacks: &Stacks<'_>) -> Value {
+pub fn delta(before: &Snapshot, after: &Snapshot, by: GroupBy, delta: &Delta, stacks: &DocumentStacks<'_>) -> Value {
     let mut members = match (&delta.after, &delta.before) {
         (Some((key, _)), _) => identity(&after.catalog, key, (stacks, AFTER)),
         (None, Some((key, _))) => identity(&before.catalog, key, (stacks, BEFORE)),
@@ -142,9 +142,9 @@ mod tests {
             })
             .collect();
         assert_eq!(shown, [("shrank", -200, 0), ("came", 70, 1), ("went", -8, -1)]);
-        let (calls, frames) = (stacks.members()["stacks"].clone(), stacks.members()["frames"].clone());
-        let call = &calls[sites[1]["stack"].as_u64().unwrap() as usize];
-        assert_eq!(frames[call[1].as_u64().unwrap() as usize]["function"], "fresh");
+        let table = stacks.table();
+        let (_, frame) = table.stacks[sites[1]["stack"].as_u64().unwrap() as usize];
+        assert_eq!(table.frames[frame as usize].function.as_deref(), Some("fresh"));
         assert_eq!(sites[1]["before"], json!({"live_bytes": 0, "live_blocks": 0}));
         assert_eq!(sites[2]["stack"], Value::Null);
     }
@@ -155,7 +155,7 @@ mod tests {
         let (before, after) = (crate::scene::Scene::default().snapshot(), scene.snapshot());
         let first = |by| {
             let deltas = diff_rows(&before, &after, by, None).unwrap();
-            delta(&before, &after, by, &deltas[0], &Stacks::new([]))
+            delta(&before, &after, by, &deltas[0], &DocumentStacks::new([]))
         };
         assert_eq!(first(GroupBy::Thread)["id"], 7);
         assert_eq!(first(GroupBy::Thread)["name"], "worker");

@@ -1,6 +1,8 @@
 //! The whole content of a snapshot, down to the single live block.
 
-use super::{DocumentWriter, Stacks, anomalies, head, hex, known_text, row, sites_among, threads, totals, types};
+use super::{
+    DocumentStacks, DocumentWriter, anomalies, head, hex, known_text, row, sites_among, threads, totals, types,
+};
 use highwater_model::groups::{GroupBy, GroupKey, Keep, Metric, rows};
 use highwater_model::{Block, Heap, Snapshot, StackId};
 use serde_json::{Value, json};
@@ -35,7 +37,7 @@ pub fn write_full_with(
         snapshot.accounts.blocks().filter(|block| site_indices.contains_key(&block.stack)).collect();
     blocks.sort_unstable_by_key(|block| block.id);
 
-    let stacks = Stacks::of(&snapshot.catalog, sites_among(&sites))?;
+    let stacks = DocumentStacks::of(&snapshot.catalog, sites_among(&sites))?;
     let mut writer = DocumentWriter::begin(out)?;
     writer.members(&head(command, snapshot))?;
     writer.member("totals", &totals(snapshot))?;

@@ -1,19 +1,19 @@
 //! `lifetimes`: the lifetimes of dead blocks.
 
-use highwater_model::{Lifetimes, Nanos, Stretch};
+use highwater_model::{LifetimeBucket, Lifetimes, Nanos};
 use serde_json::{Value, json};
 
 /// `lifetimes`: `blocks, mean_ns, median_ns, p90_ns, p99_ns` (`null` if there are no dead blocks), and `histogram[]` of `up_to_ns, blocks, bytes`.
 pub fn lifetimes(lifetimes: &Lifetimes) -> Value {
     let nanoseconds = |age: Option<Nanos>| age.map(|age| age.0);
-    let stretch = |(end, stretch): (Nanos, Stretch)| json!({ "up_to_ns": end.0, "blocks": stretch.blocks, "bytes": stretch.bytes.rounded() });
+    let bucket = |(end, bucket): (Nanos, LifetimeBucket)| json!({ "up_to_ns": end.0, "blocks": bucket.blocks, "bytes": bucket.bytes.rounded() });
     json!({
         "blocks": lifetimes.blocks(),
         "mean_ns": nanoseconds(lifetimes.mean()),
         "median_ns": nanoseconds(lifetimes.quantile(0.5)),
         "p90_ns": nanoseconds(lifetimes.quantile(0.9)),
         "p99_ns": nanoseconds(lifetimes.quantile(0.99)),
-        "histogram": lifetimes.iter().map(stretch).collect::<Value>(),
+        "histogram": lifetimes.iter().map(bucket).collect::<Value>(),
     })
 }
 

@@ -1,26 +1,13 @@
 //! The rows of a report: `sites[]`, `functions[]`, `files[]`, `modules[]`, `threads[]`, `types[]`, `heaps[]`.
 
-use super::{Stacks, estimates, figures, hex, known_text};
+use super::{DocumentStacks, estimates, figures, hex, known_text};
 use highwater_model::groups::{self, GroupBy, GroupKey, Metric, Row};
 use highwater_model::{Catalog, CodeOffset, Figures, Snapshot, StackId, ThreadId};
 use serde_json::{Map, Value, json};
 use std::cmp::Reverse;
 
-/// The name of the list that holds rows of this kind.
-pub fn list_name(by: GroupBy) -> &'static str {
-    match by {
-        GroupBy::Site => "sites",
-        GroupBy::Function => "functions",
-        GroupBy::File => "files",
-        GroupBy::Module => "modules",
-        GroupBy::Thread => "threads",
-        GroupBy::Type => "types",
-        GroupBy::Heap => "heaps",
-    }
-}
-
 /// The rows, in the order given.
-pub fn rows(snapshot: &Snapshot, by: GroupBy, rows: &[Row], stacks: &Stacks<'_>) -> Value {
+pub fn rows(snapshot: &Snapshot, by: GroupBy, rows: &[Row], stacks: &DocumentStacks<'_>) -> Value {
     rows.iter().map(|each| row(snapshot, by, each, stacks)).collect()
 }
 
@@ -33,11 +20,11 @@ pub fn sites_among<'a>(rows: impl IntoIterator<Item = &'a Row>) -> impl Iterator
 }
 
 /// One row. Its stack must be among `stacks`.
-pub fn row(snapshot: &Snapshot, by: GroupBy, row: &Row, stacks: &Stacks<'_>) -> Value {
+pub fn row(snapshot: &Snapshot, by: GroupBy, row: &Row, stacks: &DocumentStacks<'_>) -> Value {
     let identity = |key: &GroupKey| identity(&snapshot.catalog, key, (stacks, 0));
     match (by, &row.key) {
         (GroupBy::Type, GroupKey::Name(name)) => type_row(snapshot, name, &row.figures),
-        (GroupBy::Function | GroupBy::File | GroupBy::Module, key) => {
+        (by, key) if by.has_callees() => {
             let mut members = identity(key);
             members.extend(figures(snapshot, &row.figures));
             members.insert("inclusive".to_owned(), figures(snapshot, &row.inclusive).into());
@@ -52,7 +39,11 @@ pub fn row(snapshot: &Snapshot, by: GroupBy, row: &Row, stacks: &Stacks<'_>) -> 
 }
 
 /// The key of a row: a `stack`, a `name`, or a thread's `id` and `name`. `stacks` comes with the index of the catalog in it.
-pub(super) fn identity(catalog: &Catalog, key: &GroupKey, (stacks, place): (&Stacks<'_>, usize)) -> Map<String, Value> {
+pub(super) fn identity(
+    catalog: &Catalog,
+    key: &GroupKey,
+    (stacks, place): (&DocumentStacks<'_>, usize),
+) -> Map<String, Value> {
     super::members(match key {
         GroupKey::Site(site) => json!({ "stack": stacks.number(place, *site) }),
         GroupKey::Name(name) => json!({ "name": known_text(name) }),
@@ -104,7 +95,7 @@ pub fn threads(snapshot: &Snapshot) -> Value {
 
 /// `types`: every type, most live bytes first; empty if the source has no types.
 pub fn types(snapshot: &Snapshot) -> Value {
-    let none = Stacks::new([]);
+    let none = DocumentStacks::new([]);
     rows(snapshot, GroupBy::Type, &groups::rows(snapshot, GroupBy::Type, Metric::Live, None), &none)
 }
 
@@ -116,26 +107,16 @@ mod tests {
 
     fn shown(snapshot: &Snapshot, by: GroupBy) -> Value {
         let chosen = groups::rows(snapshot, by, Metric::Live, None);
-        let stacks = Stacks::of(&snapshot.catalog, sites_among(&chosen)).unwrap();
+        let stacks = DocumentStacks::of(&snapshot.catalog, sites_among(&chosen)).unwrap();
         rows(snapshot, by, &chosen, &stacks)
     }
 
     #[test]
-    fn rows_of_every_kind_have_a_list_of_their_own() {
+    fn rows_of_every_kind_are_shown() {
         let snapshot = parser().snapshot();
-        let kinds = [
-            (GroupBy::Site, "sites"),
-            (GroupBy::Function, "functions"),
-            (GroupBy::File, "files"),
-            (GroupBy::Module, "modules"),
-            (GroupBy::Thread, "threads"),
-            (GroupBy::Type, "types"),
-            (GroupBy::Heap, "heaps"),
-        ];
-        for (by, name) in kinds {
-            assert_eq!(list_name(by), name);
+        for by in GroupBy::ALL {
             let count = groups::rows(&snapshot, by, Metric::Live, None).len();
-            assert_eq!(shown(&snapshot, by).as_array().unwrap().len(), count, "{name}");
+            assert_eq!(shown(&snapshot, by).as_array().unwrap().len(), count, "{by:?}");
         }
     }
 

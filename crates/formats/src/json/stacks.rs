@@ -4,10 +4,10 @@
 //! `stack` is a number, and `stacks[number]` is `[caller, frame]`: the number of the caller's stack, and the index of the frame in `frames`. The
 //! caller of the outermost call is `null`; a row whose stack is unknown has `null` as its `stack`. A caller comes before all calls that it makes.
 
-use super::frame;
+use super::frame::{FrameAnswer, frame};
 use highwater_model::{Catalog, Frame, FrameText, StackId, StackNumbers, TooManyCalls, Trie, grouped};
 use rustc_hash::FxHashMap;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 use std::{error, fmt, io};
 
 /// Limit for the bytes of all names of a document's frames together: a small file can give a long name to many frames.
@@ -51,9 +51,19 @@ impl From<StacksTooLarge> for io::Error {
     }
 }
 
+/// The stacks of an answer: each call once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS), ts(rename = "StackTable"))]
+pub struct StackTableAnswer {
+    /// The frames.
+    pub frames: Vec<FrameAnswer>,
+    /// Each call: the number of the caller's stack, `None` for the outermost call, and the index of the frame in `frames`.
+    pub stacks: Vec<(Option<u32>, u32)>,
+}
+
 /// The stacks of a document. The caller [adds](Self::add) all stacks first; then it asks for the numbers of rows.
 #[derive(Debug)]
-pub struct Stacks<'a> {
+pub struct DocumentStacks<'a> {
     catalogs: Vec<OfCatalog<'a>>,
     /// The keys are indexes in `frames`.
     calls: Trie,
@@ -70,7 +80,7 @@ struct OfCatalog<'a> {
     frames: FxHashMap<Frame, u32>,
 }
 
-impl<'a> Stacks<'a> {
+impl<'a> DocumentStacks<'a> {
     /// An empty set of stacks of these catalogs. A comparison has two catalogs.
     pub fn new(catalogs: impl IntoIterator<Item = &'a Catalog>) -> Self {
         Self::with_most(catalogs, Trie::MOST_CALLS)
@@ -121,32 +131,30 @@ impl<'a> Stacks<'a> {
         Ok(())
     }
 
-    /// The `stack` of a row; `null` if no frame is known.
-    pub fn number(&self, catalog: usize, stack: StackId) -> Value {
+    /// The `stack` of a row; `None` if no frame is known.
+    pub fn number(&self, catalog: usize, stack: StackId) -> Option<u32> {
         numbered(self.catalogs[catalog].numbers.known(stack))
     }
 
     /// The elements of `frames[]`.
-    pub fn frames(&self) -> impl Iterator<Item = Value> + '_ {
+    pub fn frames(&self) -> impl Iterator<Item = FrameAnswer> + '_ {
         self.frames.iter().map(|(catalog, each)| frame(&self.catalogs[*catalog].catalog.frame_text(each)))
     }
 
     /// The elements of `stacks[]`.
-    pub fn stacks(&self) -> impl Iterator<Item = Value> + '_ {
-        self.calls.nodes()[1..].iter().map(|(caller, frame)| json!([numbered(*caller), frame]))
+    pub fn stacks(&self) -> impl Iterator<Item = (Option<u32>, u32)> + '_ {
+        self.calls.nodes()[1..].iter().map(|(caller, frame)| (numbered(*caller), *frame))
     }
 
     /// `frames` and `stacks` as members of a document.
-    pub fn members(&self) -> Map<String, Value> {
-        super::members(
-            json!({ "frames": self.frames().collect::<Value>(), "stacks": self.stacks().collect::<Value>() }),
-        )
+    pub fn table(&self) -> StackTableAnswer {
+        StackTableAnswer { frames: self.frames().collect(), stacks: self.stacks().collect() }
     }
 }
 
 /// The root is the unknown stack.
-fn numbered(node: u32) -> Value {
-    node.checked_sub(1).into()
+fn numbered(node: u32) -> Option<u32> {
+    node.checked_sub(1)
 }
 
 #[cfg(test)]
@@ -163,16 +171,16 @@ mod tests {
         let load = new.intern_stack(&[function("load"), function("main")]);
         let main = new.intern_stack(&[function("main")]);
         let gone = old.intern_stack(&[function("gone")]);
-        let mut stacks = Stacks::new([&old, &new]);
+        let mut stacks = DocumentStacks::new([&old, &new]);
         for (catalog, stack) in [(1, load), (1, main), (0, gone), (1, StackId::UNKNOWN)] {
             stacks.add(catalog, stack).unwrap();
         }
         let numbers =
             [(1, load), (1, main), (0, gone), (1, StackId::UNKNOWN)].map(|(at, stack)| stacks.number(at, stack));
-        assert_eq!(numbers, [json!(1), json!(0), json!(2), Value::Null]);
-        let functions: Vec<Value> = stacks.frames().map(|frame| frame["function"].clone()).collect();
-        assert_eq!(functions, ["main", "load", "gone"]);
-        assert_eq!(stacks.members()["stacks"], json!([[null, 0], [0, 1], [null, 2]]));
+        assert_eq!(numbers, [Some(1), Some(0), Some(2), None]);
+        let functions: Vec<Option<String>> = stacks.frames().map(|frame| frame.function).collect();
+        assert_eq!(functions, ["main", "load", "gone"].map(|name| Some(name.to_owned())));
+        assert_eq!(stacks.table().stacks, [(None, 0), (Some(0), 1), (None, 2)]);
     }
 
     #[test]
@@ -183,10 +191,10 @@ mod tests {
             let frame = |line| FrameText { line, ..function(&long) };
             catalog.intern_stack(&(1..=count).rev().map(frame).collect::<Vec<_>>())
         });
-        let mut stacks = Stacks::with_most([&catalog], 1);
+        let mut stacks = DocumentStacks::with_most([&catalog], 1);
         assert_eq!((stacks.add(0, once), stacks.add(0, once)), (Ok(()), Ok(())));
         assert_eq!(stacks.add(0, twice), Err(StacksTooLarge::Calls(TooManyCalls { most: 1 })));
-        let mut stacks = Stacks { most_name_bytes: 1000, ..Stacks::new([&catalog]) };
+        let mut stacks = DocumentStacks { most_name_bytes: 1000, ..DocumentStacks::new([&catalog]) };
         assert_eq!((stacks.add(0, twice), stacks.add(0, once)), (Ok(()), Ok(())));
         let error = stacks.add(0, thrice).unwrap_err();
         assert_eq!(

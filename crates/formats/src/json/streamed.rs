@@ -1,8 +1,9 @@
 //! Writes a document piece by piece, so that a long list is never in memory as a whole.
 
-use super::Stacks;
+use super::DocumentStacks;
 use super::untimed::{is_untimed, lines_for_times};
 use highwater_model::disturbs_text;
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 
@@ -81,21 +82,25 @@ impl<W: Write> DocumentWriter<W> {
     }
 
     /// A member that is a list. One element is in memory at a time.
-    pub fn list(&mut self, name: &str, elements: impl IntoIterator<Item = Value>) -> io::Result<()> {
+    pub fn list(&mut self, name: &str, elements: impl IntoIterator<Item = impl Serialize>) -> io::Result<()> {
         self.name(name)?;
         self.out.write_all(b"[")?;
         let mut separator: &[u8] = b"\n";
         for element in elements {
             self.out.write_all(separator)?;
-            let element = if self.is_untimed { lines_for_times(element, true) } else { element };
-            serde_json::to_writer(Harmless(&mut self.out), &element)?;
+            if self.is_untimed {
+                let element = lines_for_times(serde_json::to_value(element)?, true);
+                serde_json::to_writer(Harmless(&mut self.out), &element)?;
+            } else {
+                serde_json::to_writer(Harmless(&mut self.out), &element)?;
+            }
             separator = b",\n";
         }
         self.out.write_all(b"]")
     }
 
     /// `frames` and `stacks`.
-    pub fn stacks(&mut self, stacks: &Stacks<'_>) -> io::Result<()> {
+    pub fn stacks(&mut self, stacks: &DocumentStacks<'_>) -> io::Result<()> {
         self.list("frames", stacks.frames())?;
         self.list("stacks", stacks.stacks())
     }
@@ -117,7 +122,7 @@ mod tests {
     fn what_is_written_is_one_json_object() {
         let mut writer = DocumentWriter::begin(Vec::new()).unwrap();
         writer.member("a \"quoted\" name", &json!({"x": 1})).unwrap();
-        writer.list("empty", []).unwrap();
+        writer.list("empty", [] as [Value; 0]).unwrap();
         writer.list("two", [json!(1), json!([2])]).unwrap();
         let text = writer.end().unwrap();
         let read: Value = serde_json::from_slice(&text).unwrap();

@@ -1,6 +1,6 @@
 //! The events of a window of time.
 
-use super::{Stacks, figures, known_text, rows::row as plain_row};
+use super::{DocumentStacks, figures, known_text, rows::row as plain_row};
 use highwater_model::groups::{self, GroupBy, GroupKey, Metric, Row};
 use highwater_model::{Figures, Nanos, Snapshot, Window};
 use serde_json::{Map, Value, json};
@@ -49,7 +49,7 @@ impl<'a> WindowDocument<'a> {
     }
 
     /// One row. Its stack must be among `stacks`.
-    pub fn row(&self, row: &Row, stacks: &Stacks<'_>) -> Value {
+    pub fn row(&self, row: &Row, stacks: &DocumentStacks<'_>) -> Value {
         let counted = match &row.key {
             GroupKey::Name(name) if self.by == GroupBy::Type => {
                 let mut members = figures(self.counters, &row.figures);

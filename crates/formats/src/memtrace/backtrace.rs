@@ -8,18 +8,18 @@
 //!  bits 2–15 the bucket
 //! ```
 
-use super::bytes::Input;
-use super::codec::{BUCKETS, Codec, Slot};
+use super::bytes::PacketCursor;
+use super::codec::{BUCKETS, BucketSlot, Codec};
 use super::codes::Codes;
 use super::header::Verifier;
-use super::known_stacks::{FrameKey, KnownStacks, StackKey};
+use super::known_stacks::{FrameHash, KnownStacks, StackKey};
 use highwater_model::{Catalog, FrameId, StackId};
 
 /// The reference writer stops a backtrace once it has this number of bytes. A backtrace of this length or more was therefore truncated.
 const LONGEST: usize = 4087;
 
 /// Tables that all domains of a trace share.
-pub struct Names<'a> {
+pub struct TraceTables<'a> {
     /// Location codes and their frames.
     pub codes: &'a mut Codes,
     /// Known stacks, by key.
@@ -76,20 +76,20 @@ impl Backtraces {
     #[inline]
     pub fn read(
         &mut self,
-        input: &mut Input<'_>,
+        input: &mut PacketCursor<'_>,
         common: u64,
         codewords: usize,
-        names: &mut Names<'_>,
+        tables: &mut TraceTables<'_>,
     ) -> Option<StackId> {
         let start = input.at;
         if common <= self.held.len() as u64 && self.losses == 0 {
             self.held.truncate(common as usize);
-            self.usual_codewords(input, codewords, names)?;
+            self.usual_codewords(input, codewords, tables)?;
         } else {
-            self.read_unusual(input, common, codewords, names)?;
+            self.read_unusual(input, common, codewords, tables)?;
         }
         let stack = match self.held.last() {
-            Some(innermost) => names.stacks.find(innermost.key).unwrap_or_else(|| self.intern(names)),
+            Some(innermost) => tables.stacks.find(innermost.key).unwrap_or_else(|| self.intern(tables)),
             None => self.base,
         };
         self.cut += u64::from(input.at - start >= LONGEST || self.is_too_much);
@@ -99,60 +99,60 @@ impl Backtraces {
 
     /// Interns the held stack, which is new, and all its callers that are new.
     #[cold]
-    fn intern(&mut self, names: &mut Names<'_>) -> StackId {
+    fn intern(&mut self, tables: &mut TraceTables<'_>) -> StackId {
         let depths = (1..=self.held.len()).rev();
         let met =
-            depths.map(|depth| (names.stacks.find(self.held[depth - 1].key), depth)).find(|(met, _)| met.is_some());
+            depths.map(|depth| (tables.stacks.find(self.held[depth - 1].key), depth)).find(|(met, _)| met.is_some());
         let (met, depth) = met.unwrap_or_default();
         let mut stack = met.unwrap_or(self.base);
         for level in &self.held[depth..] {
-            if names.catalog.stacks.nodes().len() >= names.most_nodes {
+            if tables.catalog.stacks.nodes().len() >= tables.most_nodes {
                 self.is_too_much = true;
                 break;
             }
-            stack = names.catalog.stacks.intern_child(stack, level.frame);
-            names.stacks.add(level.key, stack);
+            stack = tables.catalog.stacks.intern_child(stack, level.frame);
+            tables.stacks.add(level.key, stack);
         }
         stack
     }
 
     /// The key of the held stack.
     #[inline]
-    fn key(&self, names: &Names<'_>) -> StackKey {
-        self.held.last().map_or_else(|| names.stacks.key_of_base(self.base), |innermost| innermost.key)
+    fn key(&self, tables: &TraceTables<'_>) -> StackKey {
+        self.held.last().map_or_else(|| tables.stacks.key_of_base(self.base), |innermost| innermost.key)
     }
 
     #[cold]
     fn read_unusual(
         &mut self,
-        input: &mut Input<'_>,
+        input: &mut PacketCursor<'_>,
         common: u64,
         codewords: usize,
-        names: &mut Names<'_>,
+        tables: &mut TraceTables<'_>,
     ) -> Option<()> {
         if common > self.held.len() as u64 {
             // The writer compared with a stack that it had truncated. The new frames lie beyond the known ones.
-            self.codewords::<false, false>(input, codewords, names)?;
+            self.codewords::<false, false>(input, codewords, tables)?;
             self.cut += 1;
         } else {
             self.held.truncate(common as usize);
             self.doubtful = self.doubtful.min(self.held.len());
-            self.codewords::<true, true>(input, codewords, names)?;
+            self.codewords::<true, true>(input, codewords, tables)?;
         }
         self.in_doubt += u64::from(self.doubtful > 0);
-        let base = if self.doubtful > 0 { names.codes.doubt(names.catalog) } else { StackId::UNKNOWN };
+        let base = if self.doubtful > 0 { tables.codes.doubt(tables.catalog) } else { StackId::UNKNOWN };
         if base != self.base {
-            self.rebase(base, names);
+            self.rebase(base, tables);
         }
         Some(())
     }
 
     /// Moves the held stack to another base.
-    fn rebase(&mut self, base: StackId, names: &mut Names<'_>) {
+    fn rebase(&mut self, base: StackId, tables: &mut TraceTables<'_>) {
         self.base = base;
-        let mut key = names.stacks.key_of_base(base);
+        let mut key = tables.stacks.key_of_base(base);
         for level in &mut self.held {
-            key = key.with(names.stacks.key_of(level.frame));
+            key = key.with(tables.stacks.key_of(level.frame));
             level.key = key;
         }
     }
@@ -160,8 +160,13 @@ impl Backtraces {
     /// Reads codewords of a domain that never lost a packet. Decoding spends most of its time here. The number of frames that follow is
     /// unpredictable, so it is selected without branches as far as possible.
     #[inline]
-    fn usual_codewords(&mut self, input: &mut Input<'_>, count: usize, names: &mut Names<'_>) -> Option<()> {
-        let mut key = self.key(names);
+    fn usual_codewords(
+        &mut self,
+        input: &mut PacketCursor<'_>,
+        count: usize,
+        tables: &mut TraceTables<'_>,
+    ) -> Option<()> {
+        let mut key = self.key(tables);
         let mut slot = 0;
         for _ in 0..count {
             let (word, byte) = input.codeword()?;
@@ -173,10 +178,10 @@ impl Backtraces {
                 self.codec.set_code(slot, input.int63()? as u64, 0);
                 predicted = 0;
             }
-            key = self.enter::<false>(slot, key, names);
+            key = self.enter::<false>(slot, key, tables);
             for _ in 0..predicted {
                 slot = self.codec.next(slot);
-                key = self.enter::<false>(slot, key, names);
+                key = self.enter::<false>(slot, key, tables);
             }
         }
         Some(())
@@ -185,12 +190,12 @@ impl Backtraces {
     #[inline(never)]
     fn codewords<const KEEP: bool, const DOUBT: bool>(
         &mut self,
-        input: &mut Input<'_>,
+        input: &mut PacketCursor<'_>,
         count: usize,
-        names: &mut Names<'_>,
+        tables: &mut TraceTables<'_>,
     ) -> Option<()> {
         let losses = self.losses;
-        let mut key = self.key(names);
+        let mut key = self.key(tables);
         let mut previous = 0;
         for _ in 0..count {
             let word = input.u16()?;
@@ -204,13 +209,13 @@ impl Backtraces {
                 few => predicted = few as u8,
             }
             if KEEP {
-                key = self.enter::<DOUBT>(slot, key, names);
+                key = self.enter::<DOUBT>(slot, key, tables);
             }
             previous = slot;
             for _ in 0..predicted {
                 let next = self.codec.next(previous);
                 if KEEP {
-                    key = self.enter::<DOUBT>(next, key, names);
+                    key = self.enter::<DOUBT>(next, key, tables);
                     if DOUBT && self.codec.next_age(previous) != losses {
                         self.doubtful = self.held.len();
                     }
@@ -223,12 +228,17 @@ impl Backtraces {
 
     /// Pushes the location in a slot onto the held stack.
     #[inline(always)]
-    fn enter<const DOUBT: bool>(&mut self, slot: Slot, caller: StackKey, names: &mut Names<'_>) -> StackKey {
+    fn enter<const DOUBT: bool>(
+        &mut self,
+        slot: BucketSlot,
+        caller: StackKey,
+        tables: &mut TraceTables<'_>,
+    ) -> StackKey {
         let (mut frame_key, mut frame) = self.codec.frame(slot);
         if frame_key == 0 {
-            (frame_key, frame) = self.name(slot, names);
+            (frame_key, frame) = self.name(slot, tables);
         }
-        if self.held.len() >= names.most_nodes {
+        if self.held.len() >= tables.most_nodes {
             self.is_too_much = true;
             return caller;
         }
@@ -242,18 +252,18 @@ impl Backtraces {
 
     /// Finds the frame of a slot's code.
     #[cold]
-    fn name(&mut self, slot: Slot, names: &mut Names<'_>) -> (FrameKey, FrameId) {
+    fn name(&mut self, slot: BucketSlot, tables: &mut TraceTables<'_>) -> (FrameHash, FrameId) {
         let code = self.codec.code(slot);
         self.met_empty |= code == 0;
-        let frame = names.codes.frame(code, names.catalog);
-        let key = names.stacks.key_of(frame);
+        let frame = tables.codes.frame(code, tables.catalog);
+        let key = tables.stacks.key_of(frame);
         self.codec.set_frame(slot, key, frame);
         (key, frame)
     }
 }
 
 /// Skips the codewords of a backtrace.
-pub fn skip(input: &mut Input<'_>, codewords: usize) -> Option<()> {
+pub fn skip(input: &mut PacketCursor<'_>, codewords: usize) -> Option<()> {
     for _ in 0..codewords {
         match input.u16()? & 3 {
             3 => input.skip(8)?,

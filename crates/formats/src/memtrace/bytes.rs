@@ -26,13 +26,13 @@ pub fn to_63_bits(value: i64) -> i64 {
 
 /// The content of a packet, read from front to back.
 #[derive(Clone, Copy, Debug)]
-pub struct Input<'a> {
+pub struct PacketCursor<'a> {
     bytes: &'a [u8],
     /// The offset of the next byte.
     pub at: usize,
 }
 
-impl<'a> Input<'a> {
+impl<'a> PacketCursor<'a> {
     /// Reads from `at` on.
     #[inline]
     pub fn new(bytes: &'a [u8], at: usize) -> Self {
@@ -180,17 +180,17 @@ mod tests {
         ] {
             let mut bytes = Vec::new();
             put_vint(&mut bytes, value);
-            assert_eq!((bytes.len(), Input::new(&bytes, 0).vint()), (length, Some(value)), "{value}");
+            assert_eq!((bytes.len(), PacketCursor::new(&bytes, 0).vint()), (length, Some(value)), "{value}");
             for cut in 0..bytes.len() {
-                assert_eq!(Input::new(&bytes[..cut], 0).vint(), None);
+                assert_eq!(PacketCursor::new(&bytes[..cut], 0).vint(), None);
             }
         }
     }
 
     #[test]
     fn counts_of_old_writers_have_no_sign() {
-        assert_eq!(Input::new(&[254, 0, 0, 0, 0x80], 0).count(), Some(1 << 31));
-        assert_eq!(Input::new(&[255, 0, 0, 0, 0, 0, 0, 0, 0xf0], 0).count(), None);
+        assert_eq!(PacketCursor::new(&[254, 0, 0, 0, 0x80], 0).count(), Some(1 << 31));
+        assert_eq!(PacketCursor::new(&[255, 0, 0, 0, 0, 0, 0, 0, 0xf0], 0).count(), None);
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
         let mut bytes = Vec::new();
         put_text(&mut bytes, "a\0b");
         assert_eq!(bytes, b"a\0");
-        assert_eq!(Input::new(b"ab\0c", 0).text(), Some(&b"ab"[..]));
-        assert_eq!(Input::new(b"ab", 0).text(), None);
+        assert_eq!(PacketCursor::new(b"ab\0c", 0).text(), Some(&b"ab"[..]));
+        assert_eq!(PacketCursor::new(b"ab", 0).text(), None);
     }
 }

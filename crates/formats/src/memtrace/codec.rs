@@ -2,24 +2,24 @@
 //!
 //! A program uses few of the many buckets. Used buckets get consecutive *slots*, so that the data needed for every frame lies close together.
 
-use super::known_stacks::FrameKey;
+use super::known_stacks::FrameHash;
 use highwater_model::FrameId;
 
 /// The number of buckets.
 pub const BUCKETS: usize = 1 << 14;
 
 /// The index of a used bucket. The first slot is that of bucket 0, which every backtrace starts from.
-pub type Slot = u16;
+pub type BucketSlot = u16;
 
 /// Data of a slot that every frame needs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Link {
     /// The key of its frame; 0 if the frame was not looked up yet.
-    key: FrameKey,
+    key: FrameHash,
     /// The frame of its code; valid if `key` is not 0.
     frame: FrameId,
     /// The slot that followed this one the last time.
-    next: Slot,
+    next: BucketSlot,
 }
 
 /// Data of a slot that is seldom needed.
@@ -37,7 +37,7 @@ struct Aside {
 #[derive(Clone, Debug)]
 pub struct Codec {
     /// By bucket; 0 if the bucket has no slot, and for bucket 0.
-    slots: Box<[Slot; BUCKETS]>,
+    slots: Box<[BucketSlot; BUCKETS]>,
     links: Vec<Link>,
     aside: Vec<Aside>,
 }
@@ -56,14 +56,14 @@ impl Default for Codec {
 impl Codec {
     /// The slot of a bucket. Creates it if there is none.
     #[inline(always)]
-    pub fn slot(&mut self, bucket: u16) -> Slot {
+    pub fn slot(&mut self, bucket: u16) -> BucketSlot {
         let slot = self.slots[usize::from(bucket) % BUCKETS];
         if slot == 0 && bucket != 0 { self.new_slot(bucket) } else { slot }
     }
 
     #[cold]
-    fn new_slot(&mut self, bucket: u16) -> Slot {
-        let slot = self.links.len() as Slot;
+    fn new_slot(&mut self, bucket: u16) -> BucketSlot {
+        let slot = self.links.len() as BucketSlot;
         self.links.push(Link::default());
         self.aside.push(Aside { bucket, ..Aside::default() });
         self.slots[usize::from(bucket) % BUCKETS] = slot;
@@ -72,53 +72,53 @@ impl Codec {
 
     /// The slot that followed this one the last time.
     #[inline(always)]
-    pub fn next(&self, slot: Slot) -> Slot {
+    pub fn next(&self, slot: BucketSlot) -> BucketSlot {
         self.links[usize::from(slot)].next
     }
 
     /// Sets the slot that follows a slot.
     #[inline(always)]
-    pub fn set_next(&mut self, slot: Slot, next: Slot) {
+    pub fn set_next(&mut self, slot: BucketSlot, next: BucketSlot) {
         self.links[usize::from(slot)].next = next;
     }
 
     /// A slot's frame and its key; the key is 0 if the frame was not looked up yet.
     #[inline(always)]
-    pub fn frame(&self, slot: Slot) -> (FrameKey, FrameId) {
+    pub fn frame(&self, slot: BucketSlot) -> (FrameHash, FrameId) {
         let link = &self.links[usize::from(slot)];
         (link.key, link.frame)
     }
 
     /// Sets the frame of a slot's code.
-    pub fn set_frame(&mut self, slot: Slot, key: FrameKey, frame: FrameId) {
+    pub fn set_frame(&mut self, slot: BucketSlot, key: FrameHash, frame: FrameId) {
         let link = &mut self.links[usize::from(slot)];
         (link.key, link.frame) = (key, frame);
     }
 
     /// The code in a slot; 0 if it is empty.
-    pub fn code(&self, slot: Slot) -> u64 {
+    pub fn code(&self, slot: BucketSlot) -> u64 {
         self.aside[usize::from(slot)].code
     }
 
     /// Puts a code into a slot.
-    pub fn set_code(&mut self, slot: Slot, code: u64, age: u16) {
+    pub fn set_code(&mut self, slot: BucketSlot, code: u64, age: u16) {
         self.links[usize::from(slot)].key = 0;
         let aside = &mut self.aside[usize::from(slot)];
         (aside.code, aside.code_age) = (code, age);
     }
 
     /// The number of losses before the code of a slot was stored.
-    pub fn code_age(&self, slot: Slot) -> u16 {
+    pub fn code_age(&self, slot: BucketSlot) -> u16 {
         self.aside[usize::from(slot)].code_age
     }
 
     /// The number of losses before the successor of a slot was stored.
-    pub fn next_age(&self, slot: Slot) -> u16 {
+    pub fn next_age(&self, slot: BucketSlot) -> u16 {
         self.aside[usize::from(slot)].next_age
     }
 
     /// Sets the number of losses before the successor of a slot was stored.
-    pub fn set_next_age(&mut self, slot: Slot, age: u16) {
+    pub fn set_next_age(&mut self, slot: BucketSlot, age: u16) {
         self.aside[usize::from(slot)].next_age = age;
     }
 

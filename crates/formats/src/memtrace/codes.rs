@@ -1,14 +1,14 @@
 //! Location codes and their frames.
 
 use super::locations::{Described, Location, module_of};
-use super::names::Name;
-use highwater_model::{Catalog, Columns, Frame, FrameId, FrameText, GUESSED, StackId};
+use super::names::OptionalName;
+use highwater_model::{Catalog, ColumnRange, Frame, FrameId, FrameText, GUESSED, StackId};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// A known code.
 #[derive(Clone, Copy, Debug)]
-struct Code {
+struct LocationCode {
     frame: FrameId,
     is_described: bool,
     is_guess: bool,
@@ -18,7 +18,7 @@ struct Code {
 /// described after it was used, and frames without a description can still be distinguished.
 #[derive(Clone, Debug, Default)]
 pub struct Codes {
-    codes: FxHashMap<u64, Code>,
+    codes: FxHashMap<u64, LocationCode>,
     /// The file of each module, as first seen.
     files: FxHashMap<Arc<str>, Arc<str>>,
     /// Outermost frame of stacks that may be wrong.
@@ -40,11 +40,11 @@ impl Codes {
         self.code(code, catalog).frame
     }
 
-    fn code(&mut self, code: u64, catalog: &mut Catalog) -> &mut Code {
+    fn code(&mut self, code: u64, catalog: &mut Catalog) -> &mut LocationCode {
         self.codes.entry(code).or_insert_with(|| {
             let function = if code == 0 { catalog.strings.intern(NO_CODE) } else { Default::default() };
             let frame = catalog.stacks.push_frame(Frame { address: code, function, ..Frame::default() });
-            Code { frame, is_described: false, is_guess: false }
+            LocationCode { frame, is_described: false, is_guess: false }
         })
     }
 
@@ -67,7 +67,7 @@ impl Codes {
 
     /// Stores the description of a code. A certain description replaces a guess.
     pub fn describe(&mut self, described: &Described, catalog: &mut Catalog) {
-        let &mut Code { frame, is_described, is_guess } = self.code(described.code, catalog);
+        let &mut LocationCode { frame, is_described, is_guess } = self.code(described.code, catalog);
         if is_described && is_complete(described) {
             let known = locations_of(frame, catalog);
             let replaces_guess = is_guess && !described.is_guess;
@@ -92,8 +92,8 @@ impl Codes {
                 self.files.insert(Arc::from(module_of(function)), Arc::clone(file));
             }
         }
-        let text = |name: &Name| name.clone().unwrap_or_default();
-        let function = |name: &Name| match described.is_guess {
+        let text = |name: &OptionalName| name.clone().unwrap_or_default();
+        let function = |name: &OptionalName| match described.is_guess {
             true => Arc::from(format!("{}{GUESSED}", text(name))),
             false => text(name),
         };
@@ -119,7 +119,7 @@ impl Codes {
             catalog.resolve(frame, &frames);
         }
         let is_guess = described.is_guess;
-        self.codes.insert(described.code, Code { frame, is_described: true, is_guess });
+        self.codes.insert(described.code, LocationCode { frame, is_described: true, is_guess });
     }
 
     /// The file of a module, if a function of it was seen.
@@ -158,8 +158,8 @@ fn locations_of(frame: FrameId, catalog: &Catalog) -> Vec<Location> {
     };
     let frames = catalog.stacks.frame_ids(frame).rev().filter_map(|id| catalog.stacks.frame(FrameId(id)));
     let location = |frame: &Frame| {
-        let Columns { start, end } = frame.columns;
-        let columns = Columns { start, end };
+        let ColumnRange { start, end } = frame.columns;
+        let columns = ColumnRange { start, end };
         Location { file: name(frame.file), function: function(frame.function), line: frame.line, columns }
     };
     frames.map(location).collect()
@@ -174,7 +174,7 @@ mod tests {
             file: Some(Arc::from("a.ml")),
             function: Some(Arc::from(*function)),
             line: 3,
-            columns: Columns { start: 1, end: 4 },
+            columns: ColumnRange { start: 1, end: 4 },
         };
         Described { code, locations: functions.iter().map(location).collect(), is_guess: false }
     }

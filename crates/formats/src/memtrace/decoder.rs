@@ -1,6 +1,6 @@
 //! Decoding a trace as it arrives.
 
-use super::framer::{Arrival, Frame, Framer};
+use super::framer::{FramedPacket, Framer, InputState};
 use super::header::{HeaderFault, LONGEST_HEADER, TIME_BITS, VERSIONS};
 use super::info;
 use super::order::Domains;
@@ -90,17 +90,17 @@ impl Decoder {
         receiver: &mut R,
     ) -> Result<(), NotATrace> {
         self.framer.push(bytes);
-        self.advance(Arrival::More, catalog, receiver)
+        self.advance(InputState::More, catalog, receiver)
     }
 
     /// Gives out the events of all complete packets that have arrived.
     pub fn flush<R: EventSink + ?Sized>(&mut self, catalog: &mut Catalog, receiver: &mut R) -> Result<(), NotATrace> {
-        self.advance(Arrival::Now, catalog, receiver)
+        self.advance(InputState::Now, catalog, receiver)
     }
 
     /// Gives out everything: no more bytes will arrive. Returns an error if no part of the input was a trace.
     pub fn finish<R: EventSink + ?Sized>(&mut self, catalog: &mut Catalog, receiver: &mut R) -> Result<(), NotATrace> {
-        self.advance(Arrival::End, catalog, receiver)?;
+        self.advance(InputState::End, catalog, receiver)?;
         match &self.trace {
             None if self.framer.arrived() == 0 => Err(NotATrace::Empty),
             None => Err(NotATrace::NoInfo),
@@ -110,12 +110,12 @@ impl Decoder {
 
     fn advance<R: EventSink + ?Sized>(
         &mut self,
-        arrival: Arrival,
+        state: InputState,
         catalog: &mut Catalog,
         receiver: &mut R,
     ) -> Result<(), NotATrace> {
         if self.trace.is_none() {
-            if !self.begin(arrival, catalog)? {
+            if !self.begin(state, catalog)? {
                 return Ok(());
             }
             self.source.iter().for_each(|source| receiver.begin(source));
@@ -123,7 +123,7 @@ impl Decoder {
         let Some(trace) = &mut self.trace else { return Ok(()) };
         trace.bytes = self.framer.arrived();
         while self.other_trace.is_none()
-            && let Some(frame) = self.framer.next(arrival, &mut trace.damage)
+            && let Some(frame) = self.framer.next(state, &mut trace.damage)
         {
             self.packets += 1;
             take(&frame, &self.framer, trace, &mut self.domains, catalog, &mut self.other_trace);
@@ -131,7 +131,7 @@ impl Decoder {
             let patience = if self.version < 3 { 0 } else { self.patience };
             self.domains.give(patience, trace, catalog, receiver);
         }
-        if arrival != Arrival::More {
+        if state != InputState::More {
             self.domains.give(0, trace, catalog, receiver);
         }
         if let Some(offset) = self.other_trace {
@@ -145,11 +145,11 @@ impl Decoder {
     }
 
     /// Reads the first packet; false while it is incomplete.
-    fn begin(&mut self, arrival: Arrival, catalog: &mut Catalog) -> Result<bool, NotATrace> {
+    fn begin(&mut self, state: InputState, catalog: &mut Catalog) -> Result<bool, NotATrace> {
         match self.framer.first_header() {
             Err(HeaderFault::Version(version)) => return Err(NotATrace::Version(version)),
             Err(HeaderFault::Magic) => return Err(NotATrace::Foreign),
-            Err(HeaderFault::Short) if arrival != Arrival::End && self.framer.arrived() < LONGEST_HEADER as u64 => {
+            Err(HeaderFault::Short) if state != InputState::End && self.framer.arrived() < LONGEST_HEADER as u64 => {
                 return Ok(false);
             }
             Err(HeaderFault::Short) if self.framer.arrived() == 0 => return Err(NotATrace::Empty),
@@ -157,7 +157,7 @@ impl Decoder {
             Ok(_) => {}
         }
         let mut damage = Default::default();
-        let Some(frame) = self.framer.next(arrival, &mut damage) else { return Ok(false) };
+        let Some(frame) = self.framer.next(state, &mut damage) else { return Ok(false) };
         let source = info::read(&frame.header, self.framer.content(&frame)).ok_or(NotATrace::NoInfo)?;
         let sampling = source.word_sampling.ok_or(NotATrace::NoInfo)?;
         self.framer.expect(frame.header.pid, frame.header.version);
@@ -247,7 +247,7 @@ impl Decoder {
 
 /// Queues a packet.
 fn take(
-    frame: &Frame,
+    frame: &FramedPacket,
     framer: &Framer,
     trace: &mut Trace,
     domains: &mut Domains,
@@ -261,7 +261,7 @@ fn take(
         *other_trace = Some(frame.offset);
         return;
     }
-    if frame.is_behind_gap {
+    if frame.is_after_gap {
         domains.lose();
     }
     if !framer.is_expected(header) {

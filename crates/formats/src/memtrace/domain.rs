@@ -1,7 +1,7 @@
 //! One domain of a program: its packets in order, and the state that its events change.
 
 use super::backtrace::Backtraces;
-use super::bytes::Input;
+use super::bytes::PacketCursor;
 use super::codes::Codes;
 use super::header::TIME_BITS;
 use super::locations::{self, Described, Location};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 const LOT: i64 = 10_000;
 
 /// A position in the order in which events are given out: the time, then the packet's number.
-pub type Instant = (i64, u64);
+pub type EventPosition = (i64, u64);
 
 /// One domain of the traced program: its queued packets, and the decoder state that its events change.
 #[derive(Clone, Debug)]
@@ -38,18 +38,18 @@ pub struct Domain {
     /// Queued packets.
     packets: VecDeque<Packet>,
     /// The instant of its next event, if known.
-    next: Option<Instant>,
+    next: Option<EventPosition>,
     /// True if packets before the next one may have been lost.
-    is_behind_gap: bool,
+    is_after_gap: bool,
 }
 
 /// The known names, for repairing locations.
-struct KnownNames<'a> {
+struct LocationsOfTrace<'a> {
     codes: &'a Codes,
     catalog: &'a Catalog,
 }
 
-impl spill::Known for KnownNames<'_> {
+impl spill::KnownLocations for LocationsOfTrace<'_> {
     fn locations(&self, code: u64) -> Option<Vec<Location>> {
         self.codes.known(code, self.catalog)
     }
@@ -63,7 +63,7 @@ impl spill::Known for KnownNames<'_> {
 const TOO_MANY: &str = "there are more allocations than the packet says";
 
 /// The reason why an event is malformed.
-struct Malformed(&'static str);
+struct MalformedEvent(&'static str);
 
 impl Domain {
     /// A domain without any state yet.
@@ -78,30 +78,30 @@ impl Domain {
             expected_id: None,
             packets: VecDeque::new(),
             next: None,
-            is_behind_gap: false,
+            is_after_gap: false,
         }
     }
 
     /// Marks that packets may have been lost here.
     pub fn lose(&mut self) {
-        self.is_behind_gap = true;
+        self.is_after_gap = true;
     }
 
     /// Queues a packet.
     pub fn push(&mut self, mut packet: Packet) {
-        packet.is_behind_gap |= std::mem::take(&mut self.is_behind_gap);
+        packet.is_after_gap |= std::mem::take(&mut self.is_after_gap);
         self.packets.push_back(packet);
     }
 
     /// The instant of the next event; `None` if no event is queued. Processes everything before that event that is no event.
-    pub fn next(&mut self, trace: &mut Trace, catalog: &mut Catalog, done: &mut Vec<Packet>) -> Option<Instant> {
+    pub fn next(&mut self, trace: &mut Trace, catalog: &mut Catalog, done: &mut Vec<Packet>) -> Option<EventPosition> {
         if self.next.is_none() {
             self.next = self.find_next(trace, catalog, done);
         }
         self.next
     }
 
-    fn find_next(&mut self, trace: &mut Trace, catalog: &mut Catalog, done: &mut Vec<Packet>) -> Option<Instant> {
+    fn find_next(&mut self, trace: &mut Trace, catalog: &mut Catalog, done: &mut Vec<Packet>) -> Option<EventPosition> {
         loop {
             let mut packet = self.packets.pop_front()?;
             if !packet.is_begun {
@@ -124,7 +124,7 @@ impl Domain {
     /// Gives out events of the first queued packet, up to and including an instant.
     pub fn give<R: EventSink + ?Sized>(
         &mut self,
-        until: Instant,
+        until: EventPosition,
         trace: &mut Trace,
         catalog: &mut Catalog,
         receiver: &mut R,
@@ -138,7 +138,7 @@ impl Domain {
             let at = packet.at;
             match self.event(&mut packet, time, trace, catalog, receiver) {
                 Ok(()) => {}
-                Err(Malformed(what)) => {
+                Err(MalformedEvent(what)) => {
                     packet.at = at;
                     if what != TOO_MANY || !self.believe_content(&mut packet, trace) {
                         self.give_up(&mut packet, what, trace);
@@ -157,7 +157,7 @@ impl Domain {
     /// Checks the packet's header against the state before it.
     fn begin(&mut self, packet: &mut Packet, trace: &mut Trace, catalog: &mut Catalog) {
         packet.is_begun = true;
-        if packet.is_behind_gap {
+        if packet.is_after_gap {
             self.backtraces.lose();
             self.forget_names();
         }
@@ -167,10 +167,10 @@ impl Domain {
         }
         let lost = self.note_missing(packet, trace);
         let agrees = packet.header.verifier.is_none_or(|verifier| self.backtraces.agrees(&verifier));
-        if lost || (!agrees && !packet.is_behind_gap) {
+        if lost || (!agrees && !packet.is_after_gap) {
             self.backtraces.lose();
         }
-        if !agrees && !lost && !packet.is_behind_gap {
+        if !agrees && !lost && !packet.is_after_gap {
             let what = "packets are missing before this one: it does not go on where the one before ended";
             trace.damage.add(packet.offset - packet.header.length() as u64, 0, what);
         }
@@ -223,7 +223,7 @@ impl Domain {
         // Readable locations are doubted only in a trace in which some locations are unreadable.
         if !is_whole || (trace.has_spills && spill::is_suspicious(&described)) {
             let repaired = trace.with_effort(|trace, effort| {
-                let known = KnownNames { codes: &trace.codes, catalog };
+                let known = LocationsOfTrace { codes: &trace.codes, catalog };
                 spill::read(&packet.content, &self.names, &known, effort)
             });
             if let Some((repaired, repaired_tables)) = repaired {
@@ -251,7 +251,7 @@ impl Domain {
     #[inline]
     fn peek(&mut self, packet: &mut Packet, trace: &mut Trace, catalog: &mut Catalog) -> Option<i64> {
         while packet.at < packet.content.len() {
-            let Some(word) = Input::new(&packet.content, packet.at).u32() else {
+            let Some(word) = PacketCursor::new(&packet.content, packet.at).u32() else {
                 self.give_up(packet, "an event is cut", trace);
                 return None;
             };
@@ -285,7 +285,7 @@ impl Domain {
     /// Reads one location among other events.
     #[cold]
     fn one_location(&mut self, packet: &mut Packet, trace: &mut Trace, catalog: &mut Catalog) {
-        let mut input = Input::new(&packet.content, packet.at + 4);
+        let mut input = PacketCursor::new(&packet.content, packet.at + 4);
         match locations::read(&mut input, &mut self.names) {
             Some(described) => {
                 packet.at = input.at;
@@ -345,15 +345,15 @@ impl Domain {
         trace: &mut Trace,
         catalog: &mut Catalog,
         receiver: &mut R,
-    ) -> Result<(), Malformed> {
-        let mut input = Input::new(&packet.content, packet.at);
-        let word = input.u32().ok_or(Malformed("an event is cut"))?;
+    ) -> Result<(), MalformedEvent> {
+        let mut input = PacketCursor::new(&packet.content, packet.at);
+        let word = input.u32().ok_or(MalformedEvent("an event is cut"))?;
         let clock = packet.time_of(word & TIME_MASK);
         let kind = match word >> TIME_BITS {
             short @ 101..=code::LAST_SHORT_ALLOC => {
                 let words = u64::from(short - code::SHORT_ALLOC);
-                let common = input.count().ok_or(Malformed("an allocation is cut"))?;
-                let codewords = input.u8().ok_or(Malformed("an allocation is cut"))?;
+                let common = input.count().ok_or(MalformedEvent("an allocation is cut"))?;
+                let codewords = input.u8().ok_or(MalformedEvent("an allocation is cut"))?;
                 let tag = trace.tag(0).unwrap_or(TagId::NONE);
                 let place = self.place(&mut input, (words, 1, tag), (common, codewords.into()), trace, catalog)?;
                 Some(allocated(&mut packet.next_id, packet.header.alloc_end, place)?)
@@ -363,21 +363,21 @@ impl Domain {
                 Some(allocated(&mut packet.next_id, packet.header.alloc_end, place)?)
             }
             code::COLLECT => {
-                let distance = input.vint().ok_or(Malformed("a collection is cut"))?;
+                let distance = input.vint().ok_or(MalformedEvent("a collection is cut"))?;
                 let id = object(packet.next_id, distance)?;
                 let is_lost = trace.lost.refers(id);
                 (!is_lost).then_some(EventKind::Deallocate { address: address_of(id), claimed_size: None })
             }
             code::PROMOTE => {
-                let distance = input.vint().ok_or(Malformed("a promotion is cut"))?;
+                let distance = input.vint().ok_or(MalformedEvent("a promotion is cut"))?;
                 if distance < 0 {
-                    return Err(Malformed("an object is promoted that was not yet there"));
+                    return Err(MalformedEvent("an object is promoted that was not yet there"));
                 }
                 let id = object(packet.next_id, distance)?;
                 let is_lost = trace.lost.refers(id);
                 (!is_lost).then_some(EventKind::Promote { address: address_of(id), tag: trace.promoted() })
             }
-            _ => return Err(Malformed("an event is of a kind that does not exist")),
+            _ => return Err(MalformedEvent("an event is of a kind that does not exist")),
         };
         if std::mem::take(&mut self.backtraces.met_empty) {
             let what = "a backtrace refers to a location that none has named: bytes are damaged, or packets missing";
@@ -408,15 +408,16 @@ impl Domain {
     /// Reads an allocation in the long form.
     fn long_place(
         &mut self,
-        input: &mut Input<'_>,
+        input: &mut PacketCursor<'_>,
         trace: &mut Trace,
         catalog: &mut Catalog,
-    ) -> Result<Placement, Malformed> {
-        let cut = Malformed("an allocation is cut");
-        let Some(words) = input.count() else { return Err(Malformed("an allocation has no length that can be")) };
+    ) -> Result<Placement, MalformedEvent> {
+        let cut = MalformedEvent("an allocation is cut");
+        let Some(words) = input.count() else { return Err(MalformedEvent("an allocation has no length that can be")) };
         let samples = input.count().and_then(|samples| u32::try_from(samples).ok()).filter(|&samples| samples > 0);
-        let samples = samples.ok_or(Malformed("an allocation has no number of samples that can be"))?;
-        let heap = input.u8().and_then(|heap| trace.tag(heap)).ok_or(Malformed("an allocation is of no known heap"))?;
+        let samples = samples.ok_or(MalformedEvent("an allocation has no number of samples that can be"))?;
+        let heap =
+            input.u8().and_then(|heap| trace.tag(heap)).ok_or(MalformedEvent("an allocation is of no known heap"))?;
         let (Some(common), Some(codewords)) = (input.count(), input.u16()) else { return Err(cut) };
         self.place(input, (words, samples, heap), (common, codewords.into()), trace, catalog)
     }
@@ -424,16 +425,16 @@ impl Domain {
     #[inline]
     fn place(
         &mut self,
-        input: &mut Input<'_>,
+        input: &mut PacketCursor<'_>,
         (words, samples, tag): (u64, u32, TagId),
         (common, codewords): (u64, usize),
         trace: &mut Trace,
         catalog: &mut Catalog,
-    ) -> Result<Placement, Malformed> {
+    ) -> Result<Placement, MalformedEvent> {
         let size = words.checked_mul(trace.sampling.word_bytes().into());
-        let size = size.ok_or(Malformed("an allocation is larger than any memory"))?;
-        let stack = self.backtraces.read(input, common, codewords, &mut trace.names(catalog));
-        let stack = stack.ok_or(Malformed("a backtrace is cut"))?;
+        let size = size.ok_or(MalformedEvent("an allocation is larger than any memory"))?;
+        let stack = self.backtraces.read(input, common, codewords, &mut trace.tables(catalog));
+        let stack = stack.ok_or(MalformedEvent("a backtrace is cut"))?;
         let weight = trace.weight(words, samples);
         Ok(Placement { address: 0, size, stack, tag, surplus: 0, weight })
     }
@@ -454,10 +455,10 @@ impl Domain {
 
 /// Gives an allocation its number.
 #[inline]
-fn allocated(next_id: &mut i64, end: i64, place: Placement) -> Result<EventKind, Malformed> {
+fn allocated(next_id: &mut i64, end: i64, place: Placement) -> Result<EventKind, MalformedEvent> {
     let id = *next_id;
     if id >= end {
-        return Err(Malformed(TOO_MANY));
+        return Err(MalformedEvent(TOO_MANY));
     }
     *next_id += 1;
     Ok(EventKind::Allocate(Placement { address: address_of(id), ..place }))
@@ -465,9 +466,9 @@ fn allocated(next_id: &mut i64, end: i64, place: Placement) -> Result<EventKind,
 
 /// The number of the object that was allocated `distance` objects before the last one.
 #[inline]
-fn object(next_id: i64, distance: i64) -> Result<i64, Malformed> {
+fn object(next_id: i64, distance: i64) -> Result<i64, MalformedEvent> {
     let id = next_id.checked_sub(1).and_then(|last| last.checked_sub(distance));
-    id.ok_or(Malformed("an object's number is out of range"))
+    id.ok_or(MalformedEvent("an object's number is out of range"))
 }
 
 /// The address under which an object is recorded. Traces have no addresses, but object numbers, which are never reused.

@@ -9,7 +9,7 @@ const WORTH_FORGETTING: usize = 1 << 18;
 
 /// Whether more bytes can arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum InputState {
     /// More bytes can arrive, and it may be worth waiting for them.
     More,
     /// More bytes can arrive, but complete packets are wanted now.
@@ -20,7 +20,7 @@ pub enum Arrival {
 
 /// A packet found in the stream.
 #[derive(Clone, Debug)]
-pub struct Frame {
+pub struct FramedPacket {
     /// The packet's header.
     pub header: PacketHeader,
     /// The offset of its first byte in the stream.
@@ -30,7 +30,7 @@ pub struct Frame {
     /// True if the stream ended within it.
     pub is_cut: bool,
     /// True if bytes or a packet before it could not be used.
-    pub is_behind_gap: bool,
+    pub is_after_gap: bool,
 }
 
 /// Bytes that are being skipped.
@@ -51,7 +51,7 @@ pub struct Framer {
     skipped: Option<Skipped>,
     /// The process id and version of the trace, as soon as they are known.
     known: Option<(i64, u16)>,
-    is_behind_gap: bool,
+    is_after_gap: bool,
 }
 
 impl Framer {
@@ -71,7 +71,7 @@ impl Framer {
     }
 
     /// The bytes of a frame's content.
-    pub fn content(&self, frame: &Frame) -> &[u8] {
+    pub fn content(&self, frame: &FramedPacket) -> &[u8] {
         &self.held[frame.content.clone()]
     }
 
@@ -104,18 +104,18 @@ impl Framer {
     }
 
     /// The next packet; `None` if more bytes are needed, or at the end.
-    pub fn next(&mut self, arrival: Arrival, damage: &mut DamageList) -> Option<Frame> {
+    pub fn next(&mut self, state: InputState, damage: &mut DamageList) -> Option<FramedPacket> {
         loop {
-            if self.skipped.is_some() && !self.end_skipping(arrival, damage) {
+            if self.skipped.is_some() && !self.end_skipping(state, damage) {
                 return None;
             }
             if self.rest().is_empty() {
                 return None;
             }
             match PacketHeader::parse(self.rest()) {
-                Ok(header) => return self.frame(header, arrival, damage),
-                Err(HeaderFault::Short) if arrival != Arrival::End => return None,
-                Err(fault) => match self.repaired(fault, arrival, damage) {
+                Ok(header) => return self.frame(header, state, damage),
+                Err(HeaderFault::Short) if state != InputState::End => return None,
+                Err(fault) => match self.repaired(fault, state, damage) {
                     Repair::Frame(frame) => return Some(frame),
                     Repair::Wait => return None,
                     Repair::Impossible => self.skip(fault),
@@ -131,21 +131,21 @@ impl Framer {
     }
 
     /// Searches for the next packet; false if none was found yet.
-    fn end_skipping(&mut self, arrival: Arrival, damage: &mut DamageList) -> bool {
+    fn end_skipping(&mut self, state: InputState, damage: &mut DamageList) -> bool {
         let Some(skipped) = &mut self.skipped else { return true };
         let rest = &self.held[self.at..];
         // There is no packet at the offset where skipping began.
         let first = usize::from(self.base + self.at as u64 == skipped.offset);
         let found = find_header(rest, first, self.known);
         // An incomplete header at the end may still become a complete one.
-        let passed = match (found, arrival) {
+        let passed = match (found, state) {
             (Some(at), _) => at,
-            (None, Arrival::End) => rest.len(),
+            (None, InputState::End) => rest.len(),
             (None, _) => rest.len().saturating_sub(LONGEST_HEADER - 1),
         };
         skipped.only_zeros &= rest[..passed].iter().all(|&byte| byte == 0);
         self.at += passed;
-        if found.is_none() && arrival != Arrival::End {
+        if found.is_none() && state != InputState::End {
             return false;
         }
         let length = self.base + self.at as u64 - skipped.offset;
@@ -155,15 +155,15 @@ impl Framer {
         };
         damage.add(skipped.offset, length, what);
         self.skipped = None;
-        self.is_behind_gap = true;
+        self.is_after_gap = true;
         true
     }
 
     /// Repairs a header in which only the magic number, version or size is wrong. The packet must end where another one begins.
-    fn repaired(&mut self, fault: HeaderFault, arrival: Arrival, damage: &mut DamageList) -> Repair {
+    fn repaired(&mut self, fault: HeaderFault, state: InputState, damage: &mut DamageList) -> Repair {
         let Some((pid, version)) = self.known else { return Repair::Impossible };
         let rest = self.rest();
-        if rest.len() < LONGEST_PACKET + LONGEST_HEADER && arrival == Arrival::More {
+        if rest.len() < LONGEST_PACKET + LONGEST_HEADER && state == InputState::More {
             return Repair::Wait;
         }
         let size_of = |header: PacketHeader| {
@@ -190,13 +190,13 @@ impl Framer {
     }
 
     /// The packet with a sound header, or the part of it that has arrived.
-    fn frame(&mut self, header: PacketHeader, arrival: Arrival, damage: &mut DamageList) -> Option<Frame> {
+    fn frame(&mut self, header: PacketHeader, state: InputState, damage: &mut DamageList) -> Option<FramedPacket> {
         let rest = self.rest();
         let next = rest.get(header.size..header.size + 4);
-        if rest.len() < header.size && arrival != Arrival::End {
+        if rest.len() < header.size && state != InputState::End {
             return None;
         }
-        if next.is_none() && arrival == Arrival::More && rest.len() < LONGEST_PACKET + LONGEST_HEADER {
+        if next.is_none() && state == InputState::More && rest.len() < LONGEST_PACKET + LONGEST_HEADER {
             return None;
         }
         // If no packet follows, this one may be shorter than it says.
@@ -216,13 +216,13 @@ impl Framer {
         Some(self.take(header, size))
     }
 
-    fn take(&mut self, header: PacketHeader, size: usize) -> Frame {
-        let frame = Frame {
+    fn take(&mut self, header: PacketHeader, size: usize) -> FramedPacket {
+        let frame = FramedPacket {
             header,
             offset: self.offset(),
             content: self.at + header.length()..self.at + size,
             is_cut: size < header.size,
-            is_behind_gap: std::mem::take(&mut self.is_behind_gap),
+            is_after_gap: std::mem::take(&mut self.is_after_gap),
         };
         self.at += size;
         frame
@@ -235,7 +235,7 @@ impl Framer {
 }
 
 enum Repair {
-    Frame(Frame),
+    Frame(FramedPacket),
     Wait,
     Impossible,
 }

@@ -147,13 +147,10 @@ impl PacketHeader {
     }
 
     fn read(bytes: &[u8], version: u16) -> Option<Self> {
-        let behind_pid = if version >= 3 { 40 } else { 38 };
-        let index = u16_at(bytes, behind_pid)?;
-        let verifier = Verifier {
-            index,
-            prediction: u16_at(bytes, behind_pid + 2)?,
-            value: i64_at(bytes, behind_pid + 4)? as u64,
-        };
+        let after_pid = if version >= 3 { 40 } else { 38 };
+        let index = u16_at(bytes, after_pid)?;
+        let verifier =
+            Verifier { index, prediction: u16_at(bytes, after_pid + 2)?, value: i64_at(bytes, after_pid + 4)? as u64 };
         Some(Self {
             size: u32_at(bytes, 4)? as usize / 8,
             time_begin: i64_at(bytes, 8)?,
@@ -162,8 +159,8 @@ impl PacketHeader {
             pid: i64_at(bytes, 30)?,
             domain: if version >= 3 { u16_at(bytes, 38)? } else { 0 },
             verifier: (index != u16::MAX).then_some(verifier),
-            alloc_begin: i64_at(bytes, behind_pid + 12)?,
-            alloc_end: i64_at(bytes, behind_pid + 20)?,
+            alloc_begin: i64_at(bytes, after_pid + 12)?,
+            alloc_end: i64_at(bytes, after_pid + 20)?,
         })
     }
 

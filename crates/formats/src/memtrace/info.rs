@@ -1,6 +1,6 @@
 //! The first packet: the process that was traced, and how it was sampled.
 
-use super::bytes::{Input, put_text};
+use super::bytes::{PacketCursor, put_text};
 use super::header::PacketHeader;
 use highwater_model::{Source, SourceKind, WordSampling};
 
@@ -11,7 +11,7 @@ const LONGEST_TEXT: usize = 8_000;
 
 /// Reads the source from the content of a packet, after the event's header; `None` if it is malformed.
 pub fn read(header: &PacketHeader, content: &[u8]) -> Option<Source> {
-    let mut input = Input::new(content, 0);
+    let mut input = PacketCursor::new(content, 0);
     let event = input.u32()?;
     if event >> super::header::TIME_BITS != CODE {
         return None;

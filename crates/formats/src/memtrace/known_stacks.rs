@@ -8,7 +8,7 @@ use highwater_model::{FrameId, StackId};
 use std::hash::{BuildHasher, RandomState};
 
 /// The contribution of a frame to the keys of stacks; 0 stands for none.
-pub type FrameKey = u64;
+pub type FrameHash = u64;
 
 /// Any odd number with many zero bits and many one bits.
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -20,7 +20,7 @@ pub struct StackKey(u64);
 impl StackKey {
     /// The key of this stack with one more frame.
     #[inline(always)]
-    pub fn with(self, frame: FrameKey) -> Self {
+    pub fn with(self, frame: FrameHash) -> Self {
         let product = u128::from(self.0 ^ frame) * u128::from(FACTOR);
         Self(product as u64 ^ (product >> 64) as u64)
     }
@@ -35,7 +35,7 @@ pub struct KnownStacks {
     count: usize,
     random: RandomState,
     /// The key of the empty stack.
-    bottom: FrameKey,
+    bottom: FrameHash,
 }
 
 impl Default for KnownStacks {
@@ -48,7 +48,7 @@ impl Default for KnownStacks {
 
 impl KnownStacks {
     /// The key of a frame.
-    pub fn key_of(&self, frame: FrameId) -> FrameKey {
+    pub fn key_of(&self, frame: FrameId) -> FrameHash {
         self.random.hash_one(frame.0) | 1
     }
 
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn every_stack_has_a_key_of_its_own() {
         let mut known = KnownStacks::default();
-        let frames: Vec<FrameKey> = (0..50).map(|frame| known.key_of(FrameId(frame))).collect();
+        let frames: Vec<FrameHash> = (0..50).map(|frame| known.key_of(FrameId(frame))).collect();
         let mut level = vec![known.key_of_base(StackId::UNKNOWN), known.key_of_base(StackId(7))];
         let mut made = Vec::new();
         for _ in 0..2 {

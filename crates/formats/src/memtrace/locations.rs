@@ -1,9 +1,9 @@
 //! Descriptions of location codes: files, functions, lines and columns.
 
-use super::bytes::Input;
+use super::bytes::PacketCursor;
 use super::header::TIME_BITS;
-use super::names::{NEW, Name, NameTables};
-use highwater_model::Columns;
+use super::names::{NEW, NameTables, OptionalName};
+use highwater_model::ColumnRange;
 use std::sync::Arc;
 
 /// The code of an event that describes a location.
@@ -21,13 +21,13 @@ const LONGEST_NAME: usize = 4096;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Location {
     /// The file.
-    pub file: Name,
+    pub file: OptionalName,
     /// The function, with its module.
-    pub function: Name,
+    pub function: OptionalName,
     /// The line.
     pub line: u32,
     /// The columns of the line.
-    pub columns: Columns,
+    pub columns: ColumnRange,
 }
 
 /// The description of a location code: empty if nothing is known, several source locations if functions were inlined, outermost first.
@@ -43,7 +43,7 @@ pub struct Described {
 
 /// The fields of a record, as they are stored in 48 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct LocationRecord {
     /// The line.
     pub line: u32,
     /// The first column.
@@ -56,9 +56,9 @@ pub struct Record {
     pub function: usize,
 }
 
-impl Record {
+impl LocationRecord {
     /// Reads the six bytes.
-    pub fn read(input: &mut Input<'_>) -> Option<Self> {
+    pub fn read(input: &mut PacketCursor<'_>) -> Option<Self> {
         let bits = u64::from(input.u32()?) | u64::from(input.u16()?) << 32;
         Some(Self {
             line: (bits & u64::from(MOST_LINE)) as u32,
@@ -81,14 +81,14 @@ impl Record {
 }
 
 /// Reads a name that is written out; `None` if it cannot be a name.
-pub fn read_name(input: &mut Input<'_>) -> Option<Arc<str>> {
+pub fn read_name(input: &mut PacketCursor<'_>) -> Option<Arc<str>> {
     let bytes = input.text()?;
     let sound = bytes.len() <= LONGEST_NAME && bytes.iter().all(|&byte| byte >= b' ' && byte != 0x7f);
     sound.then(|| Arc::from(String::from_utf8_lossy(bytes)))
 }
 
 /// Reads the names of a record and selects them in the tables; `None` if they are missing. `file` and `function` are the indexes in the record.
-pub fn read_names(input: &mut Input<'_>, tables: &mut NameTables, file: usize, function: usize) -> Option<()> {
+pub fn read_names(input: &mut PacketCursor<'_>, tables: &mut NameTables, file: usize, function: usize) -> Option<()> {
     if file == NEW {
         tables.add_file(Some(read_name(input)?));
     } else {
@@ -103,21 +103,21 @@ pub fn read_names(input: &mut Input<'_>, tables: &mut NameTables, file: usize, f
 }
 
 /// Reads one event after its header; `None` if it is malformed.
-pub fn read(input: &mut Input<'_>, tables: &mut NameTables) -> Option<Described> {
+pub fn read(input: &mut PacketCursor<'_>, tables: &mut NameTables) -> Option<Described> {
     let code = input.int63()? as u64;
     let count = input.u8()?;
     let mut locations = Vec::with_capacity(count.into());
     for _ in 0..count {
-        let Record { line, start, end, file, function } = Record::read(input)?;
+        let LocationRecord { line, start, end, file, function } = LocationRecord::read(input)?;
         read_names(input, tables, file, function)?;
-        let columns = Columns { start, end };
+        let columns = ColumnRange { start, end };
         locations.push(Location { file: tables.file(), function: tables.function(), line, columns });
     }
     Some(Described { code, locations, is_guess: false })
 }
 
 /// The result of reading a packet that has only locations.
-pub struct Run {
+pub struct LocationRun {
     /// The locations that were read.
     pub described: Vec<Described>,
     /// The offset where reading stopped: the end, or the malformed event.
@@ -125,11 +125,11 @@ pub struct Run {
 }
 
 /// Reads a packet that has only locations, all with the same time, from its first event on.
-pub fn read_run(content: &[u8], tables: &mut NameTables) -> Run {
+pub fn read_run(content: &[u8], tables: &mut NameTables) -> LocationRun {
     let mut described = Vec::new();
-    let mut input = Input::new(content, 0);
+    let mut input = PacketCursor::new(content, 0);
     let mut end = 0;
-    let first = Input::new(content, 0).u32();
+    let first = PacketCursor::new(content, 0).u32();
     while !input.is_at_end() && input.u32() == first {
         match read(&mut input, tables) {
             Some(one) => described.push(one),
@@ -137,12 +137,12 @@ pub fn read_run(content: &[u8], tables: &mut NameTables) -> Run {
         }
         end = input.at;
     }
-    Run { described, end }
+    LocationRun { described, end }
 }
 
 /// The header of the events in a packet that has only locations; `None` if it has other events.
 pub fn only_event(content: &[u8], time_begin: i64, time_end: i64) -> Option<u32> {
-    let word = Input::new(content, 0).u32()?;
+    let word = PacketCursor::new(content, 0).u32()?;
     let low = time_begin as u32 & ((1 << TIME_BITS) - 1);
     (time_begin == time_end && word == CODE << TIME_BITS | low).then_some(word)
 }
@@ -167,17 +167,17 @@ mod tests {
 
     #[test]
     fn a_record_is_read_as_it_was_put_and_too_large_numbers_become_the_largest() {
-        let record = Record { line: 9, start: 10, end: 17, file: 31, function: 31 };
+        let record = LocationRecord { line: 9, start: 10, end: 17, file: 31, function: 31 };
         let mut bytes = Vec::new();
         record.put(&mut bytes);
         // From the format's own example.
         assert_eq!(bytes, [0x09, 0x00, 0xa0, 0x10, 0xc1, 0xff]);
-        assert_eq!(Record::read(&mut Input::new(&bytes, 0)), Some(record));
-        let large = Record { line: u32::MAX, start: 300, end: 5000, file: 1, function: 2 };
+        assert_eq!(LocationRecord::read(&mut PacketCursor::new(&bytes, 0)), Some(record));
+        let large = LocationRecord { line: u32::MAX, start: 300, end: 5000, file: 1, function: 2 };
         bytes.clear();
         large.put(&mut bytes);
-        let clamped = Record { line: MOST_LINE, start: MOST_START, end: MOST_END, ..large };
-        assert_eq!(Record::read(&mut Input::new(&bytes, 0)), Some(clamped));
+        let clamped = LocationRecord { line: MOST_LINE, start: MOST_START, end: MOST_END, ..large };
+        assert_eq!(LocationRecord::read(&mut PacketCursor::new(&bytes, 0)), Some(clamped));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Memtrace: the sampled allocation traces of OCaml programs and MirageOS unikernels.
 //!
 //! A trace is a sequence of packets, each written by one domain of the program. [`Decoder`] takes bytes as they arrive and gives out
-//! [`Event`](highwater_model::Event)s in the order of time; [`Reader`] feeds it from a file, a pipe or a socket. Faults of a trace are reported as
+//! [`Event`](highwater_model::Event)s in the order of time; [`MemtraceReader`] feeds it from a file, a pipe or a socket. Faults of a trace are reported as
 //! [`Damage`](highwater_model::Damage) with an offset, and everything else is used.
 //!
 //! How a trace becomes events:
@@ -72,6 +72,6 @@ mod writer;
 
 pub use decoder::{Decoder, NotATrace, PATIENCE};
 pub use domain::{address_of, id_of};
-pub use reader::{ReadError, Reader};
+pub use reader::{MemtraceError, MemtraceReader};
 pub use sniff::looks_like_memtrace;
-pub use writer::{LeftOut, TraceWriter, Version};
+pub use writer::{MemtraceOmissions, TraceWriter, Version};

@@ -8,13 +8,13 @@ pub const MOST_NAMES: usize = 31;
 pub const NEW: usize = MOST_NAMES;
 
 /// A name; `None` if it is unknown because of damage.
-pub type Name = Option<Arc<str>>;
+pub type OptionalName = Option<Arc<str>>;
 
 /// The names of one file.
 #[derive(Clone, Debug, Default)]
 struct File {
-    name: Name,
-    functions: Vec<Name>,
+    name: OptionalName,
+    functions: Vec<OptionalName>,
 }
 
 /// The tables of one domain, most recently used first. A copy is cheap: unchanged parts are shared.
@@ -35,7 +35,7 @@ impl NameTables {
 
     /// Adds a file. If the table is full, the file inherits the functions of the one that it replaces. Writers of version 1 rely on that; for others
     /// it makes no difference.
-    pub fn add_file(&mut self, name: Name) {
+    pub fn add_file(&mut self, name: OptionalName) {
         let functions = if self.files.len() == MOST_NAMES { self.files.pop() } else { None };
         let functions = functions.map(|file| file.functions.clone()).unwrap_or_default();
         self.files.insert(0, Arc::new(File { name, functions }));
@@ -58,7 +58,7 @@ impl NameTables {
     }
 
     /// The file used last.
-    pub fn file(&self) -> Name {
+    pub fn file(&self) -> OptionalName {
         self.files.first().and_then(|file| file.name.clone())
     }
 
@@ -83,7 +83,7 @@ impl NameTables {
     }
 
     /// Adds a function to the file used last.
-    pub fn add_function(&mut self, name: Name) {
+    pub fn add_function(&mut self, name: OptionalName) {
         if let Some(file) = self.files.first_mut().map(Arc::make_mut) {
             file.functions.truncate(MOST_NAMES - 1);
             file.functions.insert(0, name);
@@ -91,7 +91,7 @@ impl NameTables {
     }
 
     /// The function used last.
-    pub fn function(&self) -> Name {
+    pub fn function(&self) -> OptionalName {
         self.files.first()?.functions.first()?.clone()
     }
 
@@ -107,7 +107,7 @@ impl NameTables {
 mod tests {
     use super::*;
 
-    fn name(text: &str) -> Name {
+    fn name(text: &str) -> OptionalName {
         Some(Arc::from(text))
     }
 

@@ -4,7 +4,7 @@
 //! undecoded. The packet with the earliest next event is decoded first. The number of held bytes is bounded; an event that comes too late gets the
 //! time of the latest event given out, and is counted.
 
-use super::domain::{Domain, Instant};
+use super::domain::{Domain, EventPosition};
 use super::packet::Packet;
 use super::trace::Trace;
 use highwater_model::{Catalog, EventSink, ThreadId};
@@ -83,8 +83,8 @@ impl Domains {
     }
 
     /// The domain with the next event, and the instant up to which no other domain has an event.
-    fn first(&mut self, trace: &mut Trace, catalog: &mut Catalog) -> Option<(usize, Instant)> {
-        let mut first: Option<(Instant, usize)> = None;
+    fn first(&mut self, trace: &mut Trace, catalog: &mut Catalog) -> Option<(usize, EventPosition)> {
+        let mut first: Option<(EventPosition, usize)> = None;
         let mut until = (i64::MAX, u64::MAX);
         for at in 0..self.domains.len() {
             let Some(instant) = self.domains[at].next(trace, catalog, &mut self.done) else { continue };

@@ -1,7 +1,7 @@
 //! A queued packet, and the layout of its events.
 
 use super::backtrace;
-use super::bytes::Input;
+use super::bytes::PacketCursor;
 use super::header::{PacketHeader, TIME_BITS};
 use super::locations;
 use super::names::NameTables;
@@ -39,7 +39,7 @@ pub struct Packet {
     /// True if the trace ended within it.
     pub is_cut: bool,
     /// True if something before it was lost.
-    pub is_behind_gap: bool,
+    pub is_after_gap: bool,
     /// True if reading it has begun.
     pub is_begun: bool,
     /// The offset of the next event.
@@ -61,7 +61,7 @@ impl Packet {
             sequence,
             content,
             is_cut: false,
-            is_behind_gap: false,
+            is_after_gap: false,
             is_begun: false,
             at: 0,
             next_id: header.alloc_begin,
@@ -92,7 +92,7 @@ impl Packet {
 
     /// The number of allocations from an event on; `None` if an event is incomplete.
     pub fn allocations_from(&self, at: usize) -> Option<u64> {
-        let mut input = Input::new(&self.content, at);
+        let mut input = PacketCursor::new(&self.content, at);
         let mut found = 0;
         while !input.is_at_end() {
             found += u64::from(skip_event(&mut input)?);
@@ -102,7 +102,7 @@ impl Packet {
 }
 
 /// Skips an event; true if it is an allocation, `None` if it is malformed.
-fn skip_event(input: &mut Input<'_>) -> Option<bool> {
+fn skip_event(input: &mut PacketCursor<'_>) -> Option<bool> {
     let code = input.u32()? >> TIME_BITS;
     match code {
         code::LOCATION => {

@@ -27,7 +27,7 @@ const NEXT_VERIFIED: u16 = 5413;
 
 /// An allocated object.
 #[derive(Clone, Copy, Debug)]
-pub struct Object {
+pub struct SampledObject {
     /// Its length in words, without the header.
     pub words: u64,
     /// The number of samples that hit it.
@@ -155,7 +155,7 @@ impl DomainWriter {
     pub fn allocate(
         &mut self,
         time: i64,
-        object: Object,
+        object: SampledObject,
         stack: StackId,
         catalog: &Catalog,
         codes: &mut CodeNumbers,
@@ -172,7 +172,7 @@ impl DomainWriter {
         };
         let code_of = |node: StackId| codes.of(frame_of(node), catalog);
         let coded = self.backtraces.put(stack, stacks, depths, code_of, missed, &mut self.scratch);
-        let Object { words, samples, heap } = object;
+        let SampledObject { words, samples, heap } = object;
         let is_short = (1..=16).contains(&words) && samples == 1 && heap == 0 && coded.codewords < 256;
         if is_short {
             self.put_head(code::SHORT_ALLOC + words as u32, time);

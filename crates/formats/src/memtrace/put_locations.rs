@@ -1,6 +1,6 @@
 //! Writes the descriptions of location codes.
 
-use super::locations::{self, Record};
+use super::locations::{self, LocationRecord};
 use super::names::{NEW, NameTables};
 use highwater_model::{Catalog, FrameId};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ const HEAD: usize = 9;
 const TOO_LONG: (&str, &str) = ("<unknown>", "??");
 
 /// A source location as it is written.
-struct Place {
+struct WrittenLocation {
     file: Arc<str>,
     function: Arc<str>,
     line: u32,
@@ -23,28 +23,29 @@ struct Place {
 
 /// Appends the description of a code, after the header of its event. `frame` is the frame of the code.
 pub fn put(code: u64, frame: FrameId, catalog: &Catalog, tables: &mut NameTables, out: &mut Vec<u8>) {
-    let mut places = places_of(frame, catalog);
-    let length: usize = places.iter().map(|place| 6 + place.file.len() + 1 + place.function.len() + 1).sum();
-    if places.len() > 255 || HEAD + length > MOST_BYTES {
+    let mut locations = locations_of(frame, catalog);
+    let length: usize =
+        locations.iter().map(|location| 6 + location.file.len() + 1 + location.function.len() + 1).sum();
+    if locations.len() > 255 || HEAD + length > MOST_BYTES {
         let (file, function) = (Arc::from(TOO_LONG.0), Arc::from(TOO_LONG.1));
-        places = vec![Place { file, function, line: 1, start: 1, end: 1 }];
+        locations = vec![WrittenLocation { file, function, line: 1, start: 1, end: 1 }];
     }
     out.extend_from_slice(&code.to_le_bytes());
-    out.push(places.len() as u8);
-    for place in places {
-        let file = tables.find_file(&place.file);
+    out.push(locations.len() as u8);
+    for location in locations {
+        let file = tables.find_file(&location.file);
         match file {
             Some(index) => drop(tables.use_file(index)),
-            None => tables.add_own_file(Arc::clone(&place.file)),
+            None => tables.add_own_file(Arc::clone(&location.file)),
         }
-        let function = tables.find_function(&place.function);
+        let function = tables.find_function(&location.function);
         match function {
             Some(index) => drop(tables.use_function(index)),
-            None => tables.add_function(Some(Arc::clone(&place.function))),
+            None => tables.add_function(Some(Arc::clone(&location.function))),
         }
-        let Place { line, start, end, .. } = place;
-        Record { line, start, end, file: file.unwrap_or(NEW), function: function.unwrap_or(NEW) }.put(out);
-        for (text, is_new) in [(&place.file, file.is_none()), (&place.function, function.is_none())] {
+        let WrittenLocation { line, start, end, .. } = location;
+        LocationRecord { line, start, end, file: file.unwrap_or(NEW), function: function.unwrap_or(NEW) }.put(out);
+        for (text, is_new) in [(&location.file, file.is_none()), (&location.function, function.is_none())] {
             if is_new {
                 out.extend_from_slice(text.as_bytes());
                 out.push(0);
@@ -54,7 +55,7 @@ pub fn put(code: u64, frame: FrameId, catalog: &Catalog, tables: &mut NameTables
 }
 
 /// The source locations of a frame, outermost first; none if only an address is known.
-fn places_of(frame: FrameId, catalog: &Catalog) -> Vec<Place> {
+fn locations_of(frame: FrameId, catalog: &Catalog) -> Vec<WrittenLocation> {
     let frames = catalog.stacks.frame_ids(frame).rev().filter_map(|id| catalog.stacks.frame(FrameId(id)));
     let texts = frames.map(|frame| catalog.frame_text(frame));
     let known = texts.filter(|text| !text.function.is_empty() || !text.file.is_empty() || text.line != 0);
@@ -62,7 +63,7 @@ fn places_of(frame: FrameId, catalog: &Catalog) -> Vec<Place> {
         .map(|text| {
             // Without a source file, the module at least shows the origin.
             let file = if text.file.is_empty() { text.module } else { text.file };
-            Place {
+            WrittenLocation {
                 file: name(file),
                 function: name(text.function),
                 line: text.line.min(locations::MOST_LINE),

@@ -10,14 +10,14 @@ const PIECE: usize = 1 << 16;
 
 /// Why a trace could not be read.
 #[derive(Debug)]
-pub enum ReadError {
+pub enum MemtraceError {
     /// Reading failed.
     Io(io::Error),
     /// The input is not a trace.
     NotATrace(NotATrace),
 }
 
-impl fmt::Display for ReadError {
+impl fmt::Display for MemtraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => write!(f, "{error}"),
@@ -26,15 +26,15 @@ impl fmt::Display for ReadError {
     }
 }
 
-impl std::error::Error for ReadError {}
+impl std::error::Error for MemtraceError {}
 
-impl From<io::Error> for ReadError {
+impl From<io::Error> for MemtraceError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-impl From<NotATrace> for ReadError {
+impl From<NotATrace> for MemtraceError {
     fn from(why: NotATrace) -> Self {
         Self::NotATrace(why)
     }
@@ -43,22 +43,22 @@ impl From<NotATrace> for ReadError {
 /// Reads a trace from front to back, never seeking.
 ///
 /// ```no_run
-/// use highwater_formats::memtrace::Reader;
+/// use highwater_formats::memtrace::MemtraceReader;
 /// use highwater_model::{AddressLedger, Catalog, Event};
 ///
-/// let mut reader = Reader::new(std::fs::File::open("trace.ctf").unwrap());
+/// let mut reader = MemtraceReader::new(std::fs::File::open("trace.ctf").unwrap());
 /// let (mut catalog, mut ledger) = (Catalog::default(), AddressLedger::default());
 /// let mut receive = |event: Event, _: &Catalog| ledger.record(&event, &mut ());
 /// while reader.step(&mut catalog, &mut receive).unwrap() {}
 /// ```
 #[derive(Debug)]
-pub struct Reader<R> {
+pub struct MemtraceReader<R> {
     input: R,
     decoder: Decoder,
     piece: Vec<u8>,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> MemtraceReader<R> {
     /// Reads from the beginning of `input`.
     pub fn new(input: R) -> Self {
         Self::with_decoder(input, Decoder::default())
@@ -70,7 +70,11 @@ impl<R: Read> Reader<R> {
     }
 
     /// Reads a piece and gives out the events that are known by then. False at the end, after all events were given out.
-    pub fn step<E: EventSink + ?Sized>(&mut self, catalog: &mut Catalog, receiver: &mut E) -> Result<bool, ReadError> {
+    pub fn step<E: EventSink + ?Sized>(
+        &mut self,
+        catalog: &mut Catalog,
+        receiver: &mut E,
+    ) -> Result<bool, MemtraceError> {
         let count = loop {
             match self.input.read(&mut self.piece) {
                 Ok(count) => break count,

@@ -6,10 +6,10 @@
 //! files, and the following events must fit. So all readings are followed in parallel, the most likely ones first, and the likeliest one that ends
 //! exactly at the end of the packet is used.
 
-use super::bytes::Input;
-use super::locations::{Described, Location, MOST_END, Record, is_named_after, module_of, read_names};
+use super::bytes::PacketCursor;
+use super::locations::{Described, Location, LocationRecord, MOST_END, is_named_after, module_of, read_names};
 use super::names::{NEW, NameTables};
-use highwater_model::Columns;
+use highwater_model::ColumnRange;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -38,21 +38,21 @@ mod cost {
     pub const BACKWARDS: u32 = 1;
 }
 
-/// The history of one reading: the latest entry first.
+/// The history of one reading: the latest item first.
 struct Past {
     before: Option<Rc<Past>>,
-    entry: Entry,
+    item: ReadingItem,
 }
 
 /// A code or a location of a reading.
-enum Entry {
+enum ReadingItem {
     Code(u64),
     Location(Location),
 }
 
 /// One possible reading of the packet.
 #[derive(Clone)]
-struct Reading {
+struct CandidateReading {
     at: usize,
     tables: NameTables,
     cost: u32,
@@ -61,9 +61,9 @@ struct Reading {
     records: u8,
 }
 
-impl Reading {
-    fn remember(&mut self, entry: Entry) {
-        self.past = Some(Rc::new(Past { before: self.past.take(), entry }));
+impl CandidateReading {
+    fn remember(&mut self, item: ReadingItem) {
+        self.past = Some(Rc::new(Past { before: self.past.take(), item }));
     }
 
     fn described(&self) -> Vec<Described> {
@@ -71,9 +71,9 @@ impl Reading {
         let mut locations = Vec::new();
         let mut past = self.past.as_ref();
         while let Some(one) = past {
-            match &one.entry {
-                Entry::Location(location) => locations.push(location.clone()),
-                Entry::Code(code) => {
+            match &one.item {
+                ReadingItem::Location(location) => locations.push(location.clone()),
+                ReadingItem::Code(code) => {
                     locations.reverse();
                     found.push(Described { code: *code, locations: std::mem::take(&mut locations), is_guess: true });
                 }
@@ -86,7 +86,7 @@ impl Reading {
 }
 
 /// Facts known from the rest of the trace.
-pub trait Known {
+pub trait KnownLocations {
     /// The description of a code.
     fn locations(&self, code: u64) -> Option<Vec<Location>>;
     /// The file of a module.
@@ -96,7 +96,7 @@ pub trait Known {
 /// True if the columns of a record look as if they had not fitted, or if a name looks like the wrong one.
 pub fn is_suspicious(described: &[Described]) -> bool {
     described.iter().flat_map(|one| &one.locations).any(|location| {
-        let Columns { start, end } = location.columns;
+        let ColumnRange { start, end } = location.columns;
         let misnamed = match (&location.function, &location.file) {
             (Some(function), Some(file)) => !is_named_after(function, file),
             _ => false,
@@ -110,13 +110,13 @@ pub fn is_suspicious(described: &[Described]) -> bool {
 pub fn read(
     content: &[u8],
     tables: &NameTables,
-    known: &impl Known,
+    known: &impl KnownLocations,
     effort: &mut u64,
 ) -> Option<(Vec<Described>, NameTables)> {
-    let event = Input::new(content, 0).u32()?;
-    let start = Reading { at: 0, tables: tables.clone(), cost: 0, past: None, code: 0, records: 0 };
+    let event = PacketCursor::new(content, 0).u32()?;
+    let start = CandidateReading { at: 0, tables: tables.clone(), cost: 0, past: None, code: 0, records: 0 };
     let mut readings = vec![start];
-    let mut best: Option<Reading> = None;
+    let mut best: Option<CandidateReading> = None;
     while !readings.is_empty() {
         let mut next = Vec::new();
         for reading in readings {
@@ -140,34 +140,39 @@ pub fn read(
 }
 
 /// All continuations of a reading by one record.
-fn step(mut reading: Reading, content: &[u8], event: u32, known: &impl Known) -> Vec<Reading> {
+fn step(
+    mut reading: CandidateReading,
+    content: &[u8],
+    event: u32,
+    known: &impl KnownLocations,
+) -> Vec<CandidateReading> {
     if reading.records == 0 {
-        let mut input = Input::new(content, reading.at);
+        let mut input = PacketCursor::new(content, reading.at);
         let header = (input.u32(), input.int63(), input.u8());
         let (Some(word), Some(code), Some(count)) = header else { return Vec::new() };
         if word != event {
             return Vec::new();
         }
         (reading.at, reading.code, reading.records) = (input.at, code as u64, count);
-        reading.remember(Entry::Code(code as u64));
+        reading.remember(ReadingItem::Code(code as u64));
         if count == 0 {
             return vec![reading];
         }
     }
-    let mut input = Input::new(content, reading.at);
-    let Some(record) = Record::read(&mut input) else { return Vec::new() };
+    let mut input = PacketCursor::new(content, reading.at);
+    let Some(record) = LocationRecord::read(&mut input) else { return Vec::new() };
     let spills = (0..4).filter(|spill| record.file & spill == *spill);
     spills.filter_map(|spill| read_as(&reading, input, &record, spill, known)).collect()
 }
 
 /// Reads a record as if the two upper bits of its end column, of twelve, were `spill`.
 fn read_as(
-    before: &Reading,
-    mut input: Input<'_>,
-    record: &Record,
+    before: &CandidateReading,
+    mut input: PacketCursor<'_>,
+    record: &LocationRecord,
     spill: usize,
-    known: &impl Known,
-) -> Option<Reading> {
+    known: &impl KnownLocations,
+) -> Option<CandidateReading> {
     let file = record.file & !spill;
     let mut reading = before.clone();
     let at = input;
@@ -178,7 +183,7 @@ fn read_as(
     }
     read_names(&mut input, &mut reading.tables, file, record.function)?;
     let end = (spill << 10) as u16 | record.end;
-    let columns = Columns { start: record.start, end: if end == 0xFFF { MOST_END } else { end } };
+    let columns = ColumnRange { start: record.start, end: if end == 0xFFF { MOST_END } else { end } };
     let (name, file) = (reading.tables.function(), reading.tables.file());
     reading.cost += cost_of_columns(record, spill);
     if let (Some(name), Some(file)) = (&name, &file) {
@@ -192,14 +197,14 @@ fn read_as(
         });
         reading.cost += if same { 0 } else { cost::DESCRIBED_OTHERWISE };
     }
-    reading.remember(Entry::Location(location));
+    reading.remember(ReadingItem::Location(location));
     reading.at = input.at;
     reading.records -= 1;
     Some(reading)
 }
 
 /// The cost of a function's name: 0 if the function is named after its file, or like others of that file.
-fn cost_of_name(name: &str, file: &str, tables: &NameTables, known: &impl Known) -> u32 {
+fn cost_of_name(name: &str, file: &str, tables: &NameTables, known: &impl KnownLocations) -> u32 {
     if let Some(known) = known.file_of(module_of(name)) {
         return if *known == *file { 0 } else { cost::OTHER_FILE };
     }
@@ -213,7 +218,7 @@ fn cost_of_name(name: &str, file: &str, tables: &NameTables, known: &impl Known)
     if others.any(|other| module_of(other) == module_of(name)) { 0 } else { cost::OTHER_MODULE }
 }
 
-fn cost_of_columns(record: &Record, spill: usize) -> u32 {
+fn cost_of_columns(record: &LocationRecord, spill: usize) -> u32 {
     let all_bits = record.end == MOST_END;
     match spill {
         0 if all_bits && record.file & 3 == 3 => cost::LOOKS_CUT,

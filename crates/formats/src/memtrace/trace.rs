@@ -1,6 +1,6 @@
 //! The state that all domains of a trace share while it is read.
 
-use super::backtrace::Names;
+use super::backtrace::TraceTables;
 use super::codes::Codes;
 use super::damage::DamageList;
 use super::known_stacks::KnownStacks;
@@ -132,8 +132,8 @@ impl Trace {
     }
 
     /// The tables that decoding of backtraces needs.
-    pub fn names<'a>(&'a mut self, catalog: &'a mut Catalog) -> Names<'a> {
+    pub fn tables<'a>(&'a mut self, catalog: &'a mut Catalog) -> TraceTables<'a> {
         let most_nodes = self.most_nodes();
-        Names { codes: &mut self.codes, stacks: &mut self.stacks, catalog, most_nodes }
+        TraceTables { codes: &mut self.codes, stacks: &mut self.stacks, catalog, most_nodes }
     }
 }

@@ -5,7 +5,7 @@ use super::info;
 use super::packet::code;
 use super::put_backtrace::Depths;
 use super::put_codes::CodeNumbers;
-use super::put_domain::{Common, DomainWriter, Object, write_packet};
+use super::put_domain::{Common, DomainWriter, SampledObject, write_packet};
 use highwater_model::{
     Accounts, AllocId, Block, Catalog, Event, EventKind, Heap, Nanos, Op, Placement, Source, SourceKind, StackId, Step,
     ThreadId, Weight, WordSampling,
@@ -34,7 +34,7 @@ impl Version {
 
 /// Records that a trace cannot represent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct MemtraceOmissions {
     /// Marks and gauges.
     pub remarks: u64,
     /// Frees of unknown blocks.
@@ -45,7 +45,7 @@ pub struct LeftOut {
 
 /// A live object.
 #[derive(Clone, Copy)]
-struct Live {
+struct LiveObject {
     id: i64,
     /// The domain that wrote the last event about it, and the number of the packet.
     domain: u32,
@@ -67,11 +67,11 @@ pub struct TraceWriter<W: Write> {
     is_exact: bool,
     domains: Vec<DomainWriter>,
     places: FxHashMap<ThreadId, usize>,
-    live: FxHashMap<u64, Live>,
+    live: FxHashMap<u64, LiveObject>,
     codes: CodeNumbers,
     depths: Depths,
     next_lot: i64,
-    left_out: LeftOut,
+    left_out: MemtraceOmissions,
     last_time: i64,
 }
 
@@ -112,7 +112,7 @@ impl<W: Write> TraceWriter<W> {
             codes: CodeNumbers::default(),
             depths: Depths::default(),
             next_lot: 0,
-            left_out: LeftOut::default(),
+            left_out: MemtraceOmissions::default(),
             last_time: start,
         })
     }
@@ -205,7 +205,7 @@ impl<W: Write> TraceWriter<W> {
         domain.make_room(time, true, &mut self.next_lot, self.common, catalog, &mut self.out)?;
         let id = domain.allocate(time, object, place.stack, catalog, &mut self.codes, &mut self.depths);
         let packet = domain.packets;
-        self.live.insert(key, Live { id, domain: at as u32, packet, stack: place.stack });
+        self.live.insert(key, LiveObject { id, domain: at as u32, packet, stack: place.stack });
         Ok(())
     }
 
@@ -229,13 +229,13 @@ impl<W: Write> TraceWriter<W> {
             self.live.remove(&key);
         } else {
             let packet = domain.packets;
-            self.live.insert(key, Live { domain: at as u32, packet, ..live });
+            self.live.insert(key, LiveObject { domain: at as u32, packet, ..live });
         }
         Ok(())
     }
 
     /// Converts a block to an object with a number of words and samples.
-    fn object(&self, place: &Placement, key: u64, catalog: &Catalog) -> Object {
+    fn object(&self, place: &Placement, key: u64, catalog: &Catalog) -> SampledObject {
         let words = place.size.div_ceil(self.sampling.word_bytes().into());
         let heap = match catalog.tag(place.tag).heap {
             Heap::Minor => 0,
@@ -247,7 +247,7 @@ impl<W: Write> TraceWriter<W> {
             None if self.is_exact && place.weight.is_one() => u32::try_from(words).unwrap_or(u32::MAX).max(1),
             None => self.samples_of(place.weight, place.size, key),
         };
-        Object { words, samples, heap }
+        SampledObject { words, samples, heap }
     }
 
     /// The number of samples that stand for the bytes of a block. The fraction is the probability of one more sample, so that sums are right on
@@ -267,10 +267,10 @@ impl<W: Write> TraceWriter<W> {
     }
 
     /// Ends the trace, and returns the counts of what it could not represent.
-    pub fn finish(mut self, catalog: &Catalog) -> io::Result<(LeftOut, W)> {
+    pub fn finish(mut self, catalog: &Catalog) -> io::Result<(MemtraceOmissions, W)> {
         self.flush(catalog)?;
         let cut_stacks = self.domains.iter().map(DomainWriter::cut).sum();
-        Ok((LeftOut { cut_stacks, ..self.left_out }, self.out))
+        Ok((MemtraceOmissions { cut_stacks, ..self.left_out }, self.out))
     }
 }
 

@@ -2,7 +2,7 @@
 
 /// Known facts about an unmatched object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ObjectEntry {
     /// Its size: the latest one, or the one at the drop.
     pub bytes: u64,
     /// Its site, or the type in its drop while the birth is unknown; and the lines seen. See [`flags`].
@@ -26,7 +26,7 @@ pub(super) mod flags {
 /// Limit for the numbers of sites and types.
 pub(super) const MOST_OWNERS: usize = 1 << 24;
 
-impl Entry {
+impl ObjectEntry {
     /// An entry with these flags.
     pub fn new(bytes: u64, owner: u32, iteration: u32, seen: u8) -> Self {
         Self { bytes, packed: owner << 8 | u32::from(seen), iteration }
@@ -64,22 +64,22 @@ impl Entry {
 
 /// The state of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum IdState {
     /// It was never seen.
     New,
     /// Birth, drop or both are missing.
-    Open(Entry),
+    Open(ObjectEntry),
     /// Birth and drop are matched.
     Settled,
 }
 
 /// The state of an id after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextIdState {
     /// No change.
     Same,
     /// Birth, drop or both are missing.
-    Open(Entry),
+    Open(ObjectEntry),
     /// Birth and drop are matched.
     Settled,
 }

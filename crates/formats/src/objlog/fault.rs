@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Why a line that begins with `@` could not be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Fault {
+pub enum ObjectLineFault {
     /// `@` stands alone, or no space follows it.
     NoVerb,
     /// The verb is unknown.
@@ -29,7 +29,7 @@ pub enum Fault {
     Cut,
 }
 
-impl Fault {
+impl ObjectLineFault {
     /// All faults.
     pub const ALL: [Self; 11] = [
         Self::NoVerb,
@@ -63,7 +63,7 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ObjectLineFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoVerb => "no verb follows the '@'",

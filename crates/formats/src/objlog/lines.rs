@@ -15,7 +15,7 @@ const PIECE: usize = 1 << 18;
 
 /// A line of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RawLine<'a> {
+pub(super) enum SplitLine<'a> {
     /// Its bytes without the line end.
     Whole(&'a [u8]),
     /// The last line, without a line end.
@@ -26,7 +26,7 @@ pub(super) enum RawLine<'a> {
 
 /// Splits a stream into lines.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct LineSplitter {
     buffer: Vec<u8>,
     /// The start of the incomplete line, and the number of bytes in the buffer.
     start: usize,
@@ -37,13 +37,13 @@ pub(super) struct Lines {
     bytes: u64,
 }
 
-impl Default for Lines {
+impl Default for LineSplitter {
     fn default() -> Self {
         Self { buffer: vec![0; PIECE], start: 0, filled: 0, passing: None, number: 0, bytes: 0 }
     }
 }
 
-impl Lines {
+impl LineSplitter {
     /// The number of bytes read.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -55,7 +55,7 @@ impl Lines {
     pub fn read(
         &mut self,
         input: &mut impl Read,
-        mut each: impl FnMut(u64, RawLine<'_>) -> ControlFlow<()>,
+        mut each: impl FnMut(u64, SplitLine<'_>) -> ControlFlow<()>,
     ) -> io::Result<usize> {
         self.make_room();
         let count = loop {
@@ -71,8 +71,8 @@ impl Lines {
             let end = search + length;
             self.number += 1;
             let line = match self.passing.take() {
-                Some(first) => RawLine::TooLong(first),
-                None => RawLine::Whole(&self.buffer[self.start..end]),
+                Some(first) => SplitLine::TooLong(first),
+                None => SplitLine::Whole(&self.buffer[self.start..end]),
             };
             self.start = end + 1;
             search = self.start;
@@ -84,11 +84,11 @@ impl Lines {
     }
 
     /// Passes on the remaining bytes as the last line. Call this at the end of the input.
-    pub fn finish(&mut self, mut each: impl FnMut(u64, RawLine<'_>) -> ControlFlow<()>) {
+    pub fn finish(&mut self, mut each: impl FnMut(u64, SplitLine<'_>) -> ControlFlow<()>) {
         let line = match self.passing.take() {
-            Some(first) => RawLine::TooLong(first),
+            Some(first) => SplitLine::TooLong(first),
             None if self.start == self.filled => return,
-            None => RawLine::Unended(&self.buffer[self.start..self.filled]),
+            None => SplitLine::Unended(&self.buffer[self.start..self.filled]),
         };
         self.number += 1;
         let _ = each(self.number, line);
@@ -136,13 +136,13 @@ mod tests {
     }
 
     fn lines_of(input: &[u8], at_a_time: usize) -> Vec<String> {
-        let (mut lines, mut found) = (Lines::default(), Vec::new());
-        let mut each = |number: u64, line: RawLine<'_>| {
+        let (mut lines, mut found) = (LineSplitter::default(), Vec::new());
+        let mut each = |number: u64, line: SplitLine<'_>| {
             let text = |line: &[u8]| String::from_utf8_lossy(&line[..line.len().min(20)]).into_owned();
             found.push(match line {
-                RawLine::Whole(line) => format!("{number} {}", text(line)),
-                RawLine::Unended(line) => format!("{number} {}…", text(line)),
-                RawLine::TooLong(first) => format!("{number} too long: {}", first as char),
+                SplitLine::Whole(line) => format!("{number} {}", text(line)),
+                SplitLine::Unended(line) => format!("{number} {}…", text(line)),
+                SplitLine::TooLong(first) => format!("{number} too long: {}", first as char),
             });
             ControlFlow::Continue(())
         };

@@ -5,12 +5,12 @@
 
 use super::contradictions::{Contradictions, Mismatch, SizeMismatches};
 use super::entry::flags::{BORN, DOUBTFUL, DROPPED, RESIZED};
-use super::entry::{Entry, MOST_OWNERS, Next, State};
-use super::fault::Fault;
-use super::memory::Memory;
-use super::names::Names;
-use super::table::Table;
-use super::tally::Tally;
+use super::entry::{IdState, MOST_OWNERS, NextIdState, ObjectEntry};
+use super::fault::ObjectLineFault;
+use super::memory::MemoryReadings;
+use super::names::InternedNames;
+use super::table::ObjectTable;
+use super::tally::ObjectTally;
 use super::text_form::split_site;
 use highwater_model::Anomaly;
 use std::borrow::Cow;
@@ -25,7 +25,7 @@ pub enum Meaning {
     /// An object was born.
     Birth,
     /// An object was born whose drop, or whose last size, came before the birth.
-    BirthBehind {
+    LateBirth {
         /// Its present size, or the size at its drop.
         bytes: u64,
         /// True if it is dropped.
@@ -80,16 +80,16 @@ struct Site {
 /// Matches births and drops by id, in any order. Judges a contradiction only when no later line can resolve it.
 #[derive(Debug)]
 pub struct Matcher {
-    site_texts: Names,
+    site_texts: InternedNames,
     sites: Vec<Site>,
-    types: Names,
-    places: Names,
-    tallies: Vec<Tally>,
-    table: Table,
+    types: InternedNames,
+    places: InternedNames,
+    tallies: Vec<ObjectTally>,
+    table: ObjectTable,
     contradictions: Contradictions,
     size_mismatches: SizeMismatches,
     /// The `MEMORY` lines and marks of the log.
-    pub memory: Memory,
+    pub memory: MemoryReadings,
     /// The number of drops that came before their births.
     pub drops_before_their_allocate: u64,
     /// The number of sizes that were reduced so that the sum of all fits in 64 bits.
@@ -109,15 +109,15 @@ pub struct Matcher {
 impl Default for Matcher {
     fn default() -> Self {
         Self {
-            site_texts: Names::default(),
+            site_texts: InternedNames::default(),
             sites: vec![Site::default()],
-            types: Names::default(),
-            places: Names::default(),
-            tallies: vec![Tally::default()],
-            table: Table::default(),
+            types: InternedNames::default(),
+            places: InternedNames::default(),
+            tallies: vec![ObjectTally::default()],
+            table: ObjectTable::default(),
             contradictions: Contradictions::default(),
             size_mismatches: SizeMismatches::default(),
-            memory: Memory::default(),
+            memory: MemoryReadings::default(),
             drops_before_their_allocate: 0,
             clamped_sizes: 0,
             ever_bytes: 0,
@@ -137,7 +137,7 @@ const _: () = assert!(super::names::MOST_NAMES <= MOST_OWNERS);
 impl Matcher {
     /// The site of a text `file:line type`.
     #[inline]
-    pub(super) fn site(&mut self, text: &[u8]) -> Result<SiteId, Fault> {
+    pub(super) fn site(&mut self, text: &[u8]) -> Result<SiteId, ObjectLineFault> {
         match self.site_texts.find(text) {
             Some(number) => Ok(SiteId(number)),
             None => self.new_site(text),
@@ -145,7 +145,7 @@ impl Matcher {
     }
 
     #[cold]
-    fn new_site(&mut self, text: &[u8]) -> Result<SiteId, Fault> {
+    fn new_site(&mut self, text: &[u8]) -> Result<SiteId, ObjectLineFault> {
         let (place, type_name) = split_site(text)?;
         Ok(self.site_of(place, type_name))
     }
@@ -156,7 +156,7 @@ impl Matcher {
         let site = Site { type_name: self.types.intern(type_name), place: self.places.intern(place) };
         if number as usize == self.sites.len() {
             self.sites.push(site);
-            self.tallies.push(Tally::default());
+            self.tallies.push(ObjectTally::default());
         }
         SiteId(number)
     }
@@ -212,21 +212,23 @@ impl Matcher {
     /// Processes a birth.
     pub fn allocate(&mut self, bytes: u64, site: SiteId, id: u64) -> Meaning {
         let iteration = self.memory.iteration().min(u64::from(u32::MAX)) as u32;
-        let mut state = State::New;
+        let mut state = IdState::New;
         self.table.apply(id, |found| {
             state = found;
             match found {
-                State::New => Next::Open(Entry::new(bytes, site.0, iteration, BORN)),
-                State::Open(entry) if entry.has(BORN) => Next::Open(entry.and(DOUBTFUL)),
-                State::Open(entry) if entry.has(DROPPED) => Next::Settled,
+                IdState::New => NextIdState::Open(ObjectEntry::new(bytes, site.0, iteration, BORN)),
+                IdState::Open(entry) if entry.has(BORN) => NextIdState::Open(entry.and(DOUBTFUL)),
+                IdState::Open(entry) if entry.has(DROPPED) => NextIdState::Settled,
                 // Its size came before its birth.
-                State::Open(entry) => Next::Open(Entry::new(entry.bytes, site.0, iteration, BORN | RESIZED)),
-                State::Settled => Next::Same,
+                IdState::Open(entry) => {
+                    NextIdState::Open(ObjectEntry::new(entry.bytes, site.0, iteration, BORN | RESIZED))
+                }
+                IdState::Settled => NextIdState::Same,
             }
         });
         let known = match state {
-            State::New => None,
-            State::Open(entry) if !entry.has(BORN) => Some(entry),
+            IdState::New => None,
+            IdState::Open(entry) if !entry.has(BORN) => Some(entry),
             _ => {
                 self.contradictions.duplicate_allocate.add(id);
                 return Meaning::Duplicate;
@@ -245,34 +247,34 @@ impl Matcher {
         self.rise();
         match known {
             None => Meaning::Birth,
-            Some(entry) => self.born_behind(id, admitted, site, entry),
+            Some(entry) => self.born_late(id, admitted, site, entry),
         }
     }
 
     /// Applies the earlier drop or size of an object that was just born.
     #[cold]
-    fn born_behind(&mut self, id: u64, bytes: u64, site: SiteId, entry: Entry) -> Meaning {
+    fn born_late(&mut self, id: u64, bytes: u64, site: SiteId, entry: ObjectEntry) -> Meaning {
         if !entry.has(DROPPED) {
             let now = self.resize_to(site, bytes, entry.bytes);
             if now != entry.bytes {
                 self.reduce(id, now);
             }
-            return Meaning::BirthBehind { bytes: now, dropped: false };
+            return Meaning::LateBirth { bytes: now, dropped: false };
         }
         self.drops_before_their_allocate += 1;
         if self.sites[site.0 as usize].type_name != entry.owner() {
             self.contradictions.type_mismatch.add(id);
         }
         let bytes = self.die(id, site, bytes, entry.bytes, entry.has(RESIZED)).0;
-        Meaning::BirthBehind { bytes, dropped: true }
+        Meaning::LateBirth { bytes, dropped: true }
     }
 
     /// Reduces the size of an open object, since the sum of all sizes would not fit.
     #[cold]
     fn reduce(&mut self, id: u64, bytes: u64) {
         self.table.apply(id, |state| match state {
-            State::Open(entry) => Next::Open(entry.of_size(bytes)),
-            _ => Next::Same,
+            IdState::Open(entry) => NextIdState::Open(entry.of_size(bytes)),
+            _ => NextIdState::Same,
         });
     }
 
@@ -306,19 +308,19 @@ impl Matcher {
 
     /// Processes a drop, with the number of its type.
     pub(super) fn drop_object(&mut self, bytes: u64, type_number: u32, id: u64) -> Meaning {
-        let mut state = State::New;
+        let mut state = IdState::New;
         self.table.apply(id, |found| {
             state = found;
             match found {
-                State::New => Next::Open(Entry::new(bytes, type_number, 0, DROPPED)),
-                State::Open(entry) if entry.has(BORN) => Next::Settled,
-                State::Open(entry) if entry.has(DROPPED) => Next::Same,
-                State::Open(_) => Next::Open(Entry::new(bytes, type_number, 0, DROPPED | RESIZED)),
-                State::Settled => Next::Same,
+                IdState::New => NextIdState::Open(ObjectEntry::new(bytes, type_number, 0, DROPPED)),
+                IdState::Open(entry) if entry.has(BORN) => NextIdState::Settled,
+                IdState::Open(entry) if entry.has(DROPPED) => NextIdState::Same,
+                IdState::Open(_) => NextIdState::Open(ObjectEntry::new(bytes, type_number, 0, DROPPED | RESIZED)),
+                IdState::Settled => NextIdState::Same,
             }
         });
         match state {
-            State::Open(entry) if entry.has(BORN) => {
+            IdState::Open(entry) if entry.has(BORN) => {
                 self.steps += 1;
                 let site = SiteId(entry.owner());
                 let (_, size_mismatch) = self.die(id, site, entry.bytes, bytes, entry.has(RESIZED));
@@ -328,8 +330,8 @@ impl Matcher {
                 }
                 Meaning::Death { size_mismatch, type_mismatch }
             }
-            State::New => Meaning::Nothing,
-            State::Open(entry) if !entry.has(DROPPED) => Meaning::Nothing,
+            IdState::New => Meaning::Nothing,
+            IdState::Open(entry) if !entry.has(DROPPED) => Meaning::Nothing,
             _ => {
                 self.contradictions.duplicate_drop.add(id);
                 Meaning::Duplicate
@@ -345,18 +347,18 @@ impl Matcher {
 
     /// Processes a change of size.
     pub fn resize(&mut self, bytes: u64, id: u64) -> Meaning {
-        let mut state = State::New;
+        let mut state = IdState::New;
         self.table.apply(id, |found| {
             state = found;
             match found {
-                State::New => Next::Open(Entry::new(bytes, 0, 0, RESIZED)),
-                State::Open(entry) if entry.has(DROPPED) => Next::Open(entry.and(RESIZED)),
-                State::Open(entry) => Next::Open(entry.and(RESIZED).of_size(bytes)),
-                State::Settled => Next::Same,
+                IdState::New => NextIdState::Open(ObjectEntry::new(bytes, 0, 0, RESIZED)),
+                IdState::Open(entry) if entry.has(DROPPED) => NextIdState::Open(entry.and(RESIZED)),
+                IdState::Open(entry) => NextIdState::Open(entry.and(RESIZED).of_size(bytes)),
+                IdState::Settled => NextIdState::Same,
             }
         });
         match state {
-            State::Open(entry) if entry.has(BORN) => {
+            IdState::Open(entry) if entry.has(BORN) => {
                 self.steps += 1;
                 let now = self.resize_to(SiteId(entry.owner()), entry.bytes, bytes);
                 if now != bytes {
@@ -364,7 +366,7 @@ impl Matcher {
                 }
                 Meaning::Resized
             }
-            State::Settled => {
+            IdState::Settled => {
                 // The object grew before it was dropped, but this line came after the drop.
                 if let Some(Mismatch { site, at_birth, at_drop }) = self.size_mismatches.resolve(id) {
                     let now = at_birth.min(at_drop) + self.admit(at_drop.saturating_sub(at_birth));
@@ -405,8 +407,8 @@ impl Matcher {
     pub(super) fn can_be_born(&mut self, id: u64) -> bool {
         let mut can = false;
         self.table.apply(id, |state| {
-            can = !matches!(state, State::Open(entry) if entry.has(BORN)) && state != State::Settled;
-            Next::Same
+            can = !matches!(state, IdState::Open(entry) if entry.has(BORN)) && state != IdState::Settled;
+            NextIdState::Same
         });
         can
     }
@@ -415,8 +417,8 @@ impl Matcher {
     pub(super) fn can_be_dropped(&mut self, bytes: u64, id: u64) -> bool {
         let mut can = false;
         self.table.apply(id, |state| {
-            can = matches!(state, State::Open(entry) if entry.has(BORN) && entry.bytes == bytes);
-            Next::Same
+            can = matches!(state, IdState::Open(entry) if entry.has(BORN) && entry.bytes == bytes);
+            NextIdState::Same
         });
         can
     }
@@ -462,13 +464,13 @@ impl Matcher {
     }
 
     /// Every site at which an object was born, with its figures.
-    pub fn sites(&self) -> impl Iterator<Item = (SiteId, &Tally)> {
+    pub fn sites(&self) -> impl Iterator<Item = (SiteId, &ObjectTally)> {
         (0..).map(SiteId).zip(&self.tallies).filter(|(_, tally)| tally.allocated > 0)
     }
 
     /// The sum over all sites.
-    pub fn total(&self) -> Tally {
-        let mut total = Tally::default();
+    pub fn total(&self) -> ObjectTally {
+        let mut total = ObjectTally::default();
         self.tallies.iter().for_each(|tally| total += *tally);
         total
     }

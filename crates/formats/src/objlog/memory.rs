@@ -19,7 +19,7 @@ pub struct Boundary {
 
 /// The size of the memory over time, as far as the log has it.
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
+pub struct MemoryReadings {
     boundaries: Vec<Boundary>,
     seen: u64,
     /// One in 2^`thinned` boundaries is remembered.
@@ -34,7 +34,7 @@ pub struct Memory {
 
 /// The growth of the memory between two lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Growth {
+pub struct MemoryGrowth {
     /// The size at the first `MEMORY` line.
     pub first_bytes: u64,
     /// The size at the last one.
@@ -47,7 +47,7 @@ pub struct Growth {
     pub page_bytes: u64,
 }
 
-impl Memory {
+impl MemoryReadings {
     /// The number of the current iteration, which is the number of boundaries seen.
     pub fn iteration(&self) -> u64 {
         self.seen
@@ -85,11 +85,11 @@ impl Memory {
     }
 
     /// The growth of the memory from the first to the last `MEMORY` line; `None` if there are fewer than two.
-    pub fn growth(&self) -> Option<Growth> {
+    pub fn growth(&self) -> Option<MemoryGrowth> {
         let ((from, first_bytes), (to, last_bytes)) = (self.first?, self.last?);
         let page_bytes = 1u64 << self.bits.trailing_zeros().min(16);
         let page_bytes = if page_bytes < 4096 { 1 } else { page_bytes };
-        (from < to).then_some(Growth {
+        (from < to).then_some(MemoryGrowth {
             first_bytes,
             last_bytes,
             from_iteration: from + 1,
@@ -99,7 +99,7 @@ impl Memory {
     }
 }
 
-impl Growth {
+impl MemoryGrowth {
     /// The growth in bytes.
     pub fn bytes(&self) -> i128 {
         i128::from(self.last_bytes) - i128::from(self.first_bytes)
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn many_boundaries_are_thinned_out_evenly() {
-        let mut memory = Memory::default();
+        let mut memory = MemoryReadings::default();
         for number in 0..10_000 {
             memory.add(number + 1, Some(65_536 * (number + 1)), b"x");
         }
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn one_reading_is_no_growth() {
-        let mut memory = Memory::default();
+        let mut memory = MemoryReadings::default();
         memory.add(1, Some(1000), b"");
         memory.add(2, None, b"a mark");
         assert_eq!(memory.growth(), None);

@@ -6,8 +6,8 @@
 //! @ MEMORY 1638400 after the third proof
 //! ```
 //!
-//! `docs/objlog.md` has the whole format. Everything else on the console is noise, and is skipped. [`Reader`] parses a log as it arrives and gives
-//! births and drops to a [`Matcher`], which matches them by id, in any order. [`rows`] ranks the objects that were never dropped, [`Survivors`]
+//! `docs/objlog.md` has the whole format. Everything else on the console is noise, and is skipped. [`ObjectLogReader`] parses a log as it arrives and gives
+//! births and drops to a [`Matcher`], which matches them by id, in any order. [`rows`] ranks the objects that were never dropped, [`SurvivingObjects`]
 //! groups them by the iteration of their birth, and [`Trust`] says whether the result can be trusted.
 //!
 //! A log can also become a recording: a [`Translator`] makes events of it.
@@ -16,13 +16,13 @@
 //! unusable lines are counted, with their line numbers.
 //!
 //! ```
-//! use highwater_formats::objlog::{By, Reader, Survivors, rows};
+//! use highwater_formats::objlog::{ObjectGrouping, ObjectLogReader, SurvivingObjects, rows};
 //!
 //! let log = b"@ ALLOCATE 32 src/a.rs:7 Key 0\nhello\n@ ALLOCATE 64 src/a.rs:9 Table<Key, u8> 1\n@ DROP 32 Key 0\n";
-//! let mut reader = Reader::default();
+//! let mut reader = ObjectLogReader::default();
 //! reader.read_all(log.as_slice(), &mut ()).unwrap();
-//! let survivors = Survivors::of(reader.matcher());
-//! let rows = rows(reader.matcher(), &survivors, By::Type);
+//! let survivors = SurvivingObjects::of(reader.matcher());
+//! let rows = rows(reader.matcher(), &survivors, ObjectGrouping::Type);
 //! assert_eq!(rows[0].type_name.as_deref(), Some("Table<Key, u8>"));
 //! assert_eq!((rows[0].tally.live(), rows[0].tally.live_bytes()), (1, 64));
 //! assert!(rows[1].tally.is_perfect());
@@ -31,8 +31,8 @@
 //! # Design
 //!
 //! ```text
-//!  bytes ─▶ lines ─▶ text or JSON form ─▶ Matcher ─▶ rows, Survivors, Trust        highwater objects
-//!                                           └─▶ Translator ─▶ events ─▶ Writer     everything else
+//!  bytes ─▶ lines ─▶ text or JSON form ─▶ Matcher ─▶ rows, SurvivingObjects, Trust        highwater objects
+//!                                           └─▶ Translator ─▶ events ─▶ Writer            everything else
 //! ```
 //!
 //! * *A line is parsed from both ends*. The text between, place and type together, is looked up as a whole: the end of the place is searched once for
@@ -45,7 +45,7 @@
 //!   that are settled are remembered.
 //! * *Births and drops are processed in batches of sixteen*, after one access to the memory of each, so that the cache misses overlap. With two
 //!   million live objects that is nearly twice as fast.
-//! * *Growth has its own verb* (`RESIZE`). Treating any different size at the drop as growth would have been simpler for writers. But it would have
+//! * *MemoryGrowth has its own verb* (`RESIZE`). Treating any different size at the drop as growth would have been simpler for writers. But it would have
 //!   hidden the mistakes that a size mismatch is meant to find.
 //! * *The growth of the memory is compared with* the objects born between the first and the last `MEMORY` line: older objects are no part of it. If
 //!   the measure is in pages, an excess of less than a page is ignored.
@@ -82,15 +82,17 @@ mod translator;
 mod trust;
 
 pub use contradictions::{Contradictions, OddIds};
-pub use fault::Fault;
-pub use json_form::Thread;
+pub use fault::ObjectLineFault;
+pub use json_form::LogThread;
 pub use lines::MAX_LINE_BYTES;
 pub use matcher::{Matcher, Meaning, SiteId, Survivor};
-pub use memory::{Boundary, Growth, MOST_BOUNDARIES, Memory};
-pub use reader::{BadLine, LineCounts, Observer, Progress, Reader, Seen, Until, What};
-pub use rows::{By, Row, rows};
+pub use memory::{Boundary, MOST_BOUNDARIES, MemoryGrowth, MemoryReadings};
+pub use reader::{
+    BadObjectLine, LineCounts, LogEvent, LogEventKind, LogProgress, ObjectLogReader, Observer, ReadUntil,
+};
+pub use rows::{ObjectGrouping, ObjectRow, rows};
 pub use sniff::looks_like_object_log;
-pub use survivors::{Amount, Pattern, Survivors, pattern, stretch_name};
-pub use tally::Tally;
+pub use survivors::{ObjectAmount, Pattern, SurvivingObjects, pattern, span_name};
+pub use tally::ObjectTally;
 pub use translator::{Translator, address_of};
-pub use trust::{Explanation, Trust, Verdict};
+pub use trust::{Explanation, Trust, TrustVerdict};

@@ -14,7 +14,7 @@ const MOST_BYTES: usize = 64 << 20;
 /// The texts lie one after the other. A slot of the index holds half of a text's hash and its number, so a successful lookup compares one text, and
 /// an unsuccessful one compares none.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct InternedNames {
     bytes: Vec<u8>,
     /// The offset of the end of each text.
     ends: Vec<usize>,
@@ -29,14 +29,14 @@ pub(super) struct Names {
 /// The name of all texts for which a full table has no room.
 const OTHER: &str = "(other names)";
 
-impl Default for Names {
+impl Default for InternedNames {
     fn default() -> Self {
         let bytes = OTHER.as_bytes().to_vec();
         Self { ends: vec![bytes.len()], bytes, slots: vec![0; 64], invalid: 0, refused: 0 }
     }
 }
 
-impl Names {
+impl InternedNames {
     #[inline]
     fn hash(text: &[u8]) -> u64 {
         FxBuildHasher.hash_one(text)
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_text_keeps_its_number() {
-        let mut names = Names::default();
+        let mut names = InternedNames::default();
         let numbers: Vec<u32> = (0..10_000).map(|n: u32| names.intern(format!("type {n}").as_bytes())).collect();
         for (n, number) in numbers.iter().enumerate() {
             assert_eq!(names.find(format!("type {n}").as_bytes()), Some(*number));
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_full_table_has_one_name_for_the_rest() {
-        let mut names = Names::default();
+        let mut names = InternedNames::default();
         let long = vec![b'x'; MOST_BYTES / 2];
         assert_ne!(names.intern(&long), 0);
         assert_eq!(names.intern(&[b'y'; MOST_BYTES / 2]), 0);

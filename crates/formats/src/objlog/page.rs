@@ -4,19 +4,19 @@
 //! page is therefore *dense* while many of its ids are open: it has an array that is indexed by id. Later the open ids are kept in the hash table. A
 //! settled id takes one bit. Once all ids of a page were seen it takes none, since every id that is not open is settled.
 
-use super::entry::{Entry, Next, State};
+use super::entry::{IdState, NextIdState, ObjectEntry};
 
 /// The number of ids in a page.
 pub(super) const IDS: usize = 512;
 
 /// The array of a dense page.
-pub(super) type Entries = Box<[Entry; IDS]>;
+pub(super) type PageEntries = Box<[ObjectEntry; IDS]>;
 
 /// The states of the ids of a page.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     /// The open ids, unless they are in the hash table.
-    entries: Option<Entries>,
+    entries: Option<PageEntries>,
     /// The settled ids; `None` if no id is settled, or if all ids were seen.
     settled: Option<Box<[u64; IDS / 64]>>,
     /// The number of open ids.
@@ -48,24 +48,24 @@ impl Page {
 
     /// The state of an id that is not open.
     #[inline]
-    pub fn state_if_not_open(&self, at: usize) -> State {
+    pub fn state_if_not_open(&self, at: usize) -> IdState {
         let is_settled = match &self.settled {
             Some(bits) => bits[at / 64] >> (at % 64) & 1 != 0,
             // Without bits, no id is settled, or all ids that are not open are.
             None => usize::from(self.seen) == IDS,
         };
-        if is_settled { State::Settled } else { State::New }
+        if is_settled { IdState::Settled } else { IdState::New }
     }
 
     /// Looks up an id of a dense page and applies `change`. Returns the change of the number of open ids.
     #[inline]
-    pub fn apply(&mut self, at: usize, change: impl FnOnce(State) -> Next) -> i32 {
-        let entry = self.entries.as_ref().map_or(Entry::default(), |entries| entries[at]);
-        let state = if entry.is_empty() { self.state_if_not_open(at) } else { State::Open(entry) };
+    pub fn apply(&mut self, at: usize, change: impl FnOnce(IdState) -> NextIdState) -> i32 {
+        let entry = self.entries.as_ref().map_or(ObjectEntry::default(), |entries| entries[at]);
+        let state = if entry.is_empty() { self.state_if_not_open(at) } else { IdState::Open(entry) };
         let next = match change(state) {
-            Next::Same => return 0,
-            Next::Open(entry) => entry,
-            Next::Settled => Entry::default(),
+            NextIdState::Same => return 0,
+            NextIdState::Open(entry) => entry,
+            NextIdState::Settled => ObjectEntry::default(),
         };
         if let Some(entries) = &mut self.entries {
             entries[at] = next;
@@ -75,15 +75,15 @@ impl Page {
 
     /// Records that an id was in state `before` and is now open or settled. Returns the change of the number of open ids.
     #[inline]
-    pub fn note(&mut self, at: usize, before: State, is_open: bool) -> i32 {
-        self.seen += u16::from(before == State::New);
+    pub fn note(&mut self, at: usize, before: IdState, is_open: bool) -> i32 {
+        self.seen += u16::from(before == IdState::New);
         if usize::from(self.seen) == IDS {
             // All ids were seen: every id that is not open is settled.
             self.settled = None;
         } else if !is_open {
             self.settled.get_or_insert_default()[at / 64] |= 1 << (at % 64);
         }
-        let change = i32::from(is_open) - i32::from(matches!(before, State::Open(_)));
+        let change = i32::from(is_open) - i32::from(matches!(before, IdState::Open(_)));
         self.open = self.open.wrapping_add_signed(change as i16);
         change
     }
@@ -95,23 +95,23 @@ impl Page {
     }
 
     /// Makes the page dense, with this array.
-    pub fn spread(&mut self, mut spare: Entries) {
-        spare.fill(Entry::default());
+    pub fn spread(&mut self, mut spare: PageEntries) {
+        spare.fill(ObjectEntry::default());
         self.entries = Some(spare);
     }
 
     /// Removes the array, with the open ids in it.
-    pub fn take(&mut self) -> Option<Entries> {
+    pub fn take(&mut self) -> Option<PageEntries> {
         self.entries.take()
     }
 
     /// The open ids of a dense page and their entries.
-    pub fn open(&self) -> impl Iterator<Item = (usize, &Entry)> {
+    pub fn open(&self) -> impl Iterator<Item = (usize, &ObjectEntry)> {
         open_in(self.entries.as_deref())
     }
 }
 
 /// The open ids in an array.
-pub(super) fn open_in(entries: Option<&[Entry; IDS]>) -> impl Iterator<Item = (usize, &Entry)> {
+pub(super) fn open_in(entries: Option<&[ObjectEntry; IDS]>) -> impl Iterator<Item = (usize, &ObjectEntry)> {
     entries.into_iter().flatten().enumerate().filter(|(_, entry)| !entry.is_empty())
 }

@@ -1,8 +1,8 @@
 //! Reads a log: from bytes to events and their meanings.
 
-use super::fault::Fault;
-use super::json_form::{self, JsonLine, Thread, Verb};
-use super::lines::{Lines, RawLine};
+use super::fault::ObjectLineFault;
+use super::json_form::{self, JsonLine, LogThread, Verb};
+use super::lines::{LineSplitter, SplitLine};
 use super::matcher::{BirthOrDrop, Matcher, Meaning, SiteId};
 use super::text_form::{self, TextLine};
 use highwater_model::Nanos;
@@ -18,7 +18,7 @@ const A_DAY: Nanos = Nanos(86_400_000_000_000);
 
 /// The point up to which a log is read.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Until {
+pub enum ReadUntil {
     /// The end of the log.
     #[default]
     End,
@@ -36,11 +36,11 @@ pub enum Until {
 
 /// A line that begins with `@` and could not be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadLine {
+pub struct BadObjectLine {
     /// Its number, from 1.
     pub number: u64,
     /// The fault of the line.
-    pub fault: Fault,
+    pub fault: ObjectLineFault,
     /// The beginning of the line.
     pub text: String,
 }
@@ -60,50 +60,50 @@ pub struct LineCounts {
     pub long_noise: u64,
     /// True if the last line was truncated.
     pub last_line_truncated: bool,
-    by_fault: [u64; Fault::ALL.len()],
-    bad: Vec<BadLine>,
+    by_fault: [u64; ObjectLineFault::ALL.len()],
+    bad: Vec<BadObjectLine>,
 }
 
 impl LineCounts {
     /// The remembered lines that could not be used.
-    pub fn bad(&self) -> &[BadLine] {
+    pub fn bad(&self) -> &[BadObjectLine] {
         &self.bad
     }
 
     /// The number of bad lines of each kind; kinds that do not occur are left out.
-    pub fn by_fault(&self) -> impl Iterator<Item = (Fault, u64)> {
-        Fault::ALL.into_iter().zip(self.by_fault).filter(|(_, count)| *count > 0)
+    pub fn by_fault(&self) -> impl Iterator<Item = (ObjectLineFault, u64)> {
+        ObjectLineFault::ALL.into_iter().zip(self.by_fault).filter(|(_, count)| *count > 0)
     }
 
     #[cold]
-    fn add_bad(&mut self, number: u64, fault: Fault, line: &[u8]) {
+    fn add_bad(&mut self, number: u64, fault: ObjectLineFault, line: &[u8]) {
         self.malformed += 1;
         self.by_fault[fault as usize] += 1;
         if self.bad.len() < REMEMBERED {
             let text = String::from_utf8_lossy(&line[..line.len().min(SHOWN_BYTES)]).into_owned();
-            self.bad.push(BadLine { number, fault, text });
+            self.bad.push(BadObjectLine { number, fault, text });
         }
     }
 }
 
 /// An event of the log, with its meaning.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen<'a> {
+pub struct LogEvent<'a> {
     /// The number of its line, from 1.
     pub line: u64,
     /// Its time, if the log has one.
     pub time: Option<Nanos>,
     /// Its thread, if the log has one.
-    pub thread: Option<Thread<'a>>,
+    pub thread: Option<LogThread<'a>>,
     /// The call stack as a JSON list, innermost frame first, if the log has one.
     pub stack: Option<&'a str>,
     /// The event itself.
-    pub what: What<'a>,
+    pub kind: LogEventKind<'a>,
 }
 
 /// The kinds of events, with their values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum What<'a> {
+pub enum LogEventKind<'a> {
     /// The birth of an object.
     Allocate {
         /// Its size.
@@ -150,44 +150,44 @@ pub enum What<'a> {
 /// Observes the events of a log while it is read.
 pub trait Observer {
     /// False if events need not be passed on. Births and drops are then processed in batches.
-    const LOOKS: bool = true;
+    const WANTS_EVENTS: bool = true;
 
     /// Called for each event.
-    fn see(&mut self, seen: &Seen<'_>, matcher: &Matcher);
+    fn event(&mut self, event: &LogEvent<'_>, matcher: &Matcher);
 }
 
 /// Ignores all events.
 impl Observer for () {
-    const LOOKS: bool = false;
+    const WANTS_EVENTS: bool = false;
 
     #[inline(always)]
-    fn see(&mut self, _: &Seen<'_>, _: &Matcher) {}
+    fn event(&mut self, _: &LogEvent<'_>, _: &Matcher) {}
 }
 
-/// The state of reading after a call of [`Reader::read`].
+/// The state of reading after a call of [`ObjectLogReader::read`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum LogProgress {
     /// There may be more to read.
     More,
     /// No bytes came: the end, unless the log is still growing.
     Dry,
-    /// The point given by [`Until`] was reached.
+    /// The point given by [`ReadUntil`] was reached.
     Over,
 }
 
 /// Reads a log, piece by piece as it arrives.
 #[derive(Debug, Default)]
-pub struct Reader {
-    lines: Lines,
-    sense: Sense,
+pub struct ObjectLogReader {
+    lines: LineSplitter,
+    processor: LineProcessor,
 }
 
 /// The state of a reader, without the splitting into lines.
 #[derive(Debug, Default)]
-struct Sense {
+struct LineProcessor {
     matcher: Matcher,
     counts: LineCounts,
-    until: Until,
+    until: ReadUntil,
     is_over: bool,
     /// Queued births and drops, and their number.
     waiting: [BirthOrDrop; AT_ONCE],
@@ -199,59 +199,59 @@ struct Sense {
     span: Option<(Nanos, Nanos)>,
 }
 
-impl Reader {
+impl ObjectLogReader {
     /// A reader that stops at this point.
-    pub fn until(until: Until) -> Self {
-        Self { sense: Sense { until, ..Sense::default() }, ..Self::default() }
+    pub fn until(until: ReadUntil) -> Self {
+        Self { processor: LineProcessor { until, ..LineProcessor::default() }, ..Self::default() }
     }
 
     /// A reader in the state after a log with the content of `matcher`, which had `events` events and lost `lost` lines.
     pub fn of_matcher(matcher: Matcher, events: u64, lost: u64) -> Self {
         let counts = LineCounts { object_lines: events, malformed: lost, ..LineCounts::default() };
-        Self { sense: Sense { matcher, counts, ..Sense::default() }, ..Self::default() }
+        Self { processor: LineProcessor { matcher, counts, ..LineProcessor::default() }, ..Self::default() }
     }
 
     /// Reads once from the input, and processes all complete lines.
-    pub fn read(&mut self, input: &mut impl Read, observer: &mut impl Observer) -> io::Result<Progress> {
-        if self.sense.is_over {
-            return Ok(Progress::Over);
+    pub fn read(&mut self, input: &mut impl Read, observer: &mut impl Observer) -> io::Result<LogProgress> {
+        if self.processor.is_over {
+            return Ok(LogProgress::Over);
         }
-        let sense = &mut self.sense;
-        let read = self.lines.read(input, |number, line| sense.line(number, line, observer));
+        let processor = &mut self.processor;
+        let read = self.lines.read(input, |number, line| processor.line(number, line, observer));
         // Callers may query the matcher after this, so no event may stay queued.
-        self.sense.take_waiting();
+        self.processor.take_waiting();
         let count = read?;
-        Ok(match (self.sense.is_over, count) {
-            (true, _) => Progress::Over,
-            (false, 0) => Progress::Dry,
-            (false, _) => Progress::More,
+        Ok(match (self.processor.is_over, count) {
+            (true, _) => LogProgress::Over,
+            (false, 0) => LogProgress::Dry,
+            (false, _) => LogProgress::More,
         })
     }
 
     /// Processes the remaining bytes as the last line, which has no line end.
     pub fn finish(&mut self, observer: &mut impl Observer) {
-        let sense = &mut self.sense;
-        if !sense.is_over {
-            self.lines.finish(|number, line| sense.line(number, line, observer));
-            sense.take_waiting();
+        let processor = &mut self.processor;
+        if !processor.is_over {
+            self.lines.finish(|number, line| processor.line(number, line, observer));
+            processor.take_waiting();
         }
     }
 
     /// Reads the input to its end.
     pub fn read_all(&mut self, mut input: impl Read, observer: &mut impl Observer) -> io::Result<()> {
-        while self.read(&mut input, observer)? == Progress::More {}
+        while self.read(&mut input, observer)? == LogProgress::More {}
         self.finish(observer);
         Ok(())
     }
 
     /// The matched objects.
     pub fn matcher(&self) -> &Matcher {
-        &self.sense.matcher
+        &self.processor.matcher
     }
 
     /// The numbers of lines.
     pub fn counts(&self) -> &LineCounts {
-        &self.sense.counts
+        &self.processor.counts
     }
 
     /// The number of bytes read.
@@ -261,19 +261,19 @@ impl Reader {
 
     /// The earliest and the latest time in the log; `None` if it has no times.
     pub fn span(&self) -> Option<(Nanos, Nanos)> {
-        self.sense.span
+        self.processor.span
     }
 
-    /// True if the point given by [`Until`] was reached.
+    /// True if the point given by [`ReadUntil`] was reached.
     pub fn is_over(&self) -> bool {
-        self.sense.is_over
+        self.processor.is_over
     }
 }
 
-impl Sense {
+impl LineProcessor {
     #[inline]
-    fn line(&mut self, number: u64, line: RawLine<'_>, observer: &mut impl Observer) -> ControlFlow<()> {
-        if let Until::Line(last) = self.until
+    fn line(&mut self, number: u64, line: SplitLine<'_>, observer: &mut impl Observer) -> ControlFlow<()> {
+        if let ReadUntil::Line(last) = self.until
             && number > last
         {
             self.is_over = true;
@@ -281,36 +281,36 @@ impl Sense {
         }
         self.counts.lines = number;
         match line {
-            RawLine::Whole(line) if line.first() == Some(&b'@') => {
+            SplitLine::Whole(line) if line.first() == Some(&b'@') => {
                 if let Err(fault) = self.object_line(number, line, observer) {
                     self.counts.add_bad(number, fault, line);
                 }
             }
-            RawLine::Whole(_) => self.counts.noise_lines += 1,
+            SplitLine::Whole(_) => self.counts.noise_lines += 1,
             other => self.unusual_line(number, other, observer),
         }
         if self.is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     #[cold]
-    fn unusual_line(&mut self, number: u64, line: RawLine<'_>, observer: &mut impl Observer) {
+    fn unusual_line(&mut self, number: u64, line: SplitLine<'_>, observer: &mut impl Observer) {
         match line {
-            RawLine::TooLong(b'@') => self.counts.add_bad(number, Fault::TooLong, b"@"),
-            RawLine::TooLong(_) => {
+            SplitLine::TooLong(b'@') => self.counts.add_bad(number, ObjectLineFault::TooLong, b"@"),
+            SplitLine::TooLong(_) => {
                 self.counts.noise_lines += 1;
                 self.counts.long_noise += 1;
             }
-            RawLine::Unended(line) | RawLine::Whole(line) if line.first() == Some(&b'@') => {
+            SplitLine::Unended(line) | SplitLine::Whole(line) if line.first() == Some(&b'@') => {
                 let done = match self.fits(line) {
                     true => self.object_line(number, line, observer),
-                    false => Err(Fault::Cut),
+                    false => Err(ObjectLineFault::Cut),
                 };
                 if let Err(fault) = done {
                     self.counts.last_line_truncated = true;
                     self.counts.add_bad(number, fault, line);
                 }
             }
-            RawLine::Unended(_) | RawLine::Whole(_) => self.counts.noise_lines += 1,
+            SplitLine::Unended(_) | SplitLine::Whole(_) => self.counts.noise_lines += 1,
         }
     }
 
@@ -324,44 +324,46 @@ impl Sense {
     }
 
     #[inline]
-    fn object_line<O: Observer>(&mut self, number: u64, line: &[u8], observer: &mut O) -> Result<(), Fault> {
+    fn object_line<O: Observer>(&mut self, number: u64, line: &[u8], observer: &mut O) -> Result<(), ObjectLineFault> {
         let parsed = text_form::parse(line)?;
         if !matches!(parsed, TextLine::Allocate { .. } | TextLine::Drop { .. }) {
             self.take_waiting();
         }
-        let what = match parsed {
-            TextLine::Drop { bytes, type_name, id } if !O::LOOKS && self.until == Until::End => {
+        let kind = match parsed {
+            TextLine::Drop { bytes, type_name, id } if !O::WANTS_EVENTS && self.until == ReadUntil::End => {
                 let owner = self.matcher.type_number(type_name);
                 self.wait(BirthOrDrop { bytes, owner, id, is_drop: true });
                 return Ok(());
             }
             TextLine::Allocate { bytes, site, id } => {
                 let site = self.matcher.site(site)?;
-                if !O::LOOKS && self.until == Until::End {
+                if !O::WANTS_EVENTS && self.until == ReadUntil::End {
                     self.wait(BirthOrDrop { bytes, owner: site.0, id, is_drop: false });
                     return Ok(());
                 }
                 if self.is_left_out() {
                     return Ok(());
                 }
-                What::Allocate { bytes, site, id, meaning: self.matcher.allocate(bytes, site, id) }
+                LogEventKind::Allocate { bytes, site, id, meaning: self.matcher.allocate(bytes, site, id) }
             }
             TextLine::Json(text) => return self.json_line(number, text, observer),
             _ if self.is_left_out() => return Ok(()),
             TextLine::Drop { bytes, type_name, id } => {
-                What::Drop { bytes, id, meaning: self.matcher.drop_named(bytes, type_name, id) }
+                LogEventKind::Drop { bytes, id, meaning: self.matcher.drop_named(bytes, type_name, id) }
             }
-            TextLine::Resize { bytes, id } => What::Resize { bytes, id, meaning: self.matcher.resize(bytes, id) },
+            TextLine::Resize { bytes, id } => {
+                LogEventKind::Resize { bytes, id, meaning: self.matcher.resize(bytes, id) }
+            }
             TextLine::Memory { bytes, label } => {
                 self.matcher.memory.add(number, Some(bytes), label);
-                What::Memory { bytes, label }
+                LogEventKind::Memory { bytes, label }
             }
             TextLine::Mark { label } => {
                 self.matcher.memory.add(number, None, label);
-                What::Mark { label }
+                LogEventKind::Mark { label }
             }
         };
-        self.end_event(&Seen { line: number, time: None, thread: None, stack: None, what }, observer);
+        self.end_event(&LogEvent { line: number, time: None, thread: None, stack: None, kind }, observer);
         Ok(())
     }
 
@@ -383,19 +385,19 @@ impl Sense {
 
     #[cold]
     #[inline(never)]
-    fn json_line(&mut self, number: u64, text: &[u8], observer: &mut impl Observer) -> Result<(), Fault> {
+    fn json_line(&mut self, number: u64, text: &[u8], observer: &mut impl Observer) -> Result<(), ObjectLineFault> {
         let text = String::from_utf8_lossy(text);
         let line = json_form::parse(&text)?;
         let (time, thread, stack) = (line.time()?, line.thread()?, line.stack()?);
         let time = time.map(|time| self.since_start(time));
-        let checked = self.json_what(number, &line, time);
+        let checked = self.json_event_kind(number, &line, time);
         if let (Some(time), Ok(_)) = (time, &checked) {
             self.time = Some(time);
             let (first, last) = self.span.unwrap_or((time, time));
             self.span = Some((first.min(time), last.max(time)));
         }
-        if let Some(what) = checked? {
-            self.end_event(&Seen { line: number, time, thread, stack, what }, observer);
+        if let Some(kind) = checked? {
+            self.end_event(&LogEvent { line: number, time, thread, stack, kind }, observer);
         }
         Ok(())
     }
@@ -406,14 +408,15 @@ impl Sense {
         Nanos(time.0.saturating_sub(origin.0))
     }
 
-    /// Processes a line; `None` if it is later than `Until::Time`.
-    fn json_what<'a>(
+    /// Processes a line; `None` if it is later than `ReadUntil::Time`.
+    fn json_event_kind<'a>(
         &mut self,
         number: u64,
         line: &'a JsonLine<'_>,
         time: Option<Nanos>,
-    ) -> Result<Option<What<'a>>, Fault> {
-        let is_late = |sense: &Self| matches!(sense.until, Until::Time(last) if time.or(sense.time) > Some(last));
+    ) -> Result<Option<LogEventKind<'a>>, ObjectLineFault> {
+        let is_late =
+            |processor: &Self| matches!(processor.until, ReadUntil::Time(last) if time.or(processor.time) > Some(last));
         Ok(Some(match line.verb {
             Verb::Allocate => {
                 let (bytes, id, place) = (line.bytes()?, line.id()?, line.place()?);
@@ -421,21 +424,21 @@ impl Sense {
                 if is_late(self) {
                     return Ok(None);
                 }
-                What::Allocate { bytes, site, id, meaning: self.matcher.allocate(bytes, site, id) }
+                LogEventKind::Allocate { bytes, site, id, meaning: self.matcher.allocate(bytes, site, id) }
             }
             Verb::Drop => {
                 let (bytes, id, type_name) = (line.bytes()?, line.id()?, line.type_name()?);
                 if is_late(self) {
                     return Ok(None);
                 }
-                What::Drop { bytes, id, meaning: self.matcher.drop_named(bytes, type_name.as_bytes(), id) }
+                LogEventKind::Drop { bytes, id, meaning: self.matcher.drop_named(bytes, type_name.as_bytes(), id) }
             }
             Verb::Resize => {
                 let (bytes, id) = (line.bytes()?, line.id()?);
                 if is_late(self) {
                     return Ok(None);
                 }
-                What::Resize { bytes, id, meaning: self.matcher.resize(bytes, id) }
+                LogEventKind::Resize { bytes, id, meaning: self.matcher.resize(bytes, id) }
             }
             Verb::Memory => {
                 let (bytes, label) = (line.bytes()?, line.label()?.as_bytes());
@@ -443,43 +446,45 @@ impl Sense {
                     return Ok(None);
                 }
                 self.matcher.memory.add(number, Some(bytes), label);
-                What::Memory { bytes, label }
+                LogEventKind::Memory { bytes, label }
             }
             Verb::Mark => {
                 let label = line.label()?.as_bytes();
                 if label.is_empty() {
-                    return Err(Fault::Label);
+                    return Err(ObjectLineFault::Label);
                 }
                 if is_late(self) {
                     return Ok(None);
                 }
                 self.matcher.memory.add(number, None, label);
-                What::Mark { label }
+                LogEventKind::Mark { label }
             }
         }))
     }
 
-    /// True if a line without a time comes after a time later than `Until::Time`.
+    /// True if a line without a time comes after a time later than `ReadUntil::Time`.
     #[inline]
     fn is_left_out(&self) -> bool {
-        matches!(self.until, Until::Time(last) if self.time > Some(last))
+        matches!(self.until, ReadUntil::Time(last) if self.time > Some(last))
     }
 
     #[inline]
-    fn end_event(&mut self, seen: &Seen<'_>, observer: &mut impl Observer) {
+    fn end_event(&mut self, event: &LogEvent<'_>, observer: &mut impl Observer) {
         self.counts.object_lines += 1;
-        observer.see(seen, &self.matcher);
-        if self.until != Until::End {
-            self.look_for_end(&seen.what);
+        observer.event(event, &self.matcher);
+        if self.until != ReadUntil::End {
+            self.look_for_end(&event.kind);
         }
     }
 
     #[cold]
-    fn look_for_end(&mut self, what: &What<'_>) {
-        self.is_over = match (&self.until, what) {
-            (Until::Events(last), _) => self.counts.object_lines >= *last,
-            (Until::Steps(last), _) => self.matcher.steps() >= *last,
-            (Until::Mark(name), What::Memory { label, .. } | What::Mark { label }) => *label == name.as_bytes(),
+    fn look_for_end(&mut self, kind: &LogEventKind<'_>) {
+        self.is_over = match (&self.until, kind) {
+            (ReadUntil::Events(last), _) => self.counts.object_lines >= *last,
+            (ReadUntil::Steps(last), _) => self.matcher.steps() >= *last,
+            (ReadUntil::Mark(name), LogEventKind::Memory { label, .. } | LogEventKind::Mark { label }) => {
+                *label == name.as_bytes()
+            }
             _ => false,
         };
     }

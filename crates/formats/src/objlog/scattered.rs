@@ -1,6 +1,6 @@
 //! The states of ids outside the sequence: a hash table of open ids, and a limited memory of settled ids.
 
-use super::entry::{Entry, State};
+use super::entry::{IdState, ObjectEntry};
 use rustc_hash::FxHashSet;
 
 /// The number of parts of the table. They grow one by one, so that growing never needs the whole table twice.
@@ -11,22 +11,22 @@ const REMEMBERED: usize = 1 << 20;
 /// Open ids by hash: open addressing, between 71 and 80 percent full, 24 bytes a slot.
 #[derive(Debug, Default)]
 pub(super) struct Scattered {
-    parts: Vec<Part>,
+    parts: Vec<TablePart>,
     settled: FxHashSet<u64>,
     /// The number of settled ids that were forgotten. If one of them occurs again, that is not noticed.
     pub forgotten: u64,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Part {
-    slots: Vec<Slot>,
+struct TablePart {
+    slots: Vec<IdSlot>,
     used: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
+struct IdSlot {
     id: u64,
-    entry: Entry,
+    entry: ObjectEntry,
 }
 
 /// Spreads ids over all 64 bits.
@@ -36,13 +36,13 @@ fn spread(id: u64) -> u64 {
 }
 
 impl Scattered {
-    fn part(&self, id: u64) -> Option<&Part> {
+    fn part(&self, id: u64) -> Option<&TablePart> {
         self.parts.get((spread(id) >> 58) as usize)
     }
 
-    fn part_mut(&mut self, id: u64) -> &mut Part {
+    fn part_mut(&mut self, id: u64) -> &mut TablePart {
         if self.parts.is_empty() {
-            self.parts = vec![Part::default(); PARTS];
+            self.parts = vec![TablePart::default(); PARTS];
         }
         &mut self.parts[(spread(id) >> 58) as usize]
     }
@@ -54,22 +54,22 @@ impl Scattered {
     }
 
     /// The entry of an open id.
-    pub fn find(&self, id: u64) -> Option<Entry> {
+    pub fn find(&self, id: u64) -> Option<ObjectEntry> {
         let part = self.part(id)?;
         part.find(id).map(|at| part.slots[at].entry)
     }
 
     /// The state of an id that is not open, as far as it is remembered.
-    pub fn state_if_not_open(&self, id: u64) -> State {
-        if self.settled.contains(&id) { State::Settled } else { State::New }
+    pub fn state_if_not_open(&self, id: u64) -> IdState {
+        if self.settled.contains(&id) { IdState::Settled } else { IdState::New }
     }
 
     /// Stores an open id.
-    pub fn put(&mut self, id: u64, entry: Entry) {
+    pub fn put(&mut self, id: u64, entry: ObjectEntry) {
         let part = self.part_mut(id);
         match part.find(id) {
             Some(at) => part.slots[at].entry = entry,
-            None => part.insert(Slot { id, entry }),
+            None => part.insert(IdSlot { id, entry }),
         }
     }
 
@@ -96,7 +96,7 @@ impl Scattered {
     }
 
     /// Calls `each` for every open id, with its entry.
-    pub fn for_each_open(&self, mut each: impl FnMut(u64, &Entry)) {
+    pub fn for_each_open(&self, mut each: impl FnMut(u64, &ObjectEntry)) {
         for slot in self.parts.iter().flat_map(|part| &part.slots) {
             if !slot.entry.is_empty() {
                 each(slot.id, &slot.entry);
@@ -105,7 +105,7 @@ impl Scattered {
     }
 }
 
-impl Part {
+impl TablePart {
     /// The preferred slot of an id, used if it is free.
     fn home(&self, hash: u64) -> usize {
         // The upper bits chose the part.
@@ -113,7 +113,7 @@ impl Part {
     }
 
     /// The slot after a slot; the first slot comes after the last one.
-    fn behind(&self, at: usize) -> usize {
+    fn slot_after(&self, at: usize) -> usize {
         if at + 1 == self.slots.len() { 0 } else { at + 1 }
     }
 
@@ -126,25 +126,25 @@ impl Part {
             if self.slots[at].id == id {
                 return Some(at);
             }
-            at = self.behind(at);
+            at = self.slot_after(at);
         }
         None
     }
 
-    fn insert(&mut self, slot: Slot) {
+    fn insert(&mut self, slot: IdSlot) {
         if (self.used + 1) * 5 > self.slots.len() * 4 {
             let larger = (self.slots.len() * 9 / 8).max(8);
-            let old = std::mem::replace(&mut self.slots, vec![Slot::default(); larger]);
+            let old = std::mem::replace(&mut self.slots, vec![IdSlot::default(); larger]);
             old.into_iter().filter(|slot| !slot.entry.is_empty()).for_each(|slot| self.put(slot));
         }
         self.put(slot);
         self.used += 1;
     }
 
-    fn put(&mut self, slot: Slot) {
+    fn put(&mut self, slot: IdSlot) {
         let mut at = self.home(spread(slot.id));
         while !self.slots[at].entry.is_empty() {
-            at = self.behind(at);
+            at = self.slot_after(at);
         }
         self.slots[at] = slot;
     }
@@ -154,7 +154,7 @@ impl Part {
         let length = self.slots.len();
         let mut at = hole;
         loop {
-            at = self.behind(at);
+            at = self.slot_after(at);
             let slot = self.slots[at];
             if slot.entry.is_empty() {
                 break;
@@ -168,11 +168,11 @@ impl Part {
                 hole = at;
             }
         }
-        self.slots[hole] = Slot::default();
+        self.slots[hole] = IdSlot::default();
         self.used -= 1;
         if self.used * 4 < length && length > 64 {
             let smaller = self.used * 4 / 3 + 8;
-            let old = std::mem::replace(&mut self.slots, vec![Slot::default(); smaller]);
+            let old = std::mem::replace(&mut self.slots, vec![IdSlot::default(); smaller]);
             old.into_iter().filter(|slot| !slot.entry.is_empty()).for_each(|slot| self.put(slot));
         }
     }

@@ -7,14 +7,14 @@ use std::ops::AddAssign;
 
 /// A number of objects and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amount {
+pub struct ObjectAmount {
     /// The number of objects.
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
 }
 
-impl AddAssign for Amount {
+impl AddAssign for ObjectAmount {
     fn add_assign(&mut self, other: Self) {
         self.objects += other.objects;
         self.bytes += other.bytes;
@@ -23,18 +23,18 @@ impl AddAssign for Amount {
 
 /// Objects that were never dropped.
 #[derive(Clone, Debug, Default)]
-pub struct Survivors {
+pub struct SurvivingObjects {
     /// Objects about which the log contradicts itself, by site.
-    doubtful: FxHashMap<SiteId, Amount>,
+    doubtful: FxHashMap<SiteId, ObjectAmount>,
     /// By site, and by the span between two remembered boundaries in which the objects were born.
-    by_stretch: FxHashMap<(SiteId, u32), Amount>,
+    by_span: FxHashMap<(SiteId, u32), ObjectAmount>,
     /// Objects born between the first and the last `MEMORY` line.
-    pub born_during_growth: Amount,
+    pub born_during_growth: ObjectAmount,
     /// Objects born before the last `MEMORY` line, if there are two.
-    pub born_until_last_reading: Amount,
+    pub born_until_last_reading: ObjectAmount,
 }
 
-impl Survivors {
+impl SurvivingObjects {
     /// Collects all live objects.
     pub fn of(matcher: &Matcher) -> Self {
         let mut found = Self::default();
@@ -42,13 +42,13 @@ impl Survivors {
         let has_iterations = !matcher.memory.boundaries().is_empty();
         let step = matcher.memory.iterations_per_boundary();
         matcher.for_each_survivor(|object| {
-            let amount = Amount { objects: 1, bytes: object.bytes };
+            let amount = ObjectAmount { objects: 1, bytes: object.bytes };
             if object.doubtful {
                 *found.doubtful.entry(object.site).or_default() += amount;
             }
             if has_iterations {
-                let stretch = object.iteration.div_ceil(step) as u32;
-                *found.by_stretch.entry((object.site, stretch)).or_default() += amount;
+                let span = object.iteration.div_ceil(step) as u32;
+                *found.by_span.entry((object.site, span)).or_default() += amount;
             }
             if growth.is_some_and(|growth| growth.covers(object.iteration)) {
                 found.born_during_growth += amount;
@@ -61,23 +61,24 @@ impl Survivors {
     }
 
     /// Objects of a site about which the log contradicts itself.
-    pub fn doubtful(&self, site: SiteId) -> Amount {
+    pub fn doubtful(&self, site: SiteId) -> ObjectAmount {
         self.doubtful.get(&site).copied().unwrap_or_default()
     }
 
     /// The survivors of each span between boundaries, by type. There is one span more than there are boundaries.
-    pub fn by_type(&self, matcher: &Matcher) -> Vec<(String, Vec<Amount>)> {
-        let stretches = matcher.memory.boundaries().len() + 1;
-        let mut types: FxHashMap<String, Vec<Amount>> = FxHashMap::default();
-        for ((site, stretch), amount) in &self.by_stretch {
-            let row =
-                types.entry(matcher.type_of(*site).into_owned()).or_insert_with(|| vec![Amount::default(); stretches]);
-            if let Some(cell) = row.get_mut(*stretch as usize) {
+    pub fn by_type(&self, matcher: &Matcher) -> Vec<(String, Vec<ObjectAmount>)> {
+        let spans = matcher.memory.boundaries().len() + 1;
+        let mut types: FxHashMap<String, Vec<ObjectAmount>> = FxHashMap::default();
+        for ((site, span), amount) in &self.by_span {
+            let row = types
+                .entry(matcher.type_of(*site).into_owned())
+                .or_insert_with(|| vec![ObjectAmount::default(); spans]);
+            if let Some(cell) = row.get_mut(*span as usize) {
                 *cell += *amount;
             }
         }
         let mut types: Vec<_> = types.into_iter().collect();
-        let sum = |amounts: &[Amount]| amounts.iter().map(|amount| amount.bytes).sum::<u64>();
+        let sum = |amounts: &[ObjectAmount]| amounts.iter().map(|amount| amount.bytes).sum::<u64>();
         types.sort_by(|a, b| sum(&b.1).cmp(&sum(&a.1)).then_with(|| a.0.cmp(&b.0)));
         types
     }
@@ -89,16 +90,16 @@ pub enum Pattern {
     /// About the same amount in every iteration: the signature of a leak.
     Constant {
         /// The amount left by each iteration; the mean if they differ.
-        each: Amount,
+        each: ObjectAmount,
         /// True if all iterations leave exactly this amount.
         exact: bool,
     },
     /// Some amount in every iteration, but not the same.
     Uneven {
         /// The least amount that an iteration leaves.
-        least: Amount,
+        least: ObjectAmount,
         /// The greatest amount.
-        most: Amount,
+        most: ObjectAmount,
     },
     /// Some amount in some iterations.
     Sometimes {
@@ -115,16 +116,16 @@ pub enum Pattern {
 
 /// Finds the pattern of the survivors of each span. The first span has the objects that are created once, and the last one is still in progress: if
 /// there are enough spans, both are left out. `None` if fewer than two remain.
-pub fn pattern(stretches: &[Amount]) -> Option<Pattern> {
-    let complete = stretches.len().checked_sub(1)?;
+pub fn pattern(spans: &[ObjectAmount]) -> Option<Pattern> {
+    let complete = spans.len().checked_sub(1)?;
     let judged = if complete >= 3 { 1..complete } else { 0..complete };
     if judged.len() < 2 {
         return None;
     }
-    let rounds = &stretches[judged.clone()];
+    let rounds = &spans[judged.clone()];
     let with = rounds.iter().filter(|amount| amount.objects > 0).count();
     if with == 0 {
-        let is_early = stretches[..judged.start].iter().any(|amount| amount.objects > 0);
+        let is_early = spans[..judged.start].iter().any(|amount| amount.objects > 0);
         return Some(if is_early { Pattern::Once } else { Pattern::Latest });
     }
     if with < rounds.len() {
@@ -134,15 +135,15 @@ pub fn pattern(stretches: &[Amount]) -> Option<Pattern> {
             _ => Pattern::Sometimes { iterations: with, of: rounds.len() },
         });
     }
-    let by_bytes = |amount: &&Amount| (amount.bytes, amount.objects);
+    let by_bytes = |amount: &&ObjectAmount| (amount.bytes, amount.objects);
     let (least, most) = (*rounds.iter().min_by_key(by_bytes)?, *rounds.iter().max_by_key(by_bytes)?);
     let count = rounds.len() as u64;
-    let mean = |figure: fn(&Amount) -> u64| {
+    let mean = |figure: fn(&ObjectAmount) -> u64| {
         let sum: u128 = rounds.iter().map(|amount| u128::from(figure(amount))).sum();
         ((sum + u128::from(count) / 2) / u128::from(count)) as u64
     };
-    let each = Amount { objects: mean(|amount| amount.objects), bytes: mean(|amount| amount.bytes) };
-    let spread = |figure: fn(&Amount) -> u64| {
+    let each = ObjectAmount { objects: mean(|amount| amount.objects), bytes: mean(|amount| amount.bytes) };
+    let spread = |figure: fn(&ObjectAmount) -> u64| {
         let figures = || rounds.iter().map(figure);
         figures().max().unwrap_or(0) - figures().min().unwrap_or(0)
     };
@@ -156,8 +157,8 @@ pub fn pattern(stretches: &[Amount]) -> Option<Pattern> {
 }
 
 /// The name of a span: that of the boundary at its end.
-pub fn stretch_name(boundaries: &[Boundary], stretch: usize) -> String {
-    match boundaries.get(stretch) {
+pub fn span_name(boundaries: &[Boundary], span: usize) -> String {
+    match boundaries.get(span) {
         None => "after".to_owned(),
         Some(boundary) if boundary.label.is_empty() => (boundary.number + 1).to_string(),
         Some(boundary) => boundary.label.clone(),
@@ -168,8 +169,8 @@ pub fn stretch_name(boundaries: &[Boundary], stretch: usize) -> String {
 mod tests {
     use super::*;
 
-    fn amounts(objects: &[u64]) -> Vec<Amount> {
-        objects.iter().map(|&objects| Amount { objects, bytes: objects * 10 }).collect()
+    fn amounts(objects: &[u64]) -> Vec<ObjectAmount> {
+        objects.iter().map(|&objects| ObjectAmount { objects, bytes: objects * 10 }).collect()
     }
 
     fn judged(objects: &[u64]) -> Option<Pattern> {
@@ -177,8 +178,8 @@ mod tests {
     }
 
     #[test]
-    fn constant_growth_is_told_from_what_happens_once() {
-        let each = Amount { objects: 5, bytes: 50 };
+    fn constant_growth_is_distinguished_from_what_happens_once() {
+        let each = ObjectAmount { objects: 5, bytes: 50 };
         assert_eq!(judged(&[9, 5, 5, 5, 0]), Some(Pattern::Constant { each, exact: true }));
         assert!(matches!(judged(&[0, 100, 101, 99, 0]), Some(Pattern::Constant { exact: false, .. })));
         assert_eq!(judged(&[50, 0, 0, 0, 0]), Some(Pattern::Once));

@@ -1,12 +1,12 @@
 //! The states of all ids: pages for ids of one sequence, a hash table for others.
 //!
-//! Memory: an open object takes sixteen bytes in a page. If more than half of all array entries are unused ([`Table::tidy`]), pages with less than
+//! Memory: an open object takes sixteen bytes in a page. If more than half of all array entries are unused ([`ObjectTable::tidy`]), pages with less than
 //! half of their ids open give up their arrays, and the open ids move to the hash table. So a thousand leaks among a million objects take the memory
 //! of a thousand. An open object takes at most 34 bytes in a page, usually 16, and 34 in the hash table. An id takes one bit in a page of which some
 //! ids are missing.
 
-use super::entry::{Entry, Next, State};
-use super::page::{Entries, IDS, Page, open_in};
+use super::entry::{IdState, NextIdState, ObjectEntry};
+use super::page::{IDS, Page, PageEntries, open_in};
 use super::scattered::Scattered;
 
 /// The sequence begins this number of pages before the first id seen.
@@ -23,7 +23,7 @@ const SPARE: usize = 16;
 
 /// The states of all ids.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct ObjectTable {
     /// The pages from `first_page` on.
     pages: Vec<Page>,
     first_page: Option<u64>,
@@ -33,7 +33,7 @@ pub(super) struct Table {
     dense_pages: usize,
     /// The number of pages that became dense since the last search for thin pages.
     new_pages: usize,
-    spare: Vec<Entries>,
+    spare: Vec<PageEntries>,
     scattered: Scattered,
     /// The first page with an id that was too far ahead when it came. From this page on, ids of a new page may be in the hash table.
     first_ahead: Option<u64>,
@@ -41,7 +41,7 @@ pub(super) struct Table {
     open: i64,
 }
 
-impl Table {
+impl ObjectTable {
     /// The number of ids seen.
     pub fn ids(&self) -> u64 {
         self.ids
@@ -62,7 +62,7 @@ impl Table {
 
     /// Looks up an id and applies `change`.
     #[inline]
-    pub fn apply(&mut self, id: u64, change: impl FnOnce(State) -> Next) {
+    pub fn apply(&mut self, id: u64, change: impl FnOnce(IdState) -> NextIdState) {
         let Some(page) = self.page_of(id) else { return self.apply_scattered(id, change) };
         let (page, at) = (&mut self.pages[page], id as usize % IDS);
         if !page.is_dense() {
@@ -71,7 +71,7 @@ impl Table {
         let mut is_new = false;
         let opened = page.apply(at, |state| {
             let next = change(state);
-            is_new = state == State::New && next != Next::Same;
+            is_new = state == IdState::New && next != NextIdState::Same;
             next
         });
         let is_done = opened < 0 && page.is_done();
@@ -84,39 +84,39 @@ impl Table {
 
     /// Applies `change` to an id outside the pages.
     #[inline(never)]
-    fn apply_scattered(&mut self, id: u64, change: impl FnOnce(State) -> Next) {
-        let before = self.scattered.find(id).map_or_else(|| self.scattered.state_if_not_open(id), State::Open);
+    fn apply_scattered(&mut self, id: u64, change: impl FnOnce(IdState) -> NextIdState) {
+        let before = self.scattered.find(id).map_or_else(|| self.scattered.state_if_not_open(id), IdState::Open);
         let next = change(before);
-        self.ids += u64::from(before == State::New && next != Next::Same);
+        self.ids += u64::from(before == IdState::New && next != NextIdState::Same);
         self.keep_scattered(id, before, next);
-        if next == Next::Settled {
+        if next == NextIdState::Settled {
             self.scattered.remember(id);
         }
     }
 
     /// Applies `change` to an id of a page whose open ids are in the hash table.
     #[inline(never)]
-    fn apply_moved(&mut self, id: u64, change: impl FnOnce(State) -> Next) {
+    fn apply_moved(&mut self, id: u64, change: impl FnOnce(IdState) -> NextIdState) {
         let Some(page) = self.page_of(id) else { return };
         let at = id as usize % IDS;
         let not_open = self.pages[page].state_if_not_open(at);
-        let before = self.scattered.find(id).map_or(not_open, State::Open);
+        let before = self.scattered.find(id).map_or(not_open, IdState::Open);
         let next = change(before);
-        self.ids += u64::from(before == State::New && next != Next::Same);
+        self.ids += u64::from(before == IdState::New && next != NextIdState::Same);
         self.keep_scattered(id, before, next);
-        if next != Next::Same {
-            self.pages[page].note(at, before, next != Next::Settled);
+        if next != NextIdState::Same {
+            self.pages[page].note(at, before, next != NextIdState::Settled);
         }
     }
 
-    fn keep_scattered(&mut self, id: u64, before: State, next: Next) {
+    fn keep_scattered(&mut self, id: u64, before: IdState, next: NextIdState) {
         match (before, next) {
-            (_, Next::Open(entry)) => self.scattered.put(id, entry),
-            (State::Open(_), Next::Settled) => self.scattered.remove(id),
+            (_, NextIdState::Open(entry)) => self.scattered.put(id, entry),
+            (IdState::Open(_), NextIdState::Settled) => self.scattered.remove(id),
             _ => {}
         }
-        let was_open = matches!(before, State::Open(_));
-        let is_open = matches!(next, Next::Open(_)) || next == Next::Same && was_open;
+        let was_open = matches!(before, IdState::Open(_));
+        let is_open = matches!(next, NextIdState::Open(_)) || next == NextIdState::Same && was_open;
         self.open += i64::from(is_open) - i64::from(was_open);
     }
 
@@ -150,7 +150,7 @@ impl Table {
         }
         if self.pages[page].is_untouched() && !self.pages[page].is_dense() {
             self.tidy();
-            let spare = self.spare.pop().unwrap_or_else(|| Box::new([Entry::default(); IDS]));
+            let spare = self.spare.pop().unwrap_or_else(|| Box::new([ObjectEntry::default(); IDS]));
             self.pages[page].spread(spare);
             self.dense.push(page as u32);
             self.dense_pages += 1;
@@ -168,8 +168,8 @@ impl Table {
         for at in 0..IDS {
             let id = start.wrapping_add(at as u64);
             let next = match self.scattered.find(id) {
-                Some(entry) => Next::Open(entry),
-                None if self.scattered.forget_settled(id) => Next::Settled,
+                Some(entry) => NextIdState::Open(entry),
+                None if self.scattered.forget_settled(id) => NextIdState::Settled,
                 None => continue,
             };
             self.scattered.remove(id);
@@ -211,14 +211,14 @@ impl Table {
         }
     }
 
-    fn spare(&mut self, entries: Entries) {
+    fn spare(&mut self, entries: PageEntries) {
         if self.spare.len() < SPARE {
             self.spare.push(entries);
         }
     }
 
     /// Calls `each` for every open id, with its entry.
-    pub fn for_each_open(&self, mut each: impl FnMut(u64, &Entry)) {
+    pub fn for_each_open(&self, mut each: impl FnMut(u64, &ObjectEntry)) {
         for (number, page) in (self.first_page.unwrap_or(0)..).zip(&self.pages) {
             page.open().for_each(|(at, entry)| each(number * IDS as u64 + at as u64, entry));
         }
@@ -233,20 +233,20 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn toggle(table: &mut Table, id: u64) -> State {
-        let mut seen = State::New;
+    fn toggle(table: &mut ObjectTable, id: u64) -> IdState {
+        let mut seen = IdState::New;
         table.apply(id, |state| {
             seen = state;
             match state {
-                State::New => Next::Open(Entry::new(id, 7, 1, BORN)),
-                State::Open(_) => Next::Settled,
-                State::Settled => Next::Same,
+                IdState::New => NextIdState::Open(ObjectEntry::new(id, 7, 1, BORN)),
+                IdState::Open(_) => NextIdState::Settled,
+                IdState::Settled => NextIdState::Same,
             }
         });
         seen
     }
 
-    fn open_ids(table: &Table) -> BTreeMap<u64, Entry> {
+    fn open_ids(table: &ObjectTable) -> BTreeMap<u64, ObjectEntry> {
         let mut open = BTreeMap::new();
         table.for_each_open(|id, entry| assert_eq!(open.insert(id, *entry), None));
         open
@@ -254,36 +254,36 @@ mod tests {
 
     #[test]
     fn a_long_sequence_with_few_survivors_takes_little() {
-        let mut table = Table::default();
+        let mut table = ObjectTable::default();
         for id in 0..300_000 {
-            assert_eq!(toggle(&mut table, id), State::New);
+            assert_eq!(toggle(&mut table, id), IdState::New);
             if id >= 1000 && id % 100 != 0 {
-                assert_eq!(toggle(&mut table, id - 1000), State::Open(Entry::new(id - 1000, 7, 1, BORN)));
+                assert_eq!(toggle(&mut table, id - 1000), IdState::Open(ObjectEntry::new(id - 1000, 7, 1, BORN)));
             }
         }
         assert!(table.dense_pages <= SLACK + NEW_PAGES + 20, "{}", table.dense_pages);
         let survivors = open_ids(&table);
         assert_eq!(survivors.len(), 3000 + 990);
         assert_eq!(table.ids(), 300_000);
-        assert_eq!(toggle(&mut table, 150), State::Settled);
+        assert_eq!(toggle(&mut table, 150), IdState::Settled);
     }
 
     #[test]
     fn an_id_far_ahead_is_still_known_when_its_page_comes() {
-        let mut table = Table::default();
+        let mut table = ObjectTable::default();
         let (open, settled) = (2_200_000, 2_200_001);
         let seen = [0, open, settled, settled].map(|id| toggle(&mut table, id));
-        assert_eq!(seen.map(|state| state == State::New), [true, true, true, false]);
+        assert_eq!(seen.map(|state| state == IdState::New), [true, true, true, false]);
         (1..100_000).for_each(|id| _ = toggle(&mut table, id));
-        assert_eq!(toggle(&mut table, 2_200_002), State::New);
-        assert!(matches!(toggle(&mut table, open), State::Open(_)));
-        assert_eq!(toggle(&mut table, settled), State::Settled);
+        assert_eq!(toggle(&mut table, 2_200_002), IdState::New);
+        assert!(matches!(toggle(&mut table, open), IdState::Open(_)));
+        assert_eq!(toggle(&mut table, settled), IdState::Settled);
     }
 
     #[test]
     fn entries_and_pages_are_small() {
-        assert_eq!((size_of::<Entry>(), size_of::<Page>()), (16, 24));
-        assert_eq!(Entry::new(1, 2, 3, BORN).and(DROPPED).owner(), 2);
+        assert_eq!((size_of::<ObjectEntry>(), size_of::<Page>()), (16, 24));
+        assert_eq!(ObjectEntry::new(1, 2, 3, BORN).and(DROPPED).owner(), 2);
     }
 
     proptest! {
@@ -293,14 +293,14 @@ mod tests {
             bases in prop::collection::vec(prop_oneof![Just(0u64), 0..100_000u64, any::<u64>()], 1..8),
             steps in prop::collection::vec((0usize..8, 0..3000u64, prop_oneof![Just(1u64), Just(64), Just(100_000)]), 1..3000),
         ) {
-            let (mut table, mut model) = (Table::default(), BTreeMap::new());
+            let (mut table, mut model) = (ObjectTable::default(), BTreeMap::new());
             for (base, offset, stride) in steps {
                 let id = bases[base % bases.len()].wrapping_add(offset.wrapping_mul(stride));
                 let times = model.entry(id).and_modify(|times| *times += 1).or_insert(1);
                 let expected = match *times {
-                    1 => State::New,
-                    2 => State::Open(Entry::new(id, 7, 1, BORN)),
-                    _ => State::Settled,
+                    1 => IdState::New,
+                    2 => IdState::Open(ObjectEntry::new(id, 7, 1, BORN)),
+                    _ => IdState::Settled,
                 };
                 prop_assert_eq!(toggle(&mut table, id), expected);
             }

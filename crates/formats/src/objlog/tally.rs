@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 
 /// Figures of a type, a place, or everything. An object counts once, however often a log repeats itself. The live figures follow from the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct ObjectTally {
     /// The number of objects whose birth was seen.
     pub allocated: u64,
     /// Their bytes at birth.
@@ -21,7 +21,7 @@ pub struct Tally {
     pub shrunk_bytes: u64,
 }
 
-impl Tally {
+impl ObjectTally {
     /// The number of objects that were never dropped.
     pub fn live(&self) -> u64 {
         self.allocated.saturating_sub(self.dropped)
@@ -43,7 +43,7 @@ impl Tally {
     }
 }
 
-impl AddAssign for Tally {
+impl AddAssign for ObjectTally {
     fn add_assign(&mut self, other: Self) {
         self.allocated += other.allocated;
         self.allocated_bytes += other.allocated_bytes;

@@ -11,7 +11,7 @@
 //! Types and files may contain spaces: the size is the first field after the verb, the id is the last, and the place ends at the first `:digits `.
 //! Place and type stay together here (*site*): most sites were seen before, and are looked up by their text.
 
-use super::fault::Fault;
+use super::fault::ObjectLineFault;
 
 /// A line that begins with `@`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,44 +44,44 @@ pub(super) enum TextLine<'a> {
 
 /// Parses a line that begins with `@`.
 #[inline]
-pub(super) fn parse(line: &[u8]) -> Result<TextLine<'_>, Fault> {
+pub(super) fn parse(line: &[u8]) -> Result<TextLine<'_>, ObjectLineFault> {
     if let Some(rest) = line.strip_prefix(b"@ ALLOCATE ") {
         let (bytes, rest) = size(rest)?;
-        let (site, id) = text_and_id(rest, Fault::Place)?;
+        let (site, id) = text_and_id(rest, ObjectLineFault::Place)?;
         return Ok(TextLine::Allocate { bytes, site, id });
     }
     if let Some(rest) = line.strip_prefix(b"@ DROP ") {
         let (bytes, rest) = size(rest)?;
-        let (type_name, id) = text_and_id(rest, Fault::Type)?;
+        let (type_name, id) = text_and_id(rest, ObjectLineFault::Type)?;
         return Ok(TextLine::Drop { bytes, type_name, id });
     }
     parse_rare(line)
 }
 
 #[cold]
-fn parse_rare(line: &[u8]) -> Result<TextLine<'_>, Fault> {
-    let rest = line.strip_prefix(b"@ ").ok_or(Fault::NoVerb)?.trim_ascii_end();
+fn parse_rare(line: &[u8]) -> Result<TextLine<'_>, ObjectLineFault> {
+    let rest = line.strip_prefix(b"@ ").ok_or(ObjectLineFault::NoVerb)?.trim_ascii_end();
     if rest.is_empty() {
-        return Err(Fault::NoVerb);
+        return Err(ObjectLineFault::NoVerb);
     }
     if rest.starts_with(b"{") {
         return Ok(TextLine::Json(rest));
     }
     let (verb, rest) = split_at_space(rest);
     match verb {
-        b"ALLOCATE" | b"DROP" => Err(Fault::Size),
+        b"ALLOCATE" | b"DROP" => Err(ObjectLineFault::Size),
         b"RESIZE" => {
             let (bytes, rest) = size(rest)?;
-            let (_, id) = text_and_id(rest, Fault::Type)?;
+            let (_, id) = text_and_id(rest, ObjectLineFault::Type)?;
             Ok(TextLine::Resize { bytes, id })
         }
         b"MEMORY" => {
             let (bytes, label) = split_at_space(rest);
-            Ok(TextLine::Memory { bytes: number(bytes).ok_or(Fault::Size)?, label: label.trim_ascii() })
+            Ok(TextLine::Memory { bytes: number(bytes).ok_or(ObjectLineFault::Size)?, label: label.trim_ascii() })
         }
-        b"MARK" if rest.trim_ascii().is_empty() => Err(Fault::Label),
+        b"MARK" if rest.trim_ascii().is_empty() => Err(ObjectLineFault::Label),
         b"MARK" => Ok(TextLine::Mark { label: rest.trim_ascii() }),
-        _ => Err(Fault::UnknownVerb),
+        _ => Err(ObjectLineFault::UnknownVerb),
     }
 }
 
@@ -103,7 +103,7 @@ pub(super) fn number(digits: &[u8]) -> Option<u64> {
 
 /// The size at the front, and the text after the space that follows it.
 #[inline]
-fn size(text: &[u8]) -> Result<(u64, &[u8]), Fault> {
+fn size(text: &[u8]) -> Result<(u64, &[u8]), ObjectLineFault> {
     let mut value = 0u64;
     for (at, &byte) in text.iter().enumerate() {
         match byte {
@@ -111,22 +111,22 @@ fn size(text: &[u8]) -> Result<(u64, &[u8]), Fault> {
             b'0'..=b'9' if at < 19 => value = value * 10 + u64::from(byte - b'0'),
             b' ' if at > 0 => return Ok((value, &text[at + 1..])),
             b'0'..=b'9' => return long_size(text),
-            _ => return Err(Fault::Size),
+            _ => return Err(ObjectLineFault::Size),
         }
     }
     // Nothing follows. The parser of the next field reports what is missing.
-    if text.is_empty() { Err(Fault::Size) } else { Ok((value, &[])) }
+    if text.is_empty() { Err(ObjectLineFault::Size) } else { Ok((value, &[])) }
 }
 
 #[cold]
-fn long_size(text: &[u8]) -> Result<(u64, &[u8]), Fault> {
+fn long_size(text: &[u8]) -> Result<(u64, &[u8]), ObjectLineFault> {
     let (digits, rest) = split_at_space(text);
-    number(digits).map(|value| (value, rest)).ok_or(Fault::Size)
+    number(digits).map(|value| (value, rest)).ok_or(ObjectLineFault::Size)
 }
 
 /// The id at the end, and the text before it; `missing` if there is none.
 #[inline]
-fn text_and_id(text: &[u8], missing: Fault) -> Result<(&[u8], u64), Fault> {
+fn text_and_id(text: &[u8], missing: ObjectLineFault) -> Result<(&[u8], u64), ObjectLineFault> {
     let text = match text.last() {
         Some(b'0'..=b'9') => text,
         _ => text.trim_ascii_end(),
@@ -145,18 +145,18 @@ fn text_and_id(text: &[u8], missing: Fault) -> Result<(&[u8], u64), Fault> {
             _ => break,
         }
     }
-    Err(if text.is_empty() { missing } else { Fault::Id })
+    Err(if text.is_empty() { missing } else { ObjectLineFault::Id })
 }
 
 #[cold]
-fn text_and_long_id(text: &[u8], missing: Fault) -> Result<(&[u8], u64), Fault> {
-    let space = text.iter().rposition(|&byte| byte == b' ').ok_or(Fault::Id)?;
-    let id = number(&text[space + 1..]).ok_or(Fault::Id)?;
+fn text_and_long_id(text: &[u8], missing: ObjectLineFault) -> Result<(&[u8], u64), ObjectLineFault> {
+    let space = text.iter().rposition(|&byte| byte == b' ').ok_or(ObjectLineFault::Id)?;
+    let id = number(&text[space + 1..]).ok_or(ObjectLineFault::Id)?;
     if space == 0 { Err(missing) } else { Ok((&text[..space], id)) }
 }
 
 /// Splits `file:line type`: the place ends at the first `:digits `.
-pub(super) fn split_site(site: &[u8]) -> Result<(&[u8], &[u8]), Fault> {
+pub(super) fn split_site(site: &[u8]) -> Result<(&[u8], &[u8]), ObjectLineFault> {
     let mut from = 0;
     while let Some(colon) = site[from..].iter().position(|&byte| byte == b':') {
         let digits = from + colon + 1;
@@ -164,18 +164,22 @@ pub(super) fn split_site(site: &[u8]) -> Result<(&[u8], &[u8]), Fault> {
         let end = digits + count;
         if count > 0 && (end == site.len() || site[end] == b' ') {
             let type_name = site.get(end + 1..).unwrap_or_default();
-            return if type_name.trim_ascii().is_empty() { Err(Fault::Type) } else { Ok((&site[..end], type_name)) };
+            return if type_name.trim_ascii().is_empty() {
+                Err(ObjectLineFault::Type)
+            } else {
+                Ok((&site[..end], type_name))
+            };
         }
         from = digits;
     }
-    Err(Fault::Place)
+    Err(ObjectLineFault::Place)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn allocate(line: &str) -> Result<(u64, &str, &str, u64), Fault> {
+    fn allocate(line: &str) -> Result<(u64, &str, &str, u64), ObjectLineFault> {
         match parse(line.as_bytes())? {
             TextLine::Allocate { bytes, site, id } => {
                 let (place, type_name) = split_site(site)?;
@@ -205,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_told_apart() {
+    fn everything_else_is_distinguished() {
         assert_eq!(parse(b"@ DROP 8 a b 9"), Ok(TextLine::Drop { bytes: 8, type_name: b"a b", id: 9 }));
         assert_eq!(parse(b"@ RESIZE 80 a b 9"), Ok(TextLine::Resize { bytes: 80, id: 9 }));
         assert_eq!(parse(b"@ MEMORY 65536"), Ok(TextLine::Memory { bytes: 65536, label: b"" }));
@@ -217,27 +221,27 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let cases = [
-            ("@", Fault::NoVerb),
-            ("@ ", Fault::NoVerb),
-            ("@ALLOCATE 8 src/a.rs:1 T 900000003", Fault::NoVerb),
-            ("@ ALLOCATE", Fault::Size),
-            ("@ ALLOCATE twelve src/a.rs:1 T 5", Fault::Size),
-            ("@ ALLOCATE -5 src/a.rs:1 T 900000001", Fault::Size),
-            ("@ ALLOCATE 99999999999999999999999 src/a.rs:1 T 900000002", Fault::Size),
-            ("@ ALLOCATE 18446744073709551616 src/a.rs:1 T 2", Fault::Size),
-            ("@ ALLOCATE 12", Fault::Place),
-            ("@ ALLOCATE 12 7", Fault::Id),
-            ("@ ALLOCATE 12 src/a.rs T 7", Fault::Place),
-            ("@ ALLOCATE 12 src/a.rs:9 7", Fault::Type),
-            ("@ ALLOCATE 640 src/tail.rs:9 TailType", Fault::Id),
-            ("@ DROP 12 T", Fault::Id),
-            ("@ DROP 12", Fault::Type),
-            ("@ DROP 8 T id9", Fault::Id),
-            ("@ DROP 8 T 18446744073709551616", Fault::Id),
-            ("@ FREE 12 T 7", Fault::UnknownVerb),
-            ("@ MEMORY", Fault::Size),
-            ("@ MEMORY many", Fault::Size),
-            ("@ MARK ", Fault::Label),
+            ("@", ObjectLineFault::NoVerb),
+            ("@ ", ObjectLineFault::NoVerb),
+            ("@ALLOCATE 8 src/a.rs:1 T 900000003", ObjectLineFault::NoVerb),
+            ("@ ALLOCATE", ObjectLineFault::Size),
+            ("@ ALLOCATE twelve src/a.rs:1 T 5", ObjectLineFault::Size),
+            ("@ ALLOCATE -5 src/a.rs:1 T 900000001", ObjectLineFault::Size),
+            ("@ ALLOCATE 99999999999999999999999 src/a.rs:1 T 900000002", ObjectLineFault::Size),
+            ("@ ALLOCATE 18446744073709551616 src/a.rs:1 T 2", ObjectLineFault::Size),
+            ("@ ALLOCATE 12", ObjectLineFault::Place),
+            ("@ ALLOCATE 12 7", ObjectLineFault::Id),
+            ("@ ALLOCATE 12 src/a.rs T 7", ObjectLineFault::Place),
+            ("@ ALLOCATE 12 src/a.rs:9 7", ObjectLineFault::Type),
+            ("@ ALLOCATE 640 src/tail.rs:9 TailType", ObjectLineFault::Id),
+            ("@ DROP 12 T", ObjectLineFault::Id),
+            ("@ DROP 12", ObjectLineFault::Type),
+            ("@ DROP 8 T id9", ObjectLineFault::Id),
+            ("@ DROP 8 T 18446744073709551616", ObjectLineFault::Id),
+            ("@ FREE 12 T 7", ObjectLineFault::UnknownVerb),
+            ("@ MEMORY", ObjectLineFault::Size),
+            ("@ MEMORY many", ObjectLineFault::Size),
+            ("@ MARK ", ObjectLineFault::Label),
         ];
         for (line, fault) in cases {
             let found = match parse(line.as_bytes()) {

@@ -6,9 +6,9 @@
 //! A log without times has only the order of its lines. The times of its events are then line numbers, and [`Source::untimed`] says so. In a log with
 //! times, events before the first time are held back until that time is known, and get it.
 
-use super::json_form::Thread;
+use super::json_form::LogThread;
 use super::matcher::{Matcher, Meaning, SiteId};
-use super::reader::{Observer, Reader, Seen, What};
+use super::reader::{LogEvent, LogEventKind, ObjectLogReader, Observer};
 use crate::events::stack_texts::StackTexts;
 use highwater_model::{
     Anomaly, Catalog, Event, EventKind, EventSink, FrameText, Nanos, Placement, Source, SourceKind, StackId, StringId,
@@ -46,14 +46,14 @@ pub struct Translator<R> {
     births: FxHashMap<u64, Nanos>,
     memory: StringId,
     seen: u64,
-    clock: Clock,
-    waiting: BinaryHeap<Reverse<Waiting>>,
+    clock: LogClock,
+    waiting: BinaryHeap<Reverse<WaitingEvent>>,
     duplicates: u64,
     type_mismatches: u64,
 }
 
 /// The source of times.
-enum Clock {
+enum LogClock {
     /// No time has come yet. Events with line numbers are held back until the first time.
     Unknown(Vec<Event>),
     /// The latest time in the log.
@@ -63,27 +63,27 @@ enum Clock {
 }
 
 /// A held-back event, ordered by time and then by arrival.
-struct Waiting {
+struct WaitingEvent {
     time: Nanos,
     number: u64,
     event: Event,
 }
 
-impl PartialEq for Waiting {
+impl PartialEq for WaitingEvent {
     fn eq(&self, other: &Self) -> bool {
         self.number == other.number
     }
 }
 
-impl Eq for Waiting {}
+impl Eq for WaitingEvent {}
 
-impl PartialOrd for Waiting {
+impl PartialOrd for WaitingEvent {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Waiting {
+impl Ord for WaitingEvent {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.time, self.number).cmp(&(other.time, other.number))
     }
@@ -104,7 +104,7 @@ impl<R: EventSink> Translator<R> {
             births: FxHashMap::default(),
             memory,
             seen: 0,
-            clock: Clock::Unknown(Vec::new()),
+            clock: LogClock::Unknown(Vec::new()),
             waiting: BinaryHeap::new(),
             duplicates: 0,
             type_mismatches: 0,
@@ -118,11 +118,11 @@ impl<R: EventSink> Translator<R> {
 
     /// True if the log has had no times so far. The answer is final at the end of the log.
     pub fn is_untimed(&self) -> bool {
-        !matches!(self.clock, Clock::Time(_))
+        !matches!(self.clock, LogClock::Time(_))
     }
 
     /// Ends the log: gives out the held-back events, drops without births and all other anomalies. Returns the receiver and the catalog.
-    pub fn finish(mut self, reader: &Reader) -> (R, Catalog) {
+    pub fn finish(mut self, reader: &ObjectLogReader) -> (R, Catalog) {
         self.go_by_lines();
         self.release(0);
         let odd = reader.matcher().contradictions();
@@ -142,44 +142,44 @@ impl<R: EventSink> Translator<R> {
     fn emit(&mut self, time: Nanos, thread: ThreadId, kind: EventKind) {
         let event = Event { time, thread, kind };
         match &mut self.clock {
-            Clock::Unknown(untimed) => {
+            LogClock::Unknown(untimed) => {
                 untimed.push(event);
                 if untimed.len() == HELD_BACK {
                     self.go_by_lines();
                 }
             }
-            Clock::Time(_) => self.wait(event),
-            Clock::Lines => self.receiver.event(event, &self.catalog),
+            LogClock::Time(_) => self.wait(event),
+            LogClock::Lines => self.receiver.event(event, &self.catalog),
         }
     }
 
     fn wait(&mut self, event: Event) {
-        self.waiting.push(Reverse(Waiting { time: event.time, number: self.seen, event }));
+        self.waiting.push(Reverse(WaitingEvent { time: event.time, number: self.seen, event }));
         self.seen += 1;
         self.release(HELD_BACK);
     }
 
     /// No time came: uses line numbers, and ignores later times.
     fn go_by_lines(&mut self) {
-        if let Clock::Unknown(untimed) = &mut self.clock {
+        if let LogClock::Unknown(untimed) = &mut self.clock {
             let untimed = std::mem::take(untimed);
-            self.clock = Clock::Lines;
+            self.clock = LogClock::Lines;
             untimed.into_iter().for_each(|event| self.receiver.event(event, &self.catalog));
         }
     }
 
     /// The time of an event, or its line number.
-    fn instant_of(&mut self, seen: &Seen<'_>) -> Nanos {
-        match (&mut self.clock, seen.time) {
-            (Clock::Lines, _) | (Clock::Unknown(_), None) => Nanos(seen.line),
-            (Clock::Time(time), None) => *time,
-            (Clock::Time(latest), Some(time)) => {
+    fn instant_of(&mut self, log_event: &LogEvent<'_>) -> Nanos {
+        match (&mut self.clock, log_event.time) {
+            (LogClock::Lines, _) | (LogClock::Unknown(_), None) => Nanos(log_event.line),
+            (LogClock::Time(time), None) => *time,
+            (LogClock::Time(latest), Some(time)) => {
                 *latest = time;
                 time
             }
-            (Clock::Unknown(untimed), Some(time)) => {
+            (LogClock::Unknown(untimed), Some(time)) => {
                 let untimed = std::mem::take(untimed);
-                self.clock = Clock::Time(time);
+                self.clock = LogClock::Time(time);
                 self.early.values_mut().for_each(|early| early.0 = time);
                 for event in untimed {
                     match event.kind {
@@ -202,11 +202,11 @@ impl<R: EventSink> Translator<R> {
         }
     }
 
-    fn thread(&mut self, thread: Option<&Thread<'_>>) -> ThreadId {
+    fn thread(&mut self, thread: Option<&LogThread<'_>>) -> ThreadId {
         match thread {
             None => ThreadId(0),
-            Some(Thread::Number(number)) => ThreadId(*number),
-            Some(Thread::Name(name)) => {
+            Some(LogThread::Number(number)) => ThreadId(*number),
+            Some(LogThread::Name(name)) => {
                 if let Some(known) = self.threads.get(name.as_ref()) {
                     return *known;
                 }
@@ -234,7 +234,7 @@ impl<R: EventSink> Translator<R> {
 
     fn birth(&mut self, time: Nanos, thread: ThreadId, place: Placement, meaning: Meaning, id: u64) {
         match meaning {
-            Meaning::BirthBehind { bytes, dropped } => {
+            Meaning::LateBirth { bytes, dropped } => {
                 self.emit(time, thread, EventKind::Allocate(place));
                 if bytes != place.size {
                     let new = Placement { size: bytes, ..place };
@@ -253,7 +253,7 @@ impl<R: EventSink> Translator<R> {
             }
             _ => self.emit(time, thread, EventKind::Allocate(place)),
         }
-        if matches!(self.clock, Clock::Time(_)) && !matches!(meaning, Meaning::BirthBehind { dropped: true, .. }) {
+        if matches!(self.clock, LogClock::Time(_)) && !matches!(meaning, Meaning::LateBirth { dropped: true, .. }) {
             self.births.insert(id, time);
         }
     }
@@ -287,29 +287,29 @@ impl<R: EventSink> Translator<R> {
 }
 
 impl<R: EventSink> Observer for Translator<R> {
-    fn see(&mut self, seen: &Seen<'_>, matcher: &Matcher) {
-        let time = self.instant_of(seen);
-        let thread = self.thread(seen.thread.as_ref());
-        match seen.what {
-            What::Allocate { bytes, site, id, meaning } => {
+    fn event(&mut self, log_event: &LogEvent<'_>, matcher: &Matcher) {
+        let time = self.instant_of(log_event);
+        let thread = self.thread(log_event.thread.as_ref());
+        match log_event.kind {
+            LogEventKind::Allocate { bytes, site, id, meaning } => {
                 let (place, tag) = self.site(site, matcher);
-                let told = seen.stack.and_then(|text| self.stacks.stack(text, &mut self.catalog).ok());
-                let stack = told.filter(|stack| *stack != StackId::UNKNOWN).unwrap_or(place);
+                let logged = log_event.stack.and_then(|text| self.stacks.stack(text, &mut self.catalog).ok());
+                let stack = logged.filter(|stack| *stack != StackId::UNKNOWN).unwrap_or(place);
                 let place = Placement { address: address_of(id), size: bytes, stack, tag, ..Placement::default() };
                 self.birth(time, thread, place, meaning, id);
             }
-            What::Drop { bytes, id, meaning } => self.drop_object(time, thread, bytes, meaning, id),
-            What::Resize { bytes, id, meaning: Meaning::Resized } => {
+            LogEventKind::Drop { bytes, id, meaning } => self.drop_object(time, thread, bytes, meaning, id),
+            LogEventKind::Resize { bytes, id, meaning: Meaning::Resized } => {
                 let new = Placement { address: address_of(id), size: bytes, ..Placement::default() };
                 let change = EventKind::Reallocate { old_address: new.address, claimed_old_size: None, new };
                 self.emit(self.in_its_life(time, id), thread, change);
             }
-            What::Resize { .. } => {}
-            What::Memory { bytes, label } => {
+            LogEventKind::Resize { .. } => {}
+            LogEventKind::Memory { bytes, label } => {
                 self.emit(time, thread, EventKind::Gauge { name: self.memory, value: bytes });
                 self.instant(time, thread, label);
             }
-            What::Mark { label } => self.instant(time, thread, label),
+            LogEventKind::Mark { label } => self.instant(time, thread, label),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Whether the result can be trusted, judged by the contradictions in the log and by the growth of the memory.
 
 use super::contradictions::Contradictions;
-use super::memory::Growth;
-use super::reader::Reader;
-use super::survivors::Survivors;
+use super::memory::MemoryGrowth;
+use super::reader::ObjectLogReader;
+use super::survivors::SurvivingObjects;
 
 /// Never-dropped objects compared with the growth of the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub enum Explanation {
 
 impl Explanation {
     /// Compares the growth of the memory with never-dropped bytes: those born during the growth, and all born until its end.
-    pub fn of(born_meanwhile: u64, born_until_then: u64, memory: &Growth) -> Self {
+    pub fn of(born_meanwhile: u64, born_until_then: u64, memory: &MemoryGrowth) -> Self {
         let growth = memory.bytes();
         let never_dropped = born_meanwhile;
         let excess = i128::from(never_dropped) - growth.max(0);
@@ -79,7 +79,7 @@ impl Explanation {
 
 /// How far the answer can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
+pub enum TrustVerdict {
     /// Nothing contradicts it.
     Yes,
     /// A few ids are doubtful, or part of the growth is elsewhere.
@@ -92,7 +92,7 @@ pub enum Verdict {
     Nothing,
 }
 
-impl Verdict {
+impl TrustVerdict {
     /// Its name in JSON.
     pub fn key(self) -> &'static str {
         match self {
@@ -115,7 +115,7 @@ pub struct Trust {
     /// Never-dropped bytes of objects born while the memory was measured.
     pub never_dropped_during_growth: u64,
     /// The judgement.
-    pub verdict: Verdict,
+    pub verdict: TrustVerdict,
 }
 
 /// If more than one in this number of ids or lines is doubtful, nothing is certain.
@@ -123,7 +123,7 @@ const TOO_MANY: u64 = 20;
 
 impl Trust {
     /// Judges a log.
-    pub fn of(reader: &Reader, survivors: &Survivors) -> Self {
+    pub fn of(reader: &ObjectLogReader, survivors: &SurvivingObjects) -> Self {
         let matcher = reader.matcher();
         let contradictions = matcher.contradictions();
         let never_dropped = survivors.born_during_growth.bytes;
@@ -133,13 +133,13 @@ impl Trust {
         };
         let odd = contradictions.count() + reader.counts().malformed + matcher.clamped_sizes;
         let verdict = match explanation {
-            _ if matcher.ids() == 0 => Verdict::Nothing,
-            Explanation::Impossible { .. } => Verdict::No,
-            _ if odd.saturating_mul(TOO_MANY) > matcher.ids() && odd > 1 => Verdict::No,
-            Explanation::NeedsFreeRoom { .. } => Verdict::Unknown,
-            Explanation::MostlyElsewhere { .. } => Verdict::Mostly,
-            _ if odd > 0 || matcher.refused_names() > 0 => Verdict::Mostly,
-            _ => Verdict::Yes,
+            _ if matcher.ids() == 0 => TrustVerdict::Nothing,
+            Explanation::Impossible { .. } => TrustVerdict::No,
+            _ if odd.saturating_mul(TOO_MANY) > matcher.ids() && odd > 1 => TrustVerdict::No,
+            Explanation::NeedsFreeRoom { .. } => TrustVerdict::Unknown,
+            Explanation::MostlyElsewhere { .. } => TrustVerdict::Mostly,
+            _ if odd > 0 || matcher.refused_names() > 0 => TrustVerdict::Mostly,
+            _ => TrustVerdict::Yes,
         };
         Self { contradictions, explanation, never_dropped_during_growth: never_dropped, verdict }
     }
@@ -149,8 +149,8 @@ impl Trust {
 mod tests {
     use super::*;
 
-    fn growth(first_bytes: u64, last_bytes: u64, page_bytes: u64) -> Growth {
-        Growth { first_bytes, last_bytes, from_iteration: 1, to_iteration: 1, page_bytes }
+    fn growth(first_bytes: u64, last_bytes: u64, page_bytes: u64) -> MemoryGrowth {
+        MemoryGrowth { first_bytes, last_bytes, from_iteration: 1, to_iteration: 1, page_bytes }
     }
 
     #[test]

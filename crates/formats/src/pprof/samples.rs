@@ -13,8 +13,9 @@ use highwater_model::groups::{Keep, sites};
 use highwater_model::{Block, Snapshot, StackId};
 use std::collections::BTreeMap;
 
+/// A sample of the profile: blocks that are alike.
 #[derive(Debug)]
-pub(super) struct Sample {
+pub(super) struct PprofSample {
     pub(super) stack: StackId,
     pub(super) objects: u64,
     pub(super) space: u64,
@@ -30,7 +31,7 @@ pub(super) struct Labels {
     pub(super) block_size: u64,
 }
 
-impl Sample {
+impl PprofSample {
     /// The values in the order of the sample types.
     pub(super) fn values(&self) -> [u64; 4] {
         let in_use = u64::from(self.is_live);
@@ -51,10 +52,11 @@ impl NoLongerLive {
     }
 }
 
-type Rest = BTreeMap<StackId, NoLongerLive>;
+/// What each site allocated and no longer holds.
+type NoLongerLiveBySite = BTreeMap<StackId, NoLongerLive>;
 
-pub(super) fn samples(snapshot: &Snapshot, keep: Keep<'_>) -> Vec<Sample> {
-    let mut rest: Rest = sites(snapshot, keep)
+pub(super) fn samples(snapshot: &Snapshot, keep: Keep<'_>) -> Vec<PprofSample> {
+    let mut rest: NoLongerLiveBySite = sites(snapshot, keep)
         .map(|(stack, figures)| {
             let objects = figures.allocations + figures.reallocations;
             (stack, NoLongerLive { objects, space: figures.allocated_bytes })
@@ -64,13 +66,13 @@ pub(super) fn samples(snapshot: &Snapshot, keep: Keep<'_>) -> Vec<Sample> {
         if snapshot.source.aggregated { live_sites(snapshot, &mut rest) } else { live_blocks(snapshot, &mut rest) };
     for (stack, NoLongerLive { objects, space }) in rest {
         if objects != 0 || space != 0 {
-            samples.push(Sample { stack, objects, space, is_live: false, labels: None });
+            samples.push(PprofSample { stack, objects, space, is_live: false, labels: None });
         }
     }
     samples
 }
 
-fn live_blocks(snapshot: &Snapshot, rest: &mut Rest) -> Vec<Sample> {
+fn live_blocks(snapshot: &Snapshot, rest: &mut NoLongerLiveBySite) -> Vec<PprofSample> {
     let mut blocks: Vec<Block> = snapshot.accounts.blocks().collect();
     let likeness = |block: &Block| (block.stack, block.thread, block.size);
     blocks.sort_unstable_by_key(|block| (likeness(block), block.id));
@@ -84,19 +86,19 @@ fn live_blocks(snapshot: &Snapshot, rest: &mut Rest) -> Vec<Sample> {
         let objects = alike.iter().map(Block::live_blocks).sum();
         let space = alike.iter().map(Block::live_bytes).fold(0, u64::saturating_add);
         rest.subtract(objects, space);
-        samples.push(Sample { stack, objects, space, is_live: true, labels: Some(Labels { thread, block_size }) });
+        samples.push(PprofSample { stack, objects, space, is_live: true, labels: Some(Labels { thread, block_size }) });
     }
     samples
 }
 
-fn live_sites(snapshot: &Snapshot, rest: &mut Rest) -> Vec<Sample> {
+fn live_sites(snapshot: &Snapshot, rest: &mut NoLongerLiveBySite) -> Vec<PprofSample> {
     let mut samples = Vec::new();
     for (&stack, rest) in rest {
         let Some(figures) = snapshot.accounts.sites().get(stack) else { continue };
         let (objects, space) = (figures.live_blocks(), figures.live_bytes());
         if objects != 0 || space != 0 {
             rest.subtract(objects, space);
-            samples.push(Sample { stack, objects, space, is_live: true, labels: None });
+            samples.push(PprofSample { stack, objects, space, is_live: true, labels: None });
         }
     }
     samples

@@ -7,7 +7,7 @@
 
 use super::profile_field;
 use super::strings::Strings;
-use crate::protobuf::Message;
+use crate::protobuf::ProtobufMessage;
 use highwater_model::{Catalog, Frame, StackId};
 use std::collections::HashMap;
 
@@ -49,19 +49,20 @@ const MOST_INLINED: usize = 64;
 
 const UNKNOWN_FUNCTION: &str = "[unknown]";
 
-pub(super) struct Symbols<'a> {
+/// The locations, functions and mappings of a profile.
+pub(super) struct PprofSymbols<'a> {
     catalog: &'a Catalog,
-    mappings: Vec<Mapping>,
+    mappings: Vec<PprofMapping>,
     locations: HashMap<Vec<Frame>, u64>,
     /// By the indices of name and file.
     functions: HashMap<(u64, u64), u64>,
     /// The encoded tables of locations and functions.
-    encoded: Message,
+    encoded: ProtobufMessage,
 }
 
 /// Known facts about a module, by its index in the catalog.
 #[derive(Clone, Copy, Default)]
-struct Mapping {
+struct PprofMapping {
     id: u64,
     has_functions: bool,
     has_filenames: bool,
@@ -69,7 +70,7 @@ struct Mapping {
     has_inline_frames: bool,
 }
 
-impl<'a> Symbols<'a> {
+impl<'a> PprofSymbols<'a> {
     /// `program` identifies the main module; viewers expect it to be mapping 1.
     pub(super) fn new(catalog: &'a Catalog, program: &str) -> Self {
         let main = main_module(catalog, program);
@@ -79,14 +80,14 @@ impl<'a> Symbols<'a> {
                 Some(main) if index < main => index + 2,
                 _ => index + 1,
             };
-            Mapping { id: id as u64, ..Mapping::default() }
+            PprofMapping { id: id as u64, ..PprofMapping::default() }
         };
         Self {
             catalog,
             mappings: (0..catalog.modules.len()).map(mapping).collect(),
             locations: HashMap::new(),
             functions: HashMap::new(),
-            encoded: Message::default(),
+            encoded: ProtobufMessage::default(),
         }
     }
 
@@ -113,7 +114,7 @@ impl<'a> Symbols<'a> {
         let address = outermost_known(|frame| frame.address).unwrap_or(0);
         let module = outermost_known(|frame| u64::from(frame.module)).map_or(usize::MAX, |module| module as usize - 1);
 
-        let mut location = Message::default();
+        let mut location = ProtobufMessage::default();
         location.uint(location_field::ID, id);
         location.uint(location_field::MAPPING_ID, self.mappings.get(module).map_or(0, |mapping| mapping.id));
         location.uint(location_field::ADDRESS, address);
@@ -137,10 +138,10 @@ impl<'a> Symbols<'a> {
         self.catalog.strings.get(frame.function)
     }
 
-    fn line(&mut self, name: &str, frame: &Frame, strings: &mut Strings) -> Message {
+    fn line(&mut self, name: &str, frame: &Frame, strings: &mut Strings) -> ProtobufMessage {
         let name = if name.is_empty() { UNKNOWN_FUNCTION } else { name };
         let (name, file) = (strings.index(name), strings.index(self.catalog.strings.get(frame.file)));
-        let mut line = Message::default();
+        let mut line = ProtobufMessage::default();
         line.uint(line_field::FUNCTION_ID, self.function_id(name, file));
         line.int(line_field::LINE, u64::from(frame.line));
         line
@@ -150,7 +151,7 @@ impl<'a> Symbols<'a> {
         let next = self.functions.len() as u64 + 1;
         let id = *self.functions.entry((name, file)).or_insert(next);
         if id == next {
-            let mut function = Message::default();
+            let mut function = ProtobufMessage::default();
             function.uint(function_field::ID, id);
             function.int(function_field::NAME, name);
             function.int(function_field::SYSTEM_NAME, name);
@@ -173,12 +174,12 @@ impl<'a> Symbols<'a> {
     }
 
     /// The tables of locations, functions and mappings.
-    pub(super) fn finish(mut self, strings: &mut Strings) -> Message {
+    pub(super) fn finish(mut self, strings: &mut Strings) -> ProtobufMessage {
         let mut mappings: Vec<_> = self.mappings.iter().zip(&self.catalog.modules).collect();
         mappings.sort_by_key(|(mapping, _)| mapping.id);
         for (mapping, module) in mappings {
             let text = |id| self.catalog.strings.get(id);
-            let mut message = Message::default();
+            let mut message = ProtobufMessage::default();
             message.uint(mapping_field::ID, mapping.id);
             message.uint(mapping_field::MEMORY_START, module.start);
             message.uint(mapping_field::MEMORY_LIMIT, module.end);

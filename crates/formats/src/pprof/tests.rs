@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
 
-enum Field<'a> {
+enum WireField<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
@@ -28,7 +28,7 @@ fn varint(bytes: &mut &[u8]) -> u64 {
 }
 
 /// The fields of a message, in order, by number.
-struct Decoded<'a>(Vec<(u64, Field<'a>)>);
+struct Decoded<'a>(Vec<(u64, WireField<'a>)>);
 
 impl<'a> Decoded<'a> {
     fn new(mut bytes: &'a [u8]) -> Self {
@@ -36,12 +36,12 @@ impl<'a> Decoded<'a> {
         while !bytes.is_empty() {
             let key = varint(&mut bytes);
             let field = match key & 7 {
-                0 => Field::Number(varint(&mut bytes)),
+                0 => WireField::Number(varint(&mut bytes)),
                 2 => {
                     let length = varint(&mut bytes) as usize;
                     let (field, rest) = bytes.split_at(length);
                     bytes = rest;
-                    Field::Bytes(field)
+                    WireField::Bytes(field)
                 }
                 other => panic!("wire type {other}"),
             };
@@ -51,16 +51,16 @@ impl<'a> Decoded<'a> {
     }
 
     fn number(&self, number: u64) -> u64 {
-        let find = |(field, value): &(u64, Field<'_>)| match value {
-            Field::Number(value) if *field == number => Some(*value),
+        let find = |(field, value): &(u64, WireField<'_>)| match value {
+            WireField::Number(value) if *field == number => Some(*value),
             _ => None,
         };
         self.0.iter().find_map(find).unwrap_or(0)
     }
 
     fn all(&self, number: u64) -> Vec<&'a [u8]> {
-        let bytes = |(field, value): &(u64, Field<'a>)| match value {
-            Field::Bytes(bytes) if *field == number => Some(*bytes),
+        let bytes = |(field, value): &(u64, WireField<'a>)| match value {
+            WireField::Bytes(bytes) if *field == number => Some(*bytes),
             _ => None,
         };
         self.0.iter().filter_map(bytes).collect()
@@ -82,7 +82,7 @@ impl<'a> Decoded<'a> {
 }
 
 #[derive(Debug)]
-struct Sample {
+struct DecodedSample {
     /// Innermost first; each location is `address:function@file:line,…`, innermost function first.
     stack: Vec<String>,
     values: Vec<u64>,
@@ -128,7 +128,7 @@ impl Profile {
         self.root().messages(4).iter().map(|location| (location.number(1), text(location))).collect()
     }
 
-    fn samples(&self) -> Vec<Sample> {
+    fn samples(&self) -> Vec<DecodedSample> {
         let locations = self.locations();
         let label = |label: &Decoded<'_>| {
             let value = match label.number(2) {
@@ -137,7 +137,7 @@ impl Profile {
             };
             (self.string(label.number(1)), value)
         };
-        let sample = |sample: &Decoded<'_>| Sample {
+        let sample = |sample: &Decoded<'_>| DecodedSample {
             stack: sample.packed(1).iter().map(|id| locations[id].clone()).collect(),
             values: sample.packed(2),
             labels: sample.messages(3).iter().map(label).collect(),

@@ -26,7 +26,7 @@ fn has_locations(bytes: &[u8], packet: usize) -> bool {
 }
 
 /// The damage found, as texts without numbers.
-fn told(read: &Read) -> Vec<(u64, String)> {
+fn damage_of(read: &Read) -> Vec<(u64, String)> {
     read.decoder.damage().into_iter().map(|damage| (damage.offset, damage.what.into_owned())).collect()
 }
 
@@ -64,9 +64,9 @@ fn a_packet_without_a_size_is_read_up_to_the_next() {
     for size in [0u32, 8, u32::MAX, 1 << 31, (LONGEST as u32 + 1) * 8] {
         let read = changed("steady", |bytes| bytes[packet + 4..packet + 8].copy_from_slice(&size.to_le_bytes()));
         assert_eq!(counts(&read), all("steady"), "{size}");
-        let told = told(&read);
-        assert_eq!((told.len(), told[0].0), (1, packet as u64), "{told:?}");
-        assert!(told[0].1.starts_with(&format!("a packet claims a size of {} bytes", size / 8)), "{told:?}");
+        let damage = damage_of(&read);
+        assert_eq!((damage.len(), damage[0].0), (1, packet as u64), "{damage:?}");
+        assert!(damage[0].1.starts_with(&format!("a packet claims a size of {} bytes", size / 8)), "{damage:?}");
     }
 }
 
@@ -83,8 +83,11 @@ fn a_packet_that_says_that_it_is_empty_and_is_not_is_read() {
         bytes.copy_within(packet + 52..packet + 60, packet + 60);
     });
     assert_eq!(counts(&read), all("steady"));
-    let told = told(&read);
-    assert!(told.iter().any(|(_, what)| what.ends_with("allocations more than it says; they are used")), "{told:?}");
+    let damage = damage_of(&read);
+    assert!(
+        damage.iter().any(|(_, what)| what.ends_with("allocations more than it says; they are used")),
+        "{damage:?}"
+    );
     assert_eq!(read.accounts.anomalies().get(Anomaly::LostToDamage), 0);
 }
 
@@ -95,13 +98,13 @@ fn a_size_that_is_too_large_or_too_small_does_not_hide_the_next_packet() {
     for bits in [((next - packet) as u32 + 1000) * 8, 32_768 * 8] {
         let read = changed("steady", |bytes| bytes[packet + 4..packet + 8].copy_from_slice(&bits.to_le_bytes()));
         assert_eq!(counts(&read), all("steady"));
-        assert!(told(&read)[0].1.contains("but the next begins after"), "{:?}", told(&read));
+        assert!(damage_of(&read)[0].1.contains("but the next begins after"), "{:?}", damage_of(&read));
     }
     let read = changed("steady", |bytes| bytes[packet + 4..packet + 8].copy_from_slice(&(500u32 * 8).to_le_bytes()));
     let (records, ..) = counts(&read);
     let lost = read.accounts.anomalies().get(Anomaly::LostToDamage);
     assert!(records < all("steady").0 && records + lost >= all("steady").0, "{records} {lost}");
-    assert!((packet as u64..next as u64).contains(&told(&read)[0].0), "{:?}", told(&read));
+    assert!((packet as u64..next as u64).contains(&damage_of(&read)[0].0), "{:?}", damage_of(&read));
 }
 
 #[test]
@@ -111,23 +114,25 @@ fn a_packet_is_known_without_its_magic_number_or_version() {
     for at in [0, 3, 28] {
         let read = changed("steady", |bytes| bytes[packet + at] ^= 0x40);
         assert_eq!(counts(&read), all("steady"));
-        assert_eq!(told(&read).len(), 1, "{:?}", told(&read));
-        assert_eq!(told(&read)[0].0, packet as u64);
+        assert_eq!(damage_of(&read).len(), 1, "{:?}", damage_of(&read));
+        assert_eq!(damage_of(&read)[0].0, packet as u64);
     }
 }
 
 #[test]
-fn behind_a_header_that_is_nothing_reading_goes_on_at_the_next() {
+fn after_a_header_that_is_nothing_reading_goes_on_at_the_next() {
     let bytes = bytes("steady");
     let (packet, next) = middle(&bytes);
     let read = changed("steady", |bytes| bytes[packet..packet + HEADER].fill(0xaa));
-    let told = told(&read);
-    assert_eq!((told[0].0, told[0].1.as_str()), (packet as u64, "no packet begins here"));
+    let damage = damage_of(&read);
+    assert_eq!((damage[0].0, damage[0].1.as_str()), (packet as u64, "no packet begins here"));
     assert_eq!(read.decoder.damage()[0].length, (next - packet) as u64);
     let lost = all("steady").0 - counts(&read).0;
     assert!(
-        told.iter().any(|(offset, what)| *offset >= next as u64 && what.contains(&format!("with {lost} allocations"))),
-        "{told:?}"
+        damage
+            .iter()
+            .any(|(offset, what)| *offset >= next as u64 && what.contains(&format!("with {lost} allocations"))),
+        "{damage:?}"
     );
 }
 
@@ -138,15 +143,15 @@ fn a_missing_packet_is_named_and_what_refers_to_it_is_counted() {
     let read = changed("steady", |bytes| drop(bytes.drain(packet..next)));
     let readable = &expected("bad-dropped-packet")["readable_part"]["events"];
     let (records, freed, promoted) = counts(&read);
-    let told = told(&read);
+    let damage = damage_of(&read);
     assert_eq!(
-        (told[0].0, told[0].1.contains("packets are missing before this one, with")),
+        (damage[0].0, damage[0].1.contains("packets are missing before this one, with")),
         (packet as u64, true),
-        "{told:?}"
+        "{damage:?}"
     );
     let missing = all("steady").0 - records;
     let anomalies = read.accounts.anomalies();
-    assert!(told[0].1.ends_with(&format!("{missing} allocations")), "{told:?}");
+    assert!(damage[0].1.ends_with(&format!("{missing} allocations")), "{damage:?}");
     // References to objects that were never seen, which the reference gives out, are not taken for other objects.
     assert!(anomalies.get(Anomaly::LostToDamage) > missing);
     assert_eq!((anomalies.get(Anomaly::UnmatchedFree), anomalies.get(Anomaly::UnmatchedPromotion)), (0, 0));
@@ -162,8 +167,8 @@ fn a_missing_packet_is_named_and_what_refers_to_it_is_counted() {
     });
     let marked = marked.filter(|function| function.starts_with("[may be wrong")).count();
     assert!(
-        marked > 0 && told.iter().any(|(_, what)| what.starts_with(&format!("{marked} stacks may be wrong"))),
-        "{told:?}"
+        marked > 0 && damage.iter().any(|(_, what)| what.starts_with(&format!("{marked} stacks may be wrong"))),
+        "{damage:?}"
     );
 }
 
@@ -174,7 +179,7 @@ fn a_packet_that_is_there_twice_counts_once() {
     let last = *packets.last().unwrap();
     let read = changed("extern", |bytes| bytes.extend_from_within(last..));
     assert_eq!(counts(&read), all("extern"));
-    assert!(told(&read)[0].1.contains("there twice"), "{:?}", told(&read));
+    assert!(damage_of(&read)[0].1.contains("there twice"), "{:?}", damage_of(&read));
 }
 
 #[test]
@@ -188,16 +193,16 @@ fn a_trace_that_is_cut_anywhere_gives_all_whole_events_before_the_cut() {
         assert!(cut.events.len() <= whole.events.len() && cut.events[..] == whole.events[..cut.events.len()]);
         assert_eq!(laws::violations(&cut.accounts), Vec::<String>::new());
         let is_border = offsets.contains(&length);
-        assert_eq!(cut.decoder.damage().is_empty(), is_border, "{length}: {:?}", told(&cut));
+        assert_eq!(cut.decoder.damage().is_empty(), is_border, "{length}: {:?}", damage_of(&cut));
         before = before.max(cut.events.len());
     }
     assert!(before > whole.events.len() * 9 / 10);
     let in_header = read(&bytes[..offsets[2] + 20]);
-    assert_eq!(told(&in_header), [(offsets[2] as u64, "the trace is cut in a packet's header".to_owned())]);
+    assert_eq!(damage_of(&in_header), [(offsets[2] as u64, "the trace is cut in a packet's header".to_owned())]);
 }
 
 #[test]
-fn zeros_behind_a_trace_are_named() {
+fn zeros_after_a_trace_are_named() {
     let length = bytes("steady").len();
     let read = changed("steady", |bytes| bytes.extend([0; 4096]));
     assert_eq!(counts(&read), all("steady"));
@@ -222,7 +227,7 @@ fn a_flipped_byte_spoils_no_more_than_it_must() {
         assert!(lost <= 1500, "{at}: {lost}");
         quiet += u32::from(read.decoder.damage().is_empty());
         let counted = read.accounts.anomalies();
-        assert!(lost == 0 || counted.get(Anomaly::LostToDamage) >= lost, "{at}: {lost} {:?}", told(&read));
+        assert!(lost == 0 || counted.get(Anomaly::LostToDamage) >= lost, "{at}: {lost} {:?}", damage_of(&read));
     }
     // Some changes only alter a number or a frame: these cannot be detected.
     assert!(quiet < 120, "{quiet}");
@@ -232,7 +237,11 @@ fn a_flipped_byte_spoils_no_more_than_it_must() {
 fn the_byte_that_the_reference_stops_at_costs_one_stack() {
     let read = changed("steady", |bytes| bytes[121_558] = 0o205);
     assert_eq!(counts(&read), all("steady"));
-    assert!(told(&read)[0].1.starts_with("a backtrace refers to a location that none has named"), "{:?}", told(&read));
+    assert!(
+        damage_of(&read)[0].1.starts_with("a backtrace refers to a location that none has named"),
+        "{:?}",
+        damage_of(&read)
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Real traces, with known facts about them.
 
-use highwater_formats::memtrace::{Decoder, Reader};
+use highwater_formats::memtrace::{Decoder, MemtraceReader};
 use highwater_model::{Accounts, AddressLedger, Catalog, Event};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ pub struct Read {
 /// Reads a trace to its end.
 pub fn read(bytes: &[u8]) -> Read {
     let (mut catalog, mut ledger, mut events) = (Catalog::default(), AddressLedger::default(), Vec::new());
-    let mut reader = Reader::new(bytes);
+    let mut reader = MemtraceReader::new(bytes);
     let mut receive = |event: Event, _: &Catalog| {
         ledger.record(&event, &mut ());
         events.push(event);

@@ -94,7 +94,7 @@ fn events_come_in_the_order_of_time() {
 }
 
 #[test]
-fn the_source_is_told() {
+fn the_source_is_reported() {
     for name in GOOD {
         let (source, expected) = (read(&bytes(name)).decoder.source().unwrap(), expected(name));
         let text = |field: &str| expected[field].as_str().unwrap_or_default().to_owned();

@@ -1,7 +1,7 @@
 //! Written traces: reading them again gives the same events, and a reader that shares no code with ours agrees.
 
 use crate::fixtures::{GOOD, Read, bytes, read};
-use highwater_formats::memtrace::{LeftOut, TraceWriter, Version};
+use highwater_formats::memtrace::{MemtraceOmissions, TraceWriter, Version};
 use highwater_model::{
     AddressLedger, Anomaly, Catalog, Event, EventKind, FrameText, Heap, Nanos, NumberLedger, Placement, Source,
     SourceKind, StackId, Step, Tag, TagId, ThreadId, Weight,
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-fn write(read: &Read, version: Version) -> (Vec<u8>, LeftOut) {
+fn write(read: &Read, version: Version) -> (Vec<u8>, MemtraceOmissions) {
     let source = read.decoder.source().unwrap();
     let mut writer = TraceWriter::new(Vec::new(), &source, version).unwrap();
     for event in &read.events {
@@ -21,12 +21,12 @@ fn write(read: &Read, version: Version) -> (Vec<u8>, LeftOut) {
 }
 
 /// An event with its handles resolved, and objects numbered in the order of their appearance.
-type Told = (u64, u64, String);
+type ResolvedEvent = (u64, u64, String);
 
-fn told(read: &Read, with_domains: bool) -> Vec<Told> {
+fn resolved_events(read: &Read, with_domains: bool) -> Vec<ResolvedEvent> {
     let mut numbers: HashMap<u64, usize> = HashMap::new();
     let mut stacks: HashMap<StackId, String> = HashMap::new();
-    let mut tell = |event: &Event| {
+    let mut resolve = |event: &Event| {
         let what = match event.kind {
             EventKind::Allocate(Placement { address, size, stack, tag, weight, .. }) => {
                 let number = numbers.len();
@@ -41,7 +41,7 @@ fn told(read: &Read, with_domains: bool) -> Vec<Told> {
         };
         (event.time.0, if with_domains { event.thread.0 } else { 0 }, what)
     };
-    read.events.iter().map(&mut tell).collect()
+    read.events.iter().map(&mut resolve).collect()
 }
 
 /// Every frame with its code, source locations, lines and columns.
@@ -61,14 +61,14 @@ fn what_is_read_and_written_is_read_as_it_was() {
             let (written, left_out) = write(&first, version);
             let again = read(&written);
             let with_domains = version == Version::V3;
-            assert_eq!((again.decoder.damage(), left_out), (vec![], LeftOut::default()), "{name}");
+            assert_eq!((again.decoder.damage(), left_out), (vec![], MemtraceOmissions::default()), "{name}");
             // Only the writer that truncated a stack knows that it is truncated.
             let oddities = |read: &Read| -> Vec<_> {
                 let odd = read.decoder.oddities().into_iter();
                 odd.filter(|(anomaly, _)| *anomaly != Anomaly::TruncatedStack).collect()
             };
             assert_eq!(oddities(&again), oddities(&first), "{name}");
-            let (before, after) = (told(&first, with_domains), told(&again, with_domains));
+            let (before, after) = (resolved_events(&first, with_domains), resolved_events(&again, with_domains));
             let differs = before.iter().zip(&after).position(|(before, after)| before != after);
             if let Some(at) = differs {
                 panic!("{name} {version:?}: event {at}:\n{:?}\n{:?}", before[at], after[at]);

@@ -1,6 +1,8 @@
 //! Logs of programs whose correct figures are known: every figure is checked.
 
-use highwater_formats::objlog::{By, Reader, Row, Survivors, Trust, Until, Verdict, rows};
+use highwater_formats::objlog::{
+    ObjectGrouping, ObjectLogReader, ObjectRow, ReadUntil, SurvivingObjects, Trust, TrustVerdict, rows,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,14 +20,14 @@ pub fn expected(name: &str) -> Value {
     serde_json::from_slice(&file(&format!("{name}.expected.json"))).expect("the fixture is JSON")
 }
 
-pub fn read(log: &[u8], until: Until) -> Reader {
-    let mut reader = Reader::until(until);
+pub fn read(log: &[u8], until: ReadUntil) -> ObjectLogReader {
+    let mut reader = ObjectLogReader::until(until);
     reader.read_all(log, &mut ()).expect("memory can be read");
     reader
 }
 
-pub fn types(reader: &Reader) -> Vec<Row> {
-    rows(reader.matcher(), &Survivors::of(reader.matcher()), By::Type)
+pub fn types(reader: &ObjectLogReader) -> Vec<ObjectRow> {
+    rows(reader.matcher(), &SurvivingObjects::of(reader.matcher()), ObjectGrouping::Type)
 }
 
 fn numbers(value: &Value) -> Vec<u64> {
@@ -34,7 +36,7 @@ fn numbers(value: &Value) -> Vec<u64> {
 
 #[test]
 fn every_figure_of_a_big_log_is_found() {
-    let (reader, truth) = (read(&log("big"), Until::End), expected("big"));
+    let (reader, truth) = (read(&log("big"), ReadUntil::End), expected("big"));
     let (counts, matcher) = (reader.counts(), reader.matcher());
     assert_eq!(counts.lines, truth["lines"]);
     assert_eq!(counts.object_lines, truth["object_lines"]);
@@ -48,7 +50,7 @@ fn every_figure_of_a_big_log_is_found() {
         order.iter().map(Value::as_str).collect::<Vec<_>>()
     });
     assert_eq!(rows.len(), truth["types"].as_object().expect("by type").len());
-    for Row { type_name, tally, doubtful, .. } in &rows {
+    for ObjectRow { type_name, tally, doubtful, .. } in &rows {
         let one = &truth["types"][type_name.as_deref().unwrap()];
         let found = [tally.allocated, tally.allocated_bytes, tally.dropped, tally.dropped_bytes, tally.live()];
         let wanted = ["allocated", "allocated_bytes", "dropped", "dropped_bytes", "leaked"].map(|key| &one[key]);
@@ -57,13 +59,13 @@ fn every_figure_of_a_big_log_is_found() {
         assert_eq!(tally.is_perfect(), one["leaked"] == 0);
         assert_eq!(doubtful.objects, 0);
     }
-    let trust = Trust::of(&reader, &Survivors::of(matcher));
-    assert_eq!((trust.contradictions.count(), counts.malformed, trust.verdict), (0, 0, Verdict::Yes));
+    let trust = Trust::of(&reader, &SurvivingObjects::of(matcher));
+    assert_eq!((trust.contradictions.count(), counts.malformed, trust.verdict), (0, 0, TrustVerdict::Yes));
 }
 
 #[test]
 fn everything_that_is_wrong_with_a_damaged_log_is_named() {
-    let (reader, truth) = (read(&log("damaged"), Until::End), expected("damaged"));
+    let (reader, truth) = (read(&log("damaged"), ReadUntil::End), expected("damaged"));
     let counts = reader.counts();
     assert_eq!(counts.lines, truth["total_lines"]);
     assert_eq!(counts.malformed, truth["malformed_at_lines"]);
@@ -74,7 +76,7 @@ fn everything_that_is_wrong_with_a_damaged_log_is_named() {
     }
     assert_eq!(bad.last().copied(), truth["truncated_text"].as_str());
     assert_eq!(counts.bad().last().map(|line| line.number), truth["total_lines"].as_u64());
-    let survivors = Survivors::of(reader.matcher());
+    let survivors = SurvivingObjects::of(reader.matcher());
     let trust = Trust::of(&reader, &survivors);
     for (key, _, odd) in trust.contradictions.kinds() {
         let wanted = truth.get(key).map_or_else(Vec::new, numbers);
@@ -95,20 +97,20 @@ fn everything_that_is_wrong_with_a_damaged_log_is_named() {
         .map(|(name, one)| (name.clone(), (one["objects"].as_u64().unwrap(), one["bytes"].as_u64().unwrap())))
         .collect();
     assert_eq!(undamaged, wanted);
-    assert_eq!(trust.verdict, Verdict::Mostly);
+    assert_eq!(trust.verdict, TrustVerdict::Mostly);
 }
 
 #[test]
 fn wasm_modules_are_followed_to_every_instant_at_which_their_memory_was_saved() {
     for name in ["leaky_rs", "leaky_c", "clean_rs", "clean_c"] {
         let (log, truth) = (log(name), expected(name));
-        let whole = read(&log, Until::End);
+        let whole = read(&log, ReadUntil::End);
         assert_eq!(whole.counts().lines, truth["log_lines"], "{name}");
         assert_eq!(whole.counts().object_lines, truth["object_lines"], "{name}");
-        assert_eq!(Trust::of(&whole, &Survivors::of(whole.matcher())).verdict, Verdict::Yes, "{name}");
+        assert_eq!(Trust::of(&whole, &SurvivingObjects::of(whole.matcher())).verdict, TrustVerdict::Yes, "{name}");
         for dump in truth["dumps"].as_array().unwrap() {
             let number = |key: &str| dump[key].as_u64().unwrap();
-            let reader = read(&log, Until::Events(number("allocations") + number("drops")));
+            let reader = read(&log, ReadUntil::Events(number("allocations") + number("drops")));
             let total = reader.matcher().total();
             let found = [total.allocated, total.dropped, total.allocated_bytes, total.dropped_bytes, total.live()];
             let wanted = ["allocations", "drops", "allocated_bytes", "dropped_bytes", "live_objects"].map(number);

@@ -1,21 +1,23 @@
 //! Input that is not a log: counted, never fatal, in bounded memory.
 
 use crate::fixtures::read;
-use highwater_formats::objlog::{Fault, MAX_LINE_BYTES, Reader, Survivors, Trust, Until, Verdict};
+use highwater_formats::objlog::{
+    MAX_LINE_BYTES, ObjectLineFault, ObjectLogReader, ReadUntil, SurvivingObjects, Trust, TrustVerdict,
+};
 use proptest::prelude::*;
 use std::io::{self, Read};
 
-fn verdict(reader: &Reader) -> Verdict {
-    Trust::of(reader, &Survivors::of(reader.matcher())).verdict
+fn verdict(reader: &ObjectLogReader) -> TrustVerdict {
+    Trust::of(reader, &SurvivingObjects::of(reader.matcher())).verdict
 }
 
 #[test]
 fn what_is_no_log_has_no_objects() {
     for input in [b"".as_slice(), b"\n\n\n", b"hello\nworld", b"\x7fELF\x02\x01\0\0@\xff\n", b"@\n@\n@", &[0xff; 5000]]
     {
-        let reader = read(input, Until::End);
+        let reader = read(input, ReadUntil::End);
         assert_eq!(reader.matcher().ids(), 0);
-        assert_eq!(verdict(&reader), Verdict::Nothing);
+        assert_eq!(verdict(&reader), TrustVerdict::Nothing);
         let counts = reader.counts();
         assert_eq!(counts.lines, counts.object_lines + counts.noise_lines + counts.malformed);
     }
@@ -37,15 +39,15 @@ impl Read for Endless {
 #[test]
 fn a_gigantic_line_is_counted_and_the_rest_is_used() {
     let input = Endless(300 << 20).chain(b"\n@ ALLOCATE 8 a.rs:1 T 0\n".as_slice());
-    let mut reader = Reader::default();
+    let mut reader = ObjectLogReader::default();
     reader.read_all(input, &mut ()).unwrap();
-    assert_eq!(reader.counts().by_fault().collect::<Vec<_>>(), [(Fault::TooLong, 1)]);
+    assert_eq!(reader.counts().by_fault().collect::<Vec<_>>(), [(ObjectLineFault::TooLong, 1)]);
     assert_eq!((reader.counts().lines, reader.matcher().total().live()), (2, 1));
 }
 
 #[test]
 fn names_that_are_not_utf8_are_shown_as_well_as_can_be_and_counted() {
-    let reader = read(b"@ ALLOCATE 8 a\xff.rs:1 T\xfe 0\n@ DROP 8 T\xfe 0\n@ ALLOCATE 8 b.rs:1 U 1\n", Until::End);
+    let reader = read(b"@ ALLOCATE 8 a\xff.rs:1 T\xfe 0\n@ DROP 8 T\xfe 0\n@ ALLOCATE 8 b.rs:1 U 1\n", ReadUntil::End);
     let (site, _) = reader.matcher().sites().next().unwrap();
     assert_eq!(reader.matcher().type_of(site), "T\u{fffd}");
     assert_eq!(reader.matcher().place_of(site), "a\u{fffd}.rs:1");
@@ -58,7 +60,7 @@ fn sizes_that_do_not_add_up_are_cut() {
     let log = format!(
         "@ ALLOCATE {most} a.rs:1 T 0\n@ ALLOCATE {most} a.rs:1 T 1\n@ RESIZE {most} T 1\n@ DROP {most} T 0\n@ RESIZE 0 T 1\n@ DROP 0 T 1\n"
     );
-    let reader = read(log.as_bytes(), Until::End);
+    let reader = read(log.as_bytes(), ReadUntil::End);
     let total = reader.matcher().total();
     assert_eq!((total.allocated_bytes, total.live(), total.live_bytes()), (u64::MAX, 0, 0));
     assert!(reader.matcher().clamped_sizes > 0);
@@ -67,13 +69,13 @@ fn sizes_that_do_not_add_up_are_cut() {
 #[test]
 fn the_end_of_a_log_that_was_cut_inside_of_an_id_is_not_believed() {
     let whole = "@ ALLOCATE 8 a.rs:1 T 1\n@ ALLOCATE 8 a.rs:1 T 12\n@ DROP 8 T 12";
-    let reader = read(whole.as_bytes(), Until::End);
+    let reader = read(whole.as_bytes(), ReadUntil::End);
     assert_eq!((reader.counts().malformed, reader.matcher().total().dropped), (0, 1), "no line end, but it fits");
-    let birth = read(b"@ ALLOCATE 8 a.rs:1 T 1\n@ ALLOCATE 9 a.rs:1 U 1", Until::End);
-    assert_eq!(birth.counts().by_fault().collect::<Vec<_>>(), [(Fault::Cut, 1)]);
+    let birth = read(b"@ ALLOCATE 8 a.rs:1 T 1\n@ ALLOCATE 9 a.rs:1 U 1", ReadUntil::End);
+    assert_eq!(birth.counts().by_fault().collect::<Vec<_>>(), [(ObjectLineFault::Cut, 1)]);
     assert!(birth.counts().last_line_truncated);
     assert_eq!(birth.matcher().contradictions().count(), 0);
-    let drop = read(b"@ ALLOCATE 8 a.rs:1 T 1\n@ ALLOCATE 9 a.rs:1 U 12\n@ DROP 9 U 1", Until::End);
+    let drop = read(b"@ ALLOCATE 8 a.rs:1 T 1\n@ ALLOCATE 9 a.rs:1 U 12\n@ DROP 9 U 1", ReadUntil::End);
     assert_eq!((drop.counts().last_line_truncated, drop.matcher().total().dropped), (true, 0));
 }
 
@@ -86,7 +88,7 @@ proptest! {
         "@ \\{\"event\":\"(ALLOCATE|DROP|MEMORY)\",\"(bytes|id|time)\":[0-9.e]{1,5}[},\"]{1,3}\n".prop_map(String::into_bytes),
     ], 0..60)) {
         let input = pieces.concat();
-        let reader = read(&input, Until::End);
+        let reader = read(&input, ReadUntil::End);
         let counts = reader.counts();
         prop_assert_eq!(counts.lines, counts.object_lines + counts.noise_lines + counts.malformed);
         let lines = input.split_inclusive(|&byte| byte == b'\n').count() as u64;

@@ -1,11 +1,11 @@
 //! Order in the file is not order in time.
 
 use crate::fixtures::read;
-use highwater_formats::objlog::{Matcher, Reader, Survivors, Trust, Until, Verdict};
+use highwater_formats::objlog::{Matcher, ObjectLogReader, ReadUntil, SurvivingObjects, Trust, TrustVerdict};
 use proptest::prelude::*;
 
 /// The figures that must not depend on the order.
-fn figures(reader: &Reader) -> impl PartialEq + std::fmt::Debug + use<> {
+fn figures(reader: &ObjectLogReader) -> impl PartialEq + std::fmt::Debug + use<> {
     let matcher: &Matcher = reader.matcher();
     let odd = matcher.contradictions();
     let odd: Vec<(u64, Vec<u64>)> = odd.kinds().iter().map(|(_, _, odd)| (odd.count, odd.ids())).collect();
@@ -50,7 +50,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let mut lines = numbered(&objects, stride);
-        let in_order = read((lines.join("\n") + "\n").as_bytes(), Until::End);
+        let in_order = read((lines.join("\n") + "\n").as_bytes(), ReadUntil::End);
         let mut state = seed | 1;
         for at in (1..lines.len()).rev() {
             state ^= state << 13;
@@ -60,20 +60,20 @@ proptest! {
         }
         let turn = shuffle.index(lines.len());
         lines.rotate_left(turn);
-        let shuffled = read((lines.join("\n") + "\n").as_bytes(), Until::End);
+        let shuffled = read((lines.join("\n") + "\n").as_bytes(), ReadUntil::End);
         prop_assert_eq!(figures(&in_order), figures(&shuffled));
     }
 }
 
 #[test]
 fn a_drop_before_its_birth_is_no_anomaly() {
-    let reader = read(b"@ DROP 8 T 0\n@ ALLOCATE 8 a.rs:1 T 0\n", Until::End);
+    let reader = read(b"@ DROP 8 T 0\n@ ALLOCATE 8 a.rs:1 T 0\n", ReadUntil::End);
     assert_eq!(reader.matcher().drops_before_their_allocate, 1);
-    assert_eq!(Trust::of(&reader, &Survivors::default()).verdict, Verdict::Yes);
+    assert_eq!(Trust::of(&reader, &SurvivingObjects::default()).verdict, TrustVerdict::Yes);
 }
 
 #[test]
-fn growth_is_never_a_mismatch_wherever_it_is_told() {
+fn growth_is_never_a_mismatch_wherever_it_is_reported() {
     for lines in [
         ["@ ALLOCATE 24 a.rs:1 V 0", "@ RESIZE 6424 V 0", "@ DROP 6424 V 0"],
         ["@ ALLOCATE 24 a.rs:1 V 0", "@ DROP 6424 V 0", "@ RESIZE 6424 V 0"],
@@ -81,7 +81,7 @@ fn growth_is_never_a_mismatch_wherever_it_is_told() {
         ["@ RESIZE 6424 V 0", "@ DROP 6424 V 0", "@ ALLOCATE 24 a.rs:1 V 0"],
         ["@ RESIZE 6424 V 0", "@ ALLOCATE 24 a.rs:1 V 0", "@ DROP 6424 V 0"],
     ] {
-        let reader = read((lines.join("\n") + "\n").as_bytes(), Until::End);
+        let reader = read((lines.join("\n") + "\n").as_bytes(), ReadUntil::End);
         let total = reader.matcher().total();
         assert_eq!(reader.matcher().contradictions().count(), 0, "{lines:?}");
         assert_eq!((total.allocated_bytes, total.grown_bytes, total.dropped_bytes), (24, 6400, 6424), "{lines:?}");
@@ -96,10 +96,10 @@ fn the_json_form_says_the_same() {
 @ {"event":"DROP","bytes":64,"type":"Map<K, V>","id":"5","time":2.25,"thread":3,"stack":["f",{"function":"g","line":3}]}
 @ {"event":"MEMORY","bytes":65536,"label":"end"}
 "#;
-    let (text, json) = (read(text, Until::End), read(json, Until::End));
+    let (text, json) = (read(text, ReadUntil::End), read(json, ReadUntil::End));
     assert_eq!(json.counts().malformed, 0, "{:?}", json.counts().bad());
     assert_eq!(figures(&text), figures(&json));
-    let names = |reader: &Reader| {
+    let names = |reader: &ObjectLogReader| {
         let site = reader.matcher().sites().next().map(|(site, _)| site).unwrap();
         (reader.matcher().type_of(site).into_owned(), reader.matcher().place_of(site).into_owned())
     };
