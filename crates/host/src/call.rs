@@ -5,14 +5,14 @@ use std::str::FromStr;
 
 /// A call: time passes, then a method is called, or only one of the two.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct ProgramCall {
     /// Time that passes first, in nanoseconds.
     pub after_ns: u64,
     /// The method and its arguments, `(…)`.
     pub method: Option<(String, String)>,
 }
 
-impl FromStr for Call {
+impl FromStr for ProgramCall {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -36,7 +36,7 @@ impl FromStr for Call {
     }
 }
 
-impl fmt::Display for Call {
+impl fmt::Display for ProgramCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.after_ns > 0 {
             write!(f, "+{}ns", self.after_ns)?;
@@ -81,16 +81,16 @@ mod tests {
 
     #[test]
     fn calls_are_read_as_people_write_them() {
-        let call = |text: &str| text.parse::<Call>();
+        let call = |text: &str| text.parse::<ProgramCall>();
         let of = |after_ns, name: &str, arguments: &str| {
-            Ok(Call { after_ns, method: Some((name.to_owned(), arguments.to_owned())) })
+            Ok(ProgramCall { after_ns, method: Some((name.to_owned(), arguments.to_owned())) })
         };
         assert_eq!(call("open(100)"), of(0, "open", "(100)"));
         assert_eq!(call(" stat "), of(0, "stat", "()"));
         assert_eq!(call("put (\"a (b)\", 1)"), of(0, "put", "(\"a (b)\", 1)"));
         assert_eq!(call("+5s tick()"), of(5_000_000_000, "tick", "()"));
         assert_eq!(call("+1h30m tick()"), of(5_400_000_000_000, "tick", "()"));
-        assert_eq!(call("+300ms"), Ok(Call { after_ns: 300_000_000, method: None }));
+        assert_eq!(call("+300ms"), Ok(ProgramCall { after_ns: 300_000_000, method: None }));
         for wrong in ["", "(1)", "+5", "+s", "two words(1)", "+99999999999999999999s"] {
             assert!(call(wrong).is_err(), "{wrong}");
         }
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn what_is_shown_can_be_read_again() {
         for text in ["open(100)", "+5s", "+5s tick()"] {
-            let call: Call = text.parse().unwrap();
+            let call: ProgramCall = text.parse().unwrap();
             assert_eq!(call.to_string().parse(), Ok(call));
         }
     }

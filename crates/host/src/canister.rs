@@ -8,15 +8,15 @@
 //!
 //! A canister can call itself, and the management canister for randomness; any other callee does not exist.
 
-mod answered;
 mod calls;
 mod messages;
+mod outcome;
 
-pub use answered::{Answered, CallError};
+pub use outcome::{CallError, CallOutcome};
 
-use crate::engine::{Limits, Machine, Stop};
-use crate::module::{MemoryKind, Module};
-use crate::system::{Closure, Message, Mode, Outgoing, Response, Settings, System, provide};
+use crate::engine::{Machine, MachineLimits, RunError};
+use crate::module::{HostModule, MemoryKind};
+use crate::system::{CanisterMessage, CanisterResponse, Closure, MessageMode, Outgoing, Settings, System, provide};
 use std::collections::{BTreeMap, VecDeque};
 use wasmi::ValType;
 
@@ -68,10 +68,11 @@ enum Origin {
     System,
 }
 
+/// A message that waits for its turn.
 #[derive(Debug)]
-enum Task {
+enum QueuedMessage {
     Method { context: u64, method: String, argument: Vec<u8>, caller: Vec<u8> },
-    Callback { context: u64, call: Box<Outgoing>, response: Response, refund: u128 },
+    Callback { context: u64, call: Box<Outgoing>, response: CanisterResponse, refund: u128 },
 }
 
 /// A canister: runs its messages one after the other, and keeps or undoes the changes of each.
@@ -79,29 +80,29 @@ pub struct Canister {
     machine: Machine<System>,
     contexts: BTreeMap<u64, CallContext>,
     next_context: u64,
-    tasks: VecDeque<Task>,
-    answer: Option<Response>,
+    tasks: VecDeque<QueuedMessage>,
+    answer: Option<CanisterResponse>,
     troubles: Vec<String>,
     messages: u32,
     random: u64,
 }
 
 /// The code that one message runs.
-enum Code {
+enum MessageCode {
     Export(String),
     Table(Closure),
 }
 
 impl Canister {
     /// Starts a canister: runs its start function, then `canister_init` with an argument.
-    pub fn new(module: Module, limits: Limits, world: World, argument: &[u8]) -> Result<Self, Stop> {
+    pub fn new(module: HostModule, limits: MachineLimits, world: World, argument: &[u8]) -> Result<Self, RunError> {
         let mut canister = Self::idle(module, limits, world)?;
-        let kept = canister.machine.start();
-        canister.settle(&kept)?;
-        kept?;
+        let started = canister.machine.start();
+        canister.settle(&started)?;
+        started?;
         if canister.machine.function_type("canister_init").is_some() {
-            let message = Message { argument: argument.to_vec(), ..canister.message(Mode::Init) };
-            canister.execute(message, &Code::Export("canister_init".into()), true)?;
+            let message = CanisterMessage { argument: argument.to_vec(), ..canister.message(MessageMode::Init) };
+            canister.execute(message, &MessageCode::Export("canister_init".into()), true)?;
             let sent = std::mem::take(&mut canister.machine.system().message.sent);
             debug_assert!(sent.is_empty(), "calls cannot be made in canister_init");
         }
@@ -109,7 +110,7 @@ impl Canister {
     }
 
     /// A canister of which no code has run.
-    pub fn idle(module: Module, limits: Limits, world: World) -> Result<Self, Stop> {
+    pub fn idle(module: HostModule, limits: MachineLimits, world: World) -> Result<Self, RunError> {
         let word = match module.facts.memory {
             MemoryKind::Memory32 => ValType::I32,
             MemoryKind::Memory64 => ValType::I64,
@@ -156,17 +157,17 @@ impl Canister {
     }
 
     /// Calls a method from outside, and runs all messages that follow from it.
-    pub fn call(&mut self, method: &str, argument: &[u8]) -> Result<Answered, CallError> {
+    pub fn call(&mut self, method: &str, argument: &[u8]) -> Result<CallOutcome, CallError> {
         let Some((mode, _)) = self.find(method) else {
             let own = |name: &String| !name.starts_with("__motoko") && !name.starts_with('@');
             return Err(CallError::NoMethod(method.to_owned(), self.methods().into_iter().filter(own).collect()));
         };
         self.messages = 0;
-        if mode == Mode::Update {
+        if mode == MessageMode::Update {
             self.inspect(method, argument)?;
         }
         let context = self.open(Origin::Outside, 0);
-        self.tasks.push_back(Task::Method {
+        self.tasks.push_back(QueuedMessage::Method {
             context,
             method: method.to_owned(),
             argument: argument.to_vec(),
@@ -178,7 +179,7 @@ impl Canister {
     }
 
     /// Lets time pass: timers that become due are run, and the heartbeat once.
-    pub fn pass(&mut self, nanoseconds: u64) -> Result<Answered, CallError> {
+    pub fn pass(&mut self, nanoseconds: u64) -> Result<CallOutcome, CallError> {
         self.messages = 0;
         let end = self.machine.system_ref().time_ns.saturating_add(nanoseconds);
         loop {
@@ -199,8 +200,8 @@ impl Canister {
         Ok(self.answered())
     }
 
-    fn answered(&mut self) -> Answered {
-        Answered {
+    fn answered(&mut self) -> CallOutcome {
+        CallOutcome {
             response: self.answer.take(),
             printed: self.machine.system().take_printed(),
             troubles: std::mem::take(&mut self.troubles),
@@ -208,11 +209,11 @@ impl Canister {
     }
 
     /// The mode of a method, and the name of its function.
-    fn find(&self, method: &str) -> Option<(Mode, String)> {
+    fn find(&self, method: &str) -> Option<(MessageMode, String)> {
         let kinds = [
-            (Mode::Update, "canister_update"),
-            (Mode::Query, "canister_query"),
-            (Mode::CompositeQuery, "canister_composite_query"),
+            (MessageMode::Update, "canister_update"),
+            (MessageMode::Query, "canister_query"),
+            (MessageMode::CompositeQuery, "canister_composite_query"),
         ];
         let named = kinds.map(|(mode, kind)| (mode, format!("{kind} {method}")));
         named.into_iter().find(|(_, name)| self.machine.function_type(name).is_some())
@@ -223,13 +224,13 @@ impl Canister {
         if self.machine.function_type(code).is_none() {
             return Ok(());
         }
-        let message = Message {
+        let message = CanisterMessage {
             argument: argument.to_vec(),
             caller: OUTSIDE.to_vec(),
             method: method.to_owned(),
-            ..self.message(Mode::Inspect)
+            ..self.message(MessageMode::Inspect)
         };
-        let done = self.execute(message, &Code::Export(code.into()), false);
+        let done = self.execute(message, &MessageCode::Export(code.into()), false);
         match done {
             Ok(_) if self.machine.system_ref().message.is_accepted => Ok(()),
             Ok(_) => Err(CallError::Refused(method.to_owned())),
@@ -240,8 +241,8 @@ impl Canister {
         }
     }
 
-    fn message(&self, mode: Mode) -> Message {
-        Message { mode, caller: SELF.to_vec(), ..Message::default() }
+    fn message(&self, mode: MessageMode) -> CanisterMessage {
+        CanisterMessage { mode, caller: SELF.to_vec(), ..CanisterMessage::default() }
     }
 
     fn open(&mut self, origin: Origin, cycles: u128) -> u64 {

@@ -1,14 +1,14 @@
 //! The requests that a client sends to a host, over any transport.
 
-use crate::image::Chunk;
-use crate::program::{Answer, Failed};
-use crate::protocol::{Description, HostInfo, Request, Response, SnapshotInfo};
+use crate::image::ImagePart;
+use crate::program::{CallReply, Failed};
+use crate::protocol::{Description, HostInfo, HostRequest, HostResponse, SnapshotInfo};
 use crate::transport::{Transport, TransportError};
 use std::fmt;
 
 /// Why a request failed.
 #[derive(Debug)]
-pub enum ClientError {
+pub enum HostClientError {
     /// There was no response.
     Transport(TransportError),
     /// The host refused, and says why.
@@ -17,7 +17,7 @@ pub enum ClientError {
     Confused,
 }
 
-impl fmt::Display for ClientError {
+impl fmt::Display for HostClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Transport(error) => error.fmt(f),
@@ -27,72 +27,76 @@ impl fmt::Display for ClientError {
     }
 }
 
-impl std::error::Error for ClientError {}
+impl std::error::Error for HostClientError {}
 
 /// A client of a host: one method for each request of the protocol.
 #[derive(Debug)]
-pub struct Client<T> {
+pub struct HostClient<T> {
     transport: T,
 }
 
-impl<T: Transport> Client<T> {
+impl<T: Transport> HostClient<T> {
     /// A client over a transport.
     pub fn new(transport: T) -> Self {
         Self { transport }
     }
 
-    fn ask<R>(&mut self, request: &Request, wanted: impl FnOnce(Response) -> Option<R>) -> Result<R, ClientError> {
-        match self.transport.ask(request).map_err(ClientError::Transport)? {
-            Response::Failed(failed) => Err(ClientError::Failed(failed)),
-            other => wanted(other).ok_or(ClientError::Confused),
+    fn ask<R>(
+        &mut self,
+        request: &HostRequest,
+        wanted: impl FnOnce(HostResponse) -> Option<R>,
+    ) -> Result<R, HostClientError> {
+        match self.transport.ask(request).map_err(HostClientError::Transport)? {
+            HostResponse::Failed(failed) => Err(HostClientError::Failed(failed)),
+            other => wanted(other).ok_or(HostClientError::Confused),
         }
     }
 
     /// The state of the host.
-    pub fn info(&mut self) -> Result<HostInfo, ClientError> {
-        self.ask(&Request::Info, |response| match response {
-            Response::Info(info) => Some(info),
+    pub fn info(&mut self) -> Result<HostInfo, HostClientError> {
+        self.ask(&HostRequest::Info, |response| match response {
+            HostResponse::Info(info) => Some(info),
             _ => None,
         })
     }
 
     /// Takes a new snapshot.
-    pub fn create(&mut self) -> Result<SnapshotInfo, ClientError> {
-        self.snapshot(&Request::Create)
+    pub fn create(&mut self) -> Result<SnapshotInfo, HostClientError> {
+        self.snapshot(&HostRequest::Create)
     }
 
     /// Takes a new snapshot that replaces the latest.
-    pub fn update(&mut self) -> Result<SnapshotInfo, ClientError> {
-        self.snapshot(&Request::Update)
+    pub fn update(&mut self) -> Result<SnapshotInfo, HostClientError> {
+        self.snapshot(&HostRequest::Update)
     }
 
-    fn snapshot(&mut self, request: &Request) -> Result<SnapshotInfo, ClientError> {
+    fn snapshot(&mut self, request: &HostRequest) -> Result<SnapshotInfo, HostClientError> {
         self.ask(request, |response| match response {
-            Response::Snapshot(info) => Some(info),
+            HostResponse::Snapshot(info) => Some(info),
             _ => None,
         })
     }
 
     /// Calls the program.
-    pub fn call(&mut self, call: &str) -> Result<Answer, ClientError> {
-        self.ask(&Request::Call(call.to_owned()), |response| match response {
-            Response::Called(answer) => Some(answer),
+    pub fn call(&mut self, call: &str) -> Result<CallReply, HostClientError> {
+        self.ask(&HostRequest::Call(call.to_owned()), |response| match response {
+            HostResponse::Called(answer) => Some(answer),
             _ => None,
         })
     }
 
     /// The description of a snapshot: by its number, or of the latest.
-    pub fn describe(&mut self, id: Option<u64>) -> Result<Description, ClientError> {
-        self.ask(&Request::Describe(id), |response| match response {
-            Response::Described(description) => Some(*description),
+    pub fn describe(&mut self, id: Option<u64>) -> Result<Description, HostClientError> {
+        self.ask(&HostRequest::Describe(id), |response| match response {
+            HostResponse::Described(description) => Some(*description),
             _ => None,
         })
     }
 
     /// A part of a snapshot, from an offset on.
-    pub fn chunk(&mut self, id: u64, offset: u64) -> Result<Chunk, ClientError> {
-        self.ask(&Request::Chunk { id, offset }, |response| match response {
-            Response::Chunk(of, at, chunk) if (of, at) == (id, offset) => Some(chunk),
+    pub fn chunk(&mut self, id: u64, offset: u64) -> Result<ImagePart, HostClientError> {
+        self.ask(&HostRequest::Chunk { id, offset }, |response| match response {
+            HostResponse::Chunk(of, at, chunk) if (of, at) == (id, offset) => Some(chunk),
             _ => None,
         })
     }

@@ -16,7 +16,7 @@ pub const LONGEST: usize = 8 << 20;
 
 /// A frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Frame {
+pub enum HostFrame {
     /// A JSON document.
     Json(Vec<u8>),
     /// Bytes.
@@ -46,7 +46,7 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-impl Frame {
+impl HostFrame {
     /// Reads a frame.
     pub fn read(input: &mut impl Read) -> Result<Self, FrameError> {
         let mut head = [0; 5];

@@ -13,21 +13,21 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// The bytes of a program's memory, of which only the non-zero pages are stored. Images share equal pages.
 #[derive(Clone, Debug, Default)]
-pub struct Image {
+pub struct CapturedImage {
     bytes: u64,
     pages: BTreeMap<u64, Arc<[u8]>>,
 }
 
 /// A part of an image: a number of zeros, then bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chunk {
+pub struct ImagePart {
     /// The number of zeros that come first.
     pub zeros: u64,
     /// The bytes after the zeros.
     pub bytes: Vec<u8>,
 }
 
-impl Image {
+impl CapturedImage {
     /// Captures the finished state of a memory; equal pages are shared with the image `before`.
     pub fn capture(memory: &PagedMemory, bytes: u64, before: Option<&Self>) -> io::Result<Self> {
         let mut pages = BTreeMap::new();
@@ -61,7 +61,7 @@ impl Image {
     }
 
     /// The part at an offset: zeros up to the next stored page, then at most `most` bytes.
-    pub fn chunk(&self, offset: u64, most: usize) -> Chunk {
+    pub fn chunk(&self, offset: u64, most: usize) -> ImagePart {
         let first = offset / PAGE as u64;
         let mut pages = self.pages.range(first..).peekable();
         let begin = pages.peek().map_or(self.bytes, |(number, _)| (*number * PAGE as u64).max(offset));
@@ -77,7 +77,7 @@ impl Image {
             bytes.extend(content);
             at += content.len() as u64;
         }
-        Chunk { zeros: begin.saturating_sub(offset), bytes }
+        ImagePart { zeros: begin.saturating_sub(offset), bytes }
     }
 
     /// The SHA-256 of all its bytes.
@@ -116,9 +116,9 @@ pub fn hash_zeros(hasher: &mut Sha256, mut count: u64) {
 mod tests {
     use super::*;
 
-    fn image(bytes: u64, pages: &[u64]) -> Image {
+    fn image(bytes: u64, pages: &[u64]) -> CapturedImage {
         let page = |number: u64| (number, Arc::from(vec![number as u8 + 1; PAGE]));
-        Image { bytes, pages: pages.iter().map(|&number| page(number)).collect() }
+        CapturedImage { bytes, pages: pages.iter().map(|&number| page(number)).collect() }
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn an_image_of_zeros_is_one_chunk() {
-        assert_eq!(image(1 << 40, &[]).chunk(5, 10), Chunk { zeros: (1 << 40) - 5, bytes: vec![] });
-        assert_eq!(image(0, &[]).chunk(0, 10), Chunk { zeros: 0, bytes: vec![] });
+        assert_eq!(image(1 << 40, &[]).chunk(5, 10), ImagePart { zeros: (1 << 40) - 5, bytes: vec![] });
+        assert_eq!(image(0, &[]).chunk(0, 10), ImagePart { zeros: 0, bytes: vec![] });
     }
 }

@@ -1,28 +1,23 @@
 //! Runs canisters and plain WASM modules, and takes images of their memory between two messages.
 //!
 //! ```text
-//!  MODULE.wasm ─▶ Module ─▶ Machine (engine, paged memory) ─▶ Canister (messages, system API) ─┐
-//!                                                          └▶ Plain (functions, console) ──────┴▶ Program ─▶ Snapshots
-//!                                                                                                                │
-//!  x.img, x.img.json ◀── pull ◀── Client ◀── Transport ◀──── frames over a socket ──── Server ◀──────────────────┘
+//!  MODULE.wasm ─▶ HostModule ─▶ Machine (engine, paged memory) ─▶ Canister (messages, system API) ────┐
+//!                                                              └▶ PlainModule (functions, console) ───┴▶ HostedProgram ─▶ HostSnapshots
+//!                                                                                                                              │
+//!  x.img, x.img.json ◀── pull ◀── HostClient ◀── Transport ◀──── frames over a socket ──── HostServer ◀────────────────────────┘
 //! ```
 //!
-//! * [`module`]: the facts that a module states about itself; [`engine`] runs it, over the pages of [`memory`].
+//! * [`module`]: the facts that a module states about itself, read by [`WasmModule`](highwater_image::WasmModule), and its form for the engine; [`engine`]
+//!   runs it, over the pages of [`memory`].
 //! * [`canister`]: messages, replies, traps, self-calls and timers as on the Internet Computer, with the functions of [`system`];
 //!   [`plain`]: modules that do not use the Internet Computer. [`program`] is either.
 //! * [`candid`]: converts arguments and replies between text and bytes; [`call`]: the text form of a call.
-//! * [`image`], [`snapshots`], [`sidecar`]: the captured memory and the facts about it.
+//! * [`image`], [`snapshots`]: the captured memory; its [`Sidecar`](highwater_image::Sidecar) holds the facts about it.
 //! * [`protocol`] in [`frame`]s: the messages between [`server`] and [`client`], over a [`transport`]; [`pull`](mod@pull) writes a snapshot to a file.
 //!
 //! Everything is deterministic: the same module, calls and [`World`](canister::World) give the same bytes.
 //!
 //! # Design
-//!
-//! ```text
-//!  MODULE.wasm ─▶ Module ─▶ Machine ─▶ Canister (messages, system API) ─┐
-//!                 prepared   engine,   Plain (functions, console) ──────┴▶ Program ─▶ Snapshots ─▶ Server ─ frames ─ Transport ─ Client ─▶ pull ─▶ x.img
-//!                            paged memory
-//! ```
 //!
 //! * *The memory is a private mapping of a memory object* (`memory.rs`). The object holds the state after the last finished message. Pages that a message
 //!   writes to become copies, made by the kernel. A trap drops the copies; the end of a message writes them back. The cost of both depends on the pages
@@ -57,13 +52,12 @@ pub mod frame;
 pub mod image;
 pub mod memory;
 pub mod module;
-pub mod place;
 pub mod plain;
 pub mod program;
 pub mod protocol;
 pub mod pull;
 pub mod server;
-pub mod sidecar;
 pub mod snapshots;
+pub mod socket;
 pub mod system;
 pub mod transport;

@@ -188,11 +188,11 @@ impl PagedMemory {
                 at += PAGE;
             }
             let at = at.min(content.len());
-            let place = (offset + begin) as u64;
+            let target = (offset + begin) as u64;
             if is_empty {
                 self.punch(offset + begin, at - begin)?;
             } else {
-                self.object.write_all_at(&content[begin..at], place)?;
+                self.object.write_all_at(&content[begin..at], target)?;
             }
         }
         Ok(())

@@ -1,13 +1,13 @@
 //! A plain module: functions that are called with whole numbers. It may import a console. `wasi` functions do nothing; any other import traps when it is
 //! called.
 
-use crate::engine::{Held, Import, Limits, Machine, Stop, Trap};
-use crate::module::Module;
+use crate::engine::{FunctionImport, Machine, MachineLimits, RunError, StoreData, Trap};
+use crate::module::HostModule;
 use wasmi::{Caller, Linker, Val, ValType};
 
 /// The lines that a plain module printed.
 #[derive(Debug, Default)]
-pub struct Console {
+pub struct ModuleConsole {
     lines: Vec<String>,
     bytes: usize,
 }
@@ -15,7 +15,7 @@ pub struct Console {
 /// Printed bytes that are kept for one call.
 const MOST_PRINTED: usize = 16 << 20;
 
-impl Console {
+impl ModuleConsole {
     fn print(&mut self, text: &[u8]) {
         if self.bytes + text.len() <= MOST_PRINTED {
             self.bytes += text.len();
@@ -31,13 +31,13 @@ impl Console {
 }
 
 /// A running plain module: no system API, only exported functions and a console.
-pub struct Plain {
-    machine: Machine<Console>,
+pub struct PlainModule {
+    machine: Machine<ModuleConsole>,
 }
 
-impl Plain {
+impl PlainModule {
     /// Starts a module: runs its start function, then `_initialize`.
-    pub fn new(module: Module, limits: Limits) -> Result<Self, Stop> {
+    pub fn new(module: HostModule, limits: MachineLimits) -> Result<Self, RunError> {
         let mut plain = Self::idle(module, limits)?;
         plain.machine.start()?;
         if plain.machine.function_type("_initialize").is_some() {
@@ -48,34 +48,34 @@ impl Plain {
     }
 
     /// A module of which no code has run.
-    pub fn idle(module: Module, limits: Limits) -> Result<Self, Stop> {
-        Ok(Self { machine: Machine::new(module, limits, Console::default(), provide)? })
+    pub fn idle(module: HostModule, limits: MachineLimits) -> Result<Self, RunError> {
+        Ok(Self { machine: Machine::new(module, limits, ModuleConsole::default(), provide)? })
     }
 
     /// The running module, and its memory.
-    pub fn machine(&self) -> &Machine<Console> {
+    pub fn machine(&self) -> &Machine<ModuleConsole> {
         &self.machine
     }
 
     /// The same, mutable: to continue from another memory.
-    pub fn machine_mut(&mut self) -> &mut Machine<Console> {
+    pub fn machine_mut(&mut self) -> &mut Machine<ModuleConsole> {
         &mut self.machine
     }
 
     /// Calls a function and returns its results. If it traps, all its changes are undone.
-    pub fn call(&mut self, name: &str, numbers: &[i128]) -> Result<Vec<String>, Stop> {
+    pub fn call(&mut self, name: &str, numbers: &[i128]) -> Result<Vec<String>, RunError> {
         let Some(ty) = self.machine.function_type(name) else {
             let there = self.machine.function_names().join(", ");
-            return Err(Stop::Failed(format!("no function is called '{name}'; there are: {there}")));
+            return Err(RunError::Failed(format!("no function is called '{name}'; there are: {there}")));
         };
         if ty.params().len() != numbers.len() {
             let (wanted, given) = (ty.params().len(), numbers.len());
-            return Err(Stop::Failed(format!("'{name}' takes {wanted} numbers, not {given}")));
+            return Err(RunError::Failed(format!("'{name}' takes {wanted} numbers, not {given}")));
         }
         let mut arguments = Vec::with_capacity(numbers.len());
         for (&number, &ty) in numbers.iter().zip(ty.params()) {
             arguments
-                .push(argument(number, ty).ok_or_else(|| Stop::Failed(format!("{number} does not fit '{name}'")))?);
+                .push(argument(number, ty).ok_or_else(|| RunError::Failed(format!("{number} does not fit '{name}'")))?);
         }
         let called = self.machine.call(name, &arguments);
         match called {
@@ -120,8 +120,8 @@ fn in_words(value: &Val) -> String {
     }
 }
 
-fn provide(linker: &mut Linker<Held<Console>>, import: Import) -> Result<(), Stop> {
-    let Import { module, name, ty } = import;
+fn provide(linker: &mut Linker<StoreData<ModuleConsole>>, import: FunctionImport) -> Result<(), RunError> {
+    let FunctionImport { module, name, ty } = import;
     let is_log = ty.params() == [ValType::I32; 2] && ty.results().is_empty() && name == "console_log";
     let is_wasi = module.starts_with("wasi_");
     let full_name = format!("{module}.{name}");
@@ -136,18 +136,18 @@ fn provide(linker: &mut Linker<Held<Console>>, import: Import) -> Result<(), Sto
         }
         Err(wasmi::Error::host(Trap(format!("calls {full_name}, which this host does not have"))))
     });
-    defined.map(|_| ()).map_err(|error| Stop::Failed(error.to_string()))
+    defined.map(|_| ()).map_err(|error| RunError::Failed(error.to_string()))
 }
 
-fn log(caller: &mut Caller<'_, Held<Console>>, arguments: &[Val]) -> Result<(), Trap> {
+fn log(caller: &mut Caller<'_, StoreData<ModuleConsole>>, arguments: &[Val]) -> Result<(), Trap> {
     let beyond = || Trap("prints what lies beyond the end of memory".into());
     let (Some(Val::I32(address)), Some(Val::I32(length))) = (arguments.first(), arguments.get(1)) else {
         return Err(beyond());
     };
     let (address, length) = (*address as u32 as usize, *length as u32 as usize);
     let memory = caller.data().memory.ok_or_else(beyond)?;
-    let (memory, held) = memory.data_and_store_mut(caller);
+    let (memory, data) = memory.data_and_store_mut(caller);
     let text = memory.get(address..address.saturating_add(length)).ok_or_else(beyond)?;
-    held.system.print(text);
+    data.system.print(text);
     Ok(())
 }

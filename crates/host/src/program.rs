@@ -1,15 +1,15 @@
 //! A running program: a canister or a plain module, with the same interface for both.
 
-use crate::call::Call;
+use crate::call::ProgramCall;
 use crate::candid::{Interface, decode, encode_arguments};
-use crate::canister::{Answered, Canister, World};
-use crate::engine::{Limits, Machine, Stop};
-use crate::image::Image;
+use crate::canister::{CallOutcome, Canister, World};
+use crate::engine::{Machine, MachineLimits, RunError};
+use crate::image::CapturedImage;
 use crate::memory::{PAGE, PagedMemory, is_zero};
-use crate::module::Module;
-use crate::plain::Plain;
-use crate::sidecar::{Sidecar, SystemState};
-use crate::system::Response;
+use crate::module::HostModule;
+use crate::plain::PlainModule;
+use crate::system::CanisterResponse;
+use highwater_image::{Sidecar, SystemState};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -17,24 +17,24 @@ use std::path::Path;
 
 /// Options for starting a program.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ProgramOptions {
     /// Its limits.
-    pub limits: Limits,
+    pub limits: MachineLimits,
     /// A canister's inputs besides its calls.
     pub world: World,
     /// The argument of a canister's `canister_init`, in Candid's text format.
     pub argument: String,
 }
 
-impl Default for Options {
+impl Default for ProgramOptions {
     fn default() -> Self {
-        Self { limits: Limits::default(), world: World::default(), argument: "()".into() }
+        Self { limits: MachineLimits::default(), world: World::default(), argument: "()".into() }
     }
 }
 
 /// The result of a call that succeeded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct CallReply {
     /// The reply as text; none if only time passed.
     pub reply: Option<String>,
     /// Lines that the program printed.
@@ -53,56 +53,53 @@ pub struct Failed {
 }
 
 /// A running program: a canister or a plain module, with its calls so far.
-pub struct Program {
-    kind: Kind,
+pub struct HostedProgram {
+    kind: ProgramKind,
     calls: Vec<String>,
 }
 
-enum Kind {
+enum ProgramKind {
     Canister { canister: Box<Canister>, interface: Option<Interface> },
-    Plain(Box<Plain>),
+    Plain(Box<PlainModule>),
 }
 
 /// The interface of a module, if it has one that can be parsed.
-fn interface_of(module: &Module) -> Option<Interface> {
+fn interface_of(module: &HostModule) -> Option<Interface> {
     Interface::parse(module.facts.interface.as_deref()?).ok()
 }
 
-impl Program {
+impl HostedProgram {
     /// Starts a module.
-    pub fn start(module: Module, options: &Options) -> Result<Self, Stop> {
+    pub fn start(module: HostModule, options: &ProgramOptions) -> Result<Self, RunError> {
         let kind = if module.facts.is_canister {
             let interface = interface_of(&module);
             let argument = encode_arguments(&options.argument, None);
-            let argument = argument.map_err(|error| Stop::Failed(format!("the argument: {error}")))?;
+            let argument = argument.map_err(|error| RunError::Failed(format!("the argument: {error}")))?;
             let canister = Canister::new(module, options.limits, options.world, &argument)?;
-            Kind::Canister { canister: Box::new(canister), interface }
+            ProgramKind::Canister { canister: Box::new(canister), interface }
         } else {
-            Kind::Plain(Box::new(Plain::new(module, options.limits)?))
+            ProgramKind::Plain(Box::new(PlainModule::new(module, options.limits)?))
         };
         Ok(Self { kind, calls: Vec::new() })
     }
 
     /// Continues from an image: none of the module's initialization runs again.
-    pub fn load(module: Module, options: &Options, image: &Path) -> Result<Self, Stop> {
-        let failed = |line: String| Stop::Failed(line);
-        let sidecar = Sidecar::read(image).map_err(failed)?;
+    pub fn load(module: HostModule, options: &ProgramOptions, image: &Path) -> Result<Self, RunError> {
+        let failed = |line: String| RunError::Failed(line);
+        let sidecar = Sidecar::read(image).map_err(|error| failed(error.to_string()))?;
         let shown = image.display();
-        if sidecar.module_sha256 != module.sha256 {
-            let (wanted, given) = (&sidecar.module_name, &module.name);
+        if sidecar.module_sha256.as_ref() != Some(&module.sha256) {
+            let (wanted, given) = (sidecar.module_name.unwrap_or_default(), &module.name);
             return Err(failed(format!(
                 "{shown} is an image of another module ('{wanted}') than '{given}': their hashes differ"
             )));
         }
-        let cannot = |error: io::Error| Stop::Failed(format!("{shown}: {error}"));
+        let cannot = |error: io::Error| RunError::Failed(format!("{shown}: {error}"));
         let file = File::open(image).map_err(cannot)?;
         let bytes = file.metadata().map_err(cannot)?.len();
-        if bytes != sidecar.memory_bytes || sidecar.memory_kind != module.facts.memory.key() {
-            let said = sidecar.memory_bytes;
-            return Err(failed(format!(
-                "{shown} has {bytes} bytes, and its sidecar speaks of {said} ({})",
-                sidecar.memory_kind
-            )));
+        let (stated, kind) = (sidecar.memory_bytes.unwrap_or(0), sidecar.memory_kind.unwrap_or_default());
+        if bytes != stated || kind != module.facts.memory.key() {
+            return Err(failed(format!("{shown} has {bytes} bytes, and its sidecar speaks of {stated} ({kind})")));
         }
         let mut globals = Vec::with_capacity(module.facts.globals.len());
         for global in &module.facts.globals {
@@ -126,20 +123,20 @@ impl Program {
                     system.stable.commit();
                 }
             }
-            Kind::Canister { canister, interface }
+            ProgramKind::Canister { canister, interface }
         } else {
-            let mut plain = Box::new(Plain::idle(module, options.limits)?);
+            let mut plain = Box::new(PlainModule::idle(module, options.limits)?);
             plain.machine_mut().load(bytes, &globals, read)?;
-            Kind::Plain(plain)
+            ProgramKind::Plain(plain)
         };
         Ok(Self { kind, calls: sidecar.calls })
     }
 
     /// The module.
-    pub fn module(&self) -> &Module {
+    pub fn module(&self) -> &HostModule {
         match &self.kind {
-            Kind::Canister { canister, .. } => canister.machine().about(),
-            Kind::Plain(plain) => plain.machine().about(),
+            ProgramKind::Canister { canister, .. } => canister.machine().about(),
+            ProgramKind::Plain(plain) => plain.machine().about(),
         }
     }
 
@@ -151,26 +148,26 @@ impl Program {
     /// The size of its memory in bytes.
     pub fn memory_bytes(&self) -> u64 {
         match &self.kind {
-            Kind::Canister { canister, .. } => canister.machine().memory_bytes(),
-            Kind::Plain(plain) => plain.machine().memory_bytes(),
+            ProgramKind::Canister { canister, .. } => canister.machine().memory_bytes(),
+            ProgramKind::Plain(plain) => plain.machine().memory_bytes(),
         }
     }
 
     /// Lets time pass, then calls a method, as `call` says.
-    pub fn call(&mut self, call: &Call) -> Result<Answer, Failed> {
+    pub fn call(&mut self, call: &ProgramCall) -> Result<CallReply, Failed> {
         let answer = match &mut self.kind {
-            Kind::Canister { canister, interface } => call_canister(canister, interface.as_ref(), call),
-            Kind::Plain(plain) => call_plain(plain, call),
+            ProgramKind::Canister { canister, interface } => call_canister(canister, interface.as_ref(), call),
+            ProgramKind::Plain(plain) => call_plain(plain, call),
         };
         self.calls.push(call.to_string());
         answer
     }
 
     /// Captures the memory as it is now; equal pages are shared with the image `before`.
-    pub fn capture(&self, before: Option<&Image>) -> io::Result<Image> {
+    pub fn capture(&self, before: Option<&CapturedImage>) -> io::Result<CapturedImage> {
         match &self.kind {
-            Kind::Canister { canister, .. } => capture(canister.machine(), before),
-            Kind::Plain(plain) => capture(plain.machine(), before),
+            ProgramKind::Canister { canister, .. } => capture(canister.machine(), before),
+            ProgramKind::Plain(plain) => capture(plain.machine(), before),
         }
     }
 
@@ -178,7 +175,7 @@ impl Program {
     pub fn sidecar(&self, id: u64, time_unix_ns: u64) -> Sidecar {
         let module = self.module();
         let (globals, system) = match &self.kind {
-            Kind::Canister { canister, .. } => {
+            ProgramKind::Canister { canister, .. } => {
                 let system = canister.machine().system_ref();
                 let state = SystemState {
                     time_ns: system.time_ns,
@@ -188,17 +185,17 @@ impl Program {
                 };
                 (canister.machine().globals(), Some(state))
             }
-            Kind::Plain(plain) => (plain.machine().globals(), None),
+            ProgramKind::Plain(plain) => (plain.machine().globals(), None),
         };
         let named =
             module.facts.globals.iter().zip(globals).filter_map(|(about, bits)| Some((about.name.clone(), (*bits)?)));
         Sidecar {
-            module_name: module.name.clone(),
-            module_sha256: module.sha256.clone(),
-            snapshot_id: id,
-            time_unix_ns,
-            memory_kind: module.facts.memory.key().to_owned(),
-            memory_bytes: self.memory_bytes(),
+            module_name: Some(module.name.clone()),
+            module_sha256: Some(module.sha256.clone()),
+            snapshot_id: Some(id),
+            time_unix_ns: Some(time_unix_ns),
+            memory_kind: Some(module.facts.memory.key().to_owned()),
+            memory_bytes: Some(self.memory_bytes()),
             heap_start: module.facts.heap_start,
             globals: named.collect(),
             calls: self.calls.clone(),
@@ -207,8 +204,8 @@ impl Program {
     }
 }
 
-fn capture<S: Default>(machine: &Machine<S>, before: Option<&Image>) -> io::Result<Image> {
-    Image::capture(machine.memory(), machine.memory_bytes(), before)
+fn capture<S: Default>(machine: &Machine<S>, before: Option<&CapturedImage>) -> io::Result<CapturedImage> {
+    CapturedImage::capture(machine.memory(), machine.memory_bytes(), before)
 }
 
 /// Copies a file into a memory of zeros, without its zero pages.
@@ -234,8 +231,12 @@ fn read_sparse(file: &File, bytes: u64, memory: &mut PagedMemory) -> io::Result<
     Ok(())
 }
 
-fn call_canister(canister: &mut Canister, interface: Option<&Interface>, call: &Call) -> Result<Answer, Failed> {
-    let mut all = Answer::default();
+fn call_canister(
+    canister: &mut Canister,
+    interface: Option<&Interface>,
+    call: &ProgramCall,
+) -> Result<CallReply, Failed> {
+    let mut all = CallReply::default();
     let plain_failure = |line: String| Failed { line, printed: Vec::new() };
     // Arguments are checked before anything runs.
     let method = match &call.method {
@@ -247,7 +248,7 @@ fn call_canister(canister: &mut Canister, interface: Option<&Interface>, call: &
         None => None,
     };
     if call.after_ns > 0 {
-        let Answered { printed, troubles, .. } =
+        let CallOutcome { printed, troubles, .. } =
             canister.pass(call.after_ns).map_err(|error| plain_failure(error.to_string()))?;
         all.printed = printed;
         all.troubles = troubles;
@@ -257,13 +258,13 @@ fn call_canister(canister: &mut Canister, interface: Option<&Interface>, call: &
     all.printed.extend(answered.printed);
     all.troubles.extend(answered.troubles);
     match answered.response {
-        Some(Response::Reply(bytes)) => {
+        Some(CanisterResponse::Reply(bytes)) => {
             let names = &canister.machine().about().facts.labels;
             let unreadable = |_| format!("{} bytes: {}", bytes.len(), crate::module::hexadecimal(&bytes));
             all.reply = Some(decode(&bytes, names).unwrap_or_else(unreadable));
             Ok(all)
         }
-        Some(Response::Reject { code, message }) => {
+        Some(CanisterResponse::Reject { code, message }) => {
             let line = format!("{name} was refused (code {code}): {}", one_line(&message));
             Err(Failed { line, printed: all.printed })
         }
@@ -275,7 +276,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn call_plain(plain: &mut Plain, call: &Call) -> Result<Answer, Failed> {
+fn call_plain(plain: &mut PlainModule, call: &ProgramCall) -> Result<CallReply, Failed> {
     let fail = |line: String, printed: Vec<String>| Failed { line, printed };
     let Some((name, text)) = &call.method else {
         return Err(fail("a plain module has no time that could pass".into(), Vec::new()));
@@ -291,8 +292,10 @@ fn call_plain(plain: &mut Plain, call: &Call) -> Result<Answer, Failed> {
     let called = plain.call(name, &numbers);
     let printed = plain.take_printed();
     match called {
-        Ok(results) => Ok(Answer { reply: Some(format!("({})", results.join(", "))), printed, troubles: Vec::new() }),
-        Err(Stop::Failed(line)) => Err(fail(line, printed)),
+        Ok(results) => {
+            Ok(CallReply { reply: Some(format!("({})", results.join(", "))), printed, troubles: Vec::new() })
+        }
+        Err(RunError::Failed(line)) => Err(fail(line, printed)),
         Err(stop) => Err(fail(format!("{name} {stop}"), printed)),
     }
 }

@@ -11,10 +11,10 @@
 //! Every request is a JSON object with the version. Responses are `{"done": …}` or `{"failed": "one line", "printed": […]}`. A part consists of the
 //! snapshot's number, the offset, the number of zeros that come first (8 bytes each, little-endian), then bytes.
 
-use crate::frame::Frame;
-use crate::image::Chunk;
-use crate::program::{Answer, Failed};
-use crate::sidecar::Sidecar;
+use crate::frame::HostFrame;
+use crate::image::ImagePart;
+use crate::program::{CallReply, Failed};
+use highwater_image::Sidecar;
 use serde_json::{Value, json};
 
 /// The version of these messages.
@@ -22,14 +22,14 @@ pub const VERSION: u64 = 1;
 
 /// A request of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum HostRequest {
     /// The state of the host.
     Info,
     /// Take a new snapshot.
     Create,
     /// Take a new snapshot that replaces the latest.
     Update,
-    /// Make a call: see [`Call`](crate::call::Call).
+    /// Make a call: see [`ProgramCall`](crate::call::ProgramCall).
     Call(String),
     /// Describe a snapshot: by its number, or the latest.
     Describe(Option<u64>),
@@ -42,9 +42,9 @@ pub enum Request {
     },
 }
 
-impl Request {
+impl HostRequest {
     /// Converts to a frame.
-    pub fn to_frame(&self) -> Frame {
+    pub fn to_frame(&self) -> HostFrame {
         let mut message = match self {
             Self::Info => json!({"request": "info"}),
             Self::Create => json!({"request": "create"}),
@@ -54,11 +54,11 @@ impl Request {
             Self::Chunk { id, offset } => json!({"request": "chunk", "id": id, "offset": offset}),
         };
         message["version"] = VERSION.into();
-        Frame::Json(message.to_string().into_bytes())
+        HostFrame::Json(message.to_string().into_bytes())
     }
 
     /// Reads a frame; the error says why it is not a request.
-    pub fn from_frame(frame: &Frame) -> Result<Self, String> {
+    pub fn from_frame(frame: &HostFrame) -> Result<Self, String> {
         let message = document(frame)?;
         match message["version"].as_u64() {
             Some(VERSION) => {}
@@ -82,8 +82,8 @@ impl Request {
 }
 
 /// The JSON document in a frame.
-fn document(frame: &Frame) -> Result<Value, String> {
-    let Frame::Json(content) = frame else { return Err("bytes where a message should come".into()) };
+fn document(frame: &HostFrame) -> Result<Value, String> {
+    let HostFrame::Json(content) = frame else { return Err("bytes where a message should come".into()) };
     serde_json::from_slice(content).map_err(|error| format!("a message that is no JSON: {error}"))
 }
 
@@ -180,24 +180,24 @@ pub struct Description {
 
 /// A response of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Response {
+pub enum HostResponse {
     /// Response to `info`.
     Info(HostInfo),
     /// Response to `create` and `update`.
     Snapshot(SnapshotInfo),
     /// Response to `call`.
-    Called(Answer),
+    Called(CallReply),
     /// Response to `describe`.
     Described(Box<Description>),
     /// Response to `chunk`: the snapshot's number, the offset, the part.
-    Chunk(u64, u64, Chunk),
+    Chunk(u64, u64, ImagePart),
     /// The request failed.
     Failed(Failed),
 }
 
-impl Response {
+impl HostResponse {
     /// Converts to a frame.
-    pub fn to_frame(&self) -> Frame {
+    pub fn to_frame(&self) -> HostFrame {
         let done = match self {
             Self::Info(info) => json!({"info": info.to_json()}),
             Self::Snapshot(info) => json!({"snapshot": info.to_json()}),
@@ -209,25 +209,25 @@ impl Response {
             }),
             Self::Chunk(id, offset, chunk) => {
                 let numbers = [*id, *offset, chunk.zeros].map(u64::to_le_bytes);
-                return Frame::Bytes([numbers.as_flattened(), &chunk.bytes].concat());
+                return HostFrame::Bytes([numbers.as_flattened(), &chunk.bytes].concat());
             }
             Self::Failed(failed) => {
                 let message = json!({"failed": failed.line, "printed": failed.printed});
-                return Frame::Json(message.to_string().into_bytes());
+                return HostFrame::Json(message.to_string().into_bytes());
             }
         };
-        Frame::Json(json!({"done": done}).to_string().into_bytes())
+        HostFrame::Json(json!({"done": done}).to_string().into_bytes())
     }
 
     /// Reads a frame; the error says why it is not a response.
-    pub fn from_frame(frame: Frame) -> Result<Self, String> {
-        if let Frame::Bytes(content) = frame {
+    pub fn from_frame(frame: HostFrame) -> Result<Self, String> {
+        if let HostFrame::Bytes(content) = frame {
             let (numbers, bytes) = content.split_at_checked(24).ok_or("a part that is cut off")?;
             let number = |index: usize| {
                 let bytes = numbers[index * 8..][..8].try_into().unwrap_or_default();
                 u64::from_le_bytes(bytes)
             };
-            return Ok(Self::Chunk(number(0), number(1), Chunk { zeros: number(2), bytes: bytes.to_vec() }));
+            return Ok(Self::Chunk(number(0), number(1), ImagePart { zeros: number(2), bytes: bytes.to_vec() }));
         }
         let message = document(&frame)?;
         let texts = |value: &Value| {
@@ -249,11 +249,12 @@ impl Response {
             return Ok(Self::Described(Box::new(Description {
                 info: SnapshotInfo::from_json(info).ok_or_else(incomplete)?,
                 sha256: done.get("sha256").and_then(Value::as_str).ok_or_else(incomplete)?.to_owned(),
-                sidecar: Sidecar::from_json(done.get("sidecar").unwrap_or(&Value::Null))?,
+                sidecar: Sidecar::from_json(done.get("sidecar").unwrap_or(&Value::Null))
+                    .map_err(|fault| fault.to_string())?,
             })));
         }
         if done.contains_key("reply") {
-            return Ok(Self::Called(Answer {
+            return Ok(Self::Called(CallReply {
                 reply: message["done"]["reply"].as_str().map(str::to_owned),
                 printed: texts(&message["done"]["printed"]),
                 troubles: texts(&message["done"]["troubles"]),
@@ -267,34 +268,42 @@ impl Response {
 mod tests {
     use super::*;
 
-    fn passes_through(frame: &Frame) -> Frame {
+    fn passes_through(frame: &HostFrame) -> HostFrame {
         let mut bytes = Vec::new();
         frame.write(&mut bytes).unwrap();
-        Frame::read(&mut bytes.as_slice()).unwrap()
+        HostFrame::read(&mut bytes.as_slice()).unwrap()
     }
 
     #[test]
     fn messages_are_read_as_they_are_written() {
         for request in [
-            Request::Info,
-            Request::Create,
-            Request::Update,
-            Request::Call("open(100)".into()),
-            Request::Describe(None),
-            Request::Describe(Some(7)),
-            Request::Chunk { id: 1, offset: u64::MAX },
+            HostRequest::Info,
+            HostRequest::Create,
+            HostRequest::Update,
+            HostRequest::Call("open(100)".into()),
+            HostRequest::Describe(None),
+            HostRequest::Describe(Some(7)),
+            HostRequest::Chunk { id: 1, offset: u64::MAX },
         ] {
-            assert_eq!(Request::from_frame(&passes_through(&request.to_frame())), Ok(request));
+            assert_eq!(HostRequest::from_frame(&passes_through(&request.to_frame())), Ok(request));
         }
         let info = SnapshotInfo { id: 1, time_unix_ns: 2, bytes: 3, occupied_bytes: 4 };
-        let sidecar = Sidecar { module_name: "m".into(), memory_kind: "memory32".into(), ..Sidecar::default() };
+        let sidecar = Sidecar {
+            module_name: Some("m".into()),
+            module_sha256: Some(String::new()),
+            snapshot_id: Some(0),
+            time_unix_ns: Some(0),
+            memory_kind: Some("memory32".into()),
+            memory_bytes: Some(0),
+            ..Sidecar::default()
+        };
         for response in [
-            Response::Snapshot(info),
-            Response::Called(Answer { reply: None, printed: vec!["a".into()], troubles: vec!["b".into()] }),
-            Response::Chunk(1, 2, Chunk { zeros: 3, bytes: vec![4, 5] }),
-            Response::Failed(Failed { line: "no".into(), printed: vec!["p".into()] }),
-            Response::Described(Box::new(Description { info, sha256: "00".into(), sidecar })),
-            Response::Info(HostInfo {
+            HostResponse::Snapshot(info),
+            HostResponse::Called(CallReply { reply: None, printed: vec!["a".into()], troubles: vec!["b".into()] }),
+            HostResponse::Chunk(1, 2, ImagePart { zeros: 3, bytes: vec![4, 5] }),
+            HostResponse::Failed(Failed { line: "no".into(), printed: vec!["p".into()] }),
+            HostResponse::Described(Box::new(Description { info, sha256: "00".into(), sidecar })),
+            HostResponse::Info(HostInfo {
                 module: "m".into(),
                 module_sha256: "s".into(),
                 pid: 1,
@@ -304,13 +313,13 @@ mod tests {
                 last: Some(info),
             }),
         ] {
-            assert_eq!(Response::from_frame(passes_through(&response.to_frame())), Ok(response));
+            assert_eq!(HostResponse::from_frame(passes_through(&response.to_frame())), Ok(response));
         }
     }
 
     #[test]
     fn another_version_is_told_which_side_to_update() {
-        let newer = Frame::Json(br#"{"version":2,"request":"info"}"#.to_vec());
-        assert!(Request::from_frame(&newer).unwrap_err().ends_with("update the host"));
+        let newer = HostFrame::Json(br#"{"version":2,"request":"info"}"#.to_vec());
+        assert!(HostRequest::from_frame(&newer).unwrap_err().ends_with("update the host"));
     }
 }

@@ -6,12 +6,12 @@
 //!  x.img             once all bytes have arrived and the hash is right
 //! ```
 
-use crate::client::{Client, ClientError};
+use crate::client::{HostClient, HostClientError};
 use crate::image::hash_zeros;
 use crate::module::hexadecimal;
 use crate::protocol::Description;
-use crate::sidecar::Sidecar;
 use crate::transport::Transport;
+use highwater_image::Sidecar;
 use highwater_model::rfc3339;
 use highwater_store::{create_new_file, rename_to_free_name, write_in_place_of};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ const PIECE: usize = 1 << 20;
 #[derive(Debug)]
 pub enum PullError {
     /// The host could not be reached, or refused.
-    Client(ClientError),
+    Client(HostClientError),
     /// The snapshot was replaced meanwhile.
     Gone(String),
     /// The bytes that arrived are not those that were sent.
@@ -61,8 +61,8 @@ impl fmt::Display for PullError {
 
 impl std::error::Error for PullError {}
 
-impl From<ClientError> for PullError {
-    fn from(error: ClientError) -> Self {
+impl From<HostClientError> for PullError {
+    fn from(error: HostClientError) -> Self {
         Self::Client(error)
     }
 }
@@ -78,7 +78,7 @@ pub struct Pulled {
 
 /// The name of a file for a snapshot: module and time.
 pub fn default_name(description: &Description) -> String {
-    let name = &description.sidecar.module_name;
+    let name = description.sidecar.module_name.as_deref().unwrap_or_default();
     let module: String = name
         .strip_suffix(".wasm")
         .unwrap_or(name)
@@ -96,7 +96,7 @@ fn utc(unix_ns: u64) -> String {
 
 /// Pulls a snapshot into a file, and replaces an existing file only if `replace` is set. `progress` gets the bytes present and the total.
 pub fn pull<T: Transport>(
-    client: &mut Client<T>,
+    client: &mut HostClient<T>,
     description: &Description,
     target: &Path,
     replace: bool,
@@ -105,13 +105,13 @@ pub fn pull<T: Transport>(
     let mut partial = Partial::open(description, target)?;
     let resumed_at = partial.received;
     let total = description.info.bytes;
-    let mut hasher = partial.hash_what_is_there()?;
+    let mut hasher = partial.hash_received()?;
     let (mut received, mut noted_at) = (0, resumed_at);
     while partial.received < total {
         let at = partial.received;
         let chunk = match client.chunk(description.info.id, at) {
             Ok(chunk) => chunk,
-            Err(ClientError::Failed(failed)) => {
+            Err(HostClientError::Failed(failed)) => {
                 partial.remove();
                 return Err(PullError::Gone(failed.line));
             }
@@ -214,7 +214,7 @@ impl Partial {
             .map_err(|error| PullError::File(self.about_path.clone(), error))
     }
 
-    fn hash_what_is_there(&self) -> Result<Sha256, PullError> {
+    fn hash_received(&self) -> Result<Sha256, PullError> {
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; PIECE];
         let mut at = 0;
@@ -247,7 +247,7 @@ impl Partial {
         } else {
             rename_to_free_name(&self.path, target).map_err(cannot)?
         };
-        let beside = Sidecar::path(&got);
+        let beside = Sidecar::path_of(&got);
         write_in_place_of(&beside, sidecar.to_text().as_bytes()).map_err(|error| PullError::File(beside, error))?;
         let _ = std::fs::remove_file(&self.about_path);
         if got == target { Ok(()) } else { Err(PullError::Taken(target.to_owned(), got)) }

@@ -1,11 +1,11 @@
 //! A host: runs a program and answers clients, one request at a time.
 
-use crate::call::Call;
-use crate::frame::{Frame, FrameError};
-use crate::place::{BindError, Place};
-use crate::program::{Failed, Program};
-use crate::protocol::{HostInfo, Request, Response};
-use crate::snapshots::Snapshots;
+use crate::call::ProgramCall;
+use crate::frame::{FrameError, HostFrame};
+use crate::program::{Failed, HostedProgram};
+use crate::protocol::{HostInfo, HostRequest, HostResponse};
+use crate::snapshots::HostSnapshots;
+use crate::socket::{HostBindError, HostSocket};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -23,41 +23,41 @@ pub const CHUNK: usize = 1 << 20;
 const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 /// The running program and its snapshots.
-struct State {
-    program: Program,
-    snapshots: Snapshots,
+struct HostState {
+    program: HostedProgram,
+    snapshots: HostSnapshots,
 }
 
 /// A host: runs a program and answers clients at a Unix socket, one request at a time.
-pub struct Server {
-    place: Place,
-    state: Arc<Mutex<State>>,
+pub struct HostServer {
+    socket: HostSocket,
+    state: Arc<Mutex<HostState>>,
 }
 
 /// Writes one line to the log.
-pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
+pub type HostLog = Arc<dyn Fn(&str) + Send + Sync>;
 
-impl Server {
-    /// Begins to listen. Clients that connect already wait until [`Server::serve`] runs.
-    pub fn bind(path: &Path, program: Program) -> Result<Self, BindError> {
-        let place = Place::new(path)?;
-        Ok(Self { place, state: Arc::new(Mutex::new(State { program, snapshots: Snapshots::default() })) })
+impl HostServer {
+    /// Begins to listen. Clients that connect already wait until [`HostServer::serve`] runs.
+    pub fn bind(path: &Path, program: HostedProgram) -> Result<Self, HostBindError> {
+        let socket = HostSocket::new(path)?;
+        Ok(Self { socket, state: Arc::new(Mutex::new(HostState { program, snapshots: HostSnapshots::default() })) })
     }
 
     /// The path of its socket.
     pub fn socket(&self) -> &Path {
-        self.place.path()
+        self.socket.path()
     }
 
     /// Answers clients until `stop` is set.
-    pub fn serve(&self, stop: &AtomicBool, log: &Log) {
+    pub fn serve(&self, stop: &AtomicBool, log: &HostLog) {
         let clients = Arc::new(AtomicUsize::new(0));
         while !stop.load(Ordering::Relaxed) {
-            let mut ready = [PollFd::new(&self.place.listener, PollFlags::IN)];
+            let mut ready = [PollFd::new(&self.socket.listener, PollFlags::IN)];
             if !matches!(rustix::event::poll(&mut ready, Some(&NAP)), Ok(1..)) {
                 continue;
             }
-            let Ok((connection, _)) = self.place.listener.accept() else { continue };
+            let Ok((connection, _)) = self.socket.listener.accept() else { continue };
             if clients.load(Ordering::Relaxed) >= MOST_CLIENTS {
                 log(&format!("a client was turned away: {MOST_CLIENTS} are here, which is the limit"));
                 continue;
@@ -73,7 +73,7 @@ impl Server {
 }
 
 /// Answers one client until it disconnects.
-fn attend(mut connection: &UnixStream, state: &Mutex<State>, log: &Log) {
+fn attend(mut connection: &UnixStream, state: &Mutex<HostState>, log: &HostLog) {
     let prepared = connection
         .set_nonblocking(false)
         .and_then(|()| connection.set_read_timeout(Some(PATIENCE)))
@@ -82,7 +82,7 @@ fn attend(mut connection: &UnixStream, state: &Mutex<State>, log: &Log) {
         return;
     }
     loop {
-        let response = match Frame::read(&mut connection).map(|frame| Request::from_frame(&frame)) {
+        let response = match HostFrame::read(&mut connection).map(|frame| HostRequest::from_frame(&frame)) {
             Ok(Ok(request)) => answer(&request, state, log),
             Ok(Err(problem)) => {
                 log(&format!("a client sent {problem}"));
@@ -103,17 +103,17 @@ fn attend(mut connection: &UnixStream, state: &Mutex<State>, log: &Log) {
     }
 }
 
-fn failed(line: String) -> Response {
-    Response::Failed(Failed { line, printed: Vec::new() })
+fn failed(line: String) -> HostResponse {
+    HostResponse::Failed(Failed { line, printed: Vec::new() })
 }
 
-fn answer(request: &Request, state: &Mutex<State>, log: &Log) -> Response {
+fn answer(request: &HostRequest, state: &Mutex<HostState>, log: &HostLog) -> HostResponse {
     let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-    let State { program, snapshots } = &mut *state;
+    let HostState { program, snapshots } = &mut *state;
     match request {
-        Request::Info => {
+        HostRequest::Info => {
             let module = program.module();
-            Response::Info(HostInfo {
+            HostResponse::Info(HostInfo {
                 module: module.name.clone(),
                 module_sha256: module.sha256.clone(),
                 pid: std::process::id(),
@@ -123,40 +123,40 @@ fn answer(request: &Request, state: &Mutex<State>, log: &Log) -> Response {
                 last: snapshots.last().map(|last| last.info()),
             })
         }
-        Request::Create | Request::Update => match snapshots.add(program, *request == Request::Update) {
+        HostRequest::Create | HostRequest::Update => match snapshots.add(program, *request == HostRequest::Update) {
             Ok(info) => {
                 log(&format!("snapshot {}: {} bytes, {} of them in use", info.id, info.bytes, info.occupied_bytes));
-                Response::Snapshot(info)
+                HostResponse::Snapshot(info)
             }
             Err(error) => failed(format!("the snapshot cannot be taken: {error}")),
         },
-        Request::Call(text) => match text.parse::<Call>() {
+        HostRequest::Call(text) => match text.parse::<ProgramCall>() {
             Err(problem) => failed(problem),
             Ok(call) => match program.call(&call) {
                 Ok(answer) => {
                     answer.printed.iter().for_each(|line| log(line));
                     log(&format!("{call} → {}", answer.reply.as_deref().unwrap_or("time passed")));
-                    Response::Called(answer)
+                    HostResponse::Called(answer)
                 }
                 Err(problem) => {
                     problem.printed.iter().for_each(|line| log(line));
                     log(&problem.line);
-                    Response::Failed(problem)
+                    HostResponse::Failed(problem)
                 }
             },
         },
-        Request::Describe(id) => match snapshots.find(*id) {
+        HostRequest::Describe(id) => match snapshots.find(*id) {
             Ok(snapshot) => {
                 // Hashing takes a while: other clients need not wait for it.
                 drop(state);
-                Response::Described(Box::new(snapshot.describe()))
+                HostResponse::Described(Box::new(snapshot.describe()))
             }
             Err(problem) => failed(problem),
         },
-        &Request::Chunk { id, offset } => match snapshots.find(Some(id)) {
+        &HostRequest::Chunk { id, offset } => match snapshots.find(Some(id)) {
             Ok(snapshot) if offset < snapshot.image.bytes() => {
                 drop(state);
-                Response::Chunk(id, offset, snapshot.image.chunk(offset, CHUNK))
+                HostResponse::Chunk(id, offset, snapshot.image.chunk(offset, CHUNK))
             }
             Ok(_) => failed(format!("snapshot {id} ends before byte {offset}")),
             Err(problem) => failed(problem),

@@ -1,40 +1,42 @@
 //! The snapshots that a host keeps, numbered. A number is never reused, so a client that asks by number can never mix two snapshots.
 
-use crate::image::Image;
-use crate::program::Program;
+use crate::image::CapturedImage;
+use crate::program::HostedProgram;
 use crate::protocol::{Description, SnapshotInfo};
-use crate::sidecar::Sidecar;
+use highwater_image::Sidecar;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Snapshots that are kept; the oldest is dropped first.
+/// Snapshots that are stored; the oldest is dropped first.
 const MOST: usize = 100;
 
 /// A memory at one instant.
 #[derive(Debug)]
-pub struct Snapshot {
+pub struct HostSnapshot {
     /// Its bytes.
-    pub image: Image,
+    pub image: CapturedImage,
     /// The facts about it that are not in its bytes.
     pub sidecar: Sidecar,
+    id: u64,
+    time_unix_ns: u64,
     sha256: OnceLock<String>,
 }
 
-impl Snapshot {
+impl HostSnapshot {
     /// Takes a snapshot of a program in its present state.
-    pub fn take(program: &Program, id: u64, before: Option<&Image>) -> io::Result<Self> {
+    pub fn take(program: &HostedProgram, id: u64, before: Option<&CapturedImage>) -> io::Result<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
         let image = program.capture(before)?;
-        Ok(Self { image, sidecar: program.sidecar(id, now), sha256: OnceLock::new() })
+        Ok(Self { image, sidecar: program.sidecar(id, now), id, time_unix_ns: now, sha256: OnceLock::new() })
     }
 
     /// Number, time and sizes.
     pub fn info(&self) -> SnapshotInfo {
         SnapshotInfo {
-            id: self.sidecar.snapshot_id,
-            time_unix_ns: self.sidecar.time_unix_ns,
+            id: self.id,
+            time_unix_ns: self.time_unix_ns,
             bytes: self.image.bytes(),
             occupied_bytes: self.image.occupied_bytes(),
         }
@@ -49,46 +51,46 @@ impl Snapshot {
 
 /// The snapshots that a host keeps, at most 100, each with a number that is never reused.
 #[derive(Debug, Default)]
-pub struct Snapshots {
+pub struct HostSnapshots {
     last_id: u64,
-    kept: VecDeque<Arc<Snapshot>>,
+    stored: VecDeque<Arc<HostSnapshot>>,
 }
 
-impl Snapshots {
+impl HostSnapshots {
     /// How many there are.
     pub fn count(&self) -> usize {
-        self.kept.len()
+        self.stored.len()
     }
 
     /// The latest snapshot.
-    pub fn last(&self) -> Option<&Arc<Snapshot>> {
-        self.kept.back()
+    pub fn last(&self) -> Option<&Arc<HostSnapshot>> {
+        self.stored.back()
     }
 
     /// The snapshot with a number, or the latest; the error is a line that says why there is none.
-    pub fn find(&self, id: Option<u64>) -> Result<Arc<Snapshot>, String> {
+    pub fn find(&self, id: Option<u64>) -> Result<Arc<HostSnapshot>, String> {
         let Some(last) = self.last() else {
             return Err("there is no snapshot yet; 'highwater image create' makes one".into());
         };
         let Some(id) = id else { return Ok(Arc::clone(last)) };
-        let found = self.kept.iter().find(|snapshot| snapshot.sidecar.snapshot_id == id);
-        let last = last.sidecar.snapshot_id;
+        let found = self.stored.iter().find(|snapshot| snapshot.id == id);
+        let last = last.id;
         found.cloned().ok_or_else(|| format!("there is no snapshot {id} any more; the last one is {last}"))
     }
 
     /// Takes a snapshot; it replaces the latest if `replaces` is set.
-    pub fn add(&mut self, program: &Program, replaces: bool) -> io::Result<SnapshotInfo> {
+    pub fn add(&mut self, program: &HostedProgram, replaces: bool) -> io::Result<SnapshotInfo> {
         let before = self.last().map(Arc::clone);
-        let snapshot = Snapshot::take(program, self.last_id + 1, before.as_deref().map(|before| &before.image))?;
+        let snapshot = HostSnapshot::take(program, self.last_id + 1, before.as_deref().map(|before| &before.image))?;
         self.last_id += 1;
         if replaces {
-            self.kept.pop_back();
+            self.stored.pop_back();
         }
-        while self.kept.len() >= MOST {
-            self.kept.pop_front();
+        while self.stored.len() >= MOST {
+            self.stored.pop_front();
         }
         let info = snapshot.info();
-        self.kept.push_back(Arc::new(snapshot));
+        self.stored.push_back(Arc::new(snapshot));
         Ok(info)
     }
 }

@@ -1,7 +1,7 @@
 //! How a client reaches a host that keeps snapshots. A socket is one way; a canister on a network that reads its own memory could be another.
 
-use crate::frame::{Frame, FrameError};
-use crate::protocol::{Request, Response};
+use crate::frame::{FrameError, HostFrame};
+use crate::protocol::{HostRequest, HostResponse};
 use std::fmt;
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Sends a request to a host and returns its response.
 pub trait Transport {
     /// Sends the request, and waits for the response.
-    fn ask(&mut self, request: &Request) -> Result<Response, TransportError>;
+    fn ask(&mut self, request: &HostRequest) -> Result<HostResponse, TransportError>;
 }
 
 /// Why there is no response.
@@ -58,16 +58,16 @@ impl SocketTransport {
 }
 
 impl Transport for SocketTransport {
-    fn ask(&mut self, request: &Request) -> Result<Response, TransportError> {
+    fn ask(&mut self, request: &HostRequest) -> Result<HostResponse, TransportError> {
         request.to_frame().write(&mut self.connection).map_err(|error| match error.kind() {
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => TransportError::Lost,
             _ => TransportError::Other(error.to_string()),
         })?;
-        let frame = Frame::read(&mut self.connection).map_err(|error| match error {
+        let frame = HostFrame::read(&mut self.connection).map_err(|error| match error {
             FrameError::Ended | FrameError::Garbage("a frame is cut off") => TransportError::Lost,
             FrameError::Broken(error) if error.kind() == io::ErrorKind::ConnectionReset => TransportError::Lost,
             other => TransportError::Other(other.to_string()),
         })?;
-        Response::from_frame(frame).map_err(TransportError::Other)
+        HostResponse::from_frame(frame).map_err(TransportError::Other)
     }
 }

@@ -3,10 +3,10 @@
 mod support;
 
 use highwater_host::canister::{Canister, World};
-use highwater_host::engine::{Limits, Machine};
+use highwater_host::engine::{Machine, MachineLimits};
 use highwater_host::module::hexadecimal;
-use highwater_host::plain::Plain;
-use highwater_host::system::Response;
+use highwater_host::plain::PlainModule;
+use highwater_host::system::CanisterResponse;
 use sha2::{Digest, Sha256};
 use support::module;
 
@@ -28,10 +28,10 @@ fn argument(number: Option<u64>) -> Vec<u8> {
 #[track_caller]
 fn check(name: &str, calls: &[(&str, Option<u64>)], points: &[(usize, u64, &str)]) {
     let empty = argument(None);
-    let mut canister = Canister::new(module(name), Limits::default(), World::default(), &empty).unwrap();
+    let mut canister = Canister::new(module(name), MachineLimits::default(), World::default(), &empty).unwrap();
     for (number, (method, value)) in calls.iter().enumerate() {
         let answered = canister.call(method, &argument(*value)).unwrap();
-        assert!(matches!(answered.response, Some(Response::Reply(_))), "{name} {method}: {answered:?}");
+        assert!(matches!(answered.response, Some(CanisterResponse::Reply(_))), "{name} {method}: {answered:?}");
         if let Some((_, bytes, hash)) = points.iter().find(|(after, ..)| *after == number + 1) {
             assert_eq!(
                 image_hash(canister.machine()),
@@ -93,8 +93,8 @@ fn zoo() {
 }
 
 /// The calls that the fixtures' own runner makes between two dumps: they leave traces on the stack and in static memory.
-fn read_ledger(plain: &mut Plain) {
-    let number = |plain: &mut Plain, name: &str| plain.call(name, &[]).unwrap()[0].parse::<u64>().unwrap();
+fn read_ledger(plain: &mut PlainModule) {
+    let number = |plain: &mut PlainModule, name: &str| plain.call(name, &[]).unwrap()[0].parse::<u64>().unwrap();
     let (address, rows) = (number(plain, "ledger_ptr"), number(plain, "ledger_len"));
     for row in 0..rows {
         let mut kind = [0; 4];
@@ -108,7 +108,7 @@ fn read_ledger(plain: &mut Plain) {
 
 #[track_caller]
 fn check_plain(name: &str, hashes: [&str; 3]) {
-    let mut plain = Plain::new(module(name), Limits::default()).unwrap();
+    let mut plain = PlainModule::new(module(name), MachineLimits::default()).unwrap();
     for (epoch, hash) in hashes.into_iter().enumerate() {
         plain.call("step", &[400]).unwrap();
         if epoch == 2 {

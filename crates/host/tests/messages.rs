@@ -3,8 +3,8 @@
 mod support;
 
 use highwater_host::canister::World;
-use highwater_host::engine::Limits;
-use highwater_host::program::{Options, Program};
+use highwater_host::engine::MachineLimits;
+use highwater_host::program::{HostedProgram, ProgramOptions};
 use support::{call, hash, module, refusal, reply, start};
 
 const BOTH: [&str; 2] = ["busy", "busy32"];
@@ -84,7 +84,7 @@ fn timers_run_when_their_time_has_come_and_not_before() {
     for name in BOTH {
         let mut program = start(name);
         reply(&mut program, "startTimer(5)");
-        let ticks = |program: &mut Program| reply(program, "look()").rsplit(", ").next().unwrap().to_owned();
+        let ticks = |program: &mut HostedProgram| reply(program, "look()").rsplit(", ").next().unwrap().to_owned();
         call(&mut program, "+4s").unwrap();
         assert_eq!(ticks(&mut program), "0 : nat)");
         call(&mut program, "+2s").unwrap();
@@ -99,9 +99,9 @@ fn timers_run_when_their_time_has_come_and_not_before() {
 
 #[test]
 fn time_stands_still_unless_it_is_told_to_pass() {
-    let options = Options { world: World { time_ns: 1_000, seed: 0 }, ..Options::default() };
-    let mut program = Program::start(module("busy"), &options).unwrap();
-    let time = |program: &mut Program, text: &str| {
+    let options = ProgramOptions { world: World { time_ns: 1_000, seed: 0 }, ..ProgramOptions::default() };
+    let mut program = HostedProgram::start(module("busy"), &options).unwrap();
+    let time = |program: &mut HostedProgram, text: &str| {
         reply(program, text).trim_matches(['(', ')']).split(' ').next().unwrap().parse::<u64>().unwrap()
     };
     let (first, second) = (time(&mut program, "time()"), time(&mut program, "time()"));
@@ -112,8 +112,8 @@ fn time_stands_still_unless_it_is_told_to_pass() {
 #[test]
 fn randomness_has_a_seed() {
     let random = |seed| {
-        let options = Options { world: World { seed, ..World::default() }, ..Options::default() };
-        let mut program = Program::start(module("busy"), &options).unwrap();
+        let options = ProgramOptions { world: World { seed, ..World::default() }, ..ProgramOptions::default() };
+        let mut program = HostedProgram::start(module("busy"), &options).unwrap();
         [reply(&mut program, "random()"), reply(&mut program, "random()")]
     };
     assert_eq!(random(1), random(1));
@@ -124,9 +124,10 @@ fn randomness_has_a_seed() {
 
 #[test]
 fn endless_loops_and_endless_calls_are_left() {
-    let limits = Limits { instructions: 50_000_000, ..Limits::default() };
+    let limits = MachineLimits { instructions: 50_000_000, ..MachineLimits::default() };
     for name in BOTH {
-        let mut program = Program::start(module(name), &Options { limits, ..Options::default() }).unwrap();
+        let mut program =
+            HostedProgram::start(module(name), &ProgramOptions { limits, ..ProgramOptions::default() }).unwrap();
         let before = hash(&program);
         assert!(refusal(&mut program, "forever()").contains("did not end within 50000000 instructions"));
         assert_eq!(hash(&program), before, "{name}");
@@ -185,13 +186,13 @@ fn a_program_goes_on_from_its_image_as_if_nothing_had_happened() {
         let image = program.capture(None).unwrap();
         image.write(&std::fs::File::create(&path).unwrap()).unwrap();
         std::fs::write(folder.join(format!("{name}.img.json")), program.sidecar(1, 0).to_text()).unwrap();
-        let mut loaded = Program::load(module(name), &Options::default(), &path).unwrap();
+        let mut loaded = HostedProgram::load(module(name), &ProgramOptions::default(), &path).unwrap();
         assert_eq!(hash(&loaded), hash(&program), "{name}");
         for text in ["+6s", "addTwice(4)", "trapAfter(1)", "grow(50_000)", "look()"] {
             assert_eq!(call(&mut program, text), call(&mut loaded, text), "{name} {text}");
         }
         assert_eq!(hash(&loaded), hash(&program), "{name}");
-        let other = Program::load(module("ledger"), &Options::default(), &path);
+        let other = HostedProgram::load(module("ledger"), &ProgramOptions::default(), &path);
         let line = other.err().unwrap().to_string();
         assert!(line.contains("is an image of another module") && !line.contains('\n'), "{line}");
     }
@@ -207,8 +208,8 @@ const WIDE_MODULE: &[u8] = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x
 #[test]
 fn an_image_of_four_gigabytes_with_two_pages_in_use_costs_two_pages() {
     use std::os::unix::fs::MetadataExt;
-    let module = || highwater_host::module::Module::new("wide.wasm", WIDE_MODULE).unwrap();
-    let mut program = Program::start(module(), &Options::default()).unwrap();
+    let module = || highwater_host::module::HostModule::new("wide.wasm", WIDE_MODULE).unwrap();
+    let mut program = HostedProgram::start(module(), &ProgramOptions::default()).unwrap();
     assert_eq!(reply(&mut program, "f()"), "()");
     let image = program.capture(None).unwrap();
     assert_eq!((image.bytes(), image.occupied_bytes()), (4 << 30, 8192));
@@ -218,7 +219,7 @@ fn an_image_of_four_gigabytes_with_two_pages_in_use_costs_two_pages() {
     assert!(about.len() == 4 << 30 && about.blocks() < 1024, "{} blocks", about.blocks());
     let beside = path.with_added_extension("json");
     std::fs::write(&beside, program.sidecar(1, 0).to_text()).unwrap();
-    let mut loaded = Program::load(module(), &Options::default(), &path).unwrap();
+    let mut loaded = HostedProgram::load(module(), &ProgramOptions::default(), &path).unwrap();
     assert_eq!(reply(&mut loaded, "f()"), "()");
     assert_eq!(loaded.capture(None).unwrap().occupied_bytes(), 8192);
     let status = std::fs::read_to_string("/proc/self/status").unwrap();

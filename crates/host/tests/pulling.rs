@@ -2,14 +2,14 @@
 
 mod support;
 
-use highwater_host::client::{Client, ClientError};
-use highwater_host::frame::Frame;
-use highwater_host::image::Chunk;
-use highwater_host::protocol::{Request, Response};
+use highwater_host::client::{HostClient, HostClientError};
+use highwater_host::frame::HostFrame;
+use highwater_host::image::ImagePart;
+use highwater_host::protocol::{HostRequest, HostResponse};
 use highwater_host::pull::{PullError, default_name, pull};
-use highwater_host::server::{Log, Server};
-use highwater_host::sidecar::Sidecar;
+use highwater_host::server::{HostLog, HostServer};
 use highwater_host::transport::{SocketTransport, Transport, TransportError};
+use highwater_image::Sidecar;
 use sha2::{Digest, Sha256};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -31,9 +31,9 @@ impl Hosted {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("highwater-pull-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let server = Server::bind(&folder.join("socket"), support::start("ledger")).unwrap();
+        let server = HostServer::bind(&folder.join("socket"), support::start("ledger")).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
-        let (stopped, log) = (Arc::clone(&stop), Arc::new(|_: &str| {}) as Log);
+        let (stopped, log) = (Arc::clone(&stop), Arc::new(|_: &str| {}) as HostLog);
         let thread = std::thread::spawn(move || server.serve(&stopped, &log));
         Self { folder, stop, thread: Some(thread) }
     }
@@ -42,8 +42,8 @@ impl Hosted {
         SocketTransport::connect(&self.folder.join("socket")).unwrap()
     }
 
-    fn client(&self) -> Client<SocketTransport> {
-        Client::new(self.transport())
+    fn client(&self) -> HostClient<SocketTransport> {
+        HostClient::new(self.transport())
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -51,7 +51,7 @@ impl Hosted {
     }
 
     /// A client of a program whose memory is large enough for several parts.
-    fn filled(&self) -> Client<SocketTransport> {
+    fn filled(&self) -> HostClient<SocketTransport> {
         let mut client = self.client();
         assert_eq!(client.call("open(2000)").unwrap().reply.as_deref(), Some("(2000 : nat)"));
         client.create().unwrap();
@@ -70,12 +70,12 @@ impl Drop for Hosted {
 /// A transport that changes or loses parts in transit.
 struct Meddling<F>(SocketTransport, u32, F);
 
-impl<F: FnMut(u32, Chunk) -> Result<Chunk, TransportError>> Transport for Meddling<F> {
-    fn ask(&mut self, request: &Request) -> Result<Response, TransportError> {
+impl<F: FnMut(u32, ImagePart) -> Result<ImagePart, TransportError>> Transport for Meddling<F> {
+    fn ask(&mut self, request: &HostRequest) -> Result<HostResponse, TransportError> {
         match self.0.ask(request)? {
-            Response::Chunk(id, offset, chunk) => {
+            HostResponse::Chunk(id, offset, chunk) => {
                 self.1 += 1;
-                Ok(Response::Chunk(id, offset, (self.2)(self.1, chunk)?))
+                Ok(HostResponse::Chunk(id, offset, (self.2)(self.1, chunk)?))
             }
             other => Ok(other),
         }
@@ -92,9 +92,9 @@ fn a_pull_that_was_broken_off_goes_on_where_it_was() {
     let description = hosted.filled().describe(None).unwrap();
     let target = hosted.file("a.img");
     let breaks = |number, chunk| if number > 2 { Err(TransportError::Lost) } else { Ok(chunk) };
-    let mut breaking = Client::new(Meddling(hosted.transport(), 0, breaks));
+    let mut breaking = HostClient::new(Meddling(hosted.transport(), 0, breaks));
     let broken = pull(&mut breaking, &description, &target, false, |_, _| {});
-    assert!(matches!(broken, Err(PullError::Client(ClientError::Transport(TransportError::Lost)))), "{broken:?}");
+    assert!(matches!(broken, Err(PullError::Client(HostClientError::Transport(TransportError::Lost)))), "{broken:?}");
     assert!(!target.exists() && hosted.file("a.img.part").exists());
     let mut progress = Vec::new();
     let pulled =
@@ -113,7 +113,7 @@ fn a_part_of_another_snapshot_is_never_completed_with_this_one() {
     let first = client.describe(None).unwrap();
     let target = hosted.file("a.img");
     let breaks = |number, chunk| if number > 2 { Err(TransportError::Lost) } else { Ok(chunk) };
-    pull(&mut Client::new(Meddling(hosted.transport(), 0, breaks)), &first, &target, false, |_, _| {}).unwrap_err();
+    pull(&mut HostClient::new(Meddling(hosted.transport(), 0, breaks)), &first, &target, false, |_, _| {}).unwrap_err();
     client.call("open(10)").unwrap();
     client.create().unwrap();
     let second = client.describe(None).unwrap();
@@ -136,7 +136,7 @@ fn a_snapshot_that_is_replaced_while_it_is_pulled_is_refused() {
         }
         Ok(chunk)
     };
-    let mut meddled = Client::new(Meddling(hosted.transport(), 0, replaces));
+    let mut meddled = HostClient::new(Meddling(hosted.transport(), 0, replaces));
     let refused = pull(&mut meddled, &description, &target, false, |_, _| {}).unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -150,22 +150,22 @@ fn what_was_damaged_on_the_way_is_not_kept() {
     let hosted = Hosted::new();
     let description = hosted.filled().describe(None).unwrap();
     let target = hosted.file("a.img");
-    let flips = |number, mut chunk: Chunk| {
+    let flips = |number, mut chunk: ImagePart| {
         if number == 2 {
             chunk.bytes[100] ^= 1;
         }
         Ok(chunk)
     };
     let damaged =
-        pull(&mut Client::new(Meddling(hosted.transport(), 0, flips)), &description, &target, false, |_, _| {});
+        pull(&mut HostClient::new(Meddling(hosted.transport(), 0, flips)), &description, &target, false, |_, _| {});
     assert!(matches!(damaged, Err(PullError::Damaged(_))), "{damaged:?}");
-    let overflows = |_, chunk: Chunk| Ok(Chunk { zeros: u64::MAX, ..chunk });
+    let overflows = |_, chunk: ImagePart| Ok(ImagePart { zeros: u64::MAX, ..chunk });
     let damaged =
-        pull(&mut Client::new(Meddling(hosted.transport(), 0, overflows)), &description, &target, false, |_, _| {});
+        pull(&mut HostClient::new(Meddling(hosted.transport(), 0, overflows)), &description, &target, false, |_, _| {});
     assert!(matches!(damaged, Err(PullError::Damaged(_))), "{damaged:?}");
-    let empty = |_, _| Ok(Chunk { zeros: 0, bytes: Vec::new() });
+    let empty = |_, _| Ok(ImagePart { zeros: 0, bytes: Vec::new() });
     let damaged =
-        pull(&mut Client::new(Meddling(hosted.transport(), 0, empty)), &description, &target, false, |_, _| {});
+        pull(&mut HostClient::new(Meddling(hosted.transport(), 0, empty)), &description, &target, false, |_, _| {});
     assert!(matches!(damaged, Err(PullError::Damaged(_))), "{damaged:?}");
     assert!(!target.exists() && !hosted.file("a.img.part").exists());
 }
@@ -205,8 +205,8 @@ fn garbage_is_answered_in_a_line_and_others_are_not_disturbed() {
         let mut connection = UnixStream::connect(hosted.folder.join("socket")).unwrap();
         connection.write_all(bytes).unwrap();
         connection.shutdown(std::net::Shutdown::Write).unwrap();
-        let response = Response::from_frame(Frame::read(&mut connection).unwrap()).unwrap();
-        assert!(matches!(&response, Response::Failed(failed) if !failed.line.contains('\n')), "{response:?}");
+        let response = HostResponse::from_frame(HostFrame::read(&mut connection).unwrap()).unwrap();
+        assert!(matches!(&response, HostResponse::Failed(failed) if !failed.line.contains('\n')), "{response:?}");
     }
     // Cut off in the middle: no client is left to answer.
     let mut connection = UnixStream::connect(hosted.folder.join("socket")).unwrap();

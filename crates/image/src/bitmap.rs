@@ -59,14 +59,14 @@ impl Bitmap {
 
 /// Bits that do not change any more and can be counted: each set bit gets a number by its order.
 #[derive(Clone, Debug, Default)]
-pub struct Ranked {
+pub struct RankedBitmap {
     bits: Bitmap,
     /// For each word, the number of set bits before it.
     before: Vec<u32>,
     ones: u32,
 }
 
-impl Ranked {
+impl RankedBitmap {
     /// Counts the bits; at most `u32::MAX` of them may be set.
     pub fn new(bits: Bitmap) -> Self {
         let mut ones = 0;
@@ -116,7 +116,7 @@ mod tests {
             (bits.last_between(0, 64), bits.last_between(0, 63), bits.last_between(4, 63)),
             (Some(64), Some(3), None)
         );
-        let ranked = Ranked::new(bits);
+        let ranked = RankedBitmap::new(bits);
         assert_eq!([3, 64, 65, 199, 4].map(|bit| ranked.rank(bit)), [Some(0), Some(1), Some(2), Some(3), None]);
         assert_eq!(ranked.ones(), 4);
     }

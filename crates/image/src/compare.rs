@@ -1,12 +1,12 @@
 //! The changes between images of one program.
 
 use crate::examine::Examination;
-use crate::find::Heap;
 use crate::graph::ShapeFigures;
+use crate::heap::ImageHeap;
 use crate::lens::Lens;
-use crate::path::Path;
-use crate::shapes::{ShapeId, Shapes};
-use crate::ways::first_paths;
+use crate::path::ObjectPath;
+use crate::paths::first_paths;
+use crate::shapes::ShapeId;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -81,44 +81,44 @@ pub struct NewObjects {
     /// One of them.
     pub example: u64,
     /// The shortest path to one of them; none if nothing refers to any.
-    pub path: Option<Path>,
+    pub path: Option<ObjectPath>,
 }
 
 /// An image that is compared.
-pub struct Side<'a, 'i> {
+pub struct ComparedImage<'a, 'i> {
     /// Its heap.
-    pub heap: &'a Heap<'i>,
+    pub heap: &'a (dyn ImageHeap + 'i),
     /// The analysis of the heap.
     pub examination: &'a Examination,
 }
 
 /// Images that cannot be compared: their heaps are of different kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Different;
+pub struct DifferentHeaps;
 
 /// Compares images, oldest first. Of the new objects, the `top` shapes with most bytes are returned.
-pub fn compare(sides: &[Side<'_, '_>], top: usize) -> Result<Comparison, Different> {
-    let (Some(first), Some(last)) = (sides.first(), sides.last()) else { return Ok(Comparison::default()) };
-    if sides.iter().any(|side| side.heap.key() != first.heap.key()) {
-        return Err(Different);
+pub fn compare(images: &[ComparedImage<'_, '_>], top: usize) -> Result<Comparison, DifferentHeaps> {
+    let (Some(first), Some(last)) = (images.first(), images.last()) else { return Ok(Comparison::default()) };
+    if images.iter().any(|image| image.heap.lens().key() != first.heap.lens().key()) {
+        return Err(DifferentHeaps);
     }
-    let mut comparison = match (first.heap, last.heap) {
-        (Heap::Wide(a), Heap::Wide(b)) => objects(a, b, first.examination, last.examination, top),
-        (Heap::Narrow(a), Heap::Narrow(b)) => objects(a, b, first.examination, last.examination, top),
-        (Heap::Dlmalloc(a), Heap::Dlmalloc(b)) => objects(a, b, first.examination, last.examination, top),
-        _ => return Err(Different),
-    };
-    comparison.shapes = shapes(sides);
-    comparison.roots = roots(sides);
-    Ok(comparison)
+    let came = last.heap.unmatched_objects(last.examination, first.examination, top);
+    let went = first.heap.unmatched_objects(first.examination, last.examination, 0);
+    Ok(Comparison {
+        shapes: shapes(images),
+        roots: roots(images),
+        came: (came.count, came.bytes),
+        went: (went.count, went.bytes),
+        new: came.by_shape,
+    })
 }
 
-fn shapes(sides: &[Side<'_, '_>]) -> Vec<ShapeChange> {
+fn shapes(images: &[ComparedImage<'_, '_>]) -> Vec<ShapeChange> {
     let mut by_name: BTreeMap<&str, Vec<ShapeFigures>> = BTreeMap::new();
-    for (at, side) in sides.iter().enumerate() {
-        for (id, figures) in side.examination.graph.figures.iter().enumerate() {
-            let name = side.examination.graph.shapes.name(ShapeId(id as u16));
-            by_name.entry(name).or_insert_with(|| vec![ShapeFigures::default(); sides.len()])[at] = *figures;
+    for (at, image) in images.iter().enumerate() {
+        for (id, figures) in image.examination.graph.figures.iter().enumerate() {
+            let name = image.examination.graph.shapes.name(ShapeId(id as u16));
+            by_name.entry(name).or_insert_with(|| vec![ShapeFigures::default(); images.len()])[at] = *figures;
         }
     }
     let change = |(name, figures): (&str, Vec<ShapeFigures>)| {
@@ -131,11 +131,11 @@ fn shapes(sides: &[Side<'_, '_>]) -> Vec<ShapeChange> {
     changes
 }
 
-fn roots(sides: &[Side<'_, '_>]) -> Vec<RootChange> {
+fn roots(images: &[ComparedImage<'_, '_>]) -> Vec<RootChange> {
     let mut by_name: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-    for (at, side) in sides.iter().enumerate() {
-        for (name, retained) in retained_by_variables(side) {
-            by_name.entry(name).or_insert_with(|| vec![0; sides.len()])[at] = retained;
+    for (at, image) in images.iter().enumerate() {
+        for (name, retained) in retained_by_variables(image) {
+            by_name.entry(name).or_insert_with(|| vec![0; images.len()])[at] = retained;
         }
     }
     let change = |(name, retained_bytes): (String, Vec<u64>)| {
@@ -148,79 +148,99 @@ fn roots(sides: &[Side<'_, '_>]) -> Vec<RootChange> {
     changes
 }
 
-fn retained_by_variables(side: &Side<'_, '_>) -> Vec<(String, u64)> {
-    crate::find::with_lens!(side.heap, lens => {
-        let variables: FxHashMap<u64, String> = lens
-            .roots()
-            .iter()
-            .filter(|root| root.is_variable)
-            .map(|root| (root.object, root.name.to_string()))
-            .collect();
-        let nodes = side.examination.graph.nodes().filter(|node| node.dominator == 0);
-        nodes.filter_map(|node| Some((variables.get(&node.object)?.clone(), node.retained_bytes))).collect()
-    })
+fn retained_by_variables(image: &ComparedImage<'_, '_>) -> Vec<(String, u64)> {
+    let variables = image.heap.roots().iter().filter(|root| root.is_variable);
+    let variables: FxHashMap<u64, String> = variables.map(|root| (root.object, root.name.to_string())).collect();
+    let nodes = image.examination.graph.nodes().filter(|node| node.dominator == 0);
+    nodes.filter_map(|node| Some((variables.get(&node.object)?.clone(), node.retained_bytes))).collect()
 }
 
-/// The objects that are new or gone. An object is the same if it is at the same address and has the same shape.
-fn objects<L: Lens>(first: &L, last: &L, before: &Examination, after: &Examination, top: usize) -> Comparison {
-    let mut then = Objects { lens: first, examination: before, shapes: Shapes::default() };
-    let mut now = Objects { lens: last, examination: after, shapes: Shapes::default() };
-    let mut came: BTreeMap<ShapeId, (u64, u64)> = BTreeMap::new();
-    let mut comparison = Comparison::default();
-    let mut is_new = vec![false; after.graph.len() + 1];
-    for node in after.graph.nodes() {
-        if last.is_in_heap(node.object) && !then.has(node.object, after.graph.shapes.name(node.shape)) {
-            is_new[node.number as usize] = true;
-            let figures = came.entry(node.shape).or_default();
-            let bytes = last.bytes(node.object);
+/// The live objects of one image that another does not have. An object is the same if it is at the same address and has the same shape.
+#[derive(Clone, Debug, Default)]
+pub struct UnmatchedObjects {
+    /// The number of all.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The shapes with most bytes.
+    pub by_shape: Vec<NewObjects>,
+}
+
+pub(crate) fn unmatched_objects<L: Lens>(
+    lens: &L,
+    own: &Examination,
+    other: &Examination,
+    top: usize,
+) -> UnmatchedObjects {
+    let others = LiveShapes::of(other);
+    // By shape of this image, the shape of the same name in the other one.
+    let same: Vec<Option<ShapeId>> =
+        own.graph.shapes.ids().map(|id| other.graph.shapes.find(own.graph.shapes.name(id))).collect();
+    let mut all = UnmatchedObjects::default();
+    let mut by_shape: BTreeMap<ShapeId, (u64, u64)> = BTreeMap::new();
+    let mut is_unmatched = vec![false; own.graph.len() + 1];
+    for node in own.graph.nodes() {
+        let is_there = others.at(node.object).is_some_and(|shape| Some(shape) == same[usize::from(node.shape.0)]);
+        if lens.is_in_heap(node.object) && !is_there {
+            is_unmatched[node.number as usize] = true;
+            let figures = by_shape.entry(node.shape).or_default();
+            let bytes = lens.bytes(node.object);
             *figures = (figures.0 + 1, figures.1 + bytes);
-            comparison.came = (comparison.came.0 + 1, comparison.came.1 + bytes);
+            (all.count, all.bytes) = (all.count + 1, all.bytes + bytes);
         }
     }
-    for node in before.graph.nodes() {
-        if first.is_in_heap(node.object) && !now.has(node.object, before.graph.shapes.name(node.shape)) {
-            comparison.went = (comparison.went.0 + 1, comparison.went.1 + first.bytes(node.object));
-        }
-    }
-    let mut groups: Vec<(ShapeId, (u64, u64))> = came.into_iter().collect();
+    let mut groups: Vec<(ShapeId, (u64, u64))> = by_shape.into_iter().collect();
     groups.sort_by_key(|(shape, (_, bytes))| (std::cmp::Reverse(*bytes), *shape));
     groups.truncate(top);
-    let place_of: FxHashMap<ShapeId, usize> = groups.iter().enumerate().map(|(at, (shape, _))| (*shape, at)).collect();
+    if groups.is_empty() {
+        return all;
+    }
+    let index_of: FxHashMap<ShapeId, usize> = groups.iter().enumerate().map(|(at, (shape, _))| (*shape, at)).collect();
     let mut examples = vec![0; groups.len()];
     let mut group_of: FxHashMap<u64, usize> = FxHashMap::default();
-    for node in after.graph.nodes().filter(|node| is_new[node.number as usize]) {
-        if let Some(&group) = place_of.get(&node.shape) {
+    for node in own.graph.nodes().filter(|node| is_unmatched[node.number as usize]) {
+        if let Some(&group) = index_of.get(&node.shape) {
             examples[group] = node.object;
             group_of.insert(node.object, group);
         }
     }
-    let mut paths = first_paths(last, &after.survey, groups.len(), |object| group_of.get(&object).copied());
+    let mut paths = first_paths(lens, &own.survey, groups.len(), |object| group_of.get(&object).copied());
     let new = |(at, (shape, (count, bytes))): (usize, (ShapeId, (u64, u64)))| NewObjects {
-        shape: after.graph.shapes.name(shape).to_owned(),
+        shape: own.graph.shapes.name(shape).to_owned(),
         count,
         bytes,
         example: examples[at],
         path: paths.remove(&at),
     };
-    comparison.new = groups.into_iter().enumerate().map(new).collect();
-    comparison
+    all.by_shape = groups.into_iter().enumerate().map(new).collect();
+    all
 }
 
-/// The live objects of an image.
-struct Objects<'a, L: Lens> {
-    lens: &'a L,
+/// The shapes of all live objects of an image, by address.
+struct LiveShapes<'a> {
     examination: &'a Examination,
-    shapes: Shapes,
+    /// By rank among the live objects.
+    shapes: Vec<Option<ShapeId>>,
 }
 
-impl<L: Lens> Objects<'_, L> {
-    /// True when an object of that shape is live at an address.
-    fn has(&mut self, object: u64, shape: &str) -> bool {
-        let start = self.lens.span().start;
-        if object < start || !self.examination.survey.live.bits().get((object - start) / L::UNIT) {
-            return false;
+impl<'a> LiveShapes<'a> {
+    fn of(examination: &'a Examination) -> Self {
+        let mut all = Self { examination, shapes: vec![None; examination.survey.live.ones() as usize] };
+        for node in examination.graph.nodes() {
+            if let Some(rank) = all.rank(node.object) {
+                all.shapes[rank] = Some(node.shape);
+            }
         }
-        let there = self.shapes.of(self.lens, object);
-        self.shapes.name(there) == shape
+        all
+    }
+
+    fn rank(&self, object: u64) -> Option<usize> {
+        let rank = self.examination.survey.live.rank(self.examination.graph.unit_of(object)?)?;
+        Some(rank as usize)
+    }
+
+    /// The shape of the live object at an address.
+    fn at(&self, object: u64) -> Option<ShapeId> {
+        self.shapes[self.rank(object)?]
     }
 }

@@ -4,13 +4,13 @@ use highwater_model::Damage;
 use std::borrow::Cow;
 
 /// Damage entries that are kept; more are only counted.
-const PLACES_KEPT: usize = 100;
+const LISTED: usize = 100;
 
 /// The damage found: the first entries, and the number of all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damages {
     /// The first entries that were found.
-    pub places: Vec<Damage>,
+    pub entries: Vec<Damage>,
     /// The number of all entries.
     pub count: u64,
 }
@@ -20,14 +20,14 @@ impl Damages {
     #[cold]
     pub fn note(&mut self, offset: u64, length: u64, what: impl Into<Cow<'static, str>>) {
         self.count += 1;
-        if self.places.len() < PLACES_KEPT {
-            self.places.push(Damage { offset, length, what: what.into() });
+        if self.entries.len() < LISTED {
+            self.entries.push(Damage { offset, length, what: what.into() });
         }
     }
 
     /// The number of entries that are counted, but not kept.
-    pub fn unnamed(&self) -> u64 {
-        self.count - self.places.len() as u64
+    pub fn unlisted(&self) -> u64 {
+        self.count - self.entries.len() as u64
     }
 
     /// True if there is no damage.
@@ -38,7 +38,7 @@ impl Damages {
     /// Adds the damage in `others`.
     pub fn append(&mut self, others: Self) {
         self.count += others.count;
-        let room = PLACES_KEPT.saturating_sub(self.places.len());
-        self.places.extend(others.places.into_iter().take(room));
+        let room = LISTED.saturating_sub(self.entries.len());
+        self.entries.extend(others.entries.into_iter().take(room));
     }
 }

@@ -16,12 +16,12 @@ const LARGE: u64 = 8 << 20;
 
 /// Every byte of a program's memory, by address. A read beyond its end returns nothing or 0, and never panics.
 pub struct Image {
-    bytes: Bytes,
+    bytes: ImageBytes,
     /// The ranges with data, in order; all else are holes, which read as zeros.
     data: Vec<Range<u64>>,
 }
 
-enum Bytes {
+enum ImageBytes {
     Read(Mmap),
     Owned(Vec<u8>),
 }
@@ -54,21 +54,21 @@ impl Image {
         if (now.len(), now.modified().ok()) != (about.len(), about.modified().ok()) {
             return Err(io::Error::other("the file was written to while it was read"));
         }
-        Ok(Self { bytes: Bytes::Read(bytes.make_read_only()?), data })
+        Ok(Self { bytes: ImageBytes::Read(bytes.make_read_only()?), data })
     }
 
     /// An image from bytes in memory.
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
         let whole = 0..bytes.len() as u64;
-        Self { bytes: Bytes::Owned(bytes), data: Vec::from_iter(Some(whole).filter(|whole| !whole.is_empty())) }
+        Self { bytes: ImageBytes::Owned(bytes), data: Vec::from_iter(Some(whole).filter(|whole| !whole.is_empty())) }
     }
 
     /// All bytes, holes as zeros.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         match &self.bytes {
-            Bytes::Read(bytes) => bytes,
-            Bytes::Owned(bytes) => bytes,
+            ImageBytes::Read(bytes) => bytes,
+            ImageBytes::Owned(bytes) => bytes,
         }
     }
 
@@ -120,7 +120,7 @@ impl Image {
     /// Prefetches the bytes at an address that will be read soon.
     #[inline]
     #[allow(unsafe_code)]
-    pub fn bring_near(&self, at: u64) {
+    pub fn prefetch(&self, at: u64) {
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

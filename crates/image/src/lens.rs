@@ -1,13 +1,14 @@
-//! A lens: knowledge of one memory layout, which finds the objects in an image.
+//! The layout of a heap, as its lens knows it: where objects are, and what they refer to.
 
 use crate::bitmap::Bitmap;
 use crate::damage::Damages;
+use crate::heap::HeapError;
 use std::fmt;
 use std::ops::Range;
 
 /// A range of a heap: one object, free space, or neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct HeapArea {
     /// Where it begins.
     pub at: u64,
     /// Its length in bytes.
@@ -47,8 +48,25 @@ impl fmt::Display for RootName {
     }
 }
 
+/// An object that a text names, or that holds the value which the text names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located {
+    /// The object.
+    pub object: u64,
+    /// The value as the language writes it; none if the lens knows no values.
+    pub value: Option<String>,
+}
+
+/// The address that a text states: `0x52a1c8`.
+pub(crate) fn address_of(text: &str) -> Option<u64> {
+    text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok())
+}
+
 /// Knowledge of a layout, applied to one image. An object is identified by its address. Every method returns a value even for an address at which there is
 /// no object, though not a useful one; no method panics.
+///
+/// Code that visits every object is generic over this trait and compiled for each lens: a call per object through a table of functions would cost more than
+/// the visit. Questions about a whole heap go through [`ImageHeap`](crate::ImageHeap).
 pub trait Lens {
     /// Objects begin at multiples of this many bytes.
     const UNIT: u64;
@@ -62,7 +80,7 @@ pub trait Lens {
     fn span(&self) -> Range<u64>;
 
     /// Walks every byte of the heap in order, and records damage.
-    fn walk(&self, visit: impl FnMut(Stretch), damage: &mut Damages);
+    fn walk(&self, visit: impl FnMut(HeapArea), damage: &mut Damages);
 
     /// Whether there is an object at an address; `found` holds the objects that [`walk`](Self::walk) found, by their unit within the span.
     fn is_object(&self, address: u64, found: &Bitmap) -> bool;
@@ -87,7 +105,7 @@ pub trait Lens {
 
     /// Prefetches an object that will be read soon.
     #[inline]
-    fn bring_near(&self, _: u64) {}
+    fn prefetch(&self, _: u64) {}
 
     /// The kind of an object: an index into [`Lens::KINDS`].
     fn kind(&self, object: u64) -> u8;
@@ -106,4 +124,24 @@ pub trait Lens {
 
     /// The step from an object to the target of a slot: `.owner`, `[3]`.
     fn step(&self, object: u64, slot: u32) -> String;
+
+    /// True if an object is only the box of a variable, and stands for it.
+    fn is_variable_box(&self, _: u64) -> bool {
+        false
+    }
+
+    /// True if the elements of an object are roots themselves: then it does not count as their referrer.
+    fn lists_roots(&self, _: u64) -> bool {
+        false
+    }
+
+    /// Finds what a text names, with the value `depth` levels deep. Without a language, objects are named by their addresses.
+    fn locate(&self, text: &str, _depth: u32, found: &Bitmap) -> Result<Located, HeapError> {
+        let address = address_of(text)
+            .ok_or_else(|| format!("'{text}' is no address, and the objects of this heap have no names"))?;
+        if !self.is_object(address, found) {
+            return Err(format!("no object begins at {address:#x}").into());
+        }
+        Ok(Located { object: address, value: None })
+    }
 }

@@ -1,22 +1,23 @@
 //! Memory images: a file with every byte of a program's memory, whose holes take no memory, and *lenses* that find the objects in it.
 //!
-//! * [`Image`] holds the bytes. [`Module`] and [`Sidecar`] add facts that the bytes do not contain: names, and start addresses.
-//! * [`Heap::find`] finds the lens that fits, by content: a Motoko heap of 64 or 32 bits ([`motoko`]), or the heap of dlmalloc in the memory of a C or Rust
-//!   module ([`dlmalloc`]).
-//! * [`Examination`] analyses a heap: a [`survey()`] walks every byte and marks the live objects; the [`Graph`] holds their dominators and retained sizes.
-//! * [`view()`] shows one object, [`compare()`] the changes between images, [`change()`] the bytes that must be written to change a value.
-//! * [`ImageSnapshot`] makes a snapshot of a heap, for every other view and command.
+//! * [`Image`] holds the bytes. [`WasmModule`] and [`Sidecar`] add facts that the bytes do not contain: names, and start addresses.
+//! * [`find_heap`] tries all [`LENSES`] and returns an [`ImageHeap`]: a Motoko heap of 64 or 32 bits ([`motoko`](lenses::motoko)), or the heap of dlmalloc in
+//!   the memory of a C or Rust module ([`dlmalloc`](lenses::dlmalloc)).
+//! * [`ImageHeap::examine`] analyses a heap: a [`survey()`] walks every byte and marks the live objects; the [`Graph`] holds their dominators and retained
+//!   sizes.
+//! * [`ImageHeap::view`] shows one object, [`compare()`] the changes between images, [`HeapAbilities::edit`] the bytes to write to change a value.
+//! * [`ImageHeap::snapshot`] makes a snapshot of a heap, for every other view and command.
 //!
 //! All functions give a result for any bytes: damage is located and counted as [`Damages`]. Memory use is the image's own data, some 24 bytes for each live
 //! object, and two bits for each word of the heap. An image that is shortened or written to while it is read is an error.
 //!
 //! ```
-//! use highwater_image::{Damages, Examination, Heap, Image, Sidecar};
+//! use highwater_image::{Damages, Image, Sidecar, find_heap};
 //!
 //! let image = Image::from_bytes(vec![0; 1 << 20]);
 //! let mut damage = Damages::default();
-//! match Heap::find(&image, None, &Sidecar::default(), &mut damage) {
-//!     Ok(heap) => println!("{}: {} live objects", heap.name(), Examination::of(&heap, 10).live().0),
+//! match find_heap(&image, None, &Sidecar::default(), &mut damage) {
+//!     Ok(heap) => println!("{}: {} live objects", heap.name(), heap.examine(10).live().0),
 //!     Err(no_heap) => println!("{no_heap}"),
 //! }
 //! ```
@@ -24,13 +25,14 @@
 //! # Design
 //!
 //! ```text
-//!  file ─▶ Image (read) ─▶ Heap::find ─▶ lens ─▶ survey ─▶ Graph ─▶ heap, show, diff, edit
-//!                               │ motoko: wide, narrow          │ order, dominators, retained
-//!           module, sidecar ────┘ dlmalloc                      └─▶ ImageSnapshot ─▶ every other command
+//!  file ─▶ Image (read) ─▶ find_heap ─▶ ImageHeap ─▶ survey ─▶ Graph ─▶ heap, show, diff, edit
+//!                             │ LENSES: motoko64, motoko32, dlmalloc │ order, dominators, retained
+//!           module, sidecar ──┘                                      └─▶ ImageSnapshot ─▶ every other command
 //! ```
 //!
-//! A `Lens` walks a heap, knows its roots, and returns the references of an object one by one; all other code is generic and compiled for each lens. An
-//! object is identified by its address; nothing is copied out of the image.
+//! A `Lens` walks a heap, knows its roots, and returns the references of an object one by one; code that visits objects is generic and compiled for each
+//! lens. `ImageHeap` is implemented for every lens and hides which one it is: no code outside of a lens's folder names it. An object is identified by its
+//! address; nothing is copied out of the image.
 //!
 //! * *The file is read, not mapped*: a file that is shortened meanwhile is an error, while with a mapping a signal would end the process. Holes are not
 //!   read and take no memory; the walk visits all other bytes anyway.
@@ -58,42 +60,46 @@
 #![deny(unsafe_code)]
 
 mod bitmap;
+mod chunks;
 mod compare;
 mod damage;
-pub mod dlmalloc;
 mod edit;
 mod examine;
-mod find;
 mod graph;
 mod guess;
+mod heap;
 mod image;
 mod large;
 mod lens;
-mod module;
-pub mod motoko;
+pub mod lenses;
 mod path;
+mod paths;
 mod shapes;
 mod sidecar;
 mod snapshot;
 mod survey;
 mod view;
-mod ways;
+pub mod wasm;
 
 pub use bitmap::Bitmap;
-pub use compare::{Comparison, Different, NewObjects, RootChange, ShapeChange, Side, compare};
+pub use chunks::{ChunkFigures, ChunkSizeClass};
+pub use compare::{
+    ComparedImage, Comparison, DifferentHeaps, NewObjects, RootChange, ShapeChange, UnmatchedObjects, compare,
+};
 pub use damage::Damages;
-pub use edit::write_changed;
+pub use edit::{ImageEdit, Patch, write_changed};
 pub use examine::{Examination, Waste};
-pub use find::{Heap, NoHeap};
-pub use graph::{Graph, Node, ShapeFigures};
+pub use graph::{Graph, GraphNode, ShapeFigures};
 pub use guess::{Guess, guess};
+pub use heap::{FieldValue, HeapAbilities, HeapError, ImageHeap};
 pub use image::Image;
-pub use lens::{Lens, Root, RootName, Stretch};
-pub use module::{Module, NotAModule};
-pub use path::{Path, PathStep};
+pub use lens::{HeapArea, Lens, Located, Root, RootName};
+pub use lenses::{LENSES, LensKind, NoHeap, find_heap};
+pub use path::{ObjectPath, PathStep};
+pub use paths::{Referrer, Referrers};
 pub use shapes::{ShapeId, Shapes};
-pub use sidecar::Sidecar;
+pub use sidecar::{Sidecar, SidecarError, SidecarFault, SystemState};
 pub use snapshot::ImageSnapshot;
 pub use survey::{KindFigures, Largest, Survey, survey};
-pub use view::{Change, View, change, view};
-pub use ways::{Referrer, Referrers};
+pub use view::ObjectView;
+pub use wasm::{WasmError, WasmModule};

@@ -19,14 +19,14 @@ pub struct PathStep {
 
 /// A path, of which the middle may be left out: `tree#node.left#node.left …(12 more)… .owner`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Path {
+pub struct ObjectPath {
     root: String,
     first: Vec<PathStep>,
     last: Vec<PathStep>,
     left_out: u64,
 }
 
-impl Path {
+impl ObjectPath {
     /// The path from a root through objects, the first of which is the root's own. `step` is called only for steps that are kept.
     pub fn through<T: Copy>(root: String, objects: &[T], step: impl Fn(T, T) -> PathStep) -> Self {
         let steps = objects.len().saturating_sub(1);
@@ -43,7 +43,7 @@ impl Path {
     }
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for ObjectPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.root)?;
         for step in &self.first {
@@ -67,9 +67,9 @@ mod tests {
     fn the_middle_of_a_long_way_is_left_out() {
         let objects: Vec<u64> = (0..101).collect();
         let step = |from: u64, to: u64| PathStep { object: to, text: format!(".{from}") };
-        let path = Path::through("list".to_owned(), &objects, step);
-        assert_eq!(Path::through("list".to_owned(), &objects[..8], step).to_string(), "list.0.1.2.3.4.5.6");
-        assert_eq!(Path::through("list".to_owned(), &objects[..1], step).to_string(), "list");
+        let path = ObjectPath::through("list".to_owned(), &objects, step);
+        assert_eq!(ObjectPath::through("list".to_owned(), &objects[..8], step).to_string(), "list.0.1.2.3.4.5.6");
+        assert_eq!(ObjectPath::through("list".to_owned(), &objects[..1], step).to_string(), "list");
         assert_eq!(path.to_string(), "list.0.1.2.3.4.5 …(88 more)… .94.95.96.97.98.99");
         assert_eq!(path.length(), 100);
     }

@@ -84,6 +84,16 @@ impl Shapes {
         self.names.is_empty()
     }
 
+    /// The numbers of all shapes.
+    pub fn ids(&self) -> impl Iterator<Item = ShapeId> + use<> {
+        (0..self.names.len()).map(|id| ShapeId(id as u16))
+    }
+
+    /// The shape with a name.
+    pub fn find(&self, name: &str) -> Option<ShapeId> {
+        self.by_name.get(name).copied()
+    }
+
     /// The name of a shape.
     pub fn name(&self, id: ShapeId) -> &str {
         self.names.get(usize::from(id.0)).map_or("", String::as_str)

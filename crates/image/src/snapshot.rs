@@ -1,7 +1,6 @@
 //! An image as a snapshot: live objects become blocks, their shapes become types, and their paths of dominators become stacks.
 
 use crate::examine::Examination;
-use crate::find::{Heap, with_lens};
 use crate::graph::Graph;
 use crate::lens::{Lens, RootName};
 use crate::shapes::ShapeId;
@@ -37,11 +36,9 @@ pub struct ImageSnapshot {
     pub accounts: AccountsState,
 }
 
-impl ImageSnapshot {
-    /// Makes a snapshot of an analysed heap.
-    pub fn of(heap: &Heap<'_>, examination: &Examination, source: Source) -> Self {
-        with_lens!(heap, lens => Builder::new(lens, examination).build(source))
-    }
+/// Makes a snapshot of an analysed heap.
+pub(crate) fn snapshot<L: Lens>(lens: &L, examination: &Examination, source: Source) -> ImageSnapshot {
+    Builder::new(lens, examination).build(source)
 }
 
 struct Builder<'a, L: Lens> {
@@ -105,13 +102,12 @@ impl<'a, L: Lens> Builder<'a, L> {
     fn root_names(&self) -> FxHashMap<u64, (String, bool)> {
         let mut names = FxHashMap::default();
         for root in self.lens.roots() {
-            let is_box = L::KINDS[usize::from(self.lens.kind(root.object))] == "MutBox";
             let name = match &root.name {
                 RootName::At(_) => OUTSIDE.to_owned(),
                 RootName::Named(name) if root.is_variable => name.clone(),
                 RootName::Named(_) => RUNTIME.to_owned(),
             };
-            names.entry(root.object).or_insert((name, is_box && root.is_variable));
+            names.entry(root.object).or_insert((name, root.is_variable && self.lens.is_variable_box(root.object)));
         }
         names
     }

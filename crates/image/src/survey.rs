@@ -1,6 +1,6 @@
 //! Walks a heap, and marks the live objects.
 
-use crate::bitmap::{Bitmap, Ranked};
+use crate::bitmap::{Bitmap, RankedBitmap};
 use crate::damage::Damages;
 use crate::lens::Lens;
 
@@ -35,7 +35,7 @@ pub struct Survey {
     /// The largest live objects.
     pub largest: Vec<Largest>,
     pub(crate) found: Bitmap,
-    pub(crate) live: Ranked,
+    pub(crate) live: RankedBitmap,
     /// Objects that are in use although nothing refers to them.
     pub(crate) unreferred: Bitmap,
 }
@@ -51,12 +51,12 @@ pub struct Largest {
 
 /// Converts addresses to units and back.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Units {
+pub(crate) struct UnitIndex {
     start: u64,
     unit: u64,
 }
 
-impl Units {
+impl UnitIndex {
     pub fn of<L: Lens>(lens: &L) -> Self {
         Self { start: lens.span().start, unit: L::UNIT }
     }
@@ -88,14 +88,14 @@ pub fn survey<L: Lens>(lens: &L, top: usize) -> Survey {
     let mut kinds = vec![KindFigures::default(); L::KINDS.len()];
     let mut found = Bitmap::new(units);
     let mut walked_bytes = 0;
-    let index = Units::of(lens);
-    let visit = |stretch: crate::lens::Stretch| {
-        let figures = &mut kinds[usize::from(stretch.kind)];
+    let index = UnitIndex::of(lens);
+    let visit = |area: crate::lens::HeapArea| {
+        let figures = &mut kinds[usize::from(area.kind)];
         figures.count += 1;
-        figures.bytes += stretch.bytes;
-        walked_bytes += stretch.bytes;
-        if stretch.is_object {
-            found.set(index.unit(stretch.at));
+        figures.bytes += area.bytes;
+        walked_bytes += area.bytes;
+        if area.is_object {
+            found.set(index.unit(area.at));
         }
     };
     lens.walk(visit, &mut damage);
@@ -113,13 +113,23 @@ pub fn survey<L: Lens>(lens: &L, top: usize) -> Survey {
     }
     let object = |(bytes, unit): (u64, u32)| Largest { object: index.address(unit), bytes };
     let largest = largest.finish().into_iter().map(object).collect();
-    Survey { kinds, walked_bytes, damage, static_objects, leaked, largest, found, live: Ranked::new(live), unreferred }
+    Survey {
+        kinds,
+        walked_bytes,
+        damage,
+        static_objects,
+        leaked,
+        largest,
+        found,
+        live: RankedBitmap::new(live),
+        unreferred,
+    }
 }
 
 /// Marks the objects that can be reached from the roots. The order does not matter for the result, so it is one that visits neighbours soon after one
 /// another.
 fn mark<L: Lens>(lens: &L, found: &Bitmap, units: u64, damage: &mut Damages) -> Bitmap {
-    let index = Units::of(lens);
+    let index = UnitIndex::of(lens);
     let mut live = Bitmap::new(units);
     let mut waiting: Vec<u32> = Vec::new();
     for root in lens.roots() {
@@ -136,7 +146,7 @@ fn mark<L: Lens>(lens: &L, found: &Bitmap, units: u64, damage: &mut Damages) -> 
                 let at = object + u64::from(next - 1) * L::UNIT;
                 damage.note(at, 0, format!("a reference to {target:#x}, where no object is,"));
             } else if live.set(index.unit(target)) {
-                lens.bring_near(target);
+                lens.prefetch(target);
                 waiting.push(index.unit(target) as u32);
             }
             false
@@ -172,27 +182,27 @@ fn add_live<L: Lens>(lens: &L, object: u64, kinds: &mut [KindFigures], outside: 
 /// Keeps the largest of the objects offered.
 struct Top {
     limit: usize,
-    kept: std::collections::BinaryHeap<std::cmp::Reverse<(u64, std::cmp::Reverse<u32>)>>,
+    largest: std::collections::BinaryHeap<std::cmp::Reverse<(u64, std::cmp::Reverse<u32>)>>,
 }
 
 impl Top {
     fn new(limit: usize) -> Self {
-        Self { limit, kept: Default::default() }
+        Self { limit, largest: Default::default() }
     }
 
     #[inline]
-    fn offer(&mut self, bytes: u64, place: u32) {
-        let candidate = std::cmp::Reverse((bytes, std::cmp::Reverse(place)));
-        if self.kept.len() < self.limit {
-            self.kept.push(candidate);
-        } else if self.kept.peek().is_some_and(|least| candidate < *least) {
-            self.kept.pop();
-            self.kept.push(candidate);
+    fn offer(&mut self, bytes: u64, unit: u32) {
+        let candidate = std::cmp::Reverse((bytes, std::cmp::Reverse(unit)));
+        if self.largest.len() < self.limit {
+            self.largest.push(candidate);
+        } else if self.largest.peek().is_some_and(|least| candidate < *least) {
+            self.largest.pop();
+            self.largest.push(candidate);
         }
     }
 
     /// The kept objects, the largest first.
     fn finish(self) -> Vec<(u64, u32)> {
-        self.kept.into_sorted_vec().into_iter().map(|std::cmp::Reverse((bytes, place))| (bytes, place.0)).collect()
+        self.largest.into_sorted_vec().into_iter().map(|std::cmp::Reverse((bytes, unit))| (bytes, unit.0)).collect()
     }
 }

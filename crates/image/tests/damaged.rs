@@ -2,7 +2,7 @@
 
 mod support;
 
-use highwater_image::{Damages, Examination, Heap, Image, Module, Sidecar, change, view};
+use highwater_image::{Damages, Image, Sidecar, WasmModule, find_heap};
 use highwater_model::Damage;
 use support::{expected, image_bytes, memory_bytes, module, wasm_module};
 
@@ -16,18 +16,18 @@ struct Found {
     stated: Option<u64>,
 }
 
-fn look(bytes: Vec<u8>, module: Option<&Module>) -> Option<Found> {
+fn look(bytes: Vec<u8>, module: Option<&WasmModule>) -> Option<Found> {
     let image = Image::from_bytes(bytes);
     let mut damage = Damages::default();
-    let heap = Heap::find(&image, module, &Sidecar::default(), &mut damage).ok()?;
-    let examination = Examination::of(&heap, 3);
+    let heap = find_heap(&image, module, &Sidecar::default(), &mut damage).ok()?;
+    let examination = heap.examine(3);
     damage.append(examination.damage().clone());
     // Views and changes must not panic, whatever the place.
     for place in
         ["tree", "tree#node.account", "0x500000", "0x500008", "static[20]", "nothing", "0x170000", "tree.x[3]?"]
     {
-        let _ = view(&heap, &examination, place, 5);
-        let _ = change(&heap, &examination, place, "7");
+        let _ = heap.view(&examination, place, 5);
+        let _ = heap.edit(&examination.survey, place, "7");
     }
     let walked = examination.survey.walked_bytes;
     Some(Found { damage, live: examination.live(), walked, stated: heap.stated_bytes() })
@@ -50,7 +50,7 @@ fn of_an_image_that_was_cut_everything_before_the_cut_is_found() {
         bytes.truncate(end);
         let found = look(bytes, Some(&module)).expect("a heap");
         assert!(found.damage.count > 0, "cut at {end:#x}");
-        assert!(found.damage.places[0].what.contains("the image ends here"), "{:?}", found.damage.places[0]);
+        assert!(found.damage.entries[0].what.contains("the image ends here"), "{:?}", found.damage.entries[0]);
         assert!(found.walked <= (end - BASE) as u64 && found.walked + 64 > (end - BASE) as u64 & !7);
         assert!(found.live.0 < whole("ledger-2").0);
     }
@@ -67,7 +67,7 @@ fn a_page_of_zeros_is_located_and_the_rest_is_read() {
     let at = BASE + 0x10_0000;
     bytes[at..at + 4096].fill(0);
     let found = look(bytes, Some(&module("ledger-3"))).expect("a heap");
-    let first = &found.damage.places[0];
+    let first = &found.damage.entries[0];
     assert!((at as u64 - 128..at as u64 + 128).contains(&first.offset), "{first:?}");
     assert!(first.length > 3500 && first.length < 4600, "{first:?}");
     assert_eq!(found.stated, Some(found.walked), "every byte is accounted for all the same");
@@ -83,13 +83,13 @@ fn a_flipped_header_costs_one_object() {
     let second = BASE + array_words * 8;
     bytes[second + 8] ^= 0x40;
     let found = look(bytes, Some(&module(name))).expect("a heap");
-    assert_eq!(found.damage.places[0].offset, second as u64, "{:?}", found.damage);
-    assert!(found.damage.places[0].length < 128);
+    assert_eq!(found.damage.entries[0].offset, second as u64, "{:?}", found.damage);
+    assert!(found.damage.entries[0].length < 128);
     // References to it are reported, too.
     assert!(
         found
             .damage
-            .places
+            .entries
             .iter()
             .any(|damage| damage.what.contains("where no object is") || damage.what.contains("refers to no object"))
     );
@@ -114,9 +114,9 @@ fn references_that_go_round_end() {
     let image = Image::from_bytes(bytes);
     let mut damage = Damages::default();
     let module = module("ropes-2");
-    let heap = Heap::find(&image, Some(&module), &Sidecar::default(), &mut damage).expect("a heap");
-    let examination = Examination::of(&heap, 3);
-    let shown = view(&heap, &examination, "document", 3).expect("a view");
+    let heap = find_heap(&image, Some(&module), &Sidecar::default(), &mut damage).expect("a heap");
+    let examination = heap.examine(3);
+    let shown = heap.view(&examination, "document", 3).expect("a view");
     assert_eq!(shown.kind, "Concat");
 }
 
@@ -129,8 +129,8 @@ fn references_that_lead_outside_are_located() {
         put(&mut bytes, variable + 16, target);
         let found = look(bytes, Some(&module(name))).expect("a heap");
         assert_eq!(found.damage.count, 1, "{:?}", found.damage);
-        assert_eq!(found.damage.places[0].offset, variable as u64 + 16);
-        assert!(found.damage.places[0].what.contains("where no object is"));
+        assert_eq!(found.damage.entries[0].offset, variable as u64 + 16);
+        assert!(found.damage.entries[0].what.contains("where no object is"));
     }
 }
 
@@ -154,8 +154,8 @@ fn lengths_that_claim_too_much_cost_one_object() {
     // A text of the static pool gets the largest possible length.
     put(&mut bytes, 0x50_0460 + 16, u64::MAX >> 1);
     let found = look(bytes, Some(&module(name))).expect("a heap");
-    assert_eq!(found.damage.places[0].offset, 0x50_0460);
-    assert!(found.damage.places[0].what.contains("does not fit"), "{:?}", found.damage);
+    assert_eq!(found.damage.entries[0].offset, 0x50_0460);
+    assert!(found.damage.entries[0].what.contains("does not fit"), "{:?}", found.damage);
 }
 
 #[test]
@@ -180,21 +180,21 @@ fn damaged_chunks_are_located_and_those_behind_them_are_found() {
     let at = 0x18_ea90;
     bytes[at + 4..at + 8].copy_from_slice(&0xdead_beefu32.to_le_bytes());
     let found = look(bytes, Some(&module)).expect("a heap");
-    assert_eq!((found.damage.count, found.damage.places[0].offset), (1, at as u64), "{:?}", found.damage);
+    assert_eq!((found.damage.count, found.damage.entries[0].offset), (1, at as u64), "{:?}", found.damage);
     assert!(found.live.0 + 4 >= sound.live.0, "{} of {}", found.live.0, sound.live.0);
     assert_eq!(found.walked, sound.walked, "every byte is accounted for");
     let mut bytes = memory_bytes("leaky_rs.mem3.gz");
     bytes.truncate(0x18_0000);
     let cut = look(bytes, Some(&module)).expect("a heap");
     let ends = |damage: &Damage| damage.what.contains("the image ends before the heap does");
-    assert!(cut.damage.places.iter().any(ends), "{:?}", cut.damage);
+    assert!(cut.damage.entries.iter().any(ends), "{:?}", cut.damage);
     assert!(cut.live.0 > 20 && cut.live.0 < sound.live.0);
 }
 
 #[test]
 fn the_module_of_another_c_program_is_noticed() {
     let found = look(memory_bytes("leaky_rs.mem3.gz"), Some(&wasm_module("leaky_c"))).expect("found all the same");
-    assert!(found.damage.places[0].what.contains("the module is not this image's"), "{:?}", found.damage);
+    assert!(found.damage.entries[0].what.contains("the module is not this image's"), "{:?}", found.damage);
     assert_eq!(found.live.0, 293);
 }
 

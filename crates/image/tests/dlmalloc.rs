@@ -2,7 +2,7 @@
 
 mod support;
 
-use highwater_image::dlmalloc::{Dlmalloc, Kind};
+use highwater_image::lenses::dlmalloc::{Dlmalloc, DlmallocKind};
 use highwater_image::{Damages, Image, Lens, Sidecar, survey};
 use std::collections::BTreeMap;
 use support::{json, memory, wasm_module};
@@ -28,10 +28,10 @@ fn exactly_the_live_blocks_of_all_dumps_are_found() {
                 let mut found = BTreeMap::new();
                 let mut walked = 0;
                 heap.walk(
-                    |stretch| {
-                        walked += stretch.bytes;
-                        if stretch.kind == Kind::Chunk as u8 {
-                            found.insert(stretch.at + 8, stretch.bytes - 4);
+                    |area| {
+                        walked += area.bytes;
+                        if area.kind == DlmallocKind::Chunk as u8 {
+                            found.insert(area.at + 8, area.bytes - 4);
                         }
                     },
                     &mut damage,
@@ -46,7 +46,7 @@ fn exactly_the_live_blocks_of_all_dumps_are_found() {
                 assert_eq!(heap.alignment(), if program.ends_with("_c") { 16 } else { 8 }, "{file}");
                 // Each program keeps a list of its blocks in static data.
                 let survey = survey(&heap, 3);
-                assert_eq!(survey.kinds[Kind::Chunk as usize].live_count, live.len() as u64, "{file}");
+                assert_eq!(survey.kinds[DlmallocKind::Chunk as usize].live_count, live.len() as u64, "{file}");
             }
             dumps += 1;
         }
@@ -98,9 +98,9 @@ fn a_heap_of_several_segments_is_walked_to_its_end() {
     let mut counts = [0; 7];
     let (mut walked, mut damage) = (0, Damages::default());
     heap.walk(
-        |stretch| {
-            counts[usize::from(stretch.kind)] += 1;
-            walked += stretch.bytes;
+        |area| {
+            counts[usize::from(area.kind)] += 1;
+            walked += area.bytes;
         },
         &mut damage,
     );

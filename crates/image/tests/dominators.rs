@@ -1,6 +1,6 @@
 //! Dominators and retained sizes, compared with the simplest method: remove an object, and see which objects cannot be reached any more.
 
-use highwater_image::{Bitmap, Damages, Graph, Lens, Root, RootName, Stretch, survey};
+use highwater_image::{Bitmap, Damages, Graph, HeapArea, Lens, Root, RootName, survey};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -45,9 +45,9 @@ impl Lens for MadeUp {
         0..self.references.len() as u64 * 64
     }
 
-    fn walk(&self, mut visit: impl FnMut(Stretch), _: &mut Damages) {
+    fn walk(&self, mut visit: impl FnMut(HeapArea), _: &mut Damages) {
         for object in 0..self.references.len() {
-            visit(Stretch { at: object as u64 * 64, bytes: Self::size(object), kind: 0, is_object: true });
+            visit(HeapArea { at: object as u64 * 64, bytes: Self::size(object), kind: 0, is_object: true });
         }
     }
 

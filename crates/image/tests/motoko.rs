@@ -2,8 +2,8 @@
 
 mod support;
 
-use highwater_image::motoko::Motoko;
-use highwater_image::{Damages, Examination, Heap, ImageSnapshot, Lens, ShapeId, Sidecar, Survey, survey};
+use highwater_image::lenses::motoko::Motoko;
+use highwater_image::{Damages, Examination, FieldValue, ImageHeap, Lens, ShapeId, Sidecar, Survey, find_heap, survey};
 use highwater_model::{Accounts, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{expected, image, module};
@@ -57,13 +57,13 @@ fn all_figures_of_32_bit_images_are_found() {
 }
 
 /// Analyses the heap of an image.
-fn examined<T>(name: &str, with_module: bool, look: impl FnOnce(&Heap<'_>, &Examination) -> T) -> T {
+fn examined<T>(name: &str, with_module: bool, look: impl FnOnce(&dyn ImageHeap, &Examination) -> T) -> T {
     let module = with_module.then(|| module(name));
     let image = image(name);
     let mut damage = Damages::default();
-    let heap = Heap::find(&image, module.as_ref(), &Sidecar::default(), &mut damage).expect("a heap");
+    let heap = find_heap(&image, module.as_ref(), &Sidecar::default(), &mut damage).expect("a heap");
     assert!(damage.is_empty(), "{damage:?}");
-    look(&heap, &Examination::of(&heap, 5))
+    look(&*heap, &heap.examine(5))
 }
 
 #[test]
@@ -93,12 +93,7 @@ fn records_and_variants_are_counted_by_their_labels() {
 fn variables_have_their_names_and_keep_what_the_program_says() {
     let names = |name| {
         examined(name, true, |heap, _| {
-            let roots = match heap {
-                Heap::Wide(heap) => heap.roots().to_vec(),
-                Heap::Narrow(heap) => heap.roots().to_vec(),
-                Heap::Dlmalloc(_) => Vec::new(),
-            };
-            let names = roots.into_iter().filter(|root| root.is_variable).map(|root| root.name.to_string());
+            let names = heap.roots().iter().filter(|root| root.is_variable).map(|root| root.name.to_string());
             names.filter(|name| !name.starts_with("static[")).collect::<BTreeSet<String>>()
         })
     };
@@ -114,7 +109,7 @@ fn an_image_is_a_snapshot_that_keeps_the_laws() {
     for name in ["ledger-3", "ropes-2", "zoo-1", "ledger32-2"] {
         let live = expected(name)["derived"]["reachable_bytes"].as_u64().expect("bytes");
         examined(name, true, |heap, examination| {
-            let snapshot = ImageSnapshot::of(heap, examination, Source::default());
+            let snapshot = heap.snapshot(examination, Source::default());
             let accounts = Accounts::from_state(snapshot.accounts);
             assert_eq!(highwater_model::laws::violations(&accounts), Vec::<String>::new());
             assert_eq!(accounts.totals().figures.live_bytes(), live, "{name}");
@@ -127,9 +122,30 @@ fn the_module_of_another_program_is_noticed_and_not_believed() {
     for (name, other) in [("ledger-1", "ropes"), ("zoo-1", "ledger"), ("ledger-1", "ledger32")] {
         let (image, module) = (image(name), module(other));
         let mut damage = Damages::default();
-        let heap = Heap::find(&image, Some(&module), &Sidecar::default(), &mut damage).expect("a heap");
-        assert!(damage.places[0].what.starts_with("the module is not this image's"), "{damage:?}");
-        let live = Examination::of(&heap, 1).live().1;
+        let heap = find_heap(&image, Some(&module), &Sidecar::default(), &mut damage).expect("a heap");
+        assert!(damage.entries[0].what.starts_with("the module is not this image's"), "{damage:?}");
+        let live = heap.examine(1).live().1;
         assert_eq!(Some(live), expected(name)["derived"]["reachable_bytes"].as_u64());
     }
+}
+
+#[test]
+fn scripts_find_objects_fields_and_texts() {
+    examined("ledger-2", true, |heap, examination| {
+        let survey = &examination.survey;
+        let by_kind = heap.addresses_by_kind();
+        let of_kind = |name: &str| &by_kind[heap.kinds().iter().position(|kind| *kind == name).expect("a kind")];
+        assert_eq!(["Object", "Variant", "Text", "WeakRef"].map(|kind| of_kind(kind).len()), [5134, 4736, 2589, 0]);
+        let Ok(FieldValue::Object(account)) = heap.field(survey, of_kind("Object")[4], "account") else {
+            panic!("no account")
+        };
+        assert_eq!(heap.field(survey, account, "owner"), Ok(FieldValue::Text("owner-1".to_owned())));
+        assert_eq!(heap.field(survey, account, "balance"), Ok(FieldValue::Number("10".to_owned())));
+        assert!(
+            heap.field(survey, 3, "owner").is_err_and(|error| error.to_string().contains("no object begins at 0x3"))
+        );
+        let text = heap.text_at(survey, of_kind("Text")[3], 1000);
+        assert_eq!(text.as_deref(), Some(&b"Async stabilization increment call failed"[..]));
+        assert_eq!(heap.text_at(survey, account, 1000), None);
+    });
 }

@@ -14,10 +14,10 @@
 //!
 //! Lists have `size()`, `[i]` and `vals()`. All of this is native code: the interpreter runs only some hundred thousand steps per second.
 
-use crate::list::List;
-use crate::objects::{Held, Objects};
+use crate::list::NumberList;
+use crate::objects::HeapObjects;
 use crate::show::text_of;
-use highwater_image::Image;
+use highwater_image::{FieldValue, Image};
 use motoko::Dynamic;
 use motoko::ast::Inst;
 use motoko::dynamic::Result;
@@ -43,7 +43,7 @@ const METHODS: [&str; 13] = [
 ];
 
 /// Finds the objects of the image.
-type Search = Box<dyn FnOnce() -> std::result::Result<Objects, String>>;
+type ObjectSearch = Box<dyn FnOnce() -> std::result::Result<HeapObjects, String>>;
 
 /// The value `image` of a script: the image, and its objects once a script has asked for them.
 #[derive(Clone)]
@@ -52,13 +52,13 @@ pub struct ImageValue(Rc<Inner>);
 struct Inner {
     image: &'static Image,
     whole: Range<u64>,
-    search: std::cell::Cell<Option<Search>>,
-    objects: OnceCell<std::result::Result<Objects, String>>,
+    search: std::cell::Cell<Option<ObjectSearch>>,
+    objects: OnceCell<std::result::Result<HeapObjects, String>>,
 }
 
 /// A method of an image, bound to it.
 #[derive(Clone, Debug, Hash)]
-struct Method {
+struct ImageMethod {
     image: ImageValue,
     name: &'static str,
 }
@@ -84,7 +84,7 @@ pub fn nat(number: u64) -> Value_ {
 }
 
 fn list(numbers: Vec<u64>) -> Value_ {
-    List(Rc::new(numbers)).into_value().share()
+    NumberList(Rc::new(numbers)).into_value().share()
 }
 
 fn text(content: String) -> Value_ {
@@ -109,13 +109,16 @@ fn word(value: &Value) -> std::result::Result<String, Interruption> {
 
 impl ImageValue {
     /// An image, and the function that finds its objects when a script asks for them.
-    pub fn new(image: &'static Image, search: impl FnOnce() -> std::result::Result<Objects, String> + 'static) -> Self {
-        let search: Search = Box::new(search);
+    pub fn new(
+        image: &'static Image,
+        search: impl FnOnce() -> std::result::Result<HeapObjects, String> + 'static,
+    ) -> Self {
+        let search: ObjectSearch = Box::new(search);
         let whole = 0..image.len();
         Self(Rc::new(Inner { image, whole, search: std::cell::Cell::new(Some(search)), objects: OnceCell::new() }))
     }
 
-    fn objects(&self) -> std::result::Result<&Objects, Interruption> {
+    fn objects(&self) -> std::result::Result<&HeapObjects, Interruption> {
         let found = self
             .0
             .objects
@@ -167,14 +170,14 @@ impl ImageValue {
         let whole = std::slice::from_ref(&self.0.whole);
         let is_zero = bytes.iter().all(|&byte| byte == 0);
         let ranges = if is_zero { whole } else { self.0.image.data() };
-        let mut behind = 0;
+        let mut after = 0;
         for range in ranges {
             let margin = bytes.len() as u64 - 1;
-            let start = range.start.saturating_sub(margin).max(behind);
+            let start = range.start.saturating_sub(margin).max(after);
             let end = (range.end + margin).min(self.0.image.len());
             for at in finder.find_iter(self.0.image.slice(start, end.saturating_sub(start))) {
                 found.push(start + at as u64);
-                behind = start + at as u64 + 1;
+                after = start + at as u64 + 1;
                 if found.len() == MOST_FOUND {
                     break;
                 }
@@ -217,8 +220,8 @@ impl ImageValue {
                 Ok(nat(objects.len() as u64))
             }
             ("field", [object, name]) => {
-                let held = self.objects()?.field(offset(object)?, &word(name)?);
-                Ok(of_held(held.map_err(Interruption::Other)?))
+                let value = self.objects()?.field(offset(object)?, &word(name)?);
+                Ok(of_field(value.map_err(Interruption::Other)?))
             }
             ("retained", [object]) => Ok(nat(self.objects()?.retained(offset(object)?))),
             _ => refuse(format!("image.{name} does not take {} arguments", arguments.len())),
@@ -226,20 +229,20 @@ impl ImageValue {
     }
 }
 
-fn of_held(held: Held) -> Value_ {
-    match held {
-        Held::Null => Value::Null.share(),
-        Held::Truth(truth) => Value::Bool(truth).share(),
-        Held::Number(digits) => match (digits.parse::<BigUint>(), digits.parse::<BigInt>()) {
+fn of_field(value: FieldValue) -> Value_ {
+    match value {
+        FieldValue::Null => Value::Null.share(),
+        FieldValue::Bool(truth) => Value::Bool(truth).share(),
+        FieldValue::Number(digits) => match (digits.parse::<BigUint>(), digits.parse::<BigInt>()) {
             (Ok(number), _) => Value::Nat(number).share(),
             (_, Ok(number)) => Value::Int(number).share(),
             _ => text(digits),
         },
-        Held::Float(number) => Value::Float(Float::from(number)).share(),
-        Held::Char(character) => Value::Char(character).share(),
-        Held::Text(content) => text(content),
-        Held::Blob(bytes) => Value::Blob(bytes).share(),
-        Held::Object(address) => nat(address),
+        FieldValue::Float(number) => Value::Float(Float::from(number)).share(),
+        FieldValue::Char(character) => Value::Char(character).share(),
+        FieldValue::Text(content) => text(content),
+        FieldValue::Blob(bytes) => Value::Blob(bytes).share(),
+        FieldValue::Object(address) => nat(address),
     }
 }
 
@@ -250,13 +253,13 @@ impl Dynamic for ImageValue {
 
     fn get_field(&self, _: &Store, name: &str) -> Result {
         match METHODS.into_iter().find(|method| *method == name) {
-            Some(name) => Ok(Method { image: self.clone(), name }.into_value().share()),
+            Some(name) => Ok(ImageMethod { image: self.clone(), name }.into_value().share()),
             None => refuse(format!("image has no '{name}'; it has {}", METHODS.join(", "))),
         }
     }
 }
 
-impl Dynamic for Method {
+impl Dynamic for ImageMethod {
     fn call(&mut self, _: &mut Store, _: &Option<Inst>, arguments: Value_) -> Result {
         match &*arguments {
             Value::Unit => self.image.call(self.name, &[]),

@@ -13,16 +13,16 @@ static LINE: AtomicUsize = AtomicUsize::new(0);
 static COLUMN: AtomicUsize = AtomicUsize::new(0);
 static NAME: OnceLock<String> = OnceLock::new();
 static USED: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(usize::MAX);
+static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// Records the position of the script.
-pub fn note_place(line: usize, column: usize) {
+pub fn note_position(line: usize, column: usize) {
     LINE.store(line, Ordering::Relaxed);
     COLUMN.store(column, Ordering::Relaxed);
 }
 
 /// The script's name and position: `script.mo:3:7`.
-pub fn place() -> String {
+pub fn position() -> String {
     let name = NAME.get().map_or("script", String::as_str);
     match (LINE.load(Ordering::Relaxed), COLUMN.load(Ordering::Relaxed)) {
         (0, _) => name.to_owned(),
@@ -39,26 +39,26 @@ pub fn enforce(name: &str, memory: usize, seconds: u64, mapped: u64) {
     let current = Some(hard.map_or(room, |hard| room.min(hard)));
     let _ = setrlimit(Resource::As, Rlimit { current, maximum: hard });
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: getrlimit(Resource::Core).maximum });
-    MOST.store(USED.load(Ordering::Relaxed).saturating_add(memory), Ordering::Relaxed);
+    LIMIT.store(USED.load(Ordering::Relaxed).saturating_add(memory), Ordering::Relaxed);
     std::thread::spawn(move || {
         std::thread::sleep(Duration::from_secs(seconds));
-        eprintln!("{}: did not end within {seconds} s", place());
+        eprintln!("{}: did not end within {seconds} s", position());
         std::process::exit(1);
     });
 }
 
 /// The system's allocator, with a limit on the bytes in use.
-pub struct Bounded;
+pub struct LimitedAllocator;
 
-impl Bounded {
+impl LimitedAllocator {
     fn take(bytes: usize) {
         let used = USED.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        let most = MOST.load(Ordering::Relaxed);
-        if used > most {
+        let limit = LIMIT.load(Ordering::Relaxed);
+        if used > limit {
             // Printing allocates, too, and only the first thread over the limit prints.
-            MOST.store(usize::MAX, Ordering::Relaxed);
-            if most != usize::MAX {
-                eprintln!("{}: needs more memory than it may have", place());
+            LIMIT.store(usize::MAX, Ordering::Relaxed);
+            if limit != usize::MAX {
+                eprintln!("{}: needs more memory than it may have", position());
                 std::process::exit(1);
             }
         }
@@ -66,7 +66,7 @@ impl Bounded {
 }
 
 // SAFETY: all calls are passed to the system's allocator; only sizes are counted.
-unsafe impl GlobalAlloc for Bounded {
+unsafe impl GlobalAlloc for LimitedAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Self::take(layout.size());
         // SAFETY: as the caller promises.

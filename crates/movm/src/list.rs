@@ -15,9 +15,9 @@ const SHOWN: usize = 1000;
 
 /// A list of numbers in a script, with native methods.
 #[derive(Clone, Hash)]
-pub struct List(pub Rc<Vec<u64>>);
+pub struct NumberList(pub Rc<Vec<u64>>);
 
-impl fmt::Debug for List {
+impl fmt::Debug for NumberList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown: Vec<String> = self.0.iter().take(SHOWN).map(u64::to_string).collect();
         write!(f, "[{}", shown.join(", "))?;
@@ -28,7 +28,7 @@ impl fmt::Debug for List {
     }
 }
 
-impl Dynamic for List {
+impl Dynamic for NumberList {
     fn get_index(&self, _: &Store, index: Value_) -> Result {
         let index = offset(&index)?;
         match usize::try_from(index).ok().and_then(|index| self.0.get(index)) {
@@ -39,40 +39,40 @@ impl Dynamic for List {
 
     fn get_field(&self, _: &Store, name: &str) -> Result {
         let method = match name {
-            "size" => Method::Size,
-            "vals" | "values" => Method::Values,
+            "size" => ListMethod::Size,
+            "vals" | "values" => ListMethod::Values,
             _ => return refuse(format!("a list has no '{name}'; it has size, vals and [i]")),
         };
-        Ok(Bound(self.clone(), method).into_value().share())
+        Ok(BoundMethod(self.clone(), method).into_value().share())
     }
 }
 
 #[derive(Clone, Copy, Debug, Hash)]
-enum Method {
+enum ListMethod {
     Size,
     Values,
 }
 
 #[derive(Clone, Debug, Hash)]
-struct Bound(List, Method);
+struct BoundMethod(NumberList, ListMethod);
 
-impl Dynamic for Bound {
+impl Dynamic for BoundMethod {
     fn call(&mut self, _: &mut Store, _: &Option<Inst>, _: Value_) -> Result {
         Ok(match self.1 {
-            Method::Size => nat(self.0.0.len() as u64),
-            Method::Values => Values { list: self.0.clone(), next: 0 }.into_value().share(),
+            ListMethod::Size => nat(self.0.0.len() as u64),
+            ListMethod::Values => ListIterator { list: self.0.clone(), next: 0 }.into_value().share(),
         })
     }
 }
 
 /// The iterator that `vals()` returns.
 #[derive(Clone, Debug, Hash)]
-struct Values {
-    list: List,
+struct ListIterator {
+    list: NumberList,
     next: usize,
 }
 
-impl Dynamic for Values {
+impl Dynamic for ListIterator {
     fn iter_next(&mut self, _: &mut Store) -> Result {
         let next = self.list.0.get(self.next).map(|&number| nat(number));
         self.next += 1;

@@ -14,17 +14,17 @@ mod options;
 mod script;
 mod show;
 
-use options::Options;
+use options::MovmOptions;
 use std::process::ExitCode;
 
 #[global_allocator]
-static ALLOCATOR: limits::Bounded = limits::Bounded;
+static ALLOCATOR: limits::LimitedAllocator = limits::LimitedAllocator;
 
 /// The size of the interpreter's stack: it recurses with the nesting of a script.
 const STACK: usize = 256 << 20;
 
 fn main() -> ExitCode {
-    let options = match Options::parse(std::env::args_os().skip(1)) {
+    let options = match MovmOptions::parse(std::env::args_os().skip(1)) {
         Ok(options) => options,
         Err(line) => return fail(&line, 2),
     };

@@ -8,7 +8,7 @@ const USAGE: &str = "usage: highwater-movm IMAGE (--expression TEXT | --script F
 
 /// The options of one run: image, script, output and limits.
 #[derive(Debug, Default)]
-pub struct Options {
+pub struct MovmOptions {
     /// The image; not needed only to parse.
     pub image: Option<PathBuf>,
     /// Its module.
@@ -29,7 +29,7 @@ pub struct Options {
     pub memory: usize,
 }
 
-impl Options {
+impl MovmOptions {
     /// Parses the command line; the error is one line.
     pub fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Self, String> {
         let mut options = Self { steps: 50_000_000, seconds: 60, memory: 1 << 30, ..Self::default() };

@@ -1,11 +1,11 @@
 //! Parses a script and steps through it.
 
 use crate::image_value::ImageValue;
-use crate::limits::{enforce, note_place, place};
-use crate::objects::Objects;
-use crate::options::Options;
+use crate::limits::{enforce, note_position, position};
+use crate::objects::HeapObjects;
+use crate::options::MovmOptions;
 use crate::show::{show, text_of};
-use highwater_image::{Image, Module, Sidecar};
+use highwater_image::{Image, Sidecar, WasmModule};
 use motoko::Dynamic;
 use motoko::ast::{Prog, Source};
 use motoko::parser_types::SyntaxError;
@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 /// Runs a script; returns the text to print, or an error of one line.
-pub fn run(options: &Options) -> Result<String, String> {
+pub fn run(options: &MovmOptions) -> Result<String, String> {
     std::panic::set_hook(Box::new(|_| {}));
     let image = match (&options.image, options.parse) {
         (Some(path), false) => Some(open(path)?),
@@ -25,7 +25,7 @@ pub fn run(options: &Options) -> Result<String, String> {
     enforce(&options.name, options.memory, options.seconds, mapped);
     let program = parse(options)?;
     let Some(image) = image else { return Ok(format!("{program:#?}")) };
-    let objects = Objects::new(image, sidecar(options), module(options)?);
+    let objects = HeapObjects::new(image, sidecar(options), module(options)?);
     let mut core = Core::new(program);
     if options.script.contains("import") {
         // Loaded only if needed: reading the library takes a while.
@@ -56,7 +56,7 @@ pub fn run(options: &Options) -> Result<String, String> {
 /// An error line with the position in the script. Prints the script's output first.
 fn failed(printed: &[String], why: &str) -> String {
     printed.iter().for_each(|line| println!("{line}"));
-    format!("{}: {why}", place())
+    format!("{}: {why}", position())
 }
 
 /// Reads the image, which lives as long as the process.
@@ -65,17 +65,17 @@ fn open(path: &Path) -> Result<&'static Image, String> {
     Ok(Box::leak(Box::new(image)))
 }
 
-fn sidecar(options: &Options) -> Sidecar {
-    options.image.as_deref().map_or_else(Sidecar::default, Sidecar::beside)
+fn sidecar(options: &MovmOptions) -> Sidecar {
+    options.image.as_deref().map_or_else(Sidecar::default, Sidecar::read_lossy)
 }
 
-fn module(options: &Options) -> Result<Option<Module>, String> {
+fn module(options: &MovmOptions) -> Result<Option<WasmModule>, String> {
     let Some(path) = &options.module else { return Ok(None) };
     let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    Module::parse(&bytes).map(Some).map_err(|problem| format!("{}: {problem}", path.display()))
+    WasmModule::parse(&bytes).map(Some).map_err(|problem| format!("{}: {problem}", path.display()))
 }
 
-fn parse(options: &Options) -> Result<Prog, String> {
+fn parse(options: &MovmOptions) -> Result<Prog, String> {
     let parsed = catch_unwind(AssertUnwindSafe(|| motoko::parse(&options.script)));
     match parsed {
         Ok(Ok(program)) => Ok(program),
@@ -84,7 +84,7 @@ fn parse(options: &Options) -> Result<Prog, String> {
     }
 }
 
-fn syntax_line(options: &Options, error: &SyntaxError) -> String {
+fn syntax_line(options: &MovmOptions, error: &SyntaxError) -> String {
     let (offset, what) = match error {
         SyntaxError::InvalidToken { location } => (Some(*location), "this cannot be read".to_owned()),
         SyntaxError::UnrecognizedEOF { location, .. } => (Some(*location), "it ends too early".to_owned()),
@@ -96,9 +96,9 @@ fn syntax_line(options: &Options, error: &SyntaxError) -> String {
     if let Some(before) = offset.and_then(|offset| options.script.get(..offset)) {
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().map_or(1, |last| last.chars().count() + 1);
-        note_place(line, column);
+        note_position(line, column);
     }
-    format!("{}: syntax: {what}", place())
+    format!("{}: syntax: {what}", position())
 }
 
 /// Steps to the end; returns the value, or the reason why there is none.
@@ -109,7 +109,7 @@ fn step_through(core: &mut Core, steps: usize, lines: usize) -> Result<String, S
         if let Source::Known(known) = ActiveBorrow::cont_source(core)
             && known.line <= lines
         {
-            note_place(known.line, known.col);
+            note_position(known.line, known.col);
         }
         match core.step(&limits) {
             Ok(_) => {}

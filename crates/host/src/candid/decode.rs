@@ -1,6 +1,6 @@
 //! Converts bytes to readable text.
 
-use super::number::Number;
+use super::number::WholeNumber;
 use super::principal::principal_text;
 use super::types::{Simple, label_id};
 use super::{CandidError, DEEPEST, error};
@@ -17,26 +17,27 @@ pub fn decode(bytes: &[u8], names: &[String]) -> Result<String, CandidError> {
     let names = names.iter().map(|name| (label_id(name), name.as_str())).collect();
     let rest =
         bytes.strip_prefix(b"DIDL").ok_or_else(|| CandidError("not Candid: it does not begin with DIDL".into()))?;
-    let mut reader = Reader { rest, types: Vec::new(), names, values: 0 };
-    reader.read_types()?;
-    let count = reader.length()?;
+    let mut decoder = CandidDecoder { rest, types: Vec::new(), names, values: 0 };
+    decoder.read_types()?;
+    let count = decoder.length()?;
     if count > rest.len() {
-        return reader.cut();
+        return decoder.cut();
     }
-    let codes = (0..count).map(|_| reader.code()).collect::<Result<Vec<_>, _>>()?;
+    let codes = (0..count).map(|_| decoder.code()).collect::<Result<Vec<_>, _>>()?;
     let mut values = Vec::with_capacity(count);
     for code in codes {
         let mut text = String::new();
-        reader.value(code, 0, &mut text)?;
+        decoder.value(code, 0, &mut text)?;
         values.push(text);
     }
-    if !reader.rest.is_empty() {
-        return error(format!("{} bytes are left behind the last value", reader.rest.len()));
+    if !decoder.rest.is_empty() {
+        return error(format!("{} bytes are left behind the last value", decoder.rest.len()));
     }
     Ok(format!("({})", values.join(", ")))
 }
 
-enum Entry {
+/// A composite type of the table at the beginning of the bytes.
+enum TypeEntry {
     Opt(i64),
     Vec(i64),
     Record(Vec<(u32, i64)>),
@@ -44,14 +45,14 @@ enum Entry {
     Reference,
 }
 
-struct Reader<'a> {
+struct CandidDecoder<'a> {
     rest: &'a [u8],
-    types: Vec<Rc<Entry>>,
+    types: Vec<Rc<TypeEntry>>,
     names: HashMap<u32, &'a str>,
     values: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> CandidDecoder<'a> {
     fn cut<T>(&self) -> Result<T, CandidError> {
         error("it ends too early")
     }
@@ -66,8 +67,8 @@ impl<'a> Reader<'a> {
         Ok(self.bytes(1)?[0])
     }
 
-    fn number(&mut self, is_signed: bool) -> Result<Number, CandidError> {
-        let Some((number, length)) = Number::read(self.rest, is_signed) else { return self.cut() };
+    fn number(&mut self, is_signed: bool) -> Result<WholeNumber, CandidError> {
+        let Some((number, length)) = WholeNumber::read(self.rest, is_signed) else { return self.cut() };
         self.rest = &self.rest[length..];
         Ok(number)
     }
@@ -90,10 +91,10 @@ impl<'a> Reader<'a> {
         }
         for _ in 0..count {
             let entry = match self.code()? {
-                -18 => Entry::Opt(self.code()?),
-                -19 => Entry::Vec(self.code()?),
-                -20 => Entry::Record(self.fields()?),
-                -21 => Entry::Variant(self.fields()?),
+                -18 => TypeEntry::Opt(self.code()?),
+                -19 => TypeEntry::Vec(self.code()?),
+                -20 => TypeEntry::Record(self.fields()?),
+                -21 => TypeEntry::Variant(self.fields()?),
                 -22 => {
                     for _ in 0..2 {
                         for _ in 0..self.length()? {
@@ -102,7 +103,7 @@ impl<'a> Reader<'a> {
                     }
                     let annotations = self.length()?;
                     self.bytes(annotations)?;
-                    Entry::Reference
+                    TypeEntry::Reference
                 }
                 -23 => {
                     for _ in 0..self.length()? {
@@ -110,7 +111,7 @@ impl<'a> Reader<'a> {
                         self.bytes(name)?;
                         self.code()?;
                     }
-                    Entry::Reference
+                    TypeEntry::Reference
                 }
                 code => return error(format!("the type {code} has no meaning")),
             };
@@ -152,11 +153,11 @@ impl<'a> Reader<'a> {
         if let Some(simple) = Simple::coded(code) {
             return self.simple(simple, text);
         }
-        let place = usize::try_from(code).ok().filter(|&place| place < self.types.len());
-        let Some(place) = place else { return error(format!("the type {code} has no meaning")) };
-        let entry = Rc::clone(&self.types[place]);
+        let index = usize::try_from(code).ok().filter(|&index| index < self.types.len());
+        let Some(index) = index else { return error(format!("the type {code} has no meaning")) };
+        let entry = Rc::clone(&self.types[index]);
         match &*entry {
-            &Entry::Opt(inner) => match self.byte()? {
+            &TypeEntry::Opt(inner) => match self.byte()? {
                 0 => text.push_str("null"),
                 1 => {
                     text.push_str("opt ");
@@ -167,8 +168,8 @@ impl<'a> Reader<'a> {
                 }
                 _ => return error("an opt is neither null nor a value"),
             },
-            &Entry::Vec(inner) => self.vec(inner, depth, text)?,
-            Entry::Record(fields) => {
+            &TypeEntry::Vec(inner) => self.vec(inner, depth, text)?,
+            TypeEntry::Record(fields) => {
                 text.push_str("record {");
                 for (index, &(id, code)) in fields.iter().enumerate() {
                     text.push_str(if index > 0 { "; " } else { " " });
@@ -177,7 +178,7 @@ impl<'a> Reader<'a> {
                 }
                 text.push_str(" }");
             }
-            Entry::Variant(cases) => {
+            TypeEntry::Variant(cases) => {
                 let index = self.length()?;
                 let Some(&(id, code)) = cases.get(index) else { return error("a variant has no such case") };
                 *text += &format!("variant {{ {}", self.label(id));
@@ -187,7 +188,7 @@ impl<'a> Reader<'a> {
                 }
                 text.push_str(" }");
             }
-            Entry::Reference => return error("functions and services are not shown"),
+            TypeEntry::Reference => return error("functions and services are not shown"),
         }
         Ok(())
     }

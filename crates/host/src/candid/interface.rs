@@ -1,8 +1,8 @@
 //! The interface of a canister: the methods of its service and their argument types.
 
 use super::encode::MOST_STEPS;
-use super::parser::{Method, Parser};
-use super::types::{Field, Simple, Type};
+use super::parser::{CandidMethod, Parser};
+use super::types::{CandidField, Simple, Type};
 use super::{CandidError, error};
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub struct Interface {
     types: BTreeMap<String, Type>,
     /// The argument types of each named `func` type.
     functions: BTreeMap<String, Vec<Type>>,
-    methods: BTreeMap<String, Method>,
+    methods: BTreeMap<String, CandidMethod>,
 }
 
 impl Interface {
@@ -24,7 +24,7 @@ impl Interface {
             let name = parser.name()?;
             parser.expect('=')?;
             if parser.takes_word("func") {
-                let Method::Takes(takes) = parser.method()? else { return parser.unexpected("'('") };
+                let CandidMethod::Takes(takes) = parser.method()? else { return parser.unexpected("'('") };
                 interface.functions.insert(name, takes);
             } else {
                 let ty = parser.ty()?;
@@ -40,7 +40,7 @@ impl Interface {
                 parser.name()?;
                 parser.expect(':')?;
             }
-            if matches!(parser.peek(), Some(super::lexer::Token::Sign('('))) {
+            if matches!(parser.peek(), Some(super::lexer::CandidToken::Sign('('))) {
                 parser.types()?;
                 if !parser.takes_arrow() {
                     return parser.unexpected("'->'");
@@ -70,8 +70,8 @@ impl Interface {
     /// The argument types of a method.
     pub fn arguments_of(&self, method: &str) -> Option<&[Type]> {
         match self.methods.get(method)? {
-            Method::Takes(types) => Some(types),
-            Method::Named(name) => self.functions.get(name).map(Vec::as_slice),
+            CandidMethod::Takes(types) => Some(types),
+            CandidMethod::Named(name) => self.functions.get(name).map(Vec::as_slice),
         }
     }
 
@@ -114,7 +114,7 @@ pub(super) fn describe(ty: &Type) -> String {
     }
 }
 
-fn count(fields: &[Field]) -> String {
+fn count(fields: &[CandidField]) -> String {
     match fields.len() {
         0 => String::new(),
         1 => "1 field".into(),

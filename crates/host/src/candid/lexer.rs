@@ -4,7 +4,7 @@ use super::{CandidError, error};
 
 /// A token.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Token {
+pub enum CandidToken {
     /// A name or a keyword.
     Word(String),
     /// A token that begins with a digit or a sign.
@@ -18,7 +18,7 @@ pub enum Token {
 }
 
 /// The tokens of a text, each with its offset.
-pub fn tokens(text: &str) -> Result<Vec<(Token, usize)>, CandidError> {
+pub fn tokens(text: &str) -> Result<Vec<(CandidToken, usize)>, CandidError> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
     let mut at = 0;
@@ -34,20 +34,20 @@ pub fn tokens(text: &str) -> Result<Vec<(Token, usize)>, CandidError> {
             b'"' => {
                 let (content, length) = quoted(rest)?;
                 at += length;
-                found.push((Token::Quoted(content), begin));
+                found.push((CandidToken::Quoted(content), begin));
             }
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
                 let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
                 at += bytes[at..].iter().take_while(|byte| is_part(byte)).count();
-                found.push((Token::Word(text[begin..at].to_owned()), begin));
+                found.push((CandidToken::Word(text[begin..at].to_owned()), begin));
             }
             _ if rest.starts_with("->") => {
                 at += 2;
-                found.push((Token::Arrow, begin));
+                found.push((CandidToken::Arrow, begin));
             }
             b'0'..=b'9' | b'-' | b'+' => {
                 at += number_length(&bytes[at..]);
-                found.push((Token::Number(text[begin..at].to_owned()), begin));
+                found.push((CandidToken::Number(text[begin..at].to_owned()), begin));
             }
             _ => {
                 let sign = rest.chars().next().unwrap_or('?');
@@ -55,7 +55,7 @@ pub fn tokens(text: &str) -> Result<Vec<(Token, usize)>, CandidError> {
                 if !"(){};:,=.".contains(sign) {
                     return error(format!("'{sign}' at character {begin} is not expected"));
                 }
-                found.push((Token::Sign(sign), begin));
+                found.push((CandidToken::Sign(sign), begin));
             }
         }
     }

@@ -66,7 +66,7 @@ pub fn encode_arguments(text: &str, method: Option<(&Interface, &str)>) -> Resul
                         interface.describe(types)
                     ));
                 }
-                values.push(value::Value::Null);
+                values.push(value::CandidValue::Null);
             }
             encode::encode(&values, types, interface)
         }

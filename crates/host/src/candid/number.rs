@@ -2,7 +2,7 @@
 
 /// A whole number: its sign and its magnitude, in words of 32 bits, lowest first, without zeros at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Number {
+pub struct WholeNumber {
     pub is_negative: bool,
     magnitude: Vec<u32>,
 }
@@ -10,7 +10,7 @@ pub struct Number {
 /// The most digits of a number in text, far more than a user writes. Parsing takes time in proportion to the square of the digits.
 const MOST_DIGITS: usize = 10_000;
 
-impl Number {
+impl WholeNumber {
     fn new(is_negative: bool, mut magnitude: Vec<u32>) -> Self {
         while magnitude.last() == Some(&0) {
             magnitude.pop();

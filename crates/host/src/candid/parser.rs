@@ -1,21 +1,21 @@
 //! Parses tokens into values and types.
 
-use super::lexer::{Token, tokens};
-use super::number::Number;
+use super::lexer::{CandidToken, tokens};
+use super::number::WholeNumber;
 use super::principal::principal_bytes;
-use super::types::{Field, Simple, Type, label_id};
-use super::value::Value;
+use super::types::{CandidField, Simple, Type, label_id};
+use super::value::CandidValue;
 use super::{CandidError, DEEPEST, error};
 
 /// A parser over the tokens of a text.
 pub struct Parser {
-    tokens: Vec<(Token, usize)>,
+    tokens: Vec<(CandidToken, usize)>,
     at: usize,
     depth: usize,
 }
 
 /// `(value, value, …)`
-pub fn arguments(text: &str) -> Result<Vec<Value>, CandidError> {
+pub fn arguments(text: &str) -> Result<Vec<CandidValue>, CandidError> {
     let mut parser = Parser::new(text)?;
     if parser.is_at_end() {
         return Ok(Vec::new());
@@ -50,11 +50,11 @@ impl Parser {
     }
 
     /// The next token.
-    pub fn peek(&self) -> Option<&Token> {
+    pub fn peek(&self) -> Option<&CandidToken> {
         self.tokens.get(self.at).map(|(token, _)| token)
     }
 
-    fn next(&mut self) -> Option<Token> {
+    fn next(&mut self) -> Option<CandidToken> {
         let token = self.peek().cloned();
         self.at += usize::from(token.is_some());
         token
@@ -66,10 +66,10 @@ impl Parser {
             None => error(format!("it ends where {wanted} should come")),
             Some((token, at)) => {
                 let token = match token {
-                    Token::Word(word) | Token::Number(word) => format!("'{word}'"),
-                    Token::Quoted(_) => "a text".to_owned(),
-                    Token::Sign(sign) => format!("'{sign}'"),
-                    Token::Arrow => "'->'".to_owned(),
+                    CandidToken::Word(word) | CandidToken::Number(word) => format!("'{word}'"),
+                    CandidToken::Quoted(_) => "a text".to_owned(),
+                    CandidToken::Sign(sign) => format!("'{sign}'"),
+                    CandidToken::Arrow => "'->'".to_owned(),
                 };
                 error(format!("{token} at character {at} stands where {wanted} should come"))
             }
@@ -78,21 +78,21 @@ impl Parser {
 
     /// Takes a sign, if it is the next token.
     pub fn takes(&mut self, sign: char) -> bool {
-        let is_next = self.peek() == Some(&Token::Sign(sign));
+        let is_next = self.peek() == Some(&CandidToken::Sign(sign));
         self.at += usize::from(is_next);
         is_next
     }
 
     /// Takes an arrow, if it is the next token.
     pub fn takes_arrow(&mut self) -> bool {
-        let is_next = self.peek() == Some(&Token::Arrow);
+        let is_next = self.peek() == Some(&CandidToken::Arrow);
         self.at += usize::from(is_next);
         is_next
     }
 
     /// Takes a word, if it is the next token.
     pub fn takes_word(&mut self, word: &str) -> bool {
-        let is_next = matches!(self.peek(), Some(Token::Word(next)) if next == word);
+        let is_next = matches!(self.peek(), Some(CandidToken::Word(next)) if next == word);
         self.at += usize::from(is_next);
         is_next
     }
@@ -105,12 +105,12 @@ impl Parser {
     /// Takes a name, a word or a text; fails if the next token is neither.
     pub fn name(&mut self) -> Result<String, CandidError> {
         match self.peek() {
-            Some(Token::Word(word)) => {
+            Some(CandidToken::Word(word)) => {
                 let word = word.clone();
                 self.at += 1;
                 Ok(word)
             }
-            Some(Token::Quoted(bytes)) => {
+            Some(CandidToken::Quoted(bytes)) => {
                 let name = String::from_utf8(bytes.clone()).map_err(|_| CandidError("a name is not UTF-8".into()))?;
                 self.at += 1;
                 Ok(name)
@@ -130,12 +130,12 @@ impl Parser {
     }
 
     /// Parses a value, with its type if one follows.
-    pub fn value(&mut self) -> Result<Value, CandidError> {
+    pub fn value(&mut self) -> Result<CandidValue, CandidError> {
         let value = self.deeper(Self::bare_value)?;
-        if self.takes(':') { Ok(Value::Typed(Box::new(value), self.ty()?)) } else { Ok(value) }
+        if self.takes(':') { Ok(CandidValue::Typed(Box::new(value), self.ty()?)) } else { Ok(value) }
     }
 
-    fn bare_value(&mut self) -> Result<Value, CandidError> {
+    fn bare_value(&mut self) -> Result<CandidValue, CandidError> {
         if self.takes('(') {
             let value = self.value()?;
             self.expect(')')?;
@@ -146,34 +146,34 @@ impl Parser {
             parser.unexpected("a value")
         };
         match self.next() {
-            Some(Token::Quoted(bytes)) => String::from_utf8(bytes)
-                .map(Value::Text)
+            Some(CandidToken::Quoted(bytes)) => String::from_utf8(bytes)
+                .map(CandidValue::Text)
                 .map_err(|_| CandidError("a text is not UTF-8; write blob \"…\"".into())),
-            Some(Token::Number(text)) => number(&text),
-            Some(Token::Word(word)) => match word.as_str() {
-                "null" => Ok(Value::Null),
-                "true" => Ok(Value::Bool(true)),
-                "false" => Ok(Value::Bool(false)),
-                "opt" => Ok(Value::Opt(Box::new(self.deeper(Self::bare_value)?))),
+            Some(CandidToken::Number(text)) => number(&text),
+            Some(CandidToken::Word(word)) => match word.as_str() {
+                "null" => Ok(CandidValue::Null),
+                "true" => Ok(CandidValue::Bool(true)),
+                "false" => Ok(CandidValue::Bool(false)),
+                "opt" => Ok(CandidValue::Opt(Box::new(self.deeper(Self::bare_value)?))),
                 "blob" => match self.next() {
-                    Some(Token::Quoted(bytes)) => Ok(Value::Blob(bytes)),
+                    Some(CandidToken::Quoted(bytes)) => Ok(CandidValue::Blob(bytes)),
                     _ => wrong(self),
                 },
                 "principal" => match self.next() {
-                    Some(Token::Quoted(bytes)) => {
+                    Some(CandidToken::Quoted(bytes)) => {
                         let text = String::from_utf8_lossy(&bytes).into_owned();
-                        Ok(Value::Principal(
+                        Ok(CandidValue::Principal(
                             principal_bytes(&text).ok_or_else(|| CandidError(format!("'{text}' is no principal")))?,
                         ))
                     }
                     _ => wrong(self),
                 },
-                "vec" => Ok(Value::Vec(self.listed(Self::value)?)),
+                "vec" => Ok(CandidValue::Vec(self.listed(Self::value)?)),
                 "record" => self.record_value(),
                 "variant" => {
                     let mut cases = self.listed(Self::case)?;
                     match (cases.pop(), cases.is_empty()) {
-                        (Some((id, value)), true) => Ok(Value::Variant(id, Box::new(value))),
+                        (Some((id, value)), true) => Ok(CandidValue::Variant(id, Box::new(value))),
                         _ => error("a variant has exactly one case"),
                     }
                 }
@@ -201,40 +201,40 @@ impl Parser {
     /// Takes a label and the sign after it, if these are the next tokens.
     fn label(&mut self, sign: char) -> Option<u32> {
         let id = match self.peek()? {
-            Token::Word(word) => label_id(word),
-            Token::Quoted(bytes) => label_id(std::str::from_utf8(bytes).ok()?),
-            Token::Number(text) => text.replace('_', "").parse().ok()?,
+            CandidToken::Word(word) => label_id(word),
+            CandidToken::Quoted(bytes) => label_id(std::str::from_utf8(bytes).ok()?),
+            CandidToken::Number(text) => text.replace('_', "").parse().ok()?,
             _ => return None,
         };
-        if self.tokens.get(self.at + 1)?.0 != Token::Sign(sign) {
+        if self.tokens.get(self.at + 1)?.0 != CandidToken::Sign(sign) {
             return None;
         }
         self.at += 2;
         Some(id)
     }
 
-    fn record_value(&mut self) -> Result<Value, CandidError> {
+    fn record_value(&mut self) -> Result<CandidValue, CandidError> {
         let mut next = 0u32;
         let fields = self.listed(|parser| {
             let id = parser.label('=').unwrap_or(next);
             next = id.wrapping_add(1);
             Ok((id, parser.value()?))
         })?;
-        Ok(Value::Record(fields))
+        Ok(CandidValue::Record(fields))
     }
 
-    fn case(&mut self) -> Result<(u32, Value), CandidError> {
+    fn case(&mut self) -> Result<(u32, CandidValue), CandidError> {
         if let Some(id) = self.label('=') {
             return Ok((id, self.value()?));
         }
         match self.peek() {
-            Some(Token::Number(text)) => {
+            Some(CandidToken::Number(text)) => {
                 let id = text.replace('_', "").parse();
                 self.at += 1;
-                id.map(|id| (id, Value::Null))
+                id.map(|id| (id, CandidValue::Null))
                     .map_err(|_| CandidError("a case's number does not fit into 32 bits".into()))
             }
-            _ => Ok((label_id(&self.name()?), Value::Null)),
+            _ => Ok((label_id(&self.name()?), CandidValue::Null)),
         }
     }
 
@@ -254,14 +254,14 @@ impl Parser {
                 let fields = self.listed(|parser| {
                     let id = parser.label(':').unwrap_or(next);
                     next = id.wrapping_add(1);
-                    Ok(Field { id, ty: parser.ty()? })
+                    Ok(CandidField { id, ty: parser.ty()? })
                 })?;
                 Type::Record(fields)
             }
             "variant" => {
                 let fields = self.listed(|parser| match parser.label(':') {
-                    Some(id) => Ok(Field { id, ty: parser.ty()? }),
-                    None => Ok(Field { id: label_id(&parser.name()?), ty: Type::Simple(Simple::Null) }),
+                    Some(id) => Ok(CandidField { id, ty: parser.ty()? }),
+                    None => Ok(CandidField { id: label_id(&parser.name()?), ty: Type::Simple(Simple::Null) }),
                 })?;
                 Type::Variant(fields)
             }
@@ -282,11 +282,11 @@ impl Parser {
     }
 
     /// Parses a method's type: a signature, or the name of one.
-    pub fn method(&mut self) -> Result<Method, CandidError> {
-        if self.peek() == Some(&Token::Sign('(')) {
-            self.signature().map(Method::Takes)
+    pub fn method(&mut self) -> Result<CandidMethod, CandidError> {
+        if self.peek() == Some(&CandidToken::Sign('(')) {
+            self.signature().map(CandidMethod::Takes)
         } else {
-            self.name().map(Method::Named)
+            self.name().map(CandidMethod::Named)
         }
     }
 
@@ -321,18 +321,18 @@ impl Parser {
 
 /// The type of a method in an interface.
 #[derive(Clone, Debug)]
-pub enum Method {
+pub enum CandidMethod {
     /// Its argument types.
     Takes(Vec<Type>),
     /// The name of a `func` type.
     Named(String),
 }
 
-fn number(text: &str) -> Result<Value, CandidError> {
+fn number(text: &str) -> Result<CandidValue, CandidError> {
     let plain = text.replace('_', "");
-    if let Some(number) = Number::parse(text) {
-        return Ok(Value::Whole(number));
+    if let Some(number) = WholeNumber::parse(text) {
+        return Ok(CandidValue::Whole(number));
     }
     let value = plain.parse::<f64>().ok().filter(|_| !plain.contains(['n', 'i', 'N', 'I']));
-    value.map(Value::Float).ok_or_else(|| CandidError(format!("'{text}' is no number")))
+    value.map(CandidValue::Float).ok_or_else(|| CandidError(format!("'{text}' is no number")))
 }

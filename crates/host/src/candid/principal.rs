@@ -9,17 +9,17 @@ pub fn principal_text(bytes: &[u8]) -> String {
     let mut all = crc32fast::hash(bytes).to_be_bytes().to_vec();
     all.extend(bytes);
     let mut letters = String::new();
-    let (mut held, mut bits) = (0u32, 0);
+    let (mut buffer, mut bits) = (0u32, 0);
     for byte in all {
-        held = held << 8 | u32::from(byte);
+        buffer = buffer << 8 | u32::from(byte);
         bits += 8;
         while bits >= 5 {
             bits -= 5;
-            letters.push(char::from(LETTERS[(held >> bits) as usize & 31]));
+            letters.push(char::from(LETTERS[(buffer >> bits) as usize & 31]));
         }
     }
     if bits > 0 {
-        letters.push(char::from(LETTERS[(held << (5 - bits)) as usize & 31]));
+        letters.push(char::from(LETTERS[(buffer << (5 - bits)) as usize & 31]));
     }
     let groups: Vec<&str> = (0..letters.len()).step_by(5).map(|at| &letters[at..letters.len().min(at + 5)]).collect();
     groups.join("-")
@@ -28,14 +28,14 @@ pub fn principal_text(bytes: &[u8]) -> String {
 /// Parses the text form; `None` if it is not valid, for instance because the checksum is wrong.
 pub fn principal_bytes(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    let (mut held, mut bits) = (0u32, 0);
+    let (mut buffer, mut bits) = (0u32, 0);
     for letter in text.bytes().filter(|&letter| letter != b'-') {
         let value = LETTERS.iter().position(|&known| known == letter.to_ascii_lowercase())?;
-        held = held << 5 | value as u32;
+        buffer = buffer << 5 | value as u32;
         bits += 5;
         if bits >= 8 {
             bits -= 8;
-            bytes.push((held >> bits) as u8);
+            bytes.push((buffer >> bits) as u8);
         }
     }
     let principal = bytes.get(4..)?.to_vec();

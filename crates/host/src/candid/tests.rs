@@ -137,17 +137,17 @@ fn principals_are_read_as_they_are_written() {
 proptest! {
     #[test]
     fn numbers_keep_their_value(value: i128) {
-        let number = number::Number::from_i128(value);
+        let number = number::WholeNumber::from_i128(value);
         prop_assert_eq!(number.to_i128(), Some(value));
         prop_assert_eq!(number.in_words(), value.to_string());
-        prop_assert_eq!(number::Number::parse(&value.to_string()), Some(number.clone()));
+        prop_assert_eq!(number::WholeNumber::parse(&value.to_string()), Some(number.clone()));
         let mut bytes = Vec::new();
         number.push_signed(&mut bytes);
-        prop_assert_eq!(number::Number::read(&bytes, true), Some((number.clone(), bytes.len())));
+        prop_assert_eq!(number::WholeNumber::read(&bytes, true), Some((number.clone(), bytes.len())));
         if value >= 0 {
             bytes.clear();
             number.push_unsigned(&mut bytes);
-            prop_assert_eq!(number::Number::read(&bytes, false), Some((number, bytes.len())));
+            prop_assert_eq!(number::WholeNumber::read(&bytes, false), Some((number, bytes.len())));
         }
     }
 

@@ -1,6 +1,6 @@
 //! The types of Candid.
 
-use super::number::Number;
+use super::number::WholeNumber;
 
 /// A type as it is written; names stand for types of an [`Interface`](super::Interface).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,9 +12,9 @@ pub enum Type {
     /// `vec t`
     Vec(Box<Type>),
     /// `record { … }`
-    Record(Vec<Field>),
+    Record(Vec<CandidField>),
     /// `variant { … }`
-    Variant(Vec<Field>),
+    Variant(Vec<CandidField>),
     /// `func …`: its argument and result types are ignored.
     Func,
     /// `service …`: its methods are ignored.
@@ -54,7 +54,7 @@ pub enum Simple {
 
 /// A field of a record, or a case of a variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct CandidField {
     /// The hash of its name.
     pub id: u32,
     /// Its type.
@@ -112,10 +112,10 @@ pub fn label_id(name: &str) -> u32 {
 
 /// Appends a code or an index as signed LEB128.
 pub fn push_code(bytes: &mut Vec<u8>, code: i64) {
-    Number::from_i128(code.into()).push_signed(bytes);
+    WholeNumber::from_i128(code.into()).push_signed(bytes);
 }
 
 /// Appends a length or a label as LEB128.
 pub fn push_length(bytes: &mut Vec<u8>, length: u64) {
-    Number::from_i128(length.into()).push_unsigned(bytes);
+    WholeNumber::from_i128(length.into()).push_unsigned(bytes);
 }

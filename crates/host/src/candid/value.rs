@@ -1,17 +1,17 @@
 //! A value of Candid's text format.
 
-use super::number::Number;
+use super::number::WholeNumber;
 use super::types::Type;
 
 /// A value as the text states it, before it gets a type from an interface.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum CandidValue {
     /// `null`
     Null,
     /// `true`, `false`
     Bool(bool),
     /// A whole number.
-    Whole(Number),
+    Whole(WholeNumber),
     /// A number with a point or an exponent.
     Float(f64),
     /// `"…"`
@@ -21,18 +21,18 @@ pub enum Value {
     /// `principal "…"`
     Principal(Vec<u8>),
     /// `opt …`
-    Opt(Box<Value>),
+    Opt(Box<CandidValue>),
     /// `vec { … }`
-    Vec(Vec<Value>),
+    Vec(Vec<CandidValue>),
     /// `record { … }`, by the hashes of its labels
-    Record(Vec<(u32, Value)>),
+    Record(Vec<(u32, CandidValue)>),
     /// `variant { … }`
-    Variant(u32, Box<Value>),
+    Variant(u32, Box<CandidValue>),
     /// `… : type`
-    Typed(Box<Value>, Type),
+    Typed(Box<CandidValue>, Type),
 }
 
-impl Value {
+impl CandidValue {
     /// What it is, for messages.
     pub fn kind(&self) -> &'static str {
         match self {

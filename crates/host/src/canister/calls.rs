@@ -1,10 +1,10 @@
 //! The calls that a canister makes, and its answers.
 
-use super::{Canister, MANAGEMENT, Origin, SELF, Task};
-use crate::system::{CANISTER_ERROR, DESTINATION_INVALID, Outgoing, Response};
+use super::{Canister, MANAGEMENT, Origin, QueuedMessage, SELF};
+use crate::system::{CANISTER_ERROR, CanisterResponse, DESTINATION_INVALID, Outgoing};
 
 impl Canister {
-    pub(super) fn respond(&mut self, context: u64, response: Response) {
+    pub(super) fn respond(&mut self, context: u64, response: CanisterResponse) {
         let Some(about) = self.contexts.get_mut(&context) else { return };
         if std::mem::replace(&mut about.is_answered, true) {
             return;
@@ -15,7 +15,7 @@ impl Canister {
             Origin::System => {}
             Origin::Own { context, call } => {
                 let (context, call) = (*context, call.clone());
-                self.tasks.push_back(Task::Callback { context, call, response, refund });
+                self.tasks.push_back(QueuedMessage::Callback { context, call, response, refund });
             }
         }
     }
@@ -28,7 +28,7 @@ impl Canister {
         }
         if !about.is_answered {
             let message = "the canister did not answer".to_owned();
-            self.respond(context, Response::Reject { code: CANISTER_ERROR, message });
+            self.respond(context, CanisterResponse::Reject { code: CANISTER_ERROR, message });
         }
         self.contexts.remove(&context);
     }
@@ -40,20 +40,20 @@ impl Canister {
             let (method, argument) = (call.method.clone(), call.argument.clone());
             let cycles = call.cycles;
             let context = self.open(Origin::Own { context, call }, cycles);
-            self.tasks.push_back(Task::Method { context, method, argument, caller: SELF.to_vec() });
+            self.tasks.push_back(QueuedMessage::Method { context, method, argument, caller: SELF.to_vec() });
             return;
         }
         let response = if call.callee == MANAGEMENT && call.method == "raw_rand" {
-            Response::Reply(self.random_bytes())
+            CanisterResponse::Reply(self.random_bytes())
         } else if call.callee == MANAGEMENT {
             let message = format!("this host has no {} of the management canister", call.method);
-            Response::Reject { code: CANISTER_ERROR, message }
+            CanisterResponse::Reject { code: CANISTER_ERROR, message }
         } else {
             let name = crate::candid::principal_text(&call.callee);
-            Response::Reject { code: DESTINATION_INVALID, message: format!("there is no canister {name} here") }
+            CanisterResponse::Reject { code: DESTINATION_INVALID, message: format!("there is no canister {name} here") }
         };
         let refund = call.cycles;
-        self.tasks.push_back(Task::Callback { context, call, response, refund });
+        self.tasks.push_back(QueuedMessage::Callback { context, call, response, refund });
     }
 
     /// 32 bytes as Candid's `blob`, from SplitMix64: the same seed gives the same bytes.

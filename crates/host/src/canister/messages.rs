@@ -1,8 +1,8 @@
 //! Runs messages: the changes of each are kept as a whole, or not at all.
 
-use super::{CallError, Canister, Code, MOST_MESSAGES, Origin, Task};
-use crate::engine::Stop;
-use crate::system::{CANISTER_ERROR, Message, Mode, Outgoing, Response};
+use super::{CallError, Canister, MOST_MESSAGES, MessageCode, Origin, QueuedMessage};
+use crate::engine::RunError;
+use crate::system::{CANISTER_ERROR, CanisterMessage, CanisterResponse, MessageMode, Outgoing};
 
 impl Canister {
     /// Runs messages until the queue is empty.
@@ -16,10 +16,10 @@ impl Canister {
                 return Err(CallError::Endless);
             }
             match task {
-                Task::Method { context, method, argument, caller } => {
+                QueuedMessage::Method { context, method, argument, caller } => {
                     self.run_method(context, &method, argument, caller)?;
                 }
-                Task::Callback { context, call, response, refund } => {
+                QueuedMessage::Callback { context, call, response, refund } => {
                     self.run_callback(context, &call, response, refund)?;
                 }
             }
@@ -49,8 +49,8 @@ impl Canister {
             return Err(CallError::Endless);
         }
         let context = self.open(Origin::System, 0);
-        let message = self.message(Mode::Timer);
-        if let Err(stop) = self.execute_in(context, message, &Code::Export(export.into()), true) {
+        let message = self.message(MessageMode::Timer);
+        if let Err(stop) = self.execute_in(context, message, &MessageCode::Export(export.into()), true) {
             self.troubles.push(format!("{what} {stop}"));
         }
         self.close_if_done(context);
@@ -60,15 +60,15 @@ impl Canister {
     fn run_method(&mut self, context: u64, method: &str, argument: Vec<u8>, caller: Vec<u8>) -> Result<(), CallError> {
         let Some((mode, export)) = self.find(method) else {
             let message = format!("no method is called '{method}'");
-            self.respond(context, Response::Reject { code: CANISTER_ERROR, message });
+            self.respond(context, CanisterResponse::Reject { code: CANISTER_ERROR, message });
             self.close_if_done(context);
             return Ok(());
         };
         let cycles_available = self.contexts.get(&context).map_or(0, |context| context.cycles);
-        let message = Message { argument, caller, cycles_available, ..self.message(mode) };
-        let done = self.execute_in(context, message, &Code::Export(export), mode == Mode::Update);
+        let message = CanisterMessage { argument, caller, cycles_available, ..self.message(mode) };
+        let done = self.execute_in(context, message, &MessageCode::Export(export), mode == MessageMode::Update);
         if let Err(stop) = done {
-            self.respond(context, Response::Reject { code: CANISTER_ERROR, message: stop.to_string() });
+            self.respond(context, CanisterResponse::Reject { code: CANISTER_ERROR, message: stop.to_string() });
         }
         self.close_if_done(context);
         Ok(())
@@ -78,7 +78,7 @@ impl Canister {
         &mut self,
         context: u64,
         call: &Outgoing,
-        response: Response,
+        response: CanisterResponse,
         refund: u128,
     ) -> Result<(), CallError> {
         self.machine.system().settings.cycles += refund;
@@ -86,11 +86,13 @@ impl Canister {
             context.waits_for -= 1;
         }
         let (mode, closure, argument, reject) = match response {
-            Response::Reply(bytes) => (Mode::Reply, call.on_reply, bytes, None),
-            Response::Reject { code, message } => (Mode::Reject, call.on_reject, Vec::new(), Some((code, message))),
+            CanisterResponse::Reply(bytes) => (MessageMode::Reply, call.on_reply, bytes, None),
+            CanisterResponse::Reject { code, message } => {
+                (MessageMode::Reject, call.on_reject, Vec::new(), Some((code, message)))
+            }
         };
         let about = self.contexts.get(&context);
-        let message = Message {
+        let message = CanisterMessage {
             argument,
             reject,
             cycles_refunded: refund,
@@ -98,16 +100,16 @@ impl Canister {
             cycles_available: about.map_or(0, |context| context.cycles),
             ..self.message(mode)
         };
-        if let Err(stop) = self.execute_in(context, message, &Code::Table(closure), true) {
+        if let Err(stop) = self.execute_in(context, message, &MessageCode::Table(closure), true) {
             let answered = self.contexts.get(&context).is_none_or(|context| context.is_answered);
             if answered {
                 self.troubles.push(format!("a callback {stop}"));
             } else {
-                self.respond(context, Response::Reject { code: CANISTER_ERROR, message: stop.to_string() });
+                self.respond(context, CanisterResponse::Reject { code: CANISTER_ERROR, message: stop.to_string() });
             }
             if let Some(cleanup) = call.on_cleanup {
-                let message = self.message(Mode::Cleanup);
-                if let Err(stop) = self.execute_in(context, message, &Code::Table(cleanup), true) {
+                let message = self.message(MessageMode::Cleanup);
+                if let Err(stop) = self.execute_in(context, message, &MessageCode::Table(cleanup), true) {
                     self.troubles.push(format!("a cleanup {stop}"));
                 }
             }
@@ -117,7 +119,13 @@ impl Canister {
     }
 
     /// Runs a message that belongs to a call, then delivers its answer and queues the calls that it made.
-    fn execute_in(&mut self, context: u64, message: Message, code: &Code, keeps: bool) -> Result<(), Stop> {
+    fn execute_in(
+        &mut self,
+        context: u64,
+        message: CanisterMessage,
+        code: &MessageCode,
+        keeps: bool,
+    ) -> Result<(), RunError> {
         let done = self.execute(message, code, keeps)?;
         if let Some(context) = self.contexts.get_mut(&context) {
             context.cycles = done.cycles_available;
@@ -133,7 +141,12 @@ impl Canister {
     }
 
     /// Runs a message. Its changes are kept if it ends well and `keeps` is set; otherwise all of them are undone.
-    pub(super) fn execute(&mut self, message: Message, code: &Code, keeps: bool) -> Result<Message, Stop> {
+    pub(super) fn execute(
+        &mut self,
+        message: CanisterMessage,
+        code: &MessageCode,
+        keeps: bool,
+    ) -> Result<CanisterMessage, RunError> {
         let before = {
             let system = self.machine.system();
             system.time_ns += 1;
@@ -141,8 +154,8 @@ impl Canister {
             system.settings.clone()
         };
         let done = match code {
-            Code::Export(name) => self.machine.call(name, &[]).map(|_| ()),
-            Code::Table(closure) => self.machine.call_in_table(closure.function, closure.environment),
+            MessageCode::Export(name) => self.machine.call(name, &[]).map(|_| ()),
+            MessageCode::Table(closure) => self.machine.call_in_table(closure.function, closure.environment),
         };
         let is_kept = done.is_ok() && keeps;
         if is_kept {
@@ -169,7 +182,7 @@ impl Canister {
     }
 
     /// Keeps or undoes the changes of the start function.
-    pub(super) fn settle(&mut self, done: &Result<(), Stop>) -> Result<(), Stop> {
+    pub(super) fn settle(&mut self, done: &Result<(), RunError>) -> Result<(), RunError> {
         if done.is_ok() { self.machine.commit() } else { self.machine.restore() }
     }
 }

@@ -1,8 +1,8 @@
 //! Instantiates a module in the engine: the engine's settings, and the memory that it runs on.
 
-use super::{Held, Stop};
+use super::{RunError, StoreData};
 use crate::memory::PagedMemory;
-use crate::module::Module;
+use crate::module::HostModule;
 use crate::module::prepare::{MEMORY, OURS};
 use std::fmt;
 use wasmi::{Config, ExternType, Instance, Linker, Memory, MemoryType, Store, StoreLimitsBuilder};
@@ -28,7 +28,7 @@ pub(super) fn config() -> Config {
     config
 }
 
-pub(super) fn widest(about: &Module) -> u64 {
+pub(super) fn widest(about: &HostModule) -> u64 {
     match about.facts.memory {
         crate::module::MemoryKind::Memory32 => 4 << 30,
         crate::module::MemoryKind::Memory64 => u64::MAX,
@@ -38,17 +38,17 @@ pub(super) fn widest(about: &Module) -> u64 {
 #[allow(unsafe_code, reason = "the one place where the engine is given its memory")]
 pub(super) fn instantiate<S>(
     module: &wasmi::Module,
-    linker: &Linker<Held<S>>,
+    linker: &Linker<StoreData<S>>,
     memory: &mut PagedMemory,
-    about: &Module,
+    about: &HostModule,
     system: S,
     bytes: u64,
-) -> Result<(Store<Held<S>>, Instance), Stop> {
-    let failed = |error: &dyn fmt::Display| Stop::Failed(one_line(error));
+) -> Result<(Store<StoreData<S>>, Instance), RunError> {
+    let failed = |error: &dyn fmt::Display| RunError::Failed(one_line(error));
     let limits = StoreLimitsBuilder::new().memory_size(memory.capacity()).table_elements(MOST_ELEMENTS).build();
-    let held = Held { memory: None, limits, system };
-    let mut store = Store::new(module.engine(), held);
-    store.limiter(|held| &mut held.limits);
+    let data = StoreData { memory: None, limits, system };
+    let mut store = Store::new(module.engine(), data);
+    store.limiter(|data| &mut data.limits);
     store.set_fuel(u64::MAX).map_err(|error| failed(&error))?;
     let mut linker = linker.clone();
     let wanted = module.imports().find_map(|import| match import.ty() {
@@ -71,12 +71,12 @@ pub(super) fn instantiate<S>(
 
 /// Grows a memory to `bytes` bytes. The engine fills the new part with zeros; it reads as zeros already.
 pub(super) fn grow<S>(
-    store: &mut Store<Held<S>>,
+    store: &mut Store<StoreData<S>>,
     given: Memory,
     memory: &mut PagedMemory,
     bytes: u64,
-) -> Result<(), Stop> {
-    let cannot = || Stop::Failed(format!("its memory cannot have {bytes} bytes"));
+) -> Result<(), RunError> {
+    let cannot = || RunError::Failed(format!("its memory cannot have {bytes} bytes"));
     loop {
         let now = given.data_size(&*store) as u64;
         if now >= bytes {

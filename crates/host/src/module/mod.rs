@@ -1,32 +1,33 @@
-//! A module as it is in its file, and the facts that Highwater needs before and while it runs.
+//! A module as the host runs it: the facts that it needs, and the form that the engine gets.
 
 mod facts;
 pub(crate) mod prepare;
-mod sections;
 
-pub use facts::{Facts, GlobalInfo, GlobalType};
+pub use facts::{GlobalInfo, ModuleFacts};
 
+use highwater_image::wasm::sections;
+use highwater_image::{WasmError, WasmModule};
 use prepare::prepare;
-use sections::sections;
 use sha2::{Digest, Sha256};
-use std::fmt;
 
-/// Why a module cannot be used, in words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadModule(pub String);
-
-impl fmt::Display for BadModule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for BadModule {}
-
-impl From<wasmparser::BinaryReaderError> for BadModule {
-    fn from(error: wasmparser::BinaryReaderError) -> Self {
-        Self(format!("not a sound WASM module: {} at byte {}", error.message(), error.offset()))
-    }
+/// Why a module cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadModule {
+    /// It cannot be read.
+    #[error(transparent)]
+    Wasm(#[from] WasmError),
+    /// It has no memory.
+    #[error("the module has no memory")]
+    NoMemory,
+    /// It has several memories: how many.
+    #[error("the module has {0} memories; only one can be captured")]
+    Memories(usize),
+    /// It imports something that is neither function, table, memory nor global: what.
+    #[error("imports {0}, which cannot be given")]
+    Import(String),
+    /// A section cannot take the entries that the host adds.
+    #[error("the module has too many entries")]
+    TooManyEntries,
 }
 
 /// The width of a memory's addresses.
@@ -50,22 +51,22 @@ impl MemoryKind {
 
 /// A WASM module.
 #[derive(Debug)]
-pub struct Module {
+pub struct HostModule {
     /// The name of its file.
     pub name: String,
     /// The SHA-256 of its file, in hexadecimal digits.
     pub sha256: String,
     /// The facts that its sections state.
-    pub facts: Facts,
+    pub facts: ModuleFacts,
     /// The module as the engine runs it: see [`prepare`].
     pub(crate) prepared: Vec<u8>,
 }
 
-impl Module {
+impl HostModule {
     /// Reads a module, and prepares it for the engine.
     pub fn new(name: &str, bytes: &[u8]) -> Result<Self, BadModule> {
         let sections = sections(bytes)?;
-        let facts = Facts::of(&sections)?;
+        let facts = ModuleFacts::of(WasmModule::of_sections(&sections)?)?;
         let prepared = prepare(&sections, &facts)?;
         Ok(Self { name: name.to_owned(), sha256: hexadecimal(&Sha256::digest(bytes)), facts, prepared })
     }

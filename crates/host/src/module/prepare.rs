@@ -5,8 +5,8 @@
 //! * It has no start section: the host calls the start function once, and not again when the module is instantiated again after a trap.
 
 use super::BadModule;
-use super::facts::Facts;
-use super::sections::{HEADER, Section, number, push_number};
+use super::facts::ModuleFacts;
+use highwater_image::wasm::{HEADER, WasmSection};
 
 /// The module from which the memory is imported.
 pub const OURS: &str = "highwater";
@@ -37,21 +37,21 @@ const START: u8 = 8;
 const ORDER: [u8; 13] = [TYPES, IMPORTS, 3, 4, MEMORIES, 13, 6, EXPORTS, START, 9, 12, 10, 11];
 
 /// Rewrites the sections of a module: memory imported, globals and tables exported, start section removed.
-pub fn prepare(sections: &[Section<'_>], facts: &Facts) -> Result<Vec<u8>, BadModule> {
-    let content = |id| sections.iter().find(|section| section.id == id).map_or(&[][..], |section| section.content);
-    let mut imports = Entries::new();
+pub fn prepare(sections: &[WasmSection<'_>], facts: &ModuleFacts) -> Result<Vec<u8>, BadModule> {
+    let first = |id| sections.iter().find(|section| section.id == id);
+    let mut imports = SectionEntries::new();
     if let Some(memory) = &facts.own_memory {
         imports.begin(OURS);
         imports.name(MEMORY);
         imports.bytes.push(2);
         // The initial size is 0. The host grows the memory in steps, because the engine touches all memory that it adds.
-        imports.bytes.push(u8::from(memory.maximum.is_some()) | u8::from(memory.memory64) << 2);
+        imports.bytes.push(u8::from(memory.maximum_pages.is_some()) | u8::from(memory.is_wide) << 2);
         imports.bytes.push(0);
-        if let Some(maximum) = memory.maximum {
-            push_wide(&mut imports.bytes, maximum);
+        if let Some(maximum) = memory.maximum_pages {
+            push_number(&mut imports.bytes, maximum);
         }
     }
-    let mut exports = Entries::new();
+    let mut exports = SectionEntries::new();
     for index in 0..facts.globals.len() {
         exports.add(&global_export(index), 3, index as u32);
     }
@@ -65,8 +65,8 @@ pub fn prepare(sections: &[Section<'_>], facts: &Facts) -> Result<Vec<u8>, BadMo
     let mut module = HEADER.to_vec();
     for id in ORDER {
         match id {
-            IMPORTS => push_section(&mut module, id, &joined(content(id), &imports)?),
-            EXPORTS => push_section(&mut module, id, &joined(content(id), &exports)?),
+            IMPORTS => push_section(&mut module, id, &joined(first(id), &imports)?),
+            EXPORTS => push_section(&mut module, id, &joined(first(id), &exports)?),
             MEMORIES if facts.own_memory.is_some() => {}
             START => {}
             _ => {
@@ -80,12 +80,12 @@ pub fn prepare(sections: &[Section<'_>], facts: &Facts) -> Result<Vec<u8>, BadMo
 }
 
 /// Entries to be added to a section.
-struct Entries {
+struct SectionEntries {
     count: u32,
     bytes: Vec<u8>,
 }
 
-impl Entries {
+impl SectionEntries {
     fn new() -> Self {
         Self { count: 0, bytes: Vec::new() }
     }
@@ -96,29 +96,30 @@ impl Entries {
     }
 
     fn name(&mut self, name: &str) {
-        push_number(&mut self.bytes, name.len() as u32);
+        push_number(&mut self.bytes, name.len() as u64);
         self.bytes.extend(name.as_bytes());
     }
 
     fn add(&mut self, name: &str, kind: u8, index: u32) {
         self.begin(name);
         self.bytes.push(kind);
-        push_number(&mut self.bytes, index);
+        push_number(&mut self.bytes, index.into());
     }
 }
 
 /// A section's content with entries added.
-fn joined(content: &[u8], entries: &Entries) -> Result<Vec<u8>, BadModule> {
-    let (count, begin) = if content.is_empty() { (0, 0) } else { number(content, 0).unwrap_or((0, content.len())) };
-    let count = count.checked_add(entries.count).ok_or_else(|| BadModule("the module has too many entries".into()))?;
-    let mut joined = Vec::with_capacity(content.len() + entries.bytes.len() + 5);
-    push_number(&mut joined, count);
-    joined.extend(&content[begin..]);
-    joined.extend(&entries.bytes);
+fn joined(section: Option<&WasmSection<'_>>, added: &SectionEntries) -> Result<Vec<u8>, BadModule> {
+    let (count, entries) = section.and_then(WasmSection::entries).unwrap_or((0, &[]));
+    let count = count.checked_add(added.count).ok_or(BadModule::TooManyEntries)?;
+    let mut joined = Vec::with_capacity(entries.len() + added.bytes.len() + 5);
+    push_number(&mut joined, count.into());
+    joined.extend(entries);
+    joined.extend(&added.bytes);
     Ok(joined)
 }
 
-fn push_wide(bytes: &mut Vec<u8>, mut value: u64) {
+/// Appends a number (LEB128).
+fn push_number(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
         value >>= 7;
@@ -128,6 +129,27 @@ fn push_wide(bytes: &mut Vec<u8>, mut value: u64) {
 
 fn push_section(module: &mut Vec<u8>, id: u8, content: &[u8]) {
     module.push(id);
-    push_number(module, content.len() as u32);
+    push_number(module, content.len() as u64);
     module.extend(content);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(content: &[u8]) -> Option<(u32, usize)> {
+        let section = WasmSection { id: IMPORTS, start: 0, offset: 2, content };
+        section.entries().map(|(number, rest)| (number, content.len() - rest.len()))
+    }
+
+    #[test]
+    fn numbers_are_read_as_they_are_written() {
+        for value in [0, 1, 127, 128, 300, 1 << 20, u32::MAX] {
+            let mut bytes = Vec::new();
+            push_number(&mut bytes, value.into());
+            assert_eq!(read(&bytes), Some((value, bytes.len())));
+        }
+        assert_eq!(read(&[0x80, 0x80]), None);
+        assert_eq!(read(&[0xff, 0xff, 0xff, 0xff, 0x7f]), None);
+    }
 }

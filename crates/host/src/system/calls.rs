@@ -1,6 +1,6 @@
 //! Calls that a canister makes: `call_*`. They are sent when the message has ended well.
 
-use super::functions::{Context, Outcome};
+use super::functions::{Context, SystemCallResult};
 use super::messages::wide;
 use super::{Closure, Outgoing};
 use crate::engine::Trap;
@@ -14,7 +14,7 @@ fn draft<'a>(context: &'a mut Context<'_>) -> Result<&'a mut Outgoing, Trap> {
     context.system.message.draft.as_mut().ok_or_else(|| Trap("no call was begun".into()))
 }
 
-pub fn begin(context: &mut Context<'_>, numbers: &[u64]) -> Outcome {
+pub fn begin(context: &mut Context<'_>, numbers: &[u64]) -> SystemCallResult {
     drop_draft(context);
     let callee = context.bytes(numbers[0], numbers[1])?.to_vec();
     let method = String::from_utf8_lossy(context.bytes(numbers[2], numbers[3])?).into_owned();
@@ -37,7 +37,7 @@ fn drop_draft(context: &mut Context<'_>) {
     }
 }
 
-pub fn on_cleanup(context: &mut Context<'_>, numbers: &[u64]) -> Outcome {
+pub fn on_cleanup(context: &mut Context<'_>, numbers: &[u64]) -> SystemCallResult {
     let draft = draft(context)?;
     if draft.on_cleanup.is_some() {
         return Err(Trap("the call has a cleanup already".into()));
@@ -46,7 +46,7 @@ pub fn on_cleanup(context: &mut Context<'_>, numbers: &[u64]) -> Outcome {
     Ok(None)
 }
 
-pub fn append(context: &mut Context<'_>, numbers: &[u64]) -> Outcome {
+pub fn append(context: &mut Context<'_>, numbers: &[u64]) -> SystemCallResult {
     let part = context.bytes(numbers[0], numbers[1])?.to_vec();
     let argument = &mut draft(context)?.argument;
     if argument.len() + part.len() > LONGEST_ARGUMENT {
@@ -56,7 +56,7 @@ pub fn append(context: &mut Context<'_>, numbers: &[u64]) -> Outcome {
     Ok(None)
 }
 
-fn attach(context: &mut Context<'_>, cycles: u128) -> Outcome {
+fn attach(context: &mut Context<'_>, cycles: u128) -> SystemCallResult {
     draft(context)?;
     let left = context.system.settings.cycles.checked_sub(cycles);
     context.system.settings.cycles = left.ok_or_else(|| Trap("has not that many cycles".into()))?;
@@ -64,20 +64,20 @@ fn attach(context: &mut Context<'_>, cycles: u128) -> Outcome {
     Ok(None)
 }
 
-pub fn add_cycles(context: &mut Context<'_>, numbers: &[u64]) -> Outcome {
+pub fn add_cycles(context: &mut Context<'_>, numbers: &[u64]) -> SystemCallResult {
     attach(context, u128::from(numbers[0]))
 }
 
-pub fn add_cycles_wide(context: &mut Context<'_>, numbers: &[u64]) -> Outcome {
+pub fn add_cycles_wide(context: &mut Context<'_>, numbers: &[u64]) -> SystemCallResult {
     attach(context, wide(numbers[0], numbers[1]))
 }
 
 /// Sets no timeout: every call is answered before it would end.
-pub fn best_effort(context: &mut Context<'_>, _: &[u64]) -> Outcome {
+pub fn best_effort(context: &mut Context<'_>, _: &[u64]) -> SystemCallResult {
     draft(context).map(|_| None)
 }
 
-pub fn perform(context: &mut Context<'_>, _: &[u64]) -> Outcome {
+pub fn perform(context: &mut Context<'_>, _: &[u64]) -> SystemCallResult {
     draft(context)?;
     if context.system.message.sent.len() >= MOST_CALLS {
         drop_draft(context);

@@ -1,13 +1,13 @@
 //! The table of all functions, with their types and the modes in which they may be called; each group is implemented in its own file.
 
-use super::Mode::{self, CompositeQuery, Init, Inspect, Query, Reject, Reply, Start, Timer, Update};
+use super::MessageMode::{self, CompositeQuery, Init, Inspect, Query, Reject, Reply, Start, Timer, Update};
 use super::{System, calls, canister, messages, storage};
-use crate::engine::{Held, Import, Stop, Trap};
+use crate::engine::{FunctionImport, RunError, StoreData, Trap};
 use wasmi::{Caller, FuncType, Linker, Val, ValType};
 
 /// The type of an argument or result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Number {
+pub enum NumberType {
     /// An address or a length: 32 or 64 bits, like the addresses of the module's memory.
     Word,
     /// 32 bits.
@@ -25,18 +25,18 @@ pub struct Context<'a> {
 }
 
 /// The result of a function.
-pub type Outcome = Result<Option<u64>, Trap>;
+pub type SystemCallResult = Result<Option<u64>, Trap>;
 
 /// The implementation of a function.
-type Work = fn(&mut Context<'_>, &[u64]) -> Outcome;
+type SystemCall = fn(&mut Context<'_>, &[u64]) -> SystemCallResult;
 
-pub struct Function {
+pub struct SystemFunction {
     pub name: &'static str,
-    pub takes: &'static [Number],
-    pub gives: Option<Number>,
+    pub takes: &'static [NumberType],
+    pub gives: Option<NumberType>,
     /// The modes in which it may be called; empty for all modes.
-    pub modes: &'static [Mode],
-    pub work: Work,
+    pub modes: &'static [MessageMode],
+    pub work: SystemCall,
 }
 
 impl Context<'_> {
@@ -47,7 +47,7 @@ impl Context<'_> {
     }
 
     /// Writes a part of `source` into the memory.
-    pub fn copy(&mut self, source: &[u8], address: u64, offset: u64, length: u64) -> Outcome {
+    pub fn copy(&mut self, source: &[u8], address: u64, offset: u64, length: u64) -> SystemCallResult {
         let end = offset.checked_add(length).ok_or_else(|| Trap("copies beyond the end".into()))?;
         let part = source.get(offset as usize..end as usize).ok_or_else(|| Trap("copies beyond the end".into()))?;
         let end = address.checked_add(length).ok_or_else(beyond)?;
@@ -56,7 +56,7 @@ impl Context<'_> {
     }
 
     /// Writes 128 bits into the memory.
-    pub fn write_wide(&mut self, address: u64, value: u128) -> Outcome {
+    pub fn write_wide(&mut self, address: u64, value: u128) -> SystemCallResult {
         self.copy(&value.to_le_bytes(), address, 0, 16)
     }
 }
@@ -65,24 +65,24 @@ fn beyond() -> Trap {
     Trap("an address beyond the end of memory".into())
 }
 
-use Number::{I32, I64, Word};
+use NumberType::{I32, I64, Word};
 
 /// Modes of messages that are answered.
-const ANSWERED: &[Mode] = &[Update, Query, CompositeQuery, Reply, Reject];
+const ANSWERED: &[MessageMode] = &[Update, Query, CompositeQuery, Reply, Reject];
 /// Modes of messages that may call other canisters.
-const CALLING: &[Mode] = &[Update, CompositeQuery, Reply, Reject, Timer];
+const CALLING: &[MessageMode] = &[Update, CompositeQuery, Reply, Reject, Timer];
 
 const fn function(
     name: &'static str,
-    takes: &'static [Number],
-    gives: Option<Number>,
-    modes: &'static [Mode],
-    work: Work,
-) -> Function {
-    Function { name, takes, gives, modes, work }
+    takes: &'static [NumberType],
+    gives: Option<NumberType>,
+    modes: &'static [MessageMode],
+    work: SystemCall,
+) -> SystemFunction {
+    SystemFunction { name, takes, gives, modes, work }
 }
 
-const FUNCTIONS: &[Function] = &[
+const FUNCTIONS: &[SystemFunction] = &[
     function(
         "msg_arg_data_size",
         &[],
@@ -154,29 +154,29 @@ const FUNCTIONS: &[Function] = &[
 ];
 
 /// Defines a function that a canister imports. An unknown function traps when it is called: a module may import functions that it never uses.
-pub fn provide(linker: &mut Linker<Held<System>>, import: Import, word: ValType) -> Result<(), Stop> {
-    let Import { module, name, ty } = import;
+pub fn provide(linker: &mut Linker<StoreData<System>>, import: FunctionImport, word: ValType) -> Result<(), RunError> {
+    let FunctionImport { module, name, ty } = import;
     let full_name = format!("{module}.{name}");
     let Some(function) = FUNCTIONS.iter().find(|one| module == "ic0" && one.name == name) else {
         let defined = linker.func_new(&module, &name, ty, move |_, _, _| {
             Err(wasmi::Error::host(Trap(format!("calls {full_name}, which this host does not have"))))
         });
-        return defined.map(|_| ()).map_err(|error| Stop::Failed(error.to_string()));
+        return defined.map(|_| ()).map_err(|error| RunError::Failed(error.to_string()));
     };
-    let width = |number: &Number| match number {
-        Number::Word => word,
-        Number::I32 => ValType::I32,
-        Number::I64 => ValType::I64,
+    let width = |number: &NumberType| match number {
+        NumberType::Word => word,
+        NumberType::I32 => ValType::I32,
+        NumberType::I64 => ValType::I64,
     };
     let expected = FuncType::new(function.takes.iter().map(width), function.gives.iter().map(width));
     if expected != ty {
-        return Err(Stop::Failed(format!("imports {full_name} with another type than it has")));
+        return Err(RunError::Failed(format!("imports {full_name} with another type than it has")));
     }
     let defined = linker.func_new(&module, &name, ty, move |caller, arguments, results| {
         match run(function, caller, arguments).map_err(wasmi::Error::host)? {
             Some(value) => {
-                if let Some(place) = results.first_mut() {
-                    *place = match place {
+                if let Some(result) = results.first_mut() {
+                    *result = match result {
                         Val::I32(_) => Val::I32(value as i32),
                         _ => Val::I64(value as i64),
                     };
@@ -186,10 +186,10 @@ pub fn provide(linker: &mut Linker<Held<System>>, import: Import, word: ValType)
             None => Ok(()),
         }
     });
-    defined.map(|_| ()).map_err(|error| Stop::Failed(error.to_string()))
+    defined.map(|_| ()).map_err(|error| RunError::Failed(error.to_string()))
 }
 
-fn run(function: &Function, mut caller: Caller<'_, Held<System>>, arguments: &[Val]) -> Outcome {
+fn run(function: &SystemFunction, mut caller: Caller<'_, StoreData<System>>, arguments: &[Val]) -> SystemCallResult {
     let mode = caller.data().system.message.mode;
     let is_barred = !function.modes.is_empty() && !function.modes.contains(&mode);
     if is_barred || (mode == Start && !is_allowed_at_start(function.name)) {
@@ -204,8 +204,8 @@ fn run(function: &Function, mut caller: Caller<'_, Held<System>>, arguments: &[V
         };
     }
     let memory = caller.data().memory.ok_or_else(beyond)?;
-    let (memory, held) = memory.data_and_store_mut(&mut caller);
-    let mut context = Context { system: &mut held.system, memory };
+    let (memory, data) = memory.data_and_store_mut(&mut caller);
+    let mut context = Context { system: &mut data.system, memory };
     (function.work)(&mut context, &numbers[..arguments.len().min(8)])
 }
 
@@ -213,17 +213,17 @@ fn is_allowed_at_start(name: &str) -> bool {
     name.starts_with("stable") || ["debug_print", "trap", "performance_counter", "is_controller"].contains(&name)
 }
 
-fn in_words(mode: Mode) -> &'static str {
+fn in_words(mode: MessageMode) -> &'static str {
     match mode {
-        Mode::Start => "in the start function",
-        Mode::Init => "in canister_init",
-        Mode::Update => "in an update",
-        Mode::Query => "in a query",
-        Mode::CompositeQuery => "in a composite query",
-        Mode::Reply => "in a reply callback",
-        Mode::Reject => "in a reject callback",
-        Mode::Cleanup => "in a cleanup callback",
-        Mode::Timer => "in a timer",
-        Mode::Inspect => "in canister_inspect_message",
+        MessageMode::Start => "in the start function",
+        MessageMode::Init => "in canister_init",
+        MessageMode::Update => "in an update",
+        MessageMode::Query => "in a query",
+        MessageMode::CompositeQuery => "in a composite query",
+        MessageMode::Reply => "in a reply callback",
+        MessageMode::Reject => "in a reject callback",
+        MessageMode::Cleanup => "in a cleanup callback",
+        MessageMode::Timer => "in a timer",
+        MessageMode::Inspect => "in canister_inspect_message",
     }
 }

@@ -16,7 +16,7 @@ use stable::StableMemory;
 
 /// The purpose for which a canister's code runs. It decides which functions the code may call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum MessageMode {
     /// The module's start function.
     #[default]
     Start,
@@ -42,7 +42,7 @@ pub enum Mode {
 
 /// The answer to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Response {
+pub enum CanisterResponse {
     /// A reply: bytes, usually in Candid.
     Reply(Vec<u8>),
     /// A refusal.
@@ -91,19 +91,19 @@ pub struct Outgoing {
 
 /// The current message.
 #[derive(Debug, Default)]
-pub struct Message {
+pub struct CanisterMessage {
     /// Its purpose.
-    pub mode: Mode,
+    pub mode: MessageMode,
     /// Its argument.
     pub argument: Vec<u8>,
     /// The principal of the sender.
     pub caller: Vec<u8>,
-    /// The method; for [`Mode::Inspect`].
+    /// The method; for [`MessageMode::Inspect`].
     pub method: String,
     /// The bytes of the reply so far.
     pub reply: Vec<u8>,
     /// The answer, once it is given.
-    pub response: Option<Response>,
+    pub response: Option<CanisterResponse>,
     /// True if the call that it belongs to is answered already.
     pub is_answered: bool,
     /// Why a call that the canister made was refused.
@@ -145,7 +145,7 @@ pub struct System {
     /// Its stable memory.
     pub stable: StableMemory,
     /// The current message.
-    pub message: Message,
+    pub message: CanisterMessage,
     /// Lines printed since the last [`System::take_printed`], and their bytes.
     pub printed: Vec<String>,
     pub(crate) printed_bytes: usize,

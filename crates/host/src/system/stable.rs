@@ -9,16 +9,16 @@ const MOST_PAGES: u64 = 500 << 14;
 /// The unit in which memory is allocated.
 const PIECE: u64 = 4096;
 
-type Piece = Box<[u8; PIECE as usize]>;
+type StablePiece = Box<[u8; PIECE as usize]>;
 
 /// A canister's stable memory, stored in pieces of 4 KiB. Changes are kept by `commit` or undone by `restore`.
 #[derive(Debug, Default)]
 pub struct StableMemory {
     pages: u64,
-    pieces: BTreeMap<u64, Piece>,
+    pieces: BTreeMap<u64, StablePiece>,
     /// The number of pages at the last commit; below, the previous content of the pieces changed since.
-    kept_pages: u64,
-    undo: BTreeMap<u64, Option<Piece>>,
+    committed_pages: u64,
+    undo: BTreeMap<u64, Option<StablePiece>>,
 }
 
 impl StableMemory {
@@ -40,10 +40,10 @@ impl StableMemory {
     }
 
     /// Reads from it; `None` beyond its end.
-    pub fn read(&self, offset: u64, place: &mut [u8]) -> Option<()> {
-        self.holds(offset, place.len())?;
-        for (number, within, part) in parts(offset, place.len()) {
-            let target = &mut place[part];
+    pub fn read(&self, offset: u64, target: &mut [u8]) -> Option<()> {
+        self.holds(offset, target.len())?;
+        for (number, within, part) in parts(offset, target.len()) {
+            let target = &mut target[part];
             match self.pieces.get(&number) {
                 Some(piece) => target.copy_from_slice(&piece[within..within + target.len()]),
                 None => target.fill(0),
@@ -68,12 +68,12 @@ impl StableMemory {
     /// Keeps all changes since the last commit.
     pub fn commit(&mut self) {
         self.undo.clear();
-        self.kept_pages = self.pages;
+        self.committed_pages = self.pages;
     }
 
     /// Undoes all changes since the last commit.
     pub fn restore(&mut self) {
-        self.pages = self.kept_pages;
+        self.pages = self.committed_pages;
         for (number, piece) in std::mem::take(&mut self.undo) {
             match piece {
                 Some(piece) => self.pieces.insert(number, piece),

@@ -4,13 +4,13 @@
 //! Semidominators by Lengauer and Tarjan, then the nearest common ancestor in the tree (semi-NCA). That last step could take long on hostile graphs; jump
 //! pointers bound it, so the whole takes O(edges · log objects).
 
-use super::order::Order;
+use super::order::SearchOrder;
 use crate::large::zeros;
 
 const NONE: u32 = u32::MAX;
 
 /// The immediate dominator of each number. The parents and edges of `order` are consumed.
-pub fn dominators(order: &mut Order) -> Vec<u32> {
+pub fn dominators(order: &mut SearchOrder) -> Vec<u32> {
     let edges = std::mem::take(&mut order.edges);
     let mut dominators = std::mem::take(&mut order.parent);
     let inner = order.inner as usize + 1;

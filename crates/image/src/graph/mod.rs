@@ -5,10 +5,10 @@ mod order;
 mod retained;
 
 use crate::lens::Lens;
-use crate::path::Path;
+use crate::path::ObjectPath;
 use crate::shapes::{ShapeId, Shapes};
-use crate::survey::{Survey, Units};
-use order::Order;
+use crate::survey::{Survey, UnitIndex};
+use order::SearchOrder;
 
 /// The live objects, each with its dominator and its retained size. It takes twelve bytes for each.
 ///
@@ -16,7 +16,7 @@ use order::Order;
 /// those that refer to nothing. See [`survey`](crate::survey()) for which objects are live.
 pub struct Graph {
     /// By number: the object's offset in units.
-    place: Vec<u32>,
+    units: Vec<u32>,
     dominator: Vec<u32>,
     /// By number: the retained size, the object itself included, in units.
     retained: Vec<u32>,
@@ -26,8 +26,8 @@ pub struct Graph {
     /// Figures by shape.
     pub figures: Vec<ShapeFigures>,
     /// The numbers of the survey's largest objects, and paths to them.
-    pub largest: Vec<(u32, Path)>,
-    index: Units,
+    pub largest: Vec<(u32, ObjectPath)>,
+    index: UnitIndex,
     unit: u64,
 }
 
@@ -44,7 +44,7 @@ pub struct ShapeFigures {
 
 /// A live object of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct GraphNode {
     /// Its number.
     pub number: u32,
     /// Its address.
@@ -61,16 +61,16 @@ impl Graph {
     /// The graph of the objects that a survey found to be live.
     pub fn of<L: Lens>(lens: &L, survey: &Survey) -> Self {
         let mut shapes = Shapes::default();
-        let (mut order, largest) = Order::of(lens, survey, &mut shapes);
+        let (mut order, largest) = SearchOrder::of(lens, survey, &mut shapes);
         let dominator = dominators::dominators(&mut order);
         let (retained, figures) = retained::retained(lens, &order, &dominator, shapes.len());
-        let Order { place, shape, .. } = order;
-        Self { place, dominator, retained, shape, shapes, figures, largest, index: Units::of(lens), unit: L::UNIT }
+        let SearchOrder { units, shape, .. } = order;
+        Self { units, dominator, retained, shape, shapes, figures, largest, index: UnitIndex::of(lens), unit: L::UNIT }
     }
 
     /// The number of live objects.
     pub fn len(&self) -> usize {
-        self.place.len() - 1
+        self.units.len() - 1
     }
 
     /// True if no object is live.
@@ -79,24 +79,30 @@ impl Graph {
     }
 
     /// All objects, by number: of two objects that refer to others, a dominator comes first.
-    pub fn nodes(&self) -> impl Iterator<Item = Node> + '_ {
-        (1..self.place.len() as u32).map(|number| self.node(number))
+    pub fn nodes(&self) -> impl Iterator<Item = GraphNode> + '_ {
+        (1..self.units.len() as u32).map(|number| self.node(number))
     }
 
     /// The object with a number.
-    pub fn node(&self, number: u32) -> Node {
+    pub fn node(&self, number: u32) -> GraphNode {
         let at = number as usize;
-        Node {
+        GraphNode {
             number,
-            object: self.index.address(self.place[at]),
+            object: self.index.address(self.units[at]),
             dominator: self.dominator[at],
             retained_bytes: u64::from(self.retained[at]) * self.unit,
             shape: self.shape[at],
         }
     }
 
+    /// The offset of an address in units, if an object could begin there.
+    pub(crate) fn unit_of(&self, object: u64) -> Option<u64> {
+        let unit = self.index.unit(object);
+        u32::try_from(unit).ok().filter(|unit| self.index.address(*unit) == object).map(u64::from)
+    }
+
     /// The live object at an address.
-    pub fn find(&self, object: u64) -> Option<Node> {
+    pub fn find(&self, object: u64) -> Option<GraphNode> {
         self.nodes().find(|node| node.object == object)
     }
 }

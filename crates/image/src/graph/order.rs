@@ -3,22 +3,22 @@
 //! Number 0 stands for all roots together. Numbers `1..=inner` are objects that refer to others, in the order in which they are found. Objects without
 //! references get numbers from the last one downwards. They are inner nodes of no path, so the dominator algorithm need not see them.
 
-use crate::bitmap::{Bitmap, Ranked};
+use crate::bitmap::{Bitmap, RankedBitmap};
 use crate::large::zeros;
 use crate::lens::Lens;
-use crate::path::{Path, PathStep, UNREFERRED};
+use crate::path::{ObjectPath, PathStep, UNREFERRED};
+use crate::paths::step_between;
 use crate::shapes::{ShapeId, Shapes};
-use crate::survey::{Largest, Survey, Units};
-use crate::ways::step_between;
+use crate::survey::{Largest, Survey, UnitIndex};
 
 /// A size that does not fit: the size is read from the object.
 const LARGE: u16 = u16::MAX;
 
 /// The live objects in the order of a depth-first search, with its tree and all other edges. It takes twelve bytes for each object, and eight for each edge
 /// that is not in the tree.
-pub struct Order {
+pub struct SearchOrder {
     /// By number: the object's offset in units.
-    pub place: Vec<u32>,
+    pub units: Vec<u32>,
     /// By number: the object from which the search reached it first.
     pub parent: Vec<u32>,
     /// By number: its shape.
@@ -31,23 +31,23 @@ pub struct Order {
     pub edges: Vec<(u32, u32)>,
 }
 
-impl Order {
+impl SearchOrder {
     /// Searches all live objects.
-    pub fn of<L: Lens>(lens: &L, survey: &Survey, shapes: &mut Shapes) -> (Self, Vec<(u32, Path)>) {
+    pub fn of<L: Lens>(lens: &L, survey: &Survey, shapes: &mut Shapes) -> (Self, Vec<(u32, ObjectPath)>) {
         let (found, live) = (&survey.found, &survey.live);
         let count = live.ones() as usize + 1;
-        let mut search = Search {
+        let mut search = DepthFirstSearch {
             lens,
             found,
             live,
             shapes,
-            index: Units::of(lens),
+            index: UnitIndex::of(lens),
             start: lens.span().start,
             numbers: zeros(count - 1),
             slots: vec![0],
             next_leaf: count as u32 - 1,
             order: Self {
-                place: zeros(count),
+                units: zeros(count),
                 parent: zeros(count),
                 shape: vec![ShapeId(0); count],
                 size: zeros(count),
@@ -58,7 +58,7 @@ impl Order {
         search.run();
         let number = |largest: &Largest| search.rank(largest.object).map_or(0, |rank| search.numbers[rank]);
         let numbers: Vec<u32> = survey.largest.iter().map(number).collect();
-        let Search { order, numbers: by_rank, slots, .. } = search;
+        let DepthFirstSearch { order, numbers: by_rank, slots, .. } = search;
         drop((by_rank, slots));
         let path = |number: u32| (number, order.path_to(lens, found, number));
         let largest = numbers.into_iter().map(path).collect();
@@ -66,20 +66,20 @@ impl Order {
     }
 
     /// The path to an object in the tree of the search.
-    fn path_to<L: Lens>(&self, lens: &L, found: &Bitmap, number: u32) -> Path {
-        let index = Units::of(lens);
+    fn path_to<L: Lens>(&self, lens: &L, found: &Bitmap, number: u32) -> ObjectPath {
+        let index = UnitIndex::of(lens);
         let mut numbers = Vec::new();
         let mut at = number;
         while at != 0 {
             numbers.push(at);
             at = self.parent[at as usize];
         }
-        let object = |number: u32| index.address(self.place[number as usize]);
+        let object = |number: u32| index.address(self.units[number as usize]);
         let first = numbers.last().map(|root| object(*root));
         let root = lens.roots().iter().find(|root| Some(root.object) == first);
         numbers.reverse();
         let root = root.map_or_else(|| UNREFERRED.to_owned(), |root| root.name.to_string());
-        Path::through(root, &numbers, |from, to| {
+        ObjectPath::through(root, &numbers, |from, to| {
             let (from, to) = (object(from), object(to));
             PathStep { object: to, text: step_between(lens, found, from, to) }
         })
@@ -87,35 +87,35 @@ impl Order {
 
     /// The number of numbers, that of the roots included.
     pub fn len(&self) -> usize {
-        self.place.len()
+        self.units.len()
     }
 
     /// An object's own size in units; 0 if it is outside of the heap.
     #[inline]
-    pub fn size<L: Lens>(&self, lens: &L, index: Units, number: u32) -> u32 {
+    pub fn size<L: Lens>(&self, lens: &L, index: UnitIndex, number: u32) -> u32 {
         match self.size[number as usize] {
-            LARGE => (lens.bytes(index.address(self.place[number as usize])) / L::UNIT) as u32,
+            LARGE => (lens.bytes(index.address(self.units[number as usize])) / L::UNIT) as u32,
             small => small.into(),
         }
     }
 }
 
-struct Search<'a, L: Lens> {
+struct DepthFirstSearch<'a, L: Lens> {
     lens: &'a L,
     found: &'a Bitmap,
-    live: &'a Ranked,
+    live: &'a RankedBitmap,
     shapes: &'a mut Shapes,
-    index: Units,
+    index: UnitIndex,
     start: u64,
     /// Numbers by rank among the live objects, 0 if not found yet.
     numbers: Vec<u32>,
     /// By inner number: the slot at which the search continues in that object.
     slots: Vec<u32>,
     next_leaf: u32,
-    order: Order,
+    order: SearchOrder,
 }
 
-impl<L: Lens> Search<'_, L> {
+impl<L: Lens> DepthFirstSearch<'_, L> {
     fn run(&mut self) {
         // An object that a root refers to has no other dominator than the roots, so all edges to it can be left out. For this, the objects of all roots are
         // marked first.
@@ -192,7 +192,7 @@ impl<L: Lens> Search<'_, L> {
         };
         self.numbers[rank] = number;
         let at = number as usize;
-        self.order.place[at] = self.index.unit(object) as u32;
+        self.order.units[at] = self.index.unit(object) as u32;
         self.order.parent[at] = parent;
         self.order.shape[at] = self.shapes.of(self.lens, object);
         if self.lens.is_in_heap(object) {
@@ -208,7 +208,7 @@ impl<L: Lens> Search<'_, L> {
         }
         let mut at = start;
         loop {
-            let object = self.index.address(self.order.place[at as usize]);
+            let object = self.index.address(self.order.units[at as usize]);
             let slot = self.slots[at as usize];
             let (lens, found) = (self.lens, self.found);
             let mut deeper = None;

@@ -1,14 +1,19 @@
 //! The retained sizes of objects and of shapes.
 
 use super::ShapeFigures;
-use super::order::Order;
+use super::order::SearchOrder;
 use crate::large::zeros;
 use crate::lens::Lens;
-use crate::survey::Units;
+use crate::survey::UnitIndex;
 
 /// By number, the retained size of each object in units; by shape, its figures.
-pub fn retained<L: Lens>(lens: &L, order: &Order, dominator: &[u32], shapes: usize) -> (Vec<u32>, Vec<ShapeFigures>) {
-    let index = Units::of(lens);
+pub fn retained<L: Lens>(
+    lens: &L,
+    order: &SearchOrder,
+    dominator: &[u32],
+    shapes: usize,
+) -> (Vec<u32>, Vec<ShapeFigures>) {
+    let index = UnitIndex::of(lens);
     let count = order.len();
     let mut figures = vec![ShapeFigures::default(); shapes];
     let mut retained: Vec<u32> = zeros(count);
@@ -21,16 +26,16 @@ pub fn retained<L: Lens>(lens: &L, order: &Order, dominator: &[u32], shapes: usi
     }
     // Objects without references have the highest numbers. Of all others, a dominator has a lower number than the objects it dominates.
     for number in (1..count).rev() {
-        let kept = retained[number];
+        let own = retained[number];
         let above = &mut retained[dominator[number] as usize];
-        *above = above.saturating_add(kept);
+        *above = above.saturating_add(own);
     }
     add_by_shape(order, dominator, &retained, L::UNIT, &mut figures);
     (retained, figures)
 }
 
 /// Adds the retained sizes of its objects to each shape. Objects below another of the same shape are in the figure of that one already.
-fn add_by_shape(order: &Order, dominator: &[u32], retained: &[u32], unit: u64, figures: &mut [ShapeFigures]) {
+fn add_by_shape(order: &SearchOrder, dominator: &[u32], retained: &[u32], unit: u64, figures: &mut [ShapeFigures]) {
     let count = order.len();
     // Nothing dominates the roots, so 0 means none.
     let mut first: Vec<u32> = zeros(order.inner as usize + 1);

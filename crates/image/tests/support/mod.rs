@@ -1,7 +1,7 @@
 //! Fixtures, unpacked.
 #![allow(dead_code)]
 
-use highwater_image::{Image, Module};
+use highwater_image::{Image, WasmModule};
 use serde_json::Value;
 use std::io::Read;
 use std::path::PathBuf;
@@ -32,9 +32,14 @@ pub fn image(name: &str) -> Image {
 }
 
 /// The module of a Motoko image.
-pub fn module(name: &str) -> Module {
+pub fn module(name: &str) -> WasmModule {
     let program = name.split('-').next().unwrap_or(name);
-    Module::parse(&unpacked(&format!("motoko/{program}.wasm.zst"))).expect("a module")
+    WasmModule::parse(&unpacked(&format!("motoko/{program}.wasm.zst"))).expect("a module")
+}
+
+/// The bytes of a module.
+pub fn module_bytes(file: &str) -> Vec<u8> {
+    unpacked(file)
 }
 
 /// The known figures of a Motoko image.
@@ -58,6 +63,6 @@ pub fn memory(file: &str) -> Image {
 }
 
 /// The module of a C or Rust program.
-pub fn wasm_module(name: &str) -> Module {
-    Module::parse(&unpacked(&format!("wasm/{name}.wasm.zst"))).expect("a module")
+pub fn wasm_module(name: &str) -> WasmModule {
+    WasmModule::parse(&unpacked(&format!("wasm/{name}.wasm.zst"))).expect("a module")
 }
