@@ -2,7 +2,7 @@
 //!
 //! This runs between fork and exec, perhaps in the memory of a parent that waits (vfork): it allocates nothing, takes no lock, and keeps nothing open.
 
-use crate::executable::{self, Kind, LONGEST_PATH};
+use crate::executable::{self, ExecutableKind, LONGEST_PATH};
 use crate::{session, sys};
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,7 @@ pub fn has_own_allocator() -> bool {
     let Some(file) = sys::open(c"/proc/self/exe") else { return false };
     let kind = executable::look_at(&|offset, buffer| sys::read_at(file, offset, buffer));
     sys::close(file);
-    kind == Kind::OwnAllocator
+    kind == ExecutableKind::OwnAllocator
 }
 
 /// Whether the process may run the program at `path`.
@@ -51,13 +51,13 @@ pub fn must_be_left_out(path: &CStr, library: &CStr) -> Option<Reason> {
         let gets_rights = sys::gets_other_rights(file);
         sys::close(file);
         match kind {
-            Kind::Script(name, length) => {
+            ExecutableKind::Script(name, length) => {
                 interpreter = [0; LONGEST_PATH + 1];
                 interpreter[..length].copy_from_slice(&name[..length]);
             }
-            Kind::Unfit(reason) => return Some(reason),
-            Kind::Fit | Kind::OwnAllocator if gets_rights => return Some(Reason::MoreRights),
-            Kind::Fit | Kind::OwnAllocator => break,
+            ExecutableKind::Unfit(reason) => return Some(reason),
+            ExecutableKind::Fit | ExecutableKind::OwnAllocator if gets_rights => return Some(Reason::MoreRights),
+            ExecutableKind::Fit | ExecutableKind::OwnAllocator => break,
         }
     }
     let Some(library) = sys::open(library) else { return Some(Reason::OutOfReach) };

@@ -1,6 +1,6 @@
 //! The agent's configuration, parsed from [`hello_v1::VARIABLE`](highwater_shm::hello_v1::VARIABLE).
 
-use crate::session::Mode;
+use crate::session::AgentMode;
 use crate::sys;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use highwater_shm::hello_v1::{
@@ -170,8 +170,8 @@ impl Config {
     }
 
     /// The mode while recording: exact or sampled.
-    pub fn recording_mode(&self) -> Mode {
-        if self.sample_bytes() == 0 { Mode::Exact } else { Mode::Sampled }
+    pub fn recording_mode(&self) -> AgentMode {
+        if self.sample_bytes() == 0 { AgentMode::Exact } else { AgentMode::Sampled }
     }
 
     /// The path of the recorder's socket.
@@ -203,8 +203,8 @@ impl Config {
 
     fn set_socket(&self, path: &[u8]) {
         let path = if path.len() < LONGEST_PATH { path } else { &[] };
-        for (place, &byte) in self.socket.iter().zip(path) {
-            place.store(byte, Ordering::Relaxed);
+        for (cell, &byte) in self.socket.iter().zip(path) {
+            cell.store(byte, Ordering::Relaxed);
         }
         self.socket_length.store(path.len(), Ordering::Relaxed);
     }
@@ -215,7 +215,7 @@ impl Config {
             return None;
         }
         let flags = fields.next()?;
-        for (flag, place) in [
+        for (flag, setting) in [
             (FLAG_COUNTER, &self.counts_ticks),
             (FLAG_CHILDREN, &self.follows_children),
             (FLAG_LOSSY, &self.lossy),
@@ -225,7 +225,7 @@ impl Config {
             (FLAG_DORMANT, &self.dormant),
             (FLAG_NO_ARGS, &self.leaves_out_arguments),
         ] {
-            place.store(flags.contains(&flag), Ordering::Relaxed);
+            setting.store(flags.contains(&flag), Ordering::Relaxed);
         }
         self.sample_bytes.store(number(fields.next()?)?, Ordering::Relaxed);
         self.most_blocks.store(number(fields.next()?)?, Ordering::Relaxed);

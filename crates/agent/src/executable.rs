@@ -13,7 +13,7 @@ pub const LONGEST_PATH: usize = 256;
 /// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant, reason = "there is no heap to put a path on")]
-pub enum Kind {
+pub enum ExecutableKind {
     /// The library can be loaded into it, as far as can be seen.
     Fit,
     /// The library cannot be loaded into it, or would do harm there.
@@ -62,7 +62,7 @@ pub fn sanitizer(library: &[u8]) -> Option<Reason> {
 }
 
 /// Classifies a file.
-pub fn look_at(read: ReadAt<'_>) -> Kind {
+pub fn look_at(read: ReadAt<'_>) -> ExecutableKind {
     let mut start = [0; LONGEST_PATH];
     let length = read(0, &mut start);
     let start = &start[..length.min(LONGEST_PATH)];
@@ -71,22 +71,22 @@ pub fn look_at(read: ReadAt<'_>) -> Kind {
     }
     let Some(header) = start.get(..HEADER_BYTES).filter(|header| header.starts_with(b"\x7fELF")) else {
         // Perhaps a script without an interpreter line: left to the shell.
-        return Kind::Fit;
+        return ExecutableKind::Fit;
     };
     const SIXTY_FOUR_BIT: u8 = 2;
     const X86_64: [u8; 2] = [62, 0];
     if header[4] != SIXTY_FOUR_BIT || header[18..20] != X86_64 {
-        return Kind::Unfit(Reason::OtherMachine);
+        return ExecutableKind::Unfit(Reason::OtherMachine);
     }
-    Program::of(read, header).kind()
+    ElfProgram::of(read, header).kind()
 }
 
-fn script(line: &[u8]) -> Kind {
+fn script(line: &[u8]) -> ExecutableKind {
     let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let word = line.split(|byte| b" \t\0".contains(byte)).find(|word| !word.is_empty()).unwrap_or_default();
     let mut path = [0; LONGEST_PATH];
     path[..word.len()].copy_from_slice(word);
-    Kind::Script(path, word.len())
+    ExecutableKind::Script(path, word.len())
 }
 
 fn number(bytes: &[u8]) -> u64 {
@@ -94,7 +94,7 @@ fn number(bytes: &[u8]) -> u64 {
 }
 
 /// An ELF file for this processor.
-struct Program<'a> {
+struct ElfProgram<'a> {
     read: ReadAt<'a>,
     /// Address, offset in the file and length of each loaded segment.
     loads: [(u64, u64, u64); MOST_LOADS],
@@ -105,7 +105,7 @@ struct Program<'a> {
     sections: (u64, u64),
 }
 
-impl<'a> Program<'a> {
+impl<'a> ElfProgram<'a> {
     fn of(read: ReadAt<'a>, header: &[u8]) -> Self {
         const LOAD: u64 = 1;
         const DYNAMIC: u64 = 2;
@@ -124,8 +124,8 @@ impl<'a> Program<'a> {
             let length = number(&segment[32..40]);
             match number(&segment[..4]) {
                 LOAD => {
-                    if let Some(place) = loads.next() {
-                        *place = (address, offset, length);
+                    if let Some(slot) = loads.next() {
+                        *slot = (address, offset, length);
                     }
                 }
                 DYNAMIC => program.dynamic = Some((offset, length)),
@@ -136,15 +136,15 @@ impl<'a> Program<'a> {
         program
     }
 
-    fn kind(&self) -> Kind {
-        let Some((offset, _)) = self.interpreter else { return Kind::Unfit(Reason::Static) };
+    fn kind(&self) -> ExecutableKind {
+        let Some((offset, _)) = self.interpreter else { return ExecutableKind::Unfit(Reason::Static) };
         let mut loader = [0; LONGEST_PATH];
         (self.read)(offset, &mut loader);
         let loader = text(&loader);
         if loader.windows(4).any(|part| part == b"musl") {
-            return Kind::Unfit(Reason::OtherLibrary);
+            return ExecutableKind::Unfit(Reason::OtherLibrary);
         }
-        self.by_its_libraries().or_else(|| self.by_its_symbols()).unwrap_or(Kind::Fit)
+        self.by_its_libraries().or_else(|| self.by_its_symbols()).unwrap_or(ExecutableKind::Fit)
     }
 
     /// The file offset of an address.
@@ -172,13 +172,13 @@ impl<'a> Program<'a> {
         self.entries().find(|&(found, _)| found == kind).and_then(|(_, address)| self.offset(address))
     }
 
-    fn by_its_libraries(&self) -> Option<Kind> {
+    fn by_its_libraries(&self) -> Option<ExecutableKind> {
         const NEEDED: u64 = 1;
         let names = self.table(NAMES)?;
         self.entries().filter(|&(kind, _)| kind == NEEDED).find_map(|(_, at)| {
             let mut name = [0; 64];
             (self.read)(names.checked_add(at)?, &mut name);
-            sanitizer(text(&name)).map(Kind::Unfit)
+            sanitizer(text(&name)).map(ExecutableKind::Unfit)
         })
     }
 
@@ -225,13 +225,17 @@ impl<'a> Program<'a> {
         None
     }
 
-    fn by_its_symbols(&self) -> Option<Kind> {
-        let symbols = Symbols::of(self)?;
+    fn by_its_symbols(&self) -> Option<ExecutableKind> {
+        let symbols = ExportedSymbols::of(self)?;
         if !symbols.defines(b"malloc") {
             return None;
         }
         let exported = LINKED_IN.iter().find(|(function, _)| symbols.defines(function)).map(|&(_, reason)| reason);
-        Some(exported.or_else(|| self.runtime_by_its_names()).map_or(Kind::OwnAllocator, Kind::Unfit))
+        Some(
+            exported
+                .or_else(|| self.runtime_by_its_names())
+                .map_or(ExecutableKind::OwnAllocator, ExecutableKind::Unfit),
+        )
     }
 }
 
@@ -245,7 +249,7 @@ fn text(bytes: &[u8]) -> &[u8] {
 }
 
 /// The symbols that a program exports, found by their hashes.
-struct Symbols<'a> {
+struct ExportedSymbols<'a> {
     read: ReadAt<'a>,
     names: u64,
     symbols: u64,
@@ -255,8 +259,8 @@ struct Symbols<'a> {
     first: u64,
 }
 
-impl<'a> Symbols<'a> {
-    fn of(program: &Program<'a>) -> Option<Self> {
+impl<'a> ExportedSymbols<'a> {
+    fn of(program: &ElfProgram<'a>) -> Option<Self> {
         let hashes = program.table(GNU_HASHES)?;
         let mut head = [0; 16];
         if (program.read)(hashes, &mut head) < head.len() {
@@ -305,10 +309,10 @@ impl<'a> Symbols<'a> {
 
     fn is_defined_as(&self, symbol: u64, name: &[u8]) -> bool {
         let (mut entry, mut found) = ([0; SYMBOL_BYTES as usize], [0; 32]);
-        let Some(place) = symbol.checked_mul(SYMBOL_BYTES).and_then(|at| self.symbols.checked_add(at)) else {
+        let Some(offset) = symbol.checked_mul(SYMBOL_BYTES).and_then(|at| self.symbols.checked_add(at)) else {
             return false;
         };
-        if (self.read)(place, &mut entry) < entry.len() {
+        if (self.read)(offset, &mut entry) < entry.len() {
             return false;
         }
         let is_defined = number(&entry[6..8]) != 0;

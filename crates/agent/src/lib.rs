@@ -80,12 +80,12 @@ pub use highwater_shm::ring_v1::mapping;
 pub use live::Stats;
 use session::Session;
 pub use session::{
-    Mode, PASS_ALLOCATIONS, PASS_FREES, begin_for_ourselves, begin_live, begin_or_not, end_before_filter,
-    look_for_orders, mode, stay_out_of_own_allocator,
+    AgentMode, PASS_ALLOCATIONS, PASS_FREES, begin_for_ourselves, begin_live, begin_or_not, end_before_filter,
+    follow_reader, mode, stay_out_of_own_allocator,
 };
-use thread::Thread;
+use thread::AgentThread;
 pub use thread::leave_out as leave_this_thread_out;
-pub use unwind::walk::State as Caller;
+pub use unwind::walk::FrameState as Caller;
 
 /// Bytes that a block of this size can be expected to hold: the usable size in the common C library.
 #[inline(always)]
@@ -108,7 +108,7 @@ fn node_and_surplus(node: u32, surplus: i32) -> u64 {
 /// A block was allocated. `usable` is the size it can really hold.
 #[inline]
 pub fn allocated(address: *mut u8, size: usize, usable: usize, caller: Caller) {
-    let Some(thread) = Thread::current() else { return };
+    let Some(thread) = AgentThread::current() else { return };
     let session = session::session();
     thread.ring.set_busy(true);
     if session.is_live() {
@@ -136,7 +136,7 @@ pub fn allocated(address: *mut u8, size: usize, usable: usize, caller: Caller) {
 /// A block is about to be freed.
 #[inline]
 pub fn freeing(address: *mut u8) {
-    let Some(thread) = Thread::current() else { return };
+    let Some(thread) = AgentThread::current() else { return };
     let session = session::session();
     thread.ring.set_busy(true);
     if session.is_live() {
@@ -156,7 +156,7 @@ pub fn freeing(address: *mut u8) {
 /// A block was allocated in a live process, by the stack of a node that the caller already knows.
 #[inline]
 pub fn allocated_at(address: u64, size: u64, node: u32) {
-    let Some(thread) = Thread::current() else { return };
+    let Some(thread) = AgentThread::current() else { return };
     thread.ring.set_busy(true);
     live::expect(address);
     live::allocated(thread, session::session(), address, size, 0, node);
@@ -185,7 +185,7 @@ pub fn reallocating(address: *mut u8) -> bool {
     if !session.has_several_threads() {
         return false;
     }
-    let Some(thread) = Thread::current() else { return false };
+    let Some(thread) = AgentThread::current() else { return false };
     thread.ring.set_busy(true);
     if session.is_live() {
         live::reallocating(thread, session, address as u64);
@@ -206,7 +206,7 @@ pub fn reallocating(address: *mut u8) -> bool {
 /// A block was resized, and perhaps moved; `new` is null if that failed, which matters only if it was `begun`.
 #[inline]
 pub fn reallocated(old: *mut u8, new: *mut u8, size: usize, usable: usize, begun: bool, caller: Caller) {
-    let Some(thread) = Thread::current() else { return };
+    let Some(thread) = AgentThread::current() else { return };
     let session = session::session();
     thread.ring.set_busy(true);
     let node = thread.walk(caller, session);
@@ -237,15 +237,15 @@ const DORMANT_STEP: u64 = 16 << 10;
 /// The value of the countdown while nothing is recorded: it will not end soon.
 const NEVER_SOON: u64 = 1 << 61;
 
-/// Whether the allocation that is about to be made is to be recorded, in [`Mode::Sampled`]. The thread's countdown must have ended
+/// Whether the allocation that is about to be made is to be recorded, in [`AgentMode::Sampled`]. The thread's countdown must have ended
 /// with it, or not be set yet.
 #[cold]
 pub fn is_sample(size: usize) -> bool {
-    let Some(thread) = Thread::current() else { return false };
+    let Some(thread) = AgentThread::current() else { return false };
     if session::session().is_live() {
         live::settings::look_at(live::control().load());
     } else if session::session().is_dormant() {
-        look_for_orders();
+        follow_reader();
     }
     let settings = Some(live::settings::number().wrapping_add(session::session().wakes()));
     let left = if thread.drawn_for == settings {
@@ -260,7 +260,7 @@ pub fn is_sample(size: usize) -> bool {
     let step = if session::session().is_live() { left.min(STEP) } else { left };
     tls::set_countdown(step as u64);
     thread.beyond = left - step;
-    is_sample && mode() == Mode::Sampled
+    is_sample && mode() == AgentMode::Sampled
 }
 
 /// Counts an allocation down; true if it brought the countdown to its end.
@@ -309,7 +309,7 @@ fn record_mapping(
     length: u64,
     what: u32,
     caller: Caller,
-    keep: impl FnOnce(&mut Thread, &Session, u64, u64, u32, u32),
+    keep: impl FnOnce(&mut AgentThread, &Session, u64, u64, u32, u32),
 ) {
     with_thread(|thread, session| {
         let node = thread.walk(caller, session);
@@ -336,14 +336,14 @@ pub fn unmapping(address: u64, length: u64, unmap: impl FnOnce() -> bool) {
             // Before, so that no other thread can map there in between. (It fails only if there are too many mappings for one to be split.)
             return live::mappings::unmapping(thread, session, address, length);
         }
-        let Some(place) = thread.ring.reserve(3, session) else { return };
+        let Some(record) = thread.ring.reserve(3, session) else { return };
         let stamp = clock::before_next(session);
         if unmap.take().is_some_and(|unmap| unmap()) {
             // SAFETY: three words were reserved.
             unsafe {
-                place.write(stamp << 8 | u64::from(kind::UNMAP));
-                place.add(1).write(address);
-                place.add(2).write(length);
+                record.write(stamp << 8 | u64::from(kind::UNMAP));
+                record.add(1).write(address);
+                record.add(2).write(length);
             }
             thread.ring.publish(3, stamp, session);
         }
@@ -411,7 +411,7 @@ pub fn take_named_snapshot(name: &[u8]) -> bool {
 
 /// Whether this process keeps a live table.
 pub fn is_live() -> bool {
-    matches!(mode(), Mode::Exact | Mode::Sampled) && session::session().is_live()
+    matches!(mode(), AgentMode::Exact | AgentMode::Sampled) && session::session().is_live()
 }
 
 /// Allocations and frees of the process since its live table began; `None` if it keeps none. Estimated if the table has only samples.
@@ -441,7 +441,7 @@ pub fn thread_named(id: u32, name: &[u8]) {
 /// A module may have been unloaded, if the loader's count differs from `before`.
 pub fn unloaded(before: u64) {
     if unwind::objects::unload_count() != before {
-        if mode() == Mode::Off && session::session().is_dormant() {
+        if mode() == AgentMode::Off && session::session().is_dormant() {
             // The list of loaded modules will be needed later.
             return modules::check_after_unload(session::session());
         }
@@ -451,8 +451,8 @@ pub fn unloaded(before: u64) {
 
 /// Whether mappings are to be recorded now.
 pub fn records_mappings() -> bool {
-    let mode = if session::session().is_dormant() { look_for_orders() } else { mode() };
-    matches!(mode, Mode::Exact | Mode::Sampled) && session::session().records_mappings()
+    let mode = if session::session().is_dormant() { follow_reader() } else { mode() };
+    matches!(mode, AgentMode::Exact | AgentMode::Sampled) && session::session().records_mappings()
 }
 
 /// Whether children are to be recorded too.
@@ -472,7 +472,7 @@ pub fn threads() -> u32 {
 
 /// Whether this process was forked from one that records, and has not begun a session of its own.
 pub fn is_forked() -> bool {
-    mode() == Mode::New && has_begun()
+    mode() == AgentMode::New && has_begun()
 }
 
 /// Sets the mode to off for now, unless a session has decided already.
@@ -485,11 +485,11 @@ pub fn end() {
     session::session().end();
 }
 
-fn with_thread(work: impl FnOnce(&mut Thread, &'static session::Session)) {
-    if !matches!(mode(), Mode::Exact | Mode::Sampled) {
+fn with_thread(work: impl FnOnce(&mut AgentThread, &'static session::Session)) {
+    if !matches!(mode(), AgentMode::Exact | AgentMode::Sampled) {
         return;
     }
-    let Some(thread) = Thread::current() else { return };
+    let Some(thread) = AgentThread::current() else { return };
     thread.ring.set_busy(true);
     work(thread, session::session());
     thread.ring.set_busy(false);

@@ -6,7 +6,7 @@
 
 use crate::lock::Lock;
 use crate::session::Session;
-use crate::unwind::objects::{self, Object};
+use crate::unwind::objects::{self, LoadedModule};
 use crate::unwind::rules;
 use crate::{clock, trie};
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -17,12 +17,13 @@ use highwater_shm::session_v1::MODULE_BYTES;
 const MOST: usize = 4096;
 
 /// A module that was announced; a start of 0 is one that was unloaded.
-struct Known {
+struct AnnouncedModule {
     start: AtomicU64,
     end: AtomicU64,
 }
 
-static KNOWN: [Known; MOST] = [const { Known { start: AtomicU64::new(0), end: AtomicU64::new(0) } }; MOST];
+static KNOWN: [AnnouncedModule; MOST] =
+    [const { AnnouncedModule { start: AtomicU64::new(0), end: AtomicU64::new(0) } }; MOST];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static ANNOUNCING: Lock = Lock::new();
@@ -39,17 +40,17 @@ pub fn prepare() {
     ANNOUNCING.reset();
 }
 
-fn known() -> &'static [Known] {
+fn known() -> &'static [AnnouncedModule] {
     &KNOWN[..COUNT.load(Ordering::Acquire).min(MOST)]
 }
 
-fn is_known(object: &Object) -> bool {
+fn is_known(object: &LoadedModule) -> bool {
     let (start, end) = (object.tables.start, object.tables.end);
     known().iter().any(|known| known.start.load(Ordering::Relaxed) == start && known.end.load(Ordering::Relaxed) == end)
 }
 
 /// Announces a module to the recorder, unless it is known already.
-pub fn announce(session: &Session, object: &Object) {
+pub fn announce(session: &Session, object: &LoadedModule) {
     if is_known(object) {
         return;
     }
@@ -59,7 +60,7 @@ pub fn announce(session: &Session, object: &Object) {
         }
         let (start, end) = (object.tables.start, object.tables.end);
         // A known module that overlaps it must have been unloaded without `dlclose` being seen.
-        let overlaps = |known: &&Known| {
+        let overlaps = |known: &&AnnouncedModule| {
             let (other_start, other_end) = (known.start.load(Ordering::Relaxed), known.end.load(Ordering::Relaxed));
             other_start != 0 && other_start < end && start < other_end
         };
@@ -74,8 +75,8 @@ pub fn announce(session: &Session, object: &Object) {
         let path = object.path();
         write(session, LOADED, start, end, &build_id[..length], &path[..path.len().min(LONGEST_PATH)]);
         let count = COUNT.load(Ordering::Relaxed);
-        let place = known().iter().position(|known| known.start.load(Ordering::Relaxed) == 0);
-        let index = place.unwrap_or(count);
+        let unused = known().iter().position(|known| known.start.load(Ordering::Relaxed) == 0);
+        let index = unused.unwrap_or(count);
         if let Some(known) = KNOWN.get(index) {
             known.end.store(end, Ordering::Relaxed);
             known.start.store(start, Ordering::Relaxed);
@@ -90,7 +91,7 @@ fn begin_generation() {
     trie::forget();
 }
 
-fn forget(session: &Session, gone: &Known) {
+fn forget(session: &Session, gone: &AnnouncedModule) {
     write(session, UNLOADED, gone.start.load(Ordering::Relaxed), gone.end.load(Ordering::Relaxed), &[], &[]);
     gone.start.store(0, Ordering::Relaxed);
 }
@@ -107,13 +108,13 @@ fn write(session: &Session, kind: u8, start: u64, end: u64, build_id: &[u8], pat
     let lengths = build_id.len() as u64 | (path.len() as u64) << 32;
     // SAFETY: within the log; only the holder of the lock writes after its published length.
     unsafe {
-        let place = session.modules().add(at as usize);
+        let entry = session.modules().add(at as usize);
         for (index, word) in [head, clock::now(session), start, end, lengths].into_iter().enumerate() {
-            place.cast::<u64>().add(index).write(word);
+            entry.cast::<u64>().add(index).write(word);
         }
-        let place = place.add(FIXED_WORDS * 8);
-        core::ptr::copy_nonoverlapping(build_id.as_ptr(), place, build_id.len());
-        core::ptr::copy_nonoverlapping(path.as_ptr(), place.add(build_id.len()), path.len());
+        let texts = entry.add(FIXED_WORDS * 8);
+        core::ptr::copy_nonoverlapping(build_id.as_ptr(), texts, build_id.len());
+        core::ptr::copy_nonoverlapping(path.as_ptr(), texts.add(build_id.len()), path.len());
     }
     session.header().module_bytes.store((at + length) as u32, Ordering::Release);
 }
@@ -121,7 +122,7 @@ fn write(session: &Session, kind: u8, start: u64, end: u64, build_id: &[u8], pat
 /// A module may have been unloaded: finds out which ones are gone.
 pub fn check_after_unload(session: &Session) {
     ANNOUNCING.with(|| {
-        let is_gone = |known: &Known| {
+        let is_gone = |known: &AnnouncedModule| {
             let start = known.start.load(Ordering::Relaxed);
             // Any address within the module will do; the middle certainly is.
             let middle = start + (known.end.load(Ordering::Relaxed) - start) / 2;

@@ -1,6 +1,6 @@
 //! Writing into a thread's ring.
 
-use crate::session::{self, Mode, Session};
+use crate::session::{self, AgentMode, Session};
 use crate::sys;
 use core::sync::atomic::{Ordering, compiler_fence};
 use highwater_shm::ring_v1::{PROVIDED_FIRST, RingHeader, kind};
@@ -74,7 +74,7 @@ impl RingWriter {
         self.header.stamp.store(stamp, Ordering::Relaxed);
         self.header.tail.store(self.tail, Ordering::Release);
         if (before ^ self.tail) & (self.size / 4) != 0 {
-            session.end_if_told();
+            session.end_if_requested();
         }
     }
 
@@ -102,7 +102,7 @@ impl RingWriter {
                 self.impatient = false;
                 return true;
             }
-            if session.is_lossy() || self.impatient || session.end_if_told() || session::mode() == Mode::Off {
+            if session.is_lossy() || self.impatient || session.end_if_requested() || session::mode() == AgentMode::Off {
                 return false;
             }
             self.header.writer_waits.store(1, Ordering::SeqCst);

@@ -79,21 +79,23 @@ pub fn prepare(mean: u64, later: bool) -> bool {
 }
 
 /// The addresses of live sampled blocks: open addressing, at most half full.
-struct Set {
+struct SampledSet {
     slots: *mut u64,
     mask: usize,
     used: usize,
 }
 
-struct Shared(UnsafeCell<Set>);
+/// The set of all threads.
+struct SharedSampledSet(UnsafeCell<SampledSet>);
 // SAFETY: only touched under the lock.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for SharedSampledSet {}
 
-static SAMPLED: Shared = Shared(UnsafeCell::new(Set { slots: core::ptr::null_mut(), mask: 0, used: 0 }));
+static SAMPLED: SharedSampledSet =
+    SharedSampledSet(UnsafeCell::new(SampledSet { slots: core::ptr::null_mut(), mask: 0, used: 0 }));
 static LOCK: Lock = Lock::new();
 const FIRST_SLOTS: usize = 1 << 13;
 
-fn with_set<T>(work: impl FnOnce(&mut Set) -> T) -> T {
+fn with_set<T>(work: impl FnOnce(&mut SampledSet) -> T) -> T {
     // SAFETY: the lock is held.
     LOCK.with(|| work(unsafe { &mut *SAMPLED.0.get() }))
 }
@@ -138,7 +140,7 @@ pub fn remove(address: u64) -> bool {
     })
 }
 
-impl Set {
+impl SampledSet {
     fn begin(&mut self) -> bool {
         let Some(memory) = sys::map_private(FIRST_SLOTS * 8) else { return false };
         if !self.slots.is_null() {

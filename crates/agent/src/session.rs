@@ -16,15 +16,15 @@ use highwater_shm::control_v1::CONTROL_BYTES;
 use highwater_shm::hello_v1::{HELLO_BYTES, Hello, LONGEST_HELLO_TEXT};
 use highwater_shm::live_hello_v1::{CONTROL_NAME, MEMORY_NAME};
 use highwater_shm::ring_v1::RingHeader;
-use highwater_shm::session_v1::{Capacity, Clock, Header, MAGIC};
-use highwater_shm::stacks_v1::Node;
+use highwater_shm::session_v1::{AgentClock, Capacity, Header, MAGIC};
+use highwater_shm::stacks_v1::TrieNode;
 use highwater_shm::table_v1::TableCapacity;
 use highwater_shm::unrecorded_v1::Reason;
 
 /// What a process does with its allocations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Mode {
+pub enum AgentMode {
     /// Not decided yet: the process has just started, or was just forked.
     New = 0,
     /// Records nothing.
@@ -51,17 +51,17 @@ static BEGINNING: AtomicBool = AtomicBool::new(false);
 
 /// The mode of this process.
 #[inline(always)]
-pub fn mode() -> Mode {
+pub fn mode() -> AgentMode {
     // SAFETY: points to a switch at all times.
     match unsafe { (*SWITCH.load(Ordering::Relaxed)).mode.load(Ordering::Relaxed) } {
-        0 => Mode::New,
-        2 => Mode::Exact,
-        3 => Mode::Sampled,
-        _ => Mode::Off,
+        0 => AgentMode::New,
+        2 => AgentMode::Exact,
+        3 => AgentMode::Sampled,
+        _ => AgentMode::Off,
     }
 }
 
-fn set_mode(mode: Mode) {
+fn set_mode(mode: AgentMode) {
     // SAFETY: as above.
     unsafe { (*SWITCH.load(Ordering::Relaxed)).mode.store(mode as u32, Ordering::Release) };
 }
@@ -72,16 +72,16 @@ pub static PASS_ALLOCATIONS: AtomicU8 = AtomicU8::new(0);
 pub static PASS_FREES: AtomicU8 = AtomicU8::new(0);
 
 /// Changes the mode while the process runs. The pass flags are cleared, so each hook checks again whether it may skip calls.
-pub fn switch_to(mode: Mode) {
+pub fn switch_to(mode: AgentMode) {
     PASS_ALLOCATIONS.store(0, Ordering::Relaxed);
     PASS_FREES.store(0, Ordering::Relaxed);
     set_mode(mode);
 }
 
-/// Sets the mode to [`Mode::Off`] for now, unless a session has decided already.
+/// Sets the mode to [`AgentMode::Off`] for now, unless a session has decided already.
 pub fn stay_off() {
-    if mode() == Mode::New && SESSION.process() == 0 {
-        set_mode(Mode::Off);
+    if mode() == AgentMode::New && SESSION.process() == 0 {
+        set_mode(AgentMode::Off);
     }
 }
 
@@ -93,7 +93,7 @@ pub fn session() -> &'static Session {
 
 /// Which process or thread reads the shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reader {
+enum SessionReader {
     /// Another process, which is connected by a socket.
     Recorder = 1,
     /// A thread of this process.
@@ -185,8 +185,8 @@ impl Session {
 
     /// A stack node.
     #[inline(always)]
-    pub fn node(&self, number: u32) -> &Node {
-        let offset = self.stacks.load(Ordering::Relaxed) + u64::from(number) * size_of::<Node>() as u64;
+    pub fn node(&self, number: u32) -> &TrieNode {
+        let offset = self.stacks.load(Ordering::Relaxed) + u64::from(number) * size_of::<TrieNode>() as u64;
         // SAFETY: node numbers lie below the capacity.
         unsafe { &*self.at(offset).cast() }
     }
@@ -275,7 +275,7 @@ impl Session {
 
     /// Whether the reader is still there.
     pub fn has_reader(&self) -> bool {
-        if self.reader.load(Ordering::Relaxed) == Reader::Ourselves as u32 {
+        if self.reader.load(Ordering::Relaxed) == SessionReader::Ourselves as u32 {
             return true;
         }
         match sys::connect(self.config.socket(), RECORDER_PATIENCE_NS) {
@@ -288,14 +288,14 @@ impl Session {
     }
 
     /// Ends recording if the recorder has requested it. Returns whether it has.
-    pub fn end_if_told(&self) -> bool {
-        let told = self.header().stop.load(Ordering::Relaxed) != 0;
-        if told {
+    pub fn end_if_requested(&self) -> bool {
+        let requested = self.header().stop.load(Ordering::Relaxed) != 0;
+        if requested {
             self.end();
         } else if self.is_dormant() {
-            look_for_orders();
+            follow_reader();
         }
-        told
+        requested
     }
 
     /// Notes a started program that is not recorded. In a forked child that has no session yet, the note goes to the parent's reader.
@@ -309,7 +309,7 @@ impl Session {
     pub fn end_because(&self, reason: Reason) {
         // A forked child that has no session yet still has its parent's memory mapped, and nothing to end there. A child of vfork also has its parent's mode:
         // it ends its parent's recording.
-        if !self.base.load(Ordering::Relaxed).is_null() && mode() != Mode::New {
+        if !self.base.load(Ordering::Relaxed).is_null() && mode() != AgentMode::New {
             self.header().ended_at.store(crate::clock::now(self), Ordering::Relaxed);
             self.header().ended.store(reason as u32, Ordering::Release);
         }
@@ -336,7 +336,7 @@ impl Session {
     #[cold]
     pub fn end(&self) {
         self.dormant.store(false, Ordering::Relaxed);
-        set_mode(Mode::Off);
+        set_mode(AgentMode::Off);
     }
 }
 
@@ -354,35 +354,35 @@ pub fn end_before_filter() {
 
 /// In a dormant session, begins or stops recording as the reader requests. Returns the new mode.
 #[cold]
-pub fn look_for_orders() -> Mode {
+pub fn follow_reader() -> AgentMode {
     let session = &SESSION;
     if session.is_dormant() && session.header().stop.load(Ordering::Relaxed) != 0 {
         session.end();
     } else if session.is_dormant() {
         let wanted = session.header().go.load(Ordering::Acquire) != 0;
         match mode() {
-            Mode::Off if wanted => {
+            AgentMode::Off if wanted => {
                 session.wakes.fetch_add(1, Ordering::Relaxed);
                 switch_to(session.config.recording_mode());
             }
-            Mode::Exact | Mode::Sampled if !wanted => switch_to(Mode::Off),
+            AgentMode::Exact | AgentMode::Sampled if !wanted => switch_to(AgentMode::Off),
             _ => {}
         }
     }
     mode()
 }
 
-/// Called by a thread that finds the mode [`Mode::New`]: begins a session if the environment or the parent's session asks for it. Returns the new mode.
+/// Called by a thread that finds the mode [`AgentMode::New`]: begins a session if the environment or the parent's session asks for it. Returns the new mode.
 #[cold]
-pub fn begin_or_not() -> Mode {
+pub fn begin_or_not() -> AgentMode {
     if BEGINNING.swap(true, Ordering::Acquire) {
         // Another thread is in here, or this thread is and has allocated on the way.
-        return Mode::Off;
+        return AgentMode::Off;
     }
     if children::is_filtered() {
-        set_mode(Mode::Off);
+        set_mode(AgentMode::Off);
         BEGINNING.store(false, Ordering::Release);
-        return Mode::Off;
+        return AgentMode::Off;
     }
     let was_recording = SESSION.process();
     let forked = was_recording != 0 && was_recording != sys::process_id();
@@ -390,17 +390,17 @@ pub fn begin_or_not() -> Mode {
         tls::set(0);
         begin_in_child(was_recording);
     } else if SESSION.config.read_from_environment() {
-        let reader = if SESSION.config.is_live() { Reader::Collector } else { Reader::Recorder };
+        let reader = if SESSION.config.is_live() { SessionReader::Collector } else { SessionReader::Recorder };
         // The process that started this one did not check: a sanitizer's runtime does not work with another allocator.
         let sanitizer = objects::find_by_path(executable::sanitizer);
-        if sanitizer.is_some() && reader == Reader::Recorder {
-            tell(&SESSION.config, 0, None, sanitizer);
+        if sanitizer.is_some() && reader == SessionReader::Recorder {
+            send_hello(&SESSION.config, 0, None, sanitizer);
         }
         if sanitizer.is_some() || !begin(&SESSION.config, reader, 0) {
-            set_mode(Mode::Off);
+            set_mode(AgentMode::Off);
         }
     } else {
-        set_mode(Mode::Off);
+        set_mode(AgentMode::Off);
     }
     BEGINNING.store(false, Ordering::Release);
     mode()
@@ -413,9 +413,9 @@ pub fn stay_out_of_own_allocator() {
     if BEGINNING.swap(true, Ordering::Acquire) {
         return;
     }
-    let is_told = SESSION.process() != 0 || SESSION.config.read_from_environment();
-    if is_told && !SESSION.config.is_live() && mode() == Mode::New {
-        tell(&SESSION.config, 0, None, Some(Reason::OwnAllocator));
+    let is_configured = SESSION.process() != 0 || SESSION.config.read_from_environment();
+    if is_configured && !SESSION.config.is_live() && mode() == AgentMode::New {
+        send_hello(&SESSION.config, 0, None, Some(Reason::OwnAllocator));
     }
     SESSION.follows_children.store(SESSION.config.follows_children(), Ordering::Relaxed);
     SESSION.end_because(Reason::OwnAllocator);
@@ -436,11 +436,11 @@ fn begin_in_child(parent: u32) {
         sys::unmap(base, bytes);
     }
     let reader = session.reader.load(Ordering::Relaxed);
-    let reader = [Reader::Recorder, Reader::Collector].into_iter().find(|&one| one as u32 == reader);
+    let reader = [SessionReader::Recorder, SessionReader::Collector].into_iter().find(|&one| one as u32 == reader);
     let reader = reader.filter(|_| session.follows_children());
     if !reader.is_some_and(|reader| begin(&session.config, reader, parent)) {
         session.process.store(sys::process_id(), Ordering::Relaxed);
-        set_mode(Mode::Off);
+        set_mode(AgentMode::Off);
     }
 }
 
@@ -452,7 +452,7 @@ pub fn begin_for_ourselves(config: &Config) -> Option<(*mut u8, u64)> {
     SESSION.config.copy_from(config);
     // Only one session per process: data that threads cached in one session would be wrong in another.
     let never = SESSION.process() == 0;
-    let begun = never && begin(config, Reader::Ourselves, 0);
+    let begun = never && begin(config, SessionReader::Ourselves, 0);
     BEGINNING.store(false, Ordering::Release);
     begun.then(|| (SESSION.base.load(Ordering::Relaxed), SESSION.bytes.load(Ordering::Relaxed)))
 }
@@ -466,7 +466,7 @@ pub fn begin_live(config: &Config) -> bool {
     if never {
         SESSION.config.copy_from(config);
     }
-    let begun = never && begin(&SESSION.config, Reader::Collector, 0);
+    let begun = never && begin(&SESSION.config, SessionReader::Collector, 0);
     if begun {
         live::settings::note_unknown_blocks();
     }
@@ -474,12 +474,12 @@ pub fn begin_live(config: &Config) -> bool {
     begun
 }
 
-fn begin(config: &Config, reader: Reader, forked_from: u32) -> bool {
-    let is_live = reader == Reader::Collector;
+fn begin(config: &Config, reader: SessionReader, forked_from: u32) -> bool {
+    let is_live = reader == SessionReader::Collector;
     let Some(shared) = (if is_live { share_live(config.most_blocks()) } else { share() }) else {
-        if reader == Reader::Recorder {
+        if reader == SessionReader::Recorder {
             // So that the recorder can report why there are no events.
-            tell(config, forked_from, None, None);
+            send_hello(config, forked_from, None, None);
         }
         return false;
     };
@@ -501,20 +501,20 @@ fn begin(config: &Config, reader: Reader, forked_from: u32) -> bool {
         rules::forget();
     }
     let ready = ready && prepare_switch();
-    let told = match reader {
-        Reader::Ourselves => ready,
-        Reader::Recorder => ready && tell(config, forked_from, Some(shared.memory), None),
-        Reader::Collector => ready && begin_table(config, &shared, forked_from),
+    let begun = match reader {
+        SessionReader::Ourselves => ready,
+        SessionReader::Recorder => ready && send_hello(config, forked_from, Some(shared.memory), None),
+        SessionReader::Collector => ready && begin_table(config, &shared, forked_from),
     };
-    if !(told && is_live) {
+    if !(begun && is_live) {
         sys::close(shared.memory);
         shared.control.inspect(|control| sys::close(control.0));
     }
-    if told {
+    if begun {
         session.dormant.store(config.is_dormant(), Ordering::Relaxed);
-        switch_to(if config.is_dormant() { Mode::Off } else { config.recording_mode() });
+        switch_to(if config.is_dormant() { AgentMode::Off } else { config.recording_mode() });
     }
-    told
+    begun
 }
 
 /// Memory objects created for sharing.
@@ -605,7 +605,7 @@ fn describe(session: &Session, config: &Config, capacity: Capacity) {
     session.start.store(start, Ordering::Relaxed);
     let header = session.header();
     header.pid.store(session.process(), Ordering::Relaxed);
-    let clock = if config.counts_ticks() { Clock::Counter } else { Clock::Monotonic };
+    let clock = if config.counts_ticks() { AgentClock::Counter } else { AgentClock::Monotonic };
     header.clock.store(clock as u32, Ordering::Relaxed);
     header.start.store(start, Ordering::Relaxed);
     header.start_monotonic.store(sys::monotonic_ns(), Ordering::Relaxed);
@@ -629,7 +629,7 @@ fn prepare_switch() -> bool {
 }
 
 /// Sends the shared memory to the recorder with a hello message: the process and its command, or the reason why nothing will be recorded.
-fn tell(config: &Config, forked_from: u32, memory: Option<sys::Descriptor>, unrecorded: Option<Reason>) -> bool {
+fn send_hello(config: &Config, forked_from: u32, memory: Option<sys::Descriptor>, unrecorded: Option<Reason>) -> bool {
     const MOST: usize = HELLO_BYTES + LONGEST_HELLO_TEXT;
     let Some(buffer) = sys::map_private(MOST) else { return false };
     // SAFETY: new memory of that size, given back below.

@@ -6,8 +6,8 @@
 use crate::live::{self, Own};
 use crate::sampling::Distances;
 use crate::session::{self, Session};
-use crate::unwind::memory::Window;
-use crate::unwind::walk::{Remembered, State};
+use crate::unwind::memory::StackWindow;
+use crate::unwind::walk::{FrameState, Remembered};
 use crate::{clock, modules, ring::RingWriter, sys, tls};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use highwater_shm::ring_v1::{LONGEST_TEXT, kind};
@@ -21,15 +21,16 @@ const RINGS_AT_ONCE: u32 = 32;
 const MOST_LOOKS: u32 = 64;
 const MOST_THREADS: usize = 1 << 12;
 
-static THREADS: [AtomicPtr<Thread>; MOST_THREADS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST_THREADS];
+static THREADS: [AtomicPtr<AgentThread>; MOST_THREADS] =
+    [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST_THREADS];
 static NEXT_LOOK: AtomicU32 = AtomicU32::new(0);
 
 /// A thread that records.
-pub struct Thread {
+pub struct AgentThread {
     /// Its ring.
     pub ring: RingWriter,
     remembered: Remembered,
-    window: Window,
+    window: StackWindow,
     generation: u32,
     /// Draws the distances between samples.
     pub distances: Distances,
@@ -51,7 +52,7 @@ pub fn leave_out() {
     tls::set(NEVER);
 }
 
-impl Thread {
+impl AgentThread {
     /// The calling thread; `None` if it cannot record now.
     #[inline(always)]
     pub fn current() -> Option<&'static mut Self> {
@@ -92,9 +93,9 @@ impl Thread {
         let header = session.ring_header(ring);
         header.busy.store(0, Ordering::Release);
         let writer = RingWriter::new(header, session.ring_data(ring), ring_bytes(ring));
-        let window = Window::of_this_thread(id == session.process());
-        let place = THREADS.get(ring as usize)?;
-        let mut thread = place.load(Ordering::Relaxed);
+        let window = StackWindow::of_this_thread(id == session.process());
+        let slot = THREADS.get(ring as usize)?;
+        let mut thread = slot.load(Ordering::Relaxed);
         let generation = modules::generation();
         let distances = Distances::new(clock::now(session) ^ u64::from(id) << 32);
         // SAFETY: the ring is ours, and with it the memory that its last owner left.
@@ -113,7 +114,7 @@ impl Thread {
                     beyond: 0,
                     own,
                 });
-                place.store(thread, Ordering::Relaxed);
+                slot.store(thread, Ordering::Relaxed);
             } else {
                 (*thread).remembered.forget();
                 (*thread).ring = writer;
@@ -142,7 +143,7 @@ impl Thread {
 
     /// The node of the caller's stack.
     #[inline(always)]
-    pub fn walk(&mut self, at: State, session: &Session) -> u32 {
+    pub fn walk(&mut self, at: FrameState, session: &Session) -> u32 {
         let generation = modules::generation();
         if self.generation != generation {
             self.remembered.forget();
@@ -160,9 +161,9 @@ impl Thread {
         time: impl FnOnce(&Session) -> u64,
         write: impl FnOnce(*mut u64, u64),
     ) {
-        if let Some(place) = self.ring.reserve(words, session) {
+        if let Some(record) = self.ring.reserve(words, session) {
             let stamp = time(session);
-            write(place, stamp);
+            write(record, stamp);
             self.ring.publish(words, stamp, session);
         }
     }

@@ -8,26 +8,26 @@ use crate::lock::Lock;
 use crate::session::Session;
 use crate::{modules, sys};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use highwater_shm::stacks_v1::Node;
+use highwater_shm::stacks_v1::TrieNode;
 
 /// The node that has no call: the parent of outermost frames.
 pub const ROOT: u32 = 0;
 /// Replaces a return address where a stack was truncated.
 pub const CUT: u64 = 1;
 
-static INDEX: AtomicPtr<Index> = AtomicPtr::new(core::ptr::null_mut());
+static INDEX: AtomicPtr<TrieIndex> = AtomicPtr::new(core::ptr::null_mut());
 static ADDING: Lock = Lock::new();
 
 const FIRST_SLOTS: usize = 1 << 14;
 
 /// The slots follow this head in memory.
 #[repr(C)]
-struct Index {
+struct TrieIndex {
     mask: usize,
     used: usize,
 }
 
-impl Index {
+impl TrieIndex {
     fn with_slots(slots: usize) -> Option<*mut Self> {
         let index = sys::map_private(size_of::<Self>() + slots * 4)?.cast::<Self>();
         // SAFETY: new memory of that size.
@@ -44,11 +44,11 @@ impl Index {
 
 /// Begins an empty trie; false if there is no memory.
 pub fn prepare(session: &Session) -> bool {
-    let Some(index) = Index::with_slots(FIRST_SLOTS) else { return false };
+    let Some(index) = TrieIndex::with_slots(FIRST_SLOTS) else { return false };
     let old = INDEX.swap(index, Ordering::AcqRel);
     if !old.is_null() {
         // SAFETY: after a fork no other thread is left that could read it.
-        unsafe { sys::unmap(old.cast(), size_of::<Index>() + ((*old).mask + 1) * 4) };
+        unsafe { sys::unmap(old.cast(), size_of::<TrieIndex>() + ((*old).mask + 1) * 4) };
     }
     ADDING.reset();
     session.header().nodes.store(1, Ordering::Release);
@@ -58,7 +58,7 @@ pub fn prepare(session: &Session) -> bool {
 /// Gives new nodes to stacks met from now on: their addresses mean something else than before. The old table stays mapped,
 /// since a thread may be reading it.
 pub fn forget() {
-    if let Some(index) = Index::with_slots(FIRST_SLOTS) {
+    if let Some(index) = TrieIndex::with_slots(FIRST_SLOTS) {
         ADDING.with(|| INDEX.store(index, Ordering::Release));
     }
 }
@@ -91,13 +91,13 @@ fn find_or_add(session: &Session, parent: u32, pc: u64) -> u32 {
 }
 
 #[inline(always)]
-fn find(session: &Session, index: *mut Index, parent: u32, pc: u64) -> Option<u32> {
+fn find(session: &Session, index: *mut TrieIndex, parent: u32, pc: u64) -> Option<u32> {
     // SAFETY: the index and the nodes that it names stay where they are.
     unsafe {
         let mask = (*index).mask;
         let mut at = hash(parent, pc) & mask;
         loop {
-            let number = Index::slot(index, at).load(Ordering::Acquire);
+            let number = TrieIndex::slot(index, at).load(Ordering::Acquire);
             if number == 0 {
                 return None;
             }
@@ -123,7 +123,7 @@ fn add(session: &Session, parent: u32, pc: u64) -> u32 {
             session.header().lost_nodes.fetch_add(1, Ordering::Relaxed);
             return parent;
         }
-        let Node { parent: parent_word, generation, pc: pc_word } = session.node(number);
+        let TrieNode { parent: parent_word, generation, pc: pc_word } = session.node(number);
         parent_word.store(parent, Ordering::Relaxed);
         generation.store(modules::generation(), Ordering::Relaxed);
         pc_word.store(pc, Ordering::Relaxed);
@@ -138,31 +138,31 @@ fn add(session: &Session, parent: u32, pc: u64) -> u32 {
 }
 
 /// SAFETY: the caller holds the lock, and there is a free slot.
-unsafe fn put(index: *mut Index, parent: u32, pc: u64, number: u32) {
+unsafe fn put(index: *mut TrieIndex, parent: u32, pc: u64, number: u32) {
     // SAFETY: the caller's.
     unsafe {
         let mask = (*index).mask;
         let mut at = hash(parent, pc) & mask;
-        while Index::slot(index, at).load(Ordering::Relaxed) != 0 {
+        while TrieIndex::slot(index, at).load(Ordering::Relaxed) != 0 {
             at = (at + 1) & mask;
         }
-        Index::slot(index, at).store(number, Ordering::Release);
+        TrieIndex::slot(index, at).store(number, Ordering::Release);
     }
 }
 
 /// The index with room for one more node; a larger copy when it is half full, null when there is no memory.
-fn roomy(session: &Session, index: *mut Index) -> *mut Index {
+fn roomy(session: &Session, index: *mut TrieIndex) -> *mut TrieIndex {
     // SAFETY: the lock is held.
     unsafe {
         let slots = (*index).mask + 1;
         if (*index).used < slots / 2 {
             return index;
         }
-        let Some(larger) = Index::with_slots(slots * 2) else {
+        let Some(larger) = TrieIndex::with_slots(slots * 2) else {
             return if (*index).used < slots - 1 { index } else { core::ptr::null_mut() };
         };
         for at in 0..slots {
-            let number = Index::slot(index, at).load(Ordering::Relaxed);
+            let number = TrieIndex::slot(index, at).load(Ordering::Relaxed);
             if number != 0 {
                 let node = session.node(number);
                 put(larger, node.parent.load(Ordering::Relaxed), node.pc.load(Ordering::Relaxed), number);

@@ -3,12 +3,12 @@
 #![allow(missing_docs)]
 
 use highwater_agent::children::Reason;
-use highwater_agent::executable::{Kind, look_at, sanitizer};
+use highwater_agent::executable::{ExecutableKind, look_at, sanitizer};
 use std::cell::Cell;
 use std::path::Path;
 
 /// Classifies bytes as if they were a file; also returns the number of reads.
-fn look(bytes: &[u8]) -> (Kind, u32) {
+fn look(bytes: &[u8]) -> (ExecutableKind, u32) {
     let reads = Cell::new(0);
     let kind = look_at(&|offset, buffer| {
         reads.set(reads.get() + 1);
@@ -26,21 +26,21 @@ fn read(path: impl AsRef<Path>) -> Vec<u8> {
 
 #[test]
 fn real_files_are_known() {
-    assert_eq!(look(&read("/bin/ls")).0, Kind::Fit);
-    assert_eq!(look(&read(std::env::current_exe().expect("this program"))).0, Kind::Fit);
+    assert_eq!(look(&read("/bin/ls")).0, ExecutableKind::Fit);
+    assert_eq!(look(&read(std::env::current_exe().expect("this program"))).0, ExecutableKind::Fit);
     for (text, path) in
         [("#!/bin/sh -e\necho", "/bin/sh"), ("#!  /usr/bin/env python3\n", "/usr/bin/env"), ("#!\n", "")]
     {
-        let Kind::Script(found, length) = look(text.as_bytes()).0 else { panic!("{text}") };
+        let ExecutableKind::Script(found, length) = look(text.as_bytes()).0 else { panic!("{text}") };
         assert_eq!(&found[..length], path.as_bytes());
     }
     // A file that the kernel does not know is left to the shell.
     for text in ["", "echo", "\x7fELF"] {
-        assert_eq!(look(text.as_bytes()).0, Kind::Fit, "{text:?}");
+        assert_eq!(look(text.as_bytes()).0, ExecutableKind::Fit, "{text:?}");
     }
     let mut other = read("/bin/ls");
     other[18] = 183;
-    assert_eq!(look(&other).0, Kind::Unfit(Reason::OtherMachine));
+    assert_eq!(look(&other).0, ExecutableKind::Unfit(Reason::OtherMachine));
 }
 
 #[test]

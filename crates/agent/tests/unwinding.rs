@@ -3,7 +3,7 @@
 #![allow(missing_docs)]
 
 use highwater_agent::arch::registers::Registers;
-use highwater_agent::unwind::memory::Window;
+use highwater_agent::unwind::memory::StackWindow;
 use highwater_agent::unwind::objects;
 use std::ffi::{c_int, c_void};
 
@@ -40,7 +40,7 @@ fn theirs() -> Vec<u64> {
 
 #[inline(never)]
 fn ours() -> Vec<u64> {
-    let window = Window::of_this_thread(false);
+    let window = StackWindow::of_this_thread(false);
     let mut frame = Registers::here();
     let mut trace = Vec::new();
     while let Some(caller) = frame.caller(&window) {

@@ -19,24 +19,24 @@ use std::time::Instant;
 
 /// The source of the clock's time.
 #[derive(Clone, Copy, Debug)]
-enum Clock {
+enum ClockSource {
     /// The counter: its value at the start, and nanoseconds per tick times 2^32.
     Counter { start: u64, scale: u64 },
     /// The system's clock.
     System { start: Instant },
 }
 
-static CLOCK: OnceLock<Clock> = OnceLock::new();
+static CLOCK: OnceLock<ClockSource> = OnceLock::new();
 
 /// Nanoseconds since the first call in this process.
 #[inline]
 pub fn now_ns() -> u64 {
-    match CLOCK.get_or_init(Clock::start) {
-        Clock::Counter { start, scale } => {
+    match CLOCK.get_or_init(ClockSource::start) {
+        ClockSource::Counter { start, scale } => {
             let ticks = counter::read().saturating_sub(*start);
             ((u128::from(ticks) * u128::from(*scale)) >> 32) as u64
         }
-        Clock::System { start } => start.elapsed().as_nanos() as u64,
+        ClockSource::System { start } => start.elapsed().as_nanos() as u64,
     }
 }
 
@@ -44,12 +44,12 @@ pub fn now_ns() -> u64 {
 /// it: for stamps of events that no other thread can have caused, at half the cost.
 #[inline]
 pub fn now_ns_unfenced() -> u64 {
-    match CLOCK.get_or_init(Clock::start) {
-        Clock::Counter { start, scale } => {
+    match CLOCK.get_or_init(ClockSource::start) {
+        ClockSource::Counter { start, scale } => {
             let ticks = counter::read_unfenced().saturating_sub(*start);
             ((u128::from(ticks) * u128::from(*scale)) >> 32) as u64
         }
-        Clock::System { start } => start.elapsed().as_nanos() as u64,
+        ClockSource::System { start } => start.elapsed().as_nanos() as u64,
     }
 }
 
@@ -88,7 +88,7 @@ impl Counter {
     }
 }
 
-impl Clock {
+impl ClockSource {
     fn start() -> Self {
         if let Some(Counter { scale }) = Counter::trusted() {
             return Self::Counter { start: counter::read(), scale };

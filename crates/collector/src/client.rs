@@ -1,6 +1,6 @@
 //! The client of a collector: one connection per request, one message each way, and a time limit for each answer.
 
-use crate::protocol::{CutInfo, Detail, KeptInfo, LONGEST_MESSAGE, ProcessInfo, Request, Retention, Which};
+use crate::protocol::{CollectorRequest, CutInfo, Detail, KeptInfo, LONGEST_MESSAGE, ProcessInfo, Retention, Which};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
@@ -25,7 +25,7 @@ const SNAPSHOT_LIMIT: Duration = Duration::from_secs(60);
 
 /// A client of a collector.
 #[derive(Debug)]
-pub struct Client {
+pub struct CollectorClient {
     socket: PathBuf,
     /// The connection that showed that a collector listens. The first request uses it.
     connection: Option<Peer>,
@@ -53,7 +53,7 @@ pub struct Taken {
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub enum ClientError {
+pub enum CollectorError {
     /// No collector listens at this path.
     Nobody(PathBuf),
     /// This process may not connect.
@@ -86,7 +86,7 @@ pub enum ClientError {
     Nonsense(&'static str),
 }
 
-impl fmt::Display for ClientError {
+impl fmt::Display for CollectorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nobody(path) => write!(
@@ -132,95 +132,100 @@ impl fmt::Display for ClientError {
     }
 }
 
-impl std::error::Error for ClientError {}
+impl std::error::Error for CollectorError {}
 
 /// A received answer: its `done` value, and the attached files.
-struct Answer {
+struct ReceivedAnswer {
     done: Value,
     attached: std::vec::IntoIter<OwnedFd>,
 }
 
-impl Answer {
+impl ReceivedAnswer {
     /// The next attached file, from its beginning.
-    fn file(&mut self) -> Result<File, ClientError> {
-        let mut file = File::from(self.attached.next().ok_or(ClientError::Nonsense("nothing is attached"))?);
-        file.rewind().map_err(|_| ClientError::Nonsense("what is attached is no file"))?;
+    fn file(&mut self) -> Result<File, CollectorError> {
+        let mut file = File::from(self.attached.next().ok_or(CollectorError::Nonsense("nothing is attached"))?);
+        file.rewind().map_err(|_| CollectorError::Nonsense("what is attached is no file"))?;
         Ok(file)
     }
 
     /// The attached list.
-    fn list<T>(&mut self, entry: impl Fn(&Value) -> Option<T>) -> Result<Vec<T>, ClientError> {
+    fn list<T>(&mut self, entry: impl Fn(&Value) -> Option<T>) -> Result<Vec<T>, CollectorError> {
         let mut text = Vec::new();
-        self.file()?.read_to_end(&mut text).map_err(|_| ClientError::Nonsense("the list cannot be read"))?;
-        let list: Value = serde_json::from_slice(&text).map_err(|_| ClientError::Nonsense("the list is no JSON"))?;
+        self.file()?.read_to_end(&mut text).map_err(|_| CollectorError::Nonsense("the list cannot be read"))?;
+        let list: Value = serde_json::from_slice(&text).map_err(|_| CollectorError::Nonsense("the list is no JSON"))?;
         let entries = list.as_array().and_then(|list| list.iter().map(entry).collect());
-        entries.ok_or(ClientError::Nonsense("something is missing in the list"))
+        entries.ok_or(CollectorError::Nonsense("something is missing in the list"))
     }
 }
 
-impl Client {
+impl CollectorClient {
     /// Connects, to make sure that a collector listens.
-    pub fn connect(socket: &Path) -> Result<Self, ClientError> {
+    pub fn connect(socket: &Path) -> Result<Self, CollectorError> {
         Self::with_limit(socket, None)
     }
 
     /// As [`connect`](Self::connect), with a time limit for each answer.
-    pub fn with_limit(socket: &Path, limit: Option<Duration>) -> Result<Self, ClientError> {
+    pub fn with_limit(socket: &Path, limit: Option<Duration>) -> Result<Self, CollectorError> {
         let connection = Some(connection_to(socket, limit.unwrap_or(LIMIT))?);
         Ok(Self { socket: socket.to_owned(), connection, limit })
     }
 
     /// All processes.
-    pub fn processes(&mut self) -> Result<Vec<ProcessInfo>, ClientError> {
+    pub fn processes(&mut self) -> Result<Vec<ProcessInfo>, CollectorError> {
         self.processes_among(&Which::All)
     }
 
     /// The selected processes. Others cost the collector nothing. A collector of an older version returns all.
-    pub fn processes_among(&mut self, which: &Which) -> Result<Vec<ProcessInfo>, ClientError> {
-        self.ask(&Request::Processes(which.clone()))?.list(ProcessInfo::from_json)
+    pub fn processes_among(&mut self, which: &Which) -> Result<Vec<ProcessInfo>, CollectorError> {
+        self.ask(&CollectorRequest::Processes(which.clone()))?.list(ProcessInfo::from_json)
     }
 
     /// A snapshot of a process, now. With `contents`, also the first `contents` bytes of each block.
-    pub fn snapshot(&mut self, pid: u32, detail: Detail, contents: Option<u64>) -> Result<Taken, ClientError> {
-        let mut answer = self.ask(&Request::Snapshot { pid, detail, contents })?;
-        let cut = CutInfo::from_json(&answer.done).ok_or(ClientError::Nonsense("how the cut was made is missing"))?;
+    pub fn snapshot(&mut self, pid: u32, detail: Detail, contents: Option<u64>) -> Result<Taken, CollectorError> {
+        let mut answer = self.ask(&CollectorRequest::Snapshot { pid, detail, contents })?;
+        let cut =
+            CutInfo::from_json(&answer.done).ok_or(CollectorError::Nonsense("how the cut was made is missing"))?;
         let file = answer.file()?;
         let contents = contents.map(|_| answer.file()).transpose()?;
         Ok(Taken { file, contents, cut })
     }
 
     /// Changes the sampling rate of a process. Returns the previous rate, and whether the new one is already in force.
-    pub fn set_sample(&mut self, pid: u32, sample_bytes: u64) -> Result<(u64, bool), ClientError> {
-        let done = self.ask(&Request::Set { pid, sample_bytes })?.done;
+    pub fn set_sample(&mut self, pid: u32, sample_bytes: u64) -> Result<(u64, bool), CollectorError> {
+        let done = self.ask(&CollectorRequest::Set { pid, sample_bytes })?.done;
         let known = done["before"].as_u64().zip(done["applied"].as_bool());
-        known.ok_or(ClientError::Nonsense("what was in force before is missing"))
+        known.ok_or(CollectorError::Nonsense("what was in force before is missing"))
     }
 
     /// All kept snapshots, oldest first, and the limits of what is kept.
-    pub fn kept(&mut self) -> Result<(Vec<KeptInfo>, Retention), ClientError> {
-        let mut answer = self.ask(&Request::Snapshots)?;
-        let most = Retention::from_json(&answer.done).ok_or(ClientError::Nonsense("what is kept is missing"))?;
+    pub fn kept(&mut self) -> Result<(Vec<KeptInfo>, Retention), CollectorError> {
+        let mut answer = self.ask(&CollectorRequest::Snapshots)?;
+        let most = Retention::from_json(&answer.done).ok_or(CollectorError::Nonsense("what is kept is missing"))?;
         let mut kept = answer.list(KeptInfo::from_json)?;
         kept.sort_by_key(|kept| kept.id);
         Ok((kept, most))
     }
 
     /// A kept snapshot.
-    pub fn get(&mut self, id: u64) -> Result<(KeptInfo, File), ClientError> {
-        let mut answer = self.ask(&Request::Get { id })?;
-        let kept = KeptInfo::from_json(&answer.done).ok_or(ClientError::Nonsense("the snapshot's entry is missing"))?;
+    pub fn get(&mut self, id: u64) -> Result<(KeptInfo, File), CollectorError> {
+        let mut answer = self.ask(&CollectorRequest::Get { id })?;
+        let kept =
+            KeptInfo::from_json(&answer.done).ok_or(CollectorError::Nonsense("the snapshot's entry is missing"))?;
         Ok((kept, answer.file()?))
     }
 
     /// Removes kept snapshots, all of them if `ids` is empty. Returns how many were removed.
-    pub fn remove(&mut self, ids: &[u64]) -> Result<u64, ClientError> {
-        let done = self.ask(&Request::Remove { ids: ids.to_vec() })?.done;
-        done["removed"].as_u64().ok_or(ClientError::Nonsense("how many were removed is missing"))
+    pub fn remove(&mut self, ids: &[u64]) -> Result<u64, CollectorError> {
+        let done = self.ask(&CollectorRequest::Remove { ids: ids.to_vec() })?.done;
+        done["removed"].as_u64().ok_or(CollectorError::Nonsense("how many were removed is missing"))
     }
 
-    fn ask(&mut self, request: &Request) -> Result<Answer, ClientError> {
-        let limit =
-            self.limit.unwrap_or(if matches!(request, Request::Snapshot { .. }) { SNAPSHOT_LIMIT } else { LIMIT });
+    fn ask(&mut self, request: &CollectorRequest) -> Result<ReceivedAnswer, CollectorError> {
+        let limit = self.limit.unwrap_or(if matches!(request, CollectorRequest::Snapshot { .. }) {
+            SNAPSHOT_LIMIT
+        } else {
+            LIMIT
+        });
         let peer = match self.connection.take() {
             Some(peer) => peer,
             None => connection_to(&self.socket, self.limit.unwrap_or(LIMIT))?,
@@ -228,24 +233,24 @@ impl Client {
         let connection = &peer.connection;
         let message = request.to_json().to_string();
         if message.len() > LONGEST_MESSAGE {
-            return Err(ClientError::Failed("too much for one request; ask for less at a time".into()));
+            return Err(CollectorError::Failed("too much for one request; ask for less at a time".into()));
         }
         retry_on_intr(|| rustix::net::send(connection, message.as_bytes(), SendFlags::NOSIGNAL))
             .map_err(|error| self.went(error))?;
         self.wait_for_answer(&peer, limit)?;
         let (text, attached) = self.receive(connection)?;
-        let mut answer: Value = serde_json::from_slice(&text).map_err(|_| ClientError::Nonsense("it is no JSON"))?;
+        let mut answer: Value = serde_json::from_slice(&text).map_err(|_| CollectorError::Nonsense("it is no JSON"))?;
         if let Some(line) = answer["failed"].as_str() {
-            return Err(ClientError::Failed(line.to_owned()));
+            return Err(CollectorError::Failed(line.to_owned()));
         }
         match answer.get_mut("done") {
-            Some(done) => Ok(Answer { done: done.take(), attached: attached.into_iter() }),
-            None => Err(ClientError::Nonsense("it is neither done nor failed")),
+            Some(done) => Ok(ReceivedAnswer { done: done.take(), attached: attached.into_iter() }),
+            None => Err(CollectorError::Nonsense("it is neither done nor failed")),
         }
     }
 
     /// Waits for the answer, until it arrives or the time limit is over. A signal does not restart the time.
-    fn wait_for_answer(&self, peer: &Peer, limit: Duration) -> Result<(), ClientError> {
+    fn wait_for_answer(&self, peer: &Peer, limit: Duration) -> Result<(), CollectorError> {
         const LOOK: Duration = Duration::from_millis(250);
         let began = Instant::now();
         loop {
@@ -255,7 +260,7 @@ impl Client {
             let stopped = (waited >= limit.min(LIMIT)).then_some(peer.pid).filter(|&pid| is_stopped(pid));
             if left.is_zero() || stopped.is_some() {
                 let waited = Duration::from_secs_f64((waited.as_secs_f64() * 10.0).round() / 10.0);
-                return Err(ClientError::TooLate { socket: self.socket.clone(), waited, stopped });
+                return Err(CollectorError::TooLate { socket: self.socket.clone(), waited, stopped });
             }
             let step = left.min(LOOK);
             let step = rustix::time::Timespec { tv_sec: 0, tv_nsec: step.subsec_nanos().into() };
@@ -268,7 +273,7 @@ impl Client {
         }
     }
 
-    fn receive(&self, connection: &OwnedFd) -> Result<(Vec<u8>, Vec<OwnedFd>), ClientError> {
+    fn receive(&self, connection: &OwnedFd) -> Result<(Vec<u8>, Vec<OwnedFd>), CollectorError> {
         let mut text = vec![0; LONGEST_MESSAGE];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -281,24 +286,25 @@ impl Client {
         });
         let attached = attached.collect();
         if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
-            return Err(ClientError::Nonsense("it is too long"));
+            return Err(CollectorError::Nonsense("it is too long"));
         }
         if received.bytes == 0 {
-            return Err(ClientError::Closed(self.socket.clone()));
+            return Err(CollectorError::Closed(self.socket.clone()));
         }
         text.truncate(received.bytes);
         Ok((text, attached))
     }
 
     /// Converts an error of the system.
-    fn went(&self, error: Errno) -> ClientError {
+    fn went(&self, error: Errno) -> CollectorError {
         meaning_of(&self.socket, error, self.limit.unwrap_or(LIMIT))
     }
 }
 
-fn connection_to(path: &Path, limit: Duration) -> Result<Peer, ClientError> {
+fn connection_to(path: &Path, limit: Duration) -> Result<Peer, CollectorError> {
     let went = |error| meaning_of(path, error, limit);
-    let address = SocketAddrUnix::new(path.as_os_str().as_bytes()).map_err(|_| ClientError::NoPath(path.to_owned()))?;
+    let address =
+        SocketAddrUnix::new(path.as_os_str().as_bytes()).map_err(|_| CollectorError::NoPath(path.to_owned()))?;
     let connection = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
         .map_err(went)?;
     for direction in [Timeout::Recv, Timeout::Send] {
@@ -307,7 +313,7 @@ fn connection_to(path: &Path, limit: Duration) -> Result<Peer, ClientError> {
     retry_on_intr(|| rustix::net::connect(&connection, &address)).map_err(went)?;
     let peer = socket_peercred(&connection).map_err(went)?;
     if peer.uid != rustix::process::geteuid() && !peer.uid.is_root() {
-        return Err(ClientError::Stranger { socket: path.to_owned(), user: peer.uid.as_raw() });
+        return Err(CollectorError::Stranger { socket: path.to_owned(), user: peer.uid.as_raw() });
     }
     Ok(Peer { connection, pid: peer.pid.as_raw_pid().cast_unsigned() })
 }
@@ -319,14 +325,14 @@ fn is_stopped(pid: u32) -> bool {
     matches!(state.trim().chars().next(), Some('T' | 't'))
 }
 
-fn meaning_of(path: &Path, error: Errno, limit: Duration) -> ClientError {
+fn meaning_of(path: &Path, error: Errno, limit: Duration) -> CollectorError {
     let path = path.to_owned();
     match error {
-        Errno::PIPE | Errno::CONNRESET => ClientError::Closed(path),
+        Errno::PIPE | Errno::CONNRESET => CollectorError::Closed(path),
         // A plain file in place of the socket also refuses connections.
-        Errno::NOENT | Errno::CONNREFUSED | Errno::NOTDIR => ClientError::Nobody(path),
-        Errno::ACCESS | Errno::PERM => ClientError::Forbidden(path),
-        Errno::AGAIN => ClientError::TooLate { socket: path, waited: limit, stopped: None },
-        error => ClientError::System(path, error.into()),
+        Errno::NOENT | Errno::CONNREFUSED | Errno::NOTDIR => CollectorError::Nobody(path),
+        Errno::ACCESS | Errno::PERM => CollectorError::Forbidden(path),
+        Errno::AGAIN => CollectorError::TooLate { socket: path, waited: limit, stopped: None },
+        error => CollectorError::System(path, error.into()),
     }
 }

@@ -32,12 +32,12 @@ pub struct Connection {
     /// The pid of the peer when it connected.
     pub pid: u32,
     /// When the last message arrived, or the peer connected.
-    pub heard: Instant,
+    pub last_message: Instant,
 }
 
 /// A received message.
 #[derive(Debug)]
-pub struct Message {
+pub struct ReceivedMessage {
     /// Its bytes.
     pub bytes: Vec<u8>,
     /// The attached descriptors.
@@ -46,9 +46,9 @@ pub struct Message {
 
 /// The result of reading from a connection.
 #[derive(Debug)]
-pub enum Heard {
+pub enum ConnectionInput {
     /// A message.
-    Message(Message),
+    Message(ReceivedMessage),
     /// Nothing yet.
     Nothing,
     /// The connection has ended.
@@ -62,18 +62,18 @@ impl Connection {
         let Ok(peer) = rustix::net::sockopt::socket_peercred(&socket) else { return Ok(None) };
         let is_ours = peer.uid == rustix::process::geteuid() || peer.uid.is_root();
         let pid = peer.pid.as_raw_nonzero().get() as u32;
-        Ok(is_ours.then(|| Self { socket, pid, heard: Instant::now() }))
+        Ok(is_ours.then(|| Self { socket, pid, last_message: Instant::now() }))
     }
 
     /// Receives a message, if there is one. `room` must have [`LONGEST`] bytes.
-    pub fn hear(&mut self, room: &mut [u8]) -> Heard {
+    pub fn receive(&mut self, room: &mut [u8]) -> ConnectionInput {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let parts = &mut [IoSliceMut::new(room)];
         let received = match rustix::net::recvmsg(&self.socket, parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
             Ok(received) => received,
-            Err(Errno::AGAIN | Errno::INTR) => return Heard::Nothing,
-            Err(_) => return Heard::End,
+            Err(Errno::AGAIN | Errno::INTR) => return ConnectionInput::Nothing,
+            Err(_) => return ConnectionInput::End,
         };
         let attached: Vec<OwnedFd> = control
             .drain()
@@ -83,10 +83,10 @@ impl Connection {
             })
             .collect();
         if received.bytes == 0 || received.flags.contains(ReturnFlags::TRUNC) {
-            return Heard::End;
+            return ConnectionInput::End;
         }
-        self.heard = Instant::now();
-        Heard::Message(Message { bytes: room[..received.bytes].to_vec(), attached })
+        self.last_message = Instant::now();
+        ConnectionInput::Message(ReceivedMessage { bytes: room[..received.bytes].to_vec(), attached })
     }
 
     /// Sends a message. Returns false if the peer does not receive it.
@@ -111,7 +111,7 @@ impl Connection {
     }
 
     /// Sends an answer.
-    pub fn answer(&self, answer: Answer) -> bool {
+    pub fn answer(&self, answer: RequestResult) -> bool {
         let (message, attached) = match answer {
             Ok(Done { what, attached }) => (json!({"done": what}), attached),
             Err(line) => (json!({"failed": line}), Vec::new()),
@@ -137,4 +137,4 @@ pub struct Done {
 }
 
 /// The answer to a request: the result, or an error as one line for the user.
-pub type Answer = Result<Done, String>;
+pub type RequestResult = Result<Done, String>;

@@ -4,11 +4,11 @@
 //! up in the program while a cut lasts, and it must not wait for the collector.
 
 use crate::epochs::Epochs;
-use crate::table::{Counted, Extent, LiveTable, Overclaimed, added, count_of, counts_now};
+use crate::table::{CounterValues, LiveTable, Overclaimed, TableExtent, added, count_of, counts_now};
 use highwater_model::Nanos;
 use highwater_session::monotonic_ns;
 use highwater_shm::control_v1::Word;
-use highwater_shm::table_v1::{Block, CHUNK, COUNTS, Count, MAPPINGS, Record, SHARDS};
+use highwater_shm::table_v1::{CHUNK, COUNTS, Count, MAPPINGS, SHARDS, TableBlock, TableRecord};
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -50,7 +50,7 @@ pub struct Cut<'a> {
 
 /// The position of a record in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RecordPosition {
     /// Its shard.
     pub shard: u32,
     /// Its number in the shard.
@@ -59,18 +59,18 @@ pub struct Place {
 
 /// The result of a scan, apart from the blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scan {
+pub struct TableScan {
     /// The process's counters at the cut.
-    pub counts: Counted,
+    pub counts: CounterValues,
     /// The same for mappings only.
-    pub mapping_counts: Counted,
+    pub mapping_counts: CounterValues,
     /// The number of blocks found.
     pub blocks: u64,
     /// Their bytes.
     pub bytes: u64,
 }
 
-impl Scan {
+impl TableScan {
     /// Whether blocks and bytes match the process's own counters.
     pub fn is_verified(&self) -> bool {
         let counted = |came, went| count_of(&self.counts, came).wrapping_sub(count_of(&self.counts, went));
@@ -175,8 +175,12 @@ impl<'a> Cut<'a> {
 
     /// Calls `each` for all blocks of the cut, in the order of the table. To be called after [`settle`](Self::settle), with an extent that was read
     /// after that.
-    pub fn scan(&mut self, extent: &Extent, mut each: impl FnMut(Place, &Block)) -> Result<Scan, Unread> {
-        let mut scan = Scan { counts: [0; COUNTS], mapping_counts: [0; COUNTS], blocks: 0, bytes: 0 };
+    pub fn scan(
+        &mut self,
+        extent: &TableExtent,
+        mut each: impl FnMut(RecordPosition, &TableBlock),
+    ) -> Result<TableScan, Unread> {
+        let mut scan = TableScan { counts: [0; COUNTS], mapping_counts: [0; COUNTS], blocks: 0, bytes: 0 };
         let (word, table) = (self.word, self.table);
         for stripe in 0..stripes(extent) {
             let epochs = &mut *self.epochs;
@@ -185,7 +189,7 @@ impl<'a> Cut<'a> {
                     if let Some(block) = record.read(word, |epoch| epochs.see(epoch)) {
                         scan.blocks += 1;
                         scan.bytes = scan.bytes.wrapping_add(block.size);
-                        each(Place { shard, record: number }, &block);
+                        each(RecordPosition { shard, record: number }, &block);
                     }
                 }
             }
@@ -216,13 +220,13 @@ impl<'a> Cut<'a> {
     }
 
     /// Whether a record that had a block at this address still has it, and the block is live.
-    pub fn still_lives(&self, place: Place, address: u64) -> bool {
-        let record = self.table.record(place.shard, place.record);
+    pub fn still_lives(&self, position: RecordPosition, address: u64) -> bool {
+        let record = self.table.record(position.shard, position.record);
         let block = record.read(self.word, |_| ());
         block.is_some_and(|block| block.address == address) && record.death_epoch() == 0
     }
 
-    fn counts_of(&self, shard: u32) -> Counted {
+    fn counts_of(&self, shard: u32) -> CounterValues {
         let shard = &self.table.shards()[shard as usize];
         // A shard that never saw a cut also has epoch 0, and has set no counts aside.
         if self.is_active { shard.counts_at(self.word) } else { counts_now(shard) }
@@ -292,7 +296,7 @@ impl Drop for Cut<'_> {
 }
 
 /// Collects the epochs of all records of a table.
-fn see_epochs(table: &LiveTable, extent: &Extent, epochs: &mut Epochs) {
+fn see_epochs(table: &LiveTable, extent: &TableExtent, epochs: &mut Epochs) {
     epochs.forget();
     for stripe in 0..stripes(extent) {
         for (_, used, chunk) in chunks_of(table, extent, stripe) {
@@ -304,7 +308,7 @@ fn see_epochs(table: &LiveTable, extent: &Extent, epochs: &mut Epochs) {
 }
 
 /// The number of stripes with records.
-fn stripes(extent: &Extent) -> u32 {
+fn stripes(extent: &TableExtent) -> u32 {
     extent.used.iter().copied().max().unwrap_or(0).div_ceil(CHUNK)
 }
 
@@ -312,9 +316,9 @@ fn stripes(extent: &Extent) -> u32 {
 #[inline(always)]
 fn chunks_of<'a>(
     table: &'a LiveTable,
-    extent: &Extent,
+    extent: &TableExtent,
     stripe: u32,
-) -> impl Iterator<Item = (u32, usize, &'a [Record])> {
+) -> impl Iterator<Item = (u32, usize, &'a [TableRecord])> {
     let chunks = (0..).zip(&extent.used).zip(table.stripe(stripe).chunks_exact(CHUNK as usize));
     chunks.filter_map(move |((shard, &used), chunk)| {
         let used = used.saturating_sub(stripe * CHUNK).min(CHUNK) as usize;

@@ -1,8 +1,8 @@
 //! Finding processes that have not registered because no collector was running when they started. Their two memory objects stay open under known
 //! names.
 
-use crate::about::{About, name_of, status_field};
 use crate::process::{contains, has_mapping};
+use crate::process_identity::{ProcessIdentity, name_of, status_field};
 use crate::protocol::Which;
 use crate::table::LiveTable;
 use highwater_clock::Counter;
@@ -28,9 +28,9 @@ const LINK_END: &str = " (deleted)";
 #[derive(Debug)]
 pub enum Finding {
     /// A process with a table.
-    Table(About, LiveTable),
+    Table(ProcessIdentity, LiveTable),
     /// A process that cannot be read: its identity, its version, the reason.
-    Refused(About, u32, String),
+    Refused(ProcessIdentity, u32, String),
 }
 
 /// Looks for processes of this user that are selected and not known yet. A process that names a socket other than `socket` belongs to another
@@ -63,7 +63,7 @@ pub fn table_of(pid: u32) -> Option<LiveTable> {
 }
 
 /// An open memory object of a process: the path to open it, and its name.
-struct Object {
+struct OpenObject {
     path: PathBuf,
     name: String,
 }
@@ -86,14 +86,14 @@ fn look_at(
     }
     let version = objects.iter().filter_map(|object| object.name.strip_prefix(ANY_MEMORY_NAME)?.parse().ok());
     let version: u32 = version.filter(|&version| version != VERSION).max()?;
-    Some(Finding::Refused(About::found(pid), version, wrong_version(pid, version)))
+    Some(Finding::Refused(ProcessIdentity::found(pid), version, wrong_version(pid, version)))
 }
 
 /// Opens the table of a process; `None` if it belongs to another collector.
 fn open_table(
     pid: u32,
     memory: OwnedFd,
-    objects: &[Object],
+    objects: &[OpenObject],
     counter: Option<Counter>,
     mark: Option<u64>,
 ) -> Option<Finding> {
@@ -111,14 +111,14 @@ fn open_table(
         match LiveTable::open(memory, &control, counter) {
             Ok(table) if is_of_another(&table, mark) => return None,
             Ok(table) => {
-                let found = About::found(pid);
+                let found = ProcessIdentity::found(pid);
                 let is_reserved = table.has_flag(FLAG_NO_ARGS);
                 return Some(Finding::Table(if is_reserved { found.without_arguments() } else { found }, table));
             }
             Err(error) => refused = error,
         }
     }
-    Some(Finding::Refused(About::found(pid), VERSION, refusal(pid, &refused)))
+    Some(Finding::Refused(ProcessIdentity::found(pid), VERSION, refusal(pid, &refused)))
 }
 
 /// Why a process of another version is refused, and which side to update.
@@ -157,13 +157,13 @@ fn is_of(memory: &OwnedFd, pid: u32) -> bool {
     own == pid || numbers().split_whitespace().any(|number| number.parse() == Ok(own))
 }
 
-fn objects_of(pid: u32) -> Vec<Object> {
+fn objects_of(pid: u32) -> Vec<OpenObject> {
     let folder = PathBuf::from(format!("/proc/{pid}/fd"));
     let object = |number: u32| {
         let path = folder.join(number.to_string());
         let link = std::fs::read_link(&path).ok()?;
         let name = link.to_str()?.strip_prefix(LINK)?.strip_suffix(LINK_END)?.to_owned();
-        name.starts_with("highwater-").then_some(Object { path, name })
+        name.starts_with("highwater-").then_some(OpenObject { path, name })
     };
     numbers_in(&folder).filter_map(object).collect()
 }

@@ -1,12 +1,12 @@
 //! The collector: a daemon with which live processes register, and which takes snapshots of them at any time.
 //!
 //! ```text
-//!  a process ── memory, control page ──▶ Server ─▶ Registry ─▶ Process ─▶ LiveTable ─▶ Cut ─▶ take ─▶ .hw
-//!  a client ─── request ──▶ Server ─▶ Office ─▶ … ─▶ answer, with files attached
+//!  a process ── memory, control page ──▶ CollectorServer ─▶ Registry ─▶ Process ─▶ LiveTable ─▶ Cut ─▶ take ─▶ .hw
+//!  a client ─── request ──▶ CollectorServer ─▶ CollectorService ─▶ … ─▶ answer, with files attached
 //! ```
 //!
-//! * [`protocol`]: the messages between clients and the collector; [`Client`] sends them.
-//! * [`Server`]: the socket and all connections.
+//! * [`protocol`]: the messages between clients and the collector; [`CollectorClient`] sends them.
+//! * [`CollectorServer`]: the socket and all connections.
 //! * [`LiveTable`]: the shared memory of a process; [`Cut`]: its state at one instant; [`take`](mod@take): the contents of a snapshot file.
 //!
 //! # Design
@@ -70,7 +70,6 @@
 //! the first touch of each page); *lock-free slots* (the lock's two instructions are not the main cost of a change); *returning the memory of
 //! records* when a program has shrunk (a sealed object cannot be punched).
 
-mod about;
 mod client;
 mod connection;
 pub mod contents;
@@ -78,31 +77,32 @@ pub mod cut;
 mod detach;
 mod discover;
 mod epochs;
+mod job_queue;
+mod listening_socket;
 mod mapping;
-mod office;
 mod past;
 mod peek;
-mod place;
 mod process;
+mod process_identity;
 pub mod protocol;
 mod registry;
 mod results;
 mod server;
-mod shelf;
+mod service;
+mod snapshot_store;
 mod sums;
 pub mod table;
 pub mod take;
 mod threads;
 mod weigh;
-mod work;
 
-pub use about::About;
-pub use client::{Client, ClientError, Taken};
+pub use client::{CollectorClient, CollectorError, Taken};
 pub use cut::Cut;
 pub use detach::detach;
 pub use discover::table_of;
-pub use place::{BindError, default_socket};
+pub use listening_socket::{CollectorBindError, default_socket};
+pub use process_identity::ProcessIdentity;
 pub use registry::KEPT_TABLES;
-pub use server::{Options, Server};
-pub use shelf::{KEPT_SNAPSHOTS, default_shelf};
+pub use server::{CollectorOptions, CollectorServer};
+pub use snapshot_store::{KEPT_SNAPSHOTS, default_snapshot_folder};
 pub use table::LiveTable;

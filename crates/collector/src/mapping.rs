@@ -5,17 +5,17 @@ use std::os::fd::AsFd;
 
 /// A shared mapping of an object whose size is sealed, so that all of it can always be read.
 #[derive(Debug)]
-pub struct Mapping {
+pub struct SharedMapping {
     base: *mut u8,
     bytes: usize,
 }
 
 // SAFETY: it is only an address; all reads and writes there go through atomics.
-unsafe impl Send for Mapping {}
+unsafe impl Send for SharedMapping {}
 // SAFETY: likewise.
-unsafe impl Sync for Mapping {}
+unsafe impl Sync for SharedMapping {}
 
-impl Mapping {
+impl SharedMapping {
     /// Maps the first bytes of an object.
     pub fn new(object: impl AsFd, bytes: usize, protection: ProtFlags) -> rustix::io::Result<Self> {
         // SAFETY: a new mapping, at an address that the kernel chooses.
@@ -41,7 +41,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for SharedMapping {
     fn drop(&mut self) {
         // SAFETY: mapped by `new`, and nothing borrows from it any more.
         let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.bytes) };

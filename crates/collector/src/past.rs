@@ -1,7 +1,7 @@
 //! Memory freed before a snapshot: only its sums are known.
 
 use crate::sums::{MOST_BLOCKS, Sum};
-use crate::table::{Counted, count_of};
+use crate::table::{CounterValues, count_of};
 use highwater_model::Figures;
 use highwater_shm::table_v1::Count;
 
@@ -11,7 +11,7 @@ pub const FREED_BEFORE: &str = "[freed before the snapshot]";
 const UNITS: u64 = 256;
 
 /// The figures of all freed memory, limited so that they can be added to those of `live`.
-pub fn figures_of_past(counts: &Counted, live: &Sum) -> Figures {
+pub fn figures_of_past(counts: &CounterValues, live: &Sum) -> Figures {
     let of = |count| count_of(counts, count);
     let room = MOST_BLOCKS.saturating_sub(live.blocks);
     let recorded = of(Count::Frees).min(room);

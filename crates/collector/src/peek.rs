@@ -3,10 +3,10 @@
 //! A block's bytes are read first. Then its record is checked: it must still say that the block is live. A free is recorded before the block is
 //! given back, so the bytes that were read belonged to the block.
 
-use crate::cut::{Cut, Place, Unread};
+use crate::cut::{Cut, RecordPosition, Unread};
 use crate::results::new_result;
 use crate::table::is_of_mappings;
-use highwater_shm::table_v1::Block;
+use highwater_shm::table_v1::TableBlock;
 use rustix::io::Errno;
 use std::ffi::{c_int, c_ulong, c_void};
 use std::fs::File;
@@ -24,7 +24,7 @@ const HEAD_BYTES: u64 = 16;
 /// A block whose contents are to be read.
 #[derive(Clone, Copy, Debug)]
 struct WantedBlock {
-    place: Place,
+    position: RecordPosition,
     /// The address in its record.
     address: u64,
     length: u64,
@@ -33,7 +33,7 @@ struct WantedBlock {
 impl WantedBlock {
     /// The address in the process's memory.
     fn true_address(&self) -> u64 {
-        if is_of_mappings(self.place.shard) { self.address & !1 } else { self.address }
+        if is_of_mappings(self.position.shard) { self.address & !1 } else { self.address }
     }
 }
 
@@ -85,13 +85,13 @@ impl Peek {
     }
 
     /// Adds a block of the cut.
-    pub fn want(&mut self, place: Place, block: &Block) {
+    pub fn want(&mut self, position: RecordPosition, block: &TableBlock) {
         let length = block.size.min(self.bytes).min(MOST_BYTES);
         self.total = self.total.saturating_add(length + HEAD_BYTES);
         if self.total > MOST_BYTES {
             self.missing += 1;
         } else {
-            self.wanted.push(WantedBlock { place, address: block.address, length });
+            self.wanted.push(WantedBlock { position, address: block.address, length });
         }
     }
 
@@ -116,7 +116,7 @@ impl Peek {
             for wanted in &batch[..complete] {
                 let (own, others) = bytes.split_at(wanted.length as usize);
                 bytes = others;
-                if cut.still_lives(wanted.place, wanted.address) {
+                if cut.still_lives(wanted.position, wanted.address) {
                     out.write_all(&wanted.true_address().to_le_bytes())?;
                     out.write_all(&wanted.length.to_le_bytes())?;
                     out.write_all(own)?;
@@ -165,7 +165,7 @@ fn read_blocks(pid: u32, blocks: &[WantedBlock], buffer: &mut [u8]) -> Result<us
 
 /// A range of memory, as the system call takes it (`iovec`).
 #[repr(C)]
-struct Part {
+struct MemorySpan {
     base: *mut c_void,
     length: usize,
 }
@@ -173,9 +173,9 @@ struct Part {
 unsafe extern "C" {
     fn process_vm_readv(
         pid: c_int,
-        local: *const Part,
+        local: *const MemorySpan,
         local_count: c_ulong,
-        remote: *const Part,
+        remote: *const MemorySpan,
         remote_count: c_ulong,
         flags: c_ulong,
     ) -> isize;
@@ -187,10 +187,10 @@ fn read_memory(pid: u32, blocks: &[WantedBlock], buffer: &mut [u8]) -> Result<us
         return Ok(0);
     }
     let pid = c_int::try_from(pid).map_err(|_| Errno::SRCH)?;
-    let local = Part { base: buffer.as_mut_ptr().cast(), length: buffer.len() };
-    let remote: Vec<Part> = blocks
+    let local = MemorySpan { base: buffer.as_mut_ptr().cast(), length: buffer.len() };
+    let remote: Vec<MemorySpan> = blocks
         .iter()
-        .map(|block| Part {
+        .map(|block| MemorySpan {
             base: std::ptr::without_provenance_mut(block.true_address() as usize),
             length: block.length as usize,
         })

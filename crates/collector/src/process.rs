@@ -1,9 +1,9 @@
 //! A registered process: its table and its state.
 
-use crate::about::{About, exists};
-use crate::protocol::{ProcessInfo, State};
+use crate::process_identity::{ProcessIdentity, exists};
+use crate::protocol::{ProcessInfo, ProcessState};
 use crate::table::{LiveTable, count_of};
-use crate::take::{LiveSnapshot, NotTaken, Subject, Wanted, take};
+use crate::take::{LiveSnapshot, NotTaken, SnapshotRequest, SnapshotSubject, take};
 use highwater_model::Nanos;
 use highwater_session::{Reason, allocator_of, reason_in_words};
 use highwater_shm::live_hello_v1::MEMORY_NAME;
@@ -24,7 +24,7 @@ const UNITS: u64 = 256;
 /// A process that registered, or was found.
 #[derive(Debug)]
 pub struct Process {
-    about: About,
+    about: ProcessIdentity,
     table: LiveTable,
     version: u32,
     since_unix_ns: u64,
@@ -43,7 +43,7 @@ struct Gone {
 
 impl Process {
     /// Takes a process over. A snapshot that another collector had begun is ended.
-    pub fn new(about: About, table: LiveTable, version: u32) -> Self {
+    pub fn new(about: ProcessIdentity, table: LiveTable, version: u32) -> Self {
         let control = table.control();
         if control.load().active_epoch() != 0 {
             control.word.fetch_and(!ACTIVE, Ordering::SeqCst);
@@ -55,7 +55,7 @@ impl Process {
     }
 
     /// Its identity.
-    pub fn about(&self) -> &About {
+    pub fn about(&self) -> &ProcessIdentity {
         &self.about
     }
 
@@ -96,12 +96,12 @@ impl Process {
     }
 
     /// Takes a snapshot; `after_cut` is called once the cut is made.
-    pub fn snapshot(&self, wanted: Wanted, after_cut: impl FnOnce()) -> Result<LiveSnapshot, NotTaken> {
+    pub fn snapshot(&self, wanted: SnapshotRequest, after_cut: impl FnOnce()) -> Result<LiveSnapshot, NotTaken> {
         if let Some(why) = self.untruth() {
             return Err(NotTaken::Untrue(why));
         }
         let gone = self.gone.get().map(|gone| gone.at);
-        take(Subject { table: &self.table, about: &self.about, gone }, wanted, after_cut)
+        take(SnapshotSubject { table: &self.table, about: &self.about, gone }, wanted, after_cut)
     }
 
     /// Makes the program take samples, or record every block if `sample_bytes` is 0. Returns the previous value, and whether the program has
@@ -151,9 +151,9 @@ impl Process {
             name: self.about.name(),
             command: self.about.command.clone(),
             state: match &untruth {
-                _ if gone.is_some() => State::Exited,
-                Some(_) => State::Refused,
-                None => State::Live,
+                _ if gone.is_some() => ProcessState::Exited,
+                Some(_) => ProcessState::Refused,
+                None => ProcessState::Live,
             },
             since_unix_ns: self.since_unix_ns,
             exited_unix_ns: gone.map_or(0, |gone| gone.unix_ns),

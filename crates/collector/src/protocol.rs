@@ -54,7 +54,7 @@ impl Which {
 
 /// A client's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum CollectorRequest {
     /// The list of processes. The collector examines only the selected ones.
     Processes(Which),
     /// A snapshot of a process, now.
@@ -87,7 +87,7 @@ pub enum Request {
     },
 }
 
-impl Request {
+impl CollectorRequest {
     /// As a message.
     pub fn to_json(&self) -> Value {
         let mut message = match self {
@@ -145,7 +145,7 @@ impl Request {
 
 /// The state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ProcessState {
     /// It runs.
     Live,
     /// It is gone; its table is kept.
@@ -154,7 +154,7 @@ pub enum State {
     Refused,
 }
 
-impl State {
+impl ProcessState {
     /// Its name.
     pub fn key(self) -> &'static str {
         match self {
@@ -177,7 +177,7 @@ pub struct ProcessInfo {
     /// Program and arguments.
     pub command: Vec<String>,
     /// Its state.
-    pub state: State,
+    pub state: ProcessState,
     /// When its table started, in nanoseconds since the Unix epoch.
     pub since_unix_ns: u64,
     /// When it was found to be gone; 0 if it is not gone.
@@ -238,7 +238,7 @@ impl ProcessInfo {
             forked_from: small("forked_from")?,
             name: text("name")?,
             command: value["command"].as_array()?.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect(),
-            state: [State::Live, State::Exited, State::Refused]
+            state: [ProcessState::Live, ProcessState::Exited, ProcessState::Refused]
                 .into_iter()
                 .find(|state| value["state"] == state.key())?,
             since_unix_ns: number("since_unix_ns")?,

@@ -1,9 +1,9 @@
 //! All known processes: running ones, gone ones, and refused ones.
 
-use crate::about::About;
 use crate::discover::has_other_collector;
 use crate::process::{Process, unix_ns};
-use crate::protocol::{ProcessInfo, Retention, State, Which};
+use crate::process_identity::ProcessIdentity;
+use crate::protocol::{ProcessInfo, ProcessState, Retention, Which};
 use rustix::process::{Pid, PidfdFlags};
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
@@ -17,14 +17,14 @@ pub const KEPT_TABLES: Retention = Retention { count: 32, bytes: 1 << 30 };
 
 /// A running process, and the descriptor that reports its end.
 #[derive(Debug)]
-struct Running {
+struct RunningProcess {
     process: Arc<Process>,
     watch: Option<Arc<OwnedFd>>,
 }
 
 /// What is known about a pid.
 #[derive(Clone, Debug)]
-pub enum Known {
+pub enum KnownProcess {
     /// A running process, or one that is gone but kept.
     Process(Arc<Process>),
     /// The process was refused: the reason.
@@ -36,7 +36,7 @@ pub enum Known {
 /// All known processes: running ones, the kept tables of gone ones, and the latest refused ones.
 #[derive(Debug)]
 pub struct Registry {
-    running: BTreeMap<u32, Running>,
+    running: BTreeMap<u32, RunningProcess>,
     /// Oldest first.
     gone: VecDeque<Arc<Process>>,
     /// Oldest first.
@@ -67,14 +67,14 @@ impl Registry {
             None | Some(Err(rustix::io::Errno::SRCH | rustix::io::Errno::INVAL)) => self.keep(Arc::clone(&process)),
             Some(watch) => {
                 let watch = watch.ok().map(Arc::new);
-                self.running.insert(pid, Running { process: Arc::clone(&process), watch });
+                self.running.insert(pid, RunningProcess { process: Arc::clone(&process), watch });
             }
         }
         process
     }
 
     /// Remembers a process that cannot be read, and why.
-    pub fn refuse(&mut self, about: About, version: u32, problem: String) {
+    pub fn refuse(&mut self, about: ProcessIdentity, version: u32, problem: String) {
         self.refused.retain(|refused| refused.pid != about.pid);
         if self.refused.len() >= MOST_REFUSED {
             self.refused.pop_front();
@@ -84,7 +84,7 @@ impl Registry {
             forked_from: about.forked_from,
             name: about.name(),
             command: about.command,
-            state: State::Refused,
+            state: ProcessState::Refused,
             since_unix_ns: unix_ns(),
             exited_unix_ns: 0,
             live_bytes: 0,
@@ -109,7 +109,7 @@ impl Registry {
 
     /// Notes that the process of this descriptor has ended. Another process may have its pid by now.
     pub fn note_ended(&mut self, pid: u32, watch: &Arc<OwnedFd>) {
-        let is_it = |running: &Running| running.watch.as_ref().is_some_and(|known| Arc::ptr_eq(known, watch));
+        let is_it = |running: &RunningProcess| running.watch.as_ref().is_some_and(|known| Arc::ptr_eq(known, watch));
         if self.running.get(&pid).is_some_and(is_it) {
             self.note_gone(pid);
         }
@@ -129,24 +129,25 @@ impl Registry {
 
     /// Checks which running processes have started another program, have ended unnoticed, or have registered with another collector.
     pub fn look_after(&mut self, which: &Which) {
-        let is_meant = |running: &Running| is_of(which, &running.process);
+        let is_meant = |running: &RunningProcess| is_of(which, &running.process);
         self.running.retain(|_, running| !is_meant(running) || !has_other_collector(running.process.table()));
-        let is_lost =
-            |(pid, running): (&u32, &Running)| (is_meant(running) && !running.process.still_shares()).then_some(*pid);
+        let is_lost = |(pid, running): (&u32, &RunningProcess)| {
+            (is_meant(running) && !running.process.still_shares()).then_some(*pid)
+        };
         let lost: Vec<u32> = self.running.iter().filter_map(is_lost).collect();
         lost.into_iter().for_each(|pid| self.note_gone(pid));
     }
 
     /// What is known about a pid: the latest process that had it.
-    pub fn find(&self, pid: u32) -> Known {
+    pub fn find(&self, pid: u32) -> KnownProcess {
         if let Some(running) = self.running.get(&pid) {
-            return Known::Process(Arc::clone(&running.process));
+            return KnownProcess::Process(Arc::clone(&running.process));
         }
         if let Some(refused) = self.refused.iter().find(|refused| refused.pid == pid) {
-            return Known::Refused(refused.problem.clone());
+            return KnownProcess::Refused(refused.problem.clone());
         }
         let gone = self.gone.iter().rfind(|gone| gone.about().pid == pid);
-        gone.map_or(Known::Nothing, |gone| Known::Process(Arc::clone(gone)))
+        gone.map_or(KnownProcess::Nothing, |gone| KnownProcess::Process(Arc::clone(gone)))
     }
 
     /// Whether a running process with this memory object is known.
@@ -156,7 +157,7 @@ impl Registry {
 
     /// The pid of each running process, with the descriptor that reports its end.
     pub fn watches(&self) -> Vec<(u32, Arc<OwnedFd>)> {
-        let watch = |(pid, running): (&u32, &Running)| Some((*pid, Arc::clone(running.watch.as_ref()?)));
+        let watch = |(pid, running): (&u32, &RunningProcess)| Some((*pid, Arc::clone(running.watch.as_ref()?)));
         self.running.iter().filter_map(watch).collect()
     }
 

@@ -1,12 +1,12 @@
 //! The server: one thread receives the messages of processes and clients; worker threads do the jobs that take long.
 
-use crate::connection::{Connection, Heard, LONGEST, Message};
-use crate::office::{Office, name_in};
-use crate::place::{BindError, Place, with};
-use crate::protocol::{Request, Retention, Which};
+use crate::connection::{Connection, ConnectionInput, LONGEST, ReceivedMessage};
+use crate::job_queue::{Job, JobOutcome, JobQueue, JobTask};
+use crate::listening_socket::{CollectorBindError, ListeningSocket, with};
+use crate::protocol::{CollectorRequest, Retention, Which};
 use crate::registry::{KEPT_TABLES, Registry};
-use crate::shelf::{KEPT_SNAPSHOTS, Shelf};
-use crate::work::{Job, Outcome, Task, Work};
+use crate::service::{CollectorService, name_in};
+use crate::snapshot_store::{KEPT_SNAPSHOTS, SnapshotStore};
 use highwater_shm::live_hello_v1::{LiveHello, Purpose, VERSION};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -30,11 +30,11 @@ const NAP: Duration = Duration::from_millis(250);
 
 /// Settings of a collector.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct CollectorOptions {
     /// The path of its socket.
     pub socket: PathBuf,
     /// The directory of the snapshots that programs take of themselves.
-    pub shelf: PathBuf,
+    pub snapshot_folder: PathBuf,
     /// The limits for those snapshots.
     pub kept_snapshots: Retention,
     /// The limits for the tables of processes that are gone: their number, and the bytes of their records.
@@ -45,12 +45,12 @@ pub struct Options {
     pub exit_when_idle: Option<Duration>,
 }
 
-impl Options {
+impl CollectorOptions {
     /// The default settings.
-    pub fn new(socket: PathBuf, shelf: PathBuf) -> Self {
+    pub fn new(socket: PathBuf, snapshot_folder: PathBuf) -> Self {
         Self {
             socket,
-            shelf,
+            snapshot_folder,
             kept_snapshots: KEPT_SNAPSHOTS,
             kept_tables: KEPT_TABLES,
             searches: true,
@@ -61,69 +61,72 @@ impl Options {
 
 /// A collector. Its socket is removed when it is dropped.
 #[derive(Debug)]
-pub struct Server {
-    place: Place,
-    office: Office,
-    work: Work,
+pub struct CollectorServer {
+    socket: ListeningSocket,
+    service: CollectorService,
+    queue: JobQueue,
     exit_when_idle: Option<Duration>,
 }
 
-impl Server {
+impl CollectorServer {
     /// Begins to listen. From now on connections are accepted by the system, but no message is read before [`serve`](Self::serve).
-    pub fn bind(options: Options) -> Result<Self, BindError> {
-        let place = Place::new(&options.socket)?;
-        let shelf = Shelf::open(options.shelf.clone(), options.kept_snapshots).map_err(with(&options.shelf))?;
-        let office = Office::new(Registry::new(options.kept_tables), shelf, options.searches, options.socket.clone());
-        let work = Work::new().map_err(with(&options.socket))?;
+    pub fn bind(options: CollectorOptions) -> Result<Self, CollectorBindError> {
+        let socket = ListeningSocket::new(&options.socket)?;
+        let store = SnapshotStore::open(options.snapshot_folder.clone(), options.kept_snapshots)
+            .map_err(with(&options.snapshot_folder))?;
+        let service =
+            CollectorService::new(Registry::new(options.kept_tables), store, options.searches, options.socket.clone());
+        let queue = JobQueue::new().map_err(with(&options.socket))?;
         allow_many_descriptors();
-        Ok(Self { place, office, work, exit_when_idle: options.exit_when_idle })
+        Ok(Self { socket, service, queue, exit_when_idle: options.exit_when_idle })
     }
 
     /// The path of its socket.
     pub fn socket(&self) -> &Path {
-        self.place.path()
+        self.socket.path()
     }
 
     /// Runs until `stop` is set, or the collector has been idle for too long. `log` receives each event as a line for the user.
     pub fn serve(&self, stop: &AtomicBool, log: &dyn Fn(&str)) {
-        self.work.open();
+        self.queue.open();
         thread::scope(|scope| {
             for _ in 0..WORKERS {
                 let worker = thread::Builder::new().name("snapshots".into());
-                if let Err(error) = worker.spawn_scoped(scope, || self.work.help(|job| self.do_job(job))) {
+                if let Err(error) = worker.spawn_scoped(scope, || self.queue.help(|job| self.do_job(job))) {
                     log(&format!("no thread for snapshots: {error}"));
                 }
             }
             // Without this, the scope would wait for the workers for ever.
-            let _close = Closing(&self.work);
-            self.hear_everybody(stop, log);
+            let _close = CloseOnDrop(&self.queue);
+            self.receive_messages(stop, log);
         });
     }
 
-    fn hear_everybody(&self, stop: &AtomicBool, log: &dyn Fn(&str)) {
-        self.office.search(&Which::All).iter().for_each(|line| log(line));
+    fn receive_messages(&self, stop: &AtomicBool, log: &dyn Fn(&str)) {
+        self.service.search(&Which::All).iter().for_each(|line| log(line));
         let mut connections: Vec<Connection> = Vec::new();
         let (mut buffer, mut last_active) = (vec![0; LONGEST], Instant::now());
         while !stop.load(Ordering::Relaxed) {
-            let watches = self.office.registry().watches();
+            let watches = self.service.registry().watches();
             let ready = self.wait(&watches, &connections);
             // Connections and messages come before ended processes: so a process that asks is known, and a process that ended is still heard before
             // it is noted as gone.
             if ready.visitors {
                 self.accept(&mut connections);
             }
-            for outcome in self.work.outcomes() {
+            for outcome in self.queue.outcomes() {
                 outcome.line.iter().for_each(|line| log(line));
                 connections.extend(outcome.connection);
             }
-            let hear = |connection| self.hear(connection, &mut buffer, log);
-            connections = connections.into_iter().filter_map(hear).collect();
+            let receive = |connection| self.receive(connection, &mut buffer, log);
+            connections = connections.into_iter().filter_map(receive).collect();
             for index in ready.ended {
                 let (pid, watch) = &watches[index];
-                self.office.registry().note_ended(*pid, watch);
+                self.service.registry().note_ended(*pid, watch);
                 log(&format!("process {pid} is gone"));
             }
-            let is_active = !self.office.registry().is_idle() || self.work.unfinished() > 0 || !connections.is_empty();
+            let is_active =
+                !self.service.registry().is_idle() || self.queue.unfinished() > 0 || !connections.is_empty();
             if is_active {
                 last_active = Instant::now();
             } else if self.exit_when_idle.is_some_and(|patience| last_active.elapsed() >= patience) {
@@ -134,7 +137,7 @@ impl Server {
 
     /// Sleeps until a descriptor is ready, or `NAP` is over.
     fn wait(&self, watches: &[(u32, Arc<OwnedFd>)], connections: &[Connection]) -> Ready {
-        let mut all = vec![PollFd::new(&self.place, PollFlags::IN), PollFd::new(&self.work, PollFlags::IN)];
+        let mut all = vec![PollFd::new(&self.socket, PollFlags::IN), PollFd::new(&self.queue, PollFlags::IN)];
         all.extend(watches.iter().map(|(_, watch)| PollFd::new(watch, PollFlags::IN)));
         all.extend(connections.iter().map(|connection| PollFd::new(connection, PollFlags::IN)));
         let nap = self.exit_when_idle.map_or(NAP, |patience| patience.clamp(Duration::from_millis(1), NAP));
@@ -152,8 +155,8 @@ impl Server {
 
     fn accept(&self, connections: &mut Vec<Connection>) {
         for _ in 0..MOST_CONNECTIONS {
-            match Connection::accept(&self.place) {
-                Ok(Some(connection)) if connections.len() + self.work.unfinished() < MOST_CONNECTIONS => {
+            match Connection::accept(&self.socket) {
+                Ok(Some(connection)) if connections.len() + self.queue.unfinished() < MOST_CONNECTIONS => {
                     connections.push(connection);
                 }
                 // Too many connections, or a process of another user.
@@ -169,26 +172,26 @@ impl Server {
     }
 
     /// Reads a message of a connection. Returns the connection, unless it has ended or a worker has taken it.
-    fn hear(&self, mut connection: Connection, buffer: &mut [u8], log: &dyn Fn(&str)) -> Option<Connection> {
-        match connection.hear(buffer) {
-            Heard::Message(message) => self.take(connection, message, log),
-            Heard::Nothing => (connection.heard.elapsed() < SILENCE).then_some(connection),
-            Heard::End => None,
+    fn receive(&self, mut connection: Connection, buffer: &mut [u8], log: &dyn Fn(&str)) -> Option<Connection> {
+        match connection.receive(buffer) {
+            ConnectionInput::Message(message) => self.take(connection, message, log),
+            ConnectionInput::Nothing => (connection.last_message.elapsed() < SILENCE).then_some(connection),
+            ConnectionInput::End => None,
         }
     }
 
-    fn take(&self, connection: Connection, message: Message, log: &dyn Fn(&str)) -> Option<Connection> {
+    fn take(&self, connection: Connection, message: ReceivedMessage, log: &dyn Fn(&str)) -> Option<Connection> {
         if let Some(hello) = LiveHello::from_bytes(&message.bytes) {
             return self.take_hello(connection, &hello, message, log);
         }
         let request = serde_json::from_slice(&message.bytes).map_err(|_| "is sent no JSON".to_owned());
-        match request.and_then(|request| Request::from_json(&request)) {
-            Ok(request @ (Request::Snapshot { .. } | Request::Set { .. })) => {
-                self.work.add(Job { connection, task: Task::Request(request) });
+        match request.and_then(|request| CollectorRequest::from_json(&request)) {
+            Ok(request @ (CollectorRequest::Snapshot { .. } | CollectorRequest::Set { .. })) => {
+                self.queue.add(Job { connection, task: JobTask::Request(request) });
                 None
             }
             Ok(request) => {
-                let answer = catch_unwind(AssertUnwindSafe(|| self.office.answer(&request)));
+                let answer = catch_unwind(AssertUnwindSafe(|| self.service.answer(&request)));
                 connection.answer(answer.unwrap_or_else(|_| Err(OUR_FAULT.to_owned()))).then_some(connection)
             }
             Err(problem) => connection.answer(Err(format!("the collector {problem}"))).then_some(connection),
@@ -199,32 +202,32 @@ impl Server {
         &self,
         connection: Connection,
         hello: &LiveHello,
-        message: Message,
+        message: ReceivedMessage,
         log: &dyn Fn(&str),
     ) -> Option<Connection> {
         if hello.purpose == Purpose::NamedSnapshot as u32 && hello.version == VERSION {
-            let task = Task::Named(name_in(&message));
-            self.work.add(Job { connection, task });
+            let task = JobTask::Named(name_in(&message));
+            self.queue.add(Job { connection, task });
             return None;
         }
         if hello.purpose == Purpose::Register as u32 || hello.version != VERSION {
-            log(&self.office.register(connection.pid, hello, message));
+            log(&self.service.register(connection.pid, hello, message));
         }
         None
     }
 
-    fn do_job(&self, job: Job) -> Outcome {
+    fn do_job(&self, job: Job) -> JobOutcome {
         let Job { connection, task } = job;
         match task {
-            Task::Request(request) => {
-                let answer = catch_unwind(AssertUnwindSafe(|| self.office.answer(&request)));
+            JobTask::Request(request) => {
+                let answer = catch_unwind(AssertUnwindSafe(|| self.service.answer(&request)));
                 let line = answer.is_err().then(|| format!("{OUR_FAULT}: {request:?}"));
                 let answered = connection.answer(answer.unwrap_or_else(|_| Err(OUR_FAULT.to_owned())));
-                Outcome { connection: answered.then_some(connection), line }
+                JobOutcome { connection: answered.then_some(connection), line }
             }
-            Task::Named(name) => {
-                let line = catch_unwind(AssertUnwindSafe(|| self.office.keep_snapshot(&connection, &name)));
-                Outcome { connection: None, line: Some(line.unwrap_or_else(|_| OUR_FAULT.to_owned())) }
+            JobTask::Named(name) => {
+                let line = catch_unwind(AssertUnwindSafe(|| self.service.keep_snapshot(&connection, &name)));
+                JobOutcome { connection: None, line: Some(line.unwrap_or_else(|_| OUR_FAULT.to_owned())) }
             }
         }
     }
@@ -232,9 +235,9 @@ impl Server {
 
 const OUR_FAULT: &str = "the collector failed at this; that is a fault of ours";
 
-impl Drop for Server {
+impl Drop for CollectorServer {
     fn drop(&mut self) {
-        self.office.registry().release();
+        self.service.registry().release();
     }
 }
 
@@ -248,9 +251,9 @@ struct Ready {
 }
 
 /// Closes the work queue when dropped.
-struct Closing<'a>(&'a Work);
+struct CloseOnDrop<'a>(&'a JobQueue);
 
-impl Drop for Closing<'_> {
+impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {
         self.0.close();
     }

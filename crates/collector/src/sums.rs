@@ -1,6 +1,6 @@
 //! Sums of live blocks: by stack node, by thread, and of mappings.
 
-use crate::table::Extent;
+use crate::table::TableExtent;
 use highwater_model::{AllocId, ByteSum, Figures, Weight};
 
 /// The maximum number of blocks that are counted, weights included: a file holds no larger counts.
@@ -32,9 +32,9 @@ impl Sum {
 }
 
 /// A sum as plain words: a vector of zeros that is not touched takes no memory.
-type Words = [u64; 4];
+type SumWords = [u64; 4];
 
-fn sum_of([blocks, low, high, unrecorded]: Words) -> Sum {
+fn sum_of([blocks, low, high, unrecorded]: SumWords) -> Sum {
     Sum { blocks, bytes: bytes_of(low, high), unrecorded }
 }
 
@@ -45,7 +45,7 @@ fn bytes_of(low: u64, high: u64) -> ByteSum {
 
 /// The owner of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Owner {
+pub struct BlockOwner {
     /// Its stack node.
     pub node: u32,
     /// Its thread's number in the table.
@@ -65,8 +65,8 @@ pub struct Sums {
     pub records: u64,
     /// The number of sizes that were reduced because the sum would not fit.
     pub clamped: u64,
-    nodes: Vec<Words>,
-    threads: Vec<Words>,
+    nodes: Vec<SumWords>,
+    threads: Vec<SumWords>,
     /// Nodes that own something, in the order in which they were first seen.
     nodes_met: Vec<u32>,
     threads_met: Vec<u32>,
@@ -74,7 +74,7 @@ pub struct Sums {
 
 impl Sums {
     /// Empty sums for a table of this extent.
-    pub fn new(extent: &Extent) -> Self {
+    pub fn new(extent: &TableExtent) -> Self {
         Self {
             whole: Sum::default(),
             mappings: Sum::default(),
@@ -88,7 +88,7 @@ impl Sums {
     }
 
     #[inline(always)]
-    fn add(&mut self, owner: Owner, size: u64) -> u64 {
+    fn add(&mut self, owner: BlockOwner, size: u64) -> u64 {
         self.records += 1;
         let bytes = ByteSum::whole(size);
         if bytes > self.room() {
@@ -99,7 +99,7 @@ impl Sums {
     }
 
     #[cold]
-    fn add_clamped(&mut self, owner: Owner) -> u64 {
+    fn add_clamped(&mut self, owner: BlockOwner) -> u64 {
         // Whole bytes: a fraction of a byte is dropped.
         let room = (self.room().units() >> 32) as u64;
         self.clamped += 1;
@@ -114,12 +114,12 @@ impl Sums {
 
     /// Adds a block. Returns the size and weight with which it was added: its own, unless the sums would become too large.
     #[inline(always)]
-    pub fn add_weighed(&mut self, owner: Owner, id: AllocId, size: u64, weight: Weight) -> (u64, Weight) {
+    pub fn add_weighed(&mut self, owner: BlockOwner, id: AllocId, size: u64, weight: Weight) -> (u64, Weight) {
         if weight.is_one() { (self.add(owner, size), weight) } else { self.add_sample(owner, id, size, weight) }
     }
 
     #[cold]
-    fn add_sample(&mut self, owner: Owner, id: AllocId, size: u64, weight: Weight) -> (u64, Weight) {
+    fn add_sample(&mut self, owner: BlockOwner, id: AllocId, size: u64, weight: Weight) -> (u64, Weight) {
         let bytes = weight.amount(size);
         let fits = bytes <= self.room() && self.whole.blocks.saturating_add(weight.most_blocks()) <= MOST_BLOCKS;
         if !fits {
@@ -131,7 +131,7 @@ impl Sums {
     }
 
     #[inline(always)]
-    fn add_to(&mut self, owner: Owner, blocks: u64, bytes: ByteSum) {
+    fn add_to(&mut self, owner: BlockOwner, blocks: u64, bytes: ByteSum) {
         self.whole.add(blocks, bytes);
         if owner.is_mapping {
             self.mappings.add(blocks, bytes);
@@ -153,7 +153,7 @@ impl Sums {
 
 /// Adds to the sum of a number. Numbers beyond the end count as number 0.
 #[inline(always)]
-fn add_at(sums: &mut [Words], met: &mut Vec<u32>, number: u32, blocks: u64, bytes: ByteSum) {
+fn add_at(sums: &mut [SumWords], met: &mut Vec<u32>, number: u32, blocks: u64, bytes: ByteSum) {
     let number = if (number as usize) < sums.len() { number } else { 0 };
     let [all_blocks, low, high, unrecorded] = &mut sums[number as usize];
     if *all_blocks == 0 {

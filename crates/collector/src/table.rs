@@ -6,16 +6,16 @@
 
 use crate::cut::Cut;
 use crate::epochs::Epochs;
-use crate::mapping::Mapping;
+use crate::mapping::SharedMapping;
 use highwater_clock::Counter;
 use highwater_model::AddressSpace;
-use highwater_session::{Refused, Shared, Stamps};
-use highwater_shm::control_v1::{CONTROL_BYTES, Control};
+use highwater_session::{Refused, SessionMemory, Stamps};
+use highwater_shm::control_v1::{CONTROL_BYTES, ControlPage};
 use highwater_shm::session_v1::{Capacity, Header, MAGIC};
-use highwater_shm::stacks_v1::Node;
+use highwater_shm::stacks_v1::TrieNode;
 use highwater_shm::table_v1::{
-    self, ALIGNMENT, BLOCK_SHARDS, CHUNK, COUNTS, Count, HEADER_BYTES, MAPPINGS, MOST_RATES, Record, SHARDS, Shard,
-    TableCapacity, TableHeader, ThreadEntry,
+    self, ALIGNMENT, BLOCK_SHARDS, CHUNK, COUNTS, Count, HEADER_BYTES, MAPPINGS, MOST_RATES, SHARDS, TableCapacity,
+    TableHeader, TableRecord, TableShard, ThreadEntry,
 };
 use rustix::fs::SealFlags;
 use rustix::mm::ProtFlags;
@@ -31,15 +31,15 @@ const CREDIT: u64 = 4 << 20;
 const PAGE: u64 = 4096;
 
 /// The values of all counters, in the order of [`Count`].
-pub type Counted = [u64; COUNTS];
+pub type CounterValues = [u64; COUNTS];
 
 /// The memory of a live process: its session and its table, and its control page.
 pub struct LiveTable {
     /// Declared before the memory that it lies in, so that it is dropped first.
-    session: Shared,
+    session: SessionMemory,
     stamps: Stamps,
-    memory: Mapping,
-    control: Mapping,
+    memory: SharedMapping,
+    control: SharedMapping,
     /// Kept open to ask how many bytes of it exist.
     object: OwnedFd,
     identity: (u64, u64),
@@ -52,7 +52,7 @@ pub struct LiveTable {
 
 /// How far a table was filled at one moment, limited to its capacity.
 #[derive(Clone, Debug)]
-pub struct Extent {
+pub struct TableExtent {
     /// By shard: all its records have numbers below this.
     pub used: [u32; SHARDS as usize],
     /// All stack nodes have numbers below this.
@@ -63,7 +63,7 @@ pub struct Extent {
 
 /// A thread, as its entry in the table describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Thread {
+pub struct TableThread {
     /// The kernel's thread id, as the process sees it.
     pub kernel_id: u32,
     /// Its name when it started.
@@ -90,7 +90,8 @@ impl LiveTable {
         if bytes < size_of::<Header>() as u64 || control_bytes != CONTROL_BYTES {
             return Err(Refused::NotOurs);
         }
-        let mapping = Mapping::new(&memory, usize::try_from(bytes).map_err(|_| Refused::NotOurs)?, ProtFlags::READ)?;
+        let mapping =
+            SharedMapping::new(&memory, usize::try_from(bytes).map_err(|_| Refused::NotOurs)?, ProtFlags::READ)?;
         // SAFETY: a header is atomics.
         let header = &unsafe { mapping.slice::<Header>(0, 1) }[0];
         let session_capacity = Capacity {
@@ -103,10 +104,10 @@ impl LiveTable {
         let start = session_capacity.bytes().next_multiple_of(ALIGNMENT);
         let capacity = table_capacity(&mapping, start, bytes).ok_or(Refused::NotOurs)?;
         // SAFETY: the memory stays mapped as long as the table that is made here owns both; no code stores through the session.
-        let session = unsafe { Shared::of_ourselves(mapping.base(), session_capacity.bytes()) };
+        let session = unsafe { SessionMemory::of_ourselves(mapping.base(), session_capacity.bytes()) };
         let session = session.ok_or(Refused::NotOurs)?;
         let stamps = Stamps::of(session.header(), counter).ok_or(Refused::NoClock)?;
-        let control = Mapping::new(&control, CONTROL_BYTES as usize, ProtFlags::READ | ProtFlags::WRITE)?;
+        let control = SharedMapping::new(&control, CONTROL_BYTES as usize, ProtFlags::READ | ProtFlags::WRITE)?;
         Ok(Self {
             session,
             stamps,
@@ -122,7 +123,7 @@ impl LiveTable {
     }
 
     /// The shared session beside the table: stacks and modules. Nothing may be stored through it.
-    pub fn session(&self) -> &Shared {
+    pub fn session(&self) -> &SessionMemory {
         &self.session
     }
 
@@ -137,7 +138,7 @@ impl LiveTable {
     }
 
     /// The control page.
-    pub fn control(&self) -> &Control {
+    pub fn control(&self) -> &ControlPage {
         // SAFETY: a control page is atomics.
         let control = unsafe { self.control.slice(0, 1) };
         &control[0]
@@ -151,28 +152,28 @@ impl LiveTable {
     }
 
     /// All shards.
-    pub fn shards(&self) -> &[Shard] {
+    pub fn shards(&self) -> &[TableShard] {
         // SAFETY: shards are atomics, and lie after the header.
         unsafe { self.memory.slice(self.start + self.capacity.shard(0), SHARDS as usize) }
     }
 
     /// The records of all shards in a stripe: [`CHUNK`] of each.
     #[inline(always)]
-    pub(crate) fn stripe(&self, stripe: u32) -> &[Record] {
+    pub(crate) fn stripe(&self, stripe: u32) -> &[TableRecord] {
         const RECORDS: usize = (SHARDS * CHUNK) as usize;
-        let offset = stripe as usize * RECORDS * size_of::<Record>();
+        let offset = stripe as usize * RECORDS * size_of::<TableRecord>();
         // SAFETY: records are atomics, at multiples of their size.
         unsafe { self.memory.slice(self.start + self.capacity.records() + offset as u64, RECORDS) }
     }
 
     /// A record of a shard.
-    pub fn record(&self, shard: u32, number: u32) -> &Record {
+    pub fn record(&self, shard: u32, number: u32) -> &TableRecord {
         assert!(shard < SHARDS && number < self.capacity.shard_records);
         &self.stripe(number / CHUNK)[(shard * CHUNK + number % CHUNK) as usize]
     }
 
     /// The first `used` records of a shard.
-    pub fn records(&self, shard: u32, used: u32) -> impl Iterator<Item = &Record> {
+    pub fn records(&self, shard: u32, used: u32) -> impl Iterator<Item = &TableRecord> {
         (0..used).map(move |number| self.record(shard, number))
     }
 
@@ -201,8 +202,8 @@ impl LiveTable {
         }
     }
 
-    /// A thread by its number, below [`Extent::threads`].
-    pub fn thread(&self, number: u32) -> Thread {
+    /// A thread by its number, below [`TableExtent::threads`].
+    pub fn thread(&self, number: u32) -> TableThread {
         assert!(number < self.capacity.threads);
         let offset = self.start + self.capacity.threads() + u64::from(number) * size_of::<ThreadEntry>() as u64;
         // SAFETY: entries are atomics, at multiples of their size.
@@ -210,20 +211,20 @@ impl LiveTable {
         let bytes: Vec<u8> = entry.name.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
         let length = (entry.name_length.load(Ordering::Relaxed) as usize).min(bytes.len());
         let name = bytes[..length].split(|&byte| byte == 0).next().unwrap_or_default();
-        Thread { kernel_id: entry.id.load(Ordering::Relaxed), name: String::from_utf8_lossy(name).into_owned() }
+        TableThread { kernel_id: entry.id.load(Ordering::Relaxed), name: String::from_utf8_lossy(name).into_owned() }
     }
 
     /// How far the table is filled. An error if it claims more than its memory holds.
-    pub fn extent(&self) -> Result<Extent, Overclaimed> {
+    pub fn extent(&self) -> Result<TableExtent, Overclaimed> {
         let shards = self.shards();
-        let extent = Extent {
+        let extent = TableExtent {
             used: std::array::from_fn(|shard| {
                 shards[shard].used.load(Ordering::Acquire).min(self.capacity.shard_records)
             }),
             nodes: self.session.header().nodes.load(Ordering::Acquire).min(self.node_capacity),
             threads: self.header().threads.load(Ordering::Acquire).min(self.capacity.threads),
         };
-        let others = u64::from(extent.nodes) * size_of::<Node>() as u64
+        let others = u64::from(extent.nodes) * size_of::<TrieNode>() as u64
             + u64::from(extent.threads) * size_of::<ThreadEntry>() as u64;
         let held = self.held_bytes().saturating_add(CREDIT);
         let records = held.checked_sub(others).ok_or(Overclaimed)?;
@@ -232,7 +233,7 @@ impl LiveTable {
 
     /// Bytes of memory that its records use.
     pub fn record_bytes(&self) -> u64 {
-        let used = |shard: &Shard| shard.used.load(Ordering::Relaxed).min(self.capacity.shard_records);
+        let used = |shard: &TableShard| shard.used.load(Ordering::Relaxed).min(self.capacity.shard_records);
         record_bytes(&self.shards().iter().map(used).collect::<Vec<_>>())
     }
 
@@ -243,7 +244,7 @@ impl LiveTable {
     }
 
     /// The counters now. Exact for a process that is gone; for a running one they are not from one instant.
-    pub fn counts(&self) -> Counted {
+    pub fn counts(&self) -> CounterValues {
         self.shards().iter().fold([0; COUNTS], |sum, shard| added(sum, counts_now(shard)))
     }
 
@@ -286,7 +287,7 @@ fn sealed_size(object: impl AsFd) -> Result<(u64, (u64, u64)), Refused> {
 }
 
 /// The capacity of the table at `start`, if there is one and it ends where the memory ends.
-fn table_capacity(memory: &Mapping, start: u64, bytes: u64) -> Option<TableCapacity> {
+fn table_capacity(memory: &SharedMapping, start: u64, bytes: u64) -> Option<TableCapacity> {
     if start.checked_add(HEADER_BYTES)? > bytes {
         return None;
     }
@@ -302,7 +303,7 @@ fn table_capacity(memory: &Mapping, start: u64, bytes: u64) -> Option<TableCapac
 
 /// Whether reading the first `used` records of each shard touches more than `most` pages.
 fn touches_more(used: &[u32; SHARDS as usize], most: u64) -> bool {
-    const CHUNK_BYTES: u64 = CHUNK as u64 * size_of::<Record>() as u64;
+    const CHUNK_BYTES: u64 = CHUNK as u64 * size_of::<TableRecord>() as u64;
     let chunks = used.map(|used| used.div_ceil(CHUNK));
     let stripes = chunks.iter().copied().max().unwrap_or(0);
     // In the first `whole` stripes every block shard has a chunk, so all their pages count.
@@ -323,22 +324,22 @@ fn touches_more(used: &[u32; SHARDS as usize], most: u64) -> bool {
 }
 
 fn record_bytes(used: &[u32]) -> u64 {
-    used.iter().map(|&used| u64::from(used) * size_of::<Record>() as u64).sum()
+    used.iter().map(|&used| u64::from(used) * size_of::<TableRecord>() as u64).sum()
 }
 
 /// The counters of a shard now.
-pub(crate) fn counts_now(shard: &Shard) -> Counted {
+pub(crate) fn counts_now(shard: &TableShard) -> CounterValues {
     std::array::from_fn(|at| shard.counts.words[at].load(Ordering::Acquire))
 }
 
 /// The sum of two, wrapping: a hostile process may store any numbers.
-pub(crate) fn added(one: Counted, other: Counted) -> Counted {
+pub(crate) fn added(one: CounterValues, other: CounterValues) -> CounterValues {
     std::array::from_fn(|at| one[at].wrapping_add(other[at]))
 }
 
 /// One of the counters.
 #[inline]
-pub fn count_of(counts: &Counted, count: Count) -> u64 {
+pub fn count_of(counts: &CounterValues, count: Count) -> u64 {
     counts[count as usize]
 }
 

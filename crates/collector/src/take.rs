@@ -1,19 +1,19 @@
 //! Taking a snapshot: from a cut of a table to the contents of a `.hw` file.
 
-use crate::about::About;
-use crate::cut::{Cut, Scan, Unread};
+use crate::cut::{Cut, TableScan, Unread};
 use crate::past::{FREED_BEFORE, figures_of_past, part_of};
 use crate::peek::{Peek, Peeked, Unpeeked};
+use crate::process_identity::ProcessIdentity;
 use crate::protocol::{CutInfo, Detail};
-use crate::sums::{Owner, Sums};
-use crate::table::{Extent, LiveTable, Overclaimed, count_of, is_of_mappings};
+use crate::sums::{BlockOwner, Sums};
+use crate::table::{LiveTable, Overclaimed, TableExtent, count_of, is_of_mappings};
 use crate::threads::{ALL_THREADS, Threads};
 use crate::weigh::Scale;
 use highwater_model::{
     AccountsState, AllocId, Anomalies, Anomaly, Block, Blocks, Catalog, Figures, FrameText, Heap, Nanos, Sites, Source,
     SourceKind, StackId, Tag, TagId, ThreadAccount, ThreadId, Totals, mapped_address,
 };
-use highwater_session::{Names, Unrecorded};
+use highwater_session::{SessionNames, UnrecordedPrograms};
 use highwater_shm::table_v1::{Count, FLAG_FORKED, FLAG_USABLE_SIZES, STAMP_SHIFT};
 use std::fs::File;
 use std::sync::atomic::Ordering;
@@ -28,18 +28,18 @@ const MOST_COUNTED: u64 = 1 << 40;
 
 /// The process of a snapshot.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
+pub struct SnapshotSubject<'a> {
     /// Its shared table.
     pub table: &'a LiveTable,
     /// Its identity.
-    pub about: &'a About,
+    pub about: &'a ProcessIdentity,
     /// When it was found to be gone, in its own time; `None` while it runs.
     pub gone: Option<Nanos>,
 }
 
 /// The requested contents of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct SnapshotRequest {
     /// Sites only, or every block.
     pub detail: Detail,
     /// How many of the first bytes of each block to read, if any.
@@ -96,7 +96,11 @@ impl From<Overclaimed> for NotTaken {
 }
 
 /// Takes a snapshot. `after_cut` is called once, right after the first cut.
-pub fn take(subject: Subject<'_>, wanted: Wanted, after_cut: impl FnOnce()) -> Result<LiveSnapshot, NotTaken> {
+pub fn take(
+    subject: SnapshotSubject<'_>,
+    wanted: SnapshotRequest,
+    after_cut: impl FnOnce(),
+) -> Result<LiveSnapshot, NotTaken> {
     let mut after_cut = Some(after_cut);
     for attempt in 1..=MOST_ATTEMPTS {
         let mut cut = match subject.gone {
@@ -112,26 +116,27 @@ pub fn take(subject: Subject<'_>, wanted: Wanted, after_cut: impl FnOnce()) -> R
                 found.cut.attempts = attempt;
                 return Ok(assemble(subject, found));
             }
-            Err(Problem::Unread(Unread::Void)) => {}
-            Err(Problem::Unread(Unread::Overclaimed)) => return Err(NotTaken::Overclaimed),
-            Err(Problem::Unreadable(error)) => return Err(NotTaken::Unreadable(error)),
+            Err(TakeProblem::Unread(Unread::Void)) => {}
+            Err(TakeProblem::Unread(Unread::Overclaimed)) => return Err(NotTaken::Overclaimed),
+            Err(TakeProblem::Unreadable(error)) => return Err(NotTaken::Unreadable(error)),
         }
     }
     Err(NotTaken::Void)
 }
 
-enum Problem {
+/// Why an attempt failed.
+enum TakeProblem {
     Unread(Unread),
     Unreadable(rustix::io::Errno),
 }
 
-impl From<Unread> for Problem {
+impl From<Unread> for TakeProblem {
     fn from(unread: Unread) -> Self {
         Self::Unread(unread)
     }
 }
 
-impl From<Unpeeked> for Problem {
+impl From<Unpeeked> for TakeProblem {
     fn from(unpeeked: Unpeeked) -> Self {
         match unpeeked {
             Unpeeked::Unread(unread) => Self::Unread(unread),
@@ -140,7 +145,7 @@ impl From<Unpeeked> for Problem {
     }
 }
 
-impl From<Overclaimed> for Problem {
+impl From<Overclaimed> for TakeProblem {
     fn from(overclaimed: Overclaimed) -> Self {
         Self::Unread(overclaimed.into())
     }
@@ -160,23 +165,24 @@ struct Compact {
 }
 
 /// The result of reading a cut.
-struct Found {
-    extent: Extent,
-    scan: Scan,
-    what: What,
+struct CutResult {
+    extent: TableExtent,
+    scan: TableScan,
+    what: CutBlocks,
     scale: Scale,
     instant: Nanos,
     cut: CutInfo,
     contents: Option<Peeked>,
 }
 
-enum What {
+/// The blocks of a cut: added up by site, or each by itself.
+enum CutBlocks {
     Sites(Sums),
     Blocks(Vec<Compact>),
 }
 
 /// Reads everything that needs the cut, and ends the cut.
-fn read(subject: Subject<'_>, wanted: Wanted, mut cut: Cut<'_>) -> Result<Found, Problem> {
+fn read(subject: SnapshotSubject<'_>, wanted: SnapshotRequest, mut cut: Cut<'_>) -> Result<CutResult, TakeProblem> {
     let table = subject.table;
     let begin = Instant::now();
     let extent = table.extent()?;
@@ -185,20 +191,20 @@ fn read(subject: Subject<'_>, wanted: Wanted, mut cut: Cut<'_>) -> Result<Found,
     let (scan, what) = match wanted.detail {
         Detail::Sites => {
             let mut sums = Sums::new(&extent);
-            let scan = cut.scan(&extent, |place, block| {
-                let is_mapping = is_of_mappings(place.shard);
-                let owner = Owner { node: block.node, thread: block.thread, is_mapping };
+            let scan = cut.scan(&extent, |position, block| {
+                let is_mapping = is_of_mappings(position.shard);
+                let owner = BlockOwner { node: block.node, thread: block.thread, is_mapping };
                 let weight = scale.weight(block.rate, block.size);
                 sums.add_weighed(owner, AllocId(sums.records), block.size, weight);
                 if let Some(peek) = &mut peek {
-                    peek.want(place, block);
+                    peek.want(position, block);
                 }
             })?;
-            (scan, What::Sites(sums))
+            (scan, CutBlocks::Sites(sums))
         }
         Detail::Blocks => {
             let mut blocks = Vec::with_capacity(expected_blocks(table, &extent));
-            let scan = cut.scan(&extent, |place, block| {
+            let scan = cut.scan(&extent, |position, block| {
                 blocks.push(Compact {
                     stamp: block.stamp,
                     address: block.address,
@@ -207,13 +213,13 @@ fn read(subject: Subject<'_>, wanted: Wanted, mut cut: Cut<'_>) -> Result<Found,
                     thread: block.thread,
                     surplus: block.surplus,
                     rate: block.rate,
-                    is_mapping: is_of_mappings(place.shard),
+                    is_mapping: is_of_mappings(position.shard),
                 });
                 if let Some(peek) = &mut peek {
-                    peek.want(place, block);
+                    peek.want(position, block);
                 }
             })?;
-            (scan, What::Blocks(blocks))
+            (scan, CutBlocks::Blocks(blocks))
         }
     };
     let scan_time = begin.elapsed();
@@ -234,11 +240,11 @@ fn read(subject: Subject<'_>, wanted: Wanted, mut cut: Cut<'_>) -> Result<Found,
     if !cut.end() {
         return Err(Unread::Void.into());
     }
-    Ok(Found { extent, scan, what, scale, instant, cut: info, contents })
+    Ok(CutResult { extent, scan, what, scale, instant, cut: info, contents })
 }
 
 /// The expected number of blocks. The process's own count is limited to the number of records.
-fn expected_blocks(table: &LiveTable, extent: &Extent) -> usize {
+fn expected_blocks(table: &LiveTable, extent: &TableExtent) -> usize {
     let counts = table.counts();
     let live = count_of(&counts, Count::Allocations).wrapping_sub(count_of(&counts, Count::Frees));
     let most: u64 = extent.used.iter().map(|&used| u64::from(used)).sum();
@@ -246,19 +252,19 @@ fn expected_blocks(table: &LiveTable, extent: &Extent) -> usize {
 }
 
 /// Makes a snapshot from the result of a cut.
-fn assemble(subject: Subject<'_>, found: Found) -> LiveSnapshot {
-    let Found { extent, scan, what, mut scale, instant, cut, contents } = found;
+fn assemble(subject: SnapshotSubject<'_>, found: CutResult) -> LiveSnapshot {
+    let CutResult { extent, scan, what, mut scale, instant, cut, contents } = found;
     let table = subject.table;
     let mut catalog = Catalog::default();
     let mapped = catalog.intern_tag(Tag { heap: Heap::Mapped, ..Tag::default() });
-    let mut names = Names::default();
+    let mut names = SessionNames::default();
     let stamps = table.stamps();
     names.read_modules(table.session(), &subject.about.executable, &mut catalog, |stamp| stamps.time(stamp));
-    let aggregated = matches!(what, What::Sites(_));
-    let mut stacks = Stacks { names, known: vec![0; extent.nodes.max(1) as usize] };
+    let aggregated = matches!(what, CutBlocks::Sites(_));
+    let mut stacks = NodeStacks { names, known: vec![0; extent.nodes.max(1) as usize] };
     let (sums, blocks) = match what {
-        What::Sites(sums) => (sums, Blocks::default()),
-        What::Blocks(found) => {
+        CutBlocks::Sites(sums) => (sums, Blocks::default()),
+        CutBlocks::Blocks(found) => {
             let stack_of = |node| stacks.of(node, table, &mut catalog);
             number(found, table, &extent, (instant, mapped), &mut scale, stack_of)
         }
@@ -326,20 +332,20 @@ fn assemble(subject: Subject<'_>, found: Found) -> LiveSnapshot {
         usable_sizes: !aggregated && table.has_flag(FLAG_USABLE_SIZES),
         aggregated,
         address_space: table.address_space(),
-        notes: Unrecorded::of(table.session()).sentences(),
+        notes: UnrecordedPrograms::of(table.session()).sentences(),
         ..Source::default()
     };
     LiveSnapshot { source, catalog, accounts, cut, contents: contents.map(|contents| contents.file) }
 }
 
 /// The stacks of nodes, each read once: the shared memory may change, and all uses of a node must get the same stack.
-struct Stacks {
-    names: Names,
+struct NodeStacks {
+    names: SessionNames,
     /// By node: its stack plus one; 0 if it has not been read.
     known: Vec<u32>,
 }
 
-impl Stacks {
+impl NodeStacks {
     fn of(&mut self, node: u32, table: &LiveTable, catalog: &mut Catalog) -> StackId {
         let known = &mut self.known[node as usize];
         if *known == 0 {
@@ -353,7 +359,7 @@ impl Stacks {
 fn number(
     mut found: Vec<Compact>,
     table: &LiveTable,
-    extent: &Extent,
+    extent: &TableExtent,
     (instant, mapped): (Nanos, TagId),
     scale: &mut Scale,
     mut stack_of: impl FnMut(u32) -> StackId,
@@ -368,7 +374,7 @@ fn number(
         // As in the sums: unknown nodes and threads count as number 0.
         let node = if one.node < extent.nodes { one.node } else { 0 };
         let thread = if one.thread < extent.threads { one.thread } else { 0 };
-        let owner = Owner { node, thread, is_mapping: one.is_mapping };
+        let owner = BlockOwner { node, thread, is_mapping: one.is_mapping };
         let (size, weight) = sums.add_weighed(owner, id, one.size, weight);
         let index = &mut indices[thread as usize];
         if *index == u32::MAX {
@@ -403,7 +409,7 @@ fn row(rows: &mut Vec<Figures>, index: u32) -> &mut Figures {
 }
 
 /// Anomalies until now.
-fn anomalies(table: &LiveTable, scan: &Scan, clamped: u64) -> Anomalies {
+fn anomalies(table: &LiveTable, scan: &TableScan, clamped: u64) -> Anomalies {
     let of = |count| count_of(&scan.counts, count);
     let header = table.session().header();
     let load = |counter: &std::sync::atomic::AtomicU32| u64::from(counter.load(Ordering::Relaxed));

@@ -1,6 +1,6 @@
 //! The threads of a live process: their numbers in the table, and their names.
 
-use crate::table::{Extent, LiveTable};
+use crate::table::{LiveTable, TableExtent};
 use highwater_model::ThreadId;
 use rustc_hash::FxHashMap;
 
@@ -21,7 +21,7 @@ pub struct Threads {
 
 impl Threads {
     /// Reads the threads of a table.
-    pub fn read(table: &LiveTable, extent: &Extent) -> Self {
+    pub fn read(table: &LiveTable, extent: &TableExtent) -> Self {
         let mut uses: FxHashMap<u32, (u64, u32)> = FxHashMap::default();
         let id_of = |number| {
             if number == 0 {

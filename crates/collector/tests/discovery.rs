@@ -1,14 +1,14 @@
 //! A collector finds processes that have not registered. Alone in its program: it would find what other tests have.
 mod support;
 
-use highwater_collector::protocol::{Detail, State};
-use highwater_collector::{Client, Options};
-use highwater_shm::table_v1::Block;
+use highwater_collector::protocol::{Detail, ProcessState};
+use highwater_collector::{CollectorClient, CollectorOptions};
+use highwater_shm::table_v1::TableBlock;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use support::child::{Running, be_child};
 use support::fake::Fake;
-use support::{Collector, Place, snapshot_in, wait_for};
+use support::{Collector, TestFolder, snapshot_in, wait_for};
 
 #[test]
 #[ignore = "the program that the tests start, not a test"]
@@ -16,20 +16,20 @@ fn child() {
     be_child();
 }
 
-fn state_of(client: &mut Client, pid: u32) -> Option<State> {
+fn state_of(client: &mut CollectorClient, pid: u32) -> Option<ProcessState> {
     client.processes().unwrap().iter().find(|info| info.pid == pid).map(|info| info.state)
 }
 
 #[test]
 fn processes_are_found_by_a_collector_that_comes_later() {
-    let place = Place::new();
-    let options = Options { searches: true, ..place.options() };
+    let folder = TestFolder::new();
+    let options = CollectorOptions { searches: true, ..folder.options() };
     let own = std::process::id();
     let mut fake = Fake::new(own);
     fake.belong_to(&options.socket);
-    (1..=10).for_each(|number| fake.allocate(Block { address: number * 16, size: 1, ..Block::default() }));
+    (1..=10).for_each(|number| fake.allocate(TableBlock { address: number * 16, size: 1, ..TableBlock::default() }));
     let first = Collector::start(options.clone());
-    assert_eq!(state_of(&mut first.client(), own), Some(State::Live));
+    assert_eq!(state_of(&mut first.client(), own), Some(ProcessState::Live));
     assert_eq!(fake.control().collector.load(Ordering::Relaxed), own);
     let mut child = Running::start(first.socket(), 7);
     let pid = child.pid();
@@ -45,7 +45,7 @@ fn processes_are_found_by_a_collector_that_comes_later() {
     let mut client = second.client();
     wait_for("taking over", || fake.control().load().active_epoch() == 0);
     let info = client.processes().unwrap().into_iter().find(|info| info.pid == pid).unwrap();
-    assert_eq!((info.state, info.live_blocks), (State::Live, 7));
+    assert_eq!((info.state, info.live_blocks), (ProcessState::Live, 7));
     assert!(info.command.iter().any(|word| word == "--exact"));
     let taken = client.snapshot(own, Detail::Sites, None).unwrap();
     assert!(taken.cut.exact && taken.cut.verified);

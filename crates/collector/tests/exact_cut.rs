@@ -14,7 +14,7 @@ mod own_table;
 use highwater_agent as agent;
 use highwater_agent::here::reallocated_here;
 use highwater_shm::control_v1::Word;
-use highwater_shm::table_v1::{Block, SHARDS};
+use highwater_shm::table_v1::{SHARDS, TableBlock};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn write(writer: usize) {
     for &number in &ring {
         agent::allocated_at(address(writer, true, number), number + 1, 0);
     }
-    for (number, next_place) in (0..).zip(RING..) {
+    for (number, next_slot) in (0..).zip(RING..) {
         let seen = DONE[neighbour].load(Ordering::SeqCst);
         agent::allocated_at(address(writer, false, number), seen, 0);
         DONE[writer].store(number + 1, Ordering::SeqCst);
@@ -48,11 +48,11 @@ fn write(writer: usize) {
             agent::freeing(address(writer, false, number - WINDOW) as *mut u8);
         }
         let moving = (number % RING) as usize;
-        let (old, new) = (address(writer, true, ring[moving]), address(writer, true, next_place));
+        let (old, new) = (address(writer, true, ring[moving]), address(writer, true, next_slot));
         let begun = agent::reallocating(old as *mut u8);
         // SAFETY: called as declared; the addresses are only told, not used.
         unsafe { reallocated_here(old as *mut u8, new as *mut u8, moving + 1, begun.into()) };
-        ring[moving] = next_place;
+        ring[moving] = next_slot;
         if STOP.load(Ordering::Relaxed) {
             return;
         }
@@ -60,7 +60,7 @@ fn write(writer: usize) {
 }
 
 /// What is wrong with a set of blocks, if anything is.
-fn fault(blocks: &[Block]) -> Option<String> {
+fn fault(blocks: &[TableBlock]) -> Option<String> {
     let mut windows: HashMap<u64, Vec<(u64, u64)>> = HashMap::new();
     let mut rings: HashMap<u64, Vec<u64>> = HashMap::new();
     let mut numbers: HashMap<u64, u32> = HashMap::new();

@@ -1,7 +1,7 @@
 //! Processes of other versions: one built from the layouts of version 1 as they were published, and one from the future.
 
-use highwater_collector::protocol::{Detail, ProcessInfo, State};
-use highwater_collector::{Client, Options, Server};
+use highwater_collector::protocol::{Detail, ProcessInfo, ProcessState};
+use highwater_collector::{CollectorClient, CollectorOptions, CollectorServer};
 use highwater_model::{Heap, When};
 use highwater_store::Recording;
 use std::io::{BufRead, BufReader};
@@ -30,7 +30,7 @@ fn start(agent: &Path, socket: &Path, version: &str) -> Child {
 /// The process, once the collector has heard of it.
 fn heard_of(socket: &Path, pid: u32) -> ProcessInfo {
     loop {
-        let processes = Client::connect(socket).unwrap().processes().unwrap();
+        let processes = CollectorClient::connect(socket).unwrap().processes().unwrap();
         if let Some(found) = processes.into_iter().find(|process| process.pid == pid) {
             return found;
         }
@@ -53,7 +53,7 @@ fn version_1_is_read_and_the_future_is_refused() {
     std::fs::create_dir_all(&folder).unwrap();
     let agent = agent(&folder);
     let socket = std::env::temp_dir().join(format!("highwater-frozen-{}.sock", std::process::id()));
-    let server = Server::bind(Options::new(socket.clone(), folder.join("kept"))).unwrap();
+    let server = CollectorServer::bind(CollectorOptions::new(socket.clone(), folder.join("kept"))).unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| server.serve(&stop, &|_| ()));
@@ -61,9 +61,9 @@ fn version_1_is_read_and_the_future_is_refused() {
 
         let mut frozen = start(&agent, &socket, "1");
         let about = heard_of(&socket, frozen.id());
-        assert_eq!((about.state, about.version), (State::Live, 1));
+        assert_eq!((about.state, about.version), (ProcessState::Live, 1));
         assert_eq!((about.live_blocks, about.live_bytes), (181, 8192 + 18_000));
-        let taken = Client::connect(&socket).unwrap().snapshot(frozen.id(), Detail::Blocks, None).unwrap();
+        let taken = CollectorClient::connect(&socket).unwrap().snapshot(frozen.id(), Detail::Blocks, None).unwrap();
         assert!(taken.cut.exact && taken.cut.verified, "{:?}", taken.cut);
         let snapshot = Recording::from_file(taken.file).unwrap().snapshot(&When::End).unwrap();
         let figures = snapshot.accounts.totals().figures;
@@ -82,12 +82,12 @@ fn version_1_is_read_and_the_future_is_refused() {
 
         let mut future = start(&agent, &socket, "2");
         let refused = heard_of(&socket, future.id());
-        assert_eq!((refused.state, refused.version), (State::Refused, 2));
+        assert_eq!((refused.state, refused.version), (ProcessState::Refused, 2));
         assert!(
             refused.problem.contains("version 2") && refused.problem.contains("update the collector"),
             "{refused:?}"
         );
-        let failed = Client::connect(&socket).unwrap().snapshot(future.id(), Detail::Sites, None);
+        let failed = CollectorClient::connect(&socket).unwrap().snapshot(future.id(), Detail::Sites, None);
         assert!(failed.err().unwrap().to_string().contains("update the collector"));
 
         for child in [&mut frozen, &mut future] {

@@ -1,10 +1,10 @@
 //! Processes that come and go leave nothing behind in the collector. Alone in its program: it counts all that this process has.
 mod support;
 
-use highwater_collector::Options;
-use highwater_collector::protocol::{Detail, Retention, State};
+use highwater_collector::CollectorOptions;
+use highwater_collector::protocol::{Detail, ProcessState, Retention};
 use support::child::{Running, be_child};
-use support::{Collector, Place, snapshot_in, wait_for};
+use support::{Collector, TestFolder, snapshot_in, wait_for};
 
 #[test]
 #[ignore = "the program that the tests start, not a test"]
@@ -21,8 +21,8 @@ fn possessions() -> [usize; 3] {
 
 #[test]
 fn who_comes_and_goes_leaves_nothing() {
-    let place = Place::new();
-    let options = Options { kept_tables: Retention { count: 2, bytes: 1 << 30 }, ..place.options() };
+    let folder = TestFolder::new();
+    let options = CollectorOptions { kept_tables: Retention { count: 2, bytes: 1 << 30 }, ..folder.options() };
     let collector = Collector::start(options);
     let come_and_go = || {
         let child = Running::start(collector.socket(), 20);
@@ -36,7 +36,7 @@ fn who_comes_and_goes_leaves_nothing() {
         child.kill();
         wait_for("the end", || {
             let all = client.processes().unwrap();
-            all.iter().any(|info| info.pid == pid && info.state == State::Exited)
+            all.iter().any(|info| info.pid == pid && info.state == ProcessState::Exited)
         });
     };
     (0..5).for_each(|_| come_and_go());

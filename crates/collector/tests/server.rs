@@ -2,8 +2,8 @@
 mod support;
 
 use highwater_collector::contents::read_contents;
-use highwater_collector::protocol::{Detail, Request, Retention, State, Which};
-use highwater_collector::{BindError, Client, ClientError, Options, Server};
+use highwater_collector::protocol::{CollectorRequest, Detail, ProcessState, Retention, Which};
+use highwater_collector::{CollectorBindError, CollectorClient, CollectorError, CollectorOptions, CollectorServer};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use std::os::fd::OwnedFd;
@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 use support::child::{Running, be_child};
 use support::fake::{Fake, connect};
-use support::{Collector, Place, snapshot_in, wait_for};
+use support::{Collector, TestFolder, snapshot_in, wait_for};
 
 #[test]
 #[ignore = "the program that the tests start, not a test"]
@@ -19,26 +19,26 @@ fn child() {
     be_child();
 }
 
-fn failure<T: std::fmt::Debug>(result: Result<T, ClientError>) -> String {
+fn failure<T: std::fmt::Debug>(result: Result<T, CollectorError>) -> String {
     match result {
-        Err(ClientError::Failed(line)) => line,
+        Err(CollectorError::Failed(line)) => line,
         other => panic!("{other:?}"),
     }
 }
 
 /// A process that is known, in this state.
-fn has(client: &mut Client, pid: u32, state: State) -> bool {
+fn has(client: &mut CollectorClient, pid: u32, state: ProcessState) -> bool {
     client.processes().unwrap().iter().any(|info| info.pid == pid && info.state == state)
 }
 
 #[test]
 fn a_process_registers_and_is_looked_at_until_it_is_gone() {
-    let place = Place::new();
-    let collector = Collector::start(place.options());
+    let folder = TestFolder::new();
+    let collector = Collector::start(folder.options());
     let mut client = collector.client();
     let mut child = Running::start(collector.socket(), 1000);
     let pid = child.pid();
-    wait_for("registering", || has(&mut client, pid, State::Live));
+    wait_for("registering", || has(&mut client, pid, ProcessState::Live));
     let info = client.processes().unwrap().into_iter().find(|info| info.pid == pid).unwrap();
     assert_eq!((info.live_blocks, info.live_bytes, info.name.as_str()), (1000, 16_000, "fake"));
     assert_eq!(info.command, ["fake", "--many words"]);
@@ -59,7 +59,7 @@ fn a_process_registers_and_is_looked_at_until_it_is_gone() {
         assert_eq!(contents[&block.address], [number as u8; 8]);
     }
     child.kill();
-    wait_for("the end", || has(&mut client, pid, State::Exited));
+    wait_for("the end", || has(&mut client, pid, ProcessState::Exited));
     let taken = client.snapshot(pid, Detail::Blocks, None).unwrap();
     assert!(taken.cut.exited && taken.cut.exact && taken.cut.verified);
     assert_eq!(snapshot_in(taken.file).accounts.blocks().count(), 999);
@@ -69,8 +69,8 @@ fn a_process_registers_and_is_looked_at_until_it_is_gone() {
 
 #[test]
 fn programs_keep_snapshots_of_themselves() {
-    let place = Place::new();
-    let options = Options { kept_snapshots: Retention { count: 3, bytes: 1 << 20 }, ..place.options() };
+    let folder = TestFolder::new();
+    let options = CollectorOptions { kept_snapshots: Retention { count: 3, bytes: 1 << 20 }, ..folder.options() };
     let collector = Collector::start(options.clone());
     let mut client = collector.client();
     let mut child = Running::start(collector.socket(), 10);
@@ -78,8 +78,9 @@ fn programs_keep_snapshots_of_themselves() {
         assert_eq!(child.tell(&format!("snapshot number {number}")), "+");
         child.tell(&format!("free {number}"));
     }
-    let names =
-        |client: &mut Client| -> Vec<String> { client.kept().unwrap().0.into_iter().map(|kept| kept.name).collect() };
+    let names = |client: &mut CollectorClient| -> Vec<String> {
+        client.kept().unwrap().0.into_iter().map(|kept| kept.name).collect()
+    };
     wait_for("keeping", || names(&mut client) == ["number 2", "number 3", "number 4"]);
     let (kept, most) = client.kept().unwrap();
     assert_eq!(most, Retention { count: 3, bytes: 1 << 20 });
@@ -90,9 +91,9 @@ fn programs_keep_snapshots_of_themselves() {
     assert_eq!(client.remove(&[kept[2].id, 4711]).unwrap(), 1);
     collector.stop();
     // What is foreign or broken does not disturb.
-    std::fs::write(options.shelf.join("notes.txt"), "mine").unwrap();
-    std::fs::write(options.shelf.join("99.json"), "{").unwrap();
-    std::fs::write(options.shelf.join("98.hw"), "").unwrap();
+    std::fs::write(options.snapshot_folder.join("notes.txt"), "mine").unwrap();
+    std::fs::write(options.snapshot_folder.join("99.json"), "{").unwrap();
+    std::fs::write(options.snapshot_folder.join("98.hw"), "").unwrap();
     let collector = Collector::start(options.clone());
     let mut client = collector.client();
     assert_eq!(names(&mut client), ["number 2", "number 3"]);
@@ -104,21 +105,21 @@ fn programs_keep_snapshots_of_themselves() {
     assert_eq!(client.remove(&[]).unwrap(), 3);
     assert!(client.kept().unwrap().0.is_empty());
     assert_eq!(failure(client.get(latest.id)), format!("there is no kept snapshot {}", latest.id));
-    let mode = std::fs::metadata(&options.shelf).unwrap().permissions().mode();
+    let mode = std::fs::metadata(&options.snapshot_folder).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
 }
 
 #[test]
 fn settings_are_followed() {
-    let place = Place::new();
-    let collector = Collector::start(place.options());
+    let folder = TestFolder::new();
+    let collector = Collector::start(folder.options());
     let mut child = Running::start(collector.socket(), 1);
     let pid = child.pid();
-    wait_for("registering", || has(&mut collector.client(), pid, State::Live));
+    wait_for("registering", || has(&mut collector.client(), pid, ProcessState::Live));
     assert_eq!(collector.client().set_sample(pid, 512).unwrap(), (0, false));
     child.tell("follow");
     let socket = collector.socket().to_owned();
-    let answer = std::thread::spawn(move || Client::connect(&socket).unwrap().set_sample(pid, 1024).unwrap());
+    let answer = std::thread::spawn(move || CollectorClient::connect(&socket).unwrap().set_sample(pid, 1024).unwrap());
     let begin = Instant::now();
     while !answer.is_finished() && begin.elapsed() < Duration::from_secs(5) {
         child.tell("follow");
@@ -137,9 +138,9 @@ fn settings_are_followed() {
 }
 
 #[test]
-fn who_is_not_known_is_told_so() {
-    let place = Place::new();
-    let collector = Collector::start(place.options());
+fn an_unknown_process_is_refused() {
+    let folder = TestFolder::new();
+    let collector = Collector::start(folder.options());
     let mut client = collector.client();
     let own = std::process::id();
     assert_eq!(
@@ -155,19 +156,19 @@ fn who_is_not_known_is_told_so() {
         String::from_utf8_lossy(&answer[..length]).into_owned()
     };
     assert_eq!(ask("what?"), r#"{"failed":"the collector is sent no JSON"}"#);
-    let newer = Request::Processes(Which::All).to_json().to_string().replace("\"version\":1", "\"version\":2");
+    let newer = CollectorRequest::Processes(Which::All).to_json().to_string().replace("\"version\":1", "\"version\":2");
     assert!(ask(&newer).contains("the collector speaks version 1, you speak version 2: update the collector"));
 }
 
 #[test]
 fn a_process_that_cannot_be_read_is_refused_and_says_why() {
-    let place = Place::new();
-    let collector = Collector::start(place.options());
+    let folder = TestFolder::new();
+    let collector = Collector::start(folder.options());
     let mut client = collector.client();
     let own = std::process::id();
     let fake = Fake::new(own);
     fake.say_hello(collector.socket(), 2);
-    wait_for("refusing", || has(&mut client, own, State::Refused));
+    wait_for("refusing", || has(&mut client, own, ProcessState::Refused));
     let line =
         format!("process {own} speaks version 2 of the live table, this collector knows 1: update the collector");
     assert_eq!(failure(client.snapshot(own, Detail::Sites, None)), line);
@@ -180,31 +181,31 @@ fn a_process_that_cannot_be_read_is_refused_and_says_why() {
     wait_for("refusing", || client.processes().unwrap()[0].problem.contains("is not that of an agent"));
     // It registers properly after all.
     fake.register(collector.socket());
-    wait_for("registering", || has(&mut client, own, State::Live));
-    assert!(!has(&mut client, own, State::Refused));
+    wait_for("registering", || has(&mut client, own, ProcessState::Live));
+    assert!(!has(&mut client, own, ProcessState::Refused));
     assert!(failure(client.snapshot(own, Detail::Sites, Some(1))).contains("'highwater run --allow-contents'"));
 }
 
 #[test]
 fn a_process_that_begins_another_program_leaves_its_table() {
-    let place = Place::new();
-    let collector = Collector::start(place.options());
+    let folder = TestFolder::new();
+    let collector = Collector::start(folder.options());
     let mut client = collector.client();
     let mut child = Running::start(collector.socket(), 5);
     let pid = child.pid();
-    wait_for("registering", || has(&mut client, pid, State::Live));
+    wait_for("registering", || has(&mut client, pid, ProcessState::Live));
     child.tell("again");
-    wait_for("the other", || has(&mut client, pid, State::Exited) && has(&mut client, pid, State::Live));
+    wait_for("the other", || has(&mut client, pid, ProcessState::Exited) && has(&mut client, pid, ProcessState::Live));
     assert_eq!(client.processes().unwrap().iter().filter(|info| info.pid == pid).count(), 2);
     assert_eq!(child.tell("exec"), "gone");
-    wait_for("the exec", || !has(&mut client, pid, State::Live));
+    wait_for("the exec", || !has(&mut client, pid, ProcessState::Live));
     assert!(client.snapshot(pid, Detail::Sites, None).unwrap().cut.exited);
 }
 
 #[test]
 fn only_so_many_that_are_gone_are_kept() {
-    let place = Place::new();
-    let options = Options { kept_tables: Retention { count: 2, bytes: 1 << 30 }, ..place.options() };
+    let folder = TestFolder::new();
+    let options = CollectorOptions { kept_tables: Retention { count: 2, bytes: 1 << 30 }, ..folder.options() };
     let collector = Collector::start(options);
     let mut client = collector.client();
     let mut pids = Vec::new();
@@ -212,7 +213,7 @@ fn only_so_many_that_are_gone_are_kept() {
         let child = Running::start(collector.socket(), 5);
         let pid = child.pid();
         child.kill();
-        wait_for("the end", || has(&mut client, pid, State::Exited));
+        wait_for("the end", || has(&mut client, pid, ProcessState::Exited));
         pids.push(pid);
     }
     let known: Vec<u32> = client.processes().unwrap().iter().map(|info| info.pid).collect();
@@ -221,62 +222,65 @@ fn only_so_many_that_are_gone_are_kept() {
 }
 
 #[test]
-fn there_is_one_collector_at_a_place() {
-    let place = Place::new();
-    let first = Server::bind(place.options()).unwrap();
-    let socket = place.path("socket");
+fn there_is_one_collector_at_a_socket() {
+    let folder = TestFolder::new();
+    let first = CollectorServer::bind(folder.options()).unwrap();
+    let socket = folder.path("socket");
     assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
-    let second = Server::bind(place.options()).unwrap_err();
+    let second = CollectorServer::bind(folder.options()).unwrap_err();
     assert_eq!(
         second.to_string(),
         format!("a collector already listens at {} (process {})", socket.display(), std::process::id())
     );
     // Even if somebody removed the lock.
-    std::fs::remove_file(place.path("socket.lock")).unwrap();
-    assert!(matches!(Server::bind(place.options()), Err(BindError::AlreadyListens { pid: None, .. })));
+    std::fs::remove_file(folder.path("socket.lock")).unwrap();
+    assert!(matches!(
+        CollectorServer::bind(folder.options()),
+        Err(CollectorBindError::AlreadyListens { pid: None, .. })
+    ));
     drop(first);
     assert!(!socket.exists());
     // Not a socket.
     std::fs::write(&socket, "mine").unwrap();
-    assert!(matches!(Server::bind(place.options()), Err(BindError::NotASocket(_))));
+    assert!(matches!(CollectorServer::bind(folder.options()), Err(CollectorBindError::NotASocket(_))));
     std::fs::remove_file(&socket).unwrap();
     // One that was killed leaves its socket.
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
     assert!(socket.exists());
-    drop(Server::bind(place.options()).unwrap());
+    drop(CollectorServer::bind(folder.options()).unwrap());
     // A directory that everybody can write.
-    let open = place.path("open");
+    let open = folder.path("open");
     std::fs::create_dir(&open).unwrap();
     std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
-    let options = Options { socket: open.join("socket"), ..place.options() };
-    assert!(matches!(Server::bind(options), Err(BindError::NotOurs(_))));
+    let options = CollectorOptions { socket: open.join("socket"), ..folder.options() };
+    assert!(matches!(CollectorServer::bind(options), Err(CollectorBindError::NotOurs(_))));
     // One that is not there.
-    let options = Options { socket: place.path("new").join("socket"), ..place.options() };
-    drop(Server::bind(options).unwrap());
-    assert_eq!(std::fs::metadata(place.path("new")).unwrap().permissions().mode() & 0o777, 0o700);
+    let options = CollectorOptions { socket: folder.path("new").join("socket"), ..folder.options() };
+    drop(CollectorServer::bind(options).unwrap());
+    assert_eq!(std::fs::metadata(folder.path("new")).unwrap().permissions().mode() & 0o777, 0o700);
 }
 
 #[test]
 fn an_idle_collector_ends() {
-    let place = Place::new();
-    let options = Options { exit_when_idle: Some(Duration::from_millis(300)), ..place.options() };
+    let folder = TestFolder::new();
+    let options = CollectorOptions { exit_when_idle: Some(Duration::from_millis(300)), ..folder.options() };
     let collector = Collector::start(options);
     let child = Running::start(collector.socket(), 1);
     std::thread::sleep(Duration::from_millis(600));
     assert!(!collector.has_ended());
     child.kill();
     wait_for("the end", || collector.has_ended());
-    assert!(!place.path("socket").exists());
+    assert!(!folder.path("socket").exists());
 }
 
 #[test]
 fn who_says_nothing_is_dropped_and_many_may_ask_at_once() {
-    let place = Place::new();
-    let collector = Collector::start(place.options());
+    let folder = TestFolder::new();
+    let collector = Collector::start(folder.options());
     let silent = connect(collector.socket());
     let child = Running::start(collector.socket(), 1000);
     let pid = child.pid();
-    wait_for("registering", || has(&mut collector.client(), pid, State::Live));
+    wait_for("registering", || has(&mut collector.client(), pid, ProcessState::Live));
     std::thread::scope(|scope| {
         for _ in 0..16 {
             scope.spawn(|| {
@@ -293,8 +297,8 @@ fn who_says_nothing_is_dropped_and_many_may_ask_at_once() {
 
 #[test]
 fn who_wants_very_many_connections_does_not_get_them() {
-    let place = Place::new();
-    let collector = Collector::start(place.options());
+    let folder = TestFolder::new();
+    let collector = Collector::start(folder.options());
     // More than the collector holds at a time.
     const MANY: usize = 256 + 100;
     let is_closed = |connection: &OwnedFd| {

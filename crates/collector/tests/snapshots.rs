@@ -4,10 +4,10 @@ mod support;
 use highwater_collector::contents::read_contents;
 use highwater_collector::cut::Unread;
 use highwater_collector::protocol::Detail;
-use highwater_collector::take::{LiveSnapshot, NotTaken, Subject, Wanted, take};
-use highwater_collector::{About, LiveTable};
+use highwater_collector::take::{LiveSnapshot, NotTaken, SnapshotRequest, SnapshotSubject, take};
+use highwater_collector::{LiveTable, ProcessIdentity};
 use highwater_model::{Accounts, AllocId, Anomaly, Nanos, ThreadId, Weight, laws};
-use highwater_shm::table_v1::{Block, Count, FLAG_FORKED, FLAG_USABLE_SIZES, MAPPINGS, TableCapacity};
+use highwater_shm::table_v1::{Count, FLAG_FORKED, FLAG_USABLE_SIZES, MAPPINGS, TableBlock, TableCapacity};
 use highwater_store::{Recording, write_snapshot};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -15,13 +15,15 @@ use support::fake::{Fake, SMALL};
 
 const LEASE: Duration = Duration::from_secs(2);
 
-fn about() -> About {
-    About { pid: std::process::id(), executable: "/usr/bin/fake".into(), ..About::default() }
+fn about() -> ProcessIdentity {
+    ProcessIdentity { pid: std::process::id(), executable: "/usr/bin/fake".into(), ..ProcessIdentity::default() }
 }
 
 fn taken(table: &LiveTable, detail: Detail, gone: Option<Nanos>) -> LiveSnapshot {
     let about = about();
-    let snapshot = take(Subject { table, about: &about, gone }, Wanted { detail, contents: None }, || ()).unwrap();
+    let snapshot =
+        take(SnapshotSubject { table, about: &about, gone }, SnapshotRequest { detail, contents: None }, || ())
+            .unwrap();
     let accounts = Accounts::from_state(snapshot.accounts.clone());
     let violations = match detail {
         Detail::Sites => laws::violations_of_figures(&accounts),
@@ -35,8 +37,8 @@ fn taken(table: &LiveTable, detail: Detail, gone: Option<Nanos>) -> LiveSnapshot
     snapshot
 }
 
-fn block(address: u64, size: u64, node: u32, thread: u32, stamp: u64) -> Block {
-    Block { address, size, node, thread, stamp, ..Block::default() }
+fn block(address: u64, size: u64, node: u32, thread: u32, stamp: u64) -> TableBlock {
+    TableBlock { address, size, node, thread, stamp, ..TableBlock::default() }
 }
 
 #[test]
@@ -125,7 +127,7 @@ fn samples_stand_for_others() {
     let rate = fake.add_rate(1000);
     fake.header().rate.store(rate.into(), Ordering::Relaxed);
     for number in 1..=500 {
-        fake.allocate(Block { rate, ..block(number * 16, 100, 0, 0, number) });
+        fake.allocate(TableBlock { rate, ..block(number * 16, 100, 0, 0, number) });
     }
     fake.free(16);
     fake.count(Count::MoreFrees, 256 * 9);
@@ -180,8 +182,8 @@ fn contents_are_those_of_blocks_that_live() {
     }
     let table = fake.open();
     let about = about();
-    let subject = Subject { table: &table, about: &about, gone: None };
-    let wanted = Wanted { detail: Detail::Blocks, contents: Some(8) };
+    let subject = SnapshotSubject { table: &table, about: &about, gone: None };
+    let wanted = SnapshotRequest { detail: Detail::Blocks, contents: Some(8) };
     let taken = take(subject, wanted, || {
         (1..=3000).filter(|number| number % 3 == 1).for_each(|number| fake.free(address(number)))
     });
@@ -259,8 +261,8 @@ fn a_void_cut_is_begun_again() {
     (1..=100).for_each(|number| fake.allocate(block(number * 16, 10, 0, 0, number)));
     let table = fake.open();
     let about = about();
-    let subject = Subject { table: &table, about: &about, gone: None };
-    let wanted = Wanted { detail: Detail::Sites, contents: None };
+    let subject = SnapshotSubject { table: &table, about: &about, gone: None };
+    let wanted = SnapshotRequest { detail: Detail::Sites, contents: None };
     // A writer that finds the lease over ends the snapshot.
     let snapshot = take(subject, wanted, || assert!(fake.control().end(fake.control().load()))).unwrap();
     assert_eq!(snapshot.cut.attempts, 2);
@@ -285,12 +287,12 @@ fn who_always_ends_the_snapshot_gets_none() {
             }
         });
         let about = about();
-        let subject = Subject { table: &table, about: &about, gone: None };
+        let subject = SnapshotSubject { table: &table, about: &about, gone: None };
         // The other thread may not get a processor for a while.
         let begin = Instant::now();
         let mut last = Ok(());
         while last.is_ok() && begin.elapsed() < Duration::from_secs(20) {
-            last = take(subject, Wanted { detail: Detail::Sites, contents: None }, || ()).map(|_| ());
+            last = take(subject, SnapshotRequest { detail: Detail::Sites, contents: None }, || ()).map(|_| ());
         }
         stop.store(true, Ordering::Relaxed);
         assert_eq!(last, Err(NotTaken::Void));
@@ -344,7 +346,7 @@ fn counts_and_sizes_beyond_reason_are_cut_to_what_fits() {
     let rate = fake.add_rate(u64::MAX);
     let huge = (1 << 48) - 1;
     (1..=70_000).for_each(|number| fake.allocate(block(number * 16, huge, u32::MAX, u32::MAX, u64::MAX)));
-    fake.allocate(Block { rate, ..block(0x7000_0000_0000, 1, 0, 0, 1) });
+    fake.allocate(TableBlock { rate, ..block(0x7000_0000_0000, 1, 0, 0, 1) });
     for count in [Count::Frees, Count::Reallocations, Count::MoreFrees, Count::MoreFreedBytes, Count::FreedBytes] {
         fake.count(count, u64::MAX / 2);
         fake.shard(MAPPINGS).counts.add(count, u64::MAX / 2);
@@ -365,8 +367,8 @@ fn who_claims_more_than_there_is_is_not_believed() {
     let table = fake.open();
     fake.shard(3).used.store(u32::MAX, Ordering::Relaxed);
     let about = about();
-    let subject = Subject { table: &table, about: &about, gone: None };
-    let wanted = Wanted { detail: Detail::Blocks, contents: None };
+    let subject = SnapshotSubject { table: &table, about: &about, gone: None };
+    let wanted = SnapshotRequest { detail: Detail::Blocks, contents: None };
     assert_eq!(take(subject, wanted, || ()).unwrap_err(), NotTaken::Overclaimed);
     fake.shard(3).used.store(0, Ordering::Relaxed);
     assert!(take(subject, wanted, || ()).is_ok());

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "an allocator is unsafe by nature")]
 
 use highwater_agent::here::{allocated_here, reallocated_here};
-use highwater_agent::{self as agent, Mode, sampling};
+use highwater_agent::{self as agent, AgentMode, sampling};
 use std::alloc::{GlobalAlloc, Layout};
 
 /// An allocator that passes everything on to another one, and records it when asked to.
@@ -24,15 +24,15 @@ impl<A> Alloc<A> {
 /// Whether nothing has to be done for blocks now.
 #[inline(always)]
 fn is_off() -> bool {
-    agent::mode() == Mode::Off
+    agent::mode() == AgentMode::Off
 }
 
 /// The agent's mode. It is still undecided at the program's first allocation, and in a forked child, which starts anew.
 #[inline(always)]
-fn mode() -> Mode {
+fn mode() -> AgentMode {
     match agent::mode() {
-        Mode::New if agent::is_forked() => agent::begin_or_not(),
-        Mode::New => {
+        AgentMode::New if agent::is_forked() => agent::begin_or_not(),
+        AgentMode::New => {
             agent::stay_off();
             agent::mode()
         }
@@ -44,10 +44,10 @@ fn mode() -> Mode {
 #[inline(never)]
 fn report(block: *mut u8, size: usize) {
     let mode = mode();
-    if block.is_null() || mode == Mode::Off {
+    if block.is_null() || mode == AgentMode::Off {
         return;
     }
-    if mode == Mode::Sampled {
+    if mode == AgentMode::Sampled {
         if !(agent::count_down(size) && agent::is_sample(size)) {
             return;
         }
@@ -61,9 +61,9 @@ fn report(block: *mut u8, size: usize) {
 #[inline(never)]
 fn report_free(block: *mut u8) {
     match mode() {
-        Mode::Exact => agent::freeing(block),
-        Mode::Sampled if sampling::remove(block as u64) => agent::freeing(block),
-        Mode::Sampled if agent::knows_older_blocks() => agent::freeing_older(block),
+        AgentMode::Exact => agent::freeing(block),
+        AgentMode::Sampled if sampling::remove(block as u64) => agent::freeing(block),
+        AgentMode::Sampled if agent::knows_older_blocks() => agent::freeing_older(block),
         _ => {}
     }
 }
@@ -105,7 +105,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
             // SAFETY: the caller keeps the contract.
             return unsafe { self.inner.realloc(block, layout, size) };
         }
-        if mode() != Mode::Exact {
+        if mode() != AgentMode::Exact {
             // When sampling, a reallocation is a free and an allocation: the new size is sampled independently.
             report_free(block);
             // SAFETY: the caller keeps the contract.

@@ -89,11 +89,11 @@ mod alloc;
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
 mod c_library;
 #[cfg(not(target_family = "wasm"))]
+mod event_name;
+#[cfg(not(target_family = "wasm"))]
 pub mod event_store;
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
 mod live;
-#[cfg(not(target_family = "wasm"))]
-mod name;
 pub mod objects;
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
 mod recording;
@@ -109,9 +109,9 @@ pub use live::{Live, Stats, global_stats, live, snapshot, thread_stats};
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
 pub use recording::{leave_out_arguments, mark, record_to, stop_recording};
 
+#[cfg(not(target_family = "wasm"))]
+pub use event_name::Name;
 pub use highwater_derive::Tracked;
 #[cfg(not(target_family = "wasm"))]
 pub use highwater_model::{FrameText, StackId};
-#[cfg(not(target_family = "wasm"))]
-pub use name::Name;
 pub use objects::{DeepSize, Tag, Track, Tracked};

@@ -6,11 +6,11 @@
 
 use crate::c_library::find_function;
 use highwater_agent::config::Config;
-use highwater_agent::{self as agent, Mode};
+use highwater_agent::{self as agent, AgentMode};
 use highwater_clock::Counter;
 use highwater_recorder::stream::Streaming;
-use highwater_recorder::{About, Course, Outputs};
-use highwater_session::Shared;
+use highwater_recorder::{Outputs, ProcessRecording, RecordedProcess};
+use highwater_session::SessionMemory;
 use highwater_store::open_or_replace;
 use highwater_symbols::Symbolizer;
 use highwater_tracked::environment;
@@ -51,7 +51,7 @@ pub fn record_to(path: impl AsRef<Path>) -> io::Result<()> {
     }
     // The allocator's first call decides that nothing is recorded for now.
     drop(std::hint::black_box(Box::new(1u8)));
-    if agent::mode() == Mode::New {
+    if agent::mode() == AgentMode::New {
         return Err(io::Error::other("highwater::Alloc is not the global allocator of this program"));
     }
     // Checked before recording begins, which cannot be undone; the file is created after that.
@@ -75,7 +75,7 @@ fn check_writable(path: &Path) -> io::Result<()> {
 }
 
 /// Starts a recording in a separate thread. That thread does all the work, so that none of it appears in the recording.
-pub(crate) fn start(begin: impl FnOnce() -> io::Result<Course> + Send + 'static) -> io::Result<()> {
+pub(crate) fn start(begin: impl FnOnce() -> io::Result<ProcessRecording> + Send + 'static) -> io::Result<()> {
     let mut writer = WRITER.lock().unwrap_or_else(PoisonError::into_inner);
     if agent::has_begun() {
         return Err(once());
@@ -84,13 +84,13 @@ pub(crate) fn start(begin: impl FnOnce() -> io::Result<Course> + Send + 'static)
     let (begun, has_begun) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().name("highwater".into()).spawn(move || {
         agent::leave_this_thread_out();
-        let mut course = match begin() {
-            Ok(course) => course,
+        let mut recording = match begin() {
+            Ok(recording) => recording,
             Err(error) => return begun.send(Err(error)).map_err(io::Error::other),
         };
         let _ = begun.send(Ok(()));
-        write(&mut course);
-        let finished = course.finish(&mut Symbolizer::new(), false);
+        write(&mut recording);
+        let finished = recording.finish(&mut Symbolizer::new(), false);
         let not_kept = finished.sent.not_kept.map(|reason| format!("the stream was not kept: {reason}"));
         finished.written.and_then(|_| not_kept.map_or(Ok(()), |line| Err(io::Error::other(line))))
     })?;
@@ -105,18 +105,18 @@ pub(crate) fn start(begin: impl FnOnce() -> io::Result<Course> + Send + 'static)
 /// Begins to record this process, and creates the file once that has succeeded.
 pub(crate) fn begin(
     config: &Config,
-    about: About,
+    about: RecordedProcess,
     file: Option<PathBuf>,
     streaming: Option<Streaming>,
     counter: Option<Counter>,
-) -> io::Result<Course> {
+) -> io::Result<ProcessRecording> {
     let (base, bytes) = agent::begin_for_ourselves(config).ok_or_else(once)?;
     // SAFETY: the agent never unmaps this memory.
-    let shared =
-        unsafe { Shared::of_ourselves(base, bytes) }.ok_or_else(|| io::Error::other("the agent shares nothing"))?;
+    let shared = unsafe { SessionMemory::of_ourselves(base, bytes) }
+        .ok_or_else(|| io::Error::other("the agent shares nothing"))?;
     let file = file.map(|path| open_or_replace(&path).map(|file| (path, file))).transpose();
     let file = file.inspect_err(|_| agent::end())?;
-    Course::begin(shared, about, Outputs { file, streaming }, counter)
+    ProcessRecording::begin(shared, about, Outputs { file, streaming }, counter)
 }
 
 /// Ends the recording, and completes its file or its streams. Does nothing if there is no recording.
@@ -136,7 +136,7 @@ pub fn stop_recording() -> io::Result<()> {
 
 /// Names this instant in the recording, whether the program records itself or `highwater record` records it.
 pub fn mark(name: &str) {
-    if matches!(agent::mode(), Mode::Exact | Mode::Sampled) && !agent::is_live() {
+    if matches!(agent::mode(), AgentMode::Exact | AgentMode::Sampled) && !agent::is_live() {
         return agent::mark(name.as_bytes());
     }
     // SAFETY: the function of this name takes a C string.
@@ -152,9 +152,9 @@ fn once() -> io::Error {
     io::Error::other("this program is being recorded, or was: once is all it can be")
 }
 
-pub(crate) fn about_ourselves() -> About {
+pub(crate) fn about_ourselves() -> RecordedProcess {
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
-    About {
+    RecordedProcess {
         executable: std::env::current_exe().map(text).unwrap_or_default(),
         command: std::env::args_os()
             .map(|argument| argument.to_string_lossy().into_owned())
@@ -164,7 +164,7 @@ pub(crate) fn about_ourselves() -> About {
         parent: std::os::unix::process::parent_id(),
         usable_sizes: false,
         flush_every: FLUSH_EVERY,
-        ..About::default()
+        ..RecordedProcess::default()
     }
 }
 
@@ -179,17 +179,17 @@ pub(crate) fn leaves_out_arguments() -> bool {
 }
 
 /// Reads the records of the other threads until `STOP` is set.
-fn write(course: &mut Course) {
+fn write(recording: &mut ProcessRecording) {
     while !STOP.load(Ordering::Acquire) {
-        let bytes = course.round(false);
-        agent::look_for_orders();
+        let bytes = recording.round(false);
+        agent::follow_reader();
         if bytes == 0 {
             std::thread::sleep(NAP);
         }
     }
     // A thread may be writing its last record at this moment.
     std::thread::sleep(Duration::from_millis(1));
-    course.round(false);
+    recording.round(false);
 }
 
 extern "C" fn at_exit() {

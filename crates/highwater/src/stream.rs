@@ -7,8 +7,8 @@
 use crate::recording::{about_ourselves, begin, start};
 use highwater_agent::config::Config;
 use highwater_clock::Counter;
-use highwater_recorder::stream::{Address, Namer, Server, StreamTo, Streaming, Token};
-use highwater_recorder::{About, Course};
+use highwater_recorder::stream::{Address, Namer, StreamServer, StreamTo, StreamToken, Streaming};
+use highwater_recorder::{ProcessRecording, RecordedProcess};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -66,7 +66,7 @@ impl Options {
         self
     }
 
-    fn token_of_ours(&self) -> io::Result<Option<Token>> {
+    fn token_of_ours(&self) -> io::Result<Option<StreamToken>> {
         self.token.as_deref().map(|token| token.parse().map_err(io::Error::other)).transpose()
     }
 }
@@ -113,19 +113,19 @@ pub fn serve(address: &str, options: Options) -> io::Result<SocketAddr> {
     let token = options.token_of_ours()?;
     let (to_us, local) = std::sync::mpsc::channel();
     start(move || {
-        let server = Server::bind(&address, token, options.clients.max(1))?;
+        let server = StreamServer::bind(&address, token, options.clients.max(1))?;
         let _ = to_us.send(server.local());
         begin_streaming(StreamTo::Serve(Arc::new(server)), &options, None)
     })?;
     local.recv().map_err(io::Error::other)
 }
 
-fn begin_streaming(to: StreamTo, options: &Options, file: Option<PathBuf>) -> io::Result<Course> {
+fn begin_streaming(to: StreamTo, options: &Options, file: Option<PathBuf>) -> io::Result<ProcessRecording> {
     let counter = Counter::trusted();
     let config = Config::for_ourselves(counter.is_some(), options.sample_bytes);
     let config = if matches!(to, StreamTo::Serve(_)) { config.dormant() } else { config };
     let streaming = Streaming::new(to, options.wire, Namer::start()?, false).with_patience(PATIENCE);
     let sample_rate = Some(options.sample_bytes).filter(|&bytes| bytes > 0);
-    let about = About { late: true, sample_rate, ..about_ourselves() };
+    let about = RecordedProcess { late: true, sample_rate, ..about_ourselves() };
     begin(&config, about, file, Some(streaming), counter)
 }

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "fork")]
 
 use highwater_collector::protocol::Detail;
-use highwater_collector::{Client, Options, Server};
+use highwater_collector::{CollectorClient, CollectorOptions, CollectorServer};
 use highwater_model::{Snapshot, When};
 use highwater_store::Recording;
 use std::alloc::System;
@@ -30,7 +30,7 @@ fn blocks_of(snapshot: &Snapshot, size: u64) -> (usize, usize) {
 }
 
 fn take(socket: &Path, pid: u32) -> Snapshot {
-    let taken = Client::connect(socket).unwrap().snapshot(pid, Detail::Blocks, None).unwrap();
+    let taken = CollectorClient::connect(socket).unwrap().snapshot(pid, Detail::Blocks, None).unwrap();
     assert!(taken.cut.exact && taken.cut.verified, "{:?}", taken.cut);
     Recording::from_file(taken.file).unwrap().snapshot(&When::End).unwrap()
 }
@@ -49,7 +49,7 @@ fn a_live_program_tells_what_it_holds() {
     let folder = std::env::temp_dir().join(format!("highwater-living-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let socket = folder.join("socket");
-    let server = Server::bind(Options::new(socket.clone(), folder.join("kept"))).unwrap();
+    let server = CollectorServer::bind(CollectorOptions::new(socket.clone(), folder.join("kept"))).unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| server.serve(&stop, &|_| ()));
@@ -87,40 +87,40 @@ fn a_live_program_tells_what_it_holds() {
         highwater::snapshot("with all of it").unwrap();
         drop(held);
         let kept = loop {
-            let (kept, _) = Client::connect(&socket).unwrap().kept().unwrap();
+            let (kept, _) = CollectorClient::connect(&socket).unwrap().kept().unwrap();
             if let Some(one) = kept.first() {
                 break one.clone();
             }
             std::thread::yield_now();
         };
         assert_eq!(kept.name, "with all of it");
-        let (_, file) = Client::connect(&socket).unwrap().get(kept.id).unwrap();
+        let (_, file) = CollectorClient::connect(&socket).unwrap().get(kept.id).unwrap();
         let kept = Recording::from_file(file).unwrap().snapshot(&When::End).unwrap();
         assert_eq!(blocks_of(&kept, 12_345).0, 70);
         assert_eq!(blocks_of(&take(&socket, pid), 12_345).0, 0);
 
         // A child has its own table, and the parent's table is not touched.
-        let (mut told, mut tells) = std::io::pipe().unwrap();
-        let (mut hears, mut says) = std::io::pipe().unwrap();
+        let (mut from_child, mut to_parent) = std::io::pipe().unwrap();
+        let (mut from_parent, mut to_child) = std::io::pipe().unwrap();
         // SAFETY: the child does only what is permitted after a fork with several threads, except that it allocates: it uses nothing that another
         // thread could hold, and the C library takes care of the allocator's own locks.
         let child = unsafe { fork() };
         if child == 0 {
             let held: Vec<Vec<u8>> = (0..5).map(|_| black_box(vec![1u8; 22_222])).collect();
-            let _ = tells.write_all(b"!");
-            let _ = hears.read(&mut [0]);
+            let _ = to_parent.write_all(b"!");
+            let _ = from_parent.read(&mut [0]);
             drop(held);
             // SAFETY: ends the child, and does nothing else.
             unsafe { _exit(0) };
         }
-        told.read_exact(&mut [0]).unwrap();
+        from_child.read_exact(&mut [0]).unwrap();
         let of_child = take(&socket, child as u32);
         assert_eq!((blocks_of(&of_child, 22_222).0, blocks_of(&of_child, 54_321).0), (5, 0));
         assert_eq!((blocks_of(&take(&socket, pid), 22_222).0, blocks_of(&take(&socket, pid), 54_321).0), (0, 1));
-        says.write_all(b"!").unwrap();
+        to_child.write_all(b"!").unwrap();
 
         // Samples from now on, then every block again.
-        Client::connect(&socket).unwrap().set_sample(pid, 4096).unwrap();
+        CollectorClient::connect(&socket).unwrap().set_sample(pid, 4096).unwrap();
         let sampled: Vec<Vec<u8>> = (0..2000).map(|_| black_box(vec![1u8; 1000])).collect();
         let snapshot = take(&socket, pid);
         assert!(snapshot.is_estimate());

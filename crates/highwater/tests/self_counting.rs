@@ -82,12 +82,12 @@ fn the_recording_agrees_with_the_program_to_the_byte() {
     assert!(end.accounts.anomalies().is_empty(), "{:?}", end.accounts.anomalies());
     for (thread, counters) in program.counters.iter().enumerate() {
         let account = end.accounts.threads().iter().find(|account| account.id == ThreadId(thread as u64)).unwrap();
-        let told = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let count_of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let figures = &account.figures;
-        assert_eq!(figures.allocations, told(&counters.allocations), "thread {thread}");
-        assert_eq!(figures.allocated_bytes, told(&counters.allocated_bytes), "thread {thread}");
-        assert_eq!(figures.freed_bytes, told(&counters.freed_bytes), "thread {thread}");
-        assert_eq!(figures.cross_thread_frees, told(&counters.cross_thread_frees), "thread {thread}");
+        assert_eq!(figures.allocations, count_of(&counters.allocations), "thread {thread}");
+        assert_eq!(figures.allocated_bytes, count_of(&counters.allocated_bytes), "thread {thread}");
+        assert_eq!(figures.freed_bytes, count_of(&counters.freed_bytes), "thread {thread}");
+        assert_eq!(figures.cross_thread_frees, count_of(&counters.cross_thread_frees), "thread {thread}");
     }
     let exchange = program.exchange.lock().unwrap();
     let held: usize = exchange.iter().map(|(block, _)| block.capacity()).sum();

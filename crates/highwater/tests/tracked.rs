@@ -3,7 +3,9 @@
 use highwater::event_store::EventStore;
 use highwater::snapshot::SnapshotEngine;
 use highwater::{DeepSize, Tag, Track, Tracked, objects};
-use highwater_formats::objlog::{By, Reader, Row, Survivors, Trust, Verdict, rows};
+use highwater_formats::objlog::{
+    ObjectGrouping, ObjectLogReader, ObjectRow, SurvivingObjects, Trust, TrustVerdict, rows,
+};
 use std::collections::HashSet;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,8 +42,8 @@ impl Log {
         self.writes().concat().lines().map(str::to_owned).collect()
     }
 
-    fn reader(&self) -> Reader {
-        let mut reader = Reader::default();
+    fn reader(&self) -> ObjectLogReader {
+        let mut reader = ObjectLogReader::default();
         reader.read_all(self.writes().concat().as_bytes(), &mut ()).unwrap();
         reader
     }
@@ -62,12 +64,12 @@ fn without_ids(lines: &[String]) -> Vec<&str> {
     lines.iter().map(|line| line.rsplit_once(' ').unwrap().0).collect()
 }
 
-fn by_type(reader: &Reader) -> Vec<Row> {
-    rows(reader.matcher(), &Survivors::of(reader.matcher()), By::Type)
+fn by_type(reader: &ObjectLogReader) -> Vec<ObjectRow> {
+    rows(reader.matcher(), &SurvivingObjects::of(reader.matcher()), ObjectGrouping::Type)
 }
 
-fn verdict(reader: &Reader) -> Verdict {
-    Trust::of(reader, &Survivors::of(reader.matcher())).verdict
+fn verdict(reader: &ObjectLogReader) -> TrustVerdict {
+    Trust::of(reader, &SurvivingObjects::of(reader.matcher())).verdict
 }
 
 #[derive(Tracked, Clone, Debug, PartialEq)]
@@ -99,9 +101,9 @@ struct Borrowing<'a, T: 'a>(&'a str, Option<T>);
 fn a_vector_of_a_hundred_times_64_bytes_is_6400_and_its_header() {
     let log = logged(|| drop(Proof { points: vec![[0; 64]; 100], name: String::new() }.tracked()));
     let size = 6400 + size_of::<Proof>();
-    let place = format!("{}:{}", file!(), line!() - 2);
+    let location = format!("{}:{}", file!(), line!() - 2);
     let lines = log.lines();
-    let expected = [format!("@ ALLOCATE {size} {place} tracked::Proof"), format!("@ DROP {size} tracked::Proof")];
+    let expected = [format!("@ ALLOCATE {size} {location} tracked::Proof"), format!("@ DROP {size} tracked::Proof")];
     assert_eq!(without_ids(&lines), expected);
     let ids: Vec<_> = lines.iter().map(|line| line.rsplit_once(' ').unwrap().1).collect();
     assert_eq!(ids[0], ids[1]);
@@ -143,7 +145,7 @@ fn clones_are_other_objects_and_moves_the_same() {
     assert_eq!(lines.len(), 4, "{lines:?}");
     assert!(lines[1].contains(&format!("{}:{line} ", file!())), "{lines:?}");
     let reader = log.reader();
-    assert_eq!((reader.matcher().total().live(), verdict(&reader)), (0, Verdict::Yes));
+    assert_eq!((reader.matcher().total().live(), verdict(&reader)), (0, TrustVerdict::Yes));
 }
 
 #[test]
@@ -189,7 +191,7 @@ fn panics_lose_nothing() {
     });
     let reader = log.reader();
     let total = reader.matcher().total();
-    assert_eq!((total.allocated, total.dropped, verdict(&reader)), (3, 3, Verdict::Yes));
+    assert_eq!((total.allocated, total.dropped, verdict(&reader)), (3, 3, TrustVerdict::Yes));
 }
 
 #[test]
@@ -207,11 +209,11 @@ fn growth_is_told_and_is_no_mismatch() {
         let mut grows = Tracked::new(Vec::<u64>::new());
         grows.reserve_exact(100);
         drop(grows);
-        let mut told = Tracked::new(String::new());
-        told.push_str("it leaks, and it is large");
-        Tracked::update(&mut told);
-        Tracked::update(&mut told);
-        std::mem::forget(told);
+        let mut updated = Tracked::new(String::new());
+        updated.push_str("it leaks, and it is large");
+        Tracked::update(&mut updated);
+        Tracked::update(&mut updated);
+        std::mem::forget(updated);
     });
     let lines = log.lines();
     let name = "alloc::vec::Vec<u64>";
@@ -219,7 +221,7 @@ fn growth_is_told_and_is_no_mismatch() {
     assert_eq!(log.writes().len(), 4, "a drop that tells of growth is one write: {:?}", log.writes());
     let reader = log.reader();
     let total = reader.matcher().total();
-    assert_eq!((total.grown_bytes, total.live_bytes(), verdict(&reader)), (800 + 25, 24 + 25, Verdict::Yes));
+    assert_eq!((total.grown_bytes, total.live_bytes(), verdict(&reader)), (800 + 25, 24 + 25, TrustVerdict::Yes));
 }
 
 #[test]
@@ -351,13 +353,13 @@ fn eight_threads_write_whole_lines_with_ids_of_their_own() {
     objects::off();
     let text = std::fs::read(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
-    let mut reader = Reader::default();
+    let mut reader = ObjectLogReader::default();
     reader.read_all(text.as_slice(), &mut ()).unwrap();
     let total = reader.matcher().total();
     let all = (THREADS * EACH) as u64;
     assert_eq!((reader.counts().malformed, reader.counts().noise_lines), (0, 0));
     assert_eq!((total.allocated, reader.matcher().ids(), total.live()), (all, all, all / 4));
-    assert_eq!(verdict(&reader), Verdict::Yes);
+    assert_eq!(verdict(&reader), TrustVerdict::Yes);
 }
 
 #[test]

@@ -25,15 +25,15 @@ struct Parameters {
 
 /// What the host holds, each under its handle.
 #[derive(Default)]
-struct Held {
+struct HeldObjects {
     parameters: Option<Tracked<Parameters>>,
     proofs: Vec<Option<Tracked<Proof>>>,
     log: Vec<Tracked<String>>,
 }
 
-thread_local!(static HELD: RefCell<Held> = RefCell::default());
+thread_local!(static HELD: RefCell<HeldObjects> = RefCell::default());
 
-fn held<T>(work: impl FnOnce(&mut Held) -> T) -> T {
+fn held<T>(work: impl FnOnce(&mut HeldObjects) -> T) -> T {
     HELD.with(|held| work(&mut held.borrow_mut()))
 }
 
@@ -41,7 +41,7 @@ fn parameters() -> Parameters {
     Parameters { powers: vec![[1; 32]; 64] }
 }
 
-/// Begins: everything that is made from now on is told.
+/// Begins: everything that is made from now on is reported.
 // SAFETY: no other function has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn start() {
@@ -70,7 +70,7 @@ pub extern "C" fn prove(size: u32) -> u32 {
 // SAFETY: no other function has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn verify(proof: u32) -> bool {
-    let check = |held: &mut Held| {
+    let check = |held: &mut HeldObjects| {
         let powers = held.parameters.as_ref().map_or(0, |parameters| parameters.powers.len());
         held.proofs.get(proof as usize).is_some_and(|proof| proof.is_some() && powers > 0)
     };

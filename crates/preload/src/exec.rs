@@ -3,18 +3,15 @@
 //!
 //! All of this runs between fork and exec, perhaps in the memory of a parent that waits (vfork): nothing is allocated, nothing is kept.
 
-use crate::real;
+use crate::real::{self, CText, CTextArray};
 use core::arch::naked_asm;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use highwater_agent as agent;
 use highwater_agent::children::{self, Reason};
 
-type Text = *const c_char;
-type Texts = *const Text;
-
 unsafe extern "C" {
-    static environ: Texts;
+    static environ: CTextArray;
 }
 
 pub const PRELOAD: &[u8] = b"LD_PRELOAD=";
@@ -45,7 +42,7 @@ fn lists(list: &[u8], path: &[u8]) -> bool {
 
 /// A changed environment.
 struct Changed {
-    entries: [Text; MOST_ENTRIES],
+    entries: [CText; MOST_ENTRIES],
     list: [u8; LONGEST_LIST],
 }
 
@@ -58,7 +55,7 @@ impl Changed {
     ///
     /// # Safety
     /// `environment` is a list of C strings that ends with a null pointer.
-    unsafe fn without_us(&mut self, environment: Texts, path: &[u8]) -> Option<Texts> {
+    unsafe fn without_us(&mut self, environment: CTextArray, path: &[u8]) -> Option<CTextArray> {
         let mut kept = 0;
         let mut next = environment;
         // SAFETY: the caller's; entries are written within the array, the last one stays null.
@@ -107,7 +104,7 @@ impl Changed {
 ///
 /// # Safety
 /// `environment` is null, or a list of C strings that ends with a null pointer.
-unsafe fn brings_us(environment: Texts, path: &[u8]) -> bool {
+unsafe fn brings_us(environment: CTextArray, path: &[u8]) -> bool {
     if environment.is_null() {
         return false;
     }
@@ -129,7 +126,7 @@ unsafe fn brings_us(environment: Texts, path: &[u8]) -> bool {
 /// # Safety
 /// As for [`brings_us`]; `path` is a C string, or null, which the kernel refuses.
 #[inline(never)]
-unsafe fn reason(path: Text, environment: Texts) -> Option<(Reason, &'static CStr)> {
+unsafe fn reason(path: CText, environment: CTextArray) -> Option<(Reason, &'static CStr)> {
     let library = library().filter(|_| !path.is_null())?;
     // SAFETY: the caller's.
     unsafe {
@@ -146,7 +143,7 @@ unsafe fn reason(path: Text, environment: Texts) -> Option<(Reason, &'static CSt
 ///
 /// # Safety
 /// `path` is a C string, `environment` is null or a list of C strings that ends with a null pointer.
-unsafe fn with_environment(path: Text, environment: Texts, start: impl FnOnce(Texts) -> c_int) -> c_int {
+unsafe fn with_environment(path: CText, environment: CTextArray, start: impl FnOnce(CTextArray) -> c_int) -> c_int {
     // SAFETY: the caller's.
     match unsafe { reason(path, environment) } {
         // SAFETY: the caller's.
@@ -157,7 +154,7 @@ unsafe fn with_environment(path: Text, environment: Texts, start: impl FnOnce(Te
 
 /// A function of its own, so that its space on the stack is taken only if it is needed.
 #[inline(never)]
-unsafe fn without_us(library: &CStr, environment: Texts, start: impl FnOnce(Texts) -> c_int) -> c_int {
+unsafe fn without_us(library: &CStr, environment: CTextArray, start: impl FnOnce(CTextArray) -> c_int) -> c_int {
     let mut changed = Changed::new();
     // SAFETY: the caller's.
     let found = unsafe { changed.without_us(environment, library.to_bytes()) };
@@ -165,15 +162,15 @@ unsafe fn without_us(library: &CStr, environment: Texts, start: impl FnOnce(Text
 }
 
 /// The path of a program that is searched for as in a shell; the name itself if it has a slash, or nothing is found.
-struct Found([u8; LONGEST_PATH]);
+struct FoundProgram([u8; LONGEST_PATH]);
 
-impl Found {
+impl FoundProgram {
     const fn new() -> Self {
         Self([0; LONGEST_PATH])
     }
 
     /// SAFETY: `name` is a C string.
-    unsafe fn look_for(&mut self, name: Text) -> Text {
+    unsafe fn look_for(&mut self, name: CText) -> CText {
         if name.is_null() {
             return name;
         }
@@ -185,12 +182,12 @@ impl Found {
         for directory in search.split(|&byte| byte == b':') {
             let directory = if directory.is_empty() { b"." } else { directory };
             let end = directory.len() + 1 + wanted.len();
-            let Some(place) = self.0.get_mut(..=end) else { continue };
-            place[..directory.len()].copy_from_slice(directory);
-            place[directory.len()] = b'/';
-            place[directory.len() + 1..end].copy_from_slice(wanted);
-            place[end] = 0;
-            if CStr::from_bytes_until_nul(place).is_ok_and(children::is_executable) {
+            let Some(path) = self.0.get_mut(..=end) else { continue };
+            path[..directory.len()].copy_from_slice(directory);
+            path[directory.len()] = b'/';
+            path[directory.len() + 1..end].copy_from_slice(wanted);
+            path[end] = 0;
+            if CStr::from_bytes_until_nul(path).is_ok_and(children::is_executable) {
                 return self.0.as_ptr().cast();
             }
         }
@@ -214,38 +211,38 @@ unsafe fn path_variable() -> &'static [u8] {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn execve(path: Text, arguments: Texts, environment: Texts) -> c_int {
+pub unsafe extern "C" fn execve(path: CText, arguments: CTextArray, environment: CTextArray) -> c_int {
     // SAFETY: the program's, in all of these.
     unsafe { with_environment(path, environment, |environment| real::execve(path, arguments, environment)) }
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn execv(path: Text, arguments: Texts) -> c_int {
+pub unsafe extern "C" fn execv(path: CText, arguments: CTextArray) -> c_int {
     // SAFETY: as above.
     unsafe { execve(path, arguments, environ) }
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn execvpe(name: Text, arguments: Texts, environment: Texts) -> c_int {
+pub unsafe extern "C" fn execvpe(name: CText, arguments: CTextArray, environment: CTextArray) -> c_int {
     // SAFETY: as above.
     unsafe { searched(name, environment, |environment| real::execvpe(name, arguments, environment)) }
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn execvp(name: Text, arguments: Texts) -> c_int {
+pub unsafe extern "C" fn execvp(name: CText, arguments: CTextArray) -> c_int {
     // SAFETY: as above.
     unsafe { execvpe(name, arguments, environ) }
 }
 
 /// Starts a program that is searched for in `PATH`.
 #[inline(never)]
-unsafe fn searched(name: Text, environment: Texts, start: impl FnOnce(Texts) -> c_int) -> c_int {
+unsafe fn searched(name: CText, environment: CTextArray, start: impl FnOnce(CTextArray) -> c_int) -> c_int {
     // SAFETY: as above.
-    unsafe { with_environment(Found::new().look_for(name), environment, start) }
+    unsafe { with_environment(FoundProgram::new().look_for(name), environment, start) }
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fexecve(file: c_int, arguments: Texts, environment: Texts) -> c_int {
+pub unsafe extern "C" fn fexecve(file: c_int, arguments: CTextArray, environment: CTextArray) -> c_int {
     let path = OpenFile::path(file);
     // SAFETY: as above.
     unsafe { with_environment(path.text(), environment, |environment| real::fexecve(file, arguments, environment)) }
@@ -254,9 +251,9 @@ pub unsafe extern "C" fn fexecve(file: c_int, arguments: Texts, environment: Tex
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execveat(
     folder: c_int,
-    path: Text,
-    arguments: Texts,
-    environment: Texts,
+    path: CText,
+    arguments: CTextArray,
+    environment: CTextArray,
     flags: c_int,
 ) -> c_int {
     const EMPTY_PATH: c_int = 0x1000;
@@ -279,14 +276,14 @@ impl OpenFile {
         path[..FOLDER.len()].copy_from_slice(FOLDER);
         let digits = file.unsigned_abs().checked_ilog10().map_or(1, |last| last as usize + 1);
         let mut rest = file.unsigned_abs();
-        for place in path[FOLDER.len()..FOLDER.len() + digits].iter_mut().rev() {
-            *place = b'0' + (rest % 10) as u8;
+        for digit in path[FOLDER.len()..FOLDER.len() + digits].iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
             rest /= 10;
         }
         Self(path)
     }
 
-    fn text(&self) -> Text {
+    fn text(&self) -> CText {
         self.0.as_ptr().cast()
     }
 }
@@ -294,11 +291,11 @@ impl OpenFile {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_spawn(
     pid: *mut c_int,
-    path: Text,
+    path: CText,
     actions: *const c_void,
     attributes: *const c_void,
-    arguments: Texts,
-    environment: Texts,
+    arguments: CTextArray,
+    environment: CTextArray,
 ) -> c_int {
     // SAFETY: as above.
     unsafe {
@@ -311,11 +308,11 @@ pub unsafe extern "C" fn posix_spawn(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_spawnp(
     pid: *mut c_int,
-    name: Text,
+    name: CText,
     actions: *const c_void,
     attributes: *const c_void,
-    arguments: Texts,
-    environment: Texts,
+    arguments: CTextArray,
+    environment: CTextArray,
 ) -> c_int {
     // SAFETY: as above.
     unsafe {
@@ -357,7 +354,7 @@ listed!(execlp, execvp);
 listed!(execle, execv_with_environment);
 
 /// The environment follows the end of the arguments.
-unsafe extern "C" fn execv_with_environment(path: Text, arguments: Texts) -> c_int {
+unsafe extern "C" fn execv_with_environment(path: CText, arguments: CTextArray) -> c_int {
     // SAFETY: as above: the list ends with a null pointer, and one more pointer follows.
     unsafe {
         let mut end = arguments;

@@ -4,37 +4,35 @@
 //! address in between.
 
 use crate::entry::caller;
-use crate::real;
+use crate::real::{self, BlockPointer};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use highwater_agent::sampling::{self, ALIGNMENT};
-use highwater_agent::{self as agent, Caller, Mode, PASS_ALLOCATIONS, PASS_FREES};
-
-type Pointer = *mut u8;
+use highwater_agent::{self as agent, AgentMode, Caller, PASS_ALLOCATIONS, PASS_FREES};
 
 /// From this size on the C library mostly gives a block a mapping of its own.
 const LARGE: usize = 128 << 10;
 
 /// The current mode; begins the session if that was not yet done.
 #[inline(always)]
-fn mode() -> Mode {
+fn mode() -> AgentMode {
     match agent::mode() {
-        Mode::Exact => Mode::Exact,
+        AgentMode::Exact => AgentMode::Exact,
         mode => settle(mode),
     }
 }
 
 /// Begins the session if that was not yet done, and lets the entries skip calls that need not be recorded.
 #[cold]
-fn settle(mode: Mode) -> Mode {
+fn settle(mode: AgentMode) -> AgentMode {
     let mode = match mode {
-        Mode::New => agent::begin_or_not(),
-        Mode::Off => agent::look_for_orders(),
+        AgentMode::New => agent::begin_or_not(),
+        AgentMode::Off => agent::follow_reader(),
         mode => mode,
     };
     // The answer is also `Off` while another thread is just beginning: only the current mode counts.
     let settled = agent::mode();
-    let pass = matches!(settled, Mode::Off | Mode::Sampled) && real::may_be_jumped_to();
+    let pass = matches!(settled, AgentMode::Off | AgentMode::Sampled) && real::may_be_jumped_to();
     PASS_ALLOCATIONS.store(u8::from(pass), Ordering::Relaxed);
     PASS_FREES.store(u8::from(pass && !agent::knows_older_blocks()), Ordering::Relaxed);
     if agent::mode() != settled {
@@ -42,7 +40,7 @@ fn settle(mode: Mode) -> Mode {
         PASS_ALLOCATIONS.store(0, Ordering::Relaxed);
         PASS_FREES.store(0, Ordering::Relaxed);
     }
-    if settled == Mode::Off && pass {
+    if settled == AgentMode::Off && pass {
         agent::rest();
     }
     mode
@@ -50,13 +48,13 @@ fn settle(mode: Mode) -> Mode {
 
 /// Whether a block could be a sampled one, by its address: at the start of a page, or just after the header of a mapping.
 #[inline(always)]
-fn may_be_sampled(block: Pointer) -> bool {
+fn may_be_sampled(block: BlockPointer) -> bool {
     block as usize & (ALIGNMENT - 1) & !16 == 0
 }
 
 /// Records a block that was just allocated. SAFETY: `block` is a live block or null.
 #[inline(always)]
-unsafe fn record(block: Pointer, size: usize, from: Caller) {
+unsafe fn record(block: BlockPointer, size: usize, from: Caller) {
     if !block.is_null() {
         // SAFETY: a live block.
         agent::allocated(block, size, unsafe { real::usable_size(block) }, from);
@@ -64,7 +62,7 @@ unsafe fn record(block: Pointer, size: usize, from: Caller) {
 }
 
 /// Records a sampled block.
-unsafe fn record_sample(block: Pointer, size: usize, from: Caller) {
+unsafe fn record_sample(block: BlockPointer, size: usize, from: Caller) {
     if !block.is_null() {
         sampling::insert(block as u64);
         // SAFETY: a live block.
@@ -79,7 +77,7 @@ fn is_sample(size: usize) -> bool {
 }
 
 /// A block that [`may_be_sampled`], of this size at least.
-unsafe fn recognisable(size: usize) -> Pointer {
+unsafe fn recognisable(size: usize) -> BlockPointer {
     // SAFETY: plain allocations.
     unsafe {
         if size >= LARGE {
@@ -93,16 +91,16 @@ unsafe fn recognisable(size: usize) -> Pointer {
     }
 }
 
-pub unsafe extern "C" fn malloc(size: usize, sp: u64, bp: u64) -> Pointer {
+pub unsafe extern "C" fn malloc(size: usize, sp: u64, bp: u64) -> BlockPointer {
     // SAFETY: what the program asks for; `sp` and `bp` come from the entry.
     unsafe {
         match mode() {
-            Mode::Exact => {
+            AgentMode::Exact => {
                 let block = real::malloc(size);
                 record(block, size, caller(sp, bp));
                 block
             }
-            Mode::Sampled if is_sample(size) => {
+            AgentMode::Sampled if is_sample(size) => {
                 let block = recognisable(size);
                 record_sample(block, size, caller(sp, bp));
                 block
@@ -112,18 +110,18 @@ pub unsafe extern "C" fn malloc(size: usize, sp: u64, bp: u64) -> Pointer {
     }
 }
 
-pub unsafe extern "C" fn calloc(count: usize, size: usize, sp: u64, bp: u64) -> Pointer {
+pub unsafe extern "C" fn calloc(count: usize, size: usize, sp: u64, bp: u64) -> BlockPointer {
     // SAFETY: as above.
     unsafe {
         let mode = mode();
         let Some(bytes) = count.checked_mul(size) else { return real::calloc(count, size) };
         match mode {
-            Mode::Exact => {
+            AgentMode::Exact => {
                 let block = real::calloc(count, size);
                 record(block, bytes, caller(sp, bp));
                 block
             }
-            Mode::Sampled if is_sample(bytes) => {
+            AgentMode::Sampled if is_sample(bytes) => {
                 let mut block = real::calloc(count, size);
                 if !may_be_sampled(block) {
                     real::free(block);
@@ -140,13 +138,13 @@ pub unsafe extern "C" fn calloc(count: usize, size: usize, sp: u64, bp: u64) -> 
     }
 }
 
-pub unsafe extern "C" fn free(block: Pointer) {
+pub unsafe extern "C" fn free(block: BlockPointer) {
     if block.is_null() || real::is_early(block) {
         return;
     }
     match mode() {
-        Mode::Exact => agent::freeing(block),
-        Mode::Sampled => {
+        AgentMode::Exact => agent::freeing(block),
+        AgentMode::Sampled => {
             forget_sample(block);
         }
         _ => {}
@@ -157,7 +155,7 @@ pub unsafe extern "C" fn free(block: Pointer) {
 
 /// When only samples are recorded: forgets a block that is a sample, or was recorded before sampling began. Returns whether it was.
 #[inline(always)]
-fn forget_sample(block: Pointer) -> bool {
+fn forget_sample(block: BlockPointer) -> bool {
     if may_be_sampled(block) && sampling::remove(block as u64) {
         agent::freeing(block);
         return true;
@@ -170,19 +168,19 @@ fn forget_sample(block: Pointer) -> bool {
 
 /// C23: a free with the size.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn free_sized(block: Pointer, _size: usize) {
+pub unsafe extern "C" fn free_sized(block: BlockPointer, _size: usize) {
     // SAFETY: the program's.
     unsafe { free(block) }
 }
 
 /// C23: a free with the alignment and the size.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn free_aligned_sized(block: Pointer, _alignment: usize, _size: usize) {
+pub unsafe extern "C" fn free_aligned_sized(block: BlockPointer, _alignment: usize, _size: usize) {
     // SAFETY: the program's.
     unsafe { free(block) }
 }
 
-pub unsafe extern "C" fn realloc(block: Pointer, size: usize, sp: u64, bp: u64) -> Pointer {
+pub unsafe extern "C" fn realloc(block: BlockPointer, size: usize, sp: u64, bp: u64) -> BlockPointer {
     // SAFETY: the program's; `sp` and `bp` come from the entry.
     unsafe {
         if block.is_null() {
@@ -196,15 +194,15 @@ pub unsafe extern "C" fn realloc(block: Pointer, size: usize, sp: u64, bp: u64) 
             return new;
         }
         match mode() {
-            Mode::Exact => realloc_exact(block, size, caller(sp, bp)),
-            Mode::Sampled => realloc_sampled(block, size, caller(sp, bp)),
+            AgentMode::Exact => realloc_exact(block, size, caller(sp, bp)),
+            AgentMode::Sampled => realloc_sampled(block, size, caller(sp, bp)),
             _ => real::realloc(block, size),
         }
     }
 }
 
 #[inline(always)]
-unsafe fn realloc_exact(block: Pointer, size: usize, from: Caller) -> Pointer {
+unsafe fn realloc_exact(block: BlockPointer, size: usize, from: Caller) -> BlockPointer {
     // SAFETY: the program's.
     unsafe {
         if size == 0 {
@@ -227,7 +225,7 @@ unsafe fn realloc_exact(block: Pointer, size: usize, from: Caller) -> Pointer {
 
 /// In sampled mode a reallocation is a free and an allocation: the new size has a chance of its own.
 #[inline(always)]
-unsafe fn realloc_sampled(block: Pointer, size: usize, from: Caller) -> Pointer {
+unsafe fn realloc_sampled(block: BlockPointer, size: usize, from: Caller) -> BlockPointer {
     // SAFETY: the program's.
     unsafe {
         let sample = size != 0 && is_sample(size);
@@ -240,7 +238,13 @@ unsafe fn realloc_sampled(block: Pointer, size: usize, from: Caller) -> Pointer 
 }
 
 #[cold]
-unsafe fn realloc_one_sampled(block: Pointer, size: usize, was_sample: bool, sample: bool, from: Caller) -> Pointer {
+unsafe fn realloc_one_sampled(
+    block: BlockPointer,
+    size: usize,
+    was_sample: bool,
+    sample: bool,
+    from: Caller,
+) -> BlockPointer {
     // SAFETY: the program's.
     unsafe {
         let held = real::usable_size(block);
@@ -268,23 +272,34 @@ unsafe fn realloc_one_sampled(block: Pointer, size: usize, was_sample: bool, sam
     }
 }
 
-pub unsafe extern "C" fn reallocarray(block: Pointer, count: usize, size: usize, sp: u64, bp: u64) -> Pointer {
+pub unsafe extern "C" fn reallocarray(
+    block: BlockPointer,
+    count: usize,
+    size: usize,
+    sp: u64,
+    bp: u64,
+) -> BlockPointer {
     // SAFETY: the program's; a product that is too large fails as a size that is too large does, with the same error.
     unsafe { realloc(block, count.saturating_mul(size), sp, bp) }
 }
 
 /// An aligned allocation: the result of `allocate`, recorded. A block with the alignment of a page is recognisable anyway.
 #[inline(always)]
-unsafe fn aligned(alignment: usize, size: usize, from: Caller, allocate: impl Fn(usize) -> Pointer) -> Pointer {
+unsafe fn aligned(
+    alignment: usize,
+    size: usize,
+    from: Caller,
+    allocate: impl Fn(usize) -> BlockPointer,
+) -> BlockPointer {
     // SAFETY: the block is live or null.
     unsafe {
         match mode() {
-            Mode::Exact => {
+            AgentMode::Exact => {
                 let block = allocate(alignment);
                 record(block, size, from);
                 block
             }
-            Mode::Sampled if is_sample(size) => {
+            AgentMode::Sampled if is_sample(size) => {
                 let block = allocate(alignment.max(ALIGNMENT));
                 record_sample(block, size, from);
                 block
@@ -294,28 +309,34 @@ unsafe fn aligned(alignment: usize, size: usize, from: Caller, allocate: impl Fn
     }
 }
 
-pub unsafe extern "C" fn memalign(alignment: usize, size: usize, sp: u64, bp: u64) -> Pointer {
+pub unsafe extern "C" fn memalign(alignment: usize, size: usize, sp: u64, bp: u64) -> BlockPointer {
     // SAFETY: the program's.
     unsafe { aligned(alignment, size, caller(sp, bp), |alignment| real::memalign(alignment, size)) }
 }
 
-pub unsafe extern "C" fn aligned_alloc(alignment: usize, size: usize, sp: u64, bp: u64) -> Pointer {
+pub unsafe extern "C" fn aligned_alloc(alignment: usize, size: usize, sp: u64, bp: u64) -> BlockPointer {
     // SAFETY: the program's.
     unsafe { aligned(alignment, size, caller(sp, bp), |alignment| real::aligned_alloc(alignment, size)) }
 }
 
-pub unsafe extern "C" fn posix_memalign(place: *mut Pointer, alignment: usize, size: usize, sp: u64, bp: u64) -> c_int {
+pub unsafe extern "C" fn posix_memalign(
+    out: *mut BlockPointer,
+    alignment: usize,
+    size: usize,
+    sp: u64,
+    bp: u64,
+) -> c_int {
     // SAFETY: the program's.
     unsafe {
         let mode = mode();
-        let sample = mode == Mode::Sampled && is_sample(size);
+        let sample = mode == AgentMode::Sampled && is_sample(size);
         let sound = alignment.is_power_of_two() && alignment >= size_of::<usize>();
         let wanted = if sample && sound { alignment.max(ALIGNMENT) } else { alignment };
-        let result = real::posix_memalign(place, wanted, size);
+        let result = real::posix_memalign(out, wanted, size);
         if result == 0 {
             match mode {
-                Mode::Exact => record(*place, size, caller(sp, bp)),
-                _ if sample => record_sample(*place, size, caller(sp, bp)),
+                AgentMode::Exact => record(*out, size, caller(sp, bp)),
+                _ if sample => record_sample(*out, size, caller(sp, bp)),
                 _ => {}
             }
         }
@@ -323,12 +344,12 @@ pub unsafe extern "C" fn posix_memalign(place: *mut Pointer, alignment: usize, s
     }
 }
 
-pub unsafe extern "C" fn valloc(size: usize, sp: u64, bp: u64) -> Pointer {
+pub unsafe extern "C" fn valloc(size: usize, sp: u64, bp: u64) -> BlockPointer {
     // SAFETY: the program's.
     unsafe { aligned(ALIGNMENT, size, caller(sp, bp), |_| real::valloc(size)) }
 }
 
-pub unsafe extern "C" fn pvalloc(size: usize, sp: u64, bp: u64) -> Pointer {
+pub unsafe extern "C" fn pvalloc(size: usize, sp: u64, bp: u64) -> BlockPointer {
     // SAFETY: the program's.
     unsafe { aligned(ALIGNMENT, size, caller(sp, bp), |_| real::pvalloc(size)) }
 }

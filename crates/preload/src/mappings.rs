@@ -2,14 +2,12 @@
 //! these hooks. Mappings that another allocator makes for its heap do, and are left out: its blocks are recorded already.
 
 use crate::entry::caller;
-use crate::real;
+use crate::real::{self, BlockPointer};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, Ordering};
 use highwater_agent as agent;
 use highwater_agent::mapping;
 use highwater_agent::unwind::objects;
-
-type Pointer = *mut u8;
 
 const FAILED: usize = usize::MAX;
 const PROT_NONE: c_int = 0;
@@ -38,7 +36,7 @@ fn is_allocator(pc: u64) -> bool {
 }
 
 pub unsafe extern "C" fn mmap(
-    address: Pointer,
+    address: BlockPointer,
     length: usize,
     protection: c_int,
     flags: c_int,
@@ -46,7 +44,7 @@ pub unsafe extern "C" fn mmap(
     offset: i64,
     sp: u64,
     bp: u64,
-) -> Pointer {
+) -> BlockPointer {
     // SAFETY: the program's; `sp` and `bp` come from the entry.
     unsafe {
         let mapped = real::mmap(address, length, protection, flags, file, offset);
@@ -62,7 +60,7 @@ pub unsafe extern "C" fn mmap(
 }
 
 /// A reservation becomes memory when it can be touched, and the other way round.
-pub unsafe extern "C" fn mprotect(address: Pointer, length: usize, protection: c_int, sp: u64, bp: u64) -> c_int {
+pub unsafe extern "C" fn mprotect(address: BlockPointer, length: usize, protection: c_int, sp: u64, bp: u64) -> c_int {
     // SAFETY: the program's; `sp` and `bp` come from the entry.
     unsafe {
         let result = real::mprotect(address, length, protection);
@@ -72,7 +70,7 @@ pub unsafe extern "C" fn mprotect(address: Pointer, length: usize, protection: c
 }
 
 pub unsafe extern "C" fn pkey_mprotect(
-    address: Pointer,
+    address: BlockPointer,
     length: usize,
     protection: c_int,
     key: c_int,
@@ -91,7 +89,7 @@ pub unsafe extern "C" fn pkey_mprotect(
 ///
 /// # Safety
 /// `sp` and `bp` come from the entry.
-unsafe fn record_protection(result: c_int, address: Pointer, length: usize, protection: c_int, sp: u64, bp: u64) {
+unsafe fn record_protection(result: c_int, address: BlockPointer, length: usize, protection: c_int, sp: u64, bp: u64) {
     if result == 0 && agent::records_mappings() {
         // SAFETY: the caller's.
         let from = unsafe { caller(sp, bp) };
@@ -102,7 +100,7 @@ unsafe fn record_protection(result: c_int, address: Pointer, length: usize, prot
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn munmap(address: Pointer, length: usize) -> c_int {
+pub unsafe extern "C" fn munmap(address: BlockPointer, length: usize) -> c_int {
     if !agent::records_mappings() {
         // SAFETY: the program's.
         return unsafe { real::munmap(address, length) };
@@ -117,15 +115,15 @@ pub unsafe extern "C" fn munmap(address: Pointer, length: usize) -> c_int {
 }
 
 pub unsafe extern "C" fn mremap(
-    old: Pointer,
+    old: BlockPointer,
     old_length: usize,
     length: usize,
     flags: c_int,
-    new: Pointer,
+    new: BlockPointer,
     _unused: usize,
     sp: u64,
     bp: u64,
-) -> Pointer {
+) -> BlockPointer {
     // SAFETY: the program's.
     unsafe {
         let from = caller(sp, bp);

@@ -3,7 +3,7 @@
 use crate::real;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use highwater_agent::unwind::objects;
-use highwater_agent::{self as agent, Mode};
+use highwater_agent::{self as agent, AgentMode};
 
 unsafe extern "C" {
     fn pthread_self() -> usize;
@@ -25,7 +25,7 @@ pub unsafe extern "C" fn pthread_setname_np(thread: usize, name: *const c_char) 
     unsafe {
         let result = real::pthread_setname_np(thread, name);
         // The kernel ids of other threads are not known here; the recorder asks the kernel for their names.
-        if result == 0 && thread == pthread_self() && matches!(agent::mode(), Mode::Exact | Mode::Sampled) {
+        if result == 0 && thread == pthread_self() && matches!(agent::mode(), AgentMode::Exact | AgentMode::Sampled) {
             agent::thread_named(gettid(), CStr::from_ptr(name).to_bytes());
         }
         result
@@ -76,11 +76,11 @@ pub unsafe extern "C" fn highwater_thread_stats(stats: *mut u64) -> c_int {
 }
 
 /// SAFETY: there is room for four numbers.
-unsafe fn write_stats(stats: Option<agent::Stats>, place: *mut u64) -> c_int {
+unsafe fn write_stats(stats: Option<agent::Stats>, target: *mut u64) -> c_int {
     let Some(agent::Stats { allocations, allocated_bytes, frees, freed_bytes }) = stats else { return -1 };
     for (index, number) in [allocations, allocated_bytes, frees, freed_bytes].into_iter().enumerate() {
         // SAFETY: the caller's.
-        unsafe { place.add(index).write(number) };
+        unsafe { target.add(index).write(number) };
     }
     0
 }

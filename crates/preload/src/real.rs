@@ -54,12 +54,12 @@ impl Real {
 
 /// Declares a real function: its arguments, and the result if there is no such function.
 macro_rules! real {
-    ($name:ident: $place:ident $symbol:literal, ($($argument:ident: $type:ty),*) -> $result:ty, else $otherwise:expr) => {
-        pub static $place: Real = Real::named($symbol);
+    ($name:ident: $symbol_static:ident $symbol:literal, ($($argument:ident: $type:ty),*) -> $result:ty, else $otherwise:expr) => {
+        pub static $symbol_static: Real = Real::named($symbol);
 
         #[inline(always)]
         pub unsafe fn $name($($argument: $type),*) -> $result {
-            let address = $place.address();
+            let address = $symbol_static.address();
             if address.is_null() {
                 return $otherwise;
             }
@@ -72,42 +72,45 @@ macro_rules! real {
     };
 }
 
-type Pointer = *mut u8;
-type Text = *const c_char;
-type Texts = *const Text;
+/// The address of a block or a mapping, as C functions take it.
+pub type BlockPointer = *mut u8;
+/// A C string.
+pub type CText = *const c_char;
+/// An array of C strings that ends with a null pointer.
+pub type CTextArray = *const CText;
 /// If there is no real function to free with, a block stays allocated.
 fn leak() {}
 
-const NOTHING: Pointer = core::ptr::null_mut();
+const NOTHING: BlockPointer = core::ptr::null_mut();
 const NOT_SUPPORTED: c_int = 38;
 const OUT_OF_MEMORY: c_int = 12;
 
-real!(malloc: MALLOC c"malloc", (size: usize) -> Pointer, else early(size));
-real!(free: FREE c"free", (block: Pointer) -> (), else leak());
-real!(calloc: CALLOC c"calloc", (count: usize, size: usize) -> Pointer, else early(count.saturating_mul(size)));
-real!(realloc: REALLOC c"realloc", (block: Pointer, size: usize) -> Pointer, else NOTHING);
-real!(memalign: MEMALIGN c"memalign", (alignment: usize, size: usize) -> Pointer, else NOTHING);
-real!(aligned_alloc: ALIGNED_ALLOC c"aligned_alloc", (alignment: usize, size: usize) -> Pointer, else NOTHING);
-real!(posix_memalign: POSIX_MEMALIGN c"posix_memalign", (place: *mut Pointer, alignment: usize, size: usize) -> c_int, else OUT_OF_MEMORY);
-real!(valloc: VALLOC c"valloc", (size: usize) -> Pointer, else NOTHING);
-real!(pvalloc: PVALLOC c"pvalloc", (size: usize) -> Pointer, else NOTHING);
-real!(usable_size: USABLE_SIZE c"malloc_usable_size", (block: Pointer) -> usize, else 0);
-real!(munmap: MUNMAP c"munmap", (address: Pointer, length: usize) -> c_int, else -1);
-real!(mmap: MMAP c"mmap", (address: Pointer, length: usize, protection: c_int, flags: c_int, file: c_int, offset: i64) -> Pointer,
-    else usize::MAX as Pointer);
-real!(mremap: MREMAP c"mremap", (old: Pointer, old_length: usize, length: usize, flags: c_int, new: Pointer) -> Pointer,
-    else usize::MAX as Pointer);
-real!(mprotect: MPROTECT c"mprotect", (address: Pointer, length: usize, protection: c_int) -> c_int, else -1);
-real!(pkey_mprotect: PKEY_MPROTECT c"pkey_mprotect", (address: Pointer, length: usize, protection: c_int, key: c_int) -> c_int, else -1);
-real!(execve: EXECVE c"execve", (path: Text, arguments: Texts, environment: Texts) -> c_int, else -1);
-real!(execvpe: EXECVPE c"execvpe", (name: Text, arguments: Texts, environment: Texts) -> c_int, else -1);
-real!(fexecve: FEXECVE c"fexecve", (file: c_int, arguments: Texts, environment: Texts) -> c_int, else -1);
-real!(execveat: EXECVEAT c"execveat", (folder: c_int, path: Text, arguments: Texts, environment: Texts, flags: c_int) -> c_int, else -1);
+real!(malloc: MALLOC c"malloc", (size: usize) -> BlockPointer, else early(size));
+real!(free: FREE c"free", (block: BlockPointer) -> (), else leak());
+real!(calloc: CALLOC c"calloc", (count: usize, size: usize) -> BlockPointer, else early(count.saturating_mul(size)));
+real!(realloc: REALLOC c"realloc", (block: BlockPointer, size: usize) -> BlockPointer, else NOTHING);
+real!(memalign: MEMALIGN c"memalign", (alignment: usize, size: usize) -> BlockPointer, else NOTHING);
+real!(aligned_alloc: ALIGNED_ALLOC c"aligned_alloc", (alignment: usize, size: usize) -> BlockPointer, else NOTHING);
+real!(posix_memalign: POSIX_MEMALIGN c"posix_memalign", (out: *mut BlockPointer, alignment: usize, size: usize) -> c_int, else OUT_OF_MEMORY);
+real!(valloc: VALLOC c"valloc", (size: usize) -> BlockPointer, else NOTHING);
+real!(pvalloc: PVALLOC c"pvalloc", (size: usize) -> BlockPointer, else NOTHING);
+real!(usable_size: USABLE_SIZE c"malloc_usable_size", (block: BlockPointer) -> usize, else 0);
+real!(munmap: MUNMAP c"munmap", (address: BlockPointer, length: usize) -> c_int, else -1);
+real!(mmap: MMAP c"mmap", (address: BlockPointer, length: usize, protection: c_int, flags: c_int, file: c_int, offset: i64) -> BlockPointer,
+    else usize::MAX as BlockPointer);
+real!(mremap: MREMAP c"mremap", (old: BlockPointer, old_length: usize, length: usize, flags: c_int, new: BlockPointer) -> BlockPointer,
+    else usize::MAX as BlockPointer);
+real!(mprotect: MPROTECT c"mprotect", (address: BlockPointer, length: usize, protection: c_int) -> c_int, else -1);
+real!(pkey_mprotect: PKEY_MPROTECT c"pkey_mprotect", (address: BlockPointer, length: usize, protection: c_int, key: c_int) -> c_int, else -1);
+real!(execve: EXECVE c"execve", (path: CText, arguments: CTextArray, environment: CTextArray) -> c_int, else -1);
+real!(execvpe: EXECVPE c"execvpe", (name: CText, arguments: CTextArray, environment: CTextArray) -> c_int, else -1);
+real!(fexecve: FEXECVE c"fexecve", (file: c_int, arguments: CTextArray, environment: CTextArray) -> c_int, else -1);
+real!(execveat: EXECVEAT c"execveat", (folder: c_int, path: CText, arguments: CTextArray, environment: CTextArray, flags: c_int) -> c_int, else -1);
 real!(posix_spawn: POSIX_SPAWN c"posix_spawn",
-    (pid: *mut c_int, path: Text, actions: *const c_void, attributes: *const c_void, arguments: Texts, environment: Texts) -> c_int,
+    (pid: *mut c_int, path: CText, actions: *const c_void, attributes: *const c_void, arguments: CTextArray, environment: CTextArray) -> c_int,
     else NOT_SUPPORTED);
 real!(posix_spawnp: POSIX_SPAWNP c"posix_spawnp",
-    (pid: *mut c_int, name: Text, actions: *const c_void, attributes: *const c_void, arguments: Texts, environment: Texts) -> c_int,
+    (pid: *mut c_int, name: CText, actions: *const c_void, attributes: *const c_void, arguments: CTextArray, environment: CTextArray) -> c_int,
     else NOT_SUPPORTED);
 real!(prctl: PRCTL c"prctl", (option: c_int, second: usize, third: usize, fourth: usize, fifth: usize) -> c_int, else -1);
 real!(syscall: SYSCALL c"syscall",
@@ -153,7 +156,7 @@ static EARLY_USED: AtomicUsize = AtomicUsize::new(0);
 
 /// A block of the static area; zero, as `calloc` needs it.
 #[cold]
-fn early(size: usize) -> Pointer {
+fn early(size: usize) -> BlockPointer {
     let rounded = size.saturating_add(31) & !15;
     let start = EARLY_USED.fetch_add(rounded.min(EARLY_BYTES), Ordering::Relaxed);
     if start.saturating_add(rounded) > EARLY_BYTES {
@@ -165,11 +168,11 @@ fn early(size: usize) -> Pointer {
 
 /// Whether a block lies in the static area.
 #[inline(always)]
-pub fn is_early(block: Pointer) -> bool {
+pub fn is_early(block: BlockPointer) -> bool {
     (block as usize).wrapping_sub(EARLY.0.get() as usize) < EARLY_BYTES
 }
 
 /// The number of bytes that can be read from a block of the static area on.
-pub fn early_rest(block: Pointer) -> usize {
+pub fn early_rest(block: BlockPointer) -> usize {
     EARLY_BYTES - (block as usize).wrapping_sub(EARLY.0.get() as usize)
 }

@@ -4,7 +4,7 @@ use crate::exec::{self, PRELOAD};
 use crate::real;
 use core::ffi::{CStr, c_char, c_int};
 use highwater_agent as agent;
-use highwater_agent::unwind::objects::{self, Object};
+use highwater_agent::unwind::objects::{self, LoadedModule};
 
 /// Called by the loader with the arguments that `main` will get. The session begins with the program, even if it never allocates: an empty
 /// recording says more than none.
@@ -20,7 +20,7 @@ extern "C" fn begin(_: c_int, _: *const *const c_char, environment: *mut *mut c_
     }
     if own.is_some_and(|own| is_bypassed(&own)) {
         agent::stay_out_of_own_allocator();
-    } else if agent::mode() == agent::Mode::New {
+    } else if agent::mode() == agent::AgentMode::New {
         agent::begin_or_not();
     }
     if !agent::follows_children() && !environment.is_null() {
@@ -30,9 +30,9 @@ extern "C" fn begin(_: c_int, _: *const *const c_char, environment: *mut *mut c_
 }
 
 /// Whether the program calls a `malloc` other than this library's: its own, or that of a library loaded before.
-fn is_bypassed(own: &Object) -> bool {
+fn is_bypassed(own: &LoadedModule) -> bool {
     let malloc = real::malloc_of_the_program();
-    let is_ours = |object: &Object| object.tables.start == own.tables.start;
+    let is_ours = |object: &LoadedModule| object.tables.start == own.tables.start;
     match objects::find(malloc) {
         Some(object) if is_ours(&object) => false,
         // In a program that is not position independent this may be a stub that leads to this library's.

@@ -1,6 +1,6 @@
 //! Files for the recordings of a program's children: in a folder beside its own recording, `app.children` beside `app.hw`.
 
-use crate::course::About;
+use crate::process_recording::RecordedProcess;
 use highwater_store::create_new_file;
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -51,7 +51,7 @@ impl ChildFiles {
 
     /// A file for another process: `app.children/1234-child.hw`. The folder is created when it is needed; if that fails, the file is created beside the
     /// program's recording.
-    pub fn create(&mut self, about: &About) -> io::Result<(PathBuf, File)> {
+    pub fn create(&mut self, about: &RecordedProcess) -> io::Result<(PathBuf, File)> {
         let created = self.names_for(about).find_map(|path| match create_new_file(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
             created => Some(created.map(|file| (path, file))),
@@ -60,11 +60,11 @@ impl ChildFiles {
     }
 
     /// A path for such a file that does not exist yet.
-    pub fn free_path_for(&mut self, about: &About) -> PathBuf {
+    pub fn free_path_for(&mut self, about: &RecordedProcess) -> PathBuf {
         self.names_for(about).find(|path| std::fs::symlink_metadata(path).is_err()).unwrap_or_default()
     }
 
-    fn names_for(&mut self, about: &About) -> impl Iterator<Item = PathBuf> {
+    fn names_for(&mut self, about: &RecordedProcess) -> impl Iterator<Item = PathBuf> {
         let name = sound_name(&about.name());
         let fork = if about.forked { "-fork" } else { "" };
         let is_there = self.is_ready || self.make().is_ok();

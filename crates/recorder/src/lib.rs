@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!  agent ──ring──┐
-//!  agent ──ring──┼─▶ rings (by stamp) ─▶ course (names, mappings, threads) ─▶ highwater-store's Writer ─▶ .hw
-//!  agent ──ring──┘                                                                      at the end: symbolize
+//!  agent ──ring──┼─▶ RingReader (by stamp) ─▶ ProcessRecording (names, mappings, threads) ─▶ a writer of highwater-store ─▶ .hw
+//!  agent ──ring──┘                                                                               at the end: symbolize
 //! ```
 //!
-//! [`Recorder`] does so for a program and its children; [`Course`] for one process, which may be our own. The output is a file, or a
+//! [`Recorder`] does so for a program and its children; [`ProcessRecording`] for one process, which may be our own. The output is a file, or a
 //! [`stream`], or both.
 //!
 //! # Design
@@ -29,9 +29,9 @@
 //! memory it waits, as if the ring were full, and so notices that its recorder is gone.
 
 mod children;
-mod course;
 mod listen;
 mod mappings;
+mod process_recording;
 mod record;
 mod recorder;
 mod resident;
@@ -40,6 +40,6 @@ pub mod stream;
 mod symbolize;
 
 pub use children::{children_folder, children_of, remove_children_of};
-pub use course::{About, Course, Finished, LastFigures, Outputs};
-pub use recorder::{Options, Outcome, Progress, Recorder};
+pub use process_recording::{Finished, LastFigures, Outputs, ProcessRecording, RecordedProcess};
+pub use recorder::{Recorder, RecorderOptions, RecordingOutcome, RecordingProgress};
 pub use symbolize::{Symbolized, resolve_frames};

@@ -1,7 +1,7 @@
 //! The socket on which agents connect. It lies in a directory that only its owner can enter. Under root every user can enter it: recorded programs may give
 //! up their rights, or start others that have fewer. The listener then checks each process that connects.
 
-use highwater_session::{Refused, Shared};
+use highwater_session::{Refused, SessionMemory};
 use highwater_shm::hello_v1::{HELLO_BYTES, Hello, LONGEST_HELLO_TEXT};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SocketAddrUnix, SocketFlags,
@@ -32,7 +32,7 @@ pub struct Visitor {
     /// Its arguments.
     pub command: Vec<String>,
     /// The memory that it shares.
-    pub shared: Result<Shared, Refused>,
+    pub shared: Result<SessionMemory, Refused>,
 }
 
 impl Listener {
@@ -128,7 +128,7 @@ fn hear(connection: &OwnedFd, is_ours: &impl Fn(u32) -> bool) -> Option<Visitor>
     if command.last().is_some_and(String::is_empty) {
         command.pop();
     }
-    Some(Visitor { hello, pid, executable, command, shared: object.ok_or(why_none).and_then(Shared::open) })
+    Some(Visitor { hello, pid, executable, command, shared: object.ok_or(why_none).and_then(SessionMemory::open) })
 }
 
 /// A new directory that only its owner can enter: in the user's runtime directory, else among temporary files. Also removes directories of recorders

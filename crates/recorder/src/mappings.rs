@@ -6,7 +6,7 @@
 //! Only memory that the program can touch is a block. Reservations (`PROT_NONE`) and files take address space; they are summed up
 //! ([`Mappings::beside`]), and a reservation becomes a block, part by part, when the program makes it accessible.
 
-use crate::record::Mapping;
+use crate::record::MappingKind;
 use highwater_model::{EventKind, Placement, StackId, TagId, mapped_address};
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ const PAGE: u64 = 4096;
 
 /// A range of address space that is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Range {
+struct MappedRange {
     end: u64,
-    what: Mapping,
+    what: MappingKind,
     stack: StackId,
 }
 
@@ -30,11 +30,11 @@ pub struct Beside {
 }
 
 impl Beside {
-    fn of(&mut self, what: Mapping) -> Option<&mut u64> {
+    fn of(&mut self, what: MappingKind) -> Option<&mut u64> {
         match what {
-            Mapping::Memory => None,
-            Mapping::Reservation => Some(&mut self.reserved),
-            Mapping::File => Some(&mut self.files),
+            MappingKind::Memory => None,
+            MappingKind::Reservation => Some(&mut self.reserved),
+            MappingKind::File => Some(&mut self.files),
         }
     }
 }
@@ -42,9 +42,9 @@ impl Beside {
 /// The ranges mapped now, by their start. They never overlap.
 #[derive(Debug, Default)]
 pub struct Mappings {
-    ranges: BTreeMap<u64, Range>,
+    ranges: BTreeMap<u64, MappedRange>,
     /// Ranges that a thread, identified by its ring, is moving at the moment, with their starts.
-    aside: BTreeMap<usize, (u64, Range)>,
+    aside: BTreeMap<usize, (u64, MappedRange)>,
     /// The sizes of all ranges that are no blocks, including those set aside. Ranges that a broken program claims to set aside may overlap and exceed
     /// 64 bits: sums wrap.
     beside: Beside,
@@ -67,38 +67,45 @@ impl Mappings {
     }
 
     /// Adds a range where there is none: memory becomes a new block.
-    fn add(&mut self, start: u64, range: Range, tell: &mut dyn FnMut(EventKind)) {
+    fn add(&mut self, start: u64, range: MappedRange, emit: &mut dyn FnMut(EventKind)) {
         match self.beside.of(range.what) {
             Some(bytes) => *bytes = bytes.wrapping_add(range.end - start),
-            None => tell(EventKind::Allocate(self.placement(start, range.end, range.stack))),
+            None => emit(EventKind::Allocate(self.placement(start, range.end, range.stack))),
         }
         self.ranges.insert(start, range);
     }
 
     /// Something was mapped, and replaces what was there.
-    pub fn map(&mut self, start: u64, length: u64, what: Mapping, stack: StackId, tell: &mut dyn FnMut(EventKind)) {
+    pub fn map(&mut self, start: u64, length: u64, what: MappingKind, stack: StackId, emit: &mut dyn FnMut(EventKind)) {
         let Some(end) = end_of(start, length) else { return };
-        self.clear(start, end, tell);
-        self.add(start, Range { end, what, stack }, tell);
+        self.clear(start, end, emit);
+        self.add(start, MappedRange { end, what, stack }, emit);
     }
 
     /// The protection of a part of the address space was changed. Memory belongs to the caller that makes a reservation accessible. Files stay files.
     /// Ranges that the program itself never mapped are ignored.
-    pub fn protect(&mut self, start: u64, length: u64, what: Mapping, stack: StackId, tell: &mut dyn FnMut(EventKind)) {
+    pub fn protect(
+        &mut self,
+        start: u64,
+        length: u64,
+        what: MappingKind,
+        stack: StackId,
+        emit: &mut dyn FnMut(EventKind),
+    ) {
         let Some(end) = end_of(start, length) else { return };
         for (at, range) in self.hit(start, end) {
-            if range.what != what && range.what != Mapping::File {
+            if range.what != what && range.what != MappingKind::File {
                 let (from, to) = (at.max(start), range.end.min(end));
-                self.clear(from, to, tell);
-                self.add(from, Range { end: to, what, stack }, tell);
+                self.clear(from, to, emit);
+                self.add(from, MappedRange { end: to, what, stack }, emit);
             }
         }
     }
 
     /// Memory was unmapped; ranges that the program itself never mapped are ignored.
-    pub fn unmap(&mut self, start: u64, length: u64, tell: &mut dyn FnMut(EventKind)) {
+    pub fn unmap(&mut self, start: u64, length: u64, emit: &mut dyn FnMut(EventKind)) {
         if let Some(end) = end_of(start, length) {
-            self.clear(start, end, tell);
+            self.clear(start, end, emit);
         }
     }
 
@@ -110,20 +117,20 @@ impl Mappings {
         new: u64,
         length: u64,
         stack: StackId,
-        tell: &mut dyn FnMut(EventKind),
+        emit: &mut dyn FnMut(EventKind),
     ) {
         let (Some(old_end), Some(_)) = (end_of(old, old_length.max(1)), end_of(new, length)) else { return };
         let known = self.ranges.get(&old).copied().filter(|range| range.end == old_end && old_length > 0);
         let Some(range) = known else {
             // A part of a mapping, or one that is not known: the part is freed, the new one allocated.
-            let what = self.hit(old, old_end).first().map_or(Mapping::Memory, |(_, range)| range.what);
+            let what = self.hit(old, old_end).first().map_or(MappingKind::Memory, |(_, range)| range.what);
             if old_length > 0 {
-                self.clear(old, old_end, tell);
+                self.clear(old, old_end, emit);
             }
-            return self.map(new, length, what, stack, tell);
+            return self.map(new, length, what, stack, emit);
         };
         self.ranges.remove(&old);
-        self.moved(old, range, new, length, stack, mapped_address(old), tell);
+        self.moved(old, range, new, length, stack, mapped_address(old), emit);
     }
 
     /// A range that was taken out is now at `new`. The ledger has its block at `from`.
@@ -131,25 +138,25 @@ impl Mappings {
     fn moved(
         &mut self,
         old: u64,
-        range: Range,
+        range: MappedRange,
         new: u64,
         length: u64,
         stack: StackId,
         from: u64,
-        tell: &mut dyn FnMut(EventKind),
+        emit: &mut dyn FnMut(EventKind),
     ) {
         let Some(end) = end_of(new, length) else { return };
-        self.clear(new, end, tell);
+        self.clear(new, end, emit);
         let by = if stack == StackId::UNKNOWN { range.stack } else { stack };
         match self.beside.of(range.what) {
             Some(bytes) => *bytes = bytes.wrapping_sub(range.end - old).wrapping_add(end - new),
-            None => tell(EventKind::Reallocate {
+            None => emit(EventKind::Reallocate {
                 old_address: from,
                 claimed_old_size: None,
                 new: self.placement(new, end, stack),
             }),
         }
-        self.ranges.insert(new, Range { end, stack: by, ..range });
+        self.ranges.insert(new, MappedRange { end, stack: by, ..range });
     }
 
     /// A thread begins to move a mapping: another one may be mapped at its address before the end of the move is recorded. Returns whether it is a
@@ -158,7 +165,7 @@ impl Mappings {
         let whole = self.ranges.get(&start).is_some_and(|range| end_of(start, length) == Some(range.end));
         if whole && let Some(range) = self.ranges.remove(&start) {
             self.aside.insert(ring, (start, range));
-            return range.what == Mapping::Memory;
+            return range.what == MappingKind::Memory;
         }
         false
     }
@@ -176,29 +183,29 @@ impl Mappings {
         length: u64,
         stack: StackId,
         from: u64,
-        tell: &mut dyn FnMut(EventKind),
+        emit: &mut dyn FnMut(EventKind),
     ) {
         let Some((start, range)) = self.aside.remove(&ring) else { return };
         if end_of(new, length).filter(|_| new != 0).is_none() {
             self.ranges.insert(start, range);
             return;
         }
-        self.moved(start, range, new, length, stack, from, tell);
+        self.moved(start, range, new, length, stack, from, emit);
     }
 
     /// The ranges that `start .. end` touches.
-    fn hit(&self, start: u64, end: u64) -> Vec<(u64, Range)> {
+    fn hit(&self, start: u64, end: u64) -> Vec<(u64, MappedRange)> {
         let before = self.ranges.range(..start).next_back().filter(|(_, range)| range.end > start).map(|(&at, _)| at);
         self.ranges.range(before.unwrap_or(start)..end).map(|(&at, &range)| (at, range)).collect()
     }
 
     /// Takes `start .. end` out of all ranges.
-    fn clear(&mut self, start: u64, end: u64, tell: &mut dyn FnMut(EventKind)) {
+    fn clear(&mut self, start: u64, end: u64, emit: &mut dyn FnMut(EventKind)) {
         for (at, range) in self.hit(start, end) {
             self.ranges.remove(&at);
             let (keeps_start, keeps_end) = (at < start, range.end > end);
             if keeps_start {
-                self.ranges.insert(at, Range { end: start, ..range });
+                self.ranges.insert(at, MappedRange { end: start, ..range });
             }
             if keeps_end {
                 self.ranges.insert(end, range);
@@ -208,13 +215,13 @@ impl Mappings {
                 continue;
             }
             if keeps_start {
-                tell(self.resized(at, at, start));
+                emit(self.resized(at, at, start));
             }
             match (keeps_start, keeps_end) {
-                (true, true) => tell(EventKind::Allocate(self.placement(end, range.end, range.stack))),
-                (false, true) => tell(self.resized(at, end, range.end)),
+                (true, true) => emit(EventKind::Allocate(self.placement(end, range.end, range.stack))),
+                (false, true) => emit(self.resized(at, end, range.end)),
                 (true, false) => {}
-                (false, false) => tell(EventKind::Deallocate { address: mapped_address(at), claimed_size: None }),
+                (false, false) => emit(EventKind::Deallocate { address: mapped_address(at), claimed_size: None }),
             }
         }
     }
@@ -243,7 +250,7 @@ mod tests {
     /// Applies everything to a ledger and to a plain list of pages, and compares.
     #[test]
     fn blocks_cover_exactly_the_memory_and_the_rest_is_counted_beside() {
-        const KINDS: [Mapping; 3] = [Mapping::Memory, Mapping::Reservation, Mapping::File];
+        const KINDS: [MappingKind; 3] = [MappingKind::Memory, MappingKind::Reservation, MappingKind::File];
         let mut mappings = Mappings::default();
         let mut ledger = AddressLedger::default();
         let mut pages = [None; 64];
@@ -253,7 +260,7 @@ mod tests {
             (random >> 33) % below
         };
         for step in 0..40_000 {
-            let mut tell =
+            let mut emit =
                 |kind: EventKind| ledger.record(&Event { time: Nanos(step), thread: ThreadId(1), kind }, &mut ());
             // A new address of 0 would say that a move failed.
             let (start, length) = (1 + next(48), 1 + next(12));
@@ -261,17 +268,17 @@ mod tests {
             match next(5) {
                 0 => {
                     let what = KINDS[next(3) as usize];
-                    mappings.map(start * PAGE, length * PAGE - next(PAGE), what, StackId(1), &mut tell);
+                    mappings.map(start * PAGE, length * PAGE - next(PAGE), what, StackId(1), &mut emit);
                     pages[from..to].fill(Some(what));
                 }
                 1 => {
-                    mappings.unmap(start * PAGE, length * PAGE, &mut tell);
+                    mappings.unmap(start * PAGE, length * PAGE, &mut emit);
                     pages[from..to].fill(None);
                 }
                 2 | 3 => {
                     let what = KINDS[next(2) as usize];
-                    mappings.protect(start * PAGE, length * PAGE, what, StackId(3), &mut tell);
-                    let not_files = pages[from..to].iter_mut().flatten().filter(|page| **page != Mapping::File);
+                    mappings.protect(start * PAGE, length * PAGE, what, StackId(3), &mut emit);
+                    let not_files = pages[from..to].iter_mut().flatten().filter(|page| **page != MappingKind::File);
                     not_files.for_each(|page| *page = what);
                 }
                 _ => {
@@ -285,20 +292,20 @@ mod tests {
                     {
                         let (old, new) = (start * PAGE, new * PAGE);
                         if next(2) == 0 {
-                            mappings.remap(old, length * PAGE, new, new_length * PAGE, StackId(2), &mut tell);
+                            mappings.remap(old, length * PAGE, new, new_length * PAGE, StackId(2), &mut emit);
                         } else {
                             // As in a program with several threads.
                             let key = 1 << 63;
                             if mappings.set_aside(old, length * PAGE, 7) {
                                 assert!(ledger.set_aside(mapped_address(old), key));
                             }
-                            let mut tell = |kind: EventKind| {
+                            let mut emit = |kind: EventKind| {
                                 ledger.record(&Event { time: Nanos(step), thread: ThreadId(1), kind }, &mut ());
                             };
                             if mappings.is_aside(7) {
-                                mappings.bring_back(7, new, new_length * PAGE, StackId(2), key, &mut tell);
+                                mappings.bring_back(7, new, new_length * PAGE, StackId(2), key, &mut emit);
                             } else {
-                                mappings.remap(old, length * PAGE, new, new_length * PAGE, StackId(2), &mut tell);
+                                mappings.remap(old, length * PAGE, new, new_length * PAGE, StackId(2), &mut emit);
                             }
                         }
                         pages[from..to].fill(None);
@@ -308,8 +315,8 @@ mod tests {
             }
             let bytes = |what| pages.iter().filter(|page| **page == Some(what)).count() as u64 * PAGE;
             let live = ledger.accounts().totals().figures.live_bytes();
-            assert_eq!(live, bytes(Mapping::Memory), "step {step}");
-            let beside = Beside { reserved: bytes(Mapping::Reservation), files: bytes(Mapping::File) };
+            assert_eq!(live, bytes(MappingKind::Memory), "step {step}");
+            let beside = Beside { reserved: bytes(MappingKind::Reservation), files: bytes(MappingKind::File) };
             assert_eq!(mappings.beside(), beside, "step {step}");
         }
         let accounts = ledger.accounts();

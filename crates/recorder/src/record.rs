@@ -4,13 +4,13 @@ use highwater_shm::ring_v1::{kind, mapping};
 
 /// A decoded record of any kind but allocation and free, which are never decoded into this type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Record {
+pub enum RingRecord {
     /// A block was resized, in one record.
     Reallocate {
         /// Its old address.
         old: u64,
         /// The block after it.
-        new: Place,
+        new: RecordedBlock,
     },
     /// A block is about to be resized.
     ReallocBegin {
@@ -22,21 +22,21 @@ pub enum Record {
         /// Its old address.
         old: u64,
         /// The block after it.
-        new: Place,
+        new: RecordedBlock,
     },
     /// Something was mapped. Its kind is in the upper half of the last word, where blocks have their surplus.
     Map {
         /// The range, and the stack that mapped it.
-        place: Place,
+        range: RecordedBlock,
         /// Its kind.
-        what: Mapping,
+        what: MappingKind,
     },
     /// The protection of mapped memory was changed.
     Protect {
         /// The range, and the stack that changed it.
-        place: Place,
+        range: RecordedBlock,
         /// Its kind now, unless it is a file.
-        what: Mapping,
+        what: MappingKind,
     },
     /// Memory was unmapped.
     Unmap {
@@ -59,7 +59,7 @@ pub enum Record {
         /// Its old length.
         old_length: u64,
         /// The mapping after it.
-        new: Place,
+        new: RecordedBlock,
     },
     /// The ring belongs to this thread from now on.
     Thread {
@@ -79,7 +79,7 @@ pub enum Record {
 
 /// The kind of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mapping {
+pub enum MappingKind {
     /// Memory that the program can touch: a block.
     Memory,
     /// Address space that it cannot touch.
@@ -88,7 +88,7 @@ pub enum Mapping {
     File,
 }
 
-impl Mapping {
+impl MappingKind {
     /// From the last word of a record; `None` for an unknown kind.
     fn from_word(word: u64) -> Option<Self> {
         match (word >> 32) as u32 {
@@ -102,7 +102,7 @@ impl Mapping {
 
 /// A block: its address and size, and the stack that allocated it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct RecordedBlock {
     /// Its address.
     pub address: u64,
     /// Its size.
@@ -113,7 +113,7 @@ pub struct Place {
     pub surplus: i32,
 }
 
-impl Place {
+impl RecordedBlock {
     /// From the words of a record.
     #[inline]
     pub fn new(address: u64, size: u64, node_and_surplus: u64) -> Self {
@@ -121,26 +121,34 @@ impl Place {
     }
 }
 
-impl Record {
+impl RingRecord {
     /// Decodes the words of one record; `None` if they are not a valid one.
     pub fn read(words: &[u64]) -> Option<Self> {
         let head = *words.first()?;
         let word = |index: usize| words.get(index).copied();
         Some(match head as u8 {
-            kind::REALLOCATE => Self::Reallocate { old: word(1)?, new: Place::new(word(2)?, word(3)?, word(4)?) },
+            kind::REALLOCATE => {
+                Self::Reallocate { old: word(1)?, new: RecordedBlock::new(word(2)?, word(3)?, word(4)?) }
+            }
             kind::REALLOC_BEGIN => Self::ReallocBegin { old: word(1)? },
-            kind::REALLOC_END => Self::ReallocEnd { old: word(1)?, new: Place::new(word(2)?, word(3)?, word(4)?) },
-            kind::MAP => {
-                Self::Map { place: Place::new(word(1)?, word(2)?, word(3)?), what: Mapping::from_word(word(3)?)? }
+            kind::REALLOC_END => {
+                Self::ReallocEnd { old: word(1)?, new: RecordedBlock::new(word(2)?, word(3)?, word(4)?) }
             }
-            kind::PROTECT => {
-                Self::Protect { place: Place::new(word(1)?, word(2)?, word(3)?), what: Mapping::from_word(word(3)?)? }
-            }
+            kind::MAP => Self::Map {
+                range: RecordedBlock::new(word(1)?, word(2)?, word(3)?),
+                what: MappingKind::from_word(word(3)?)?,
+            },
+            kind::PROTECT => Self::Protect {
+                range: RecordedBlock::new(word(1)?, word(2)?, word(3)?),
+                what: MappingKind::from_word(word(3)?)?,
+            },
             kind::UNMAP => Self::Unmap { address: word(1)?, length: word(2)? },
             kind::REMAP_BEGIN => Self::RemapBegin { old: word(1)?, old_length: word(2)? },
-            kind::REMAP => {
-                Self::Remap { old: word(1)?, old_length: word(2)?, new: Place::new(word(3)?, word(4)?, word(5)?) }
-            }
+            kind::REMAP => Self::Remap {
+                old: word(1)?,
+                old_length: word(2)?,
+                new: RecordedBlock::new(word(3)?, word(4)?, word(5)?),
+            },
             kind::THREAD => Self::Thread { id: word(1)? as u32 },
             kind::MARK => Self::Mark(text(words.get(1..)?)?),
             kind::NAME => Self::Name { id: None, name: text(words.get(1..)?)? },

@@ -1,14 +1,14 @@
-//! Recording a program and its children: one [`Course`] for each.
+//! Recording a program and its children: one [`ProcessRecording`] for each.
 
 use crate::children::ChildFiles;
-use crate::course::{About, Course, Finished, Outputs};
 use crate::listen::{Listener, Visitor};
+use crate::process_recording::{Finished, Outputs, ProcessRecording, RecordedProcess};
 use crate::stream::{Namer, StreamTo, Streaming, Wire, spawn};
 use highwater_clock::{Counter, Measurement};
 use highwater_model::program_name;
 use highwater_session::allocator_of;
 use highwater_session::{AGENT_VARIABLE, AgentConfig};
-use highwater_session::{Reason, Unrecorded};
+use highwater_session::{Reason, UnrecordedPrograms};
 use highwater_store::is_special;
 use highwater_symbols::Symbolizer;
 use rustix::event::{PollFd, PollFlags};
@@ -39,7 +39,7 @@ const FLUSH_EVERY: Duration = Duration::from_millis(250);
 
 /// What to record, and the outputs.
 #[derive(Debug, Default)]
-pub struct Options {
+pub struct RecorderOptions {
     /// The main program's recording; those of other processes lie in a folder beside it ([`children_folder`](crate::children_folder)).
     pub output: Option<PathBuf>,
     /// The file at that path, still empty.
@@ -59,15 +59,15 @@ pub struct Options {
 }
 
 /// The streams of recordings: their destination, their format, and the thread that finds names.
-struct Streams {
+struct StreamSettings {
     to: StreamTo,
     wire: Wire,
     namer: Namer,
 }
 
 /// A process being recorded.
-struct Running {
-    course: Course,
+struct RunningRecording {
+    recording: ProcessRecording,
     /// A pidfd, readable when the process has ended; `None` if it had ended before the recorder could open one.
     process: Option<OwnedFd>,
     /// Its recording is complete: no more records are wanted.
@@ -78,8 +78,8 @@ struct Running {
 
 /// Records every process whose agent connects.
 pub struct Recorder {
-    options: Options,
-    streams: Option<Streams>,
+    options: RecorderOptions,
+    streams: Option<StreamSettings>,
     /// `None` once no new process is accepted.
     listener: Option<Listener>,
     agent_variable: String,
@@ -88,12 +88,12 @@ pub struct Recorder {
     measurement: Option<Measurement>,
     main: Option<u32>,
     main_has_begun: bool,
-    running: Vec<Running>,
+    running: Vec<RunningRecording>,
     /// Sleep before the next round.
     nap: Duration,
     /// Consecutive rounds that read little.
     quiet_rounds: u32,
-    to_finisher: Option<Sender<(Course, bool)>>,
+    to_finisher: Option<Sender<(ProcessRecording, bool)>>,
     finished: Receiver<Finished>,
     ending: usize,
     children: Option<ChildFiles>,
@@ -101,13 +101,13 @@ pub struct Recorder {
     preludes: u64,
     small: u64,
     /// Unrecorded programs that are in no recording's notes.
-    unrecorded: Unrecorded,
+    unrecorded: UnrecordedPrograms,
     main_unrecorded: Option<Reason>,
 }
 
 /// The results of all processes that connected.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct RecordingOutcome {
     /// The recordings.
     pub finished: Vec<Finished>,
     /// Why a process could not be recorded.
@@ -117,14 +117,14 @@ pub struct Outcome {
     /// Children whose recordings were not kept, because their peak was too small.
     pub small: u64,
     /// Programs that were started and are not recorded.
-    pub unrecorded: Unrecorded,
+    pub unrecorded: UnrecordedPrograms,
     /// Why the main program itself is not recorded.
     pub main_unrecorded: Option<Reason>,
 }
 
 /// The current state, for a status line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct RecordingProgress {
     /// Events of all processes so far.
     pub events: u64,
     /// Bytes live in the main program.
@@ -139,23 +139,23 @@ pub struct Progress {
 
 impl Recorder {
     /// Begins to listen for agents.
-    pub fn new(options: Options) -> io::Result<Self> {
+    pub fn new(options: RecorderOptions) -> io::Result<Self> {
         Self::begin(options, None)
     }
 
     /// The same, for recordings that are streamed too. Clients that connect to the recorder get the main program's recording.
-    pub fn with_streams(options: Options, to: StreamTo, wire: Wire) -> io::Result<Self> {
-        Self::begin(options, Some(Streams { to, wire, namer: Namer::start()? }))
+    pub fn with_streams(options: RecorderOptions, to: StreamTo, wire: Wire) -> io::Result<Self> {
+        Self::begin(options, Some(StreamSettings { to, wire, namer: Namer::start()? }))
     }
 
-    fn begin(options: Options, streams: Option<Streams>) -> io::Result<Self> {
-        let (to_finisher, courses) = channel::<(Course, bool)>();
+    fn begin(options: RecorderOptions, streams: Option<StreamSettings>) -> io::Result<Self> {
+        let (to_finisher, recordings) = channel::<(ProcessRecording, bool)>();
         let (done, finished) = channel();
         // Finding names takes a while: the recording of other processes continues meanwhile.
         spawn(c"names", move || {
             let mut symbolizer = Symbolizer::with_users_cache();
-            for (course, is_main) in courses {
-                let finished = course.finish(&mut symbolizer, is_main);
+            for (recording, is_main) in recordings {
+                let finished = recording.finish(&mut symbolizer, is_main);
                 symbolizer.keep();
                 if done.send(finished).is_err() {
                     return;
@@ -182,7 +182,7 @@ impl Recorder {
             problems: Vec::new(),
             preludes: 0,
             small: 0,
-            unrecorded: Unrecorded::default(),
+            unrecorded: UnrecordedPrograms::default(),
             main_unrecorded: None,
         })
     }
@@ -199,17 +199,17 @@ impl Recorder {
 
     /// Whether any process other than the main program is being recorded.
     pub fn is_waiting_for_others(&self) -> bool {
-        self.running.iter().any(|running| Some(running.course.about().pid) != self.main)
+        self.running.iter().any(|running| Some(running.recording.about().pid) != self.main)
     }
 
     /// The current state.
-    pub fn progress(&self) -> Progress {
-        let mut progress = Progress { processes: self.running.len(), ..Progress::default() };
+    pub fn progress(&self) -> RecordingProgress {
+        let mut progress = RecordingProgress { processes: self.running.len(), ..RecordingProgress::default() };
         for running in &self.running {
-            let (totals, events) = running.course.figures();
+            let (totals, events) = running.recording.figures();
             progress.events += events;
-            progress.clients += running.course.clients();
-            if Some(running.course.about().pid) == self.main {
+            progress.clients += running.recording.clients();
+            if Some(running.recording.about().pid) == self.main {
                 progress.live_bytes = totals.figures.live_bytes();
                 progress.peak_bytes = totals.figures.peak_bytes;
             }
@@ -224,7 +224,7 @@ impl Recorder {
         let mut bytes = 0;
         let mut ended = Vec::new();
         for (index, running) in self.running.iter_mut().enumerate() {
-            bytes += running.course.round(running.is_complete);
+            bytes += running.recording.round(running.is_complete);
             if running.is_complete {
                 ended.push(index);
             }
@@ -269,25 +269,25 @@ impl Recorder {
         is_knocking
     }
 
-    fn has_ended(&mut self, running: Running) {
-        let Running { mut course, was_replaced, .. } = running;
-        if was_replaced && course.about().forked {
+    fn has_ended(&mut self, running: RunningRecording) {
+        let RunningRecording { mut recording, was_replaced, .. } = running;
+        if was_replaced && recording.about().forked {
             // Events between a fork and an exec are of no interest.
             self.preludes += 1;
-            self.unrecorded.extend(&course.unrecorded());
-            course.drop_streams();
-            course.discard_file();
+            self.unrecorded.extend(&recording.unrecorded());
+            recording.drop_streams();
+            recording.discard_file();
             return;
         }
-        let is_main = !was_replaced && Some(course.about().pid) == self.main;
-        if let (Some(output), Some(path)) = (&self.options.output, course.path())
+        let is_main = !was_replaced && Some(recording.about().pid) == self.main;
+        if let (Some(output), Some(path)) = (&self.options.output, recording.path())
             && is_main
             && path != output
             && !is_special(output)
         {
             // The program that the user meant is the last one that its process ran.
             let got = path.display().to_string();
-            if let Err(error) = course.rename(output) {
+            if let Err(error) = recording.rename(output) {
                 let why = match error.kind() {
                     io::ErrorKind::AlreadyExists => "another program made this file meanwhile".to_owned(),
                     _ => format!("cannot be renamed: {error}"),
@@ -295,20 +295,20 @@ impl Recorder {
                 self.problems.push(format!("{}: {why}; the recording is {got}", output.display()));
             }
         }
-        let (totals, _) = course.figures();
+        let (totals, _) = recording.figures();
         if !is_main && totals.figures.peak_bytes < self.options.keep_children {
             self.small += 1;
-            if !course.discard_file() {
-                self.unrecorded.extend(&course.unrecorded());
+            if !recording.discard_file() {
+                self.unrecorded.extend(&recording.unrecorded());
                 return;
             }
         }
-        self.let_go(course, is_main);
+        self.let_go(recording, is_main);
     }
 
-    fn let_go(&mut self, course: Course, is_main: bool) {
+    fn let_go(&mut self, recording: ProcessRecording, is_main: bool) {
         if let Some(finisher) = &self.to_finisher
-            && finisher.send((course, is_main)).is_ok()
+            && finisher.send((recording, is_main)).is_ok()
         {
             self.ending += 1;
         }
@@ -317,8 +317,9 @@ impl Recorder {
     /// Whether a process is the program, or was started by it or by a process that is recorded.
     fn descends(&self, pid: u32) -> bool {
         const MOST_GENERATIONS: usize = 256;
-        let is_known =
-            |&pid: &u32| Some(pid) == self.main || self.running.iter().any(|running| running.course.about().pid == pid);
+        let is_known = |&pid: &u32| {
+            Some(pid) == self.main || self.running.iter().any(|running| running.recording.about().pid == pid)
+        };
         std::iter::successors(Some(pid), |&pid| Some(parent_of(pid)).filter(|&parent| parent > 1))
             .take(MOST_GENERATIONS)
             .any(|pid| is_known(&pid))
@@ -347,7 +348,7 @@ impl Recorder {
         self.replaced(pid);
         let is_first = Some(pid) == self.main && !self.main_has_begun;
         self.main_has_begun |= is_first;
-        let about = About {
+        let about = RecordedProcess {
             executable,
             command,
             pid,
@@ -367,7 +368,7 @@ impl Recorder {
         let streaming = self.streaming_for(&about);
         let counter = *self.counter.get_or_init(|| self.measurement?.finish());
         let begun = match file {
-            Ok(file) => Course::begin(shared, about, Outputs { file, streaming }, counter),
+            Ok(file) => ProcessRecording::begin(shared, about, Outputs { file, streaming }, counter),
             Err(error) => {
                 // Otherwise the program would wait for the recorder.
                 shared.header().stop.store(1, Ordering::Release);
@@ -375,8 +376,8 @@ impl Recorder {
             }
         };
         match begun {
-            Ok(course) => {
-                self.running.push(Running { course, process, is_complete: false, was_replaced: false });
+            Ok(recording) => {
+                self.running.push(RunningRecording { recording, process, is_complete: false, was_replaced: false });
             }
             Err(error) => {
                 let what = path.map_or_else(|| format!("process {pid}"), |path| path.display().to_string());
@@ -392,17 +393,17 @@ impl Recorder {
         }
         self.replaced(pid);
         let parent = parent_of(pid);
-        match self.running.iter_mut().find(|running| running.course.about().pid == parent && !running.was_replaced) {
-            Some(running) => running.course.add_unrecorded(reason, &name),
+        match self.running.iter_mut().find(|running| running.recording.about().pid == parent && !running.was_replaced) {
+            Some(running) => running.recording.add_unrecorded(reason, &name),
             None if Some(pid) != self.main => self.unrecorded.add(reason, &name),
             None => {}
         }
     }
 
     /// The streams of a process, if it is to be streamed.
-    fn streaming_for(&mut self, about: &About) -> Option<Streaming> {
+    fn streaming_for(&mut self, about: &RecordedProcess) -> Option<Streaming> {
         let is_main = Some(about.pid) == self.main;
-        let Streams { to, wire, namer } = self.streams.as_mut()?;
+        let StreamSettings { to, wire, namer } = self.streams.as_mut()?;
         let to = match to {
             StreamTo::Connect { address, token, first } => {
                 let first = if is_main { first.take() } else { None };
@@ -419,18 +420,18 @@ impl Recorder {
         let main = self.main == Some(pid);
         for index in 0..self.running.len() {
             let running = &self.running[index];
-            if running.course.about().pid != pid || running.was_replaced {
+            if running.recording.about().pid != pid || running.was_replaced {
                 continue;
             }
             let running = &mut self.running[index];
             running.was_replaced = true;
             running.is_complete = true;
             if main
-                && running.course.path() == self.options.output.as_deref()
+                && running.recording.path() == self.options.output.as_deref()
                 && let Some(children) = &mut self.children
             {
-                let path = children.free_path_for(running.course.about());
-                if let Err(error) = running.course.rename(&path) {
+                let path = children.free_path_for(running.recording.about());
+                if let Err(error) = running.recording.rename(&path) {
                     self.problems.push(format!("{}: cannot be renamed: {error}", path.display()));
                 }
             }
@@ -442,7 +443,7 @@ impl Recorder {
         // An agent that finds the socket closed gives up by itself.
         self.listener = None;
         for running in &mut self.running {
-            running.course.stop();
+            running.recording.stop();
             running.is_complete = true;
         }
         while !self.running.is_empty() {
@@ -451,7 +452,7 @@ impl Recorder {
     }
 
     /// Waits for the recordings that are being completed; calls `tick` while it waits.
-    pub fn finish(mut self, mut tick: impl FnMut()) -> Outcome {
+    pub fn finish(mut self, mut tick: impl FnMut()) -> RecordingOutcome {
         self.stop();
         self.to_finisher = None;
         let mut all = Vec::new();
@@ -467,7 +468,7 @@ impl Recorder {
         }
         let mut unrecorded = self.unrecorded;
         all.iter().for_each(|finished: &Finished| unrecorded.extend(&finished.unrecorded));
-        Outcome {
+        RecordingOutcome {
             finished: all,
             problems: self.problems,
             preludes: self.preludes,
@@ -479,13 +480,13 @@ impl Recorder {
 }
 
 /// Whether nothing is recorded until a client connects.
-fn is_on_demand(streams: Option<&Streams>) -> bool {
+fn is_on_demand(streams: Option<&StreamSettings>) -> bool {
     streams.is_some_and(|streams| matches!(streams.to, StreamTo::Serve(_)))
 }
 
 /// The configuration of agents, as the value of their environment variable.
-fn agent_variable(options: &Options, listener: &Listener, dormant: bool) -> String {
-    let orders = AgentConfig {
+fn agent_variable(options: &RecorderOptions, listener: &Listener, dormant: bool) -> String {
+    let config = AgentConfig {
         socket: &listener.path(),
         sample_bytes: options.sample_rate.unwrap_or(0),
         most_blocks: 0,
@@ -497,7 +498,7 @@ fn agent_variable(options: &Options, listener: &Listener, dormant: bool) -> Stri
         dormant,
         no_args: options.no_args,
     };
-    orders.variable().1
+    config.variable().1
 }
 
 fn pid_of(pid: u32) -> Option<Pid> {

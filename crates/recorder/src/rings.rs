@@ -7,8 +7,8 @@
 //!
 //! Nothing is copied: records that a program has just written are still in a cache that the recorder shares with it.
 
-use crate::record::{Place, Record};
-use highwater_session::{Shared, wake_writer};
+use crate::record::{RecordedBlock, RingRecord};
+use highwater_session::{SessionMemory, wake_writer};
 use highwater_shm::ring_v1::{LONGEST_TEXT, RingHeader, fixed_words, kind};
 use highwater_shm::session_v1::ring_bytes;
 use std::cmp::Reverse;
@@ -21,13 +21,13 @@ const MOST_ROUNDS_BUSY: u32 = 200;
 const LONGEST_RECORD: usize = 3 + LONGEST_TEXT / 8;
 
 /// Receives records, in the order of their stamps.
-pub trait Reader {
+pub trait RecordSink {
     /// A block was allocated: nearly half of all records.
-    fn allocate(&mut self, stamp: u64, ring: u32, place: &Place);
+    fn allocate(&mut self, stamp: u64, ring: u32, block: &RecordedBlock);
     /// A block is freed: nearly all the others.
     fn free(&mut self, stamp: u64, ring: u32, address: u64);
     /// Anything else.
-    fn other(&mut self, stamp: u64, ring: u32, record: Record);
+    fn other(&mut self, stamp: u64, ring: u32, record: RingRecord);
 }
 
 /// The result of a round.
@@ -43,8 +43,8 @@ pub struct Round {
 
 /// The reading end of all rings of a process.
 #[derive(Default)]
-pub struct Rings {
-    cursors: Vec<Cursor>,
+pub struct RingReader {
+    cursors: Vec<RingCursor>,
     /// The next record of each ring that has one.
     queue: BinaryHeap<Reverse<(u64, u32)>>,
     /// Invalid records.
@@ -53,7 +53,7 @@ pub struct Rings {
 
 /// How far a ring was read.
 #[derive(Default)]
-struct Cursor {
+struct RingCursor {
     /// Bytes ever read.
     read: u64,
     /// The end of the records to read in this round.
@@ -62,11 +62,11 @@ struct Cursor {
     dropped: u64,
 }
 
-impl Rings {
-    /// Passes settled records to `reader`. `now` is the time before this call less the margin; `None` once the process has ended, when everything is settled.
-    pub fn round(&mut self, shared: &Shared, now: Option<u64>, reader: &mut impl Reader) -> Round {
+impl RingReader {
+    /// Passes settled records to `sink`. `now` is the time before this call less the margin; `None` once the process has ended, when everything is settled.
+    pub fn round(&mut self, shared: &SessionMemory, now: Option<u64>, sink: &mut impl RecordSink) -> Round {
         let mut round = Round { watermark: now.unwrap_or(u64::MAX), ..Round::default() };
-        self.cursors.resize_with(shared.rings() as usize, Cursor::default);
+        self.cursors.resize_with(shared.rings() as usize, RingCursor::default);
         self.queue.clear();
         let before: u64 = self.cursors.iter().map(|cursor| cursor.read).sum();
         for (ring, cursor) in (0..).zip(&mut self.cursors) {
@@ -93,7 +93,7 @@ impl Rings {
             let others = self.queue.peek().map_or(u64::MAX, |Reverse((stamp, _))| *stamp);
             let limit = others.min(round.watermark);
             let (cursor, words) = (&mut self.cursors[ring as usize], shared.ring_words(ring));
-            self.nonsense += u64::from(!cursor.pass_on(words, limit, ring, shared.ring(ring), reader));
+            self.nonsense += u64::from(!cursor.pass_on(words, limit, ring, shared.ring(ring), sink));
             self.queue.extend(cursor.stamp(words).map(|stamp| Reverse((stamp, ring))));
         }
         for (ring, cursor) in (0..).zip(&self.cursors) {
@@ -104,7 +104,7 @@ impl Rings {
     }
 }
 
-impl Cursor {
+impl RingCursor {
     /// Reads how far the ring was written; false if that is invalid.
     fn look(&mut self, header: &RingHeader, ring: u32) -> bool {
         let tail = header.tail.load(Ordering::Acquire);
@@ -136,7 +136,7 @@ impl Cursor {
         limit: u64,
         ring: u32,
         header: &RingHeader,
-        reader: &mut impl Reader,
+        sink: &mut impl RecordSink,
     ) -> bool {
         let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let quarter = ring_bytes(ring) / 4;
@@ -151,17 +151,17 @@ impl Cursor {
             }
             let length = match (head as u8, there) {
                 (kind::ALLOCATE, [_, address, size, node_and_surplus, ..]) => {
-                    reader.allocate(stamp, ring, &Place::new(load(address), load(size), load(node_and_surplus)));
+                    sink.allocate(stamp, ring, &RecordedBlock::new(load(address), load(size), load(node_and_surplus)));
                     4
                 }
                 (kind::FREE, [_, address, ..]) => {
-                    reader.free(stamp, ring, load(address));
+                    sink.free(stamp, ring, load(address));
                     2
                 }
                 (kind::PAD, _) => words.len() - at,
                 _ => match rare(head, there) {
                     Some((record, length)) => {
-                        reader.other(stamp, ring, record);
+                        sink.other(stamp, ring, record);
                         length
                     }
                     None => {
@@ -192,14 +192,14 @@ impl Cursor {
 /// The record at the beginning of these words, whose first one was `head` when it was loaded, and its length; `None` if it is invalid. The
 /// writer could change it at any time, so it is copied first.
 #[cold]
-fn rare(head: u64, words: &[AtomicU64]) -> Option<(Record, usize)> {
+fn rare(head: u64, words: &[AtomicU64]) -> Option<(RingRecord, usize)> {
     let mut copy = [0; LONGEST_RECORD];
     let words = words.iter().take(LONGEST_RECORD);
     let count = words.len();
     copy.iter_mut().zip(words).for_each(|(word, from)| *word = from.load(Ordering::Relaxed));
     copy[0] = head;
     let length = record_words(&copy[..count])?;
-    Some((Record::read(copy[..count].get(..length)?)?, length))
+    Some((RingRecord::read(copy[..count].get(..length)?)?, length))
 }
 
 /// Words of a record.
@@ -227,7 +227,7 @@ mod tests {
     /// Memory as an agent shares it, and the records written into each ring.
     struct Memory {
         _pages: Vec<Page>,
-        shared: Shared,
+        shared: SessionMemory,
     }
 
     #[derive(Clone)]
@@ -245,7 +245,7 @@ mod tests {
                 header.ring_capacity.store(CAPACITY.rings, Ordering::Relaxed);
                 header.node_capacity.store(CAPACITY.nodes, Ordering::Relaxed);
                 header.rings.store(CAPACITY.rings, Ordering::Relaxed);
-                Shared::of_ourselves(base, CAPACITY.bytes()).expect("the header is sound")
+                SessionMemory::of_ourselves(base, CAPACITY.bytes()).expect("the header is sound")
             };
             Self { _pages: pages, shared }
         }
@@ -276,23 +276,23 @@ mod tests {
     #[derive(Default)]
     struct Seen(Vec<(u64, u32, u64)>);
 
-    impl Reader for Seen {
-        fn allocate(&mut self, stamp: u64, ring: u32, place: &Place) {
-            assert_eq!(place.size, place.address + 1);
-            self.0.push((stamp, ring, place.address));
+    impl RecordSink for Seen {
+        fn allocate(&mut self, stamp: u64, ring: u32, block: &RecordedBlock) {
+            assert_eq!(block.size, block.address + 1);
+            self.0.push((stamp, ring, block.address));
         }
 
         fn free(&mut self, stamp: u64, ring: u32, address: u64) {
             self.0.push((stamp, ring, address));
         }
 
-        fn other(&mut self, stamp: u64, ring: u32, record: Record) {
+        fn other(&mut self, stamp: u64, ring: u32, record: RingRecord) {
             match record {
-                Record::Unmap { address, length } => {
+                RingRecord::Unmap { address, length } => {
                     assert_eq!(length, address + 1);
                     self.0.push((stamp, ring, address));
                 }
-                Record::Mark(text) => self.0.push((stamp, ring, text.len() as u64)),
+                RingRecord::Mark(text) => self.0.push((stamp, ring, text.len() as u64)),
                 other => panic!("{other:?}"),
             }
         }
@@ -322,7 +322,7 @@ mod tests {
             pieces in prop::collection::vec((0usize..3, 1u64..4000, 0u8..6, any::<u64>()), 1..150),
         ) {
             let memory = Memory::new();
-            let (mut rings, mut seen, mut written) = (Rings::default(), Seen::default(), Vec::new());
+            let (mut rings, mut seen, mut written) = (RingReader::default(), Seen::default(), Vec::new());
             let mut stamp = 0;
             for (ring, count, what, seed) in pieces {
                 for number in 0..count {
@@ -348,10 +348,10 @@ mod tests {
         #[test]
         fn nonsense_is_passed_over(words in prop::collection::vec(any::<u64>(), 1..300), tail in any::<u64>()) {
             struct Any;
-            impl Reader for Any {
-                fn allocate(&mut self, _: u64, _: u32, _: &Place) {}
+            impl RecordSink for Any {
+                fn allocate(&mut self, _: u64, _: u32, _: &RecordedBlock) {}
                 fn free(&mut self, _: u64, _: u32, _: u64) {}
-                fn other(&mut self, _: u64, _: u32, _: Record) {}
+                fn other(&mut self, _: u64, _: u32, _: RingRecord) {}
             }
             let memory = Memory::new();
             let ring = memory.shared.ring(0);
@@ -359,7 +359,7 @@ mod tests {
                 word.store(*value, Ordering::Relaxed);
             }
             ring.tail.store(words.len() as u64 * 8, Ordering::Relaxed);
-            let mut rings = Rings::default();
+            let mut rings = RingReader::default();
             rings.round(&memory.shared, None, &mut Any);
             prop_assert_eq!(ring.head.load(Ordering::Relaxed), words.len() as u64 * 8);
             ring.tail.store(tail, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! Finds names for the addresses of a catalog.
 
 use highwater_model::{Catalog, FrameId, FrameText};
-use highwater_symbols::{ModulePlace, SourceFrame, Symbolizer};
+use highwater_symbols::{ModuleMapping, SourceFrame, Symbolizer};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -64,13 +64,13 @@ fn look_up(
     done: &mut Symbolized,
 ) -> Vec<(FrameId, Vec<SourceFrame>)> {
     let Some(module) = catalog.modules.get(module as usize) else { return Vec::new() };
-    let place = ModulePlace {
+    let mapping = ModuleMapping {
         path: Path::new(catalog.strings.get(module.path)),
         build_id: catalog.strings.get(module.build_id),
         start: module.start,
         file_offset: module.file_offset,
     };
-    match symbolizer.module(&place) {
+    match symbolizer.module(&mapping) {
         Ok(symbols) => frames
             .iter()
             // A return address lies after its call.

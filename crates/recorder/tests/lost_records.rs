@@ -1,8 +1,8 @@
 //! Blocks whose move records were dropped. The test writes an agent's shared memory by hand.
 #![allow(missing_docs)]
 
-use highwater_recorder::{About, Course, Outputs};
-use highwater_session::Shared;
+use highwater_recorder::{Outputs, ProcessRecording, RecordedProcess};
+use highwater_session::SessionMemory;
 use highwater_shm::ring_v1::{RingHeader, kind};
 use highwater_shm::session_v1::{Capacity, Header, MAGIC};
 use std::sync::atomic::Ordering;
@@ -13,8 +13,8 @@ const CAPACITY: Capacity = Capacity { rings: 1, nodes: 2 };
 #[repr(align(4096))]
 struct Page(#[expect(dead_code, reason = "reached through its address")] [u64; 512]);
 
-/// The course after one round over a ring with these records: for each its kind and the words after its stamp.
-fn course_of(memory: &mut [Page], records: &[(u8, &[u64])]) -> Course {
+/// The recording after one round over a ring with these records: for each its kind and the words after its stamp.
+fn recording_of(memory: &mut [Page], records: &[(u8, &[u64])]) -> ProcessRecording {
     let base = memory.as_mut_ptr().cast::<u8>();
     let words: Vec<u64> = records
         .iter()
@@ -32,17 +32,18 @@ fn course_of(memory: &mut [Page], records: &[(u8, &[u64])]) -> Course {
         header.rings.store(1, Ordering::Relaxed);
         let ring = &*base.add(CAPACITY.ring_headers() as usize).cast::<RingHeader>();
         ring.tail.store(words.len() as u64 * 8, Ordering::Relaxed);
-        let shared = Shared::of_ourselves(base, CAPACITY.bytes()).expect("the header is sound");
-        let mut course = Course::begin(shared, About::default(), Outputs::default(), None).unwrap();
-        course.round(true);
-        course
+        let shared = SessionMemory::of_ourselves(base, CAPACITY.bytes()).expect("the header is sound");
+        let mut recording =
+            ProcessRecording::begin(shared, RecordedProcess::default(), Outputs::default(), None).unwrap();
+        recording.round(true);
+        recording
     }
 }
 
 fn live_after(records: &[(u8, &[u64])]) -> (u64, u64) {
     let mut memory = vec![Page([0; 512]); CAPACITY.bytes() as usize / 4096];
-    let course = course_of(&mut memory, records);
-    let (totals, _) = course.figures();
+    let recording = recording_of(&mut memory, records);
+    let (totals, _) = recording.figures();
     (totals.figures.live_blocks(), totals.figures.live_bytes())
 }
 

@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn the_path_comes_last_since_it_may_contain_anything() {
-        let orders = AgentConfig {
+        let config = AgentConfig {
             socket: Path::new("/run/a;b"),
             sample_bytes: 512,
             most_blocks: 1000,
@@ -71,7 +71,7 @@ mod tests {
             dormant: true,
             no_args: true,
         };
-        let (name, value) = orders.variable();
+        let (name, value) = config.variable();
         assert_eq!(name, "HIGHWATER_AGENT");
         assert_eq!(value.replace(";c", ";"), "v2;fmtrda;512;1000;/run/a;b");
     }

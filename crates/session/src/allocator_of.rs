@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// The allocator's name for each file that was checked, by its device and inode number.
-type Known = HashMap<(u64, u64), Option<&'static str>>;
+type KnownAllocators = HashMap<(u64, u64), Option<&'static str>>;
 
-static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
+static KNOWN: LazyLock<Mutex<KnownAllocators>> = LazyLock::new(Mutex::default);
 
 /// The allocator that is linked into the program of a process. `None` also if the process is gone.
 pub fn allocator_of(pid: u32) -> Option<&'static str> {

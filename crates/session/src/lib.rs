@@ -1,7 +1,7 @@
 //! The reading end of the memory that an agent shares.
 //!
 //! An agent in another process shares memory: rings of records or a table of live blocks, stack nodes, a log of modules (`highwater-shm` has the layouts).
-//! [`Shared`] maps it and checks everything that it reads there; [`Stamps`] turns its clock into times, [`Names`] its numbers into modules and stacks of a
+//! [`SessionMemory`] maps it and checks everything that it reads there; [`Stamps`] turns its clock into times, [`SessionNames`] its numbers into modules and stacks of a
 //! catalog. The recorder and the collector build on these, and neither needs the other.
 //!
 //! [`AgentConfig`] is the configuration with which agents are started; [`Reason`] says why a process is not recorded.
@@ -11,7 +11,7 @@ mod allocator_of;
 mod ended_first;
 mod names;
 mod provided;
-mod shared;
+mod session_memory;
 mod socket;
 mod stamps;
 mod unrecorded;
@@ -19,9 +19,9 @@ mod unrecorded;
 pub use agent_config::{AGENT_VARIABLE, AgentConfig};
 pub use allocator_of::allocator_of;
 pub use ended_first::be_ended_first;
-pub use names::Names;
+pub use names::SessionNames;
 pub use provided::Used;
-pub use shared::{Refused, Shared, wake_writer};
+pub use session_memory::{Refused, SessionMemory, wake_writer};
 pub use socket::{SOCKET_VARIABLE, default_socket, socket_by};
 pub use stamps::{Stamps, monotonic_ns};
-pub use unrecorded::{Reason, Unrecorded, reason_in_words};
+pub use unrecorded::{Reason, UnrecordedPrograms, reason_in_words};

@@ -1,6 +1,6 @@
 //! Resolves the agent's numbers: modules, and stack nodes as stacks of the recording's catalog.
 
-use crate::shared::Shared;
+use crate::session_memory::SessionMemory;
 use highwater_model::{Catalog, Frame, Module, Nanos, StackId, StringId};
 use highwater_shm::modules_v1::{FIXED_WORDS, LOADED, LONGEST_BUILD_ID, LONGEST_PATH, UNLOADED};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::fmt::Write;
 const CUT: u64 = 1;
 
 /// A module of the program, and the generations in which it was loaded.
-struct Loaded {
+struct ModuleGenerations {
     start: u64,
     end: u64,
     first_generation: u32,
@@ -25,9 +25,9 @@ const MOST_LOOKS: usize = 256;
 
 /// Names of one process.
 #[derive(Default)]
-pub struct Names {
+pub struct SessionNames {
     /// In load order.
-    modules: Vec<Loaded>,
+    modules: Vec<ModuleGenerations>,
     /// The same by their start: indexes in `modules`.
     by_start: BTreeMap<u64, Vec<usize>>,
     module_bytes: usize,
@@ -37,11 +37,11 @@ pub struct Names {
     chain: Vec<(u32, u32, u64)>,
 }
 
-impl Names {
+impl SessionNames {
     /// Reads new entries of the log of modules. `executable` is the path of the program itself, which the loader does not give.
     pub fn read_modules(
         &mut self,
-        shared: &Shared,
+        shared: &SessionMemory,
         executable: &str,
         catalog: &mut Catalog,
         to_time: impl Fn(u64) -> Nanos,
@@ -74,11 +74,17 @@ impl Names {
                     };
                     let index = catalog.add_module(module);
                     self.by_start.entry(start).or_default().push(self.modules.len());
-                    self.modules.push(Loaded { start, end, first_generation: generation, gone: u32::MAX, index });
+                    self.modules.push(ModuleGenerations {
+                        start,
+                        end,
+                        first_generation: generation,
+                        gone: u32::MAX,
+                        index,
+                    });
                 }
                 UNLOADED => {
-                    let latest = self.by_start.get(&start).and_then(|places| places.last());
-                    if let Some(loaded) = latest.map(|&place| &mut self.modules[place])
+                    let latest = self.by_start.get(&start).and_then(|indexes| indexes.last());
+                    if let Some(loaded) = latest.map(|&index| &mut self.modules[index])
                         && loaded.gone == u32::MAX
                     {
                         loaded.gone = generation;
@@ -93,7 +99,7 @@ impl Names {
     }
 
     /// The stack of a node. Modules must have been read after the node's number was read.
-    pub fn stack(&mut self, node: u32, shared: &Shared, catalog: &mut Catalog) -> StackId {
+    pub fn stack(&mut self, node: u32, shared: &SessionMemory, catalog: &mut Catalog) -> StackId {
         self.known(node).unwrap_or_else(|| self.find_stack(node, shared, catalog))
     }
 
@@ -104,7 +110,7 @@ impl Names {
     }
 
     #[cold]
-    fn find_stack(&mut self, node: u32, shared: &Shared, catalog: &mut Catalog) -> StackId {
+    fn find_stack(&mut self, node: u32, shared: &SessionMemory, catalog: &mut Catalog) -> StackId {
         let mut chain = std::mem::take(&mut self.chain);
         chain.clear();
         let (mut at, mut stack) = (node, StackId::UNKNOWN);
@@ -138,11 +144,11 @@ impl Names {
             return Frame { function: catalog.strings.intern("[callers unknown]"), ..Frame::default() };
         }
         let call = pc.wrapping_sub(1);
-        let here = |module: &&Loaded| {
+        let here = |module: &&ModuleGenerations| {
             (module.start..module.end).contains(&call) && (module.first_generation..module.gone).contains(&generation)
         };
-        let near = self.by_start.range(..=call).rev().flat_map(|(_, places)| places.iter().rev());
-        let module = near.take(MOST_LOOKS).map(|&place| &self.modules[place]).find(here);
+        let near = self.by_start.range(..=call).rev().flat_map(|(_, indexes)| indexes.iter().rev());
+        let module = near.take(MOST_LOOKS).map(|&index| &self.modules[index]).find(here);
         let module = module.map_or(0, |module| module.index + 1);
         Frame { address: pc, module, function: StringId::EMPTY, ..Frame::default() }
     }

@@ -5,7 +5,7 @@
 
 use highwater_shm::ring_v1::RingHeader;
 use highwater_shm::session_v1::{Capacity, HEADER_BYTES, MODULE_BYTES, ring_bytes};
-use highwater_shm::stacks_v1::Node;
+use highwater_shm::stacks_v1::TrieNode;
 use rustix::fs::FallocateFlags;
 use std::os::fd::OwnedFd;
 
@@ -55,8 +55,8 @@ impl Provided {
             let wanted = (written.min(whole) + AHEAD).next_multiple_of(PAGE).min(whole);
             self.rings[ring] = self.grow(capacity.ring_data(ring as u32), self.rings[ring], wanted);
         }
-        let all_nodes = u64::from(capacity.nodes) * size_of::<Node>() as u64;
-        let wanted = (used.nodes * size_of::<Node>() as u64 + AHEAD).next_multiple_of(PAGE).min(all_nodes);
+        let all_nodes = u64::from(capacity.nodes) * size_of::<TrieNode>() as u64;
+        let wanted = (used.nodes * size_of::<TrieNode>() as u64 + AHEAD).next_multiple_of(PAGE).min(all_nodes);
         self.nodes = self.grow(capacity.stacks(), self.nodes, wanted);
         let wanted = (used.modules.min(MODULE_BYTES) + AHEAD).next_multiple_of(PAGE).min(MODULE_BYTES);
         self.modules = self.grow(capacity.modules(), self.modules, wanted);

@@ -2,7 +2,7 @@
 
 use highwater_clock::Counter;
 use highwater_model::Nanos;
-use highwater_shm::session_v1::{Clock, Header};
+use highwater_shm::session_v1::{AgentClock, Header};
 use std::sync::atomic::Ordering;
 
 /// All records older than this are settled: the margin of the recorder's `rings.rs`.
@@ -19,7 +19,7 @@ pub struct Stamps {
 impl Stamps {
     /// The clock that an agent stamps with; `None` if it counts ticks and this process has no counter.
     pub fn of(header: &Header, counter: Option<Counter>) -> Option<Self> {
-        let ticks = header.clock.load(Ordering::Relaxed) == Clock::Counter as u32;
+        let ticks = header.clock.load(Ordering::Relaxed) == AgentClock::Counter as u32;
         let counter = if ticks { Some(counter?) } else { None };
         let (start, start_monotonic) =
             (header.start.load(Ordering::Relaxed), header.start_monotonic.load(Ordering::Relaxed));

@@ -1,6 +1,6 @@
 //! Programs that were started and are not recorded: their number, the reasons, and their names.
 
-use crate::shared::Shared;
+use crate::session_memory::SessionMemory;
 pub use highwater_shm::unrecorded_v1::Reason;
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub fn reason_in_words(reason: Reason) -> &'static str {
 
 /// Programs with the same reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Group {
+struct UnrecordedGroup {
     count: u64,
     /// The number of times each name was noted.
     names: BTreeMap<String, u64>,
@@ -34,19 +34,19 @@ struct Group {
 
 /// All unrecorded programs, by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unrecorded {
-    groups: BTreeMap<Reason, Group>,
+pub struct UnrecordedPrograms {
+    groups: BTreeMap<Reason, UnrecordedGroup>,
 }
 
-impl Unrecorded {
+impl UnrecordedPrograms {
     /// Reads an agent's notes. Names are whatever its process wrote there.
-    pub fn of(shared: &Shared) -> Self {
+    pub fn of(shared: &SessionMemory) -> Self {
         let noted = &shared.header().unrecorded;
         let mut all = Self::default();
         for reason in Reason::ALL {
             let count = noted.count(reason);
             if count > 0 {
-                all.groups.insert(reason, Group { count: count.into(), names: BTreeMap::new() });
+                all.groups.insert(reason, UnrecordedGroup { count: count.into(), names: BTreeMap::new() });
             }
         }
         for (reason, name, length) in noted.names() {
@@ -83,13 +83,14 @@ impl Unrecorded {
 
     /// A sentence for each reason, the most frequent first: `3 children not recorded: AddressSanitizer (test_a, test_b)`.
     pub fn sentences(&self) -> Vec<String> {
-        let mut groups: Vec<(&Reason, &Group)> = self.groups.iter().filter(|(_, group)| group.count > 0).collect();
+        let mut groups: Vec<(&Reason, &UnrecordedGroup)> =
+            self.groups.iter().filter(|(_, group)| group.count > 0).collect();
         groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.count));
         groups.into_iter().map(|(&reason, group)| group.sentence(reason)).collect()
     }
 }
 
-impl Group {
+impl UnrecordedGroup {
     fn sentence(&self, reason: Reason) -> String {
         let children = if self.count == 1 { "child" } else { "children" };
         let mut names: Vec<(&String, &u64)> = self.names.iter().filter(|(name, _)| !name.is_empty()).collect();
@@ -109,12 +110,12 @@ mod tests {
 
     #[test]
     fn the_most_frequent_reason_and_name_come_first() {
-        let mut all = Unrecorded::default();
+        let mut all = UnrecordedPrograms::default();
         all.add(Reason::Static, "hugo");
         for name in ["b", "a", "b", "c", "d"] {
             all.add(Reason::AddressSanitizer, name);
         }
-        let mut other = Unrecorded::default();
+        let mut other = UnrecordedPrograms::default();
         other.add(Reason::Static, "hugo");
         other.extend(&all);
         assert_eq!(other.count(), 7);

@@ -28,7 +28,7 @@ const EPOCH: u64 = 0xffff;
 
 /// The page.
 #[repr(C, align(64))]
-pub struct Control {
+pub struct ControlPage {
     /// The control word: epoch, active and sweep bits, number of the settings. The module documentation has its layout.
     pub word: AtomicU64,
     /// Until when a snapshot may last: nanoseconds of the system's monotonic clock.
@@ -42,7 +42,7 @@ pub struct Control {
 }
 
 #[cfg(loom)]
-impl Default for Control {
+impl Default for ControlPage {
     fn default() -> Self {
         Self {
             word: AtomicU64::new(0),
@@ -78,7 +78,7 @@ impl Word {
     }
 }
 
-impl Control {
+impl ControlPage {
     /// For writers: loads the word, after the shard was locked.
     #[inline(always)]
     pub fn load(&self) -> Word {

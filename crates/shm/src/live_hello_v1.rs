@@ -54,8 +54,8 @@ impl LiveHello {
         let mut bytes = [0; LIVE_HELLO_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
         let fields = [self.version, self.purpose, self.pid, self.forked_from];
-        for (place, field) in bytes[8..].chunks_exact_mut(4).zip(fields) {
-            place.copy_from_slice(&field.to_le_bytes());
+        for (field_bytes, field) in bytes[8..].chunks_exact_mut(4).zip(fields) {
+            field_bytes.copy_from_slice(&field.to_le_bytes());
         }
         bytes
     }

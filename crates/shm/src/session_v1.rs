@@ -10,8 +10,8 @@
 //! The object is sparse: pages that are not touched take no memory. Its size never changes.
 
 use crate::ring_v1::RingHeader;
-use crate::stacks_v1::Node;
-use crate::unrecorded_v1::Unrecorded;
+use crate::stacks_v1::TrieNode;
+use crate::unrecorded_v1::UnrecordedCounts;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The first word of the header.
@@ -45,7 +45,7 @@ fn ring_offset(ring: u32) -> u64 {
 /// How events are stamped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Clock {
+pub enum AgentClock {
     /// Nanoseconds of the system's monotonic clock.
     Monotonic = 0,
     /// Ticks of the processor's time-stamp counter.
@@ -59,7 +59,7 @@ pub struct Header {
     pub magic: AtomicU64,
     /// The process.
     pub pid: AtomicU32,
-    /// A [`Clock`].
+    /// An [`AgentClock`].
     pub clock: AtomicU32,
     /// The clock when the agent began; stamps count from here.
     pub start: AtomicU64,
@@ -95,7 +95,7 @@ pub struct Header {
     /// When it did, in the clock's ticks since the start.
     pub ended_at: AtomicU64,
     /// Programs that the process started and that are not recorded.
-    pub unrecorded: Unrecorded,
+    pub unrecorded: UnrecordedCounts,
 }
 
 const _: () = assert!(size_of::<Header>() as u64 <= HEADER_BYTES);
@@ -140,7 +140,7 @@ impl Capacity {
 
     /// Offset of a ring.
     pub fn ring_data(&self, ring: u32) -> u64 {
-        page(self.stacks() + u64::from(self.nodes) * size_of::<Node>() as u64) + ring_offset(ring)
+        page(self.stacks() + u64::from(self.nodes) * size_of::<TrieNode>() as u64) + ring_offset(ring)
     }
 
     /// Size of the whole.

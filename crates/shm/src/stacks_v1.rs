@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// One call, reached through `parent`.
 #[repr(C)]
-pub struct Node {
+pub struct TrieNode {
     /// The caller's node, always a smaller number; 0 is the root.
     pub parent: AtomicU32,
     /// The generation of modules that `pc` refers to: see [`modules_v1`](crate::modules_v1).

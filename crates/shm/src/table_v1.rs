@@ -99,7 +99,7 @@ pub fn socket_mark(path: &[u8]) -> u64 {
 
 /// The counters of a shard. Sums over all shards are the process's.
 #[repr(C)]
-pub struct Counts {
+pub struct ShardCounts {
     /// One after the other, in the order of [`Count`].
     pub words: [AtomicU64; COUNTS],
 }
@@ -137,7 +137,7 @@ pub enum Count {
 /// The number of counters.
 pub const COUNTS: usize = 12;
 
-impl Counts {
+impl ShardCounts {
     /// Adds to a counter; only the holder of the shard's lock may. A thread that sees the sum also sees the counters that were set aside before.
     #[inline(always)]
     pub fn add(&self, count: Count, number: u64) {
@@ -148,7 +148,7 @@ impl Counts {
 
 /// A shard. The fields that every change touches lie on its first cache line.
 #[repr(C, align(64))]
-pub struct Shard {
+pub struct TableShard {
     /// Even: free. Odd: held. Grows with every locking and unlocking.
     pub lock: AtomicU32,
     /// The number of threads that sleep until it is free.
@@ -158,9 +158,9 @@ pub struct Shard {
     /// The latest epoch in which anything was changed here: the counts before it are in `at_cut`.
     pub epoch: AtomicU32,
     /// Counts until now.
-    pub counts: Counts,
+    pub counts: ShardCounts,
     /// Counts until the cut of `epoch`.
-    pub at_cut: Counts,
+    pub at_cut: ShardCounts,
     /// Dead records that a snapshot keeps.
     pub parked: AtomicU32,
     /// Not 0: given up.
@@ -169,9 +169,9 @@ pub struct Shard {
 }
 
 #[cfg(loom)]
-impl Default for Shard {
+impl Default for TableShard {
     fn default() -> Self {
-        let counts = || Counts { words: core::array::from_fn(|_| AtomicU64::new(0)) };
+        let counts = || ShardCounts { words: core::array::from_fn(|_| AtomicU64::new(0)) };
         let word = || AtomicU32::new(0);
         Self {
             lock: word(),
@@ -187,7 +187,7 @@ impl Default for Shard {
     }
 }
 
-impl Shard {
+impl TableShard {
     /// Takes the lock if it is free.
     #[inline(always)]
     pub fn try_lock(&self) -> bool {
@@ -234,7 +234,7 @@ impl Shard {
     /// For the reader: the counts at the cut, or now if there is no cut. Exact once the shard is settled.
     pub fn counts_at(&self, cut: Word) -> [u64; COUNTS] {
         let epoch = u32::from(cut.active_epoch());
-        let read = |counts: &Counts| core::array::from_fn(|at| counts.words[at].load(Ordering::Acquire));
+        let read = |counts: &ShardCounts| core::array::from_fn(|at| counts.words[at].load(Ordering::Acquire));
         let now = read(&self.counts);
         if epoch != 0 && self.epoch.load(Ordering::Acquire) == epoch { read(&self.at_cut) } else { now }
     }
@@ -255,7 +255,7 @@ pub struct ThreadEntry {
 
 /// A block, as a record describes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Block {
+pub struct TableBlock {
     /// Its address, 48 bits. An odd address is that of a mapping plus one.
     pub address: u64,
     /// Its size: 48 bits; larger sizes are stored as the maximum.
@@ -285,7 +285,7 @@ const LOW_52: u64 = (1 << 52) - 1;
 /// ```
 /// Word 0 is 0 in a free record; word 3 of a free one is the process's own.
 #[repr(C, align(32))]
-pub struct Record {
+pub struct TableRecord {
     /// See above.
     pub words: [AtomicU64; 4],
 }
@@ -299,10 +299,10 @@ pub enum Fate {
     Parked,
 }
 
-impl Record {
+impl TableRecord {
     /// A block is born. The record is free; the caller has locked its shard and loaded `word` after that.
     #[inline(always)]
-    pub fn birth(&self, block: &Block, word: Word) {
+    pub fn birth(&self, block: &TableBlock, word: Word) {
         let [address, fate, size, stamp] = &self.words;
         let thread = u64::from(block.thread);
         fate.store(u64::from(word.active_epoch()) | u64::from(block.node) << 32, Ordering::Relaxed);
@@ -351,7 +351,7 @@ impl Record {
 
     /// The block, for the holder of the lock.
     #[inline(always)]
-    pub fn block(&self) -> Block {
+    pub fn block(&self) -> TableBlock {
         let [address, fate, size, stamp] = self.load();
         unpack(address, fate, size, stamp)
     }
@@ -363,7 +363,7 @@ impl Record {
 
     /// For the reader: the block if it belongs to the cut. Calls `epochs` with the epochs of the record's birth and death.
     #[inline(always)]
-    pub fn read(&self, cut: Word, mut epochs: impl FnMut(u16)) -> Option<Block> {
+    pub fn read(&self, cut: Word, mut epochs: impl FnMut(u16)) -> Option<TableBlock> {
         let address = self.words[0].load(Ordering::Acquire);
         if address == 0 {
             return None;
@@ -385,8 +385,8 @@ impl Record {
 }
 
 #[inline(always)]
-fn unpack(address: u64, fate: u64, size: u64, stamp: u64) -> Block {
-    Block {
+fn unpack(address: u64, fate: u64, size: u64, stamp: u64) -> TableBlock {
+    TableBlock {
         address: address & LOW_48,
         size: size & LOW_48,
         node: (fate >> 32) as u32,
@@ -445,7 +445,7 @@ impl TableCapacity {
 
     /// Offset of a shard, from where the table begins.
     pub fn shard(&self, shard: u32) -> u64 {
-        HEADER_BYTES + u64::from(shard) * size_of::<Shard>() as u64
+        HEADER_BYTES + u64::from(shard) * size_of::<TableShard>() as u64
     }
 
     /// Offset of the threads.
@@ -461,7 +461,7 @@ impl TableCapacity {
     /// Size of the table.
     pub fn bytes(&self) -> u64 {
         let records = u64::from(self.shard_records.next_multiple_of(CHUNK)) * u64::from(SHARDS);
-        (self.records() + records * size_of::<Record>() as u64).next_multiple_of(4096)
+        (self.records() + records * size_of::<TableRecord>() as u64).next_multiple_of(4096)
     }
 }
 
@@ -476,11 +476,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_record_says_is_what_it_was_told() {
-        let record = Record { words: [const { AtomicU64::new(0) }; 4] };
+    fn a_record_returns_the_block_that_was_stored() {
+        let record = TableRecord { words: [const { AtomicU64::new(0) }; 4] };
         let word = Word(0);
         for surplus in [0, 1, -17, 4080, 16383, -16383, 20480, 1 << 25, -8192 * 4] {
-            let block = Block {
+            let block = TableBlock {
                 address: 0x7fff_1234_5670,
                 size: (1 << 47) + 12345,
                 node: 0xfedc_ba98,
@@ -501,8 +501,9 @@ mod tests {
     fn a_cut_has_what_was_born_before_and_died_after() {
         const CUT: Word = Word(7 | 1 << 16);
         const BEFORE: Word = Word(6);
-        let records: [Record; 4] = core::array::from_fn(|_| Record { words: [const { AtomicU64::new(0) }; 4] });
-        let block = |address| Block { address, size: 8, ..Block::default() };
+        let records: [TableRecord; 4] =
+            core::array::from_fn(|_| TableRecord { words: [const { AtomicU64::new(0) }; 4] });
+        let block = |address| TableBlock { address, size: 8, ..TableBlock::default() };
         let [lives, dies, is_new, comes_and_goes] = &records;
         lives.birth(&block(16), BEFORE);
         dies.birth(&block(32), BEFORE);
@@ -520,7 +521,7 @@ mod tests {
     #[test]
     fn the_layout_is_what_version_1_is() {
         let capacity = TableCapacity { shard_records: 1 << 12, threads: 1 << 12 };
-        assert_eq!((size_of::<Record>(), size_of::<Shard>(), size_of::<ThreadEntry>()), (32, 256, 32));
+        assert_eq!((size_of::<TableRecord>(), size_of::<TableShard>(), size_of::<ThreadEntry>()), (32, 256, 32));
         assert_eq!(core::mem::offset_of!(TableHeader, reserved_bytes), 56 + 8 * MOST_RATES);
         assert!(size_of::<TableHeader>() as u64 <= HEADER_BYTES);
         let at = [capacity.shard(1), capacity.threads(), capacity.records(), capacity.bytes()];

@@ -70,21 +70,21 @@ pub struct Note {
 
 /// Counts of unrecorded programs, and the names of the first of them.
 #[repr(C)]
-pub struct Unrecorded {
+pub struct UnrecordedCounts {
     counts: [AtomicU32; COUNTS],
     taken: AtomicU32,
     notes: [Note; NOTES],
 }
 
-impl Unrecorded {
+impl UnrecordedCounts {
     /// Counts a program, and notes its name while there is room.
     pub fn add(&self, reason: Reason, name: &[u8]) {
         self.counts[reason as usize].fetch_add(1, Ordering::Relaxed);
         // Never beyond the capacity, so that the counter does not wrap.
-        let place = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
+        let slot = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
             ((taken as usize) < NOTES).then_some(taken + 1)
         });
-        let Some(note) = place.ok().and_then(|place| self.notes.get(place as usize)) else { return };
+        let Some(note) = slot.ok().and_then(|slot| self.notes.get(slot as usize)) else { return };
         let name = &name[..name.len().min(LONGEST_NAME)];
         for (word, bytes) in note.name.iter().zip(name.chunks(8)) {
             let mut whole = [0; 8];

@@ -4,27 +4,27 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p highwater-shm --test model --release`
 #![cfg(loom)]
 
-use highwater_shm::control_v1::{Control, Word};
-use highwater_shm::table_v1::{Block, Count, Record, Shard};
+use highwater_shm::control_v1::{ControlPage, Word};
+use highwater_shm::table_v1::{Count, TableBlock, TableRecord, TableShard};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use loom::thread;
 
 /// A table of two shards with some records each.
 struct Table {
-    control: Control,
-    shards: [Shard; 2],
-    records: [[Record; 2]; 2],
+    control: ControlPage,
+    shards: [TableShard; 2],
+    records: [[TableRecord; 2]; 2],
     /// For a second thread: the progress of the first one.
     flag: AtomicBool,
 }
 
 impl Table {
     fn new() -> Arc<Self> {
-        let record = || Record { words: core::array::from_fn(|_| AtomicU64::new(0)) };
+        let record = || TableRecord { words: core::array::from_fn(|_| AtomicU64::new(0)) };
         Arc::new(Self {
-            control: Control::default(),
-            shards: core::array::from_fn(|_| Shard::default()),
+            control: ControlPage::default(),
+            shards: core::array::from_fn(|_| TableShard::default()),
             records: core::array::from_fn(|_| core::array::from_fn(|_| record())),
             flag: AtomicBool::new(false),
         })
@@ -48,7 +48,7 @@ impl Table {
     }
 
     fn birth(&self, shard: usize, record: usize, address: u64, word: Word) {
-        self.records[shard][record].birth(&Block { address, size: address, ..Block::default() }, word);
+        self.records[shard][record].birth(&TableBlock { address, size: address, ..TableBlock::default() }, word);
         self.shards[shard].counts.add(Count::Allocations, 1);
         self.shards[shard].counts.add(Count::AllocatedBytes, address);
     }

@@ -33,15 +33,15 @@ pub(crate) fn users_folder() -> Option<PathBuf> {
 }
 
 /// The known frames of a module, by link-time address.
-pub(crate) type Known = HashMap<u64, Box<[SourceFrame]>>;
+pub(crate) type KnownFrames = HashMap<u64, Box<[SourceFrame]>>;
 
 /// A folder of cache files.
 #[derive(Clone, Debug)]
-pub(crate) struct Cache {
+pub(crate) struct NameCache {
     folder: PathBuf,
 }
 
-impl Cache {
+impl NameCache {
     /// A cache in this folder, which is created when it is needed.
     pub(crate) fn in_folder(folder: PathBuf) -> Self {
         Self { folder }
@@ -63,19 +63,19 @@ impl Cache {
     }
 
     /// The contents of a file; empty if the file cannot be used.
-    pub(crate) fn read(&self, file: &Path) -> Known {
+    pub(crate) fn read(&self, file: &Path) -> KnownFrames {
         let is_trusted = || {
             let (folder, file) = (fs::symlink_metadata(&self.folder).ok()?, fs::symlink_metadata(file).ok()?);
             Some(is_ours(&folder) && is_ours(&file) && file.is_file() && file.len() <= LONGEST_FILE)
         };
         if is_trusted() != Some(true) {
-            return Known::new();
+            return KnownFrames::new();
         }
         fs::read(file).ok().and_then(|bytes| decode(&bytes)).unwrap_or_default()
     }
 
     /// Replaces a file. Errors are ignored: names are found without the cache, too.
-    pub(crate) fn write(&self, file: &Path, known: &Known) {
+    pub(crate) fn write(&self, file: &Path, known: &KnownFrames) {
         let bytes = encode(known);
         if bytes.len() as u64 <= LONGEST_FILE {
             let _ = self.try_write(file, &bytes);
@@ -130,7 +130,7 @@ fn own_user() -> u32 {
     fs::metadata("/proc/self").map_or(u32::MAX, |about| about.uid())
 }
 
-fn encode(known: &Known) -> Vec<u8> {
+fn encode(known: &KnownFrames) -> Vec<u8> {
     let mut texts: Vec<&str> = Vec::new();
     let mut numbers: HashMap<&str, u32> = HashMap::new();
     let mut entries = Vec::new();
@@ -167,7 +167,7 @@ fn put(out: &mut Vec<u8>, number: u32) {
 }
 
 /// `None` if the bytes are damaged, or not a cache file.
-fn decode(bytes: &[u8]) -> Option<Known> {
+fn decode(bytes: &[u8]) -> Option<KnownFrames> {
     let (checksum, content) = bytes.strip_prefix(&MAGIC)?.split_first_chunk::<4>()?;
     if crc32fast::hash(content) != u32::from_le_bytes(*checksum) {
         return None;
@@ -182,7 +182,7 @@ fn decode(bytes: &[u8]) -> Option<Known> {
         rest = others;
     }
     let text = |number: u32| texts.get(number as usize).cloned();
-    let mut known = Known::new();
+    let mut known = KnownFrames::new();
     for _ in 0..take(&mut rest)? {
         let (address, others) = rest.split_first_chunk::<8>()?;
         rest = others;
@@ -210,7 +210,7 @@ fn take(rest: &mut &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn some_names() -> Known {
+    fn some_names() -> KnownFrames {
         let frame = |function: &str, line, inlined| SourceFrame {
             function: function.into(),
             file: "src/main.rs".into(),
@@ -218,7 +218,7 @@ mod tests {
             inlined,
         };
         let frames = [frame("deep", 7, true), frame("naïve::main", 12, false)];
-        Known::from([(0x1000, frames.into()), (0x2000, Box::default()), (u64::MAX, [frame("", 0, false)].into())])
+        KnownFrames::from([(0x1000, frames.into()), (0x2000, Box::default()), (u64::MAX, [frame("", 0, false)].into())])
     }
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn the_oldest_files_go_when_there_are_too_many_bytes() {
         let folder = std::env::temp_dir().join(format!("highwater-names-{}", std::process::id()));
-        let cache = Cache::in_folder(folder.clone());
+        let cache = NameCache::in_folder(folder.clone());
         cache.write(&folder.join("first.names"), &some_names());
         assert_eq!(cache.read(&folder.join("first.names")), some_names());
         let large = fs::File::create(folder.join("large.names")).unwrap();
@@ -251,7 +251,7 @@ mod tests {
         assert!(!left.contains(&"large.names".to_owned()) && left.len() == 2, "{left:?}");
         // Another user could have written this one.
         fs::set_permissions(folder.join("first.names"), std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
-        assert_eq!(cache.read(&folder.join("first.names")), Known::new());
+        assert_eq!(cache.read(&folder.join("first.names")), KnownFrames::new());
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct DebugFrame {
     pub(crate) line: Option<u32>,
 }
 
-struct Files {
+struct SourceFiles {
     sections: DebugSections,
     supplementary: Option<DebugSections>,
 }
@@ -25,7 +25,7 @@ type FileContext<'a> = Context<EndianSlice<'a, LittleEndian>>;
 self_cell!(
     /// The DWARF context together with the bytes that it borrows: both have to live in one place.
     pub(crate) struct DebugInfo {
-        owner: Files,
+        owner: SourceFiles,
         #[not_covariant]
         dependent: FileContext,
     }
@@ -34,8 +34,10 @@ self_cell!(
 impl DebugInfo {
     /// `None` if the sections are too damaged to find out which functions there are.
     pub(crate) fn of(image: &ElfImage, supplementary: Option<&ElfImage>) -> Option<Self> {
-        let files =
-            Files { sections: DebugSections::of(image)?, supplementary: supplementary.and_then(DebugSections::of) };
+        let files = SourceFiles {
+            sections: DebugSections::of(image)?,
+            supplementary: supplementary.and_then(DebugSections::of),
+        };
         DebugInfo::try_new(files, context).ok()
     }
 
@@ -62,7 +64,7 @@ impl DebugInfo {
     }
 }
 
-fn context(files: &Files) -> Result<FileContext<'_>, Error> {
+fn context(files: &SourceFiles) -> Result<FileContext<'_>, Error> {
     let mut dwarf = dwarf(&files.sections)?;
     if let Some(supplementary) = &files.supplementary {
         dwarf.set_sup(self::dwarf(supplementary)?);

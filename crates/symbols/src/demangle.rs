@@ -104,11 +104,11 @@ fn parsed_cpp(name: &str) -> Option<Option<String>> {
 /// GCC uses `C5` or `D5` for the code that all variants of a constructor or destructor share, and `CI5` for an inherited one. The crate does not
 /// know these.
 fn with_unified_structor(name: &str) -> Option<Option<String>> {
-    let places = ["C5", "D5", "CI5"].into_iter().flat_map(|kind| {
+    let digits = ["C5", "D5", "CI5"].into_iter().flat_map(|kind| {
         let digit_of = move |(at, _): (usize, &str)| at + kind.len() - 1;
         name.rmatch_indices(kind).map(digit_of)
     });
-    places.take(MOST_ATTEMPTS).find_map(|digit| parsed_cpp(&format!("{}1{}", &name[..digit], &name[digit + 1..])))
+    digits.take(MOST_ATTEMPTS).find_map(|digit| parsed_cpp(&format!("{}1{}", &name[..digit], &name[digit + 1..])))
 }
 
 /// A function without its parameters, `f<int>(…)`. Conditions on templates (`enable_if`) are expressions among the types, where compilers go beyond

@@ -12,7 +12,7 @@ use object::read::elf::{ElfFile64, ElfSection64, FileHeader, ProgramHeader, Sect
 use object::{LittleEndian, Object, ObjectSection};
 
 use crate::file_parts::{FileParts, UnfinishedParts};
-use crate::segments::Segment;
+use crate::segments::LoadSegment;
 
 /// The parsed form. Parsing is cheap: it only finds the tables.
 pub(crate) type Elf<'a> = ElfFile64<'a, LittleEndian>;
@@ -91,12 +91,12 @@ impl ElfImage {
         parse(&self.headers).ok()
     }
 
-    pub(crate) fn segments(&self) -> Vec<Segment> {
+    pub(crate) fn segments(&self) -> Vec<LoadSegment> {
         let Some(elf) = self.elf() else { return Vec::new() };
         let endian = elf.endian();
         let loaded = elf.elf_program_headers().iter().filter(|header| header.p_type(endian) == PT_LOAD);
         loaded
-            .map(|header| Segment {
+            .map(|header| LoadSegment {
                 file_offset: header.p_offset(endian),
                 file_size: header.p_filesz(endian),
                 address: header.p_vaddr(endian),

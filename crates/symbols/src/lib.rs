@@ -1,6 +1,6 @@
 //! From code addresses to functions, inlined frames and source lines.
 //!
-//! A recording says where each *module* (the program or a shared library) was mapped; a [`ModulePlace`] holds this.
+//! A recording says where each *module* (the program or a shared library) was mapped; a [`ModuleMapping`] holds this.
 //! A [`Symbolizer`] opens the module, finds its debug information, and turns addresses into [`SourceFrame`]s:
 //!
 //! ```text
@@ -19,14 +19,14 @@
 //! are read into memory, and nothing is mapped. If another program shortens or rewrites a file meanwhile, nothing is known from that file.
 //!
 //! ```
-//! use highwater_symbols::{ModulePlace, Symbolizer, demangle};
+//! use highwater_symbols::{ModuleMapping, Symbolizer, demangle};
 //! use std::path::Path;
 //!
 //! assert_eq!(demangle("_ZN3foo3barEi"), "foo::bar(int)");
 //!
 //! let mut symbolizer = Symbolizer::new();
-//! let place = ModulePlace { path: Path::new("[vdso]"), build_id: "", start: 0x7fff_0000, file_offset: 0 };
-//! let reason = symbolizer.module(&place).err().unwrap();
+//! let mapping = ModuleMapping { path: Path::new("[vdso]"), build_id: "", start: 0x7fff_0000, file_offset: 0 };
+//! let reason = symbolizer.module(&mapping).err().unwrap();
 //! assert_eq!(reason.to_string(), "[vdso] is not a file, but memory that the kernel provides");
 //! ```
 #![forbid(unsafe_code)]
@@ -51,7 +51,7 @@ mod file_parts;
 #[cfg(feature = "names")]
 mod module;
 #[cfg(feature = "names")]
-mod names;
+mod name_interner;
 mod segments;
 #[cfg(feature = "names")]
 mod symbol_table;
@@ -67,4 +67,4 @@ pub use error::SymbolError;
 #[cfg(feature = "names")]
 pub use module::{ModuleSymbols, SourceFrame};
 #[cfg(feature = "names")]
-pub use symbolizer::{ModulePlace, Symbolizer};
+pub use symbolizer::{ModuleMapping, Symbolizer};

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::cache::Known;
+use crate::cache::KnownFrames;
 use crate::debug_info::{DebugFrame, DebugInfo};
 use crate::demangle::is_mangled;
 use crate::elf::ElfImage;
-use crate::names::Names;
-use crate::segments::{Segment, bias};
-use crate::symbol_table::{SymbolTable, Table};
+use crate::name_interner::NameInterner;
+use crate::segments::{LoadSegment, bias};
+use crate::symbol_table::{SymbolTable, SymbolTableKind};
 
 /// A function at an address, as a programmer knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,17 +26,17 @@ pub struct SourceFrame {
 
 /// The symbols of a module at the addresses it was asked for; from [`Symbolizer::module`](crate::Symbolizer::module).
 pub struct ModuleSymbols {
-    segments: Vec<Segment>,
+    segments: Vec<LoadSegment>,
     has_debug_info: bool,
     bias: u64,
     /// By link-time address, so that it is valid wherever the module is mapped.
-    known: Known,
+    known: KnownFrames,
     kept_in: Option<PathBuf>,
     /// Whether there are new names that are not in the cache yet.
     has_news: bool,
     files: ModuleFiles,
     /// The contents of the files, read when an unknown address is asked for.
-    content: Option<Content>,
+    content: Option<ModuleContent>,
 }
 
 /// The files that together describe a module.
@@ -60,17 +60,17 @@ impl ModuleFiles {
 }
 
 /// The contents of a module's files.
-struct Content {
+struct ModuleContent {
     debug_info: Option<DebugInfo>,
     symbols: SymbolTable,
-    names: Names,
+    names: NameInterner,
 }
 
 impl ModuleSymbols {
     /// The symbols from these files. `known` was found in them before, and is cached in the file `kept_in`.
-    pub(crate) fn new(files: ModuleFiles, known: Known, kept_in: Option<PathBuf>) -> Self {
+    pub(crate) fn new(files: ModuleFiles, known: KnownFrames, kept_in: Option<PathBuf>) -> Self {
         // If nothing is known yet, the contents will be needed. They are read now, since the file may be replaced soon.
-        let content = known.is_empty().then(|| Content::of(&files));
+        let content = known.is_empty().then(|| ModuleContent::of(&files));
         let has_debug_info = match &content {
             Some(content) => content.debug_info.is_some(),
             None => files.with_debug_info().has_debug_info(),
@@ -80,13 +80,13 @@ impl ModuleSymbols {
     }
 
     /// The known names and their cache file, if there are names that are not in the cache yet.
-    pub(crate) fn news(&mut self) -> Option<(&Path, &Known)> {
+    pub(crate) fn news(&mut self) -> Option<(&Path, &KnownFrames)> {
         std::mem::take(&mut self.has_news).then_some((self.kept_in.as_deref()?, &self.known))
     }
 
     /// Interprets addresses from now on as those of a process that has mapped the file's byte `file_offset` at `start`. Returns false if no segment
     /// holds that byte.
-    pub(crate) fn place(&mut self, start: u64, file_offset: u64) -> bool {
+    pub(crate) fn set_mapping(&mut self, start: u64, file_offset: u64) -> bool {
         let bias = bias(&self.segments, start, file_offset);
         self.bias = bias.unwrap_or(self.bias);
         bias.is_some()
@@ -99,7 +99,7 @@ impl ModuleSymbols {
     pub fn lookup(&mut self, address: u64) -> &[SourceFrame] {
         let link_address = address.wrapping_sub(self.bias);
         if !self.known.contains_key(&link_address) {
-            let content = self.content.get_or_insert_with(|| Content::of(&self.files));
+            let content = self.content.get_or_insert_with(|| ModuleContent::of(&self.files));
             self.known.insert(link_address, content.frames_at(link_address));
             self.has_news = true;
         }
@@ -112,12 +112,12 @@ impl ModuleSymbols {
     }
 }
 
-impl Content {
+impl ModuleContent {
     fn of(files: &ModuleFiles) -> Self {
         let with_debug_info = files.with_debug_info();
         let debug_info =
             with_debug_info.has_debug_info().then(|| DebugInfo::of(with_debug_info, files.supplementary.as_ref()));
-        Self { debug_info: debug_info.flatten(), symbols: best_symbol_table(files), names: Names::default() }
+        Self { debug_info: debug_info.flatten(), symbols: best_symbol_table(files), names: NameInterner::default() }
     }
 
     fn frames_at(&mut self, link_address: u64) -> Box<[SourceFrame]> {
@@ -145,8 +145,8 @@ impl Content {
 /// A stripped program has only the names that other modules use; its debug file has all names.
 fn best_symbol_table(files: &ModuleFiles) -> SymbolTable {
     let images = || [Some(&files.program), files.debug_file.as_ref()].into_iter().flatten();
-    let all = images().map(|image| SymbolTable::of(image, Table::All));
-    let dynamic = images().map(|image| SymbolTable::of(image, Table::Dynamic));
+    let all = images().map(|image| SymbolTable::of(image, SymbolTableKind::All));
+    let dynamic = images().map(|image| SymbolTable::of(image, SymbolTableKind::Dynamic));
     all.chain(dynamic).find(|table| !table.is_empty()).unwrap_or_default()
 }
 

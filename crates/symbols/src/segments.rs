@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// A part of the file that the loader maps (`PT_LOAD`).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Segment {
+pub(crate) struct LoadSegment {
     pub(crate) file_offset: u64,
     pub(crate) file_size: u64,
     /// The address that the linker gave it.
@@ -20,7 +20,7 @@ const PAGE: u64 = 4096;
 /// Two segments can share a page of the file, which is then mapped twice. A mapping *begins* with such a page only if it
 /// is the later segment's, hence the last segment that has the offset. If several begin with the same page,
 /// `start` is by definition the lowest address.
-pub(crate) fn bias(segments: &[Segment], start: u64, file_offset: u64) -> Option<u64> {
+pub(crate) fn bias(segments: &[LoadSegment], start: u64, file_offset: u64) -> Option<u64> {
     let segment = segments
         .iter()
         .filter(|segment| segment.file_size > 0 && segment.pages().contains(&file_offset))
@@ -29,7 +29,7 @@ pub(crate) fn bias(segments: &[Segment], start: u64, file_offset: u64) -> Option
     Some(start.wrapping_sub(address_of_offset))
 }
 
-impl Segment {
+impl LoadSegment {
     fn first_page(&self) -> u64 {
         self.file_offset & !(PAGE - 1)
     }
@@ -45,8 +45,8 @@ impl Segment {
 mod tests {
     use super::*;
 
-    fn segment(file_offset: u64, address: u64, file_size: u64) -> Segment {
-        Segment { file_offset, file_size, address }
+    fn segment(file_offset: u64, address: u64, file_size: u64) -> LoadSegment {
+        LoadSegment { file_offset, file_size, address }
     }
 
     #[test]
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offset_outside_all_segments_has_no_place() {
+    fn an_offset_outside_all_segments_has_no_bias() {
         assert_eq!(bias(&[segment(0, 0, 0x39c), segment(0, 0x1000, 0)], 0x1000, 0x1000), None);
         assert_eq!(bias(&[], 0x1000, 0), None);
         assert_eq!(bias(&[segment(u64::MAX, u64::MAX, u64::MAX)], u64::MAX, u64::MAX), None);

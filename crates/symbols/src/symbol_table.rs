@@ -36,12 +36,12 @@ const DEEPEST_NESTING: usize = 16;
 
 /// One of the two symbol tables of an ELF file: one has all names, the other has the names that the dynamic linker needs, which `strip` keeps.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Table {
+pub(crate) enum SymbolTableKind {
     All,
     Dynamic,
 }
 
-impl Table {
+impl SymbolTableKind {
     /// Whether a section belongs to the table: its symbols, their names, or the section numbers that do not fit into the symbols.
     fn has(self, elf: &Elf<'_>, section: &ElfSection64<'_, '_, LittleEndian>) -> bool {
         let symbols = match self {
@@ -54,7 +54,7 @@ impl Table {
 }
 
 impl SymbolTable {
-    pub(crate) fn of(image: &ElfImage, table: Table) -> Self {
+    pub(crate) fn of(image: &ElfImage, table: SymbolTableKind) -> Self {
         let Ok(parts) = image.with_sections(|elf, section| table.has(elf, section)) else { return Self::default() };
         let candidates = parse(&parts).map(|elf| candidates(&elf, table)).unwrap_or_default();
         let symbols = without_labels_in_functions(with_ends(best_of_aliases(candidates, &parts)));
@@ -80,7 +80,8 @@ impl SymbolTable {
     }
 }
 
-struct Candidate {
+/// A symbol that may name a function.
+struct SymbolCandidate {
     start: u64,
     /// 0 if the symbol does not say.
     size: u64,
@@ -90,11 +91,11 @@ struct Candidate {
     is_local: bool,
 }
 
-fn candidates(elf: &Elf<'_>, table: Table) -> Vec<Candidate> {
+fn candidates(elf: &Elf<'_>, table: SymbolTableKind) -> Vec<SymbolCandidate> {
     let endian = elf.endian();
     let symbols: &ElfSymbolTable<'_, _> = match table {
-        Table::All => elf.elf_symbol_table(),
-        Table::Dynamic => elf.elf_dynamic_symbol_table(),
+        SymbolTableKind::All => elf.elf_symbol_table(),
+        SymbolTableKind::Dynamic => elf.elf_dynamic_symbol_table(),
     };
     let Ok(names) = elf.elf_section_table().section(symbols.string_section()) else { return Vec::new() };
     let names_offset = names.sh_offset(endian);
@@ -110,13 +111,13 @@ fn candidate(
     symbol: &Sym64<LittleEndian>,
     section: &SectionHeader64<LittleEndian>,
     names_offset: u64,
-) -> Option<Candidate> {
+) -> Option<SymbolCandidate> {
     let is_function = matches!(symbol.st_type(), STT_FUNC | STT_GNU_IFUNC);
     let is_label = symbol.st_type() == STT_NOTYPE && section.sh_flags(endian).contains(SHF_EXECINSTR);
     if !(is_function || is_label) || symbol.st_name(endian) == 0 {
         return None;
     }
-    Some(Candidate {
+    Some(SymbolCandidate {
         start: symbol.st_value(endian),
         size: symbol.st_size(endian),
         section_end: section.sh_addr(endian).saturating_add(section.sh_size(endian)),
@@ -127,9 +128,9 @@ fn candidate(
 }
 
 /// Chooses among several names for one address the one that a programmer would call: `malloc` rather than `__libc_malloc`.
-fn best_of_aliases(mut candidates: Vec<Candidate>, parts: &FileParts) -> Vec<Candidate> {
+fn best_of_aliases(mut candidates: Vec<SymbolCandidate>, parts: &FileParts) -> Vec<SymbolCandidate> {
     candidates.sort_by_key(|candidate| candidate.start);
-    let mut best: Vec<Candidate> = Vec::with_capacity(candidates.len());
+    let mut best: Vec<SymbolCandidate> = Vec::with_capacity(candidates.len());
     for candidate in candidates {
         match best.last_mut() {
             Some(rival) if rival.start == candidate.start => {
@@ -143,7 +144,7 @@ fn best_of_aliases(mut candidates: Vec<Candidate>, parts: &FileParts) -> Vec<Can
     best
 }
 
-fn preference<'a>(candidate: &Candidate, parts: &'a FileParts) -> impl Ord + use<'a> {
+fn preference<'a>(candidate: &SymbolCandidate, parts: &'a FileParts) -> impl Ord + use<'a> {
     let name = name_bytes(parts, candidate.name_offset);
     let is_mangled = std::str::from_utf8(name).is_ok_and(is_mangled);
     let underscores = if is_mangled { 0 } else { name.iter().take_while(|&&byte| byte == b'_').count() };
@@ -151,7 +152,7 @@ fn preference<'a>(candidate: &Candidate, parts: &'a FileParts) -> impl Ord + use
 }
 
 /// A symbol without a size reaches to the next one, or to the end of its section.
-fn with_ends(candidates: Vec<Candidate>) -> Vec<Symbol> {
+fn with_ends(candidates: Vec<SymbolCandidate>) -> Vec<Symbol> {
     let next_starts: Vec<u64> = candidates.iter().skip(1).map(|next| next.start).chain([u64::MAX]).collect();
     let symbols = candidates.into_iter().zip(next_starts).map(|(candidate, next_start)| Symbol {
         start: candidate.start,

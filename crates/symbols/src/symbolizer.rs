@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::cache::{Cache, users_folder};
+use crate::cache::{NameCache, users_folder};
 use crate::debug_search::DebugSearch;
 use crate::elf::ElfImage;
 use crate::error::SymbolError;
@@ -13,7 +13,7 @@ use crate::module::{ModuleFiles, ModuleSymbols};
 
 /// Where a module was mapped, as recorded.
 #[derive(Clone, Copy, Debug)]
-pub struct ModulePlace<'a> {
+pub struct ModuleMapping<'a> {
     /// Path of the module's file. The suffix ` (deleted)`, which Linux appends if the file is gone, is ignored.
     pub path: &'a Path,
     /// Its build id in lower-case hexadecimal digits; empty if unknown. If it is unknown, the file at the path is assumed to be the right one.
@@ -28,7 +28,7 @@ pub struct ModulePlace<'a> {
 #[derive(Default)]
 pub struct Symbolizer {
     search: DebugSearch,
-    cache: Option<Cache>,
+    cache: Option<NameCache>,
     modules: HashMap<ModuleKey, Result<ModuleSymbols, SymbolError>>,
 }
 
@@ -48,7 +48,7 @@ impl Symbolizer {
     /// them.
     pub fn with_cache(folder: PathBuf) -> Self {
         let mut symbolizer = Self::new();
-        symbolizer.cache = Some(Cache::in_folder(folder));
+        symbolizer.cache = Some(NameCache::in_folder(folder));
         symbolizer
     }
 
@@ -72,15 +72,15 @@ impl Symbolizer {
     }
 
     /// The symbols of a module, placed at these addresses until the next call.
-    pub fn module(&mut self, place: &ModulePlace<'_>) -> Result<&mut ModuleSymbols, SymbolError> {
-        let key = ModuleKey { path: place.path.to_owned(), build_id: place.build_id.to_owned() };
+    pub fn module(&mut self, mapping: &ModuleMapping<'_>) -> Result<&mut ModuleSymbols, SymbolError> {
+        let key = ModuleKey { path: mapping.path.to_owned(), build_id: mapping.build_id.to_owned() };
         let opened = match self.modules.entry(key) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(vacant) => vacant.insert(open_module(place, &mut self.search, self.cache.as_ref())),
+            Entry::Vacant(vacant) => vacant.insert(open_module(mapping, &mut self.search, self.cache.as_ref())),
         };
         let module = opened.as_mut().map_err(|error| error.clone())?;
-        if !module.place(place.start, place.file_offset) {
-            return Err(SymbolError::Unplaced { path: place.path.to_owned(), file_offset: place.file_offset });
+        if !module.set_mapping(mapping.start, mapping.file_offset) {
+            return Err(SymbolError::Unplaced { path: mapping.path.to_owned(), file_offset: mapping.file_offset });
         }
         Ok(module)
     }
@@ -93,17 +93,17 @@ impl Drop for Symbolizer {
 }
 
 fn open_module(
-    place: &ModulePlace<'_>,
+    mapping: &ModuleMapping<'_>,
     search: &mut DebugSearch,
-    cache: Option<&Cache>,
+    cache: Option<&NameCache>,
 ) -> Result<ModuleSymbols, SymbolError> {
-    let (program, debug_file) = match open_recorded(place) {
+    let (program, debug_file) = match open_recorded(mapping) {
         Ok(program) => {
             let debug_file = if program.has_debug_info() { None } else { search.debug_file_of(&program) };
             (program, debug_file)
         }
         Err(SymbolError::NotAFile { path }) => return Err(SymbolError::NotAFile { path }),
-        Err(error) => replacement(place.build_id, search).ok_or(error)?,
+        Err(error) => replacement(mapping.build_id, search).ok_or(error)?,
     };
     let supplementary = search.supplementary_of(debug_file.as_ref().unwrap_or(&program));
     let files = ModuleFiles { program, debug_file, supplementary };
@@ -113,24 +113,25 @@ fn open_module(
 }
 
 /// The file at the recorded path, if it is still the recorded one.
-fn open_recorded(place: &ModulePlace<'_>) -> Result<ElfImage, SymbolError> {
-    let path = place.path.to_owned();
-    let text = place.path.to_string_lossy();
+fn open_recorded(mapping: &ModuleMapping<'_>) -> Result<ElfImage, SymbolError> {
+    let path = mapping.path.to_owned();
+    let text = mapping.path.to_string_lossy();
     if text.is_empty() || text.starts_with('[') || text.starts_with("anon_inode:") {
         return Err(SymbolError::NotAFile { path });
     }
-    let before_deletion = text.strip_suffix(" (deleted)").filter(|_| !place.path.exists());
-    if before_deletion.is_some() && place.build_id.is_empty() {
+    let before_deletion = text.strip_suffix(" (deleted)").filter(|_| !mapping.path.exists());
+    if before_deletion.is_some() && mapping.build_id.is_empty() {
         // Another file may have taken its name since, and nothing would show it.
         return Err(SymbolError::Missing { path });
     }
-    let image = ElfImage::open(before_deletion.map_or(place.path, Path::new)).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => SymbolError::Missing { path: path.clone() },
-        _ => SymbolError::Unreadable { path: path.clone(), reason: error.to_string() },
-    })?;
+    let image =
+        ElfImage::open(before_deletion.map_or(mapping.path, Path::new)).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => SymbolError::Missing { path: path.clone() },
+            _ => SymbolError::Unreadable { path: path.clone(), reason: error.to_string() },
+        })?;
     let found = image.build_id().unwrap_or_default();
-    if !place.build_id.is_empty() && found != place.build_id {
-        return Err(SymbolError::OtherBuild { path, expected: place.build_id.to_owned(), found: found.to_owned() });
+    if !mapping.build_id.is_empty() && found != mapping.build_id {
+        return Err(SymbolError::OtherBuild { path, expected: mapping.build_id.to_owned(), found: found.to_owned() });
     }
     Ok(image)
 }

@@ -5,7 +5,7 @@ mod workshop;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use highwater_symbols::{ModulePlace, SymbolError, Symbolizer, build_id_of};
+use highwater_symbols::{ModuleMapping, SymbolError, Symbolizer, build_id_of};
 use workshop::{Workshop, at_base, frames, line_of, names};
 
 /// A program without debug information, and the parts that were removed from it.
@@ -35,7 +35,7 @@ impl Stripped {
         Stripped { workshop, program, original, debug_file, build_id, address }
     }
 
-    fn place(&self) -> ModulePlace<'_> {
+    fn mapping(&self) -> ModuleMapping<'_> {
         at_base(&self.program, &self.build_id)
     }
 
@@ -49,16 +49,16 @@ impl Stripped {
     }
 
     fn assert_found(&self, symbolizer: &mut Symbolizer) {
-        let frames = frames(symbolizer, &self.place(), self.address);
+        let frames = frames(symbolizer, &self.mapping(), self.address);
         assert_eq!(names(&frames).last(), Some(&"only_local"));
         let line = line_of("plain.c", "only_local(int value)");
         assert_eq!((frames.last().unwrap().line, frames.last().unwrap().inlined), (line, false));
-        assert!(symbolizer.module(&self.place()).unwrap().has_debug_info());
+        assert!(symbolizer.module(&self.mapping()).unwrap().has_debug_info());
     }
 
     fn assert_not_found(&self, symbolizer: &mut Symbolizer) {
-        assert!(!symbolizer.module(&self.place()).unwrap().has_debug_info());
-        assert!(frames(symbolizer, &self.place(), self.address).is_empty());
+        assert!(!symbolizer.module(&self.mapping()).unwrap().has_debug_info());
+        assert!(frames(symbolizer, &self.mapping(), self.address).is_empty());
     }
 }
 
@@ -98,7 +98,7 @@ fn a_debug_directory_can_be_added_later() {
 }
 
 #[test]
-fn a_debug_link_is_followed_to_the_usual_places() {
+fn a_debug_link_is_followed_to_the_usual_directories() {
     for (test, to) in [("link_beside", "plain.debug"), ("link_in_debug", ".debug/plain.debug")] {
         let stripped = Stripped::new(test, "");
         stripped.workshop.run("objcopy --add-gnu-debuglink=debug/plain.debug plain");
@@ -142,7 +142,7 @@ fn the_program_may_be_gone_if_a_copy_or_its_debug_file_is_there() {
         let stripped = Stripped::new(test, "");
         fs::remove_file(&stripped.program).unwrap();
         let missing = SymbolError::Missing { path: stripped.program.clone() };
-        assert_eq!(Symbolizer::new().module(&stripped.place()).err(), Some(missing.clone()));
+        assert_eq!(Symbolizer::new().module(&stripped.mapping()).err(), Some(missing.clone()));
         stripped.assert_found(&mut with_dir(&stripped.workshop.path(dir)));
         // Without a build id, nothing shows that the copy is one of this program.
         let unidentified = at_base(&stripped.program, "");
@@ -162,7 +162,7 @@ fn another_build_at_the_same_path_is_refused() {
     let stripped = Stripped::new("other_build", "");
     let other = stripped.workshop.compile("cc -g -O1", "aliases.c", "plain");
     let found = build_id_of(&other).unwrap();
-    let error = Symbolizer::new().module(&stripped.place()).err().unwrap();
+    let error = Symbolizer::new().module(&stripped.mapping()).err().unwrap();
     let expected = stripped.build_id.clone();
     let text = format!("{}: another build: expected build id {expected}, found {found}", other.display());
     assert_eq!(error, SymbolError::OtherBuild { path: other, expected, found });
@@ -171,7 +171,7 @@ fn another_build_at_the_same_path_is_refused() {
     stripped.assert_found(&mut with_dir(&stripped.workshop.path("original")));
 
     stripped.workshop.compile("cc -g -O1 -Wl,--build-id=none", "aliases.c", "plain");
-    let error = Symbolizer::new().module(&stripped.place()).err().unwrap();
+    let error = Symbolizer::new().module(&stripped.mapping()).err().unwrap();
     assert!(matches!(error, SymbolError::OtherBuild { found, .. } if found.is_empty()));
 }
 
@@ -179,8 +179,8 @@ fn another_build_at_the_same_path_is_refused() {
 fn a_deleted_file_that_was_put_back_is_recognised_by_its_build_id() {
     let stripped = Stripped::new("put_back", "");
     let path = PathBuf::from(format!("{} (deleted)", stripped.original.display()));
-    let place = ModulePlace { path: &path, ..stripped.place() };
-    assert_eq!(names(&frames(&mut Symbolizer::new(), &place, stripped.address)).last(), Some(&"only_local"));
+    let mapping = ModuleMapping { path: &path, ..stripped.mapping() };
+    assert_eq!(names(&frames(&mut Symbolizer::new(), &mapping, stripped.address)).last(), Some(&"only_local"));
 }
 
 #[test]

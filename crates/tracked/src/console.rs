@@ -1,11 +1,11 @@
 //! The console of a WASM module's host.
 
 use crate::event::ObjectEvent;
-use crate::line::Line;
+use crate::line::ObjectLine;
 use crate::sink::Sink;
 
 /// Sends lines to the host, which shows them on its console.
-pub(crate) struct Console;
+pub(crate) struct ConsoleSink;
 
 #[allow(unsafe_code, reason = "an import is not safe to call by itself")]
 mod import {
@@ -21,9 +21,9 @@ mod import {
     }
 }
 
-impl Sink for Console {
+impl Sink for ConsoleSink {
     fn record(&self, event: &ObjectEvent<'_>) {
-        let lines = Line::of(event);
+        let lines = ObjectLine::of(event);
         let text = std::str::from_utf8(lines.bytes()).unwrap_or_default();
         text.lines().for_each(import::show);
     }

@@ -14,7 +14,7 @@ pub enum ObjectEvent<'a> {
         /// Its type.
         type_name: &'static str,
         /// The source location that created it.
-        place: &'static Location<'static>,
+        location: &'static Location<'static>,
     },
     /// An object was dropped.
     Drop {
@@ -23,7 +23,7 @@ pub enum ObjectEvent<'a> {
         /// Its size now.
         bytes: usize,
         /// The size reported last, if it differs from `bytes`: the object has grown or shrunk since.
-        told: Option<usize>,
+        reported: Option<usize>,
         /// Its type.
         type_name: &'static str,
         /// True if the thread that created the object drops it, and no other thread reported a resize. Then no event of another thread has to come

@@ -52,15 +52,15 @@ mod measured;
 mod sink;
 mod std_sizes;
 mod switch;
-mod tag;
 mod tracked;
+mod tracked_field;
 
 pub use deep_size::DeepSize;
 pub use event::ObjectEvent;
 pub use measured::measure;
 pub use sink::{Sink, lost};
-pub use tag::Tag;
 pub use tracked::{Track, Tracked};
+pub use tracked_field::Tag;
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -91,7 +91,7 @@ pub fn to_writer(writer: impl Write + Send + 'static) {
 /// Writes an object log to the console of the module's host, through the import `highwater.console(pointer, length)`.
 #[cfg(target_family = "wasm")]
 pub fn to_console() {
-    to_sink(Arc::new(console::Console));
+    to_sink(Arc::new(console::ConsoleSink));
 }
 
 /// Passes events to a sink, which replaces the previous one.
@@ -106,19 +106,19 @@ pub fn off() {
 
 /// True if there is a sink and the caller is not inside it.
 pub fn is_on() -> bool {
-    switch::is_heard()
+    switch::is_receiving()
 }
 
 /// Reports the size of the program's memory, with an optional name for this instant. An iteration is the time between two such reports.
 pub fn memory(bytes: u64, label: &str) {
     if switch::is_on() {
-        switch::tell(&ObjectEvent::Memory { bytes, label });
+        switch::report(&ObjectEvent::Memory { bytes, label });
     }
 }
 
 /// Reports a name for this instant. An iteration is the time between two such reports.
 pub fn mark(label: &str) {
     if switch::is_on() && !label.is_empty() {
-        switch::tell(&ObjectEvent::Mark { label });
+        switch::report(&ObjectEvent::Mark { label });
     }
 }

@@ -7,34 +7,34 @@ use std::fmt::{self, Write};
 const ROOM: usize = 1024;
 
 /// The text of one event: one line, or two if an object is dropped whose size has changed (a resize, then the drop).
-pub(crate) struct Line {
+pub(crate) struct ObjectLine {
     text: [u8; ROOM],
     length: usize,
 }
 
-impl Line {
+impl ObjectLine {
     /// The lines of an event, each with its line end.
     pub fn of(event: &ObjectEvent<'_>) -> Self {
         let mut line = Self { text: [0; ROOM], length: 0 };
         // This writer truncates, so it never fails.
         let _ = match *event {
-            ObjectEvent::Allocate { id, bytes, type_name, place } => {
-                let (file, type_name) = (Name(place.file(), 320), Name(type_name, 320));
-                writeln!(line, "@ ALLOCATE {bytes} {file}:{} {type_name} {id}", place.line())
+            ObjectEvent::Allocate { id, bytes, type_name, location } => {
+                let (file, type_name) = (LineName(location.file(), 320), LineName(type_name, 320));
+                writeln!(line, "@ ALLOCATE {bytes} {file}:{} {type_name} {id}", location.line())
             }
-            ObjectEvent::Drop { id, bytes, told, type_name, .. } => {
-                let type_name = Name(type_name, 320);
-                if told.is_some() {
+            ObjectEvent::Drop { id, bytes, reported, type_name, .. } => {
+                let type_name = LineName(type_name, 320);
+                if reported.is_some() {
                     let _ = writeln!(line, "@ RESIZE {bytes} {type_name} {id}");
                 }
                 writeln!(line, "@ DROP {bytes} {type_name} {id}")
             }
             ObjectEvent::Resize { id, bytes, type_name } => {
-                writeln!(line, "@ RESIZE {bytes} {} {id}", Name(type_name, 320))
+                writeln!(line, "@ RESIZE {bytes} {} {id}", LineName(type_name, 320))
             }
             ObjectEvent::Memory { bytes, label: "" } => writeln!(line, "@ MEMORY {bytes}"),
-            ObjectEvent::Memory { bytes, label } => writeln!(line, "@ MEMORY {bytes} {}", Name(label, 640)),
-            ObjectEvent::Mark { label } => writeln!(line, "@ MARK {}", Name(label, 640)),
+            ObjectEvent::Memory { bytes, label } => writeln!(line, "@ MEMORY {bytes} {}", LineName(label, 640)),
+            ObjectEvent::Mark { label } => writeln!(line, "@ MARK {}", LineName(label, 640)),
         };
         line
     }
@@ -44,7 +44,7 @@ impl Line {
     }
 }
 
-impl Write for Line {
+impl Write for ObjectLine {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let room = &mut self.text[self.length..];
         let count = text.len().min(room.len());
@@ -55,9 +55,9 @@ impl Write for Line {
 }
 
 /// A name in a line: line ends become spaces, and it is truncated to the given number of bytes.
-struct Name<'a>(&'a str, usize);
+struct LineName<'a>(&'a str, usize);
 
-impl fmt::Display for Name<'_> {
+impl fmt::Display for LineName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(mut text, most) = *self;
         if text.len() > most {
@@ -80,16 +80,16 @@ mod tests {
     use std::panic::Location;
 
     fn text(event: &ObjectEvent<'_>) -> String {
-        String::from_utf8(Line::of(event).bytes().to_vec()).expect("lines are UTF-8")
+        String::from_utf8(ObjectLine::of(event).bytes().to_vec()).expect("lines are UTF-8")
     }
 
     #[test]
     fn every_event_has_its_line() {
-        let place = Location::caller();
-        let here = format!("{}:{}", place.file(), place.line());
-        let birth = ObjectEvent::Allocate { id: 0, bytes: 24, type_name: "Map<K, V>", place };
+        let location = Location::caller();
+        let here = format!("{}:{}", location.file(), location.line());
+        let birth = ObjectEvent::Allocate { id: 0, bytes: 24, type_name: "Map<K, V>", location };
         assert_eq!(text(&birth), format!("@ ALLOCATE 24 {here} Map<K, V> 0\n"));
-        let drop = |told| ObjectEvent::Drop { id: 7, bytes: 80, told, type_name: "T", same_thread: true };
+        let drop = |reported| ObjectEvent::Drop { id: 7, bytes: 80, reported, type_name: "T", same_thread: true };
         assert_eq!(text(&drop(None)), "@ DROP 80 T 7\n");
         assert_eq!(text(&drop(Some(24))), "@ RESIZE 80 T 7\n@ DROP 80 T 7\n");
         assert_eq!(text(&ObjectEvent::Memory { bytes: 9, label: "" }), "@ MEMORY 9\n");
@@ -100,7 +100,8 @@ mod tests {
     #[test]
     fn a_name_that_does_not_fit_is_cut_but_the_line_is_whole() {
         let long: &'static str = String::leak("ü".repeat(5000));
-        let line = text(&ObjectEvent::Drop { id: 123, bytes: 8, told: Some(1), type_name: long, same_thread: true });
+        let line =
+            text(&ObjectEvent::Drop { id: 123, bytes: 8, reported: Some(1), type_name: long, same_thread: true });
         assert_eq!(line.lines().count(), 2);
         assert!(line.lines().all(|line| line.ends_with("ü… 123")), "{line}");
         assert!(line.ends_with('\n'));

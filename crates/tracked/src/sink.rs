@@ -1,7 +1,7 @@
 //! Receivers of events.
 
 use crate::event::ObjectEvent;
-use crate::line::Line;
+use crate::line::ObjectLine;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -29,7 +29,7 @@ pub(crate) struct Writing<W>(pub Mutex<W>);
 
 impl<W: Write + Send> Sink for Writing<W> {
     fn record(&self, event: &ObjectEvent<'_>) {
-        let line = Line::of(event);
+        let line = ObjectLine::of(event);
         let mut writer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if write_once(&mut *writer, line.bytes()).is_err() {
             lose();
@@ -42,7 +42,7 @@ pub(crate) struct Stderr;
 
 impl Sink for Stderr {
     fn record(&self, event: &ObjectEvent<'_>) {
-        if write_once(&mut io::stderr().lock(), Line::of(event).bytes()).is_err() {
+        if write_once(&mut io::stderr().lock(), ObjectLine::of(event).bytes()).is_err() {
             lose();
         }
     }

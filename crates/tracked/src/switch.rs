@@ -15,15 +15,16 @@ const UNDECIDED: u32 = 0;
 const OFF: u32 = 1;
 
 static STATE: AtomicU32 = AtomicU32::new(UNDECIDED);
-static SINK: Mutex<Chosen> = Mutex::new(Chosen { number: OFF, sink: None });
+static SINK: Mutex<CurrentSink> = Mutex::new(CurrentSink { number: OFF, sink: None });
 
-struct Chosen {
+/// The current sink and its number.
+struct CurrentSink {
     number: u32,
     sink: Option<Arc<dyn Sink>>,
 }
 
 /// The cached state of a thread.
-struct Known {
+struct CachedSink {
     number: Cell<u32>,
     sink: RefCell<Option<Arc<dyn Sink>>>,
     /// The thread is inside a sink.
@@ -31,7 +32,7 @@ struct Known {
 }
 
 thread_local! {
-    static KNOWN: Known = const { Known { number: Cell::new(UNDECIDED), sink: RefCell::new(None), busy: Cell::new(false) } };
+    static KNOWN: CachedSink = const { CachedSink { number: Cell::new(UNDECIDED), sink: RefCell::new(None), busy: Cell::new(false) } };
 }
 
 /// False if there is no sink. This load is then the only cost of an object.
@@ -41,7 +42,7 @@ pub(crate) fn is_on() -> bool {
 }
 
 /// True if there is a sink and this thread is not inside it: a sink's own objects are not reported.
-pub(crate) fn is_heard() -> bool {
+pub(crate) fn is_receiving() -> bool {
     match STATE.load(Ordering::Relaxed) {
         OFF => false,
         UNDECIDED => decide() && !is_busy(),
@@ -53,7 +54,7 @@ fn is_busy() -> bool {
     KNOWN.try_with(|known| known.busy.get()).unwrap_or(false)
 }
 
-fn chosen() -> std::sync::MutexGuard<'static, Chosen> {
+fn chosen() -> std::sync::MutexGuard<'static, CurrentSink> {
     SINK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -96,12 +97,12 @@ fn decide() -> bool {
 }
 
 /// Passes an event to the sink, if there is one.
-pub(crate) fn tell(event: &ObjectEvent<'_>) {
+pub(crate) fn report(event: &ObjectEvent<'_>) {
     let state = STATE.load(Ordering::Acquire);
     if state <= OFF && (state == OFF || !decide()) {
         return;
     }
-    let told = KNOWN.try_with(|known| {
+    let delivered = KNOWN.try_with(|known| {
         if known.busy.replace(true) {
             return lose();
         }
@@ -113,7 +114,7 @@ pub(crate) fn tell(event: &ObjectEvent<'_>) {
             sink.record(event);
         }
     });
-    if told.is_err() {
+    if delivered.is_err() {
         // The thread is ending: its thread-local state is gone.
         let sink = chosen().sink.clone();
         if let Some(sink) = sink {
@@ -123,7 +124,7 @@ pub(crate) fn tell(event: &ObjectEvent<'_>) {
 }
 
 /// Clears the busy flag when dropped, even if the sink panicked.
-struct NotBusy<'a>(&'a Known);
+struct NotBusy<'a>(&'a CachedSink);
 
 impl Drop for NotBusy<'_> {
     fn drop(&mut self) {
@@ -132,7 +133,7 @@ impl Drop for NotBusy<'_> {
 }
 
 #[cold]
-fn refresh(known: &Known) {
+fn refresh(known: &CachedSink) {
     let (number, sink) = {
         let chosen = chosen();
         (STATE.load(Ordering::Acquire), chosen.sink.clone())

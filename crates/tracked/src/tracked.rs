@@ -1,7 +1,7 @@
 //! A value that reports its creation and its drop.
 
 use crate::deep_size::DeepSize;
-use crate::life::Life;
+use crate::life::ObjectLife;
 use crate::switch;
 use std::any::type_name;
 use std::borrow::{Borrow, BorrowMut};
@@ -30,7 +30,7 @@ use std::panic::Location;
 ///
 /// Without a sink it costs one load.
 pub struct Tracked<T: DeepSize> {
-    life: Life,
+    life: ObjectLife,
     value: T,
 }
 
@@ -40,9 +40,9 @@ impl<T: DeepSize> Tracked<T> {
     #[track_caller]
     pub fn new(value: T) -> Self {
         let life = if switch::is_on() {
-            Life::begin(value.deep_size(), type_name::<T>(), Location::caller())
+            ObjectLife::begin(value.deep_size(), type_name::<T>(), Location::caller())
         } else {
-            Life::UNHEARD
+            ObjectLife::UNREPORTED
         };
         Self { life, value }
     }
@@ -54,7 +54,7 @@ impl<T: DeepSize> Tracked<T> {
 
     /// Reports the size, if it has changed since it was reported last. So an object that is never dropped is counted with its actual size.
     pub fn update(this: &mut Self) {
-        if this.life.is_heard() {
+        if this.life.is_reported() {
             this.life.update(this.value.deep_size(), type_name::<T>());
         }
     }
@@ -63,14 +63,14 @@ impl<T: DeepSize> Tracked<T> {
     #[allow(unsafe_code, reason = "a value cannot be moved out of a type with its own drop otherwise")]
     pub fn into_inner(this: Self) -> T {
         let mut this = ManuallyDrop::new(this);
-        this.tell_end();
+        this.report_drop();
         // SAFETY: `this` is never dropped nor looked at again, so the value is moved out once, and `life` needs no drop.
         unsafe { std::ptr::read(&raw const this.value) }
     }
 
     #[inline]
-    fn tell_end(&mut self) {
-        if self.life.is_heard() {
+    fn report_drop(&mut self) {
+        if self.life.is_reported() {
             self.life.end(self.value.deep_size(), type_name::<T>());
         }
     }
@@ -80,7 +80,7 @@ impl<T: DeepSize> Drop for Tracked<T> {
     // The value is dropped after this, even if this function panics.
     #[inline]
     fn drop(&mut self) {
-        self.tell_end();
+        self.report_drop();
     }
 }
 

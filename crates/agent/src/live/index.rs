@@ -21,7 +21,7 @@ const NUMBER_BITS: u32 = 24;
 
 /// The shard of an address, and its rest.
 #[inline(always)]
-pub fn place_of(address: u64) -> (u32, u64) {
+pub fn shard_and_rest(address: u64) -> (u32, u64) {
     let product = (address & MASK_48).wrapping_mul(FACTOR) & MASK_48;
     ((product >> REST_BITS) as u32, product & ((1 << REST_BITS) - 1))
 }
@@ -29,7 +29,7 @@ pub fn place_of(address: u64) -> (u32, u64) {
 /// Prefetches the slot of an address that will soon be looked up.
 #[inline(always)]
 pub fn expect(address: u64) {
-    let (shard, rest) = place_of(address);
+    let (shard, rest) = shard_and_rest(address);
     let hint = HINTS[shard as usize].load(Ordering::Relaxed);
     let slot = (hint & ((1 << HINT_SHIFT) - 1)) + (rest >> (REST_BITS - (hint >> HINT_SHIFT) as u32)) * 8;
     // SAFETY: this instruction does nothing that a program could notice, wherever it points.
@@ -37,7 +37,7 @@ pub fn expect(address: u64) {
 }
 
 /// The index of a shard.
-pub struct Index {
+pub struct ShardIndex {
     slots: *mut u64,
     /// The number of slots, as a power of two; 0 with no memory yet.
     bits: u32,
@@ -92,13 +92,13 @@ pub fn forget_all() {
     }
 }
 
-impl Default for Index {
+impl Default for ShardIndex {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Index {
+impl ShardIndex {
     /// Without slots.
     pub const fn new() -> Self {
         Self { slots: core::ptr::null_mut(), bits: 0, used: 0, shard: 0 }
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn finds_what_was_put_and_nothing_else() {
-        let mut index = Index::new();
+        let mut index = ShardIndex::new();
         assert!(index.begin(7));
         let mut random = 1u64;
         let mut next = || {
@@ -265,14 +265,14 @@ mod tests {
     }
 
     #[test]
-    fn no_two_addresses_have_the_same_place() {
-        let mut places = [(0, 0); 4096];
-        for (at, place) in places.iter_mut().enumerate() {
-            *place = place_of(0x7f00_0000_0000 + at as u64 * 16);
+    fn no_two_addresses_have_the_same_shard_and_rest() {
+        let mut parts = [(0, 0); 4096];
+        for (at, part) in parts.iter_mut().enumerate() {
+            *part = shard_and_rest(0x7f00_0000_0000 + at as u64 * 16);
         }
-        places.sort_unstable();
-        assert!(places.windows(2).all(|pair| pair[0] != pair[1]));
+        parts.sort_unstable();
+        assert!(parts.windows(2).all(|pair| pair[0] != pair[1]));
         // Neighbours are spread over the shards.
-        assert!(places.chunk_by(|a, b| a.0 == b.0).all(|shard| shard.len() < 40));
+        assert!(parts.chunk_by(|a, b| a.0 == b.0).all(|shard| shard.len() < 40));
     }
 }

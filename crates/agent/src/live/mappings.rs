@@ -9,16 +9,17 @@ use super::shard::Locked;
 use super::{block_of, with_mappings};
 use crate::session::Session;
 use crate::sys;
-use crate::thread::Thread;
+use crate::thread::AgentThread;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU64, Ordering};
 use highwater_shm::ring_v1::mapping;
-use highwater_shm::table_v1::{Block, Count};
+use highwater_shm::table_v1::{Count, TableBlock};
 
 const PAGE: u64 = 4096;
 
+/// A mapped range of address space.
 #[derive(Clone, Copy)]
-struct Range {
+struct LiveRange {
     start: u64,
     end: u64,
     /// The record of its block, or one of the two constants below.
@@ -30,7 +31,7 @@ const RESERVATION: u32 = u32::MAX;
 /// Instead of a record: a file.
 const FILE: u32 = u32::MAX - 1;
 
-impl Range {
+impl LiveRange {
     /// The sum to which the bytes of this range belong; `None` if it is a block.
     fn sum(&self) -> Option<&'static AtomicU64> {
         match self.record {
@@ -51,16 +52,18 @@ fn add_to(sum: &AtomicU64, bytes: u64) {
 }
 
 /// The list: sorted by start, in memory of its own.
-struct Ranges {
-    ranges: *mut Range,
+struct LiveRanges {
+    ranges: *mut LiveRange,
     capacity: usize,
     length: usize,
 }
 
-struct Shared(UnsafeCell<Ranges>);
+/// The list of all threads.
+struct SharedRanges(UnsafeCell<LiveRanges>);
 // SAFETY: only touched under the lock of the mappings' shard.
-unsafe impl Sync for Shared {}
-static RANGES: Shared = Shared(UnsafeCell::new(Ranges { ranges: core::ptr::null_mut(), capacity: 0, length: 0 }));
+unsafe impl Sync for SharedRanges {}
+static RANGES: SharedRanges =
+    SharedRanges(UnsafeCell::new(LiveRanges { ranges: core::ptr::null_mut(), capacity: 0, length: 0 }));
 
 const FIRST: usize = 256;
 
@@ -70,8 +73,8 @@ pub fn forget_all() {
     unsafe { (*RANGES.0.get()).length = 0 };
 }
 
-impl Ranges {
-    fn all(&self) -> &[Range] {
+impl LiveRanges {
+    fn all(&self) -> &[LiveRange] {
         if self.length == 0 {
             return &[];
         }
@@ -84,26 +87,26 @@ impl Ranges {
         self.all().partition_point(|range| range.end <= address)
     }
 
-    fn insert(&mut self, at: usize, range: Range) -> bool {
+    fn insert(&mut self, at: usize, range: LiveRange) -> bool {
         if self.length == self.capacity && !self.grow() {
             return false;
         }
         // SAFETY: there is room for one more.
         unsafe {
-            let place = self.ranges.add(at);
-            core::ptr::copy(place, place.add(1), self.length - at);
-            place.write(range);
+            let slot = self.ranges.add(at);
+            core::ptr::copy(slot, slot.add(1), self.length - at);
+            slot.write(range);
         }
         self.length += 1;
         true
     }
 
-    fn remove(&mut self, at: usize) -> Option<Range> {
+    fn remove(&mut self, at: usize) -> Option<LiveRange> {
         let range = *self.all().get(at)?;
         // SAFETY: the ranges after it move up.
         unsafe {
-            let place = self.ranges.add(at);
-            core::ptr::copy(place.add(1), place, self.length - at - 1);
+            let slot = self.ranges.add(at);
+            core::ptr::copy(slot.add(1), slot, self.length - at - 1);
         }
         self.length -= 1;
         Some(range)
@@ -111,12 +114,12 @@ impl Ranges {
 
     fn grow(&mut self) -> bool {
         let capacity = (self.capacity * 2).max(FIRST);
-        let Some(memory) = sys::map_private(capacity * size_of::<Range>()) else { return false };
+        let Some(memory) = sys::map_private(capacity * size_of::<LiveRange>()) else { return false };
         // SAFETY: room for more than there are; the old memory is not used any more.
         unsafe {
             core::ptr::copy_nonoverlapping(self.ranges, memory.cast(), self.length);
             if self.capacity > 0 {
-                sys::unmap(self.ranges.cast(), self.capacity * size_of::<Range>());
+                sys::unmap(self.ranges.cast(), self.capacity * size_of::<LiveRange>());
             }
         }
         (self.ranges, self.capacity) = (memory.cast(), capacity);
@@ -125,19 +128,19 @@ impl Ranges {
 }
 
 /// Changes the list and the records, under the lock.
-fn change<T>(session: &Session, work: impl FnOnce(&mut Ranges, &mut Locked<'_>) -> T) -> Option<T> {
+fn change<T>(session: &Session, work: impl FnOnce(&mut LiveRanges, &mut Locked<'_>) -> T) -> Option<T> {
     // SAFETY: the lock is held.
     with_mappings(session, |shard| work(unsafe { &mut *RANGES.0.get() }, shard))
 }
 
-fn put(ranges: &mut Ranges, shard: &mut Locked<'_>, start: u64, end: u64, block: &Block) -> bool {
-    let block = Block { address: start | 1, size: end - start, ..*block };
+fn put(ranges: &mut LiveRanges, shard: &mut Locked<'_>, start: u64, end: u64, block: &TableBlock) -> bool {
+    let block = TableBlock { address: start | 1, size: end - start, ..*block };
     let Some(record) = shard.birth(&block) else {
         shard.count(Count::Untracked, 1);
         return false;
     };
     let at = ranges.first_behind(start);
-    if !ranges.insert(at, Range { start, end, record }) {
+    if !ranges.insert(at, LiveRange { start, end, record }) {
         shard.death(record);
         shard.count(Count::Untracked, 1);
         return false;
@@ -146,7 +149,7 @@ fn put(ranges: &mut Ranges, shard: &mut Locked<'_>, start: u64, end: u64, block:
 }
 
 /// Adds a range that is no block: a reservation or a file.
-fn put_beside(ranges: &mut Ranges, shard: &mut Locked<'_>, range: Range) {
+fn put_beside(ranges: &mut LiveRanges, shard: &mut Locked<'_>, range: LiveRange) {
     let at = ranges.first_behind(range.start);
     if !ranges.insert(at, range) {
         return shard.count(Count::Untracked, 1);
@@ -157,7 +160,7 @@ fn put_beside(ranges: &mut Ranges, shard: &mut Locked<'_>, range: Range) {
 }
 
 /// Takes `start .. end` out of every range that covers it. Returns the bytes of blocks that were removed, and the number of blocks.
-fn clear(ranges: &mut Ranges, shard: &mut Locked<'_>, start: u64, end: u64) -> (u64, u64) {
+fn clear(ranges: &mut LiveRanges, shard: &mut Locked<'_>, start: u64, end: u64) -> (u64, u64) {
     let (mut bytes, mut whole) = (0, 0);
     loop {
         let at = ranges.first_behind(start);
@@ -167,7 +170,7 @@ fn clear(ranges: &mut Ranges, shard: &mut Locked<'_>, start: u64, end: u64) -> (
         if let Some(sum) = range.sum() {
             add_to(sum, range.bytes().wrapping_neg());
             let kept = parts.into_iter().filter(|(start, end)| start < end);
-            kept.for_each(|(start, end)| put_beside(ranges, shard, Range { start, end, ..range }));
+            kept.for_each(|(start, end)| put_beside(ranges, shard, LiveRange { start, end, ..range }));
             continue;
         }
         let kept = split(ranges, shard, range, parts);
@@ -179,7 +182,7 @@ fn clear(ranges: &mut Ranges, shard: &mut Locked<'_>, start: u64, end: u64) -> (
 
 /// A mapping that was taken out of the list becomes these parts of it. Each part is a mapping of its own with the same birth; empty ones are skipped.
 /// Returns the bytes that they hold.
-fn split(ranges: &mut Ranges, shard: &mut Locked<'_>, range: Range, parts: [(u64, u64); 2]) -> u64 {
+fn split(ranges: &mut LiveRanges, shard: &mut Locked<'_>, range: LiveRange, parts: [(u64, u64); 2]) -> u64 {
     let block = shard.block(range.record);
     let (mut kept, mut pieces) = (0, 0);
     // New records first: no record is used twice in one change.
@@ -206,7 +209,7 @@ fn rounded(address: u64, length: u64) -> Option<(u64, u64)> {
 }
 
 /// Something was mapped.
-pub fn mapped(thread: &mut Thread, session: &Session, address: u64, length: u64, what: u32, node: u32) {
+pub fn mapped(thread: &mut AgentThread, session: &Session, address: u64, length: u64, what: u32, node: u32) {
     let Some((start, end)) = rounded(address, length) else { return };
     let block = block_at(thread, session, start, end, node);
     let cleared = change(session, |ranges, shard| {
@@ -222,7 +225,7 @@ pub fn mapped(thread: &mut Thread, session: &Session, address: u64, length: u64,
 
 /// The protection of memory was changed. Reservations become blocks of the caller that makes them accessible, and the other way round. Files stay
 /// files. Memory that is not in the list is ignored.
-pub fn protected(thread: &mut Thread, session: &Session, address: u64, length: u64, what: u32, node: u32) {
+pub fn protected(thread: &mut AgentThread, session: &Session, address: u64, length: u64, what: u32, node: u32) {
     let Some((start, end)) = rounded(address, length) else { return };
     let block = block_at(thread, session, start, end, node);
     let mut gone = (0, 0);
@@ -251,15 +254,15 @@ pub fn protected(thread: &mut Thread, session: &Session, address: u64, length: u
     note_gone(thread, Some(gone));
 }
 
-fn block_at(thread: &mut Thread, session: &Session, start: u64, end: u64, node: u32) -> Block {
-    Block { rate: 0, ..block_of(thread, session, start, end - start, 0, node) }
+fn block_at(thread: &mut AgentThread, session: &Session, start: u64, end: u64, node: u32) -> TableBlock {
+    TableBlock { rate: 0, ..block_of(thread, session, start, end - start, 0, node) }
 }
 
 /// Adds a range where there is none.
-fn put_as(ranges: &mut Ranges, shard: &mut Locked<'_>, start: u64, end: u64, what: u32, block: &Block) {
+fn put_as(ranges: &mut LiveRanges, shard: &mut Locked<'_>, start: u64, end: u64, what: u32, block: &TableBlock) {
     match what {
-        mapping::RESERVATION => put_beside(ranges, shard, Range { start, end, record: RESERVATION }),
-        mapping::FILE => put_beside(ranges, shard, Range { start, end, record: FILE }),
+        mapping::RESERVATION => put_beside(ranges, shard, LiveRange { start, end, record: RESERVATION }),
+        mapping::FILE => put_beside(ranges, shard, LiveRange { start, end, record: FILE }),
         _ => {
             if put(ranges, shard, start, end, block) {
                 shard.count(Count::Allocations, 1);
@@ -269,27 +272,27 @@ fn put_as(ranges: &mut Ranges, shard: &mut Locked<'_>, start: u64, end: u64, wha
     }
 }
 
-fn note_new(thread: &mut Thread, bytes: u64) {
+fn note_new(thread: &mut AgentThread, bytes: u64) {
     thread.own.stats.allocations += 1;
     thread.own.stats.allocated_bytes += bytes;
 }
 
 /// Memory is about to be unmapped.
-pub fn unmapping(thread: &mut Thread, session: &Session, address: u64, length: u64) {
+pub fn unmapping(thread: &mut AgentThread, session: &Session, address: u64, length: u64) {
     if let Some((start, end)) = rounded(address, length) {
         let cleared = change(session, |ranges, shard| clear(ranges, shard, start, end));
         note_gone(thread, cleared);
     }
 }
 
-fn note_gone(thread: &mut Thread, cleared: Option<(u64, u64)>) {
+fn note_gone(thread: &mut AgentThread, cleared: Option<(u64, u64)>) {
     let (bytes, whole) = cleared.unwrap_or_default();
     thread.own.stats.frees += whole;
     thread.own.stats.freed_bytes += bytes;
 }
 
 /// A mapping is about to be moved or resized: it becomes a mapping of its own, and its addresses may be given to another.
-pub fn remapping(thread: &mut Thread, session: &Session, address: u64, length: u64) {
+pub fn remapping(thread: &mut AgentThread, session: &Session, address: u64, length: u64) {
     let Some((start, end)) = rounded(address, length) else { return };
     let aside = change(session, |ranges, shard| {
         let at = ranges.first_behind(start);
@@ -299,14 +302,14 @@ pub fn remapping(thread: &mut Thread, session: &Session, address: u64, length: u
             // The part that moves is counted again as the range that it becomes.
             add_to(sum, range.bytes().wrapping_neg());
             let rest = [(range.start, start), (end, range.end)].into_iter().filter(|(start, end)| start < end);
-            rest.for_each(|(start, end)| put_beside(ranges, shard, Range { start, end, ..range }));
+            rest.for_each(|(start, end)| put_beside(ranges, shard, LiveRange { start, end, ..range }));
             return Some(range.record);
         }
         if (range.start, range.end) == (start, end) {
             return Some(range.record);
         }
         // It is a part of a mapping, which becomes two or three.
-        let middle = Block { address: start | 1, size: end - start, ..shard.block(range.record) };
+        let middle = TableBlock { address: start | 1, size: end - start, ..shard.block(range.record) };
         let record = shard.birth(&middle);
         split(ranges, shard, range, [(range.start, start), (end, range.end)]);
         if record.is_some() {
@@ -321,23 +324,23 @@ pub fn remapping(thread: &mut Thread, session: &Session, address: u64, length: u
 }
 
 /// A mapping was moved or resized; `new` is 0 if that failed.
-pub fn remapped(thread: &mut Thread, session: &Session, old: (u64, u64), new: (u64, u64), node: u32) {
+pub fn remapped(thread: &mut AgentThread, session: &Session, old: (u64, u64), new: (u64, u64), node: u32) {
     let aside = thread.own.mapping_aside.take();
     let Some((start, end)) = rounded(new.0, new.1) else {
         if let (Some(record), Some((start, end))) = (aside, rounded(old.0, old.1)) {
-            change(session, |ranges, shard| put_beside(ranges, shard, Range { start, end, record }));
+            change(session, |ranges, shard| put_beside(ranges, shard, LiveRange { start, end, record }));
         }
         return;
     };
     if let Some(record @ (RESERVATION | FILE)) = aside {
         let cleared = change(session, |ranges, shard| {
             let cleared = clear(ranges, shard, start, end);
-            put_beside(ranges, shard, Range { start, end, record });
+            put_beside(ranges, shard, LiveRange { start, end, record });
             cleared
         });
         return note_gone(thread, cleared);
     }
-    let mut block = Block { rate: 0, ..block_of(thread, session, start, end - start, 0, node) };
+    let mut block = TableBlock { rate: 0, ..block_of(thread, session, start, end - start, 0, node) };
     let before = change(session, |ranges, shard| {
         let was = aside.map(|record| shard.block(record));
         block.stamp = was.map_or(block.stamp, |was| was.stamp);

@@ -15,18 +15,18 @@ mod shard;
 mod weight;
 
 use crate::session::Session;
-use crate::thread::Thread;
+use crate::thread::AgentThread;
 use crate::{clock, sampling, sys};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use highwater_shm::control_v1::{CONTROL_BYTES, Control};
+use highwater_shm::control_v1::{CONTROL_BYTES, ControlPage};
 use highwater_shm::session_v1::Capacity;
 use highwater_shm::table_v1::{
-    ALIGNMENT, BLOCK_SHARDS, Block, Count, FLAG_CONTENTS, FLAG_FORKED, FLAG_NO_ARGS, FLAG_USABLE_SIZES, MAGIC,
-    MAPPINGS, SHARDS, STAMP_SHIFT, Shard, TableCapacity, TableHeader, ThreadEntry, socket_mark,
+    ALIGNMENT, BLOCK_SHARDS, Count, FLAG_CONTENTS, FLAG_FORKED, FLAG_NO_ARGS, FLAG_USABLE_SIZES, MAGIC, MAPPINGS,
+    SHARDS, STAMP_SHIFT, TableBlock, TableCapacity, TableHeader, TableShard, ThreadEntry, socket_mark,
 };
 pub use index::expect;
-use index::place_of;
+use index::shard_and_rest;
 use shard::{Locked, Private, lock, unlock};
 
 static TABLE: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
@@ -85,14 +85,14 @@ pub fn header() -> &'static TableHeader {
 
 /// The control page.
 #[inline(always)]
-pub fn control() -> &'static Control {
+pub fn control() -> &'static ControlPage {
     // SAFETY: as above.
     unsafe { &*CONTROL.load(Ordering::Relaxed).cast() }
 }
 
 #[inline(always)]
-fn shard_of(shard: u32) -> &'static Shard {
-    let offset = highwater_shm::table_v1::HEADER_BYTES as usize + shard as usize * size_of::<Shard>();
+fn shard_of(shard: u32) -> &'static TableShard {
+    let offset = highwater_shm::table_v1::HEADER_BYTES as usize + shard as usize * size_of::<TableShard>();
     // SAFETY: within the table.
     unsafe { &*TABLE.load(Ordering::Relaxed).add(offset).cast() }
 }
@@ -119,15 +119,15 @@ fn with_shard<T>(session: &Session, shard: u32, work: impl FnOnce(&mut Locked<'_
 
 /// SAFETY: the shard is locked, the word was loaded since, and no other [`Locked`] of it exists.
 #[inline(always)]
-unsafe fn locked(shard: u32, shared: &'static Shard, word: highwater_shm::control_v1::Word) -> Locked<'static> {
+unsafe fn locked(shard: u32, shared: &'static TableShard, word: highwater_shm::control_v1::Word) -> Locked<'static> {
     let capacity = SHARD_LIMIT.load(Ordering::Relaxed);
     let records = table_at(RECORDS.load(Ordering::Relaxed)).cast();
     // SAFETY: the caller's.
     unsafe { Locked::new(shard, shared, records, capacity, &mut *PRIVATES.0[shard as usize].get(), word) }
 }
 
-fn block_of(thread: &Thread, session: &Session, address: u64, size: u64, surplus: i32, node: u32) -> Block {
-    Block {
+fn block_of(thread: &AgentThread, session: &Session, address: u64, size: u64, surplus: i32, node: u32) -> TableBlock {
+    TableBlock {
         address,
         size,
         node,
@@ -140,7 +140,7 @@ fn block_of(thread: &Thread, session: &Session, address: u64, size: u64, surplus
 
 /// Puts a block into its shard and its index.
 #[inline(always)]
-fn put(shard: &mut Locked<'_>, rest: u64, block: &Block) -> bool {
+fn put(shard: &mut Locked<'_>, rest: u64, block: &TableBlock) -> bool {
     let Some(number) = shard.birth(block) else {
         shard.count(Count::Untracked, 1);
         return false;
@@ -168,9 +168,9 @@ fn evict(shard: &mut Locked<'_>, number: u32) {
 
 /// A block was allocated.
 #[inline(always)]
-pub fn allocated(thread: &mut Thread, session: &Session, address: u64, size: u64, surplus: i32, node: u32) {
+pub fn allocated(thread: &mut AgentThread, session: &Session, address: u64, size: u64, surplus: i32, node: u32) {
     let block = block_of(thread, session, address, size, surplus, node);
-    let (shard, rest) = place_of(address);
+    let (shard, rest) = shard_and_rest(address);
     with_shard(session, shard, |shard| {
         if put(shard, rest, &block) {
             shard.count_birth(&block);
@@ -182,9 +182,9 @@ pub fn allocated(thread: &mut Thread, session: &Session, address: u64, size: u64
 
 /// A block is about to be freed. `expected` says that it must be in the table.
 #[inline(always)]
-pub fn freeing(thread: &mut Thread, session: &Session, address: u64, expected: bool) {
+pub fn freeing(thread: &mut AgentThread, session: &Session, address: u64, expected: bool) {
     expect(address);
-    let (shard, rest) = place_of(address);
+    let (shard, rest) = shard_and_rest(address);
     let gone = with_shard(session, shard, |shard| {
         let Some(number) = shard.index().remove(rest) else {
             if expected {
@@ -207,15 +207,15 @@ pub fn freeing(thread: &mut Thread, session: &Session, address: u64, expected: b
 }
 
 /// A block is about to be resized. From now on another thread may be given its address, so it is removed from the index. Its record stays.
-pub fn reallocating(thread: &mut Thread, session: &Session, address: u64) {
-    let (shard, rest) = place_of(address);
+pub fn reallocating(thread: &mut AgentThread, session: &Session, address: u64) {
+    let (shard, rest) = shard_and_rest(address);
     thread.own.aside = with_shard(session, shard, |shard| shard.index().remove(rest)).flatten();
 }
 
 /// A block was resized, and perhaps moved: one change, so that at no instant both or neither are in the table. `new` is 0 if that failed.
-pub fn reallocated(thread: &mut Thread, session: &Session, old: u64, new: u64, resized: Resized) {
+pub fn reallocated(thread: &mut AgentThread, session: &Session, old: u64, new: u64, resized: Resized) {
     let aside = thread.own.aside.take();
-    let (old_shard, old_rest) = place_of(old);
+    let (old_shard, old_rest) = shard_and_rest(old);
     let take_old =
         |shard: &mut Locked<'_>| aside.or_else(|| if resized.begun { None } else { shard.index().remove(old_rest) });
     if new == 0 {
@@ -225,7 +225,7 @@ pub fn reallocated(thread: &mut Thread, session: &Session, old: u64, new: u64, r
         return;
     }
     let mut block = block_of(thread, session, new, resized.size, resized.surplus, resized.node);
-    let (new_shard, new_rest) = place_of(new);
+    let (new_shard, new_rest) = shard_and_rest(new);
     let before = if old_shard == new_shard {
         with_shard(session, new_shard, |shard| {
             let before = take_old(shard);
@@ -277,7 +277,7 @@ pub struct Resized {
 }
 
 /// Counts a resized block, in the shards where it is and was (`None` if that is the same).
-fn count_move(to: &Locked<'_>, from: Option<&Locked<'_>>, was: Option<Block>, is: Option<&Block>) {
+fn count_move(to: &Locked<'_>, from: Option<&Locked<'_>>, was: Option<TableBlock>, is: Option<&TableBlock>) {
     let from = from.unwrap_or(to);
     match (was, is) {
         (Some(was), Some(is)) if was.rate == 0 && is.rate == 0 => {
@@ -346,7 +346,7 @@ fn thread_entry(number: u32) -> &'static ThreadEntry {
 }
 
 /// The calling thread has another name.
-pub fn name_thread(thread: &Thread, name: &[u8]) {
+pub fn name_thread(thread: &AgentThread, name: &[u8]) {
     if thread.own.number != 0 {
         set_name(thread_entry(thread.own.number), name);
     }

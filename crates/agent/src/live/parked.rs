@@ -28,7 +28,7 @@ impl Parked {
     }
 
     #[inline(always)]
-    fn place(&self, at: u32) -> *mut u32 {
+    fn slot(&self, at: u32) -> *mut u32 {
         // SAFETY: masked; the capacity is not 0 where this is asked.
         unsafe { self.numbers.add((self.head.wrapping_add(at) & (self.capacity - 1)) as usize) }
     }
@@ -38,16 +38,16 @@ impl Parked {
         if self.length == self.capacity && !self.grow() {
             return false;
         }
-        // SAFETY: a place within the ring.
-        unsafe { *self.place(self.length) = number };
+        // SAFETY: a slot within the ring.
+        unsafe { *self.slot(self.length) = number };
         self.length += 1;
         true
     }
 
     /// The oldest.
     pub fn first(&self) -> Option<u32> {
-        // SAFETY: a place within the ring.
-        (self.length > 0).then(|| unsafe { *self.place(0) })
+        // SAFETY: a slot within the ring.
+        (self.length > 0).then(|| unsafe { *self.slot(0) })
     }
 
     /// Drops the oldest.
@@ -64,8 +64,8 @@ impl Parked {
         let Some(memory) = sys::map_private(capacity as usize * 4) else { return false };
         let mut larger = Self { numbers: memory.cast(), capacity, head: 0, length: self.length };
         for at in 0..self.length {
-            // SAFETY: places within the two rings.
-            unsafe { *larger.place(at) = *self.place(at) };
+            // SAFETY: slots within the two rings.
+            unsafe { *larger.slot(at) = *self.slot(at) };
         }
         core::mem::swap(self, &mut larger);
         larger.end();

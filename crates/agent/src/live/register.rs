@@ -13,13 +13,13 @@ use highwater_shm::live_hello_v1::{DONE, LIVE_HELLO_BYTES, LONGEST_NAME, LiveHel
 const REGISTER_PATIENCE_NS: u64 = 200_000_000;
 
 /// A memory object: its descriptor plus one (0 if it is closed), and its device and inode number.
-struct Object {
+struct MemoryObject {
     descriptor: AtomicUsize,
     device: AtomicU64,
     number: AtomicU64,
 }
 
-impl Object {
+impl MemoryObject {
     const fn none() -> Self {
         Self { descriptor: AtomicUsize::new(0), device: AtomicU64::new(0), number: AtomicU64::new(0) }
     }
@@ -43,8 +43,8 @@ impl Object {
     }
 }
 
-static MEMORY: Object = Object::none();
-static CONTROL: Object = Object::none();
+static MEMORY: MemoryObject = MemoryObject::none();
+static CONTROL: MemoryObject = MemoryObject::none();
 
 /// Keeps the two objects, and registers if a collector is listening.
 pub fn register(config: &Config, memory: sys::Descriptor, control: sys::Descriptor, forked_from: u32) {

@@ -6,7 +6,7 @@
 use super::{control, header};
 use crate::lock::Lock;
 use crate::sampling;
-use crate::session::{self, Mode};
+use crate::session::{self, AgentMode};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use highwater_shm::control_v1::Word;
 use highwater_shm::table_v1::MOST_RATES;
@@ -88,7 +88,7 @@ fn take_over() {
             }
             RATE.store(rate, Ordering::Relaxed);
             header().rate.store(rate.into(), Ordering::Relaxed);
-            session::switch_to(if rate == 0 { Mode::Exact } else { Mode::Sampled });
+            session::switch_to(if rate == 0 { AgentMode::Exact } else { AgentMode::Sampled });
         }
         NUMBER.store(word.settings(), Ordering::Relaxed);
         header().settings.store(word.settings(), Ordering::Release);

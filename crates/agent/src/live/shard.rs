@@ -1,12 +1,12 @@
 //! One shard of the live table, from the writer's side: its lock, its records, and data about them that is private to the process.
 
-use super::index::Index;
+use super::index::ShardIndex;
 use super::parked::Parked;
 use super::{control, weight};
 use crate::sys;
 use core::sync::atomic::Ordering;
 use highwater_shm::control_v1::Word;
-use highwater_shm::table_v1::{Block, Count, Fate, Record, Shard, position};
+use highwater_shm::table_v1::{Count, Fate, TableBlock, TableRecord, TableShard, position};
 
 /// The number of parked records that a change frees once the snapshot is over: a few, so that no single change pays for all.
 const RECLAIMED_AT_ONCE: u32 = 8;
@@ -23,7 +23,7 @@ const MOST_NAPS: u32 = 4000;
 #[repr(align(64))]
 pub struct Private {
     /// Maps addresses of blocks to their records.
-    pub index: Index,
+    pub index: ShardIndex,
     /// The first free record, plus one; the next one's number is in its word 3.
     free: u32,
     parked: Parked,
@@ -34,12 +34,12 @@ pub struct Private {
 impl Private {
     /// Empty.
     pub const fn new() -> Self {
-        Self { index: Index::new(), free: 0, parked: Parked::new(), sweep: 0 }
+        Self { index: ShardIndex::new(), free: 0, parked: Parked::new(), sweep: 0 }
     }
 
     /// Forgets everything, in a process that begins a new session.
     pub fn end(&mut self) {
-        self.index = Index::new();
+        self.index = ShardIndex::new();
         self.parked.end();
         self.free = 0;
     }
@@ -47,13 +47,13 @@ impl Private {
 
 /// Takes the shard's lock; false if its holder will never release it.
 #[inline(always)]
-pub fn lock(shard: &Shard) -> bool {
+pub fn lock(shard: &TableShard) -> bool {
     shard.try_lock() || lock_slowly(shard)
 }
 
 #[cold]
 #[inline(never)]
-fn lock_slowly(shard: &Shard) -> bool {
+fn lock_slowly(shard: &TableShard) -> bool {
     for _ in 0..SPINS {
         core::hint::spin_loop();
         if shard.try_lock() {
@@ -88,7 +88,7 @@ fn lock_slowly(shard: &Shard) -> bool {
 
 /// Releases the lock.
 #[inline(always)]
-pub fn unlock(shard: &Shard) {
+pub fn unlock(shard: &TableShard) {
     shard.unlock();
     if shard.waiters.load(Ordering::Relaxed) != 0 {
         wake(shard);
@@ -96,15 +96,15 @@ pub fn unlock(shard: &Shard) {
 }
 
 #[cold]
-fn wake(shard: &Shard) {
+fn wake(shard: &TableShard) {
     sys::futex_wake(&shard.lock);
 }
 
 /// A shard whose lock the caller holds, and the control word that was loaded since.
 pub struct Locked<'a> {
     number: u32,
-    shard: &'a Shard,
-    records: *const Record,
+    shard: &'a TableShard,
+    records: *const TableRecord,
     capacity: u32,
     private: &'a mut Private,
     word: Word,
@@ -119,8 +119,8 @@ impl<'a> Locked<'a> {
     #[inline(always)]
     pub unsafe fn new(
         number: u32,
-        shard: &'a Shard,
-        records: *const Record,
+        shard: &'a TableShard,
+        records: *const TableRecord,
         capacity: u32,
         private: &'a mut Private,
         word: Word,
@@ -137,7 +137,7 @@ impl<'a> Locked<'a> {
     }
 
     #[inline(always)]
-    fn record(&self, number: u32) -> &'a Record {
+    fn record(&self, number: u32) -> &'a TableRecord {
         // SAFETY: numbers lie below the capacity.
         unsafe { &*self.records.add(position(self.number, number)) }
     }
@@ -150,19 +150,19 @@ impl<'a> Locked<'a> {
 
     /// The index.
     #[inline(always)]
-    pub fn index(&mut self) -> &mut Index {
+    pub fn index(&mut self) -> &mut ShardIndex {
         &mut self.private.index
     }
 
     /// The block of a record.
     #[inline(always)]
-    pub fn block(&self, number: u32) -> Block {
+    pub fn block(&self, number: u32) -> TableBlock {
         self.record(number).block()
     }
 
     /// A record for a new block: its number, or `None` if the table is full.
     #[inline(always)]
-    pub fn birth(&mut self, block: &Block) -> Option<u32> {
+    pub fn birth(&mut self, block: &TableBlock) -> Option<u32> {
         let number = if self.private.free != 0 {
             let number = self.private.free - 1;
             self.private.free = self.record(number).words[3].load(Ordering::Relaxed) as u32;
@@ -243,7 +243,7 @@ impl<'a> Locked<'a> {
 
     /// Counts the birth of a block, and of the blocks that it stands for.
     #[inline(always)]
-    pub fn count_birth(&self, block: &Block) {
+    pub fn count_birth(&self, block: &TableBlock) {
         self.count(Count::Allocations, 1);
         self.count(Count::AllocatedBytes, block.size);
         if block.rate != 0 {
@@ -255,7 +255,7 @@ impl<'a> Locked<'a> {
 
     /// Counts the death of a block.
     #[inline(always)]
-    pub fn count_death(&self, block: &Block) {
+    pub fn count_death(&self, block: &TableBlock) {
         self.count(Count::Frees, 1);
         self.count(Count::FreedBytes, block.size);
         if block.rate != 0 {

@@ -1,11 +1,11 @@
 //! How many blocks and bytes a sampled block stands for: see [`sampling`](crate::sampling).
 
-use highwater_shm::table_v1::Block;
+use highwater_shm::table_v1::TableBlock;
 
 /// The blocks (in units of 1/256) and bytes that a sampled block stands for besides its own.
 #[cold]
 #[inline(never)]
-pub fn stands_for(block: &Block) -> (u64, u64) {
+pub fn stands_for(block: &TableBlock) -> (u64, u64) {
     let mean = super::rate_bytes(block.rate).max(1) as f64;
     let more = 1.0 / chance(block.size.max(1) as f64 / mean) - 1.0;
     ((more * 256.0) as u64, (more * block.size as f64) as u64)

@@ -2,7 +2,7 @@
 
 /// The bytes that remain to be read: `at .. end`, addresses.
 #[derive(Clone, Copy, Debug)]
-pub struct Bytes {
+pub struct ByteCursor {
     at: u64,
     end: u64,
 }
@@ -13,7 +13,7 @@ pub struct Pointers {
     pub data: u64,
 }
 
-impl Bytes {
+impl ByteCursor {
     /// The bytes from `at` to `end`; `None` if the bounds are invalid.
     pub fn new(at: u64, end: u64) -> Option<Self> {
         (at <= end && at != 0).then_some(Self { at, end })
@@ -33,9 +33,9 @@ impl Bytes {
     }
 
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let place = self.take(N as u64)?;
+        let taken = self.take(N as u64)?;
         // SAFETY: within the bounds that the maker of this cursor vouches for; any bytes are valid.
-        Some(unsafe { (place.at as *const [u8; N]).read_unaligned() })
+        Some(unsafe { (taken.at as *const [u8; N]).read_unaligned() })
     }
 
     /// A byte.
@@ -87,7 +87,7 @@ impl Bytes {
 
     /// A pointer in one of the encodings of exception tables.
     pub fn pointer(&mut self, encoding: u8, bases: &Pointers) -> Option<u64> {
-        let place = self.at;
+        let start = self.at;
         let value = match encoding & 0x0f {
             0x00 | 0x04 | 0x0c => self.u64()?,
             0x01 => self.uleb()?,
@@ -100,7 +100,7 @@ impl Bytes {
         };
         let base = match encoding & 0x70 {
             0x00 => 0,
-            0x10 => place,
+            0x10 => start,
             0x30 => bases.data,
             _ => return None,
         };

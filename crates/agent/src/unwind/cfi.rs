@@ -4,7 +4,7 @@
 //! for each register of the caller where it was saved. Everything here reads memory of a loaded module between given
 //! bounds, checks every length, allocates nothing, and returns `None` for anything it does not understand.
 
-use super::bytes::{Bytes, Pointers};
+use super::bytes::{ByteCursor, Pointers};
 
 /// Registers by their DWARF numbers: the sixteen general ones, then the return address.
 pub const REGISTERS: usize = 17;
@@ -56,7 +56,7 @@ pub enum RegisterRule {
 
 /// The rules for one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct CfiRow {
     /// The CFA.
     pub cfa: CfaRule,
     /// The registers of the caller.
@@ -67,7 +67,7 @@ pub struct Row {
 
 /// The part of a module where unwind tables are: its bounds, and the address of `.eh_frame_hdr` within them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tables {
+pub struct UnwindTables {
     /// First address of the module.
     pub start: u64,
     /// End of the module.
@@ -80,9 +80,9 @@ pub struct Tables {
 ///
 /// # Safety
 /// The memory of `tables` from the header on is readable as far as the tables say, as it is in a loaded module.
-pub unsafe fn row_at(tables: &Tables, pc: u64) -> Option<Row> {
+pub unsafe fn row_at(tables: &UnwindTables, pc: u64) -> Option<CfiRow> {
     let fde = find_fde(tables, pc)?;
-    let entry = Entry::read(tables, fde)?;
+    let entry = FrameDescription::read(tables, fde)?;
     entry.row(pc)
 }
 
@@ -90,15 +90,15 @@ pub unsafe fn row_at(tables: &Tables, pc: u64) -> Option<Row> {
 ///
 /// # Safety
 /// As above.
-pub unsafe fn begins_at(tables: &Tables, pc: u64) -> bool {
-    find_fde(tables, pc).and_then(|fde| Entry::read(tables, fde)).is_some_and(|entry| entry.begin == pc)
+pub unsafe fn begins_at(tables: &UnwindTables, pc: u64) -> bool {
+    find_fde(tables, pc).and_then(|fde| FrameDescription::read(tables, fde)).is_some_and(|entry| entry.begin == pc)
 }
 
 /// Finds the frame description in the sorted table of `.eh_frame_hdr`.
-fn find_fde(tables: &Tables, pc: u64) -> Option<u64> {
+fn find_fde(tables: &UnwindTables, pc: u64) -> Option<u64> {
     const UDATA4: u8 = 0x03;
     const DATA_RELATIVE_SDATA4: u8 = 0x3b;
-    let mut header = Bytes::new(tables.header, tables.end)?;
+    let mut header = ByteCursor::new(tables.header, tables.end)?;
     let (version, frame_encoding, count_encoding, table_encoding) =
         (header.u8()?, header.u8()?, header.u8()?, header.u8()?);
     if version != 1 || count_encoding != UDATA4 || table_encoding != DATA_RELATIVE_SDATA4 {
@@ -111,9 +111,9 @@ fn find_fde(tables: &Tables, pc: u64) -> Option<u64> {
         return None;
     }
     let at = |index: u64| {
-        let mut entry = Bytes::new(table + index * 8, tables.end)?;
-        let place = |offset: u32| tables.header.wrapping_add(offset as i32 as u64);
-        Some((place(entry.u32()?), place(entry.u32()?)))
+        let mut entry = ByteCursor::new(table + index * 8, tables.end)?;
+        let address_of = |offset: u32| tables.header.wrapping_add(offset as i32 as u64);
+        Some((address_of(entry.u32()?), address_of(entry.u32()?)))
     };
     // The last entry that begins at or before the address.
     let (mut low, mut high) = (0, count);
@@ -130,21 +130,21 @@ fn find_fde(tables: &Tables, pc: u64) -> Option<u64> {
 }
 
 /// A frame description, with the fields of its common part (CIE).
-struct Entry<'a> {
-    tables: &'a Tables,
+struct FrameDescription<'a> {
+    tables: &'a UnwindTables,
     code_factor: u64,
     data_factor: i64,
     return_register: u64,
     signal: bool,
     pointer_encoding: u8,
-    initial: Bytes,
+    initial: ByteCursor,
     begin: u64,
     length: u64,
-    program: Bytes,
+    program: ByteCursor,
 }
 
-impl<'a> Entry<'a> {
-    fn read(tables: &'a Tables, fde: u64) -> Option<Self> {
+impl<'a> FrameDescription<'a> {
+    fn read(tables: &'a UnwindTables, fde: u64) -> Option<Self> {
         const OMITTED: u8 = 0xff;
         let mut description = Self::body(tables, fde)?;
         let at = description.position();
@@ -159,7 +159,7 @@ impl<'a> Entry<'a> {
         }
         let augmentation = common.position();
         while common.u8()? != 0 {}
-        let mut letters = Bytes::new(augmentation, common.position() - 1)?;
+        let mut letters = ByteCursor::new(augmentation, common.position() - 1)?;
         let code_factor = common.uleb()?;
         let data_factor = common.sleb()?;
         let return_register = if version == 1 { u64::from(common.u8()?) } else { common.uleb()? };
@@ -210,8 +210,8 @@ impl<'a> Entry<'a> {
     }
 
     /// The bytes after the length of the entry at `address`.
-    fn body(tables: &Tables, address: u64) -> Option<Bytes> {
-        let mut bytes = Bytes::new(address, tables.end).filter(|_| address >= tables.start)?;
+    fn body(tables: &UnwindTables, address: u64) -> Option<ByteCursor> {
+        let mut bytes = ByteCursor::new(address, tables.end).filter(|_| address >= tables.start)?;
         let length = bytes.u32()?;
         // 64-bit entries are not used in programs that fit in memory.
         if length == 0 || length == u32::MAX {
@@ -220,12 +220,12 @@ impl<'a> Entry<'a> {
         bytes.take(u64::from(length))
     }
 
-    fn row(&self, pc: u64) -> Option<Row> {
+    fn row(&self, pc: u64) -> Option<CfiRow> {
         if pc.wrapping_sub(self.begin) >= self.length || self.return_register != RA as u64 {
             return None;
         }
         let mut row =
-            Row { cfa: CfaRule::Register(SP, 0), registers: [RegisterRule::Same; REGISTERS], signal: self.signal };
+            CfiRow { cfa: CfaRule::Register(SP, 0), registers: [RegisterRule::Same; REGISTERS], signal: self.signal };
         // The stack pointer before the call is the CFA, unless said otherwise.
         row.registers[SP] = RegisterRule::Is(0);
         row.registers[RA] = RegisterRule::Undefined;
@@ -236,7 +236,7 @@ impl<'a> Entry<'a> {
     }
 
     /// Runs a program until it passes `pc`.
-    fn run(&self, mut program: Bytes, row: &mut Row, initial: Option<&Row>, pc: u64) -> Option<()> {
+    fn run(&self, mut program: ByteCursor, row: &mut CfiRow, initial: Option<&CfiRow>, pc: u64) -> Option<()> {
         const MOST_REMEMBERED: usize = 4;
         let mut location = self.begin;
         let mut remembered = [*row; MOST_REMEMBERED];
@@ -358,7 +358,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-fn expression(program: &mut Bytes) -> Option<Expression> {
+fn expression(program: &mut ByteCursor) -> Option<Expression> {
     let length = program.uleb()?;
     let start = program.position();
     program.take(length)?;
@@ -366,13 +366,13 @@ fn expression(program: &mut Bytes) -> Option<Expression> {
 }
 
 /// Sets the rule of a register; registers other than the general ones, such as vector registers, are ignored.
-fn set(row: &mut Row, register: u64, rule: RegisterRule) {
-    if let Some(place) = usize::try_from(register).ok().and_then(|register| row.registers.get_mut(register)) {
-        *place = rule;
+fn set(row: &mut CfiRow, register: u64, rule: RegisterRule) {
+    if let Some(slot) = usize::try_from(register).ok().and_then(|register| row.registers.get_mut(register)) {
+        *slot = rule;
     }
 }
 
-fn restore(row: &mut Row, initial: Option<&Row>, register: u64) {
+fn restore(row: &mut CfiRow, initial: Option<&CfiRow>, register: u64) {
     let rule = initial.and_then(|row| row.registers.get(usize::try_from(register).ok()?));
     set(row, register, rule.copied().unwrap_or(RegisterRule::Same));
 }

@@ -1,7 +1,7 @@
 //! Evaluates the expressions that unwind tables use where a register and an offset are not enough: signal frames, linkage
 //! stubs, functions with realigned stacks.
 
-use super::bytes::Bytes;
+use super::bytes::ByteCursor;
 use super::cfi::Expression;
 
 const STACK: usize = 32;
@@ -15,7 +15,7 @@ pub fn evaluate(
     mut read: impl FnMut(u64) -> Option<u64>,
 ) -> Option<u64> {
     let end = expression.start.checked_add(u64::from(expression.length))?;
-    let mut code = Bytes::new(expression.start, end)?;
+    let mut code = ByteCursor::new(expression.start, end)?;
     let mut stack = Stack { values: [0; STACK], depth: 0 };
     if let Some(first) = first {
         stack.push(first)?;
@@ -64,7 +64,7 @@ pub fn evaluate(
                     if target < expression.start || target > end {
                         return None;
                     }
-                    code = Bytes::new(target, end)?;
+                    code = ByteCursor::new(target, end)?;
                 }
                 continue;
             }

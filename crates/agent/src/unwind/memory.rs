@@ -18,7 +18,7 @@ unsafe extern "C" {
 }
 
 /// The readable part of a thread's own stack: `low .. top`.
-pub struct Window {
+pub struct StackWindow {
     low: Cell<u64>,
     top: u64,
     /// A page outside the window that was readable during this walk.
@@ -27,7 +27,7 @@ pub struct Window {
     left: Cell<bool>,
 }
 
-impl Window {
+impl StackWindow {
     /// The window of the calling thread, empty for now.
     pub fn of_this_thread(is_main: bool) -> Self {
         let top = if is_main {

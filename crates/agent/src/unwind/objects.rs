@@ -1,15 +1,15 @@
 //! Which module a code address lies in, according to the loader: without a lock where the loader offers that (glibc 2.35 and later),
 //! by scanning its list elsewhere.
 
-use super::cfi::Tables;
+use super::cfi::UnwindTables;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// A loaded module.
 #[derive(Clone, Copy, Debug)]
-pub struct Object {
+pub struct LoadedModule {
     /// The addresses of its code and unwind tables.
-    pub tables: Tables,
+    pub tables: UnwindTables,
     /// The difference between its loaded addresses and those in its file.
     pub bias: u64,
     /// Its path, empty for the program itself; null if unknown.
@@ -59,14 +59,14 @@ pub fn prepare() {
 /// The loader's list begins with the program.
 unsafe extern "C" fn note_program(info: *const HeaderInfo, _: usize, _: *mut c_void) -> c_int {
     // SAFETY: as the loader gives it.
-    let extent = Extent::of(unsafe { &*info });
+    let extent = ModuleExtent::of(unsafe { &*info });
     PROGRAM[0].store(extent.start, Ordering::Relaxed);
     PROGRAM[1].store(extent.end, Ordering::Relaxed);
     1
 }
 
 /// The module that `pc` lies in.
-pub fn find(pc: u64) -> Option<Object> {
+pub fn find(pc: u64) -> Option<LoadedModule> {
     let find_object = FIND_OBJECT.load(Ordering::Relaxed);
     if find_object.is_null() {
         return find_in_list(pc);
@@ -82,8 +82,8 @@ pub fn find(pc: u64) -> Option<Object> {
         let [first, last] = PROGRAM.each_ref().map(|bound| bound.load(Ordering::Relaxed));
         let is_program = found.map_start >= first && found.map_end <= last;
         let (start, end) = if is_program { (first, last) } else { (found.map_start, found.map_end) };
-        let tables = Tables { start, end, header: found.eh_frame_header };
-        Some(Object { tables, bias: link_map.bias, path: link_map.path })
+        let tables = UnwindTables { start, end, header: found.eh_frame_header };
+        Some(LoadedModule { tables, bias: link_map.bias, path: link_map.path })
     }
 }
 
@@ -115,13 +115,14 @@ const LOAD: u32 = 1;
 const NOTE: u32 = 4;
 const EH_FRAME: u32 = 0x6474_e550;
 
-struct Search {
+/// The state of a search through the loaded modules.
+struct ModuleSearch {
     pc: u64,
-    found: Option<Object>,
+    found: Option<LoadedModule>,
 }
 
-fn find_in_list(pc: u64) -> Option<Object> {
-    let mut search = Search { pc, found: None };
+fn find_in_list(pc: u64) -> Option<LoadedModule> {
+    let mut search = ModuleSearch { pc, found: None };
     // SAFETY: the callback gets the pointer back as it was given.
     unsafe { dl_iterate_phdr(look_at, (&raw mut search).cast()) };
     search.found
@@ -129,23 +130,23 @@ fn find_in_list(pc: u64) -> Option<Object> {
 
 unsafe extern "C" fn look_at(info: *const HeaderInfo, _: usize, data: *mut c_void) -> c_int {
     // SAFETY: both as the loader and `find_in_list` give them.
-    let (info, search) = unsafe { (&*info, &mut *data.cast::<Search>()) };
-    let Extent { start, end, header } = Extent::of(info);
+    let (info, search) = unsafe { (&*info, &mut *data.cast::<ModuleSearch>()) };
+    let ModuleExtent { start, end, header } = ModuleExtent::of(info);
     if header == 0 || search.pc < start || search.pc >= end {
         return 0;
     }
-    search.found = Some(Object { tables: Tables { start, end, header }, bias: info.bias, path: info.path });
+    search.found = Some(LoadedModule { tables: UnwindTables { start, end, header }, bias: info.bias, path: info.path });
     1
 }
 
 /// The address range of a module's segments, and its unwind tables; 0 if it has none.
-struct Extent {
+struct ModuleExtent {
     start: u64,
     end: u64,
     header: u64,
 }
 
-impl Extent {
+impl ModuleExtent {
     fn of(info: &HeaderInfo) -> Self {
         // SAFETY: the loader's own table.
         let headers = unsafe { core::slice::from_raw_parts(info.headers, usize::from(info.header_count)) };
@@ -165,7 +166,7 @@ impl Extent {
     }
 }
 
-impl Object {
+impl LoadedModule {
     /// Its path as bytes; empty for the program itself.
     pub fn path(&self) -> &[u8] {
         self.c_path().to_bytes()
@@ -197,7 +198,7 @@ impl Object {
     /// The notes of the module, found through the ELF header at its start.
     fn for_each_note(&self, mut see: impl FnMut(&[u8], u32, &[u8])) {
         const MAGIC: [u8; 4] = *b"\x7fELF";
-        let Tables { start, end, .. } = self.tables;
+        let UnwindTables { start, end, .. } = self.tables;
         // SAFETY: the first page of a module is readable: it begins with the segment that has its headers.
         let header = unsafe { core::slice::from_raw_parts(start as *const u8, 64) };
         if header[..4] != MAGIC {
@@ -210,9 +211,9 @@ impl Object {
             return;
         }
         for index in 0..u64::from(count) {
-            let place = start + offset + index * size_of::<ProgramHeader>() as u64;
+            let header_address = start + offset + index * size_of::<ProgramHeader>() as u64;
             // SAFETY: within the first page.
-            let segment = unsafe { (place as *const ProgramHeader).read_unaligned() };
+            let segment = unsafe { (header_address as *const ProgramHeader).read_unaligned() };
             let first = self.bias.wrapping_add(segment.address);
             let inside = first >= start && first < end && segment.memory_bytes <= end - first;
             if segment.kind == NOTE && inside {

@@ -4,7 +4,7 @@
 //! from its line. Reading and writing a word is one access, so no lock is needed: each word
 //! is a right answer for the address it names. The cache is emptied when a module is unloaded.
 
-use super::cfi::{BP, CfaRule, RA, RegisterRule, Row, SP};
+use super::cfi::{BP, CfaRule, CfiRow, RA, RegisterRule, SP};
 use crate::sys;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
@@ -15,7 +15,7 @@ pub struct Rule(u32);
 /// The kind of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-enum Kind {
+enum RuleKind {
     /// The CFA is the stack or frame pointer plus an offset. The return address lies below it. The frame pointer is unchanged, or saved
     /// below it as well. Nearly all code.
     Simple = 1,
@@ -33,19 +33,19 @@ const RULE_BITS: u32 = 31;
 
 impl Rule {
     /// There is no caller.
-    pub const OUTERMOST: Self = Self(Kind::Outermost as u32);
+    pub const OUTERMOST: Self = Self(RuleKind::Outermost as u32);
     /// The tables must be read again.
-    pub const COMPLEX: Self = Self(Kind::Complex as u32);
+    pub const COMPLEX: Self = Self(RuleKind::Complex as u32);
 
     /// The rule that a row reduces to.
-    pub fn of(row: &Row) -> Self {
+    pub fn of(row: &CfiRow) -> Self {
         if row.registers[RA] == RegisterRule::Undefined {
             return Self::OUTERMOST;
         }
         Self::simple(row).unwrap_or(Self::COMPLEX)
     }
 
-    fn simple(row: &Row) -> Option<Self> {
+    fn simple(row: &CfiRow) -> Option<Self> {
         let CfaRule::Register(base, offset) = row.cfa else { return None };
         let base = match base {
             SP => 0,
@@ -64,19 +64,19 @@ impl Rule {
             && row.registers[RA] == RegisterRule::At(-8)
             && row.registers[SP] == RegisterRule::Is(0)
             && !row.signal;
-        plain.then_some(Self(Kind::Simple as u32 | base | words << OFFSET_SHIFT | saved << SAVED_SHIFT))
+        plain.then_some(Self(RuleKind::Simple as u32 | base | words << OFFSET_SHIFT | saved << SAVED_SHIFT))
     }
 
     /// True for the usual kind, whose parts the other methods return.
     #[inline(always)]
     pub fn is_simple(self) -> bool {
-        self.0 & 3 == Kind::Simple as u32
+        self.0 & 3 == RuleKind::Simple as u32
     }
 
     /// True if there is no caller.
     #[inline(always)]
     pub fn is_outermost(self) -> bool {
-        self.0 & 3 == Kind::Outermost as u32
+        self.0 & 3 == RuleKind::Outermost as u32
     }
 
     /// The CFA of a simple rule.
@@ -128,7 +128,7 @@ pub fn forget() {
 
 /// The line of an address, and the rest of it that is stored in the word: together they identify the address.
 #[inline(always)]
-fn place(pc: u64) -> (usize, u64) {
+fn line_and_rest(pc: u64) -> (usize, u64) {
     let rest = pc >> LINE_BITS;
     let line = (pc ^ rest.wrapping_mul(0x9e37_79b9) >> 3) & ((1 << LINE_BITS) - 1);
     (line as usize * LINE, rest)
@@ -137,7 +137,7 @@ fn place(pc: u64) -> (usize, u64) {
 /// The cached rule of a return address.
 #[inline(always)]
 pub fn get(pc: u64) -> Option<Rule> {
-    let (line, rest) = place(pc);
+    let (line, rest) = line_and_rest(pc);
     let table = TABLE.load(Ordering::Relaxed);
     for index in 0..LINE {
         // SAFETY: within the table, which exists before any thread records.
@@ -151,7 +151,7 @@ pub fn get(pc: u64) -> Option<Rule> {
 
 /// Caches a rule.
 pub fn put(pc: u64, rule: Rule) {
-    let (line, rest) = place(pc);
+    let (line, rest) = line_and_rest(pc);
     if rest == 0 || rest >> (64 - RULE_BITS) != 0 {
         return;
     }

@@ -10,9 +10,9 @@
 //!
 //! A segment's frames have one node for each node outside of them. That is cached as well (*joins*), so that nodes are looked up once per segment and not per frame.
 
-use super::memory::Window;
+use super::memory::StackWindow;
 use super::rules::{self, Rule};
-use super::walk::State;
+use super::walk::FrameState;
 use crate::session::Session;
 use crate::{sys, trie};
 
@@ -35,15 +35,16 @@ enum After {
     Nothing,
 }
 
+/// Consecutive frames of a stack, and the words by which they are recognized.
 #[derive(Clone, Copy)]
 #[repr(C, align(32))]
-struct Segment {
+struct StackSegment {
     /// The return address into its innermost frame.
     pc: u64,
     /// Return addresses first, from the inside out; frame pointers, less the stack pointer, after them.
     values: [u64; MOST_WORDS],
     /// Their offsets: words above the stack pointer.
-    places: [u16; MOST_WORDS],
+    offsets: [u16; MOST_WORDS],
     /// The frame pointer less the stack pointer, if it matters.
     bp: u64,
     /// Distinguishes it from all other segments that were ever stored in this slot.
@@ -70,9 +71,10 @@ struct Join {
     node: u32,
 }
 
+/// A thread's segments, and the indexes by which they are found.
 #[repr(C)]
-struct Tables {
-    segments: [Segment; SEGMENTS],
+struct SegmentTables {
+    segments: [StackSegment; SEGMENTS],
     /// By the innermost frame and its caller: a segment that began in the same way, and so has its words at likely offsets. 0 is none.
     alike: [u16; GUESSES],
     /// By the words at the offsets of another segment that began in the same way: the segment found there. 0 is none.
@@ -82,7 +84,7 @@ struct Tables {
 
 /// The segments that a thread knows. Takes memory when it is first used.
 pub struct Segments {
-    tables: *mut Tables,
+    tables: *mut SegmentTables,
     next: usize,
     serial: u32,
     /// The innermost segment of the last stack.
@@ -92,28 +94,28 @@ pub struct Segments {
 /// Where a segment was looked for in vain.
 struct Tried {
     start: usize,
-    places: [usize; MOST_TRIES],
+    slots: [usize; MOST_TRIES],
     count: usize,
 }
 
 const MOST_TRIES: usize = 3;
 
 /// A stack that was put together from segments.
-pub struct Found {
+pub struct SegmentedStack {
     /// Its node.
     pub node: u32,
     /// The node that its innermost segment stands on.
     pub ground: u32,
 }
 
-impl Segment {
+impl StackSegment {
     /// Reads a word.
     ///
     /// SAFETY: the word lies in the thread's window.
     #[inline(always)]
     unsafe fn word(&self, index: usize, sp: u64) -> u64 {
         // SAFETY: the caller's.
-        unsafe { ((sp + u64::from(self.places[index]) * 8) as *const u64).read_volatile() }
+        unsafe { ((sp + u64::from(self.offsets[index]) * 8) as *const u64).read_volatile() }
     }
 
     /// How far above the stack pointer the last of its words ends.
@@ -124,7 +126,7 @@ impl Segment {
 
     /// Whether the frames at a state are those of this segment.
     #[inline(always)]
-    fn holds(&self, at: &State, window: &Window) -> bool {
+    fn holds(&self, at: &FrameState, window: &StackWindow) -> bool {
         if self.pc != at.pc
             || (self.bp_matters && self.bp != at.bp.wrapping_sub(at.sp))
             || !window.spans(at.sp, at.sp.saturating_add(self.reach()))
@@ -141,22 +143,22 @@ impl Segment {
 
     /// The state after its frames, if it holds.
     #[inline(always)]
-    fn end(&self, at: &State) -> State {
+    fn end(&self, at: &FrameState) -> FrameState {
         // A segment that another frame follows has a return address.
         let last = usize::from(self.addresses).wrapping_sub(1) % MOST_WORDS;
         let bp = match self.saved_bp {
             0 => at.bp,
             // SAFETY: below the last return address, and so in the window.
-            place => unsafe { ((at.sp + u64::from(place - 1) * 8) as *const u64).read_volatile() },
+            offset => unsafe { ((at.sp + u64::from(offset - 1) * 8) as *const u64).read_volatile() },
         };
-        State { pc: self.values[last], sp: at.sp + self.reach(), bp }
+        FrameState { pc: self.values[last], sp: at.sp + self.reach(), bp }
     }
 
     /// A hash that segments with the same words share, computed from the words at a stack pointer.
     ///
     /// SAFETY: the words lie in the thread's window.
     #[inline(always)]
-    unsafe fn hash_at(&self, at: &State) -> usize {
+    unsafe fn hash_at(&self, at: &FrameState) -> usize {
         let mut sum = at.pc;
         for (index, factor) in FACTORS.iter().enumerate().take(usize::from(self.addresses)) {
             // Each word has its own factor, so that no multiplication waits for another.
@@ -210,21 +212,21 @@ impl Segments {
     }
 
     /// The stack that begins at a state in the thread's own window; `None` if it cannot be put together from segments.
-    pub fn walk(&mut self, at: State, window: &Window, session: &Session) -> Option<Found> {
+    pub fn walk(&mut self, at: FrameState, window: &StackWindow, session: &Session) -> Option<SegmentedStack> {
         let (met, count) = self.segments(at, window)?;
         let (mut node, mut ground) = (trie::ROOT, trie::ROOT);
         for index in met[..count].iter().rev() {
             ground = node;
             node = self.join(node, *index, session);
         }
-        Some(Found { node, ground })
+        Some(SegmentedStack { node, ground })
     }
 
     /// The segments of a stack, from the inside out, and their number.
     #[inline(always)]
-    fn segments(&mut self, at: State, window: &Window) -> Option<([u16; MOST_SEGMENTS], usize)> {
+    fn segments(&mut self, at: FrameState, window: &StackWindow) -> Option<([u16; MOST_SEGMENTS], usize)> {
         if self.tables.is_null() {
-            self.tables = sys::map_private(size_of::<Tables>())?.cast();
+            self.tables = sys::map_private(size_of::<SegmentTables>())?.cast();
         }
         let mut met = [0u16; MOST_SEGMENTS];
         let mut count = 0;
@@ -234,12 +236,12 @@ impl Segments {
             let is_guessed = guess != 0 && unsafe { (*self.tables).segments[usize::from(guess)].holds(&state, window) };
             let index = if is_guessed { guess } else { self.segment_at(&state, window)? };
             if !is_guessed {
-                let place = match met[..count].last() {
+                let link = match met[..count].last() {
                     // SAFETY: an index of a segment.
                     Some(last) => unsafe { &mut (*self.tables).segments[usize::from(*last)].next },
                     None => &mut self.first,
                 };
-                *place = index;
+                *link = index;
             }
             *met.get_mut(count)? = index;
             count += 1;
@@ -256,7 +258,7 @@ impl Segments {
 
     /// The segment of the frames at a state; made if it is new.
     #[inline(always)]
-    fn segment_at(&mut self, at: &State, window: &Window) -> Option<u16> {
+    fn segment_at(&mut self, at: &FrameState, window: &StackWindow) -> Option<u16> {
         let rule = rules::get(at.pc)?;
         let caller = if rule.is_simple() {
             let cfa = rule.cfa(at.sp, at.bp);
@@ -269,7 +271,7 @@ impl Segments {
             return None;
         };
         let start = hash_of_start(at.pc, caller);
-        let mut tried = Tried { start, places: [0; MOST_TRIES], count: 0 };
+        let mut tried = Tried { start, slots: [0; MOST_TRIES], count: 0 };
         // SAFETY: the tables are there; the guesses are indexes of segments.
         unsafe {
             let tables = &*self.tables;
@@ -282,10 +284,10 @@ impl Segments {
                 if tried.count == MOST_TRIES || !window.spans(at.sp, at.sp.saturating_add(segment.reach())) {
                     break;
                 }
-                let place = segment.hash_at(at);
-                tried.places[tried.count] = place;
+                let slot = segment.hash_at(at);
+                tried.slots[tried.count] = slot;
                 tried.count += 1;
-                let next = tables.exact[place];
+                let next = tables.exact[slot];
                 guess = if next == guess { 0 } else { next };
             }
         }
@@ -294,11 +296,11 @@ impl Segments {
 
     /// Walks the frames at a state by their rules, and stores them as a segment.
     #[cold]
-    fn make(&mut self, at: &State, window: &Window, tried: &Tried) -> Option<u16> {
-        let mut segment = Segment {
+    fn make(&mut self, at: &FrameState, window: &StackWindow, tried: &Tried) -> Option<u16> {
+        let mut segment = StackSegment {
             pc: at.pc,
             values: [0; MOST_WORDS],
-            places: [0; MOST_WORDS],
+            offsets: [0; MOST_WORDS],
             bp: at.bp.wrapping_sub(at.sp),
             serial: 0,
             bp_matters: false,
@@ -310,7 +312,7 @@ impl Segments {
             reach: 0,
             next: 0,
         };
-        let State { mut pc, mut sp, mut bp } = *at;
+        let FrameState { mut pc, mut sp, mut bp } = *at;
         // Frame pointers that decided where a frame lies, and where they were saved.
         let (mut pointers, mut pointer_count) = ([(0u16, 0u64); MOST_WORDS], 0);
         let mut is_noted = true;
@@ -324,26 +326,26 @@ impl Segments {
             if rule.goes_by_bp() {
                 match segment.saved_bp {
                     0 => segment.bp_matters = true,
-                    place if !is_noted => {
-                        *pointers.get_mut(pointer_count)? = (place - 1, bp.wrapping_sub(at.sp));
+                    offset if !is_noted => {
+                        *pointers.get_mut(pointer_count)? = (offset - 1, bp.wrapping_sub(at.sp));
                         pointer_count += 1;
                         is_noted = true;
                     }
                     _ => {}
                 }
             }
-            let next = self.step(rule, State { pc, sp, bp }, window)?;
-            let place = |address: u64| u16::try_from((address - at.sp) / 8).ok();
+            let next = self.step(rule, FrameState { pc, sp, bp }, window)?;
+            let offset_of = |address: u64| u16::try_from((address - at.sp) / 8).ok();
             segment.values[usize::from(segment.addresses)] = next.pc;
-            segment.places[usize::from(segment.addresses)] = place(next.sp - 8)?;
-            segment.reach = u32::from(segment.places[usize::from(segment.addresses)]) + 1;
+            segment.offsets[usize::from(segment.addresses)] = offset_of(next.sp - 8)?;
+            segment.reach = u32::from(segment.offsets[usize::from(segment.addresses)]) + 1;
             segment.addresses += 1;
             if rule.saved_bp() != 0 {
                 // The offset plus one: 0 means that none was saved.
-                segment.saved_bp = place(next.sp - rule.saved_bp())?.checked_add(1)?;
+                segment.saved_bp = offset_of(next.sp - rule.saved_bp())?.checked_add(1)?;
                 is_noted = false;
             }
-            State { pc, sp, bp } = next;
+            FrameState { pc, sp, bp } = next;
             if pc == 0 {
                 segment.after = After::Nothing;
                 break;
@@ -356,26 +358,26 @@ impl Segments {
             }
         }
         segment.words = segment.addresses;
-        for (place, value) in &pointers[..pointer_count] {
+        for (offset, value) in &pointers[..pointer_count] {
             let index = usize::from(segment.words);
-            (*segment.places.get_mut(index)?, *segment.values.get_mut(index)?) = (*place, *value);
+            (*segment.offsets.get_mut(index)?, *segment.values.get_mut(index)?) = (*offset, *value);
             segment.words += 1;
         }
         Some(self.keep(segment, at, tried))
     }
 
     /// A step by a simple rule, in the window.
-    fn step(&self, rule: Rule, State { sp, bp, .. }: State, window: &Window) -> Option<State> {
+    fn step(&self, rule: Rule, FrameState { sp, bp, .. }: FrameState, window: &StackWindow) -> Option<FrameState> {
         let (cfa, saved) = (rule.is_simple().then(|| rule.cfa(sp, bp))?, rule.saved_bp());
         let is_sound = cfa > sp && cfa & 7 == 0 && cfa.checked_sub(saved)? >= sp && window.spans(sp, cfa);
         // SAFETY: both words lie in the window.
         is_sound.then(|| unsafe {
             let bp = if saved == 0 { bp } else { ((cfa - saved) as *const u64).read_volatile() };
-            State { pc: ((cfa - 8) as *const u64).read_volatile(), sp: cfa, bp }
+            FrameState { pc: ((cfa - 8) as *const u64).read_volatile(), sp: cfa, bp }
         })
     }
 
-    fn keep(&mut self, mut segment: Segment, at: &State, tried: &Tried) -> u16 {
+    fn keep(&mut self, mut segment: StackSegment, at: &FrameState, tried: &Tried) -> u16 {
         if self.serial == u32::MAX {
             // Joins of this serial may still be there.
             // SAFETY: the tables are there. No segment has the serial 0.
@@ -395,8 +397,8 @@ impl Segments {
             if *alike == 0 || tables.segments[usize::from(*alike)].pc != at.pc {
                 *alike = self.next as u16;
             }
-            for place in tried.places[..tried.count].iter().copied().chain([segment.hash_at(at)]) {
-                tables.exact[place] = self.next as u16;
+            for slot in tried.slots[..tried.count].iter().copied().chain([segment.hash_at(at)]) {
+                tables.exact[slot] = self.next as u16;
             }
         }
         self.next as u16
@@ -410,9 +412,9 @@ impl Segments {
             let tables = &mut *self.tables;
             let segment = &tables.segments[usize::from(index)];
             let mixed = (u64::from(parent) << 32 | u64::from(segment.serial)).wrapping_mul(MULTIPLIER);
-            let place = (mixed >> 40) as usize % JOINS;
-            for place in [place, place ^ 1] {
-                let join = &tables.joins[place];
+            let slot = (mixed >> 40) as usize % JOINS;
+            for slot in [slot, slot ^ 1] {
+                let join = &tables.joins[slot];
                 if join.serial == segment.serial && join.parent == parent {
                     return join.node;
                 }
@@ -422,7 +424,7 @@ impl Segments {
                 let pc = if frame == 0 { segment.pc } else { segment.values[frame - 1] };
                 node = trie::intern(session, node, pc, node + 1);
             }
-            let pair = &mut tables.joins[place & !1..][..2];
+            let pair = &mut tables.joins[slot & !1..][..2];
             // The older one of the two is replaced.
             pair.swap(0, 1);
             pair[0] = Join { parent, serial: segment.serial, node };
@@ -435,7 +437,7 @@ impl Segments {
 mod tests {
     extern crate std;
 
-    use super::super::cfi::{BP, CfaRule, RA, RegisterRule, Row, SP};
+    use super::super::cfi::{BP, CfaRule, CfiRow, RA, RegisterRule, SP};
     use super::*;
     use proptest::prelude::*;
     use std::vec;
@@ -466,7 +468,7 @@ mod tests {
 
         fn rule(&self) -> Rule {
             let base = if self.by_frame_pointer { BP } else { SP };
-            let mut row = Row {
+            let mut row = CfiRow {
                 cfa: CfaRule::Register(base, self.words as i64 * 8),
                 registers: [RegisterRule::Same; 17],
                 signal: false,
@@ -483,7 +485,7 @@ mod tests {
     /// Memory with a stack in it, the state in its innermost frame, and the return addresses into all frames.
     struct Stack {
         memory: Vec<u64>,
-        at: State,
+        at: FrameState,
         frames: Vec<u64>,
     }
 
@@ -492,7 +494,7 @@ mod tests {
         /// choices come from `noise`.
         fn of(functions: &[u64], lowest: usize, noise: u64, mut memory: Vec<u64>) -> Self {
             let base = memory.as_ptr() as u64;
-            let mut at = State { pc: 0, sp: base + lowest as u64 * 8, bp: noise };
+            let mut at = FrameState { pc: 0, sp: base + lowest as u64 * 8, bp: noise };
             let (mut sp, mut frames) = (at.sp, Vec::new());
             // The function that decides the frame pointer's value, and whether that is settled.
             let (mut holder, mut is_settled) = (None, false);
@@ -533,9 +535,9 @@ mod tests {
             Self { memory, at, frames }
         }
 
-        fn window(&self) -> Window {
+        fn window(&self) -> StackWindow {
             let low = self.memory.as_ptr() as u64;
-            Window::over(low, low + WORDS as u64 * 8)
+            StackWindow::over(low, low + WORDS as u64 * 8)
         }
     }
 
@@ -571,9 +573,9 @@ mod tests {
             let mut segments = Segments::new();
             let mut functions = first;
             let mut memory = vec![0; WORDS];
-            for (place, other, lowest, noise) in changes {
-                let place = place.index(functions.len());
-                functions[place] = other;
+            for (index, other, lowest, noise) in changes {
+                let index = index.index(functions.len());
+                functions[index] = other;
                 let stack = Stack::of(&functions, lowest, noise, memory);
                 prop_assert_eq!(segments.frames(&stack), Some(stack.frames.clone()));
                 // The same once more: now it is cached.
@@ -594,10 +596,11 @@ mod tests {
         let mut segments = Segments::new();
         let stack = Stack::of(&[4, 4, 4, 4], 0, 7, vec![0; WORDS]);
         assert_eq!(segments.frames(&stack), Some(vec![function.pc; 4]));
-        let unknown = Stack { at: State { pc: 0x7777_0000_0001, ..stack.at }, ..Stack::of(&[4], 0, 7, vec![0; WORDS]) };
+        let unknown =
+            Stack { at: FrameState { pc: 0x7777_0000_0001, ..stack.at }, ..Stack::of(&[4], 0, 7, vec![0; WORDS]) };
         assert_eq!(segments.frames(&unknown), None);
         let high = stack.memory.as_ptr() as u64 + WORDS as u64 * 8;
-        let outside = Stack { at: State { sp: high - 8, ..stack.at }, ..stack };
+        let outside = Stack { at: FrameState { sp: high - 8, ..stack.at }, ..stack };
         assert_eq!(segments.frames(&outside), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Walking the stack, and remembering it.
 //!
-//! A [`State`] is what is known in a frame: the return address into it, and the stack and frame pointer it will have
+//! A [`FrameState`] is what is known in a frame: the return address into it, and the stack and frame pointer it will have
 //! after that return. The rule for the address turns it into the caller's state, reading a word or two of the stack. So
 //! a state and the words that were read decide everything further out. A thread keeps the states of its last stack,
 //! with the words read on the way from each to the next ("checks"). The next walk stops at the first state
@@ -23,10 +23,10 @@
 
 use super::cfi::{self, BP, CfaRule, RA, RegisterRule, SP};
 use super::expression;
-use super::memory::Window;
+use super::memory::StackWindow;
 use super::objects;
 use super::rules::{self, Rule};
-use super::segments::{Found, Segments};
+use super::segments::{SegmentedStack, Segments};
 use crate::arch::registers::Registers;
 use crate::session::Session;
 use crate::{modules, sys, trie};
@@ -34,7 +34,7 @@ use crate::{modules, sys, trie};
 /// A frame, as seen from its callee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct State {
+pub struct FrameState {
     /// The return address into it, or one more than the address at which it was interrupted.
     pub pc: u64,
     /// Its stack pointer after the return.
@@ -43,10 +43,11 @@ pub struct State {
     pub bp: u64,
 }
 
+/// A frame of the remembered stack.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Frame {
-    state: State,
+struct RememberedFrame {
+    state: FrameState,
     node: u32,
     /// The number of checks, and in the highest bit whether the frame pointer matters.
     checks: u32,
@@ -54,7 +55,7 @@ struct Frame {
 
 const BP_MATTERS: u32 = 1 << 31;
 
-impl Frame {
+impl RememberedFrame {
     #[inline(always)]
     fn checks(&self) -> usize {
         (self.checks & !BP_MATTERS) as usize
@@ -67,9 +68,10 @@ impl Frame {
     }
 }
 
+/// A word of the stack that must still have its value.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Check {
+struct FrameCheck {
     slot: u64,
     value: u64,
 }
@@ -79,7 +81,7 @@ struct Check {
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Fresh {
-    state: State,
+    state: FrameState,
     rule: Rule,
     checks: u32,
 }
@@ -87,13 +89,13 @@ struct Fresh {
 /// The innermost frames of a stack, on top of remembered ones.
 #[derive(Clone, Copy)]
 struct Tip {
-    state: State,
+    state: FrameState,
     bp_matters: bool,
     /// The number of remembered frames that it stands on, and the number of their checks; no tip if 0.
     kept: usize,
     kept_checks: usize,
     /// Its own checks, outermost first.
-    checks: [Check; MOST_TIP_CHECKS],
+    checks: [FrameCheck; MOST_TIP_CHECKS],
     count: usize,
     node: u32,
 }
@@ -103,18 +105,18 @@ const MOST_TIP_CHECKS: usize = 6;
 
 impl Tip {
     const NONE: Self = Self {
-        state: State { pc: 0, sp: 0, bp: 0 },
+        state: FrameState { pc: 0, sp: 0, bp: 0 },
         bp_matters: false,
         kept: 0,
         kept_checks: 0,
-        checks: [Check { slot: 0, value: 0 }; MOST_TIP_CHECKS],
+        checks: [FrameCheck { slot: 0, value: 0 }; MOST_TIP_CHECKS],
         count: 0,
         node: 0,
     };
 
     /// Whether a stack that begins in this state ends in this tip, if the frames below the tip are unchanged.
     #[inline(always)]
-    fn is(&self, at: &State) -> bool {
+    fn is(&self, at: &FrameState) -> bool {
         self.state.pc == at.pc
             && self.state.sp == at.sp
             && (!self.bp_matters || self.state.bp == at.bp)
@@ -141,10 +143,10 @@ const CHECKS_PER_FRAME: usize = 3;
 
 /// The stack that a thread remembers.
 pub struct Remembered {
-    frames: *mut Frame,
-    checks: *mut Check,
+    frames: *mut RememberedFrame,
+    checks: *mut FrameCheck,
     fresh: *mut Fresh,
-    fresh_checks: *mut Check,
+    fresh_checks: *mut FrameCheck,
     room: usize,
     length: usize,
     /// The node of the last walked stack.
@@ -159,13 +161,13 @@ pub struct Remembered {
 }
 
 /// Where a walk ended.
-struct Walked {
+struct WalkEnd {
     /// The number of frames walked.
     frames: usize,
     /// The number of remembered frames outside of them.
     kept: usize,
     /// The state after the last frame: that of the innermost kept frame, or one without a return address.
-    end: State,
+    end: FrameState,
     /// Frames with an index below this cannot be remembered: they depend on more than states and checks.
     unsure: usize,
     /// The walk reached the end of the stack.
@@ -204,10 +206,10 @@ impl Remembered {
     fn grow(&mut self, room: usize) -> bool {
         let bytes = |room: usize| {
             [
-                room * size_of::<Frame>(),
-                room * CHECKS_PER_FRAME * size_of::<Check>(),
+                room * size_of::<RememberedFrame>(),
+                room * CHECKS_PER_FRAME * size_of::<FrameCheck>(),
                 room * size_of::<Fresh>(),
-                room * CHECKS_PER_FRAME * size_of::<Check>(),
+                room * CHECKS_PER_FRAME * size_of::<FrameCheck>(),
             ]
         };
         let parts = bytes(room);
@@ -235,7 +237,7 @@ impl Remembered {
 
     /// The trie's node for the stack that begins at `at`.
     #[inline]
-    pub fn walk(&mut self, at: State, window: &Window, session: &Session) -> u32 {
+    pub fn walk(&mut self, at: FrameState, window: &StackWindow, session: &Session) -> u32 {
         let mut held = 0;
         // The same stack again: nothing to walk.
         if self.length > 0 {
@@ -256,7 +258,7 @@ impl Remembered {
 
     /// The node of a remembered tip that the stack has now; the first `held` checks are known to hold.
     #[inline(always)]
-    fn tip(&self, at: &State, held: usize) -> Option<u32> {
+    fn tip(&self, at: &FrameState, held: usize) -> Option<u32> {
         for tip in &self.tips {
             if tip.is(at) && (tip.kept_checks <= held || self.first_change(held, tip.kept_checks).is_none()) {
                 return Some(tip.node);
@@ -266,7 +268,7 @@ impl Remembered {
     }
 
     /// Remembers the tip of `walked`, whose frames have just been put in place. Forgets tips that stood on replaced frames.
-    fn remember_tip(&mut self, walked: &Walked, length: usize, node: u32) {
+    fn remember_tip(&mut self, walked: &WalkEnd, length: usize, node: u32) {
         for tip in &mut self.tips {
             if tip.kept > walked.kept {
                 tip.kept = 0;
@@ -303,11 +305,11 @@ impl Remembered {
     }
 
     /// Walks a stack; the first `held` remembered checks are known to hold.
-    fn walk_on(&mut self, at: State, held: usize, window: &Window, session: &Session) -> u32 {
+    fn walk_on(&mut self, at: FrameState, held: usize, window: &StackWindow, session: &Session) -> u32 {
         let own_stack = window.reach(at.sp);
         if self.strange >= STRANGE_STACKS && own_stack {
             match self.segments.walk(at, window, session) {
-                Some(Found { node, ground }) => {
+                Some(SegmentedStack { node, ground }) => {
                     if ground == self.ground {
                         // Stacks have much in common again: they are remembered from the next one on.
                         self.strange = 0;
@@ -330,12 +332,12 @@ impl Remembered {
     }
 
     /// Walks until it finds a remembered frame that still has the same callers, or the end of the stack.
-    fn follow(&mut self, at: State, mut held: usize, window: &Window, session: &Session) -> Walked {
-        let State { mut pc, mut sp, mut bp } = at;
+    fn follow(&mut self, at: FrameState, mut held: usize, window: &StackWindow, session: &Session) -> WalkEnd {
+        let FrameState { mut pc, mut sp, mut bp } = at;
         let (mut frames, mut checks, mut unsure) = (0, 0, 0);
         // Remembered frames that the walk may still meet.
         let mut kept = self.length;
-        let end_at = |frames, unsure, whole, end| Walked { frames, kept: 0, end, unsure, whole };
+        let end_at = |frames, unsure, whole, end| WalkEnd { frames, kept: 0, end, unsure, whole };
         loop {
             // SAFETY: `kept` is at most `length`.
             unsafe {
@@ -344,7 +346,7 @@ impl Remembered {
                 }
                 if kept > 0 && (*self.frames.add(kept - 1)).is(pc, sp, bp) {
                     match self.first_change(held, (*self.frames.add(kept - 1)).checks()) {
-                        None => return Walked { frames, kept, end: State { pc, sp, bp }, unsure, whole: true },
+                        None => return WalkEnd { frames, kept, end: FrameState { pc, sp, bp }, unsure, whole: true },
                         Some(changed) => {
                             held = changed;
                             while kept > 0 && (*self.frames.add(kept - 1)).checks() > changed {
@@ -356,7 +358,7 @@ impl Remembered {
             }
             let full = frames + 1 >= self.room || checks + MOST_CHECKS > self.room * CHECKS_PER_FRAME;
             if full && (self.room >= DEEPEST || !self.grow(self.room * 2)) {
-                return end_at(frames, unsure, false, State { pc, sp, bp });
+                return end_at(frames, unsure, false, FrameState { pc, sp, bp });
             }
             let rule = match rules::get(pc) {
                 Some(rule) => Some(rule),
@@ -388,7 +390,7 @@ impl Remembered {
                         }
                         sp = cfa;
                         if pc == 0 {
-                            return end_at(frames, unsure, true, State { pc, sp, bp });
+                            return end_at(frames, unsure, true, FrameState { pc, sp, bp });
                         }
                         continue;
                     }
@@ -396,9 +398,10 @@ impl Remembered {
                     unsure = frames;
                     Self::simple_elsewhere(sp, bp, rule, window)
                 }
-                Some(rule) if rule.is_outermost() => return end_at(frames, unsure, true, State { pc: 0, sp, bp }),
+                Some(rule) if rule.is_outermost() => return end_at(frames, unsure, true, FrameState { pc: 0, sp, bp }),
                 Some(_) => {
-                    let caller = self.complex_step(State { pc, sp, bp }, window, at, &mut checks, frames, &mut unsure);
+                    let caller =
+                        self.complex_step(FrameState { pc, sp, bp }, window, at, &mut checks, frames, &mut unsure);
                     // SAFETY: just written.
                     unsafe { (*self.fresh.add(frames - 1)).checks = checks as u32 };
                     caller
@@ -406,19 +409,19 @@ impl Remembered {
                 None => None,
             };
             match caller {
-                Some(next) if next.pc != 0 => State { pc, sp, bp } = next,
+                Some(next) if next.pc != 0 => FrameState { pc, sp, bp } = next,
                 Some(end) => return end_at(frames, unsure, true, end),
                 None => {
                     // There is nothing above a stack's beginning: the loader's first code has no tables.
                     let whole = window.is_beginning(sp);
-                    return end_at(frames, frames, whole, State { pc: 0, sp, bp });
+                    return end_at(frames, frames, whole, FrameState { pc: 0, sp, bp });
                 }
             }
         }
     }
 
     /// Adds the walked frames to the remembered frames that were kept. Returns the node of the whole stack.
-    fn put_together(&mut self, walked: &Walked, own_stack: bool, session: &Session) -> u32 {
+    fn put_together(&mut self, walked: &WalkEnd, own_stack: bool, session: &Session) -> u32 {
         let kept = walked.kept;
         // SAFETY: `kept` is at most `length`, the walked frames and their checks were written, and there is room for all.
         unsafe {
@@ -444,11 +447,11 @@ impl Remembered {
                 remember &= index >= walked.unsure && checks + MOST_CHECKS <= self.room * CHECKS_PER_FRAME;
                 if remember {
                     if rule.is_simple() {
-                        self.checks.add(checks).write(Check { slot: caller.sp - 8, value: caller.pc });
+                        self.checks.add(checks).write(FrameCheck { slot: caller.sp - 8, value: caller.pc });
                         checks += 1;
                         let saved = rule.saved_bp();
                         if saved != 0 && matters {
-                            self.checks.add(checks).write(Check { slot: caller.sp - saved, value: caller.bp });
+                            self.checks.add(checks).write(FrameCheck { slot: caller.sp - saved, value: caller.bp });
                             checks += 1;
                         }
                         matters = rule.goes_by_bp() || (saved == 0 && matters);
@@ -463,7 +466,7 @@ impl Remembered {
                         matters = true;
                     }
                     let bit = if matters { BP_MATTERS } else { 0 };
-                    self.frames.add(length).write(Frame { state, node, checks: checks as u32 | bit });
+                    self.frames.add(length).write(RememberedFrame { state, node, checks: checks as u32 | bit });
                     length += 1;
                 }
                 caller = state;
@@ -479,7 +482,7 @@ impl Remembered {
 
     /// A step by a simple rule where reading the stack may need the kernel's check.
     #[cold]
-    fn simple_elsewhere(sp: u64, bp: u64, rule: Rule, window: &Window) -> Option<State> {
+    fn simple_elsewhere(sp: u64, bp: u64, rule: Rule, window: &StackWindow) -> Option<FrameState> {
         let cfa = rule.cfa(sp, bp);
         if cfa <= sp {
             return None;
@@ -487,15 +490,15 @@ impl Remembered {
         let pc = window.word(cfa - 8)?;
         let saved = rule.saved_bp();
         let bp = if saved == 0 { bp } else { window.word(cfa.wrapping_sub(saved))? };
-        Some(State { pc, sp: cfa, bp })
+        Some(FrameState { pc, sp: cfa, bp })
     }
 
     /// Reads a word of the stack and remembers its value as a check.
     #[inline(always)]
-    fn read(&mut self, slot: u64, window: &Window, checks: &mut usize) -> Option<u64> {
+    fn read(&mut self, slot: u64, window: &StackWindow, checks: &mut usize) -> Option<u64> {
         let value = window.word(slot)?;
         // SAFETY: the caller has made room for `MOST_CHECKS`.
-        unsafe { *self.fresh_checks.add(*checks) = Check { slot, value } };
+        unsafe { *self.fresh_checks.add(*checks) = FrameCheck { slot, value } };
         *checks += 1;
         Some(value)
     }
@@ -504,13 +507,13 @@ impl Remembered {
     #[cold]
     fn complex_step(
         &mut self,
-        state: State,
-        window: &Window,
-        start: State,
+        state: FrameState,
+        window: &StackWindow,
+        start: FrameState,
         checks: &mut usize,
         frames: usize,
         unsure: &mut usize,
-    ) -> Option<State> {
+    ) -> Option<FrameState> {
         let before = *checks;
         window.was_left();
         if let Some(next) = self.step_by_tables(&state, window, checks) {
@@ -530,7 +533,7 @@ impl Remembered {
             if found && here.pc == state.pc && here.sp == state.sp {
                 return match registers.caller(window) {
                     Some(caller) => caller.state(),
-                    None => Some(State { pc: 0, ..state }),
+                    None => Some(FrameState { pc: 0, ..state }),
                 };
             }
             registers = registers.caller(window)?;
@@ -539,7 +542,7 @@ impl Remembered {
     }
 
     /// A step that needs only the stack and frame pointer, by the whole row of the table.
-    fn step_by_tables(&mut self, state: &State, window: &Window, checks: &mut usize) -> Option<State> {
+    fn step_by_tables(&mut self, state: &FrameState, window: &StackWindow, checks: &mut usize) -> Option<FrameState> {
         let address = state.pc.wrapping_sub(1);
         let object = objects::find(address)?;
         // SAFETY: the tables of a loaded module.
@@ -569,7 +572,7 @@ impl Remembered {
         };
         let (pc, sp, bp) = (find(RA)?, find(SP)?, find(BP)?);
         // A return address lies after the call; the address of an interrupted instruction does not.
-        Some(State { pc: if row.signal { pc.wrapping_add(1) } else { pc }, sp, bp })
+        Some(FrameState { pc: if row.signal { pc.wrapping_add(1) } else { pc }, sp, bp })
     }
 }
 

@@ -1,7 +1,7 @@
 //! A separate process with a fake table: this test program, started again.
 
 use super::fake::{Fake, ask_for_snapshot};
-use highwater_shm::table_v1::{Block, FLAG_CONTENTS};
+use highwater_shm::table_v1::{FLAG_CONTENTS, TableBlock};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -96,7 +96,7 @@ pub fn be_child() {
     let memory = Box::leak(memory.into_boxed_slice());
     for block in memory.iter() {
         let (address, stamp) = (block.as_ptr() as u64, fake.stamp());
-        fake.allocate(Block { address, size: 16, node, thread, stamp, ..Block::default() });
+        fake.allocate(TableBlock { address, size: 16, node, thread, stamp, ..TableBlock::default() });
     }
     if std::env::var(QUIET).is_ok_and(|quiet| quiet.is_empty()) {
         fake.register(socket);

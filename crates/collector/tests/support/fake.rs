@@ -1,13 +1,13 @@
 //! A live table like that of an agent, written from the layouts.
 
 use highwater_collector::LiveTable;
-use highwater_shm::control_v1::{CONTROL_BYTES, Control};
+use highwater_shm::control_v1::{CONTROL_BYTES, ControlPage};
 use highwater_shm::live_hello_v1::{CONTROL_NAME, LiveHello, MEMORY_NAME, Purpose, VERSION};
 use highwater_shm::session_v1::{self, Capacity, Header};
-use highwater_shm::stacks_v1::Node;
+use highwater_shm::stacks_v1::TrieNode;
 use highwater_shm::table_v1::{
-    self, ALIGNMENT, Block, Count, Fate, MAPPINGS, Record, Shard, TableCapacity, TableHeader, ThreadEntry, position,
-    socket_mark,
+    self, ALIGNMENT, Count, Fate, MAPPINGS, TableBlock, TableCapacity, TableHeader, TableRecord, TableShard,
+    ThreadEntry, position, socket_mark,
 };
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
@@ -34,7 +34,7 @@ pub struct Fake {
     start: u64,
     capacity: TableCapacity,
     /// By address: the shard and number of its record.
-    places: HashMap<u64, (u32, u32)>,
+    positions: HashMap<u64, (u32, u32)>,
     free: HashMap<u32, Vec<u32>>,
     parked: HashMap<u32, Vec<u32>>,
 }
@@ -72,7 +72,7 @@ impl Fake {
             control_base,
             start,
             capacity,
-            places: HashMap::new(),
+            positions: HashMap::new(),
             free: HashMap::new(),
             parked: HashMap::new(),
         };
@@ -119,23 +119,23 @@ impl Fake {
         self.at(self.start)
     }
 
-    pub fn control(&self) -> &Control {
+    pub fn control(&self) -> &ControlPage {
         // SAFETY: a page of atomics.
         unsafe { &*self.control_base.cast() }
     }
 
-    pub fn shard(&self, shard: u32) -> &Shard {
+    pub fn shard(&self, shard: u32) -> &TableShard {
         self.at(self.start + self.capacity.shard(shard))
     }
 
-    pub fn record(&self, shard: u32, number: u32) -> &Record {
-        let offset = position(shard, number) * size_of::<Record>();
+    pub fn record(&self, shard: u32, number: u32) -> &TableRecord {
+        let offset = position(shard, number) * size_of::<TableRecord>();
         self.at(self.start + self.capacity.records() + offset as u64)
     }
 
     pub fn add_node(&self, parent: u32, pc: u64) -> u32 {
         let number = self.session().nodes.load(Ordering::Relaxed);
-        let node: &Node = self.at(SESSION.stacks() + u64::from(number) * size_of::<Node>() as u64);
+        let node: &TrieNode = self.at(SESSION.stacks() + u64::from(number) * size_of::<TrieNode>() as u64);
         node.parent.store(parent, Ordering::Relaxed);
         node.pc.store(pc, Ordering::Relaxed);
         self.session().nodes.store(number + 1, Ordering::Release);
@@ -169,7 +169,7 @@ impl Fake {
         number as u8
     }
 
-    fn shard_of(block: &Block) -> u32 {
+    fn shard_of(block: &TableBlock) -> u32 {
         if block.address & 1 == 1 { MAPPINGS } else { (block.address >> 4 & 255) as u32 }
     }
 
@@ -177,23 +177,23 @@ impl Fake {
         (highwater_session::monotonic_ns() - self.session().start.load(Ordering::Relaxed)) >> table_v1::STAMP_SHIFT
     }
 
-    pub fn allocate(&mut self, block: Block) {
+    pub fn allocate(&mut self, block: TableBlock) {
         let shard = Self::shard_of(&block);
         let shared = self.shard(shard);
         assert!(shared.try_lock());
         let word = self.control().load();
         shared.begin_change(word);
-        let number = self.place_for(shard);
+        let number = self.free_record(shard);
         let shared = self.shard(shard);
         self.record(shard, number).birth(&block, word);
         shared.counts.add(Count::Allocations, 1);
         shared.counts.add(Count::AllocatedBytes, block.size);
         shared.unlock();
-        self.places.insert(block.address, (shard, number));
+        self.positions.insert(block.address, (shard, number));
     }
 
     /// The number of a free record. Parked records become free when no snapshot needs them.
-    fn place_for(&mut self, shard: u32) -> u32 {
+    fn free_record(&mut self, shard: u32) -> u32 {
         let epoch = self.control().load().active_epoch();
         let parked = self.parked.remove(&shard).unwrap_or_default();
         for number in parked {
@@ -213,7 +213,7 @@ impl Fake {
     }
 
     pub fn free(&mut self, address: u64) {
-        let (shard, number) = self.places.remove(&address).expect("it is live");
+        let (shard, number) = self.positions.remove(&address).expect("it is live");
         let shared = self.shard(shard);
         assert!(shared.try_lock());
         let word = self.control().load();

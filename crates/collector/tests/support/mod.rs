@@ -4,7 +4,7 @@
 pub mod child;
 pub mod fake;
 
-use highwater_collector::{Client, Options, Server};
+use highwater_collector::{CollectorClient, CollectorOptions, CollectorServer};
 use highwater_model::{Snapshot, When};
 use highwater_store::Recording;
 use std::fs::File;
@@ -15,9 +15,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// A directory of the test with a short path, removed when the test ends.
-pub struct Place(PathBuf);
+pub struct TestFolder(PathBuf);
 
-impl Place {
+impl TestFolder {
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = format!("hwc-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -31,12 +31,12 @@ impl Place {
     }
 
     /// Default options, but the collector does not look for processes.
-    pub fn options(&self) -> Options {
-        Options { searches: false, ..Options::new(self.path("socket"), self.path("shelf")) }
+    pub fn options(&self) -> CollectorOptions {
+        CollectorOptions { searches: false, ..CollectorOptions::new(self.path("socket"), self.path("snapshots")) }
     }
 }
 
-impl Drop for Place {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -51,8 +51,8 @@ pub struct Collector {
 }
 
 impl Collector {
-    pub fn start(options: Options) -> Self {
-        let server = Server::bind(options).unwrap();
+    pub fn start(options: CollectorOptions) -> Self {
+        let server = CollectorServer::bind(options).unwrap();
         let (socket, stop, log) =
             (server.socket().to_owned(), Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
         let (stops, lines) = (Arc::clone(&stop), Arc::clone(&log));
@@ -66,8 +66,8 @@ impl Collector {
         &self.socket
     }
 
-    pub fn client(&self) -> Client {
-        Client::connect(&self.socket).unwrap()
+    pub fn client(&self) -> CollectorClient {
+        CollectorClient::connect(&self.socket).unwrap()
     }
 
     pub fn has_ended(&self) -> bool {

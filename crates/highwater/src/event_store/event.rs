@@ -1,6 +1,6 @@
 //! The events that a program records.
 
-use crate::name::Name;
+use crate::event_name::Name;
 use highwater_model::StackId;
 
 /// What happened.

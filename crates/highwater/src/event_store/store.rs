@@ -2,7 +2,7 @@
 
 use super::event::{MemoryEvent, MemoryEventType};
 use super::tags;
-use crate::name::Name;
+use crate::event_name::Name;
 use highwater_model::{
     Catalog, Event, EventKind, FrameText, Nanos, Placement, Source, SourceKind, StackId, StringId, TagId, ThreadId,
 };
@@ -113,8 +113,8 @@ impl EventStore {
     /// A handle for the caller's source location.
     #[track_caller]
     pub fn caller_stack(&self) -> StackId {
-        let place = Location::caller();
-        self.intern_stack(&[FrameText { file: place.file(), line: place.line(), ..FrameText::default() }])
+        let location = Location::caller();
+        self.intern_stack(&[FrameText { file: location.file(), line: location.line(), ..FrameText::default() }])
     }
 
     /// Names a thread.
@@ -163,19 +163,19 @@ pub(crate) fn name_of(catalog: &Catalog, id: StringId) -> Option<Name> {
 
 fn event_of(catalog: &Catalog, event: &Event) -> MemoryEvent {
     let thread = event.thread.0;
-    let named = |place: Placement, event: MemoryEvent| {
-        let tag = catalog.tag(place.tag);
+    let named = |placement: Placement, event: MemoryEvent| {
+        let tag = catalog.tag(placement.tag);
         MemoryEvent {
             var_name: name_of(catalog, tag.variable),
             type_name: name_of(catalog, tag.type_name),
-            stack: (place.stack != StackId::UNKNOWN).then_some(place.stack),
+            stack: (placement.stack != StackId::UNKNOWN).then_some(placement.stack),
             ..event
         }
     };
     let name = |id| name_of(catalog, id).unwrap_or(Name::Static(""));
     let result = match event.kind {
-        EventKind::Allocate(place) => {
-            named(place, MemoryEvent::allocate(place.address as usize, place.size as usize, thread))
+        EventKind::Allocate(placement) => {
+            named(placement, MemoryEvent::allocate(placement.address as usize, placement.size as usize, thread))
         }
         EventKind::Reallocate { old_address, claimed_old_size, new } => {
             let old_size = claimed_old_size.unwrap_or(0) as usize;

@@ -1,23 +1,23 @@
 //! Interning names of recorded events.
 
-use crate::name::Name;
+use crate::event_name::Name;
 use highwater_model::{Tag, TagId};
 use highwater_store::EventLog;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
 /// The address and length of a literal: two literals with the same address and length have the same text.
-type Place = (usize, usize);
+type LiteralKey = (usize, usize);
 
 thread_local! {
     /// Tags whose names are literals, by store and by the addresses of the literals: a lookup takes no lock and does not read the text.
-    static KNOWN: RefCell<FxHashMap<(u64, Place, Place), TagId>> = RefCell::default();
+    static KNOWN: RefCell<FxHashMap<(u64, LiteralKey, LiteralKey), TagId>> = RefCell::default();
 }
 
 /// More than any program has literals; a limit all the same.
 const MOST_KNOWN: usize = 1 << 14;
 
-fn place(name: Option<&Name>) -> Option<Place> {
+fn literal_key(name: Option<&Name>) -> Option<LiteralKey> {
     match name {
         None => Some((0, 0)),
         Some(Name::Static(text)) => Some((text.as_ptr() as usize, text.len())),
@@ -30,7 +30,7 @@ pub fn intern(log: &EventLog, variable: Option<&Name>, type_name: Option<&Name>)
     if variable.is_none() && type_name.is_none() {
         return TagId::NONE;
     }
-    let key = match (place(variable), place(type_name)) {
+    let key = match (literal_key(variable), literal_key(type_name)) {
         (Some(variable), Some(type_name)) => Some((log.id(), variable, type_name)),
         _ => None,
     };

@@ -35,20 +35,20 @@ struct StoreSink(Arc<EventStore>);
 
 /// The stack and the tag of a source location and a type, in the catalog of a log.
 #[derive(Clone, Copy)]
-struct Known {
+struct CachedSite {
     log: u64,
-    place: usize,
+    location: usize,
     type_name: usize,
     stack: StackId,
     tag: TagId,
 }
 
-const NOTHING: Known = Known { log: 0, place: 0, type_name: 0, stack: StackId::UNKNOWN, tag: TagId::NONE };
+const NOTHING: CachedSite = CachedSite { log: 0, location: 0, type_name: 0, stack: StackId::UNKNOWN, tag: TagId::NONE };
 /// The number of sites that a thread caches, each in the one slot where it may be.
 const REMEMBERED: usize = 64;
 
 thread_local! {
-    static SITES: [Cell<Known>; REMEMBERED] = const { [const { Cell::new(NOTHING) }; REMEMBERED] };
+    static SITES: [Cell<CachedSite>; REMEMBERED] = const { [const { Cell::new(NOTHING) }; REMEMBERED] };
     static THREAD: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -64,24 +64,24 @@ fn thread() -> ThreadId {
 }
 
 /// The site of a type at a source location, cached by the addresses of their texts.
-fn site(log: &EventLog, place: &'static Location<'static>, type_name: &'static str) -> (StackId, TagId) {
-    let (at, text) = (std::ptr::from_ref(place) as usize, type_name.as_ptr() as usize);
+fn site(log: &EventLog, location: &'static Location<'static>, type_name: &'static str) -> (StackId, TagId) {
+    let (at, text) = (std::ptr::from_ref(location) as usize, type_name.as_ptr() as usize);
     let slot = (at >> 3 ^ text >> 3) % REMEMBERED;
     SITES.with(|sites| {
         let known = sites[slot].get();
-        if (known.log, known.place, known.type_name) == (log.id(), at, text) {
+        if (known.log, known.location, known.type_name) == (log.id(), at, text) {
             return (known.stack, known.tag);
         }
-        let (stack, tag) = intern(log, place, type_name);
-        sites[slot].set(Known { log: log.id(), place: at, type_name: text, stack, tag });
+        let (stack, tag) = intern(log, location, type_name);
+        sites[slot].set(CachedSite { log: log.id(), location: at, type_name: text, stack, tag });
         (stack, tag)
     })
 }
 
 #[cold]
-fn intern(log: &EventLog, place: &'static Location<'static>, type_name: &str) -> (StackId, TagId) {
+fn intern(log: &EventLog, location: &'static Location<'static>, type_name: &str) -> (StackId, TagId) {
     log.change_catalog(|catalog| {
-        let frame = FrameText { file: place.file(), line: place.line(), ..FrameText::default() };
+        let frame = FrameText { file: location.file(), line: location.line(), ..FrameText::default() };
         let stack = catalog.intern_stack(&[frame]);
         let type_name = catalog.strings.intern(type_name);
         (stack, catalog.intern_tag(Tag { type_name, ..Tag::default() }))
@@ -119,16 +119,16 @@ impl Sink for StoreSink {
             EventKind::Reallocate { old_address: new.address, claimed_old_size: None, new }
         };
         match *event {
-            ObjectEvent::Allocate { id, bytes, type_name, place } => {
+            ObjectEvent::Allocate { id, bytes, type_name, location } => {
                 if EventLog::is_quiet() {
                     return self.0.log.drop_event();
                 }
-                let (stack, tag) = site(&self.0.log, place, type_name);
+                let (stack, tag) = site(&self.0.log, location, type_name);
                 let (address, size) = (address_of(id), bytes as u64);
                 self.soon(EventKind::Allocate(Placement { address, size, stack, tag, ..Placement::default() }));
             }
-            ObjectEvent::Drop { id, bytes, told, same_thread, .. } => {
-                if told.is_some() {
+            ObjectEvent::Drop { id, bytes, reported, same_thread, .. } => {
+                if reported.is_some() {
                     self.now(resized(id, bytes));
                 }
                 let kind = EventKind::Deallocate { address: address_of(id), claimed_size: None };

@@ -1,7 +1,7 @@
 //! The differences between two snapshots of one store.
 
 use super::types::{ActiveAllocation, MemorySnapshot};
-use crate::name::Name;
+use crate::event_name::Name;
 use highwater_model::StackId;
 use std::collections::HashMap;
 use std::hash::Hash;

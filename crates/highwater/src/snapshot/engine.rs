@@ -35,7 +35,7 @@ impl SnapshotEngine {
     pub fn update(&self, snapshot: &mut MemorySnapshot) {
         let mut touched = Vec::new();
         let updated = self.store.log.update(&mut snapshot.ledger, &mut snapshot.cursor, |event| match event.kind {
-            EventKind::Allocate(place) => touched.push(place.address),
+            EventKind::Allocate(placement) => touched.push(placement.address),
             EventKind::Deallocate { address, .. } => touched.push(address),
             EventKind::Reallocate { old_address, new, .. } => touched.extend([old_address, new.address]),
             _ => {}

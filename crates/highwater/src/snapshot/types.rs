@@ -1,7 +1,7 @@
 //! What a snapshot holds.
 
+use crate::event_name::Name;
 use crate::event_store::EventStore;
-use crate::name::Name;
 use highwater_model::{Accounts, AddressLedger, Anomalies, Anomaly, Block, Catalog, StackId, ThreadAccount};
 use highwater_store::Cursor;
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! Connecting, once or until a receiver listens.
 
 use super::address::Address;
-use super::token::Token;
+use super::token::StreamToken;
 use std::io::{self, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// Connects, and sends the token if there is one.
-pub fn connect(address: &Address, token: Option<&Token>) -> io::Result<TcpStream> {
+pub fn connect(address: &Address, token: Option<&StreamToken>) -> io::Result<TcpStream> {
     let mut failed = None;
     for one in address.resolve()? {
         match TcpStream::connect_timeout(&one, ATTEMPT) {
@@ -35,7 +35,7 @@ pub fn connect(address: &Address, token: Option<&Token>) -> io::Result<TcpStream
 /// `failed` is called with the error of each failed attempt.
 pub fn connect_patiently(
     address: &Address,
-    token: Option<&Token>,
+    token: Option<&StreamToken>,
     is_over: impl Fn() -> bool,
     mut failed: impl FnMut(&io::Error),
 ) -> Option<TcpStream> {

@@ -1,9 +1,9 @@
 //! Recordings over a network, while they are made.
 //!
 //! ```text
-//!  Course ─ ledger ─┬─▶ file
-//!                   ├─▶ Stream: Pen ─▶ Outbox, bounded ─▶ its thread ─▶ socket      connected by us (Streaming::Connect)
-//!                   └─▶ Stream: …                                                  or by a client  (Streaming::Serve)
+//!  ProcessRecording ─ ledger ─┬─▶ file
+//!                             ├─▶ Stream: writer ─▶ Outbox, bounded ─▶ its thread ─▶ socket   connected by us (StreamTo::Connect)
+//!                             └─▶ Stream: …                                                  or by a client  (StreamTo::Serve)
 //! ```
 //!
 //! A stream is a recording of its own: it begins with the blocks that are live at that time. A client never blocks the recorder: if its outbox is full,
@@ -13,14 +13,14 @@
 //!
 //! ```text
 //!  ┌──────────────── highwater record ────────────────┐             ┌─ highwater listen, connect, nc ─┐
-//!  │ course ─▶ ledger ─┬─▶ Pen ─▶ file                │             │                                 │
-//!  │                   ├─▶ Pen ─▶ Outbox ─▶ its thread ─── TCP ────▶ Follower ─▶ whole blocks ─▶ .hw   │
-//!  │                   └─▶ TracePen ─▶ Outbox ─▶ …    │  one byte:  │ Packets  ─▶ whole packets ─▶ .ctf │
+//!  │ events ─▶ ledger ─┬─▶ writer ─▶ file             │             │                                 │
+//!  │                   ├─▶ writer ─▶ Outbox ─▶ thread ─── TCP ─────▶ Follower ─▶ whole blocks ─▶ .hw   │
+//!  │                   └─▶ trace writer ─▶ Outbox ─▶ … │  one byte:  │ Packets  ─▶ whole packets ─▶ .ctf │
 //!  │ namer ─▶ catalog                                 │ ◀─ "enough" │                                 │
 //!  └──────────────────────────────────────────────────┘             └─────────────────────────────────┘
 //! ```
 //!
-//! A stream is a `.hw` file that another process writes. For that, writing has two parts: one ledger for all outputs, and a *writer* (`store::Pen`) for each file
+//! A stream is a `.hw` file that another process writes. For that, writing has two parts: one ledger for all outputs, and a *writer* (`store::StepWriter`) for each file
 //! and each client. A writer can begin at any point, with a keyframe of the ledger's state. Reconnecting, joining late and continuing after a stall are
 //! therefore the same operation.
 //!
@@ -44,7 +44,7 @@
 //!   too: so a receiver that will confirm says so first (`receiving`). It says that only to senders that read answers, which they announce by an empty block
 //!   of a separate kind. A sender that never reads, such as an OCaml program, would close its socket with unread bytes, and the system would drop the end of its
 //!   stream.
-//! * *Strangers cannot take places* (`stream/strangers.rs`), as in the viewer: connections that have not shown the token, or not begun a stream, have a limit
+//! * *Strangers cannot take slots* (`stream/strangers.rs`), as in the viewer: connections that have not shown the token, or not begun a stream, have a limit
 //!   of their own. When it is reached, the oldest is closed for a new one. `--once` counts streams, not connections.
 //! * *A second client is refused at once* unless the served one may be leaving (`stream/presence.rs`). Bytes that it sent, and the closing of its side, are
 //!   visible on its socket at that instant; bytes that its thread has already read are covered by an atomic that is set before the read.
@@ -61,19 +61,19 @@ mod strangers;
 mod streaming;
 mod threads;
 mod token;
-mod trace_pen;
+mod trace_stream_writer;
 mod wire;
 mod words;
 
 pub use address::Address;
 pub use connection::{connect, connect_patiently};
 pub use namer::Namer;
-pub use server::{Client, Server, refuse};
+pub use server::{StreamClient, StreamServer, refuse};
 pub use strangers::{Stranger, Strangers};
 pub use streaming::{Sent, StreamTo, Streaming};
 pub use threads::set_beginning_of_threads;
 pub(crate) use threads::spawn;
-pub use token::{LONGEST_TOKEN, TOKEN_WORD, Token};
+pub use token::{LONGEST_TOKEN, StreamToken, TOKEN_WORD};
 pub use wire::Wire;
-pub(crate) use wire::{Closing, Stream};
-pub use words::Answer;
+pub(crate) use wire::{ClosingStream, Stream};
+pub use words::ReceiverMessage;

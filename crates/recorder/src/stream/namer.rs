@@ -3,7 +3,7 @@
 use super::threads::spawn;
 use crate::symbolize::text;
 use highwater_model::{Catalog, FrameId, FrameText, StringId};
-use highwater_symbols::{ModulePlace, SourceFrame, Symbolizer};
+use highwater_symbols::{ModuleMapping, SourceFrame, Symbolizer};
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,45 +15,46 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// A thread that finds names, for all recorded processes.
 #[derive(Clone)]
 pub struct Namer {
-    questions: Sender<Question>,
+    queries: Sender<NameQuery>,
 }
 
 /// Some addresses of one module.
-struct Question {
+struct NameQuery {
     path: PathBuf,
     build_id: String,
     start: u64,
     file_offset: u64,
     addresses: Vec<(FrameId, u64)>,
-    answers: Sender<Answer>,
+    replies: Sender<NameReply>,
 }
 
-type Answer = Vec<(FrameId, Vec<SourceFrame>)>;
+/// The frames that were found for addresses.
+type NameReply = Vec<(FrameId, Vec<SourceFrame>)>;
 
 impl Namer {
     /// Starts the thread.
     pub fn start() -> io::Result<Self> {
-        let (questions, asked) = channel::<Question>();
+        let (queries, asked) = channel::<NameQuery>();
         spawn(c"namer", move || {
             let mut symbolizer = Symbolizer::with_users_cache();
-            for question in asked {
+            for query in asked {
                 // No receiver waits for the answer any more: ignored.
-                let _ = question.answers.send(answer(&question, &mut symbolizer));
+                let _ = query.replies.send(reply(&query, &mut symbolizer));
             }
         })?;
-        Ok(Self { questions })
+        Ok(Self { queries })
     }
 }
 
-fn answer(question: &Question, symbolizer: &mut Symbolizer) -> Answer {
-    let place = ModulePlace {
-        path: &question.path,
-        build_id: &question.build_id,
-        start: question.start,
-        file_offset: question.file_offset,
+fn reply(query: &NameQuery, symbolizer: &mut Symbolizer) -> NameReply {
+    let mapping = ModuleMapping {
+        path: &query.path,
+        build_id: &query.build_id,
+        start: query.start,
+        file_offset: query.file_offset,
     };
-    let Ok(symbols) = symbolizer.module(&place) else { return Vec::new() };
-    let named = question.addresses.iter().map(|&(frame, address)| {
+    let Ok(symbols) = symbolizer.module(&mapping) else { return Vec::new() };
+    let named = query.addresses.iter().map(|&(frame, address)| {
         // A return address lies after its call.
         (frame, symbols.lookup(address.wrapping_sub(1)).to_vec())
     });
@@ -67,15 +68,15 @@ pub struct Naming {
     asked: usize,
     /// Questions without an answer yet.
     open: usize,
-    to_us: Sender<Answer>,
-    answers: Receiver<Answer>,
+    to_us: Sender<NameReply>,
+    replies: Receiver<NameReply>,
 }
 
 impl Naming {
     /// No frames asked for yet.
     pub fn new(namer: Namer) -> Self {
-        let (to_us, answers) = channel();
-        Self { namer, asked: 0, open: 0, to_us, answers }
+        let (to_us, replies) = channel();
+        Self { namer, asked: 0, open: 0, to_us, replies }
     }
 
     /// Whether names for all frames of the catalog were asked for and answered.
@@ -87,9 +88,9 @@ impl Naming {
     pub fn go_on(&mut self, catalog: &mut Catalog) -> bool {
         self.ask(catalog);
         let mut found = false;
-        while let Ok(answer) = self.answers.try_recv() {
-            found |= !answer.is_empty();
-            self.take(answer, catalog);
+        while let Ok(reply) = self.replies.try_recv() {
+            found |= !reply.is_empty();
+            self.take(reply, catalog);
         }
         found
     }
@@ -99,17 +100,17 @@ impl Naming {
         let until = Instant::now() + PATIENCE;
         self.go_on(catalog);
         while self.open > 0 && Instant::now() < until {
-            if let Ok(answer) = self.answers.recv_timeout(PATIENCE) {
-                self.take(answer, catalog);
+            if let Ok(reply) = self.replies.recv_timeout(PATIENCE) {
+                self.take(reply, catalog);
             }
         }
         // The frames just added have names already: nothing is asked for them.
         self.ask(catalog);
     }
 
-    fn take(&mut self, answer: Answer, catalog: &mut Catalog) {
+    fn take(&mut self, reply: NameReply, catalog: &mut Catalog) {
         self.open -= 1;
-        for (frame, sources) in answer {
+        for (frame, sources) in reply {
             let texts: Vec<FrameText<'_>> = sources.iter().map(text).collect();
             catalog.resolve(frame, &texts);
         }
@@ -126,15 +127,15 @@ impl Naming {
         new.sort_unstable();
         for same in new.chunk_by(|a, b| a.0 == b.0) {
             let Some(module) = catalog.modules.get(same[0].0 as usize) else { continue };
-            let question = Question {
+            let query = NameQuery {
                 path: PathBuf::from(catalog.strings.get(module.path)),
                 build_id: catalog.strings.get(module.build_id).to_owned(),
                 start: module.start,
                 file_offset: module.file_offset,
                 addresses: same.iter().map(|&(_, frame, address)| (frame, address)).collect(),
-                answers: self.to_us.clone(),
+                replies: self.to_us.clone(),
             };
-            self.open += usize::from(self.namer.questions.send(question).is_ok());
+            self.open += usize::from(self.namer.queries.send(query).is_ok());
         }
     }
 }

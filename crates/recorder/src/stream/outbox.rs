@@ -6,9 +6,9 @@ use super::address::Address;
 use super::connection::{connect_patiently, pause};
 use super::presence::Presence;
 use super::threads::spawn;
-use super::token::Token;
-use super::words::{Said, understand};
-use highwater_store::Sink;
+use super::token::StreamToken;
+use super::words::{ReceiverStatus, understand};
+use highwater_store::FileSink;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -41,18 +41,20 @@ pub enum Wish {
 /// The filling end of the queue; the thread has the other one.
 #[derive(Clone)]
 pub struct Outbox {
-    shared: Arc<Shared>,
+    shared: Arc<OutboxQueue>,
 }
 
-struct Shared {
-    state: Mutex<State>,
+/// The queue, which both ends share.
+struct OutboxQueue {
+    state: Mutex<OutboxState>,
     changed: Condvar,
     /// Wakes the thread.
     bell: OwnedFd,
 }
 
+/// The state of the queue and of the connection.
 #[derive(Default)]
-struct State {
+struct OutboxState {
     queue: VecDeque<Vec<u8>>,
     waiting: usize,
     sent: u64,
@@ -74,7 +76,7 @@ struct State {
     failure: Option<String>,
 }
 
-impl Sink for Outbox {
+impl FileSink for Outbox {
     fn cut_back(&mut self, _: u64) {}
 }
 
@@ -99,7 +101,7 @@ impl Write for Outbox {
 impl Outbox {
     fn new() -> io::Result<Self> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { shared: Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), bell }) })
+        Ok(Self { shared: Arc::new(OutboxQueue { state: Mutex::default(), changed: Condvar::new(), bell }) })
     }
 
     /// Sends over an existing connection.
@@ -112,7 +114,7 @@ impl Outbox {
     }
 
     /// Connects after `delay`, as soon as a receiver listens, and sends then. Bytes written before are queued.
-    pub fn to(address: Address, token: Option<Token>, delay: Duration) -> io::Result<Self> {
+    pub fn to(address: Address, token: Option<StreamToken>, delay: Duration) -> io::Result<Self> {
         let outbox = Self::new()?;
         let thread = outbox.clone();
         spawn(c"sender", move || {
@@ -129,7 +131,7 @@ impl Outbox {
         Ok(outbox)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OutboxState> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -164,10 +166,10 @@ impl Outbox {
 
     /// Why the other end does not keep the stream, in its own words.
     pub fn refusal(&self) -> Option<String> {
-        self.said().refusal
+        self.status().refusal
     }
 
-    fn said(&self) -> Said {
+    fn status(&self) -> ReceiverStatus {
         understand(&self.state().words)
     }
 
@@ -239,7 +241,7 @@ impl Outbox {
             (Ok(()), Wish::Ours) => self.wait_for_confirmation(&mut connection).err(),
             (Err(error), _) => {
                 // The reason may have arrived before the connection broke.
-                while self.hear(&mut connection, wish).is_ok_and(|heard| heard == Heard::Words) {}
+                while self.hear(&mut connection, wish).is_ok_and(|heard| heard == ReceiverInput::Words) {}
                 Some(reason(&error))
             }
         };
@@ -279,7 +281,7 @@ impl Outbox {
                 }
             }
             if hears && ready.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
-                hears = self.hear(connection, wish)? != Heard::End;
+                hears = self.hear(connection, wish)? != ReceiverInput::End;
             }
             if !hears && current.is_empty() && ready.intersects(PollFlags::HUP | PollFlags::ERR) {
                 return Err(connection.take_error()?.unwrap_or_else(|| io::ErrorKind::ConnectionReset.into()));
@@ -310,18 +312,18 @@ impl Outbox {
             let step = rustix::time::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
             let _ = rustix::event::poll(&mut waits, Some(&step));
             let heard = match waits[0].revents().is_empty() {
-                true => Ok(Heard::Nothing),
+                true => Ok(ReceiverInput::Nothing),
                 false => self.hear(connection, &Wish::Ours),
             };
-            let said = self.said();
-            if said.is_kept || said.refusal.is_some() {
+            let status = self.status();
+            if status.is_kept || status.refusal.is_some() {
                 return Ok(());
             }
             match heard {
-                Ok(Heard::Words | Heard::Nothing) => {}
+                Ok(ReceiverInput::Words | ReceiverInput::Nothing) => {}
                 // A receiver that never says anything, such as netcat, has read to the end if it closes in order.
-                Ok(Heard::End) if !said.is_receiving => return Ok(()),
-                Ok(Heard::End) => {
+                Ok(ReceiverInput::End) if !status.is_receiving => return Ok(()),
+                Ok(ReceiverInput::End) => {
                     return Err("the receiver ended before it confirmed that it kept the stream".to_owned());
                 }
                 Err(error) => {
@@ -333,7 +335,7 @@ impl Outbox {
     }
 
     /// Reads what the other end says.
-    fn hear(&self, connection: &mut TcpStream, wish: &Wish) -> io::Result<Heard> {
+    fn hear(&self, connection: &mut TcpStream, wish: &Wish) -> io::Result<ReceiverInput> {
         if let Wish::Client(presence) = wish {
             presence.set_leaving();
         }
@@ -341,7 +343,7 @@ impl Outbox {
         match connection.read(&mut bytes) {
             Ok(0) => {
                 self.state().is_silent = true;
-                Ok(Heard::End)
+                Ok(ReceiverInput::End)
             }
             Ok(count) => {
                 let mut state = self.state();
@@ -351,15 +353,15 @@ impl Outbox {
                 if let (Wish::Client(presence), false) = (wish, state.asked_to_end) {
                     presence.set_here();
                 }
-                Ok(Heard::Words)
+                Ok(ReceiverInput::Words)
             }
-            Err(error) if is_for_later(&error) => Ok(Heard::Nothing),
+            Err(error) if is_for_later(&error) => Ok(ReceiverInput::Nothing),
             Err(error) => Err(error),
         }
     }
 }
 
-impl State {
+impl OutboxState {
     fn why_not_connected(&self) -> String {
         let reason = self.not_connected.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
         format!("could not connect{reason}")
@@ -368,7 +370,7 @@ impl State {
 
 /// The result of reading from the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Heard {
+enum ReceiverInput {
     /// It said something.
     Words,
     /// Nothing yet.

@@ -12,7 +12,7 @@ const LEAVING: u8 = 1;
 /// It has closed its side, but still receives.
 const ONLY_LISTENS: u8 = 2;
 
-/// The state of a served client. A client that connects while all places are taken is refused at once, unless
+/// The state of a served client. A client that connects while all slots are taken is refused at once, unless
 /// one of the served clients may be leaving: then it waits until that is known.
 pub struct Presence {
     connection: TcpStream,

@@ -5,7 +5,7 @@ use super::connection::prepare;
 use super::presence::Presence;
 use super::strangers::Strangers;
 use super::threads::spawn;
-use super::token::Token;
+use super::token::StreamToken;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -22,66 +22,66 @@ const TOO_MANY_STRANGERS: &str =
     "too many connections here have not shown the token, and this was the oldest of them; try again";
 /// The message to a client without the token.
 const NO_TOKEN: &str = "this stream needs a token, and the right one; --token-file or HIGHWATER_TOKEN gives it";
-/// How long a client waits for the place of another one that may be leaving.
+/// How long a client waits for the slot of another one that may be leaving.
 const LEAVING: Duration = Duration::from_secs(2);
 /// How often it checks meanwhile.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Listens, and accepts clients that may connect.
-pub struct Server {
-    clients: Mutex<Receiver<Client>>,
+pub struct StreamServer {
+    clients: Mutex<Receiver<StreamClient>>,
     local: SocketAddr,
     bell: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// An accepted client.
-pub struct Client {
+pub struct StreamClient {
     /// The connection.
     pub connection: TcpStream,
-    /// Its place, if places are limited; free for another client when dropped.
-    pub place: Option<Place>,
+    /// Its slot, if slots are limited; free for another client when dropped.
+    pub slot: Option<ClientSlot>,
 }
 
-/// A place among the served clients.
-pub struct Place {
+/// One of the limited number of served clients.
+pub struct ClientSlot {
     presence: Arc<Presence>,
-    all: Arc<Places>,
+    all: Arc<ClientSlots>,
 }
 
-impl Place {
+impl ClientSlot {
     /// The presence of its client.
     pub fn presence(&self) -> &Arc<Presence> {
         &self.presence
     }
 }
 
-impl Drop for Place {
+impl Drop for ClientSlot {
     fn drop(&mut self) {
         self.all.taken().retain(|other| !Arc::ptr_eq(other, &self.presence));
     }
 }
 
-/// All places: at most `most`.
-struct Places {
+/// All slots: at most `most`.
+struct ClientSlots {
     most: usize,
     taken: Mutex<Vec<Arc<Presence>>>,
 }
 
-impl Places {
+impl ClientSlots {
     fn taken(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Presence>>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a client, if one is free.
-    fn take(self: &Arc<Self>, connection: &TcpStream) -> Option<Place> {
+    /// A slot for a client, if one is free.
+    fn take(self: &Arc<Self>, connection: &TcpStream) -> Option<ClientSlot> {
         let mut taken = self.taken();
         if taken.len() >= self.most {
             return None;
         }
         let presence = Arc::new(Presence::of(connection).ok()?);
         taken.push(Arc::clone(&presence));
-        Some(Place { presence, all: Arc::clone(self) })
+        Some(ClientSlot { presence, all: Arc::clone(self) })
     }
 
     /// Whether one may become free in a moment.
@@ -90,7 +90,7 @@ impl Places {
         taken.len() < self.most || taken.iter().any(|presence| presence.may_be_leaving())
     }
 
-    /// The message to a client for which there is no place.
+    /// The message to a client for which there is no slot.
     fn refusal(&self) -> String {
         match self.most {
             1 => "another client is being served; come back later, or start the program with --clients 2".to_owned(),
@@ -99,25 +99,25 @@ impl Places {
     }
 }
 
-impl Server {
+impl StreamServer {
     /// Begins to listen, for at most `most` clients at once.
-    pub fn bind(address: &Address, token: Option<Token>, most: usize) -> io::Result<Self> {
-        Self::listen(address, token, Some(Arc::new(Places { most, taken: Mutex::default() })))
+    pub fn bind(address: &Address, token: Option<StreamToken>, most: usize) -> io::Result<Self> {
+        Self::listen(address, token, Some(Arc::new(ClientSlots { most, taken: Mutex::default() })))
     }
 
     /// Begins to listen. Every client with the token is accepted; the caller refuses clients beyond its limit.
-    pub fn bind_without_limit(address: &Address, token: Option<Token>) -> io::Result<Self> {
+    pub fn bind_without_limit(address: &Address, token: Option<StreamToken>) -> io::Result<Self> {
         Self::listen(address, token, None)
     }
 
-    fn listen(address: &Address, token: Option<Token>, places: Option<Arc<Places>>) -> io::Result<Self> {
+    fn listen(address: &Address, token: Option<StreamToken>, slots: Option<Arc<ClientSlots>>) -> io::Result<Self> {
         let listener = TcpListener::bind(&address.resolve()?[..])?;
         listener.set_nonblocking(true)?;
         let local = listener.local_addr()?;
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let (to_owner, clients) = channel();
         let strangers = Strangers::new(MOST_STRANGERS, TOO_MANY_STRANGERS);
-        let door = Door { token: token.map(Arc::new), places, strangers, to_owner };
+        let door = Door { token: token.map(Arc::new), slots, strangers, to_owner };
         let stop = Arc::clone(&bell);
         let thread = spawn(c"door", move || door.keep(&listener, &stop))?;
         Ok(Self { clients: Mutex::new(clients), local, bell, thread: Some(thread) })
@@ -129,12 +129,12 @@ impl Server {
     }
 
     /// The next client, if one has connected.
-    pub fn next(&self) -> Option<Client> {
+    pub fn next(&self) -> Option<StreamClient> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner).try_recv().ok()
     }
 }
 
-impl Drop for Server {
+impl Drop for StreamServer {
     fn drop(&mut self) {
         let _ = rustix::io::write(&*self.bell, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
@@ -145,10 +145,10 @@ impl Drop for Server {
 
 #[derive(Clone)]
 struct Door {
-    token: Option<Arc<Token>>,
-    places: Option<Arc<Places>>,
+    token: Option<Arc<StreamToken>>,
+    slots: Option<Arc<ClientSlots>>,
     strangers: Arc<Strangers>,
-    to_owner: Sender<Client>,
+    to_owner: Sender<StreamClient>,
 }
 
 impl Door {
@@ -181,16 +181,16 @@ impl Door {
         self.talk_apart(connection);
     }
 
-    /// Hands a client over to the owner; returns the connection if there is no place for it.
+    /// Hands a client over to the owner; returns the connection if there is no slot for it.
     fn seat(&self, connection: TcpStream) -> Option<TcpStream> {
-        let place = match &self.places {
+        let slot = match &self.slots {
             None => None,
-            Some(places) => match places.take(&connection) {
+            Some(slots) => match slots.take(&connection) {
                 None => return Some(connection),
-                place => place,
+                slot => slot,
             },
         };
-        let _ = self.to_owner.send(Client { connection, place });
+        let _ = self.to_owner.send(StreamClient { connection, slot });
         None
     }
 
@@ -216,7 +216,7 @@ impl Door {
         });
     }
 
-    /// Accepts a client as soon as there is a place; refuses it as soon as none can be expected.
+    /// Accepts a client as soon as there is a slot; refuses it as soon as none can be expected.
     fn let_in(&self, mut connection: TcpStream) {
         let until = Instant::now() + LEAVING;
         loop {
@@ -224,9 +224,9 @@ impl Door {
                 None => return,
                 Some(connection) => connection,
             };
-            let Some(places) = &self.places else { return };
-            if Instant::now() >= until || !places.may_become_free() {
-                return refuse(connection, &places.refusal());
+            let Some(slots) = &self.slots else { return };
+            if Instant::now() >= until || !slots.may_become_free() {
+                return refuse(connection, &slots.refusal());
             }
             std::thread::sleep(LOOK);
         }

@@ -14,11 +14,12 @@ pub struct Strangers {
     limit: usize,
     /// The message to a connection that is closed.
     words: &'static str,
-    open: Mutex<Open>,
+    open: Mutex<PendingConnections>,
 }
 
+/// The connections, by the order in which they were admitted.
 #[derive(Default)]
-struct Open {
+struct PendingConnections {
     next: u64,
     /// Oldest first.
     waiting: VecDeque<(u64, TcpStream)>,
@@ -36,7 +37,7 @@ impl Strangers {
         Arc::new(Self { limit, words, open: Mutex::default() })
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, PendingConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -88,7 +89,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn the_oldest_gives_way_and_is_told_why() {
+    fn the_oldest_gives_way_and_gets_the_reason() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let connect = || {
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

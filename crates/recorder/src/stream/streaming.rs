@@ -3,9 +3,9 @@
 use super::address::Address;
 use super::namer::{Namer, Naming};
 use super::outbox::{Outbox, Wish};
-use super::server::{Client, Place, Server};
-use super::token::Token;
-use super::wire::{Ending, Wire};
+use super::server::{ClientSlot, StreamClient, StreamServer};
+use super::token::StreamToken;
+use super::wire::{StreamEnd, Wire};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,12 +28,12 @@ pub enum StreamTo {
         /// The receiver's address.
         address: Address,
         /// The token that is sent first.
-        token: Option<Token>,
+        token: Option<StreamToken>,
         /// An existing connection.
         first: Option<TcpStream>,
     },
     /// Clients connect, and nothing is recorded while there are none.
-    Serve(Arc<Server>),
+    Serve(Arc<StreamServer>),
 }
 
 /// The results of the streams of a process.
@@ -85,7 +85,7 @@ impl Streaming {
     }
 
     /// The next stream, if there is to be one beside `others` existing ones.
-    pub(crate) fn next(&mut self, others: usize) -> Option<(Outbox, Option<Place>)> {
+    pub(crate) fn next(&mut self, others: usize) -> Option<(Outbox, Option<ClientSlot>)> {
         match &mut self.to {
             StreamTo::Connect { .. } if others > 0 || self.is_over => None,
             StreamTo::Connect { address, token, first } => {
@@ -104,16 +104,16 @@ impl Streaming {
                 }
             }
             StreamTo::Serve(server) => {
-                let Client { connection, place } = server.next()?;
-                let place = place?;
-                let wish = Wish::Client(Arc::clone(place.presence()));
-                Some((Outbox::over(connection, wish).ok()?, Some(place)))
+                let StreamClient { connection, slot } = server.next()?;
+                let slot = slot?;
+                let wish = Wish::Client(Arc::clone(slot.presence()));
+                Some((Outbox::over(connection, wish).ok()?, Some(slot)))
             }
         }
     }
 
     /// Adds the result of a stream that has ended.
-    pub(crate) fn has_ended(&mut self, ending: Ending) {
+    pub(crate) fn has_ended(&mut self, ending: StreamEnd) {
         self.sent.connections += u64::from(ending.was_connected);
         self.sent.bytes += ending.sent;
         self.sent.left_out += ending.left_out;

@@ -15,16 +15,16 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A token: a word without spaces.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Token(String);
+pub struct StreamToken(String);
 
-impl fmt::Debug for Token {
+impl fmt::Debug for StreamToken {
     /// Never shows the token itself.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token")
     }
 }
 
-impl FromStr for Token {
+impl FromStr for StreamToken {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -33,7 +33,7 @@ impl FromStr for Token {
     }
 }
 
-impl Token {
+impl StreamToken {
     /// The line to send.
     pub fn line(&self) -> String {
         format!("{TOKEN_WORD}{}\n", self.0)
@@ -75,14 +75,14 @@ mod tests {
 
     #[test]
     fn only_the_very_line_will_do() {
-        let token = Token::from_str("secret").unwrap();
+        let token = StreamToken::from_str("secret").unwrap();
         assert!(token.is_in(b"HWtoken secret\n"));
         for wrong in
             [&b"HWtoken secre\n"[..], b"HWtoken secrets\n", b"HWtoken secret", b"secret\n", b"", b"HWtoken secret\n "]
         {
             assert!(!token.is_in(wrong), "{wrong:?}");
         }
-        assert!(Token::from_str("two words").is_err() && Token::from_str("").is_err());
+        assert!(StreamToken::from_str("two words").is_err() && StreamToken::from_str("").is_err());
         assert_eq!(format!("{token:?}"), "Token");
     }
 }

@@ -1,10 +1,10 @@
 //! A stream: the recording for one client, in the format that it asked for.
 
 use super::outbox::Outbox;
-use super::server::Place;
-use super::trace_pen::TracePen;
-use highwater_model::{Accounts, Catalog, Extent, Scribe, Source, Step};
-use highwater_store::Pen;
+use super::server::ClientSlot;
+use super::trace_stream_writer::TraceStreamWriter;
+use highwater_model::{Accounts, BlockExtent, Catalog, Source, Step, StepSink};
+use highwater_store::StepWriter;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -19,9 +19,9 @@ pub enum Wire {
 }
 
 /// The writer of a stream, by format.
-enum Pens {
-    Highwater(Box<Pen<Outbox>>),
-    Memtrace(Box<TracePen>),
+enum StreamWriter {
+    Highwater(Box<StepWriter<Outbox>>),
+    Memtrace(Box<TraceStreamWriter>),
 }
 
 /// The maximum time before collected events are sent.
@@ -36,7 +36,7 @@ const TRY_EVERY: Duration = Duration::from_millis(50);
 
 /// A client, and the writer of its stream.
 pub struct Stream {
-    pen: Pens,
+    writer: StreamWriter,
     outbox: Outbox,
     began: Instant,
     last_flush: Instant,
@@ -44,13 +44,13 @@ pub struct Stream {
     is_unflushed: bool,
     tries: u32,
     asked_since: Option<Instant>,
-    /// The client's place among the served clients.
-    place: Option<Place>,
+    /// The client's slot among the served clients.
+    slot: Option<ClientSlot>,
 }
 
 /// The result of a stream.
 #[derive(Clone, Debug, Default)]
-pub struct Ending {
+pub struct StreamEnd {
     /// Why it could not continue.
     pub failure: Option<String>,
     /// Why the other end did not keep it, in its own words.
@@ -72,26 +72,28 @@ impl Stream {
     pub fn begin(
         wire: Wire,
         outbox: Outbox,
-        place: Option<Place>,
+        slot: Option<ClientSlot>,
         source: &Source,
         accounts: &Accounts,
         catalog: &Catalog,
     ) -> io::Result<Self> {
         let now = Instant::now();
         let to = outbox.clone();
-        let pen = match wire {
+        let writer = match wire {
             Wire::Highwater => {
-                let mut pen = Pen::begin(to, source, accounts, catalog)?;
+                let mut writer = StepWriter::begin(to, source, accounts, catalog)?;
                 // A client that connected to us knows itself whether it kept the stream.
-                if place.is_none() {
-                    pen.expect_answers()?;
+                if slot.is_none() {
+                    writer.expect_answers()?;
                 }
-                Pens::Highwater(Box::new(pen))
+                StreamWriter::Highwater(Box::new(writer))
             }
-            Wire::Memtrace => Pens::Memtrace(Box::new(TracePen::begin(to, source, accounts, catalog)?)),
+            Wire::Memtrace => {
+                StreamWriter::Memtrace(Box::new(TraceStreamWriter::begin(to, source, accounts, catalog)?))
+            }
         };
         Ok(Self {
-            pen,
+            writer,
             outbox,
             began: now,
             last_flush: now,
@@ -99,7 +101,7 @@ impl Stream {
             is_unflushed: true,
             tries: 0,
             asked_since: None,
-            place,
+            slot,
         })
     }
 
@@ -107,22 +109,22 @@ impl Stream {
     #[inline]
     pub fn event_done(&mut self, accounts: &Accounts, catalog: &Catalog) -> bool {
         self.is_unflushed = true;
-        match &mut self.pen {
-            Pens::Highwater(pen) => {
-                if pen.is_full() && !self.outbox.has_room_for(pen.is_behind()) {
-                    pen.leave_out(accounts);
+        match &mut self.writer {
+            StreamWriter::Highwater(writer) => {
+                if writer.is_full() && !self.outbox.has_room_for(writer.is_behind()) {
+                    writer.leave_out(accounts);
                 }
                 // A failure of this write shows at the next `tend`.
-                let _ = pen.event_done(accounts, catalog);
+                let _ = writer.event_done(accounts, catalog);
                 false
             }
-            Pens::Memtrace(pen) => pen.is_full(),
+            StreamWriter::Memtrace(writer) => writer.is_full(),
         }
     }
 
     /// Whether the names of all source locations must be known before anything is sent.
     pub fn needs_names(&self) -> bool {
-        matches!(&self.pen, Pens::Memtrace(pen) if pen.is_waiting())
+        matches!(&self.writer, StreamWriter::Memtrace(writer) if writer.is_waiting())
     }
 
     /// The catalog has changed without an event.
@@ -135,11 +137,11 @@ impl Stream {
         self.last_flush = Instant::now();
         // If events were left out, it catches up as soon as there is room, even if no more events come.
         self.is_unflushed = !self.outbox.has_room_for(self.is_behind());
-        match &mut self.pen {
-            Pens::Highwater(pen) if self.is_unflushed => pen.leave_out(accounts),
-            Pens::Memtrace(pen) if self.is_unflushed => pen.leave_out(),
-            Pens::Highwater(pen) => _ = pen.flush(accounts, catalog),
-            Pens::Memtrace(pen) => _ = pen.flush(accounts, catalog),
+        match &mut self.writer {
+            StreamWriter::Highwater(writer) if self.is_unflushed => writer.leave_out(accounts),
+            StreamWriter::Memtrace(writer) if self.is_unflushed => writer.leave_out(),
+            StreamWriter::Highwater(writer) => _ = writer.flush(accounts, catalog),
+            StreamWriter::Memtrace(writer) => _ = writer.flush(accounts, catalog),
         }
         if !self.is_unflushed {
             self.last_sent = self.last_flush;
@@ -147,9 +149,9 @@ impl Stream {
     }
 
     fn is_behind(&self) -> bool {
-        match &self.pen {
-            Pens::Highwater(pen) => pen.is_behind(),
-            Pens::Memtrace(pen) => pen.is_behind(),
+        match &self.writer {
+            StreamWriter::Highwater(writer) => writer.is_behind(),
+            StreamWriter::Memtrace(writer) => writer.is_behind(),
         }
     }
 
@@ -166,12 +168,12 @@ impl Stream {
         } else if now - self.last_sent >= self.still_here_every() && self.outbox.has_room_for(true) {
             self.last_sent = now;
             self.tries += u32::from(self.outbox.is_silent());
-            if let (Some(place), true) = (&self.place, self.tries >= TRIES && !self.outbox.is_asked_to_end()) {
-                place.presence().set_only_listens();
+            if let (Some(slot), true) = (&self.slot, self.tries >= TRIES && !self.outbox.is_asked_to_end()) {
+                slot.presence().set_only_listens();
             }
-            match &mut self.pen {
-                Pens::Highwater(pen) => _ = pen.still_here(source),
-                Pens::Memtrace(pen) => _ = pen.still_here(source.duration, catalog),
+            match &mut self.writer {
+                StreamWriter::Highwater(writer) => _ = writer.still_here(source),
+                StreamWriter::Memtrace(writer) => _ = writer.still_here(source.duration, catalog),
             }
         }
         true
@@ -186,67 +188,67 @@ impl Stream {
         self.asked_since.map(|since| now - since)
     }
 
-    /// Completes the stream. The outbox is still being sent: see [`Closing::wait`].
-    pub fn finish(self, accounts: &Accounts, catalog: &mut Catalog, source: &Source) -> Closing {
+    /// Completes the stream. The outbox is still being sent: see [`ClosingStream::wait`].
+    pub fn finish(self, accounts: &Accounts, catalog: &mut Catalog, source: &Source) -> ClosingStream {
         let ending = self.ending();
-        let Self { pen, outbox, .. } = self;
-        match pen {
-            Pens::Highwater(pen) => _ = pen.finish(accounts, catalog, source),
-            Pens::Memtrace(mut pen) => _ = pen.flush(accounts, catalog),
+        let Self { writer, outbox, .. } = self;
+        match writer {
+            StreamWriter::Highwater(writer) => _ = writer.finish(accounts, catalog, source),
+            StreamWriter::Memtrace(mut writer) => _ = writer.flush(accounts, catalog),
         }
         outbox.end();
-        Closing { outbox, ending }
+        ClosingStream { outbox, ending }
     }
 
     /// Ends the stream as it is, without completing it.
-    pub fn drop_it(self) -> Ending {
+    pub fn drop_it(self) -> StreamEnd {
         self.outbox.give_up();
         self.ending()
     }
 
-    fn ending(&self) -> Ending {
-        Ending {
+    fn ending(&self) -> StreamEnd {
+        StreamEnd {
             failure: self.outbox.failure(),
             refusal: self.outbox.refusal(),
             was_asked_for: self.outbox.is_asked_to_end(),
             lasted: self.began.elapsed(),
             was_connected: self.outbox.is_connected(),
             sent: self.outbox.sent(),
-            left_out: match &self.pen {
-                Pens::Highwater(pen) => pen.left_out(),
-                Pens::Memtrace(pen) => pen.left_out(),
+            left_out: match &self.writer {
+                StreamWriter::Highwater(writer) => writer.left_out(),
+                StreamWriter::Memtrace(writer) => writer.left_out(),
             },
         }
     }
 }
 
-impl Scribe for Stream {
+impl StepSink for Stream {
     #[inline]
-    fn write(&mut self, step: Step, was: Extent) {
-        match &mut self.pen {
-            Pens::Highwater(pen) => pen.write(step, was),
-            Pens::Memtrace(pen) => pen.write(step),
+    fn write(&mut self, step: Step, was: BlockExtent) {
+        match &mut self.writer {
+            StreamWriter::Highwater(writer) => writer.write(step, was),
+            StreamWriter::Memtrace(writer) => writer.write(step),
         }
     }
 }
 
 /// A stream whose end is still being sent.
-pub struct Closing {
+pub struct ClosingStream {
     outbox: Outbox,
-    ending: Ending,
+    ending: StreamEnd,
 }
 
-impl Closing {
+impl ClosingStream {
     /// Whether the client has received everything, or never will.
     pub fn is_done(&self) -> bool {
         self.outbox.is_done()
     }
 
     /// Waits until the client has taken everything, or takes no more bytes.
-    pub fn wait(self, patience: Duration) -> Ending {
+    pub fn wait(self, patience: Duration) -> StreamEnd {
         let failure = self.outbox.wait_until_sent(patience).err();
         let (sent, was_connected, refusal) = (self.outbox.sent(), self.outbox.is_connected(), self.outbox.refusal());
         let was_asked_for = self.outbox.is_asked_to_end();
-        Ending { failure, sent, was_connected, was_asked_for, refusal, ..self.ending }
+        StreamEnd { failure, sent, was_connected, was_asked_for, refusal, ..self.ending }
     }
 }

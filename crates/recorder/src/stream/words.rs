@@ -20,7 +20,7 @@ const KEPT: &str = "kept";
 
 /// A line that a receiver sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ReceiverMessage {
     /// The stream has begun to be kept. Only for senders that expect answers: others never read, and a connection that is closed with
     /// unread bytes loses the bytes sent last.
     Receiving,
@@ -28,7 +28,7 @@ pub enum Answer {
     Kept,
 }
 
-impl Answer {
+impl ReceiverMessage {
     /// Sends it.
     pub fn send(self, mut to: impl Write) -> io::Result<()> {
         let word = match self {
@@ -41,7 +41,7 @@ impl Answer {
 
 /// The messages of a receiver so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct ReceiverStatus {
     /// A message about the end will follow.
     pub is_receiving: bool,
     /// All of it is kept.
@@ -53,8 +53,8 @@ pub struct Said {
 }
 
 /// Parses the messages. The last line may be incomplete.
-pub fn understand(words: &[u8]) -> Said {
-    let mut said = Said::default();
+pub fn understand(words: &[u8]) -> ReceiverStatus {
+    let mut status = ReceiverStatus::default();
     let mut lines = words.split(|&byte| byte == b'\n').peekable();
     while let Some(line) = lines.next() {
         let is_whole = lines.peek().is_some();
@@ -63,19 +63,19 @@ pub fn understand(words: &[u8]) -> Said {
         }
         let text = String::from_utf8_lossy(line);
         match text.strip_prefix(OURS) {
-            Some(RECEIVING) => said.is_receiving = true,
+            Some(RECEIVING) => status.is_receiving = true,
             // The rest of the word may be in transit.
             Some(start) if !is_whole && RECEIVING.starts_with(start) => {}
-            Some(KEPT) => said.is_kept = true,
+            Some(KEPT) => status.is_kept = true,
             Some(reason) => {
-                said.refusal.get_or_insert_with(|| reason.to_owned());
-                said.asks_to_end = true;
+                status.refusal.get_or_insert_with(|| reason.to_owned());
+                status.asks_to_end = true;
             }
             None if text.starts_with(TOKEN_WORD) => {}
-            None => said.asks_to_end = true,
+            None => status.asks_to_end = true,
         }
     }
-    said
+    status
 }
 
 /// Whether an incomplete line may become one that begins with `word`.
@@ -91,17 +91,17 @@ mod tests {
     fn only_what_is_no_word_of_ours_asks_for_the_end() {
         for nothing in ["", "H", "HWtoken ", "HWtoken abc", "HWtoken abc\n", "high", "highwater: ", "highwater: recei"]
         {
-            assert_eq!(understand(nothing.as_bytes()), Said::default(), "{nothing:?}");
+            assert_eq!(understand(nothing.as_bytes()), ReceiverStatus::default(), "{nothing:?}");
         }
         for end in ["\n", "x", "bye", "HWtoken abc\nx", "HWtokens", "highwater"] {
             let ends = understand(format!("{end}\n").as_bytes()).asks_to_end;
             assert!(ends, "{end:?}");
         }
-        let greeted = Said { is_receiving: true, ..Said::default() };
+        let greeted = ReceiverStatus { is_receiving: true, ..ReceiverStatus::default() };
         assert_eq!(understand(b"HWtoken abc\nhighwater: receiving\n"), greeted);
         assert!(understand(b"highwater: receiving\n\n").asks_to_end);
         let kept = understand(b"highwater: receiving\nhighwater: kept\n");
-        assert_eq!(kept, Said { is_receiving: true, is_kept: true, ..Said::default() });
+        assert_eq!(kept, ReceiverStatus { is_receiving: true, is_kept: true, ..ReceiverStatus::default() });
         let refused = understand(b"highwater: receiving\nhighwater: the disk is full\nhighwater: x\n");
         assert_eq!(refused.refusal.as_deref(), Some("the disk is full"));
         assert!(refused.asks_to_end && !refused.is_kept);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use highwater_symbols::{ModulePlace, SourceFrame, Symbolizer};
+use highwater_symbols::{ModuleMapping, SourceFrame, Symbolizer};
 
 /// The address at which the tests pretend that modules are mapped.
 pub const BASE: u64 = 0x7f00_1234_5000;
@@ -106,8 +106,8 @@ impl Workshop {
                 answers.push(Vec::new());
                 continue;
             }
-            let place = lines.next().unwrap().split(" (discriminator").next().unwrap();
-            let (path, number) = place.rsplit_once(':').unwrap();
+            let location = lines.next().unwrap().split(" (discriminator").next().unwrap();
+            let (path, number) = location.rsplit_once(':').unwrap();
             answers.last_mut().unwrap().push(PlainFrame {
                 function: line.to_owned(),
                 file_name: file_name(path),
@@ -144,13 +144,13 @@ pub fn line_of(source: &str, text: &str) -> u32 {
 }
 
 /// A position-independent module that is mapped at [`BASE`].
-pub fn at_base<'a>(path: &'a Path, build_id: &'a str) -> ModulePlace<'a> {
-    ModulePlace { path, build_id, start: BASE, file_offset: 0 }
+pub fn at_base<'a>(path: &'a Path, build_id: &'a str) -> ModuleMapping<'a> {
+    ModuleMapping { path, build_id, start: BASE, file_offset: 0 }
 }
 
 /// The frames at a link-time address of a module at [`BASE`]; panics if the module's symbols are not available.
-pub fn frames(symbolizer: &mut Symbolizer, place: &ModulePlace<'_>, link_address: u64) -> Vec<SourceFrame> {
-    symbolizer.module(place).unwrap().lookup(BASE + link_address).to_vec()
+pub fn frames(symbolizer: &mut Symbolizer, mapping: &ModuleMapping<'_>, link_address: u64) -> Vec<SourceFrame> {
+    symbolizer.module(mapping).unwrap().lookup(BASE + link_address).to_vec()
 }
 
 /// The names of functions, innermost first.

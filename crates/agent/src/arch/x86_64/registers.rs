@@ -3,9 +3,9 @@
 
 use crate::unwind::cfi::{self, BP, BX, CfaRule, RA, REGISTERS, RegisterRule, SP};
 use crate::unwind::expression;
-use crate::unwind::memory::Window;
+use crate::unwind::memory::StackWindow;
 use crate::unwind::objects;
-use crate::unwind::walk::State;
+use crate::unwind::walk::FrameState;
 use core::arch::asm;
 
 /// The registers of one frame, as far as they are known.
@@ -39,12 +39,12 @@ impl Registers {
     }
 
     /// The part of the frame that the usual walk knows.
-    pub fn state(&self) -> Option<State> {
-        Some(State { pc: self.0[RA]?, sp: self.0[SP]?, bp: self.0[BP].unwrap_or(0) })
+    pub fn state(&self) -> Option<FrameState> {
+        Some(FrameState { pc: self.0[RA]?, sp: self.0[SP]?, bp: self.0[BP].unwrap_or(0) })
     }
 
     /// The frame of the caller; `None` if there is none or it cannot be found.
-    pub fn caller(&self, window: &Window) -> Option<Self> {
+    pub fn caller(&self, window: &StackWindow) -> Option<Self> {
         let address = self.0[RA]?.wrapping_sub(1);
         let object = objects::find(address)?;
         // SAFETY: the tables of a loaded module.

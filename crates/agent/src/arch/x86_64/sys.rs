@@ -239,9 +239,10 @@ pub fn peer(socket: Descriptor) -> Option<(u32, u32)> {
     const SOCKET_LEVEL: usize = 1;
     const PEER_CREDENTIALS: usize = 17;
     let (mut credentials, mut length) = ([0u32; 3], 12u32);
-    let place = [credentials.as_mut_ptr() as usize, (&raw mut length) as usize];
+    let pointers = [credentials.as_mut_ptr() as usize, (&raw mut length) as usize];
     // SAFETY: the kernel writes at most twelve bytes, and their number.
-    let result = unsafe { call(number::GETSOCKOPT, [socket, SOCKET_LEVEL, PEER_CREDENTIALS, place[0], place[1], 0]) };
+    let result =
+        unsafe { call(number::GETSOCKOPT, [socket, SOCKET_LEVEL, PEER_CREDENTIALS, pointers[0], pointers[1], 0]) };
     (result == 0).then_some((credentials[0], credentials[1]))
 }
 
@@ -300,9 +301,9 @@ pub fn read_file(path: &core::ffi::CStr, buffer: &mut [u8]) -> Option<usize> {
 
 /// Reads the file at `offset` into `buffer`; returns the number of bytes.
 pub fn read_at(file: Descriptor, offset: u64, buffer: &mut [u8]) -> usize {
-    let (place, length) = (buffer.as_mut_ptr() as usize, buffer.len());
+    let (address, length) = (buffer.as_mut_ptr() as usize, buffer.len());
     // SAFETY: the buffer is as long as it says.
-    value(unsafe { call(number::PREAD, [file, place, length, offset as usize, 0, 0]) }).unwrap_or(0)
+    value(unsafe { call(number::PREAD, [file, address, length, offset as usize, 0, 0]) }).unwrap_or(0)
 }
 
 /// Whether a program started from this file gets the rights of another user or group.
@@ -396,26 +397,28 @@ pub fn connect(path: &[u8], patience_ns: u64) -> Result<Descriptor, isize> {
     }
 }
 
+/// A buffer, as the kernel takes it (`iovec`).
 #[repr(C)]
-struct Piece {
+struct IoVec {
     start: *const u8,
     length: usize,
 }
 
+/// A message with control data, as the kernel takes it (`msghdr`).
 #[repr(C)]
-struct Message {
+struct MessageHeader {
     name: usize,
     name_length: u32,
-    pieces: *const Piece,
+    pieces: *const IoVec,
     piece_count: usize,
-    control: *const Control,
+    control: *const RightsMessage,
     control_length: usize,
     flags: i32,
 }
 
 /// Descriptors as control data: length, level SOL_SOCKET, type SCM_RIGHTS, then the descriptors.
 #[repr(C)]
-struct Control {
+struct RightsMessage {
     length: usize,
     level: i32,
     kind: i32,
@@ -428,11 +431,11 @@ const MOST_SENT: usize = 2;
 pub fn send(socket: Descriptor, bytes: &[u8], descriptors: &[Descriptor]) -> bool {
     const NO_SIGNAL: usize = 0x4000;
     const HEAD: usize = 16;
-    let piece = Piece { start: bytes.as_ptr(), length: bytes.len() };
+    let piece = IoVec { start: bytes.as_ptr(), length: bytes.len() };
     let count = descriptors.len().min(MOST_SENT);
     let sent = core::array::from_fn(|at| descriptors.get(at).map_or(0, |&descriptor| descriptor as i32));
-    let control = Control { length: HEAD + count * 4, level: 1, kind: 1, descriptors: sent };
-    let message = Message {
+    let control = RightsMessage { length: HEAD + count * 4, level: 1, kind: 1, descriptors: sent };
+    let message = MessageHeader {
         name: 0,
         name_length: 0,
         pieces: &raw const piece,

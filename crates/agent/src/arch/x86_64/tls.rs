@@ -42,9 +42,9 @@ macro_rules! word {
             // SAFETY: writes the thread's own eight bytes.
             unsafe {
                 asm!(
-                    concat!("mov {place}, qword ptr [rip + ", $symbol, "@GOTTPOFF]"),
-                    "mov qword ptr fs:[{place}], {word}",
-                    place = out(reg) _,
+                    concat!("mov {offset}, qword ptr [rip + ", $symbol, "@GOTTPOFF]"),
+                    "mov qword ptr fs:[{offset}], {word}",
+                    offset = out(reg) _,
                     word = in(reg) word,
                     options(nostack, preserves_flags)
                 );

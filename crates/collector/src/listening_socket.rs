@@ -15,7 +15,7 @@ const WAITING: i32 = 1024;
 
 /// Why a collector cannot start.
 #[derive(Debug)]
-pub enum BindError {
+pub enum CollectorBindError {
     /// Another collector listens there.
     AlreadyListens {
         /// The socket's path.
@@ -36,7 +36,7 @@ pub enum BindError {
     },
 }
 
-impl fmt::Display for BindError {
+impl fmt::Display for CollectorBindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AlreadyListens { path, pid: Some(pid) } => {
@@ -52,11 +52,11 @@ impl fmt::Display for BindError {
     }
 }
 
-impl std::error::Error for BindError {}
+impl std::error::Error for CollectorBindError {}
 
 /// Converts an error about a path.
-pub(crate) fn with(path: &Path) -> impl Fn(io::Error) -> BindError {
-    move |error| BindError::System { what: path.display().to_string(), error }
+pub(crate) fn with(path: &Path) -> impl Fn(io::Error) -> CollectorBindError {
+    move |error| CollectorBindError::System { what: path.display().to_string(), error }
 }
 
 /// The default socket path of this user's collector. Its directory is created if needed, and no other user can write to it.
@@ -68,18 +68,18 @@ pub fn default_socket() -> io::Result<PathBuf> {
 
 /// A listening socket; removed when dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct ListeningSocket {
     socket: OwnedFd,
     path: PathBuf,
-    lock: Lock,
+    lock: LockFile,
 }
 
-impl Place {
+impl ListeningSocket {
     /// Begins to listen.
-    pub fn new(path: &Path) -> Result<Self, BindError> {
+    pub fn new(path: &Path) -> Result<Self, CollectorBindError> {
         prepare_directory(path)?;
         let address = SocketAddrUnix::new(path.as_os_str().as_bytes()).map_err(io::Error::from).map_err(with(path))?;
-        let lock = Lock::take(path)?;
+        let lock = LockFile::take(path)?;
         remove_stale(path, &address)?;
         let socket = listen(&address).map_err(io::Error::from).map_err(with(path))?;
         Ok(Self { socket, path: path.to_owned(), lock })
@@ -91,13 +91,13 @@ impl Place {
     }
 }
 
-impl AsFd for Place {
+impl AsFd for ListeningSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-impl Drop for Place {
+impl Drop for ListeningSocket {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
         // Removed while the lock is held: a collector that then gets the lock notices that it is no longer the file of that name.
@@ -116,7 +116,7 @@ fn listen(address: &SocketAddrUnix) -> rustix::io::Result<OwnedFd> {
 }
 
 /// Creates the directory of a socket if needed, and makes sure that no other user can replace the socket.
-fn prepare_directory(path: &Path) -> Result<(), BindError> {
+fn prepare_directory(path: &Path) -> Result<(), CollectorBindError> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -135,17 +135,19 @@ fn prepare_directory(path: &Path) -> Result<(), BindError> {
     let is_sticky = about.mode() & 0o1000 != 0;
     let is_own = about.uid() == rustix::process::geteuid().as_raw() || about.uid() == 0;
     let is_safe = about.is_dir() && is_own && (about.mode() & 0o022 == 0 || is_sticky);
-    if is_safe { Ok(()) } else { Err(BindError::NotOurs(directory.to_owned())) }
+    if is_safe { Ok(()) } else { Err(CollectorBindError::NotOurs(directory.to_owned())) }
 }
 
 /// Removes the socket of a collector that was killed. The caller holds the lock.
-fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), BindError> {
+fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), CollectorBindError> {
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(with(path)(error)),
-        Ok(about) if !about.file_type().is_socket() => Err(BindError::NotASocket(path.to_owned())),
+        Ok(about) if !about.file_type().is_socket() => Err(CollectorBindError::NotASocket(path.to_owned())),
         // The lock file of a running collector may have been removed.
-        Ok(_) if is_listened_at(address) => Err(BindError::AlreadyListens { path: path.to_owned(), pid: None }),
+        Ok(_) if is_listened_at(address) => {
+            Err(CollectorBindError::AlreadyListens { path: path.to_owned(), pid: None })
+        }
         Ok(_) => std::fs::remove_file(path).map_err(with(path)),
     }
 }
@@ -162,13 +164,13 @@ fn is_listened_at(address: &SocketAddrUnix) -> bool {
 
 /// A lock file beside the socket, held as long as this process lives: the system releases it when the process ends.
 #[derive(Debug)]
-struct Lock {
+struct LockFile {
     path: PathBuf,
     _file: File,
 }
 
-impl Lock {
-    fn take(socket: &Path) -> Result<Self, BindError> {
+impl LockFile {
+    fn take(socket: &Path) -> Result<Self, CollectorBindError> {
         let mut path = socket.as_os_str().to_owned();
         path.push(".lock");
         let path = PathBuf::from(path);
@@ -188,7 +190,10 @@ impl Lock {
                 Err(rustix::io::Errno::WOULDBLOCK) => {
                     let mut text = String::new();
                     let _ = file.read_to_string(&mut text);
-                    return Err(BindError::AlreadyListens { path: socket.to_owned(), pid: text.trim().parse().ok() });
+                    return Err(CollectorBindError::AlreadyListens {
+                        path: socket.to_owned(),
+                        pid: text.trim().parse().ok(),
+                    });
                 }
                 Err(error) => return Err(with(&path)(error.into())),
             }

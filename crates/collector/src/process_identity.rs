@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// A process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct About {
+pub struct ProcessIdentity {
     /// Its pid, as this process sees it.
     pub pid: u32,
     /// The pid of the process that started it, 0 if not known.
@@ -18,9 +18,9 @@ pub struct About {
     pub command: Vec<String>,
 }
 
-impl About {
+impl ProcessIdentity {
     /// From the text that the process sent: the path of the executable, a zero byte, and the arguments, each ended by a zero byte.
-    pub fn told(pid: u32, forked_from: u32, text: &[u8]) -> Self {
+    pub fn from_hello(pid: u32, forked_from: u32, text: &[u8]) -> Self {
         let mut texts = text.split(|&byte| byte == 0).map(String::from_utf8_lossy);
         let executable = texts.next().unwrap_or_default().trim_end_matches(" (deleted)").to_owned();
         let command = without_last_end(texts.map(|text| text.into_owned()).collect());
@@ -47,7 +47,7 @@ impl About {
     }
 }
 
-/// The display name of a process's program: the same as [`About::name`] of [`About::found`].
+/// The display name of a process's program: the same as [`ProcessIdentity::name`] of [`ProcessIdentity::found`].
 pub(crate) fn name_of(pid: u32) -> String {
     let (executable, command) = executable_and_command(pid);
     program_name(command.first().map(String::as_str), &executable)

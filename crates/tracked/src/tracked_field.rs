@@ -1,7 +1,7 @@
 //! A field that reports the creation and the drop of the value that contains it.
 
 use crate::deep_size::DeepSize;
-use crate::life::Life;
+use crate::life::ObjectLife;
 use crate::switch;
 use std::any::type_name;
 use std::cmp::Ordering;
@@ -18,23 +18,23 @@ use std::panic::Location;
 ///
 /// struct Session {
 ///     user: String,
-///     tag: Tag<Session>,
+///     tracked: Tag<Session>,
 /// }
 ///
 /// impl Session {
-///     #[track_caller] // the place that opens the session, not this one
+///     #[track_caller] // the location that opens the session, not this one
 ///     fn open(user: &str) -> Self {
-///         Self { user: user.to_owned(), tag: Tag::new() }
+///         Self { user: user.to_owned(), tracked: Tag::new() }
 ///     }
 /// }
 /// # assert_eq!(Session::open("Ada").user, "Ada");
 /// ```
 ///
-/// A field does not see the other fields. So the size is that of the type itself, unless [`owns`](Self::owns) reports the heap memory. All tags are
-/// equal, so that the containing type can still be compared. A clone of a tag is a new object, created where it is cloned: for a derived `Clone`,
+/// A field does not see the other fields. So the size is that of the type itself, unless [`owns`](Self::owns) reports the heap memory. All such fields are
+/// equal, so that the containing type can still be compared. A clone of one is a new object, created where it is cloned: for a derived `Clone`,
 /// that is the line of the derive.
 pub struct Tag<T> {
-    life: Life,
+    life: ObjectLife,
     of: PhantomData<fn() -> T>,
 }
 
@@ -44,8 +44,8 @@ impl<T> Tag<T> {
     #[track_caller]
     pub fn new() -> Self {
         let life = match switch::is_on() {
-            true => Life::begin(size_of::<T>(), type_name::<T>(), Location::caller()),
-            false => Life::UNHEARD,
+            true => ObjectLife::begin(size_of::<T>(), type_name::<T>(), Location::caller()),
+            false => ObjectLife::UNREPORTED,
         };
         Self { life, of: PhantomData }
     }
@@ -57,7 +57,7 @@ impl<T> Tag<T> {
 
     /// Reports how much heap memory the value owns.
     pub fn owns(&mut self, heap_bytes: usize) {
-        if self.life.is_heard() {
+        if self.life.is_reported() {
             self.life.update(size_of::<T>().saturating_add(heap_bytes), type_name::<T>());
         }
     }
@@ -66,8 +66,8 @@ impl<T> Tag<T> {
 impl<T> Drop for Tag<T> {
     #[inline]
     fn drop(&mut self) {
-        if self.life.is_heard() {
-            self.life.end(self.life.told(), type_name::<T>());
+        if self.life.is_reported() {
+            self.life.end(self.life.reported(), type_name::<T>());
         }
     }
 }
@@ -84,8 +84,8 @@ impl<T> Clone for Tag<T> {
     #[track_caller]
     fn clone(&self) -> Self {
         let mut clone = Self::new();
-        if clone.life.is_heard() && self.life.is_heard() {
-            clone.life.update(self.life.told(), type_name::<T>());
+        if clone.life.is_reported() && self.life.is_reported() {
+            clone.life.update(self.life.reported(), type_name::<T>());
         }
         clone
     }

@@ -1,56 +1,56 @@
 //! Turns the agent's records into events.
 
-use super::{Course, MOST_PLAIN, Owner};
+use super::{MOST_PLAIN, ProcessRecording, RingThread};
 use crate::mappings::Mappings;
-use crate::record::{Place, Record};
-use crate::rings::Reader;
-use highwater_model::{EventKind, Nanos, Placement, Plain, StackId, ThreadId, Weight, mapped_address};
+use crate::record::{RecordedBlock, RingRecord};
+use crate::rings::RecordSink;
+use highwater_model::{EventKind, Nanos, Placement, PlainEvent, StackId, ThreadId, Weight, mapped_address};
 
 /// The key of a block that the thread of a ring is moving. No user-space address has its highest bit set; its lowest bit is free for mappings.
 fn aside_key(ring: usize) -> u64 {
     1 << 63 | (ring as u64) << 1
 }
 
-impl Reader for Course {
+impl RecordSink for ProcessRecording {
     #[inline(always)]
-    fn allocate(&mut self, stamp: u64, ring: u32, place: &Place) {
+    fn allocate(&mut self, stamp: u64, ring: u32, block: &RecordedBlock) {
         if !self.takes_plain {
-            let ((time, thread), placement) = (self.place_in_time(stamp, ring), self.placement(place));
+            let ((time, thread), placement) = (self.time_and_thread(stamp, ring), self.placement(block));
             return self.push(time, thread, EventKind::Allocate(placement));
         }
-        let stack = self.stack(place.node);
-        let &Place { address, size, surplus, .. } = place;
-        self.take_plain(stamp, ring, Plain { address, size, stack, surplus, ..Plain::default() });
+        let stack = self.stack(block.node);
+        let &RecordedBlock { address, size, surplus, .. } = block;
+        self.take_plain(stamp, ring, PlainEvent { address, size, stack, surplus, ..PlainEvent::default() });
     }
 
     #[inline(always)]
     fn free(&mut self, stamp: u64, ring: u32, address: u64) {
         if !self.takes_plain {
-            let (time, thread) = self.place_in_time(stamp, ring);
+            let (time, thread) = self.time_and_thread(stamp, ring);
             return self.push(time, thread, EventKind::Deallocate { address, claimed_size: None });
         }
-        self.take_plain(stamp, ring, Plain { address, is_free: true, ..Plain::default() });
+        self.take_plain(stamp, ring, PlainEvent { address, is_free: true, ..PlainEvent::default() });
     }
 
     #[cold]
-    fn other(&mut self, stamp: u64, ring: u32, record: Record) {
+    fn other(&mut self, stamp: u64, ring: u32, record: RingRecord) {
         self.hand_over();
-        let (time, thread) = self.place_in_time(stamp, ring);
+        let (time, thread) = self.time_and_thread(stamp, ring);
         self.take_rare(time, ring as usize, thread, record);
     }
 }
 
-impl Course {
+impl ProcessRecording {
     /// Adds a plain event to the batch that will be handed over.
     #[inline(always)]
-    fn take_plain(&mut self, stamp: u64, ring: u32, event: Plain) {
+    fn take_plain(&mut self, stamp: u64, ring: u32, event: PlainEvent) {
         let time = self.stamps.time(stamp).max(self.last_time);
         self.last_time = time;
         let thread = match self.owners.get(ring as usize) {
-            Some(&Owner { number: Some(number), .. }) => number,
+            Some(&RingThread { number: Some(number), .. }) => number,
             _ => self.number_of_owner(ring as usize),
         };
-        self.plain.push(Plain { time, thread, ..event });
+        self.plain.push(PlainEvent { time, thread, ..event });
         if self.plain.len() == MOST_PLAIN {
             self.hand_over();
         }
@@ -68,20 +68,20 @@ impl Course {
 
     /// The time of a stamp, and the thread of a ring.
     #[inline(always)]
-    fn place_in_time(&mut self, stamp: u64, ring: u32) -> (Nanos, ThreadId) {
+    fn time_and_thread(&mut self, stamp: u64, ring: u32) -> (Nanos, ThreadId) {
         let time = self.stamps.time(stamp).max(self.last_time);
         self.last_time = time;
         (time, self.owners.get(ring as usize).map_or(ThreadId(0), |owner| owner.thread))
     }
 
-    fn take_rare(&mut self, time: Nanos, ring: usize, thread: ThreadId, record: Record) {
+    fn take_rare(&mut self, time: Nanos, ring: usize, thread: ThreadId, record: RingRecord) {
         match record {
-            Record::Reallocate { old, new } => self.reallocate(time, thread, old, new),
-            Record::ReallocBegin { old } => {
+            RingRecord::Reallocate { old, new } => self.reallocate(time, thread, old, new),
+            RingRecord::ReallocBegin { old } => {
                 self.give_up(time, thread, aside_key(ring));
                 self.ledger.set_aside(old, aside_key(ring));
             }
-            Record::ReallocEnd { old, new } => {
+            RingRecord::ReallocEnd { old, new } => {
                 let aside = aside_key(ring);
                 if new.address == 0 || new.address == old {
                     self.ledger.put_back(aside);
@@ -91,51 +91,51 @@ impl Course {
                     self.reallocate(time, thread, from, new);
                 }
             }
-            Record::Map { place, what } => {
-                let stack = self.stack(place.node);
-                self.with_mappings(time, thread, |mappings, tell| {
-                    mappings.map(place.address, place.size, what, stack, tell);
+            RingRecord::Map { range, what } => {
+                let stack = self.stack(range.node);
+                self.with_mappings(time, thread, |mappings, emit| {
+                    mappings.map(range.address, range.size, what, stack, emit);
                 });
             }
-            Record::Protect { place, what } => {
-                let stack = self.stack(place.node);
-                self.with_mappings(time, thread, |mappings, tell| {
-                    mappings.protect(place.address, place.size, what, stack, tell);
+            RingRecord::Protect { range, what } => {
+                let stack = self.stack(range.node);
+                self.with_mappings(time, thread, |mappings, emit| {
+                    mappings.protect(range.address, range.size, what, stack, emit);
                 });
             }
-            Record::Unmap { address, length } => {
-                self.with_mappings(time, thread, |mappings, tell| mappings.unmap(address, length, tell));
+            RingRecord::Unmap { address, length } => {
+                self.with_mappings(time, thread, |mappings, emit| mappings.unmap(address, length, emit));
             }
-            Record::RemapBegin { old, old_length } => {
+            RingRecord::RemapBegin { old, old_length } => {
                 self.give_up(time, thread, mapped_address(aside_key(ring)));
                 if self.mappings.set_aside(old, old_length, ring) {
                     self.ledger.set_aside(mapped_address(old), mapped_address(aside_key(ring)));
                 }
             }
-            Record::Remap { old, new, .. } if self.mappings.is_aside(ring) => {
+            RingRecord::Remap { old, new, .. } if self.mappings.is_aside(ring) => {
                 let aside = mapped_address(aside_key(ring));
                 if new.address == 0 || new.address == old {
                     self.ledger.put_back(aside);
                 }
                 let from = if self.ledger.find(aside).is_some() { aside } else { mapped_address(old) };
                 let stack = self.stack(new.node);
-                self.with_mappings(time, thread, |mappings, tell| {
-                    mappings.bring_back(ring, new.address, new.size, stack, from, tell);
+                self.with_mappings(time, thread, |mappings, emit| {
+                    mappings.bring_back(ring, new.address, new.size, stack, from, emit);
                 });
             }
-            Record::Remap { new, .. } if new.address == 0 => {}
-            Record::Remap { old, old_length, new } => {
+            RingRecord::Remap { new, .. } if new.address == 0 => {}
+            RingRecord::Remap { old, old_length, new } => {
                 let stack = self.stack(new.node);
-                self.with_mappings(time, thread, |mappings, tell| {
-                    mappings.remap(old, old_length, new.address, new.size, stack, tell);
+                self.with_mappings(time, thread, |mappings, emit| {
+                    mappings.remap(old, old_length, new.address, new.size, stack, emit);
                 });
             }
-            Record::Thread { id } => self.new_owner(ring, id),
-            Record::Mark(name) => {
+            RingRecord::Thread { id } => self.new_owner(ring, id),
+            RingRecord::Mark(name) => {
                 let name = self.catalog.strings.intern(&name);
                 self.push(time, thread, EventKind::Mark { name });
             }
-            Record::Name { id, name } => {
+            RingRecord::Name { id, name } => {
                 let named = id.and_then(|id| self.owners.iter().find(|owner| owner.kernel_id == id));
                 let named = named.map_or(thread, |owner| owner.thread);
                 self.catalog.name_thread(named, &name);
@@ -144,13 +144,13 @@ impl Course {
     }
 
     #[inline(always)]
-    fn placement(&mut self, place: &Place) -> Placement {
-        let weight = self.source.sample_rate.map_or(Weight::ONE, |rate| Weight::of_sample(place.size, rate));
+    fn placement(&mut self, block: &RecordedBlock) -> Placement {
+        let weight = self.source.sample_rate.map_or(Weight::ONE, |rate| Weight::of_sample(block.size, rate));
         Placement {
-            address: place.address,
-            size: place.size,
-            stack: self.stack(place.node),
-            surplus: place.surplus,
+            address: block.address,
+            size: block.size,
+            stack: self.stack(block.node),
+            surplus: block.surplus,
             weight,
             ..Placement::default()
         }
@@ -171,7 +171,7 @@ impl Course {
         self.names.stack(node, &self.shared, &mut self.catalog)
     }
 
-    fn reallocate(&mut self, time: Nanos, thread: ThreadId, old_address: u64, new: Place) {
+    fn reallocate(&mut self, time: Nanos, thread: ThreadId, old_address: u64, new: RecordedBlock) {
         let new = self.placement(&new);
         self.push(time, thread, EventKind::Reallocate { old_address, claimed_old_size: None, new });
     }
@@ -209,9 +209,9 @@ impl Course {
         let uses = self.uses.entry(kernel_id).or_default();
         let thread = ThreadId(u64::from(kernel_id) | *uses << 32);
         *uses += 1;
-        let owner = Owner { thread, kernel_id, number: None };
+        let owner = RingThread { thread, kernel_id, number: None };
         if ring >= self.owners.len() {
-            self.owners.resize(ring + 1, Owner { thread: ThreadId(0), kernel_id: 0, number: None });
+            self.owners.resize(ring + 1, RingThread { thread: ThreadId(0), kernel_id: 0, number: None });
         }
         self.owners[ring] = owner;
     }

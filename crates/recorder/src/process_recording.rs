@@ -1,26 +1,26 @@
 //! The recording of one process: turns the records that its agent shares into a recording, round by round.
 
-mod about;
+mod recorded_process;
 mod records;
 mod streams;
 
-pub use about::About;
+pub use recorded_process::RecordedProcess;
 
 use crate::mappings::{Beside, Mappings};
 use crate::resident::Resident;
-use crate::rings::Rings;
-use crate::stream::{Closing, Sent, Stream, Streaming};
+use crate::rings::RingReader;
+use crate::stream::{ClosingStream, Sent, Stream, Streaming};
 use crate::symbolize::{self, Symbolized};
 use highwater_clock::Counter;
 use highwater_model::{
-    AddressLedger, AddressSpace, Anomaly, Applied, Catalog, Event, EventKind, FrameId, Heap, Nanos, Plain, Snapshot,
-    Source, StringId, Tag, TagId, ThreadId, Totals, gauge,
+    AddressLedger, AddressSpace, Anomaly, Applied, Catalog, Event, EventKind, FrameId, Heap, Nanos, PlainEvent,
+    Snapshot, Source, StringId, Tag, TagId, ThreadId, Totals, gauge,
 };
-use highwater_session::Names;
-use highwater_session::Shared;
+use highwater_session::SessionMemory;
+use highwater_session::SessionNames;
 use highwater_session::Stamps;
-use highwater_session::{Reason, Unrecorded};
-use highwater_store::{Pen, Written, is_special, rename_without_replacing};
+use highwater_session::{Reason, UnrecordedPrograms};
+use highwater_store::{StepWriter, Written, is_special, rename_without_replacing};
 use highwater_symbols::Symbolizer;
 use rustc_hash::FxHashMap;
 use std::collections::HashSet;
@@ -30,14 +30,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use streams::All;
+use streams::RecordingWriters;
 
 /// The number of plain events that are handed over at once: small enough that they stay in the nearest cache.
 const MOST_PLAIN: usize = 256;
 /// How often thread names are read.
 const LOOK_AROUND: Duration = Duration::from_millis(100);
 /// Value of `awake_since` while there is no client: no event is of interest.
-const NOBODY_THERE: Nanos = Nanos(u64::MAX);
+const NO_CLIENT: Nanos = Nanos(u64::MAX);
 
 /// Outputs of the recording of a process.
 #[derive(Default)]
@@ -50,7 +50,7 @@ pub struct Outputs {
 
 /// A thread of the program, as a ring knows it.
 #[derive(Clone, Copy, Debug)]
-struct Owner {
+struct RingThread {
     thread: ThreadId,
     kernel_id: u32,
     /// Its number in the ledger, once it has one.
@@ -58,37 +58,37 @@ struct Owner {
 }
 
 /// A process being recorded.
-pub struct Course {
-    about: About,
+pub struct ProcessRecording {
+    about: RecordedProcess,
     path: Option<PathBuf>,
-    shared: Arc<Shared>,
+    shared: Arc<SessionMemory>,
     stamps: Stamps,
-    rings: Rings,
-    names: Names,
+    rings: RingReader,
+    names: SessionNames,
     mappings: Mappings,
     catalog: Catalog,
     source: Source,
     ledger: AddressLedger,
-    file: Option<Pen<File>>,
+    file: Option<StepWriter<File>>,
     /// Why the file could not be written, and its writer.
-    failure: Option<(io::Error, Option<Pen<File>>)>,
+    failure: Option<(io::Error, Option<StepWriter<File>>)>,
     streams: Vec<Stream>,
     /// Streams that have ended, and whose clients are still receiving the rest.
-    closing: Vec<Closing>,
+    closing: Vec<ClosingStream>,
     streaming: Option<Streaming>,
-    /// Events before this time are ignored, because there was no client. [`NOBODY_THERE`] while there is none.
+    /// Events before this time are ignored, because there was no client. [`NO_CLIENT`] while there is none.
     awake_since: Nanos,
-    /// Plain events that are not handed to the ledger yet. Collected only while `takes_plain`: not if streams need the events too, or if some are ignored.
-    plain: Vec<Plain>,
+    /// PlainEvent events that are not handed to the ledger yet. Collected only while `takes_plain`: not if streams need the events too, or if some are ignored.
+    plain: Vec<PlainEvent>,
     takes_plain: bool,
-    owners: Vec<Owner>,
+    owners: Vec<RingThread>,
     /// How many threads have had a kernel thread id: the kernel reuses ids.
     uses: FxHashMap<u32, u64>,
     rss: StringId,
     /// The names of the gauges for mapped address space that is no block: reservations, files.
     beside: [StringId; 2],
     /// The number of the event at which memory was at its peak, and the reservations and mapped files at that time: see
-    /// [`Course::keep_space_at_peak`].
+    /// [`ProcessRecording::keep_space_at_peak`].
     space_at_peak: (u64, Beside),
     /// Events that could not be recorded, as far as the agent counted them.
     missed: u32,
@@ -100,7 +100,7 @@ pub struct Course {
     unflushed: bool,
     inherited_frees: u64,
     /// Programs that it started, and that reported that they are not recorded.
-    unrecorded: Unrecorded,
+    unrecorded: UnrecordedPrograms,
     tag: TagId,
 }
 
@@ -108,7 +108,7 @@ pub struct Course {
 #[derive(Debug)]
 pub struct Finished {
     /// The process.
-    pub about: About,
+    pub about: RecordedProcess,
     /// Path of the recording, if it was written into a file.
     pub path: Option<PathBuf>,
     /// Peak of live bytes.
@@ -128,7 +128,7 @@ pub struct Finished {
     /// Why the agent stopped before the program ended, and when.
     pub ended: Option<(Reason, Nanos)>,
     /// Programs that it started and that are not recorded.
-    pub unrecorded: Unrecorded,
+    pub unrecorded: UnrecordedPrograms,
 }
 
 /// The figures of a recording that has ended, as they would be found in its file.
@@ -140,14 +140,24 @@ pub struct LastFigures {
     pub space_at_peak: AddressSpace,
 }
 
-impl Course {
+impl ProcessRecording {
     /// Begins the recording of the process that shares `shared`. If that fails, the agent is asked to stop: it would wait for the recorder.
-    pub fn begin(shared: Shared, about: About, to: Outputs, counter: Option<Counter>) -> io::Result<Self> {
+    pub fn begin(
+        shared: SessionMemory,
+        about: RecordedProcess,
+        to: Outputs,
+        counter: Option<Counter>,
+    ) -> io::Result<Self> {
         let shared = Arc::new(shared);
         Self::begin_on(&shared, about, to, counter).inspect_err(|_| shared.header().stop.store(1, Ordering::Release))
     }
 
-    fn begin_on(shared: &Arc<Shared>, about: About, to: Outputs, counter: Option<Counter>) -> io::Result<Self> {
+    fn begin_on(
+        shared: &Arc<SessionMemory>,
+        about: RecordedProcess,
+        to: Outputs,
+        counter: Option<Counter>,
+    ) -> io::Result<Self> {
         let stamps = Stamps::of(shared.header(), counter)
             .ok_or_else(|| io::Error::other("the program counts processor ticks, which this machine cannot"))?;
         let mut catalog = Catalog::default();
@@ -157,19 +167,19 @@ impl Course {
         let source = about.source(&stamps);
         let ledger = AddressLedger::default();
         let (path, file) = match to.file {
-            Some((path, file)) => (Some(path), Some(Pen::begin(file, &source, ledger.accounts(), &catalog)?)),
+            Some((path, file)) => (Some(path), Some(StepWriter::begin(file, &source, ledger.accounts(), &catalog)?)),
             None => (None, None),
         };
         let asleep = to.streaming.as_ref().is_some_and(Streaming::is_on_demand);
         let now = Instant::now();
         let resident = Resident::of(about.pid);
-        let mut course = Self {
+        let mut recording = Self {
             about,
             path,
             shared: Arc::clone(shared),
             stamps,
-            rings: Rings::default(),
-            names: Names::default(),
+            rings: RingReader::default(),
+            names: SessionNames::default(),
             mappings: Mappings::with_tag(tag),
             catalog,
             source,
@@ -179,7 +189,7 @@ impl Course {
             streams: Vec::new(),
             closing: Vec::new(),
             streaming: to.streaming,
-            awake_since: if asleep { NOBODY_THERE } else { Nanos(0) },
+            awake_since: if asleep { NO_CLIENT } else { Nanos(0) },
             plain: Vec::with_capacity(MOST_PLAIN),
             takes_plain: false,
             owners: Vec::new(),
@@ -195,16 +205,16 @@ impl Course {
             last_flush: now,
             unflushed: false,
             inherited_frees: 0,
-            unrecorded: Unrecorded::default(),
+            unrecorded: UnrecordedPrograms::default(),
             tag,
         };
         // A client that is connected already gets everything from the start.
-        course.tend_streams(now);
-        Ok(course)
+        recording.tend_streams(now);
+        Ok(recording)
     }
 
     /// The process.
-    pub fn about(&self) -> &About {
+    pub fn about(&self) -> &RecordedProcess {
         &self.about
     }
 
@@ -244,7 +254,7 @@ impl Course {
 
     /// Whether events are of interest now.
     pub fn is_awake(&self) -> bool {
-        self.awake_since != NOBODY_THERE
+        self.awake_since != NO_CLIENT
     }
 
     /// Asks the agent to stop recording.
@@ -258,8 +268,8 @@ impl Course {
     }
 
     /// Programs that it started and that are not recorded, so far.
-    pub(crate) fn unrecorded(&self) -> Unrecorded {
-        let mut all = Unrecorded::of(&self.shared);
+    pub(crate) fn unrecorded(&self) -> UnrecordedPrograms {
+        let mut all = UnrecordedPrograms::of(&self.shared);
         all.extend(&self.unrecorded);
         all
     }
@@ -302,7 +312,7 @@ impl Course {
         }
     }
 
-    fn ask_for_name(&mut self, owner: Owner) {
+    fn ask_for_name(&mut self, owner: RingThread) {
         let path = format!("/proc/{}/task/{}/comm", self.about.pid, owner.kernel_id);
         if let Ok(name) = std::fs::read_to_string(path) {
             self.catalog.name_thread(owner.thread, name.trim_end());
@@ -323,7 +333,7 @@ impl Course {
         let mut plain = std::mem::take(&mut self.plain);
         let mut rest = &mut plain[..];
         while !rest.is_empty() {
-            let room = self.file.as_ref().map_or(0, Pen::room_for_plain).min(rest.len());
+            let room = self.file.as_ref().map_or(0, StepWriter::room_for_plain).min(rest.len());
             let Applied { count, highest_bytes } = self.ledger.record_plain(&mut rest[..room]);
             let (applied, others) = rest.split_at_mut(count);
             if let Some(file) = &mut self.file {
@@ -356,7 +366,7 @@ impl Course {
         if self.about.inherits() && !self.is_own(&mut event) {
             return Ok(());
         }
-        let mut all = All { file: &mut self.file, streams: &mut self.streams };
+        let mut all = RecordingWriters { file: &mut self.file, streams: &mut self.streams };
         self.ledger.record(&event, &mut all);
         let accounts = self.ledger.accounts();
         for at in 0..self.streams.len() {
@@ -463,7 +473,7 @@ impl Course {
         }
         for (anomaly, count) in [(Anomaly::DroppedEvent, self.rings.nonsense), (Anomaly::TruncatedStack, cut.into())] {
             if count > 0 {
-                let mut all = All { file: &mut self.file, streams: &mut self.streams };
+                let mut all = RecordingWriters { file: &mut self.file, streams: &mut self.streams };
                 self.ledger.note(anomaly, count, &mut all);
             }
         }
@@ -471,7 +481,7 @@ impl Course {
         self.keep_space_at_peak(now);
         let (accounts, catalog) = (self.ledger.accounts(), &mut self.catalog);
         let last = self.streams.drain(..).map(|stream| stream.finish(accounts, catalog, &self.source));
-        let closing: Vec<Closing> = self.closing.drain(..).chain(last).collect();
+        let closing: Vec<ClosingStream> = self.closing.drain(..).chain(last).collect();
         let written = match (self.file.take(), self.failure.take()) {
             (Some(file), None) => file.finish(accounts, catalog, &self.source).map(|(written, _)| written),
             (_, Some((failure, file))) => {

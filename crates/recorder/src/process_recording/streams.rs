@@ -1,10 +1,10 @@
 //! The streams of a process: which clients get them, and since when.
 
-use super::{Course, NOBODY_THERE};
+use super::{NO_CLIENT, ProcessRecording};
 use crate::mappings::Mappings;
 use crate::stream::{Stream, Wire};
-use highwater_model::{Accounts, AccountsState, AddressLedger, Extent, Scribe, Source, Step};
-use highwater_store::Pen;
+use highwater_model::{Accounts, AccountsState, AddressLedger, BlockExtent, Source, Step, StepSink};
+use highwater_store::StepWriter;
 use std::fs::File;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// How long the stream of a client that has asked to end waits for names.
 const WAIT_FOR_NAMES: Duration = Duration::from_secs(3);
 
-impl Course {
+impl ProcessRecording {
     /// Sends what is due, drops clients that have left, and accepts new ones.
     pub(super) fn tend_streams(&mut self, now: Instant) {
         let Some(mut streaming) = self.streaming.take() else { return };
@@ -39,7 +39,7 @@ impl Course {
         for done in self.closing.extract_if(.., |closing| closing.is_done()) {
             streaming.has_ended(done.wait(streaming.patience));
         }
-        while let Some((outbox, place)) = streaming.next(self.streams.len() + self.closing.len()) {
+        while let Some((outbox, slot)) = streaming.next(self.streams.len() + self.closing.len()) {
             if !self.is_awake() {
                 self.wake();
             }
@@ -47,7 +47,7 @@ impl Course {
                 streaming.naming.go_on_until_idle(&mut self.catalog);
             }
             let (source, accounts) = (&self.source, self.ledger.accounts());
-            match Stream::begin(streaming.wire, outbox, place, source, accounts, &self.catalog) {
+            match Stream::begin(streaming.wire, outbox, slot, source, accounts, &self.catalog) {
                 Ok(stream) => self.streams.push(stream),
                 Err(_) => break,
             }
@@ -74,7 +74,7 @@ impl Course {
     /// The last client has left.
     fn sleep(&mut self) {
         self.shared.header().go.store(0, Ordering::Release);
-        self.awake_since = NOBODY_THERE;
+        self.awake_since = NO_CLIENT;
     }
 
     /// Ends the streams as they are, without completing them.
@@ -85,14 +85,14 @@ impl Course {
 }
 
 /// All writers of a recording: the file and the streams.
-pub(super) struct All<'a> {
-    pub file: &'a mut Option<Pen<File>>,
+pub(super) struct RecordingWriters<'a> {
+    pub file: &'a mut Option<StepWriter<File>>,
     pub streams: &'a mut [Stream],
 }
 
-impl Scribe for All<'_> {
+impl StepSink for RecordingWriters<'_> {
     #[inline]
-    fn write(&mut self, step: Step, was: Extent) {
+    fn write(&mut self, step: Step, was: BlockExtent) {
         if let Some(file) = self.file {
             file.write(step, was);
         }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use crate::demangle::demangle;
 
+/// The names of functions and files, each stored once.
 #[derive(Default)]
-pub(crate) struct Names {
+pub(crate) struct NameInterner {
     /// From the name in the file to the readable one.
     functions: HashMap<Box<str>, Arc<str>>,
     files: HashSet<Arc<str>>,
 }
 
-impl Names {
+impl NameInterner {
     pub(crate) fn function(&mut self, raw: &str) -> Arc<str> {
         if let Some(known) = self.functions.get(raw) {
             return known.clone();

@@ -10,7 +10,7 @@ use std::io;
 const MOST_WAITING: usize = 1 << 16;
 
 /// Writes steps as a trace.
-pub struct TracePen {
+pub struct TraceStreamWriter {
     writer: TraceWriter<Outbox>,
     waiting: Vec<(Step, AllocId)>,
     next: AllocId,
@@ -22,7 +22,7 @@ pub struct TracePen {
     resized: FxHashSet<AllocId>,
 }
 
-impl TracePen {
+impl TraceStreamWriter {
     /// Begins with the state of a ledger that has these accounts.
     pub fn begin(outbox: Outbox, source: &Source, accounts: &Accounts, catalog: &Catalog) -> io::Result<Self> {
         // If nothing is known of earlier events, the trace begins now.

@@ -20,20 +20,20 @@ const STALE: Duration = Duration::from_secs(3600);
 
 /// A directory of kept snapshots, with limits for their number and bytes.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct SnapshotStore {
     directory: PathBuf,
     retention: Retention,
 }
 
 /// A reserved number and file for a snapshot that is still to be written; removed when dropped.
 #[derive(Debug)]
-pub struct Reserved {
+pub struct ReservedSnapshot {
     id: u64,
     partial: PathBuf,
     file: Option<File>,
 }
 
-impl Drop for Reserved {
+impl Drop for ReservedSnapshot {
     fn drop(&mut self) {
         // Once the snapshot is complete, there is no file of that name any more.
         let _ = std::fs::remove_file(&self.partial);
@@ -41,20 +41,20 @@ impl Drop for Reserved {
 }
 
 /// The default directory of kept snapshots.
-pub fn default_shelf() -> io::Result<PathBuf> {
+pub fn default_snapshot_folder() -> io::Result<PathBuf> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/state")));
     let state = state.ok_or_else(|| io::Error::other("neither XDG_STATE_HOME nor HOME is an absolute path"))?;
     Ok(state.join("highwater/snapshots"))
 }
 
-impl Shelf {
+impl SnapshotStore {
     /// Opens a directory, and creates it if needed.
     pub fn open(directory: PathBuf, retention: Retention) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
-        let shelf = Self { directory, retention };
-        shelf.remove_stale();
-        Ok(shelf)
+        let store = Self { directory, retention };
+        store.remove_stale();
+        Ok(store)
     }
 
     /// The limits of what is kept.
@@ -99,7 +99,7 @@ impl Shelf {
     }
 
     /// Reserves a number that is larger than all before, and a file for the snapshot.
-    pub fn reserve(&self) -> io::Result<Reserved> {
+    pub fn reserve(&self) -> io::Result<ReservedSnapshot> {
         let last = self.directory.join(LAST);
         let remembered = std::fs::read_to_string(&last).ok().and_then(|text| text.trim().parse().ok());
         let taken = ["hw", "json", "partial"].into_iter().flat_map(|ending| self.numbers(ending));
@@ -110,7 +110,7 @@ impl Shelf {
                 Ok(file) => {
                     // If this fails, the number may be reused after its snapshot is removed.
                     let _ = std::fs::write(&last, id.to_string());
-                    return Ok(Reserved { id, partial, file: Some(file) });
+                    return Ok(ReservedSnapshot { id, partial, file: Some(file) });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => id += 1,
                 Err(error) => return Err(error),
@@ -121,14 +121,14 @@ impl Shelf {
     /// Keeps a snapshot that `write` writes. Completes `about` with its number and length. Removes the oldest snapshots if a limit is exceeded.
     pub fn keep(
         &self,
-        mut place: Reserved,
+        mut reserved: ReservedSnapshot,
         mut about: KeptInfo,
         write: impl FnOnce(File) -> io::Result<File>,
     ) -> io::Result<KeptInfo> {
-        let file = place.file.take().ok_or(io::ErrorKind::NotFound)?;
-        about.id = place.id;
+        let file = reserved.file.take().ok_or(io::ErrorKind::NotFound)?;
+        about.id = reserved.id;
         about.file_bytes = write(file)?.metadata()?.len();
-        std::fs::rename(&place.partial, self.path(about.id, "hw"))?;
+        std::fs::rename(&reserved.partial, self.path(about.id, "hw"))?;
         if let Err(error) = self.write_entry(about.id, &about.to_json()) {
             let _ = std::fs::remove_file(self.path(about.id, "hw"));
             return Err(error);

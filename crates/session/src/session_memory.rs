@@ -6,7 +6,7 @@
 use crate::provided::{Provided, Used};
 use highwater_shm::ring_v1::RingHeader;
 use highwater_shm::session_v1::{Capacity, Header, MAGIC, MODULE_BYTES, ring_bytes};
-use highwater_shm::stacks_v1::Node;
+use highwater_shm::stacks_v1::TrieNode;
 use rustix::fs::SealFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::os::fd::AsFd;
@@ -56,7 +56,7 @@ impl From<rustix::io::Errno> for Refused {
 }
 
 /// A mapping of an agent's memory.
-pub struct Shared {
+pub struct SessionMemory {
     base: *mut u8,
     bytes: usize,
     capacity: Capacity,
@@ -66,11 +66,11 @@ pub struct Shared {
 }
 
 // SAFETY: everything in it is reached through atomics.
-unsafe impl Send for Shared {}
+unsafe impl Send for SessionMemory {}
 // SAFETY: likewise.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for SessionMemory {}
 
-impl Shared {
+impl SessionMemory {
     /// Maps an object that an agent sent.
     pub fn open(object: impl AsFd) -> Result<Self, Refused> {
         let size = u64::try_from(rustix::fs::fstat(&object)?.st_size).map_err(|_| Refused::NotOurs)?;
@@ -181,7 +181,7 @@ impl Shared {
             return None;
         }
         // SAFETY: below the capacity.
-        let node = unsafe { &*self.at(self.capacity.stacks()).cast::<Node>().add(number as usize) };
+        let node = unsafe { &*self.at(self.capacity.stacks()).cast::<TrieNode>().add(number as usize) };
         let parent = node.parent.load(Ordering::Relaxed);
         let (generation, pc) = (node.generation.load(Ordering::Relaxed), node.pc.load(Ordering::Relaxed));
         (parent < number).then_some((parent, generation, pc))
@@ -205,7 +205,7 @@ pub fn wake_writer(header: &RingHeader) {
     }
 }
 
-impl Drop for Shared {
+impl Drop for SessionMemory {
     fn drop(&mut self) {
         if self.is_mapped_by_us {
             // SAFETY: mapped by `open`, and nothing borrows from it any more.

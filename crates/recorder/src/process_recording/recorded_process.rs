@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Facts about the recorded process that the agent does not share.
 #[derive(Clone, Debug, Default)]
-pub struct About {
+pub struct RecordedProcess {
     /// The executable.
     pub executable: String,
     /// Program and arguments.
@@ -27,7 +27,7 @@ pub struct About {
     pub flush_every: Duration,
 }
 
-impl About {
+impl RecordedProcess {
     /// Whether it may free blocks whose allocation was not recorded.
     pub(super) fn inherits(&self) -> bool {
         self.forked || self.late

@@ -1,15 +1,15 @@
 //! The service of the collector: what it knows, and how it answers. [`server`](crate::server) receives the messages.
 
-use crate::about::{About, exists};
-use crate::connection::{Answer, Connection, Done, Message};
+use crate::connection::{Connection, Done, ReceivedMessage, RequestResult};
 use crate::discover::{Finding, discover, refusal, wrong_version};
 use crate::process::{Process, unix_ns};
-use crate::protocol::{Detail, KeptInfo, Request, Which};
-use crate::registry::{Known, Registry};
+use crate::process_identity::{ProcessIdentity, exists};
+use crate::protocol::{CollectorRequest, Detail, KeptInfo, Which};
+use crate::registry::{KnownProcess, Registry};
 use crate::results::{new_result, sealed};
-use crate::shelf::Shelf;
+use crate::snapshot_store::SnapshotStore;
 use crate::table::LiveTable;
-use crate::take::{LiveSnapshot, Wanted};
+use crate::take::{LiveSnapshot, SnapshotRequest};
 use highwater_clock::Counter;
 use highwater_session::Refused;
 use highwater_shm::live_hello_v1::{DONE, LIVE_HELLO_BYTES, LONGEST_NAME, LiveHello, VERSION};
@@ -27,9 +27,9 @@ const NOT_DONE: u8 = b'-';
 
 /// The state of the collector: all known processes and all kept snapshots.
 #[derive(Debug)]
-pub struct Office {
+pub struct CollectorService {
     registry: Mutex<Registry>,
-    shelf: Shelf,
+    store: SnapshotStore,
     counter: Option<Counter>,
     /// Held while looking for processes, so that each process is taken over only once.
     search: Mutex<()>,
@@ -38,11 +38,11 @@ pub struct Office {
     socket: PathBuf,
 }
 
-impl Office {
+impl CollectorService {
     /// Starts with the given registry. With `searches`, it also looks for processes that have not registered.
-    pub fn new(registry: Registry, shelf: Shelf, searches: bool, socket: PathBuf) -> Self {
+    pub fn new(registry: Registry, store: SnapshotStore, searches: bool, socket: PathBuf) -> Self {
         let counter = Counter::trusted();
-        Self { registry: Mutex::new(registry), shelf, counter, search: Mutex::default(), searches, socket }
+        Self { registry: Mutex::new(registry), store, counter, search: Mutex::default(), searches, socket }
     }
 
     /// All processes.
@@ -51,8 +51,8 @@ impl Office {
     }
 
     /// Registers a process. Returns a line for the log.
-    pub fn register(&self, pid: u32, hello: &LiveHello, message: Message) -> String {
-        let about = About::told(pid, hello.forked_from, &message.bytes[LIVE_HELLO_BYTES..]);
+    pub fn register(&self, pid: u32, hello: &LiveHello, message: ReceivedMessage) -> String {
+        let about = ProcessIdentity::from_hello(pid, hello.forked_from, &message.bytes[LIVE_HELLO_BYTES..]);
         if hello.version != VERSION {
             return self.refuse(about, hello.version, wrong_version(pid, hello.version));
         }
@@ -73,7 +73,7 @@ impl Office {
         format!("process {} ({}) {how}", about.pid, about.name())
     }
 
-    fn refuse(&self, about: About, version: u32, line: String) -> String {
+    fn refuse(&self, about: ProcessIdentity, version: u32, line: String) -> String {
         self.registry().refuse(about, version, line.clone());
         line
     }
@@ -91,7 +91,8 @@ impl Office {
             match finding {
                 Finding::Table(about, table) => lines.push(self.add(Process::new(about, table, VERSION), "was found")),
                 Finding::Refused(about, version, line) => {
-                    let is_known = matches!(self.registry().find(about.pid), Known::Refused(known) if known == line);
+                    let is_known =
+                        matches!(self.registry().find(about.pid), KnownProcess::Refused(known) if known == line);
                     if !is_known {
                         lines.push(self.refuse(about, version, line));
                     }
@@ -105,33 +106,35 @@ impl Office {
     fn process(&self, pid: u32) -> Result<Arc<Process>, String> {
         let which = Which::Pid(pid);
         self.registry().look_after(&which);
-        let is_running = |known: &Known| matches!(known, Known::Process(process) if !process.is_gone());
+        let is_running = |known: &KnownProcess| matches!(known, KnownProcess::Process(process) if !process.is_gone());
         let mut known = self.registry().find(pid);
         if !is_running(&known) {
             self.search(&which);
             known = self.registry().find(pid);
         }
         match known {
-            Known::Process(process) => Ok(process),
-            Known::Refused(line) => Err(line),
-            Known::Nothing if exists(pid) => Err(format!(
+            KnownProcess::Process(process) => Ok(process),
+            KnownProcess::Refused(line) => Err(line),
+            KnownProcess::Nothing if exists(pid) => Err(format!(
                 "no process {pid} is registered; start it with 'highwater run', or call highwater::live() in it"
             )),
-            Known::Nothing => Err(format!("there is no process {pid}")),
+            KnownProcess::Nothing => Err(format!("there is no process {pid}")),
         }
     }
 
     /// Answers a client's request.
-    pub fn answer(&self, request: &Request) -> Answer {
+    pub fn answer(&self, request: &CollectorRequest) -> RequestResult {
         match request {
-            Request::Processes(which) => {
+            CollectorRequest::Processes(which) => {
                 self.registry().look_after(which);
                 self.search(which);
                 let infos: Vec<Value> = self.registry().infos(which).iter().map(|info| info.to_json()).collect();
                 with_list(json!({}), &Value::from(infos))
             }
-            &Request::Snapshot { pid, detail, contents } => self.snapshot(pid, Wanted { detail, contents }),
-            &Request::Set { pid, sample_bytes } => {
+            &CollectorRequest::Snapshot { pid, detail, contents } => {
+                self.snapshot(pid, SnapshotRequest { detail, contents })
+            }
+            &CollectorRequest::Set { pid, sample_bytes } => {
                 let process = self.process(pid)?;
                 if process.is_gone() {
                     return Err(format!("process {pid} is gone"));
@@ -139,19 +142,19 @@ impl Office {
                 let (before, applied) = process.set_sample_bytes(sample_bytes);
                 Ok(done(json!({"before": before, "applied": applied})))
             }
-            Request::Snapshots => {
-                let all: Vec<Value> = self.shelf.list().iter().map(KeptInfo::to_json).collect();
-                with_list(self.shelf.retention().to_json(), &Value::from(all))
+            CollectorRequest::Snapshots => {
+                let all: Vec<Value> = self.store.list().iter().map(KeptInfo::to_json).collect();
+                with_list(self.store.retention().to_json(), &Value::from(all))
             }
-            &Request::Get { id } => {
-                let (kept, file) = self.shelf.get(id).ok_or_else(|| format!("there is no kept snapshot {id}"))?;
+            &CollectorRequest::Get { id } => {
+                let (kept, file) = self.store.get(id).ok_or_else(|| format!("there is no kept snapshot {id}"))?;
                 Ok(Done { what: kept.to_json(), attached: vec![file.into()] })
             }
-            Request::Remove { ids } => Ok(done(json!({"removed": self.shelf.remove(ids)}))),
+            CollectorRequest::Remove { ids } => Ok(done(json!({"removed": self.store.remove(ids)}))),
         }
     }
 
-    fn snapshot(&self, pid: u32, wanted: Wanted) -> Answer {
+    fn snapshot(&self, pid: u32, wanted: SnapshotRequest) -> RequestResult {
         let process = self.process(pid)?;
         if wanted.contents.is_some() && !process.allows_contents() {
             return Err(format!(
@@ -189,17 +192,17 @@ impl Office {
     /// Calls `answer` right after the cut, with whether there will be a snapshot.
     fn try_to_keep(&self, pid: u32, name: &str, answer: impl FnOnce(bool)) -> Result<KeptInfo, String> {
         let process = self.process(pid)?;
-        let (mut taken_unix_ns, mut place) = (0, Err(io::ErrorKind::NotFound.into()));
-        let wanted = Wanted { detail: Detail::Blocks, contents: None };
+        let (mut taken_unix_ns, mut reserved) = (0, Err(io::ErrorKind::NotFound.into()));
+        let wanted = SnapshotRequest { detail: Detail::Blocks, contents: None };
         let snapshot = process.snapshot(wanted, || {
             taken_unix_ns = unix_ns();
             // Reserved before the program continues: a later snapshot of it gets a larger number.
-            place = self.shelf.reserve();
-            answer(place.is_ok());
+            reserved = self.store.reserve();
+            answer(reserved.is_ok());
         });
         let cannot = |error: io::Error| format!("it cannot be kept: {error}");
         let snapshot = snapshot.map_err(|problem| format!("process {pid}: {problem}"))?;
-        let place = place.map_err(cannot)?;
+        let reserved = reserved.map_err(cannot)?;
         let figures = &snapshot.accounts.totals.figures;
         let about = KeptInfo {
             id: 0,
@@ -211,12 +214,12 @@ impl Office {
             live_blocks: figures.live_blocks(),
             file_bytes: 0,
         };
-        self.shelf.keep(place, about, |file| write(file, &snapshot)).map_err(cannot)
+        self.store.keep(reserved, about, |file| write(file, &snapshot)).map_err(cannot)
     }
 }
 
 /// The name that a program gave its snapshot.
-pub fn name_in(message: &Message) -> String {
+pub fn name_in(message: &ReceivedMessage) -> String {
     let name = &message.bytes[LIVE_HELLO_BYTES..];
     String::from_utf8_lossy(&name[..name.len().min(LONGEST_NAME)]).into_owned()
 }
@@ -229,7 +232,7 @@ fn done(what: Value) -> Done {
     Done { what, attached: Vec::new() }
 }
 
-fn with_list(what: Value, list: &Value) -> Answer {
+fn with_list(what: Value, list: &Value) -> RequestResult {
     let list = list.to_string();
     let file = new_result().and_then(|mut file| {
         file.write_all(list.as_bytes())?;

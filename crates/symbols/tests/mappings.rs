@@ -4,7 +4,7 @@ mod workshop;
 
 use std::path::{Path, PathBuf};
 
-use highwater_symbols::{ModulePlace, SymbolError, Symbolizer};
+use highwater_symbols::{ModuleMapping, SymbolError, Symbolizer};
 use workshop::{BASE, Workshop, at_base};
 
 /// One line of `/proc/self/maps`.
@@ -41,8 +41,8 @@ fn assert_found_from_every_mapping(output: &str, file: &Path, function: &str) {
     assert!(parts.len() > 1, "{output}");
     let mut symbolizer = Symbolizer::new();
     for part in parts {
-        let place = ModulePlace { path: file, build_id: "", start: part.start, file_offset: part.file_offset };
-        let frames = symbolizer.module(&place).unwrap().lookup(address);
+        let mapping = ModuleMapping { path: file, build_id: "", start: part.start, file_offset: part.file_offset };
+        let frames = symbolizer.module(&mapping).unwrap().lookup(address);
         assert_eq!(frames.len(), 1, "mapping at {:#x}", part.start);
         assert_eq!((frames[0].function.as_ref(), frames[0].inlined), (function, false));
     }
@@ -50,7 +50,7 @@ fn assert_found_from_every_mapping(output: &str, file: &Path, function: &str) {
 
 #[test]
 fn functions_of_fixed_and_movable_programs_and_libraries_are_found() {
-    let workshop = Workshop::new("places");
+    let workshop = Workshop::new("mappings");
     let library = workshop.compile("cc -g -O2 -shared -fPIC -Wl,-soname,library.so", "library.c", "library.so");
     let link = "-Wl,--no-as-needed library.so -Wl,-rpath,$ORIGIN";
     for (name, flags) in [
@@ -67,14 +67,14 @@ fn functions_of_fixed_and_movable_programs_and_libraries_are_found() {
 }
 
 #[test]
-fn one_file_can_be_mapped_at_two_places() {
-    let workshop = Workshop::new("two_places");
+fn one_file_can_be_mapped_twice() {
+    let workshop = Workshop::new("mapped_twice");
     let program = workshop.compile("cc -g -O2 -fpie -pie", "plain.c", "plain");
     let outer = workshop.function(&program, "outer").start;
     let mut symbolizer = Symbolizer::new();
     for start in [BASE, BASE + 0x100_0000] {
-        let place = ModulePlace { start, ..at_base(&program, "") };
-        let module = symbolizer.module(&place).unwrap();
+        let mapping = ModuleMapping { start, ..at_base(&program, "") };
+        let module = symbolizer.module(&mapping).unwrap();
         assert_eq!(module.lookup(start + outer).last().unwrap().function.as_ref(), "outer");
         assert!(module.lookup(start + 0x100_0000 + outer).is_empty());
         assert!(module.lookup(u64::MAX).is_empty());
@@ -90,8 +90,8 @@ fn what_has_no_symbols_says_why() {
     let text = workshop::programs().join("plain.c");
     let mut symbolizer = Symbolizer::new();
     let mut reason = |path: &Path, file_offset| {
-        let place = ModulePlace { path, build_id: "", start: BASE, file_offset };
-        symbolizer.module(&place).err().unwrap()
+        let mapping = ModuleMapping { path, build_id: "", start: BASE, file_offset };
+        symbolizer.module(&mapping).err().unwrap()
     };
     for path in ["[vdso]", "[heap]", ""] {
         assert_eq!(reason(Path::new(path), 0), SymbolError::NotAFile { path: path.into() });

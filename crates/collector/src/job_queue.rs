@@ -1,7 +1,7 @@
 //! A queue of jobs that take long, done by a few worker threads: snapshots, and settings that a program has to apply.
 
 use crate::connection::Connection;
-use crate::protocol::Request;
+use crate::protocol::CollectorRequest;
 use rustix::event::EventfdFlags;
 use std::collections::VecDeque;
 use std::io;
@@ -14,31 +14,32 @@ pub struct Job {
     /// The connection that waits for the answer.
     pub connection: Connection,
     /// The work to do.
-    pub task: Task,
+    pub task: JobTask,
 }
 
 /// The kinds of work.
 #[derive(Debug)]
-pub enum Task {
+pub enum JobTask {
     /// A client's request.
-    Request(Request),
+    Request(CollectorRequest),
     /// A program's request for a snapshot of itself, under this name.
     Named(String),
 }
 
 /// The result of a job.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct JobOutcome {
     /// The connection, if it stays open for further requests.
     pub connection: Option<Connection>,
     /// A line for the log.
     pub line: Option<String>,
 }
 
+/// The jobs of a queue.
 #[derive(Debug, Default)]
-struct Jobs {
+struct QueuedJobs {
     waiting: VecDeque<Job>,
-    done: Vec<Outcome>,
+    done: Vec<JobOutcome>,
     /// Jobs being done now.
     running: usize,
     is_closed: bool,
@@ -46,21 +47,21 @@ struct Jobs {
 
 /// Queued jobs, and results of finished ones.
 #[derive(Debug)]
-pub struct Work {
-    jobs: Mutex<Jobs>,
+pub struct JobQueue {
+    jobs: Mutex<QueuedJobs>,
     news: Condvar,
     /// Readable when a job is done.
     bell: OwnedFd,
 }
 
-impl Work {
+impl JobQueue {
     /// An empty queue.
     pub fn new() -> io::Result<Self> {
         let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self { jobs: Mutex::default(), news: Condvar::new(), bell })
     }
 
-    fn jobs(&self) -> MutexGuard<'_, Jobs> {
+    fn jobs(&self) -> MutexGuard<'_, QueuedJobs> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -68,8 +69,8 @@ impl Work {
     pub fn add(&self, job: Job) {
         let mut jobs = self.jobs();
         match job.task {
-            Task::Named(_) => jobs.waiting.push_front(job),
-            Task::Request(_) => jobs.waiting.push_back(job),
+            JobTask::Named(_) => jobs.waiting.push_front(job),
+            JobTask::Request(_) => jobs.waiting.push_back(job),
         }
         self.news.notify_one();
     }
@@ -94,7 +95,7 @@ impl Work {
     }
 
     /// The loop of a worker: does jobs until the queue is closed.
-    pub fn help(&self, mut work: impl FnMut(Job) -> Outcome) {
+    pub fn help(&self, mut work: impl FnMut(Job) -> JobOutcome) {
         let mut jobs = self.jobs();
         while !jobs.is_closed {
             let Some(job) = jobs.waiting.pop_front() else {
@@ -112,13 +113,13 @@ impl Work {
     }
 
     /// The results since the last call.
-    pub fn outcomes(&self) -> Vec<Outcome> {
+    pub fn outcomes(&self) -> Vec<JobOutcome> {
         let _ = rustix::io::read(&self.bell, &mut [0u8; 8]);
         std::mem::take(&mut self.jobs().done)
     }
 }
 
-impl AsFd for Work {
+impl AsFd for JobQueue {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }
