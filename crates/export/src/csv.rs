@@ -3,7 +3,7 @@
 //! The first row has the names of the columns. Columns do not change their meaning, and new ones are added after the last. Fields are quoted as in
 //! RFC 4180. A stack is written from the outermost call to the innermost, separated by semicolons, as in folded stacks.
 
-use crate::format::{Export, ExportError, Options, Write};
+use crate::format::{ExportError, ExportFormat, ExportOptions, Write};
 use highwater_formats::folded;
 use highwater_model::groups::{GroupBy, GroupKey, rows};
 use highwater_model::{Figures, FrameText, Snapshot, StackId, leading_plumbing};
@@ -11,9 +11,9 @@ use std::borrow::Cow;
 use std::io;
 
 /// Comma-separated values.
-pub struct Csv;
+pub struct CsvExport;
 
-impl Export for Csv {
+impl ExportFormat for CsvExport {
     fn key(&self) -> &'static str {
         "csv"
     }
@@ -57,7 +57,7 @@ fn is_known(snapshot: &Snapshot, column: &str) -> bool {
     }
 }
 
-fn write(snapshot: &Snapshot, options: &Options<'_>, out: &mut dyn io::Write) -> Result<(), ExportError> {
+fn write(snapshot: &Snapshot, options: &ExportOptions<'_>, out: &mut dyn io::Write) -> Result<(), ExportError> {
     let mut head: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
     head.extend(["function", "file", "line", "module", "stack"]);
     write!(out, "{}\r\n", head.join(","))?;

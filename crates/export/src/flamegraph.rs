@@ -1,14 +1,14 @@
 //! Flame graphs.
 
-use crate::format::{Export, ExportError, Options, Write};
+use crate::format::{ExportError, ExportFormat, ExportOptions, Write};
 use highwater_formats::flamegraph;
 use highwater_model::Snapshot;
 use std::io;
 
 /// An interactive SVG.
-pub struct FlameGraph;
+pub struct FlameGraphExport;
 
-impl Export for FlameGraph {
+impl ExportFormat for FlameGraphExport {
     fn key(&self) -> &'static str {
         "flamegraph"
     }
@@ -26,6 +26,6 @@ impl Export for FlameGraph {
     }
 }
 
-fn write(snapshot: &Snapshot, options: &Options<'_>, out: &mut dyn io::Write) -> Result<(), ExportError> {
+fn write(snapshot: &Snapshot, options: &ExportOptions<'_>, out: &mut dyn io::Write) -> Result<(), ExportError> {
     Ok(flamegraph::write(snapshot, options.metric, options.keep, out)?)
 }

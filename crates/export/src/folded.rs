@@ -1,14 +1,14 @@
 //! Collapsed stacks, the input of every flame-graph tool.
 
-use crate::format::{Export, ExportError, Options, Write};
+use crate::format::{ExportError, ExportFormat, ExportOptions, Write};
 use highwater_formats::folded;
 use highwater_model::Snapshot;
 use std::io;
 
 /// Folded stacks.
-pub struct Folded;
+pub struct FoldedExport;
 
-impl Export for Folded {
+impl ExportFormat for FoldedExport {
     fn key(&self) -> &'static str {
         "folded"
     }
@@ -26,6 +26,6 @@ impl Export for Folded {
     }
 }
 
-fn write(snapshot: &Snapshot, options: &Options<'_>, out: &mut dyn io::Write) -> Result<(), ExportError> {
+fn write(snapshot: &Snapshot, options: &ExportOptions<'_>, out: &mut dyn io::Write) -> Result<(), ExportError> {
     Ok(folded::write(snapshot, options.metric, options.keep, out)?)
 }

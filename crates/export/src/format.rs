@@ -8,11 +8,17 @@ use highwater_store::Recording;
 use std::{fmt, io};
 
 /// All formats, in the order of the help text.
-pub static EXPORTS: &[&dyn Export] =
-    &[&pprof::Pprof, &folded::Folded, &flamegraph::FlameGraph, &json::Json, &csv::Csv, &memtrace::Memtrace];
+pub static EXPORTS: &[&dyn ExportFormat] = &[
+    &pprof::PprofExport,
+    &folded::FoldedExport,
+    &flamegraph::FlameGraphExport,
+    &json::JsonExport,
+    &csv::CsvExport,
+    &memtrace::MemtraceExport,
+];
 
 /// An output format.
-pub trait Export: Sync {
+pub trait ExportFormat: Sync {
     /// Its name on the command line.
     fn key(&self) -> &'static str;
 
@@ -31,7 +37,7 @@ pub trait Export: Sync {
     fn write(&self) -> Write;
 }
 
-impl fmt::Debug for dyn Export {
+impl fmt::Debug for dyn ExportFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.key())
     }
@@ -49,14 +55,14 @@ pub enum Write {
 }
 
 /// Writes a snapshot.
-pub type WriteSnapshot = fn(&Snapshot, &Options<'_>, &mut dyn io::Write) -> Result<(), ExportError>;
+pub type WriteSnapshot = fn(&Snapshot, &ExportOptions<'_>, &mut dyn io::Write) -> Result<(), ExportError>;
 
 /// Writes all events of a recording. Returns the kinds of data that the format cannot represent.
-pub type WriteHistory = fn(&Recording, &Options<'_>, &mut dyn io::Write) -> Result<Vec<LeftOut>, ExportError>;
+pub type WriteHistory = fn(&Recording, &ExportOptions<'_>, &mut dyn io::Write) -> Result<Vec<Omission>, ExportError>;
 
 /// Options of an export.
 #[derive(Clone, Copy)]
-pub struct Options<'a> {
+pub struct ExportOptions<'a> {
     /// The figure to export, or to show first.
     pub metric: Metric,
     /// Only stacks with a frame that this filter accepts.
@@ -67,7 +73,7 @@ pub struct Options<'a> {
 
 /// A kind of data that a format cannot represent, and that was left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct Omission {
     /// The number of items.
     pub count: u64,
     /// A description for the user.
@@ -98,12 +104,12 @@ impl From<FlameGraphError> for ExportError {
 }
 
 /// The format with this key.
-pub fn by_key(key: &str) -> Option<&'static dyn Export> {
+pub fn by_key(key: &str) -> Option<&'static dyn ExportFormat> {
     EXPORTS.iter().copied().find(|format| format.key() == key)
 }
 
 /// The format of a file with this name.
-pub fn by_file_name(name: &str) -> Option<&'static dyn Export> {
+pub fn by_file_name(name: &str) -> Option<&'static dyn ExportFormat> {
     EXPORTS.iter().copied().find(|format| name.ends_with(format.ending()))
 }
 
@@ -117,8 +123,8 @@ mod tests {
             let (key, ending) = (format.key(), format.ending());
             assert!(EXPORTS[..index].iter().all(|other| other.key() != key && other.ending() != ending), "{key}");
             assert!(ending.starts_with('.') && !format.about().is_empty(), "{key}");
-            assert_eq!(by_key(key).map(Export::key), Some(key));
-            assert_eq!(by_file_name(&format!("a{ending}")).map(Export::key), Some(key));
+            assert_eq!(by_key(key).map(ExportFormat::key), Some(key));
+            assert_eq!(by_file_name(&format!("a{ending}")).map(ExportFormat::key), Some(key));
         }
         assert!(by_key("png").is_none() && by_file_name("a.png").is_none());
     }

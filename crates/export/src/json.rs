@@ -1,14 +1,14 @@
 //! Everything about an instant, as one JSON document.
 
-use crate::format::{Export, ExportError, Options, Write};
+use crate::format::{ExportError, ExportFormat, ExportOptions, Write};
 use highwater_formats::json;
 use highwater_model::Snapshot;
 use std::io;
 
 /// The document of `highwater report --json`, with every live block.
-pub struct Json;
+pub struct JsonExport;
 
-impl Export for Json {
+impl ExportFormat for JsonExport {
     fn key(&self) -> &'static str {
         "json"
     }
@@ -26,6 +26,6 @@ impl Export for Json {
     }
 }
 
-fn write(snapshot: &Snapshot, options: &Options<'_>, out: &mut dyn io::Write) -> Result<(), ExportError> {
+fn write(snapshot: &Snapshot, options: &ExportOptions<'_>, out: &mut dyn io::Write) -> Result<(), ExportError> {
     Ok(json::write_full("export", snapshot, options.keep, out)?)
 }

@@ -1,6 +1,6 @@
 //! All output formats: every file that Highwater writes for other tools.
 //!
-//! An [`Export`] is one format: its key on the command line, the extension of its files, and how it is written. [`EXPORTS`] lists them all;
+//! An [`ExportFormat`] is one format: its key on the command line, the extension of its files, and how it is written. [`EXPORTS`] lists them all;
 //! `highwater export --to` and `highwater snapshot -o` access formats only through it. A new format is one file in this crate and one line in
 //! [`EXPORTS`].
 //!
@@ -16,5 +16,6 @@ mod memtrace;
 mod pprof;
 
 pub use format::{
-    EXPORTS, Export, ExportError, LeftOut, Options, Write, WriteHistory, WriteSnapshot, by_file_name, by_key,
+    EXPORTS, ExportError, ExportFormat, ExportOptions, Omission, Write, WriteHistory, WriteSnapshot, by_file_name,
+    by_key,
 };

@@ -1,15 +1,15 @@
 //! OCaml's memtrace format: every event of a recording.
 
-use crate::format::{Export, ExportError, LeftOut, Options, Write};
+use crate::format::{ExportError, ExportFormat, ExportOptions, Omission, Write};
 use highwater_formats::memtrace::{self, TraceWriter, Version};
-use highwater_store::{Recording, Seen};
+use highwater_store::{Recording, WalkItem};
 use std::io;
 use std::ops::ControlFlow;
 
 /// A memtrace trace.
-pub struct Memtrace;
+pub struct MemtraceExport;
 
-impl Export for Memtrace {
+impl ExportFormat for MemtraceExport {
     fn key(&self) -> &'static str {
         "memtrace"
     }
@@ -31,27 +31,31 @@ impl Export for Memtrace {
     }
 }
 
-fn write(recording: &Recording, options: &Options<'_>, out: &mut dyn io::Write) -> Result<Vec<LeftOut>, ExportError> {
+fn write(
+    recording: &Recording,
+    options: &ExportOptions<'_>,
+    out: &mut dyn io::Write,
+) -> Result<Vec<Omission>, ExportError> {
     let version = if options.memtrace_version == 2 { Version::V2 } else { Version::V3 };
     let catalog = recording.catalog();
     let mut writer = TraceWriter::new(out, recording.source(), version)?;
     let mut written = Ok(());
     let walked = recording.walk(|seen| {
         written = match seen {
-            Seen::Block(..) => Ok(()),
-            Seen::Step(ledger, step) => writer.write_step(step, ledger.accounts().next_id(), catalog),
+            WalkItem::Block(..) => Ok(()),
+            WalkItem::Step(ledger, step) => writer.write_step(step, ledger.accounts().next_id(), catalog),
             // The recording joined the stream late, or events were left out.
-            Seen::Stored(ledger) => writer.catch_up(ledger.accounts(), |_| true, catalog),
+            WalkItem::Stored(ledger) => writer.catch_up(ledger.accounts(), |_| true, catalog),
         };
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     walked.map_err(ExportError::Read)?;
     written?;
-    let memtrace::LeftOut { remarks, unmatched, cut_stacks } = writer.finish(catalog)?.0;
+    let memtrace::MemtraceOmissions { remarks, unmatched, cut_stacks } = writer.finish(catalog)?.0;
     let all = [
         (remarks, "marks and gauges, which the format does not know, are left out"),
         (unmatched, "frees of blocks that are not known are left out"),
         (cut_stacks, "stacks are too deep for the format, and lack their innermost frames"),
     ];
-    Ok(all.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| LeftOut { count, what }).collect())
+    Ok(all.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| Omission { count, what }).collect())
 }

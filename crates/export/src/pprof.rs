@@ -1,14 +1,14 @@
 //! Profiles for `go tool pprof` and everything else that takes a gzipped `profile.proto`.
 
-use crate::format::{Export, ExportError, Options, Write};
+use crate::format::{ExportError, ExportFormat, ExportOptions, Write};
 use highwater_formats::pprof;
 use highwater_model::Snapshot;
 use std::io;
 
 /// pprof.
-pub struct Pprof;
+pub struct PprofExport;
 
-impl Export for Pprof {
+impl ExportFormat for PprofExport {
     fn key(&self) -> &'static str {
         "pprof"
     }
@@ -31,6 +31,6 @@ impl Export for Pprof {
     }
 }
 
-fn write(snapshot: &Snapshot, options: &Options<'_>, out: &mut dyn io::Write) -> Result<(), ExportError> {
+fn write(snapshot: &Snapshot, options: &ExportOptions<'_>, out: &mut dyn io::Write) -> Result<(), ExportError> {
     Ok(pprof::write(snapshot, options.metric, options.keep, out)?)
 }

@@ -1,17 +1,17 @@
 //! Event lines: JSON lines with which any program in any language can feed Highwater. See docs/events.md.
 
 use crate::error::InputError;
-use crate::format::{Format, History, Read};
+use crate::format::{Format, Read, ReadHistory};
 use crate::problems::Problems;
-use crate::stream::Input;
-use highwater_formats::events::{Line, ReadError, Reader, looks_like_events};
+use crate::stream::InputStream;
+use highwater_formats::events::{EventLine, EventLinesError, EventLinesReader, looks_like_events};
 use highwater_store::EventLog;
 use std::io::BufReader;
 
 /// A file of event lines.
-pub struct Events;
+pub struct EventLinesFormat;
 
-impl Format for Events {
+impl Format for EventLinesFormat {
     fn key(&self) -> &'static str {
         "events"
     }
@@ -41,18 +41,18 @@ impl Format for Events {
     }
 }
 
-fn read(input: &mut Input<'_>, log: &EventLog) -> Result<History, InputError> {
+fn read(input: &mut InputStream<'_>, log: &EventLog) -> Result<ReadHistory, InputError> {
     input.doing = "reading events";
     let path = input.path;
     let mut problems = Problems::default();
-    let mut reader = Reader::new(BufReader::with_capacity(1 << 16, &mut *input));
+    let mut reader = EventLinesReader::new(BufReader::with_capacity(1 << 16, &mut *input));
     // The catalog is locked only while a line is read: recording an event may need it.
     while let Some(line) = log.change_catalog(|catalog| reader.next(catalog)) {
         match line {
-            Ok(Line::Event(event)) => log.record(event),
+            Ok(EventLine::Event(event)) => log.record(event),
             Ok(_) => {}
-            Err(ReadError::Io(error)) => return Err(InputError::unreadable(path, error)),
-            Err(ReadError::Bad(line)) => problems.add_bad_line(line.line, line.why),
+            Err(EventLinesError::Io(error)) => return Err(InputError::unreadable(path, error)),
+            Err(EventLinesError::Bad(line)) => problems.add_bad_line(line.line, line.why),
         }
     }
     if let Some(why) = log.failure() {
@@ -63,5 +63,5 @@ fn read(input: &mut Input<'_>, log: &EventLog) -> Result<History, InputError> {
         let why = format!("no event in it{first}; docs/events.md describes event lines");
         return Err(InputError::unusable(path, why));
     }
-    Ok(History { source: reader.source().clone(), problems, ..History::default() })
+    Ok(ReadHistory { source: reader.source().clone(), problems, ..ReadHistory::default() })
 }

@@ -1,15 +1,16 @@
 //! An opened file of any format.
 
 use crate::error::InputError;
-use crate::format::{FORMATS, Format, History, Read, ReadState, SNIFFED, WrittenState, recognize};
+use crate::format::{FORMATS, Format, Read, ReadHistory, ReadState, SNIFFED, WrittenState, recognize};
 use crate::import::write_history;
 use crate::problems::Problems;
-use crate::stream::{Input, Progress, input, regular_size};
+use crate::stream::{InputStream, ProgressCallback, input, regular_size};
 use crate::temporary::{cannot_write_temporary, recording_in, temporary_file};
 use highwater_model::{
     Accounts, AddressLedger, Anomaly, Catalog, Damage, Event, EventKind, EventSink, Snapshot, Source, Totals,
 };
-use highwater_store::{EventLog, FileStats, LogError, OpenError, Recording};
+use highwater_store::history::History;
+use highwater_store::{EventLog, FileStats, LogError, OpenError, Recording, RecordingError};
 use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{self, Read as _, Seek, SeekFrom, Write};
@@ -23,13 +24,15 @@ pub(crate) const MEMORY_LIMIT: u64 = 256 << 20;
 pub struct InputFile {
     path: PathBuf,
     format: &'static dyn Format,
-    content: Content,
+    content: OpenedContent,
     size: u64,
     problems: Problems,
+    history: OnceCell<Arc<History>>,
 }
 
-enum Content {
-    Recording(Box<Recording>),
+/// The content of an opened file.
+enum OpenedContent {
+    Recording(Arc<Recording>),
     History(Box<ReadOnce>),
 }
 
@@ -46,7 +49,7 @@ struct ReadOnce {
     path: PathBuf,
     /// A copy of an input that cannot be read twice.
     copy: Option<File>,
-    recording: OnceCell<Recording>,
+    recording: OnceCell<Arc<Recording>>,
 }
 
 /// Opens a file, `-` for standard input.
@@ -55,32 +58,32 @@ pub fn open(path: &Path) -> Result<InputFile, InputError> {
 }
 
 /// The same, with a progress callback.
-pub fn open_while(path: &Path, progress: &mut Progress<'_>) -> Result<InputFile, InputError> {
+pub fn open_while(path: &Path, progress: &mut ProgressCallback<'_>) -> Result<InputFile, InputError> {
     let Sniffed { format, start, rest: content } = sniff(path)?;
     match format.read() {
         Read::Recording => {
             let recording = read_recording(path, start, content)?;
-            Ok(InputFile::new(path, format, Content::Recording(Box::new(recording)), Problems::default()))
+            Ok(InputFile::new(path, format, OpenedContent::Recording(Arc::new(recording)), Problems::default()))
         }
         Read::History(_) => {
             let (history, problems) = ReadOnce::read(format, start, content, path, progress)?;
-            Ok(InputFile::new(path, format, Content::History(Box::new(history)), problems))
+            Ok(InputFile::new(path, format, OpenedContent::History(Box::new(history)), problems))
         }
         Read::Unordered(read) => {
             let mut content = start.as_slice().chain(content);
-            let mut input = Input::new(&mut content, path, progress);
+            let mut input = InputStream::new(&mut content, path, progress);
             let log = EventLog::with_limit(MEMORY_LIMIT);
             let history = read(&mut input, &log)?;
             let size = input.bytes_read();
             let recording = log.to_recording(&history.source).map_err(|error| log_error(path, error))?;
-            let opened = InputFile::new(path, format, Content::Recording(Box::new(recording)), history.problems);
+            let opened = InputFile::new(path, format, OpenedContent::Recording(Arc::new(recording)), history.problems);
             Ok(InputFile { size, ..opened })
         }
         Read::State(read) => {
             let WrittenState { file, damage, .. } = write_state(read, path, temporary_file()?)?;
             let recording = recording_in(file, path)?;
             let problems = Problems { damage, ..Problems::default() };
-            let opened = InputFile::new(path, format, Content::Recording(Box::new(recording)), problems);
+            let opened = InputFile::new(path, format, OpenedContent::Recording(Arc::new(recording)), problems);
             Ok(InputFile { size: regular_size(path).unwrap_or(0), ..opened })
         }
     }
@@ -145,12 +148,12 @@ fn read_recording(path: &Path, mut start: Vec<u8>, mut rest: impl io::Read) -> R
 }
 
 impl InputFile {
-    fn new(path: &Path, format: &'static dyn Format, content: Content, problems: Problems) -> Self {
+    fn new(path: &Path, format: &'static dyn Format, content: OpenedContent, problems: Problems) -> Self {
         let size = match &content {
-            Content::Recording(recording) => recording.stats().file_bytes,
-            Content::History(history) => history.stats.file_bytes,
+            OpenedContent::Recording(recording) => recording.stats().file_bytes,
+            OpenedContent::History(history) => history.stats.file_bytes,
         };
-        Self { path: path.to_owned(), format, content, size, problems }
+        Self { path: path.to_owned(), format, content, size, problems, history: OnceCell::new() }
     }
 
     /// The path as given by the user.
@@ -180,24 +183,24 @@ impl InputFile {
     /// Statistics of the file as it is on disk.
     pub fn stats(&self) -> FileStats {
         match &self.content {
-            Content::Recording(recording) => FileStats { file_bytes: self.size, ..recording.stats() },
-            Content::History(history) => history.stats,
+            OpenedContent::Recording(recording) => FileStats { file_bytes: self.size, ..recording.stats() },
+            OpenedContent::History(history) => history.stats,
         }
     }
 
     /// The process or file that the facts come from.
     pub fn source(&self) -> &Source {
         match &self.content {
-            Content::Recording(recording) => recording.source(),
-            Content::History(history) => &history.source,
+            OpenedContent::Recording(recording) => recording.source(),
+            OpenedContent::History(history) => &history.source,
         }
     }
 
     /// The catalog that handles refer to.
     pub fn catalog(&self) -> &Arc<Catalog> {
         match &self.content {
-            Content::Recording(recording) => recording.catalog(),
-            Content::History(history) => &history.catalog,
+            OpenedContent::Recording(recording) => recording.catalog(),
+            OpenedContent::History(history) => &history.catalog,
         }
     }
 
@@ -210,50 +213,53 @@ impl InputFile {
     pub fn damage(&self) -> Vec<Damage> {
         let own = self.problems.damage.iter().cloned();
         match &self.content {
-            Content::Recording(recording) => own.chain(recording.damage()).collect(),
-            Content::History(_) => own.collect(),
+            OpenedContent::Recording(recording) => own.chain(recording.damage()).collect(),
+            OpenedContent::History(_) => own.collect(),
         }
     }
 
     /// The state at the end, if it is known without a recording.
     pub fn end(&self) -> Option<Snapshot> {
         match &self.content {
-            Content::Recording(_) => None,
-            Content::History(history) => Some(history.end()),
+            OpenedContent::Recording(_) => None,
+            OpenedContent::History(history) => Some(history.end()),
         }
     }
 
     /// The totals at the end, if they are known without a recording.
     pub fn end_totals(&self) -> Option<Totals> {
         match &self.content {
-            Content::Recording(_) => None,
-            Content::History(history) => Some(*history.accounts.totals()),
+            OpenedContent::Recording(_) => None,
+            OpenedContent::History(history) => Some(*history.accounts.totals()),
         }
     }
 
     /// False if there are certainly neither marks nor gauges.
     pub fn may_have_remarks(&self) -> bool {
         match &self.content {
-            Content::Recording(_) => true,
-            Content::History(history) => history.has_remarks,
+            OpenedContent::Recording(_) => true,
+            OpenedContent::History(history) => history.has_remarks,
         }
     }
 
     /// The content as a recording. A history is converted at the first call.
-    pub fn recording(&self, progress: &mut Progress<'_>) -> Result<&Recording, InputError> {
+    pub fn recording(&self, progress: &mut ProgressCallback<'_>) -> Result<&Arc<Recording>, InputError> {
         match &self.content {
-            Content::Recording(recording) => Ok(recording),
-            Content::History(history) => history.recording(progress),
+            OpenedContent::Recording(recording) => Ok(recording),
+            OpenedContent::History(history) => history.recording(progress),
         }
     }
 
-    /// The recording alone, and the damage found before the conversion to a recording.
-    pub fn into_recording(self, progress: &mut Progress<'_>) -> Result<(Recording, Vec<Damage>), InputError> {
-        let recording = match self.content {
-            Content::Recording(recording) => *recording,
-            Content::History(history) => history.into_recording(progress)?,
-        };
-        Ok((recording, self.problems.damage))
+    /// The engine that answers questions about instants and windows of the content.
+    pub fn history(&self, progress: &mut ProgressCallback<'_>) -> Result<&Arc<History>, InputError> {
+        if let Some(history) = self.history.get() {
+            return Ok(history);
+        }
+        let history = History::of_recording(Arc::clone(self.recording(progress)?)).map_err(|error| match error {
+            RecordingError::Io(error) => InputError::unreadable(&self.path, error),
+            other => InputError::unusable(&self.path, other),
+        })?;
+        Ok(self.history.get_or_init(|| Arc::new(history)))
     }
 }
 
@@ -282,20 +288,20 @@ impl ReadOnce {
         start: Vec<u8>,
         rest: impl io::Read,
         path: &Path,
-        progress: &mut Progress<'_>,
+        progress: &mut ProgressCallback<'_>,
     ) -> Result<(Self, Problems), InputError> {
         let mut copy = match regular_size(path) {
             Some(_) => None,
             None => Some(temporary_file()?),
         };
         let mut content = Copied { input: start.as_slice().chain(rest), copy: copy.as_mut() };
-        let mut input = Input::new(&mut content, path, progress);
+        let mut input = InputStream::new(&mut content, path, progress);
         let mut sink = Accounting::default();
         let history = read_into(format, &mut input, &mut sink)?;
         let Accounting { ledger, has_remarks } = sink;
         let accounts = ledger.into_accounts();
         let file_bytes = input.bytes_read();
-        let History { source, catalog, version, parts, problems } = history;
+        let ReadHistory { source, catalog, version, parts, problems } = history;
         let stats = FileStats {
             version,
             file_bytes,
@@ -321,19 +327,15 @@ impl ReadOnce {
         }
     }
 
-    fn recording(&self, progress: &mut Progress<'_>) -> Result<&Recording, InputError> {
+    fn recording(&self, progress: &mut ProgressCallback<'_>) -> Result<&Arc<Recording>, InputError> {
         if let Some(recording) = self.recording.get() {
             return Ok(recording);
         }
-        let recording = self.converted(progress)?;
+        let recording = Arc::new(self.converted(progress)?);
         Ok(self.recording.get_or_init(|| recording))
     }
 
-    fn into_recording(mut self, progress: &mut Progress<'_>) -> Result<Recording, InputError> {
-        self.recording.take().map_or_else(|| self.converted(progress), Ok)
-    }
-
-    fn converted(&self, progress: &mut Progress<'_>) -> Result<Recording, InputError> {
+    fn converted(&self, progress: &mut ProgressCallback<'_>) -> Result<Recording, InputError> {
         let mut content: Box<dyn io::Read> = match &self.copy {
             Some(copy) => {
                 let mut copy = copy.try_clone().map_err(cannot_write_temporary)?;
@@ -342,7 +344,7 @@ impl ReadOnce {
             }
             None => input(&self.path)?,
         };
-        let mut input = Input::new(&mut content, &self.path, progress);
+        let mut input = InputStream::new(&mut content, &self.path, progress);
         let written = write_history(self.format, &mut input, temporary_file()?).map_err(|error| match error {
             InputError::Write(error) => cannot_write_temporary(error),
             other => other,
@@ -354,9 +356,9 @@ impl ReadOnce {
 /// Reads an ordered history into a sink.
 pub(crate) fn read_into(
     format: &dyn Format,
-    input: &mut Input<'_>,
+    input: &mut InputStream<'_>,
     sink: &mut dyn EventSink,
-) -> Result<History, InputError> {
+) -> Result<ReadHistory, InputError> {
     match format.read() {
         Read::History(read) => read(input, sink),
         _ => Err(not_recognized(input.path)),

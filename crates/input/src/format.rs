@@ -2,7 +2,7 @@
 
 use crate::error::InputError;
 use crate::problems::Problems;
-use crate::stream::Input;
+use crate::stream::InputStream;
 use crate::{events, heaptrack, hw, image, memtrace, objlog};
 use highwater_model::{Catalog, Damage, EventSink, Source, SourceKind};
 use highwater_store::{EventLog, Written};
@@ -13,8 +13,14 @@ use std::path::Path;
 pub const SNIFFED: u64 = 1 << 16;
 
 /// All formats, in the order in which they are tried. A format without a signature at the beginning of the file comes after those that have one.
-pub static FORMATS: &[&dyn Format] =
-    &[&hw::Hw, &memtrace::Memtrace, &heaptrack::Heaptrack, &events::Events, &objlog::ObjectLog, &image::MemoryImage];
+pub static FORMATS: &[&dyn Format] = &[
+    &hw::HwFormat,
+    &memtrace::MemtraceFormat,
+    &heaptrack::HeaptrackFormat,
+    &events::EventLinesFormat,
+    &objlog::ObjectLogFormat,
+    &image::ImageFormat,
+];
 
 /// A format of files.
 pub trait Format: Sync {
@@ -50,9 +56,9 @@ pub enum Read {
     /// The file is a recording. It is opened in place.
     Recording,
     /// The file is a history. Its events are read from front to back, in the order of their times.
-    History(fn(&mut Input<'_>, &mut dyn EventSink) -> Result<History, InputError>),
+    History(fn(&mut InputStream<'_>, &mut dyn EventSink) -> Result<ReadHistory, InputError>),
     /// The file is a history whose events may come in any order of their times. The log sorts them, and has the catalog.
-    Unordered(fn(&mut Input<'_>, &EventLog) -> Result<History, InputError>),
+    Unordered(fn(&mut InputStream<'_>, &EventLog) -> Result<ReadHistory, InputError>),
     /// The file is the state of one memory, and is read with random access. It is written as a snapshot into another file. `None` if it turns out not
     /// to be such a file.
     State(ReadState),
@@ -73,7 +79,7 @@ pub type ReadState = fn(&Path, File) -> Result<Option<WrittenState>, InputError>
 
 /// The result of reading a history to its end.
 #[derive(Default)]
-pub struct History {
+pub struct ReadHistory {
     /// The source of the events.
     pub source: Source,
     /// The catalog of the events; empty if the log has it.

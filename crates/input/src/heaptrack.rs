@@ -18,9 +18,9 @@
 //! a free and an allocation.
 
 use crate::error::InputError;
-use crate::format::{Format, History, Read};
+use crate::format::{Format, Read, ReadHistory};
 use crate::problems::Problems;
-use crate::stream::Input;
+use crate::stream::InputStream;
 use flate2::read::MultiGzDecoder;
 use highwater_model::{
     Catalog, Damage, Event, EventKind, EventSink, FrameId, FrameText, Nanos, Placement, Source, SourceKind, StackId,
@@ -36,9 +36,9 @@ const LONGEST_LINE: usize = 1 << 20;
 const APART: u64 = 16;
 
 /// A file of heaptrack.
-pub struct Heaptrack;
+pub struct HeaptrackFormat;
 
-impl Format for Heaptrack {
+impl Format for HeaptrackFormat {
     fn key(&self) -> &'static str {
         "heaptrack"
     }
@@ -70,7 +70,7 @@ impl Format for Heaptrack {
 
 /// The versions of heaptrack and of the format, from a first line.
 fn versions(line: &[u8]) -> Option<(u64, u64)> {
-    let mut words = Words(line.strip_prefix(b"v ")?);
+    let mut words = HexWords(line.strip_prefix(b"v ")?);
     let heaptrack = words.number().filter(|version| (0x1_0000..0x100_0000).contains(version))?;
     Some((heaptrack, words.number().unwrap_or(0)))
 }
@@ -86,9 +86,9 @@ fn decompressed<'a>(input: impl io::Read + 'a) -> io::Result<Box<dyn io::Read + 
 }
 
 /// Hexadecimal numbers separated by spaces.
-struct Words<'a>(&'a [u8]);
+struct HexWords<'a>(&'a [u8]);
 
-impl Words<'_> {
+impl HexWords<'_> {
     fn number(&mut self) -> Option<u64> {
         let end = self.0.iter().position(|byte| *byte == b' ').unwrap_or(self.0.len());
         let (word, rest) = self.0.split_at(end);
@@ -105,7 +105,7 @@ impl Words<'_> {
 }
 
 /// The fault of a line.
-type Fault = &'static str;
+type HeaptrackFault = &'static str;
 
 /// A size, and the stack that allocates it.
 #[derive(Clone, Copy, Default)]
@@ -115,7 +115,7 @@ struct Allocation {
 }
 
 /// The state of reading. All lists are numbered from 1 in the file; their first entries are unused.
-struct Reader<'a> {
+struct HeaptrackReader<'a> {
     sink: &'a mut dyn EventSink,
     catalog: Catalog,
     version: u64,
@@ -135,15 +135,15 @@ struct Reader<'a> {
     rss: StringId,
 }
 
-fn read(input: &mut Input<'_>, sink: &mut dyn EventSink) -> Result<History, InputError> {
+fn read(input: &mut InputStream<'_>, sink: &mut dyn EventSink) -> Result<ReadHistory, InputError> {
     input.doing = "reading the heaptrack file";
     let path = input.path;
     let mut problems = Problems::default();
-    let mut reader = Reader::new(sink);
+    let mut reader = HeaptrackReader::new(sink);
     let mut cut = None;
     {
         let text = decompressed(&mut *input).map_err(|error| InputError::unreadable(path, error))?;
-        let mut lines = Lines { text: BufReader::with_capacity(1 << 16, text), line: Vec::new(), number: 0 };
+        let mut lines = HeaptrackLines { text: BufReader::with_capacity(1 << 16, text), line: Vec::new(), number: 0 };
         loop {
             match lines.next(&mut reader) {
                 Ok(Some(Ok(()))) => {}
@@ -163,7 +163,7 @@ fn read(input: &mut Input<'_>, sink: &mut dyn EventSink) -> Result<History, Inpu
         problems.damage.push(Damage { offset: input.bytes_read(), length: 0, what: what.into() });
     }
     let source = Source { duration: reader.time, ..reader.source };
-    Ok(History { source, catalog: reader.catalog, version: reader.version as u16, parts: 0, problems })
+    Ok(ReadHistory { source, catalog: reader.catalog, version: reader.version as u16, parts: 0, problems })
 }
 
 /// True for an error of a decompressor about damaged input. Other errors come from the operating system.
@@ -175,15 +175,16 @@ fn is_cut(error: &io::Error) -> bool {
         )
 }
 
-struct Lines<R> {
+/// Splits the text into lines, and passes each to the reader.
+struct HeaptrackLines<R> {
     text: R,
     line: Vec<u8>,
     number: u64,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> HeaptrackLines<R> {
     /// Reads a line; `None` at the end.
-    fn next(&mut self, reader: &mut Reader<'_>) -> io::Result<Option<Result<(), Fault>>> {
+    fn next(&mut self, reader: &mut HeaptrackReader<'_>) -> io::Result<Option<Result<(), HeaptrackFault>>> {
         self.line.clear();
         if !self.append()? {
             return Ok(None);
@@ -224,7 +225,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> HeaptrackReader<'a> {
     fn new(sink: &'a mut dyn EventSink) -> Self {
         let mut catalog = Catalog::default();
         let rss = catalog.strings.intern(gauge::RSS);
@@ -247,12 +248,12 @@ impl<'a> Reader<'a> {
 
     /// True if a line does not have the whole string that it begins.
     fn missing_of_string(&self, line: &[u8]) -> bool {
-        let mut words = Words(&line[2..]);
+        let mut words = HexWords(&line[2..]);
         words.index().is_some_and(|length| words.0.len() < length)
     }
 
     /// Processes a line. A numbered item gets its number even if it is invalid, so that later items keep theirs.
-    fn take(&mut self, line: Result<&[u8], Fault>, is_first: bool) -> Result<(), Fault> {
+    fn take(&mut self, line: Result<&[u8], HeaptrackFault>, is_first: bool) -> Result<(), HeaptrackFault> {
         let line = line?;
         if is_first {
             let (_, version) = versions(line).ok_or("it is no heaptrack file")?;
@@ -263,7 +264,7 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         let (kind, rest) = line.split_at(line.len().min(2));
-        let mut words = Words(rest);
+        let mut words = HexWords(rest);
         match kind {
             b"s " => self.string(rest),
             b"i " => self.address(&mut words),
@@ -304,14 +305,14 @@ impl<'a> Reader<'a> {
         self.sink.event(Event { time: self.time, thread: ThreadId(1), kind }, &self.catalog);
     }
 
-    fn string(&mut self, rest: &[u8]) -> Result<(), Fault> {
-        let mut words = Words(rest);
+    fn string(&mut self, rest: &[u8]) -> Result<(), HeaptrackFault> {
+        let mut words = HexWords(rest);
         let sized = if self.version >= 3 { words.index().and_then(|length| words.0.get(..length)) } else { Some(rest) };
         self.strings.push(String::from_utf8_lossy(sized.unwrap_or_default()).into_owned());
         sized.map(drop).ok_or("the string is shorter than it says")
     }
 
-    fn address(&mut self, words: &mut Words<'_>) -> Result<(), Fault> {
+    fn address(&mut self, words: &mut HexWords<'_>) -> Result<(), HeaptrackFault> {
         let parts = words.number().zip(words.index());
         let (address, module) = parts.unwrap_or_default();
         let mut places = Vec::new();
@@ -340,7 +341,7 @@ impl<'a> Reader<'a> {
         parts.map(drop).ok_or("an address and a module are expected")
     }
 
-    fn call(&mut self, words: &mut Words<'_>) -> Result<(), Fault> {
+    fn call(&mut self, words: &mut HexWords<'_>) -> Result<(), HeaptrackFault> {
         let parts = words.index().zip(words.index());
         let found = parts.and_then(|(address, caller)| Some((self.addresses.get(address)?, *self.calls.get(caller)?)));
         let stack = found.map(|(frames, caller)| {
@@ -351,7 +352,7 @@ impl<'a> Reader<'a> {
         stack.map(drop).ok_or("an address and a caller that are known are expected")
     }
 
-    fn allocation(&mut self, words: &mut Words<'_>) -> Result<(), Fault> {
+    fn allocation(&mut self, words: &mut HexWords<'_>) -> Result<(), HeaptrackFault> {
         let parts = words.number().zip(words.index());
         let found = parts.and_then(|(size, call)| Some(Allocation { size, stack: *self.calls.get(call)? }));
         self.allocations.push(found.unwrap_or_default());
@@ -359,7 +360,7 @@ impl<'a> Reader<'a> {
         found.map(drop).ok_or("a size and a call that is known are expected")
     }
 
-    fn allocate(&mut self, words: &mut Words<'_>) -> Result<(), Fault> {
+    fn allocate(&mut self, words: &mut HexWords<'_>) -> Result<(), HeaptrackFault> {
         let (Allocation { size, stack }, address) = if self.version >= 1 {
             let index = words.index().ok_or("an allocation is expected")?;
             let allocation = *self.allocations.get(index).ok_or("the allocation is not known")?;
@@ -376,7 +377,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn free(&mut self, words: &mut Words<'_>) -> Result<(), Fault> {
+    fn free(&mut self, words: &mut HexWords<'_>) -> Result<(), HeaptrackFault> {
         let number = words.number().ok_or("what is freed is expected")?;
         let address = if self.version >= 1 {
             let live = usize::try_from(number).ok().and_then(|index| self.live.get_mut(index));

@@ -4,9 +4,9 @@ use crate::format::{Format, Read};
 use highwater_store::is_recording;
 
 /// `.hw`: docs/format.md.
-pub struct Hw;
+pub struct HwFormat;
 
-impl Format for Hw {
+impl Format for HwFormat {
     fn key(&self) -> &'static str {
         "hw"
     }

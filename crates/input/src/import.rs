@@ -2,9 +2,9 @@
 
 use crate::error::InputError;
 use crate::file::{MEMORY_LIMIT, Sniffed, read_into, sniff, write_state};
-use crate::format::{Format, History, Read, WrittenState};
+use crate::format::{Format, Read, ReadHistory, WrittenState};
 use crate::problems::Problems;
-use crate::stream::{Input, Progress};
+use crate::stream::{InputStream, ProgressCallback};
 use highwater_model::{Anomaly, Catalog, Event, EventSink, Source};
 use highwater_store::{EventLog, Writer, Written};
 use std::fs::File;
@@ -27,19 +27,19 @@ pub struct Imported {
 
 /// Writes the recording of a file, `-` for standard input, into another file. After an error, the caller decides about the part that was already
 /// written.
-pub fn import(path: &Path, target: File, progress: &mut Progress<'_>) -> Result<Imported, InputError> {
+pub fn import(path: &Path, target: File, progress: &mut ProgressCallback<'_>) -> Result<Imported, InputError> {
     let Sniffed { format, start, rest } = sniff(path)?;
     let mut content = start.as_slice().chain(rest);
     match format.read() {
         Read::Recording => Err(InputError::unusable(path, "is a recording already")),
         Read::History(_) => {
-            let mut input = Input::new(&mut content, path, progress);
+            let mut input = InputStream::new(&mut content, path, progress);
             let WrittenHistory { written, problems, .. } = write_history(format, &mut input, target)?;
             Ok(Imported { written, problems, is_snapshot: false })
         }
         Read::Unordered(read) => {
             let log = EventLog::with_limit(MEMORY_LIMIT);
-            let history = read(&mut Input::new(&mut content, path, progress), &log)?;
+            let history = read(&mut InputStream::new(&mut content, path, progress), &log)?;
             let written = log.save_into(target, &history.source).map_err(InputError::Write)?;
             Ok(Imported { written, problems: history.problems, is_snapshot: false })
         }
@@ -61,17 +61,17 @@ pub(crate) struct WrittenHistory {
 /// Writes the recording of an ordered history.
 pub(crate) fn write_history(
     format: &dyn Format,
-    input: &mut Input<'_>,
+    input: &mut InputStream<'_>,
     target: File,
 ) -> Result<WrittenHistory, InputError> {
-    let mut sink = Recorder { target: Some(target), writer: None, batch: Vec::with_capacity(BATCH), error: None };
-    let History { source, catalog, problems, .. } = read_into(format, input, &mut sink)?;
+    let mut sink = RecordingSink { target: Some(target), writer: None, batch: Vec::with_capacity(BATCH), error: None };
+    let ReadHistory { source, catalog, problems, .. } = read_into(format, input, &mut sink)?;
     let (written, file) = sink.finish(&source, &catalog).map_err(InputError::Write)?;
     Ok(WrittenHistory { written, file, problems })
 }
 
 /// Writes events as a recording, which begins when its source is known.
-struct Recorder {
+struct RecordingSink {
     target: Option<File>,
     writer: Option<Writer<File>>,
     batch: Vec<Event>,
@@ -79,7 +79,7 @@ struct Recorder {
     error: Option<io::Error>,
 }
 
-impl Recorder {
+impl RecordingSink {
     fn attempt(&mut self, write: impl FnOnce(&mut Writer<File>) -> io::Result<()>) {
         if let (Some(writer), None) = (&mut self.writer, &self.error) {
             self.error = write(writer).err();
@@ -106,7 +106,7 @@ impl Recorder {
     }
 }
 
-impl EventSink for Recorder {
+impl EventSink for RecordingSink {
     fn begin(&mut self, source: &Source) {
         if let Some(target) = self.target.take() {
             match Writer::new(target, source) {

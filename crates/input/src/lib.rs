@@ -27,8 +27,8 @@ mod temporary;
 
 pub use error::InputError;
 pub use file::{InputFile, open, open_while};
-pub use format::{FORMATS, Format, History, Read, ReadState, SNIFFED, WrittenState, format_of_source, recognize};
+pub use format::{FORMATS, Format, Read, ReadHistory, ReadState, SNIFFED, WrittenState, format_of_source, recognize};
 pub use import::{Imported, import};
 pub use problems::{BadLine, Problems};
-pub use stream::{Input, Progress, input, regular_size};
+pub use stream::{InputStream, ProgressCallback, input, regular_size};
 pub use temporary::{cannot_write_temporary, temporary_file};

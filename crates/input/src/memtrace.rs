@@ -1,16 +1,16 @@
 //! Traces of OCaml programs: docs/memtrace.md.
 
 use crate::error::InputError;
-use crate::format::{Format, History, Read};
+use crate::format::{Format, Read, ReadHistory};
 use crate::problems::Problems;
-use crate::stream::Input;
-use highwater_formats::memtrace::{ReadError, Reader, looks_like_memtrace};
+use crate::stream::InputStream;
+use highwater_formats::memtrace::{MemtraceError, MemtraceReader, looks_like_memtrace};
 use highwater_model::{Catalog, EventSink};
 
 /// A memtrace trace.
-pub struct Memtrace;
+pub struct MemtraceFormat;
 
-impl Format for Memtrace {
+impl Format for MemtraceFormat {
     fn key(&self) -> &'static str {
         "memtrace"
     }
@@ -36,17 +36,17 @@ impl Format for Memtrace {
     }
 }
 
-fn read(input: &mut Input<'_>, sink: &mut dyn EventSink) -> Result<History, InputError> {
+fn read(input: &mut InputStream<'_>, sink: &mut dyn EventSink) -> Result<ReadHistory, InputError> {
     input.doing = "reading the trace";
     let path = input.path;
     let mut catalog = Catalog::default();
-    let mut reader = Reader::new(&mut *input);
+    let mut reader = MemtraceReader::new(&mut *input);
     let more = loop {
         match reader.step(&mut catalog, sink) {
             Ok(true) => {}
             Ok(false) => break Ok(()),
-            Err(ReadError::Io(error)) => break Err(InputError::unreadable(path, error)),
-            Err(ReadError::NotATrace(why)) => break Err(InputError::unusable(path, why)),
+            Err(MemtraceError::Io(error)) => break Err(InputError::unreadable(path, error)),
+            Err(MemtraceError::NotATrace(why)) => break Err(InputError::unusable(path, why)),
         }
     };
     more?;
@@ -54,7 +54,7 @@ fn read(input: &mut Input<'_>, sink: &mut dyn EventSink) -> Result<History, Inpu
     for (anomaly, count) in decoder.oddities() {
         sink.note(anomaly, count, &catalog);
     }
-    Ok(History {
+    Ok(ReadHistory {
         source: decoder.source().unwrap_or_default(),
         version: decoder.version(),
         parts: decoder.packets(),

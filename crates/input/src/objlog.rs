@@ -1,16 +1,16 @@
 //! Lines about objects on a console: docs/objlog.md.
 
 use crate::error::InputError;
-use crate::format::{Format, History, Read};
+use crate::format::{Format, Read, ReadHistory};
 use crate::problems::Problems;
-use crate::stream::Input;
-use highwater_formats::objlog::{Progress, Reader, Translator, looks_like_object_log};
+use crate::stream::InputStream;
+use highwater_formats::objlog::{LogProgress, ObjectLogReader, Translator, looks_like_object_log};
 use highwater_model::{Anomaly, Catalog, Event, EventSink, Nanos, Source};
 
 /// An object log.
-pub struct ObjectLog;
+pub struct ObjectLogFormat;
 
-impl Format for ObjectLog {
+impl Format for ObjectLogFormat {
     fn key(&self) -> &'static str {
         "objlog"
     }
@@ -57,14 +57,14 @@ impl EventSink for Timed<'_> {
     }
 }
 
-fn read(input: &mut Input<'_>, sink: &mut dyn EventSink) -> Result<History, InputError> {
+fn read(input: &mut InputStream<'_>, sink: &mut dyn EventSink) -> Result<ReadHistory, InputError> {
     input.doing = "reading the log";
     let source = Translator::<Timed<'_>>::source(&input.name());
     sink.begin(&source);
-    let (mut reader, mut translator) = (Reader::default(), Translator::new(Timed { sink, latest: Nanos(0) }));
+    let (mut reader, mut translator) = (ObjectLogReader::default(), Translator::new(Timed { sink, latest: Nanos(0) }));
     loop {
         match reader.read(input, &mut translator) {
-            Ok(Progress::More) => {}
+            Ok(LogProgress::More) => {}
             Ok(_) => break,
             Err(error) => return Err(input.unreadable(error)),
         }
@@ -76,5 +76,10 @@ fn read(input: &mut Input<'_>, sink: &mut dyn EventSink) -> Result<History, Inpu
     let mut problems = Problems::default();
     counts.bad().iter().for_each(|line| problems.add_bad_line(line.number, line.fault));
     problems.bad_lines = counts.malformed;
-    Ok(History { source: Source { duration: latest, untimed, ..source }, catalog, problems, ..History::default() })
+    Ok(ReadHistory {
+        source: Source { duration: latest, untimed, ..source },
+        catalog,
+        problems,
+        ..ReadHistory::default()
+    })
 }

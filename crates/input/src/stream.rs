@@ -32,10 +32,10 @@ pub fn input(path: &Path) -> Result<Box<dyn Read>, InputError> {
 }
 
 /// Progress callback: gets the current activity and the progress. Returns `false` to cancel, because the client has disconnected.
-pub type Progress<'a> = dyn FnMut(&str, f64) -> bool + 'a;
+pub type ProgressCallback<'a> = dyn FnMut(&str, f64) -> bool + 'a;
 
 /// A file that is read from front to back.
-pub struct Input<'a> {
+pub struct InputStream<'a> {
     /// Its content.
     content: &'a mut dyn Read,
     /// The path as given by the user; `-` is standard input.
@@ -44,12 +44,12 @@ pub struct Input<'a> {
     pub doing: &'static str,
     size: Option<u64>,
     read: u64,
-    progress: &'a mut Progress<'a>,
+    progress: &'a mut ProgressCallback<'a>,
 }
 
-impl<'a> Input<'a> {
+impl<'a> InputStream<'a> {
     /// Reads `content`, which is the whole file at `path`.
-    pub fn new(content: &'a mut dyn Read, path: &'a Path, progress: &'a mut Progress<'_>) -> Self {
+    pub fn new(content: &'a mut dyn Read, path: &'a Path, progress: &'a mut ProgressCallback<'_>) -> Self {
         Self { content, path, doing: "reading", size: regular_size(path), read: 0, progress }
     }
 
@@ -70,7 +70,7 @@ impl<'a> Input<'a> {
     }
 }
 
-impl Read for Input<'_> {
+impl Read for InputStream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let part = self.size.map_or(0.0, |size| self.read as f64 / size.max(1) as f64);
         if !(self.progress)(self.doing, part) {

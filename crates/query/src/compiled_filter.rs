@@ -1,0 +1,173 @@
+//! Filters, compiled for one catalog: conditions on stacks and tags are evaluated once for each of them, not for each block.
+
+use crate::filter::{BlockTest, Filter};
+use crate::names::label;
+use highwater_model::{Catalog, Frame, StackId, StringId, TagId};
+use highwater_store::history::{BlockEventRow, BlockFacts, BlockLife, Cause};
+use rustc_hash::FxHashMap;
+
+/// All filters of a question, compiled.
+pub struct CompiledFilter {
+    /// For each stack whether it passes; `None` without filters on stacks.
+    stacks: Option<Vec<bool>>,
+    /// The same for each tag.
+    tags: Option<Vec<bool>>,
+    /// The other filters, which are evaluated for each block.
+    rest: Vec<Filter>,
+    needs_blocks: bool,
+    needs_deaths: bool,
+}
+
+impl CompiledFilter {
+    /// Compiles filters.
+    pub fn new(filters: &[Filter], catalog: &Catalog) -> Self {
+        let mut compiled = Self {
+            stacks: None,
+            tags: None,
+            rest: Vec::new(),
+            needs_blocks: filters.iter().any(|filter| !filter.is_about_stacks()),
+            needs_deaths: filters.iter().any(Filter::is_about_deaths),
+        };
+        let module = |frame: &Frame| catalog.module_of(frame).map_or("", |module| catalog.strings.get(module.path));
+        let frames_that =
+            |is_meant: &dyn Fn(&Frame) -> bool| -> Vec<bool> { catalog.stacks.frames().iter().map(is_meant).collect() };
+        for filter in filters {
+            let is_it = match &filter.test {
+                BlockTest::Inside(name) => {
+                    stacks_with(catalog, &functions_that(catalog, |function| name.is_met_by(function)))
+                }
+                BlockTest::Module(name) => stacks_with(catalog, &frames_that(&|frame| module(frame) == name)),
+                BlockTest::Text(pattern) => stacks_with(
+                    catalog,
+                    &frames_that(&|frame| {
+                        let text = catalog.frame_text(frame);
+                        let is_code_meant =
+                            || text.unnamed_code().is_some_and(|code| pattern.is_match(&code.to_string()));
+                        [text.function, text.file, text.module].iter().any(|text| pattern.is_match(text))
+                            || is_code_meant()
+                    }),
+                ),
+                BlockTest::Site(site) => (0..catalog.stacks.nodes().len() as u32).map(|stack| stack == *site).collect(),
+                BlockTest::Type(name) => {
+                    let is_it = catalog.tags().iter().map(|tag| catalog.strings.get(tag.type_name) == name);
+                    compiled.pass_tags(catalog, filter.is_negated, is_it.collect());
+                    continue;
+                }
+                BlockTest::Heap(heap) => {
+                    let is_it = catalog.tags().iter().map(|tag| tag.heap == *heap);
+                    compiled.pass_tags(catalog, filter.is_negated, is_it.collect());
+                    continue;
+                }
+                _ => {
+                    compiled.rest.push(filter.clone());
+                    continue;
+                }
+            };
+            compiled.pass_stacks(catalog, filter.is_negated, is_it);
+        }
+        compiled
+    }
+
+    fn pass_stacks(&mut self, catalog: &Catalog, is_negated: bool, is_it: Vec<bool>) {
+        let stacks = self.stacks.get_or_insert_with(|| vec![true; catalog.stacks.nodes().len()]);
+        stacks.iter_mut().zip(is_it).for_each(|(passes, is_it)| *passes &= is_it != is_negated);
+    }
+
+    fn pass_tags(&mut self, catalog: &Catalog, is_negated: bool, is_it: Vec<bool>) {
+        let tags = self.tags.get_or_insert_with(|| vec![true; catalog.tags().len()]);
+        tags.iter_mut().zip(is_it).for_each(|(passes, is_it)| *passes &= is_it != is_negated);
+    }
+
+    /// True if figures by stack are not enough to decide.
+    pub fn needs_blocks(&self) -> bool {
+        self.needs_blocks
+    }
+
+    /// True if the filters need to know when blocks died.
+    pub fn needs_deaths(&self) -> bool {
+        self.needs_deaths
+    }
+
+    /// True if everything passes.
+    pub fn is_open(&self) -> bool {
+        self.stacks.is_none() && self.tags.is_none() && self.rest.is_empty()
+    }
+
+    /// Whether a stack passes. A stack that the catalog lost passes only without filters on stacks.
+    #[inline]
+    pub fn passes_stack(&self, stack: StackId) -> bool {
+        self.stacks.as_ref().is_none_or(|stacks| stacks.get(stack.0 as usize).copied().unwrap_or(false))
+    }
+
+    /// Whether a tag passes.
+    #[inline]
+    pub fn passes_tag(&self, tag: TagId) -> bool {
+        self.tags.as_ref().is_none_or(|tags| tags.get(tag.0 as usize).copied().unwrap_or(false))
+    }
+
+    /// Whether a block passes the filters that can be decided while it lives.
+    #[inline]
+    pub fn passes(&self, block: &impl BlockFacts) -> bool {
+        let passes = |filter: &Filter| match filter.test {
+            BlockTest::Thread(id) => (id == block.thread().0) != filter.is_negated,
+            BlockTest::Allocated(range) => range.has(block.birth().0) != filter.is_negated,
+            BlockTest::Size(range) => range.has(block.size()) != filter.is_negated,
+            _ => true,
+        };
+        self.rest.iter().all(passes)
+            && (self.stacks.is_none() || self.passes_stack(block.stack()))
+            && (self.tags.is_none() || self.passes_tag(block.tag()))
+    }
+
+    /// Whether the filters count a block event. A promotion counts only if the state on its other side does not pass.
+    #[inline]
+    pub fn counts(&self, event: &BlockEventRow<'_>) -> bool {
+        let stays = || event.cause() == Cause::Promoted && self.passes_tag(event.other_tag());
+        self.passes(event) && !stays()
+    }
+
+    /// Whether a block passes all filters; its death is known.
+    #[inline]
+    pub fn passes_with(&self, block: &impl BlockFacts, life: &BlockLife) -> bool {
+        self.passes_death(life) && self.passes(block)
+    }
+
+    /// Whether a block passes the filters on its death.
+    #[inline]
+    pub fn passes_death(&self, life: &BlockLife) -> bool {
+        let BlockLife { birth, death } = *life;
+        self.rest.iter().all(|filter| {
+            let is_it = match filter.test {
+                BlockTest::Freed(range) => death.is_some_and(|death| range.has(death.0)),
+                BlockTest::FreedEver => death.is_some(),
+                BlockTest::LiveAt(time) => birth <= time && death.is_none_or(|death| death > time),
+                BlockTest::Lifetime(range) => death.is_some_and(|death| range.has(death.0.saturating_sub(birth.0))),
+                _ => return true,
+            };
+            is_it != filter.is_negated
+        })
+    }
+}
+
+/// For each frame, whether its function is selected; each name is compared once. A frame without a function is compared by its label
+/// instead: views offer filters by that name.
+fn functions_that(catalog: &Catalog, is_meant: impl Fn(&str) -> bool) -> Vec<bool> {
+    let mut known = FxHashMap::default();
+    let frames = catalog.stacks.frames().iter();
+    let is_meant = |frame: &Frame| match frame.function {
+        StringId::EMPTY => is_meant(&label(&catalog.frame_text(frame))),
+        function => *known.entry(function).or_insert_with(|| is_meant(catalog.strings.get(function))),
+    };
+    frames.map(is_meant).collect()
+}
+
+/// For each stack, whether it contains one of these frames. A stack's caller has a smaller number.
+fn stacks_with(catalog: &Catalog, frames: &[bool]) -> Vec<bool> {
+    let table = &catalog.stacks;
+    let mut has: Vec<bool> = Vec::with_capacity(table.nodes().len());
+    for (at, node) in table.nodes().iter().enumerate() {
+        let own = || table.frame_ids(node.frame).any(|frame| frames.get(frame as usize).copied().unwrap_or(false));
+        has.push(at > 0 && (own() || has.get(node.parent.0 as usize).copied().unwrap_or(false)));
+    }
+    has
+}

@@ -1,0 +1,95 @@
+//! Groups a measurement by site, function, file, module, line, thread, type or heap.
+
+use crate::error::QueryError;
+use crate::measure::{Amount, Amounts, Measured, amount_of};
+use crate::stacks::MOST_FRAMES;
+use highwater_model::groups::{self, Addend, GroupBy, GroupKey, Metric, Row, rows_by_frame};
+use highwater_model::{Catalog, Figures, StackId};
+use highwater_store::history::Work;
+use std::collections::BTreeMap;
+
+/// The amount of a row, and its figures where they are known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RowAmount {
+    /// The amount.
+    pub amount: Amount,
+    /// The figures.
+    pub figures: Option<Figures>,
+}
+
+impl Addend for RowAmount {
+    fn add(&mut self, other: &Self) {
+        self.amount.add(other.amount);
+        if let Some(figures) = &other.figures {
+            self.figures.get_or_insert_default().add(figures);
+        }
+    }
+}
+
+/// The rows of a measurement, without empty ones; in no particular order.
+pub fn rows_of(
+    measured: &Measured,
+    catalog: &Catalog,
+    by: GroupBy,
+    work: &Work<'_>,
+) -> Result<Vec<Row<RowAmount>>, QueryError> {
+    let mut rows = match by {
+        GroupBy::Site => sites(measured).map(|(stack, amount)| row(GroupKey::Site(stack), amount)).collect(),
+        GroupBy::Function | GroupBy::File | GroupBy::Module | GroupBy::Line => {
+            rows_by_frame(catalog, by, sites(measured), MOST_FRAMES, || work.go_on())?
+        }
+        GroupBy::Thread | GroupBy::Type | GroupBy::Heap => by_owner(measured, catalog, by),
+    };
+    rows.retain(|row| !row.inclusive.amount.is_nothing());
+    Ok(rows)
+}
+
+fn row(key: GroupKey, amount: RowAmount) -> Row<RowAmount> {
+    Row { key, figures: amount, inclusive: amount }
+}
+
+/// The amount of each stack.
+pub fn sites(measured: &Measured) -> Box<dyn Iterator<Item = (StackId, RowAmount)> + '_> {
+    match &measured.amounts {
+        Amounts::Figures { figured, filter } => {
+            let all = figured.snapshot().accounts.sites().iter();
+            let wanted = all.filter(|(stack, _)| filter.passes_stack(*stack));
+            let measure = |(stack, figures)| {
+                (stack, RowAmount { amount: amount_of(measured.metric, figures), figures: Some(*figures) })
+            };
+            Box::new(wanted.map(measure).filter(|(_, row)| !row.amount.is_nothing()))
+        }
+        Amounts::Blocks(amounts) => {
+            let mut sums: BTreeMap<StackId, Amount> = BTreeMap::new();
+            amounts.iter().for_each(|(owners, amount)| sums.entry(owners.stack).or_default().add(*amount));
+            Box::new(sums.into_iter().map(|(stack, amount)| (stack, RowAmount { amount, figures: None })))
+        }
+    }
+}
+
+fn by_owner(measured: &Measured, catalog: &Catalog, by: GroupBy) -> Vec<Row<RowAmount>> {
+    match &measured.amounts {
+        Amounts::Figures { figured, .. } => {
+            let all = groups::rows(figured.snapshot(), by, Metric::Live, None);
+            let amount =
+                |figures: &Figures| RowAmount { amount: amount_of(measured.metric, figures), figures: Some(*figures) };
+            all.into_iter().map(|each| row(each.key, amount(&each.figures))).collect()
+        }
+        Amounts::Blocks(amounts) => {
+            let mut sums: BTreeMap<GroupKey, Amount> = BTreeMap::new();
+            for (owners, amount) in amounts {
+                let tag = catalog.tag(owners.tag);
+                let key = match by {
+                    GroupBy::Thread => GroupKey::Thread(owners.thread),
+                    GroupBy::Type => GroupKey::Name(catalog.strings.get(tag.type_name).to_owned()),
+                    _ => GroupKey::Name(tag.heap.name().to_owned()),
+                };
+                // Blocks without a type are not among the types.
+                if by != GroupBy::Type || key != GroupKey::Name(String::new()) {
+                    sums.entry(key).or_default().add(*amount);
+                }
+            }
+            sums.into_iter().map(|(key, amount)| row(key, RowAmount { amount, figures: None })).collect()
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Sites, ranked by how steadily their surviving blocks grow.
+//!
+//! Blocks that are live at the window's end have their time of birth. Of a leak about as many bytes survive from each part of the window: its curve is a line.
+//! Data that was built once and kept makes a curve that rises early and stays flat. Of data that is replaced all the time only the youngest survives, and the
+//! curve rises at the end.
+
+use crate::compiled_filter::CompiledFilter;
+use crate::error::QueryError;
+use crate::lives::{blocks_of, deaths};
+use crate::measure::must_have_blocks;
+use crate::names::{is_found, key_text, own_frame_of};
+use crate::query::Query;
+use crate::stacks::no_stacks;
+use highwater_formats::json::{FrameAnswer, StackTableAnswer};
+use highwater_model::groups::GroupKey;
+use highwater_model::{ByteSum, StackId, grouped};
+use highwater_store::history::{BlockLife, Work};
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+/// The most points of all curves of one answer.
+const MOST_CURVE_POINTS: usize = 1_000_000;
+
+/// Which sites are wanted.
+#[derive(Clone, Debug)]
+pub struct GrowthOptions {
+    /// The number of points of each curve, at least 2.
+    pub points: usize,
+    /// The most sites.
+    pub limit: usize,
+    /// The least steady growth comes first.
+    pub is_ascending: bool,
+    /// Only sites that contain this text.
+    pub search: String,
+}
+
+/// A site whose blocks survive.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct GrowthSite {
+    /// Its number.
+    pub id: u32,
+    /// Its name, for people.
+    pub key: String,
+    /// The frame that names it.
+    pub frame: Option<FrameAnswer>,
+    /// The number of its stack.
+    #[cfg_attr(test, ts(type = "Frame[]"))]
+    pub stack: Option<u32>,
+    /// Bytes that were allocated in the window and are live at its end.
+    pub live_bytes: u64,
+    /// Their blocks.
+    pub live_blocks: u64,
+    /// The part of `live_bytes` that was already born at each point.
+    pub curve: Vec<u64>,
+    /// The same of `live_blocks`.
+    pub blocks_curve: Vec<u64>,
+    /// The slope of the line that fits the curve best; null where there are no times.
+    pub growth_per_s: Option<f64>,
+    /// The same where there are no times.
+    pub growth_per_line: Option<f64>,
+    /// How straight the curve is, from 0 to 1; lower if it rises at few points.
+    pub steadiness: f64,
+    /// Growth times steadiness, by which sites are ranked.
+    pub score: f64,
+    /// The birth of the oldest of these blocks.
+    pub oldest_ns: u64,
+}
+
+/// Sites by steady growth.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Growth"))]
+pub struct GrowthAnswer {
+    /// The times of the points.
+    pub t: Vec<u64>,
+    /// How many sites there are, also those that are not in `sites`.
+    pub count: usize,
+    /// The sites, most growth first.
+    pub sites: Vec<GrowthSite>,
+    /// Their stacks.
+    #[serde(flatten)]
+    #[cfg_attr(test, ts(skip))]
+    pub stacks: StackTableAnswer,
+}
+
+/// The surviving blocks of a site.
+struct SiteSurvivors {
+    /// The survivors born at each point, after the previous point. Points without births are left out, so there are never more of these than blocks.
+    born: Vec<BornAtPoint>,
+    bytes: ByteSum,
+    blocks: u64,
+    oldest: u64,
+}
+
+/// The surviving blocks that were born at one point.
+#[derive(Clone, Copy, Debug)]
+struct BornAtPoint {
+    point: u32,
+    bytes: ByteSum,
+    blocks: u64,
+}
+
+/// Sites by how steadily their blocks grow in the window.
+pub fn growth(query: &Query, options: &GrowthOptions, work: &Work<'_>) -> Result<GrowthAnswer, QueryError> {
+    let GrowthOptions { limit, is_ascending, .. } = *options;
+    let points = options.points.max(2);
+    let search = options.search.to_lowercase();
+    let window = query.window;
+    let history = &query.history;
+    let catalog = history.catalog();
+    let last = history.snapshot(history.moment_at(window.to))?;
+    must_have_blocks(&last)?;
+    let filter = CompiledFilter::new(&query.filters, catalog);
+    let length = u128::from(window.to.0 - window.from.0);
+    let times: Vec<u64> =
+        (0..points as u128).map(|at| window.from.0 + (length * at / (points as u128 - 1)) as u64).collect();
+
+    let wanted: Vec<_> =
+        blocks_of(&last).filter(|owned| window.has(owned.block.time) && filter.passes(owned)).collect();
+    let deaths = match filter.needs_deaths() {
+        true => deaths(history, last.at, &wanted, work)?,
+        false => vec![None; wanted.len()],
+    };
+    let mut births: FxHashMap<(StackId, u32), (ByteSum, u64)> = FxHashMap::default();
+    let mut sites: FxHashMap<StackId, SiteSurvivors> = FxHashMap::default();
+    for (owned, death) in wanted.iter().zip(deaths) {
+        let birth = owned.block.time;
+        if !filter.passes_death(&BlockLife { birth, death }) {
+            continue;
+        }
+        let (bytes, blocks) = (owned.block.live_amount(), owned.block.live_blocks());
+        let site = sites.entry(owned.block.stack).or_insert_with(|| SiteSurvivors {
+            born: Vec::new(),
+            bytes: ByteSum::ZERO,
+            blocks: 0,
+            oldest: u64::MAX,
+        });
+        let at = times.partition_point(|time| *time < birth.0).min(points - 1);
+        let born = births.entry((owned.block.stack, at as u32)).or_default();
+        born.0 += bytes;
+        born.1 += blocks;
+        site.bytes += bytes;
+        site.blocks += blocks;
+        site.oldest = site.oldest.min(birth.0);
+    }
+    for ((stack, point), (bytes, blocks)) in births {
+        if let Some(site) = sites.get_mut(&stack) {
+            site.born.push(BornAtPoint { point, bytes, blocks });
+        }
+    }
+    sites.values_mut().for_each(|site| site.born.sort_unstable_by_key(|born| born.point));
+    let mut ranked: Vec<(f64, f64, f64, StackId, SiteSurvivors)> = sites
+        .into_iter()
+        .map(|(stack, survivors)| {
+            let (growth, steadiness) = trend(&times, &curve(&survivors, points, |born| born.bytes));
+            (growth * steadiness, growth, steadiness, stack, survivors)
+        })
+        .collect();
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| (b.4.bytes, a.3).cmp(&(a.4.bytes, b.3))));
+    if !search.is_empty() {
+        ranked.retain(|(_, _, _, stack, _)| is_found(catalog, &GroupKey::Site(*stack), &search));
+    }
+    if is_ascending {
+        ranked.reverse();
+    }
+    let count = ranked.len();
+    ranked.truncate(limit);
+    if ranked.len() * points > MOST_CURVE_POINTS {
+        let most = grouped(MOST_CURVE_POINTS as u64);
+        return Err(QueryError::TooLarge(format!(
+            "the curves of {} sites have {points} points each, and the limit is {most} in all; ask for fewer points or sites",
+            grouped(ranked.len() as u64)
+        )));
+    }
+    let mut stacks = no_stacks([&**catalog]);
+    ranked.iter().try_for_each(|(_, _, _, stack, _)| stacks.add(0, *stack))?;
+    let is_untimed = history.source().untimed;
+    let site = |(score, growth, steadiness, stack, survivors): &(f64, f64, f64, StackId, SiteSurvivors)| GrowthSite {
+        id: stack.0,
+        key: key_text(catalog, &GroupKey::Site(*stack)),
+        frame: own_frame_of(catalog, *stack),
+        stack: stacks.number(0, *stack),
+        live_bytes: survivors.bytes.rounded(),
+        live_blocks: survivors.blocks,
+        curve: curve(survivors, points, |born| born.bytes),
+        blocks_curve: curve(survivors, points, |born| ByteSum::whole(born.blocks)),
+        growth_per_s: (!is_untimed).then_some(*growth),
+        growth_per_line: is_untimed.then_some(growth / 1e9),
+        steadiness: *steadiness,
+        score: *score,
+        oldest_ns: survivors.oldest,
+    };
+    Ok(GrowthAnswer { t: times, count, sites: ranked.iter().map(site).collect(), stacks: stacks.table() })
+}
+
+/// The part of the survivors that was already born at each point.
+fn curve(survivors: &SiteSurvivors, points: usize, figure: impl Fn(&BornAtPoint) -> ByteSum) -> Vec<u64> {
+    let mut sum = ByteSum::ZERO;
+    let mut born = survivors.born.iter().peekable();
+    let at = |point: u32| {
+        while let Some(next) = born.next_if(|next| next.point <= point) {
+            sum += figure(next);
+        }
+        sum.rounded()
+    };
+    (0..points as u32).map(at).collect()
+}
+
+/// The slope per second of the best-fitting line, and the steadiness of the curve: the part of its variation that the line explains, reduced if the curve
+/// rises at few points, since a single step is no growth.
+fn trend(times: &[u64], curve: &[u64]) -> (f64, f64) {
+    let count = times.len() as f64;
+    let seconds: Vec<f64> = times.iter().map(|time| (time - times[0]) as f64 / 1e9).collect();
+    let mean = |sum: f64| sum / count;
+    let mean_x = mean(seconds.iter().sum());
+    let mean_y = mean(curve.iter().map(|bytes| *bytes as f64).sum());
+    let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
+    for (x, y) in seconds.iter().zip(curve) {
+        let (x, y) = (x - mean_x, *y as f64 - mean_y);
+        (xx, xy, yy) = (xx + x * x, xy + x * y, yy + y * y);
+    }
+    if xx == 0.0 || yy == 0.0 || xy <= 0.0 {
+        return (0.0, 0.0);
+    }
+    let rises = curve.windows(2).filter(|pair| pair[1] > pair[0]).count() as f64;
+    let is_often = (rises * 4.0 / count).min(1.0);
+    (xy / xx, (xy * xy / (xx * yy)).min(1.0) * is_often)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_grows_steadily_is_told_from_what_was_built_once_and_what_is_replaced() {
+        let times: Vec<u64> = (0..41).map(|at| at * 1_000_000_000).collect();
+        let of = |bytes: fn(u64) -> u64| trend(&times, &(0..41).map(bytes).collect::<Vec<u64>>());
+        let (growth, steadiness) = of(|at| at * 100);
+        assert!((growth - 100.0).abs() < 1e-6 && steadiness > 0.999, "{growth} {steadiness}");
+        let built_once = of(|at| if at > 1 { 4000 } else { 0 });
+        let replaced = of(|at| if at > 38 { 4000 } else { 0 });
+        assert!(built_once.1 < 0.1 && replaced.1 < 0.1, "{built_once:?} {replaced:?}");
+        assert_eq!(of(|_| 7), (0.0, 0.0));
+        assert_eq!(of(|at| 100 - at), (0.0, 0.0));
+    }
+}

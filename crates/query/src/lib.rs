@@ -1,0 +1,106 @@
+//! Questions about memory, and their answers.
+//!
+//! A [`Query`] says what a question is about: a [`History`](highwater_store::history::History), a window, an instant, a [`Metric`], and
+//! [filters](Filter). Each question is one function here, and each answer is one `Serialize` struct: the terminal, `--json` and the viewer's API show the
+//! same ones, and the page's TypeScript types are generated from them (`tests/types.rs`).
+//!
+//! | question | function |
+//! |---|---|
+//! | a table by site, function, file, module, line, thread, type or heap | [`rows`] |
+//! | live memory over time | [`timeline`] |
+//! | where the most is live within the window | [`peak`] |
+//! | key figures and top lists | [`overview`] |
+//! | a flame graph, or the callers and callees of one function | [`tree`], [`focus`], [`callers`] |
+//! | single blocks, and how large and how old they are | [`blocks`], [`histograms`] |
+//! | what is live at an instant and how old it is | [`leaks`] |
+//! | what grows steadily | [`growth`] |
+//! | what changed between two instants | [`compare`] |
+//! | how long freed blocks lived | [`lifetimes`] |
+//! | objects by type, from a log; the heap of a memory image | [`objects`], [`images`] |
+//! | the part of a snapshot that filters select | [`filtered_snapshot`] |
+//!
+//! # Design
+//!
+//! * *Figures where they are enough.* Filters on stacks are one bit for each stack, derived from the bit of its caller, and need nothing but figures. All
+//!   other filters need single blocks: those of a snapshot, or the block events of the window.
+//! * *Filters see a block as it is at the time that counts*: when it is allocated, freed or live. So filters that let everything pass change nothing. Where
+//!   filters on deaths select births, blocks are counted when they die, in their last state: to remember every size that a block ever had would take memory
+//!   without bound.
+//! * *Answers are bounded by the screen and by limits that are errors* ([`QueryError::TooLarge`]): stacks are a table that has each call once, trees have the
+//!   largest nodes, curves have the requested number of points.
+//! * *Growth by survivors*: blocks that are live at the end have their time of birth. Of a leak about as many bytes survive from each part of the window, so
+//!   its curve is a line; curves of caches rise early or late. One snapshot is enough for this, where figures at many instants would take many.
+#![forbid(unsafe_code)]
+
+mod blocks;
+mod callers;
+mod compare;
+mod compiled_filter;
+mod error;
+mod figures;
+mod filter;
+mod filtered;
+mod grouping;
+mod growth;
+mod histograms;
+pub mod images;
+mod leaks;
+mod lifetimes;
+mod lives;
+mod measure;
+mod names;
+pub mod objects;
+mod overview;
+mod peak;
+mod population;
+#[allow(clippy::module_inception, reason = "the subject of every question is in the file of its name")]
+mod query;
+mod rows;
+mod stacks;
+mod timeline;
+mod tree;
+#[cfg(test)]
+mod types;
+pub mod units;
+
+pub use blocks::{BlockAnswer, BlockOrder, BlocksAnswer, BlocksOptions, blocks};
+pub use callers::{CallersAnswer, NeighbourAnswer, callers};
+pub use compare::{ChangeAnswer, CompareAnswer, CompareOptions, CompareSide, WholeChange, compare};
+pub use compiled_filter::CompiledFilter;
+pub use error::{NoMetric, QueryError};
+pub use figures::{FigureMap, RowAnswer};
+pub use filter::{BlockTest, Filter, NameTest, NumberRange, parse_bytes};
+pub use filtered::filtered_snapshot;
+pub use growth::{GrowthAnswer, GrowthOptions, GrowthSite, growth};
+pub use highwater_formats::json::{FrameAnswer, StackTableAnswer};
+pub use highwater_model::groups::{GroupBy, Metric};
+pub use histograms::{BarAnswer, HistogramsAnswer, TimeBarAnswer, histograms};
+pub use leaks::{LeakSite, LeaksAnswer, LeaksOptions, leaks, oldest_births};
+pub use lifetimes::lifetimes;
+pub use names::label;
+pub use overview::{OverviewAnswer, TopRows, overview};
+pub use peak::{PeakAnswer, PeakInstant, peak};
+pub use query::{Query, metrics_of, moment, time_of};
+pub use rows::{RowOrder, RowsAnswer, RowsOptions, rows};
+pub use timeline::{GaugeAnswer, LiveSpans, MarkAnswer, TimelineAnswer, TimelineEffort, timeline};
+pub use tree::{FocusAnswer, LeftOutNodes, TreeAnswer, TreeOptions, focus, tree};
+
+/// A window in an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct WindowAnswer {
+    /// Its first instant.
+    pub from_ns: u64,
+    /// Its last instant.
+    pub to_ns: u64,
+}
+
+/// Bytes and blocks in an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct BytesAndBlocks {
+    /// Bytes.
+    pub bytes: u64,
+    /// Blocks.
+    pub blocks: u64,
+}

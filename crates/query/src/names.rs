@@ -1,0 +1,71 @@
+//! Names of frames and rows, for people.
+
+use crate::stacks::MOST_FRAMES;
+use highwater_formats::json::{FrameAnswer, frame};
+use highwater_model::groups::GroupKey;
+use highwater_model::{Catalog, CodeOffset, FrameText, StackId, leading_plumbing};
+
+/// The name of something of which nothing is known.
+pub const UNKNOWN: &str = "[unknown]";
+
+/// A frame's name: its function, or its source line, or where its code lies.
+pub fn label(frame: &FrameText<'_>) -> String {
+    if let Some(code) = frame.unnamed_code() {
+        return code.to_string();
+    }
+    match (frame.function, frame.address, frame.module) {
+        ("", ..) if !frame.file.is_empty() => place(frame),
+        ("", 0, _) => UNKNOWN.to_owned(),
+        ("", address, "") => format!("{address:#x}"),
+        ("", address, module) => format!("{}!{address:#x}", module.rsplit('/').next().unwrap_or(module)),
+        (function, ..) => function.to_owned(),
+    }
+}
+
+/// A frame's source line, or its file; nothing where neither is known.
+pub fn place(frame: &FrameText<'_>) -> String {
+    match (frame.file, frame.line) {
+        (file, 0) => file.to_owned(),
+        (file, line) => format!("{file}:{line}"),
+    }
+}
+
+/// The frame that names a site: the innermost one that belongs to the program itself.
+pub fn own_frame<'a>(frames: &[FrameText<'a>]) -> Option<FrameText<'a>> {
+    frames.get(leading_plumbing(frames)).copied()
+}
+
+/// The name of a row, for people.
+pub fn key_text(catalog: &Catalog, key: &GroupKey) -> String {
+    match key {
+        GroupKey::Name(name) if name.is_empty() => UNKNOWN.to_owned(),
+        GroupKey::Name(name) => name.clone(),
+        GroupKey::Code { build_id, module, offset } => CodeOffset { build_id, module, offset: *offset }.to_string(),
+        GroupKey::Thread(thread) => match catalog.thread_name(*thread) {
+            "" => thread.0.to_string(),
+            name => format!("{name} ({})", thread.0),
+        },
+        GroupKey::Site(stack) => {
+            let frames: Vec<FrameText<'_>> = catalog.frame_texts(*stack).take(MOST_FRAMES).collect();
+            own_frame(&frames).map_or_else(|| UNKNOWN.to_owned(), |frame| label(&frame))
+        }
+    }
+}
+
+/// Whether a text, in lower case, occurs in the name of a row, or in any frame of a site.
+pub fn is_found(catalog: &Catalog, key: &GroupKey, search: &str) -> bool {
+    let has = |text: &str| text.to_lowercase().contains(search);
+    match key {
+        GroupKey::Site(stack) => catalog
+            .frame_texts(*stack)
+            .take(MOST_FRAMES)
+            .any(|frame| has(&label(&frame)) || has(frame.file) || has(frame.module)),
+        GroupKey::Name(_) | GroupKey::Code { .. } | GroupKey::Thread(_) => has(&key_text(catalog, key)),
+    }
+}
+
+/// The frame that names a site, as part of an answer.
+pub fn own_frame_of(catalog: &Catalog, stack: StackId) -> Option<FrameAnswer> {
+    let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(MOST_FRAMES).collect();
+    own_frame(&frames).map(|own| frame(&own))
+}

@@ -1,0 +1,100 @@
+//! What a question is about: a history, a window, an instant, a metric, filters.
+
+use crate::error::{NoMetric, QueryError};
+use crate::filter::Filter;
+use highwater_model::groups::Metric;
+use highwater_model::{Nanos, SourceKind, When, Window};
+use highwater_store::RecordingError;
+use highwater_store::history::{History, Moment};
+use std::sync::Arc;
+
+/// What a question is about.
+#[derive(Clone)]
+pub struct Query {
+    /// The recording or snapshot.
+    pub history: Arc<History>,
+    /// The window.
+    pub window: Window,
+    /// The instant.
+    pub at: Moment,
+    /// The metric.
+    pub metric: Metric,
+    /// The filters that select blocks: all must pass.
+    pub filters: Vec<Filter>,
+}
+
+impl Query {
+    /// All memory of a history, live at its end.
+    pub fn new(history: Arc<History>) -> Self {
+        let window = history.whole();
+        Self { history, window, at: Moment::End, metric: Metric::Live, filters: Vec::new() }
+    }
+
+    /// The same with another metric.
+    pub fn measuring(&self, metric: Metric) -> Self {
+        Self { metric, ..self.clone() }
+    }
+
+    /// Fails if the history lacks the metric.
+    pub fn must_have_metric(&self) -> Result<(), QueryError> {
+        let (history, metric) = (&self.history, self.metric);
+        let has = metrics_of(history);
+        if has.contains(&metric) {
+            return Ok(());
+        }
+        let what = if history.source().kind == SourceKind::IMAGE { "a memory image" } else { "a snapshot" };
+        let line = match history.recording() {
+            Some(_) => {
+                "temporary allocations cannot be estimated from samples: what a thread allocated next is not known"
+                    .to_owned()
+            }
+            None => format!("{what} knows one instant only: what is live; it has no metric '{}'", metric.key()),
+        };
+        let metrics = has.iter().map(|metric| metric.key()).collect();
+        Err(QueryError::NoMetric(NoMetric { metric: metric.key(), metrics, line }))
+    }
+}
+
+/// The metrics that a history has. A single instant knows only live blocks: of earlier events at most sums are known. Samples do not show what a thread
+/// allocated next.
+pub fn metrics_of(history: &History) -> Vec<Metric> {
+    if history.recording().is_none() {
+        return vec![Metric::Live];
+    }
+    let knows_every_block = history.totals().map_or(true, |totals| history.source().knows_every_block(&totals.figures));
+    Metric::ALL.into_iter().filter(|metric| knows_every_block || *metric != Metric::Temporary).collect()
+}
+
+/// The instant that a [`When`] names. `peak` means the peak of the window.
+pub fn moment(history: &History, window: Window, when: When) -> Result<Moment, QueryError> {
+    let Some(recording) = history.recording() else {
+        return match when {
+            When::End => Ok(Moment::End),
+            other => Err(QueryError::Failed(format!("a snapshot knows one instant only; there is no '{other}' in it"))),
+        };
+    };
+    Ok(match when {
+        When::Start => Moment::Start,
+        When::End => Moment::End,
+        When::Peak => Moment::Event(history.peak(recording, window)?.event),
+        When::At(_) | When::Percent(_) | When::Line(_) => history.moment_at(time_of(history, &when)?),
+        When::Mark(name) => {
+            let mark = history.marks()?.iter().find(|mark| mark.name == name);
+            Moment::Event(mark.ok_or_else(|| QueryError::Bad(format!("no mark is named '{name}'")))?.event)
+        }
+    })
+}
+
+/// The time of an instant.
+pub fn time_of(history: &History, when: &When) -> Result<Nanos, QueryError> {
+    if history.source().untimed && matches!(when, When::At(_)) {
+        return Err(QueryError::bad("the log has no times; an instant of it is a part (50%), line:N or mark:NAME"));
+    }
+    match history.recording() {
+        Some(recording) => recording.time_of(when).map_err(|error| match error {
+            RecordingError::Io(error) => error.into(),
+            other => QueryError::bad(other),
+        }),
+        None => Ok(history.whole().to),
+    }
+}

@@ -1,0 +1,110 @@
+//! A table by site, function, file, module, line, thread, type or heap.
+
+use crate::error::QueryError;
+use crate::figures::{FigureMap, RowAnswer};
+use crate::grouping::{RowAmount, rows_of};
+use crate::measure::measure;
+use crate::names::{is_found, key_text};
+use crate::query::Query;
+use crate::stacks::no_stacks;
+use highwater_formats::json::StackTableAnswer;
+use highwater_model::Catalog;
+use highwater_model::groups::{GroupBy, Row};
+use highwater_store::history::Work;
+use serde::Serialize;
+
+/// How rows are sorted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RowOrder {
+    /// By the measured value.
+    #[default]
+    Value,
+    /// By blocks.
+    Blocks,
+    /// By name.
+    Name,
+    /// By the value including callees.
+    Total,
+    /// By the mean size of a block.
+    Average,
+}
+
+/// Which rows are wanted.
+#[derive(Clone, Debug)]
+pub struct RowsOptions {
+    /// What a row is.
+    pub by: GroupBy,
+    /// How they are sorted.
+    pub order: RowOrder,
+    /// By default names ascend and figures descend.
+    pub is_ascending: Option<bool>,
+    /// Only rows that contain this text.
+    pub search: String,
+    /// The number of rows that are skipped.
+    pub offset: usize,
+    /// The most rows.
+    pub limit: usize,
+}
+
+/// A table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Rows"))]
+pub struct RowsAnswer {
+    /// The instant of the measurement; the end of the window for metrics of a window.
+    pub at_ns: u64,
+    /// The figures of everything together.
+    #[cfg_attr(test, ts(type = "Figures"))]
+    pub total: FigureMap,
+    /// How many rows there are, also those that are not in `rows`.
+    pub count: usize,
+    /// The rows.
+    pub rows: Vec<RowAnswer>,
+    /// The stacks of sites.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(skip))]
+    pub stacks: Option<StackTableAnswer>,
+}
+
+/// The rows of the metric.
+pub fn rows(query: &Query, options: &RowsOptions, work: &Work<'_>) -> Result<RowsAnswer, QueryError> {
+    let RowsOptions { by, order, is_ascending, offset, limit, .. } = *options;
+    let search = options.search.to_lowercase();
+    let measured = measure(query, by.is_by_owner(), work)?;
+    let catalog = query.history.catalog();
+    let mut rows = rows_of(&measured, catalog, by, work)?;
+    if !search.is_empty() {
+        rows.retain(|row| is_found(catalog, &row.key, &search));
+    }
+    sort(&mut rows, catalog, order, is_ascending);
+    let shown = &rows[offset.min(rows.len())..offset.saturating_add(limit).min(rows.len())];
+    let mut stacks = no_stacks([&**catalog]);
+    shown.iter().filter_map(Row::site).try_for_each(|stack| stacks.add(0, stack))?;
+    Ok(RowsAnswer {
+        at_ns: measured.at.0,
+        total: FigureMap::of_total(&measured),
+        count: rows.len(),
+        rows: shown.iter().map(|row| RowAnswer::new(row, &measured, catalog, by, &stacks)).collect(),
+        stacks: (by == GroupBy::Site).then(|| stacks.table()),
+    })
+}
+
+fn sort(rows: &mut [Row<RowAmount>], catalog: &Catalog, order: RowOrder, is_ascending: Option<bool>) {
+    match order {
+        RowOrder::Name => rows.sort_by_cached_key(|row| (key_text(catalog, &row.key), row.key.clone())),
+        _ => rows.sort_by(|a, b| {
+            let rank = |row: &Row<RowAmount>| {
+                let (own, total) = (row.figures.amount, row.inclusive.amount);
+                match order {
+                    RowOrder::Value => (own.value, total.value, own.blocks),
+                    RowOrder::Blocks => (own.blocks, own.value, 0),
+                    RowOrder::Total => (total.value, own.value, 0),
+                    _ => (own.value / own.blocks.max(1), own.value, 0),
+                }
+            };
+            rank(b).cmp(&rank(a)).then_with(|| a.key.cmp(&b.key))
+        }),
+    }
+    if is_ascending.is_some_and(|ascending| ascending != (order == RowOrder::Name)) {
+        rows.reverse();
+    }
+}
