@@ -1,17 +1,16 @@
 //! The API: maps paths to endpoints, and sends their answers.
 
-use crate::choice::{self, Choice};
-use crate::filter::Filter;
+use crate::choice::RequestChoice;
+use crate::endpoints::{self, Answered};
 use crate::http::exchange::Exchange;
 use crate::http::request::{Request, parameters_of};
 use crate::http::server::Answer;
 use crate::page;
-use crate::problem::Problem;
-use crate::query;
 use crate::save;
-use crate::sources::{Collector, Sources};
-use crate::work::Work;
+use crate::sources::{LiveProcesses, Sources};
 use highwater_model::{Nanos, When};
+use highwater_query::{Filter, NoMetric, QueryError, time_of};
+use highwater_store::history::Work;
 use serde_json::{Value, json};
 use std::io;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -29,73 +28,75 @@ pub struct Api {
     /// The sources that the viewer shows.
     pub sources: Sources,
     /// Lists live processes and takes snapshots of them.
-    pub collector: Option<Box<dyn Collector>>,
+    pub collector: Option<Box<dyn LiveProcesses>>,
     at_work: Mutex<usize>,
     done: Condvar,
 }
 
 /// The kind of an endpoint: how its answer is computed and sent.
-enum Manner {
+enum Endpoint {
     /// The answer is sent in one piece.
-    Whole(fn(&Api, &Request, &Work<'_>) -> Result<Value, Problem>),
+    Whole(fn(&Api, &Request, &Work<'_>) -> Answered),
     /// The answer is sent in one piece. Only `POST` is accepted, because the request has an effect.
-    Posted(fn(&Api, &Request, &Work<'_>) -> Result<Value, Problem>),
+    Posted(fn(&Api, &Request, &Work<'_>) -> Answered),
     /// The answer is sent as lines, since it may take long.
-    InLines(fn(&Request, &Choice, &Work<'_>) -> Result<Value, Problem>),
+    InLines(fn(&Request, &RequestChoice, &Work<'_>) -> Answered),
     /// The same, for a request about more than one source.
-    InLinesOfAll(fn(&Request, &Sources, &Work<'_>) -> Result<Value, Problem>),
+    InLinesOfAll(fn(&Request, &Sources, &Work<'_>) -> Answered),
 }
 
-fn manner(name: &str) -> Option<Manner> {
+fn endpoint(name: &str) -> Option<Endpoint> {
     Some(match name {
-        "sources" => Manner::Whole(|api, _, work| query::sources::answer(&api.sources, work)),
-        "timeline" => Manner::InLines(query::timeline::answer),
-        "peak" => Manner::InLines(query::peak::answer),
-        "rows" => Manner::InLines(query::rows::answer),
-        "callers" => Manner::InLines(query::callers::answer),
-        "overview" => Manner::InLines(query::overview::answer),
-        "blocks" => Manner::InLines(query::blocks::answer),
-        "histograms" => Manner::InLines(query::histograms::answer),
-        "leaks" => Manner::InLines(query::leaks::answer),
-        "compare" => Manner::InLinesOfAll(query::compare::answer),
-        "types" => Manner::InLines(query::special::types),
-        "image/heap" => Manner::InLines(query::special::heap),
-        "image/treemap" => Manner::InLines(query::special::treemap),
-        "image/object" => Manner::InLines(query::special::object),
-        "image/compare" => Manner::InLinesOfAll(query::special::compare),
-        "live" => Manner::Whole(|api, _, _| Ok(query::live::processes(api.collector.as_deref()))),
-        "live/snapshot" => {
-            Manner::Posted(|api, request, _| query::live::snapshot(request, api.collector.as_deref(), &api.sources))
-        }
-        "tree" => Manner::InLines(query::tree::answer),
+        "sources" => Endpoint::Whole(|api, _, work| endpoints::sources::answer(&api.sources, work)),
+        "timeline" => Endpoint::InLines(endpoints::timeline),
+        "peak" => Endpoint::InLines(endpoints::peak),
+        "rows" => Endpoint::InLines(endpoints::rows),
+        "callers" => Endpoint::InLines(endpoints::callers),
+        "overview" => Endpoint::InLines(endpoints::overview),
+        "blocks" => Endpoint::InLines(endpoints::blocks),
+        "histograms" => Endpoint::InLines(endpoints::histograms),
+        // `leaks` is the old name of `growth`.
+        "growth" | "leaks" => Endpoint::InLines(endpoints::growth),
+        "still_live" => Endpoint::InLines(endpoints::still_live),
+        "compare" => Endpoint::InLinesOfAll(endpoints::compare),
+        "types" => Endpoint::InLines(endpoints::special::types),
+        "image/heap" => Endpoint::InLines(endpoints::special::heap),
+        "image/treemap" => Endpoint::InLines(endpoints::special::treemap),
+        "image/object" => Endpoint::InLines(endpoints::special::object),
+        "image/compare" => Endpoint::InLinesOfAll(endpoints::special::compare),
+        "live" => Endpoint::Whole(|api, _, _| Ok(endpoints::live::processes(api.collector.as_deref()))),
+        "live/snapshot" => Endpoint::Posted(|api, request, _| {
+            endpoints::live::snapshot(request, api.collector.as_deref(), &api.sources)
+        }),
+        "tree" => Endpoint::InLines(endpoints::tree),
         _ => return None,
     })
 }
 
 impl Api {
     /// An API for these sources.
-    pub fn new(sources: Sources, collector: Option<Box<dyn Collector>>) -> Self {
+    pub fn new(sources: Sources, collector: Option<Box<dyn LiveProcesses>>) -> Self {
         Self { sources, collector, at_work: Mutex::new(0), done: Condvar::new() }
     }
 
     /// Answers a request, with its stacks in the form that the request asks for.
-    pub fn answer_to(&self, request: &Request, work: &Work<'_>) -> Result<Value, Problem> {
-        query::stacks::as_asked_for(request, self.ask(request, work)?)
+    pub fn answer_to(&self, request: &Request, work: &Work<'_>) -> Answered {
+        endpoints::stacks::in_requested_form(request, self.ask(request, work)?)
     }
 
     /// Answers a request. The stacks of the answer are a table.
-    pub fn ask(&self, request: &Request, work: &Work<'_>) -> Result<Value, Problem> {
+    pub fn ask(&self, request: &Request, work: &Work<'_>) -> Answered {
         let name = request.path.strip_prefix(PREFIX).unwrap_or_default();
-        match manner(name) {
-            Some(Manner::Whole(answer) | Manner::Posted(answer)) => answer(self, request, work),
-            Some(Manner::InLines(answer)) => answer(request, &Choice::of(request, &self.sources)?, work),
-            Some(Manner::InLinesOfAll(answer)) => answer(request, &self.sources, work),
-            None => Err(Problem::Unknown(format!("there is no '{name}' in this API"))),
+        match endpoint(name) {
+            Some(Endpoint::Whole(answer) | Endpoint::Posted(answer)) => answer(self, request, work),
+            Some(Endpoint::InLines(answer)) => answer(request, &RequestChoice::of(request, &self.sources)?, work),
+            Some(Endpoint::InLinesOfAll(answer)) => answer(request, &self.sources, work),
+            None => Err(QueryError::Unknown(format!("there is no '{name}' in this API"))),
         }
     }
 
     /// Waits until fewer than `MOST_AT_WORK` requests are worked on. Fails if the client disconnects meanwhile.
-    fn turn(&self, work: &Work<'_>) -> Result<Turn<'_>, Problem> {
+    fn turn(&self, work: &Work<'_>) -> Result<Turn<'_>, QueryError> {
         let mut at_work = self.at_work.lock().unwrap_or_else(PoisonError::into_inner);
         while *at_work >= MOST_AT_WORK {
             let patience = Duration::from_millis(50);
@@ -110,7 +111,7 @@ impl Api {
     /// Fails with a one-line message if a source cannot be read.
     pub fn must_be_readable(&self) -> Result<(), String> {
         for source in self.sources.all() {
-            source.loaded().map_err(|problem| problem.line().to_owned())?;
+            source.loaded().map_err(|problem| problem.to_string())?;
         }
         Ok(())
     }
@@ -119,22 +120,22 @@ impl Api {
     pub fn unreadable(&self) -> (Vec<String>, usize) {
         let all = self.sources.all();
         let problems = all.iter().filter_map(|source| source.loaded().err());
-        (problems.map(|problem| problem.line().to_owned()).collect(), all.len())
+        (problems.map(|problem| problem.to_string()).collect(), all.len())
     }
 
     /// Fails with a one-line message if a text is not a valid filter.
-    pub fn must_be_a_filter(text: &str) -> Result<(), Problem> {
-        Filter::parse(text).map(drop)
+    pub fn must_be_a_filter(text: &str) -> Result<(), QueryError> {
+        text.parse::<Filter>().map(drop)
     }
 
     /// The time of an instant of a source.
-    pub fn time_of(&self, source: usize, when: &When) -> Result<Nanos, Problem> {
-        choice::time_of(&*self.sources.get(source)?.loaded()?, when)
+    pub fn time_of(&self, source: usize, when: &When) -> Result<Nanos, QueryError> {
+        time_of(&self.sources.get(source)?.loaded()?.history, when)
     }
 
     /// A page in one file, with the answers for the choice: of one source, or of all.
-    pub fn saved_page(&self, choice: &str, source: Option<usize>, work: &Work<'_>) -> Result<String, Problem> {
-        save::page(self, &save::Wanted { choice, source }, work)
+    pub fn saved_page(&self, choice: &str, source: Option<usize>, work: &Work<'_>) -> Result<String, QueryError> {
+        save::page(self, &save::SavedChoice { choice, source }, work)
     }
 
     fn send_saved(&self, request: &Request, exchange: &mut Exchange) -> io::Result<()> {
@@ -181,12 +182,12 @@ impl Api {
         };
         let exchange = exchange.into_inner().unwrap_or_else(PoisonError::into_inner);
         match result {
-            Ok(result) => send_line(exchange, &json!({ "result": query::saturated(result) }))?,
-            Err(problem @ Problem::Cancelled) => return send_problem(exchange, &problem),
+            Ok(result) => send_line(exchange, &json!({ "result": endpoints::stacks::saturated(result) }))?,
+            Err(problem @ QueryError::Cancelled) => return send_problem(exchange, &problem),
             Err(problem) if !exchange.is_begun() && !problem.is_of_source() => {
                 return send_problem(exchange, &problem);
             }
-            Err(problem) => send_line(exchange, &json!({ "error": problem.to_json() }))?,
+            Err(problem) => send_line(exchange, &json!({ "error": problem_json(&problem) }))?,
         }
         exchange.end()
     }
@@ -203,9 +204,23 @@ impl Drop for Turn<'_> {
 }
 
 /// Computes an answer that is sent in one piece. Gives up when the client disconnects.
-fn while_awaited<T>(exchange: &Exchange, answer: impl FnOnce(&Work<'_>) -> Result<T, Problem>) -> Result<T, Problem> {
+fn while_awaited<T>(
+    exchange: &Exchange,
+    answer: impl FnOnce(&Work<'_>) -> Result<T, QueryError>,
+) -> Result<T, QueryError> {
     let mut asker = |_: Option<(f64, &str)>| exchange.is_awaited();
     answer(&Work::asked_by(&mut asker))
+}
+
+/// The last line of an answer in lines that has no result.
+fn problem_json(problem: &QueryError) -> Value {
+    match problem {
+        QueryError::NoMetric(NoMetric { metric, metrics, line }) => {
+            json!({ "kind": "no_metric", "metric": metric, "metrics": metrics, "what": line })
+        }
+        QueryError::TooLarge(line) => json!({ "kind": "too_large", "what": line }),
+        other => json!({ "kind": "failed", "what": other.to_string() }),
+    }
 }
 
 fn send_line(exchange: &mut Exchange, line: &Value) -> io::Result<()> {
@@ -215,15 +230,15 @@ fn send_line(exchange: &mut Exchange, line: &Value) -> io::Result<()> {
     exchange.chunk(format!("{line}\n").as_bytes())
 }
 
-fn send_problem(exchange: &mut Exchange, problem: &Problem) -> io::Result<()> {
+fn send_problem(exchange: &mut Exchange, problem: &QueryError) -> io::Result<()> {
     let status = match problem {
-        Problem::Bad(_) => "400 Bad Request",
-        Problem::Unknown(_) => "404 Not Found",
-        Problem::Failed(_) | Problem::NoMetric(_) => "500 Internal Server Error",
-        Problem::TooLarge(_) => "507 Insufficient Storage",
-        Problem::Cancelled => return Err(io::ErrorKind::ConnectionAborted.into()),
+        QueryError::Bad(_) => "400 Bad Request",
+        QueryError::Unknown(_) => "404 Not Found",
+        QueryError::Failed(_) | QueryError::NoMetric(_) => "500 Internal Server Error",
+        QueryError::TooLarge(_) => "507 Insufficient Storage",
+        QueryError::Cancelled => return Err(io::ErrorKind::ConnectionAborted.into()),
     };
-    exchange.line(status, problem.line())
+    exchange.line(status, &problem.to_string())
 }
 
 impl Answer for Api {
@@ -236,17 +251,17 @@ impl Answer for Api {
                 None => exchange.line("404 Not Found", "there is nothing here"),
             };
         };
-        let manner = manner(name);
-        let is_posted = matches!(manner, Some(Manner::Posted(_)));
-        let is_known = manner.is_some() || name == SAVE;
+        let endpoint = endpoint(name);
+        let is_posted = matches!(endpoint, Some(Endpoint::Posted(_)));
+        let is_known = endpoint.is_some() || name == SAVE;
         let is_allowed = if is_posted { request.method == "POST" } else { is_read };
         if is_known && !is_allowed {
             let allowed = if is_posted { "POST" } else { "GET, HEAD" };
             return exchange.not_allowed(allowed, "this question is asked in another way; see docs/api.md");
         }
-        match manner {
+        match endpoint {
             None if name == SAVE => self.send_saved(request, exchange),
-            Some(Manner::InLines(_) | Manner::InLinesOfAll(_)) => self.send_lines(request, exchange),
+            Some(Endpoint::InLines(_) | Endpoint::InLinesOfAll(_)) => self.send_lines(request, exchange),
             _ => self.send_whole(request, exchange),
         }
     }

@@ -2,7 +2,8 @@
 
 mod support;
 
-use highwater_view::{OpenedFile, Opener, Problem, Work};
+use highwater_store::history::Work;
+use highwater_view::{OpenedFile, Opener};
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +34,7 @@ impl Opener for Slow {
         self.told.send(Told::Begun).unwrap();
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(30) {
-            if work.go_on() == Err(Problem::Cancelled) {
+            if work.go_on().is_err() {
                 self.told.send(Told::GivenUp).unwrap();
                 return Err("nobody waits".to_owned());
             }

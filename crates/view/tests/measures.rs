@@ -2,9 +2,13 @@
 
 mod support;
 
-use highwater_model::Catalog;
+use highwater_model::{Catalog, Nanos, Snapshot};
+use highwater_query::{Filter, filtered_snapshot};
+use highwater_store::Recording;
+use highwater_store::history::{History, Work};
 use proptest::prelude::*;
 use serde_json::Value;
+use std::sync::Arc;
 use support::history::{Placed, Sums, Truth, add, history, written};
 use support::{Place, Running, encoded};
 
@@ -173,6 +177,47 @@ fn own_peak(truth: &Truth, asked: &Asked, asks_for_deaths: bool, wanted: &dyn Fn
         }
     }
     best
+}
+
+/// The live bytes of each site of a snapshot, with blocks.
+fn live_sites(snapshot: &Snapshot) -> Sums {
+    let sites = snapshot.accounts.sites().iter().filter(|(_, figures)| figures.live_blocks() > 0);
+    sites.map(|(stack, figures)| (stack.0, (figures.live_bytes(), figures.live_blocks()))).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// The snapshot that the command line works on: live blocks, and all counters, are those of the states that pass.
+    #[test]
+    fn a_filtered_snapshot_is_the_part_that_passes(
+        seed in any::<u64>(),
+        filters in prop::collection::vec(filter(60_000), 1..4),
+        at in 0..60_000u64,
+    ) {
+        let (catalog, events) = history(seed, 600);
+        let truth = Truth::of(&events);
+        let recording = Recording::from_bytes(written(&catalog, &events, 150, 40)).unwrap();
+        let history = Arc::new(History::of_recording(Arc::new(recording)).unwrap());
+        let at = at.min(history.whole().to.0);
+        let parsed: Vec<Filter> = filters.iter().map(|filter| filter.parse().unwrap()).collect();
+        let moment = history.moment_at(Nanos(at));
+        let part = filtered_snapshot(&history, moment, &parsed, &Work::quiet()).unwrap();
+        let asked = Asked { from: 0, to: at, at, filters: filters.clone() };
+        prop_assert_eq!(live_sites(&part), expected("live", &asked, &truth, &catalog));
+        prop_assert_eq!(part.violations(), Vec::<String>::new());
+        let death = |placed: &Placed| truth.deaths.get(&placed.id).copied();
+        let passing = || {
+            let wanted = |p: &&Placed| filters.iter().all(|filter| passes(filter, p, death(p), &catalog));
+            truth.placed.iter().filter(wanted)
+        };
+        let figures = &part.accounts.totals().figures;
+        let allocated: u64 = passing().filter(|placed| placed.start <= at).map(|placed| placed.size).sum();
+        let freed: u64 = passing().filter(|placed| placed.end.is_some_and(|end| end <= at)).map(|placed| placed.size).sum();
+        prop_assert_eq!((figures.allocated_bytes, figures.freed_bytes), (allocated, freed));
+        let temporary = passing().filter(|placed| placed.is_temporary && placed.end.is_some_and(|end| end <= at)).count();
+        prop_assert_eq!(figures.temporary_allocations, temporary as u64);
+    }
 }
 
 proptest! {

@@ -148,12 +148,12 @@ fn a_question_is_given_up_when_its_client_leaves() {
         asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         false
     };
-    let work = highwater_view::Work::asked_by(&mut asker);
+    let work = highwater_store::history::Work::asked_by(&mut asker);
     std::thread::sleep(Duration::from_millis(30));
     let request = highwater_view::http::request::Request::question(
         "histograms",
         vec![("filter".to_owned(), "allocated:1..".to_owned())],
     );
-    assert_eq!(server.api.ask(&request, &work), Err(highwater_view::Problem::Cancelled));
+    assert_eq!(server.api.ask(&request, &work), Err(highwater_query::QueryError::Cancelled));
     assert!(asked.load(std::sync::atomic::Ordering::Relaxed) > 0);
 }

@@ -4,7 +4,7 @@ mod support;
 
 use highwater_model::{Event, EventKind, FrameText, Nanos, Placement, Snapshot, Source, ThreadId, When};
 use highwater_store::{Recording, Writer, write_snapshot};
-use highwater_view::{Collector, LiveProcess};
+use highwater_view::{LiveProcess, LiveProcesses};
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use support::history::{history, written};
@@ -112,7 +112,7 @@ fn a_snapshot_answers_what_one_instant_knows() {
 /// A collector that can disappear.
 struct Fake(&'static AtomicBool);
 
-impl Collector for Fake {
+impl LiveProcesses for Fake {
     fn place(&self) -> String {
         "/run/fake".to_owned()
     }

@@ -1,31 +1,30 @@
 //! Which answers a saved page holds, and under which keys.
 
-use super::Wanted;
+use super::SavedChoice;
 use super::stacks::SavedStacks;
 use crate::api::Api;
-use crate::choice::Metric;
+use crate::endpoints;
 use crate::http::request::{Request, parameters_of};
-use crate::problem::Problem;
-use crate::query;
 use crate::sources::{FileKind, Loaded};
-use crate::work::Work;
 use highwater_model::rfc3339;
+use highwater_query::{QueryError, metrics_of};
+use highwater_store::history::{HistoryError, Work};
 use serde_json::{Map, Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The most rows of each table, and the most blocks: a page should be small enough to be sent.
 const ROWS: &str = "200";
 /// The groupings of the tables.
-const GROUPINGS: [&str; 8] = ["site", "function", "place", "file", "module", "thread", "type", "heap"];
+const GROUPINGS: [&str; 8] = ["site", "function", "line", "file", "module", "thread", "type", "heap"];
 
 /// A request: its endpoint, and its parameters besides the choice. The parameters in `key` distinguish it from other requests.
-struct Question {
+struct SavedQuestion {
     name: &'static str,
     key: Vec<(&'static str, String)>,
     more: Vec<(&'static str, &'static str)>,
 }
 
-impl Question {
+impl SavedQuestion {
     fn new(name: &'static str, source: usize) -> Self {
         Self { name, key: vec![("source", source.to_string())], more: Vec::new() }
     }
@@ -48,18 +47,18 @@ impl Question {
 }
 
 /// The choice for the selected source. Other sources are shown as a whole, at their end.
-struct Chosen {
+struct ChosenSource {
     source: Option<usize>,
     parameters: Vec<(String, String)>,
 }
 
-impl Chosen {
+impl ChosenSource {
     fn get(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(each, _)| each == name).map(|(_, value)| value.as_str())
     }
 
     /// The parameters of the choice that the page passes to a request. Its timeline covers the whole time; a comparison has its instants in its key.
-    fn parameters_of(&self, question: &Question) -> Vec<(String, String)> {
+    fn parameters_of(&self, question: &SavedQuestion) -> Vec<(String, String)> {
         let names: &[&str] = match question.name {
             "timeline" => &["filter"],
             "compare" => &["from", "to", "filter"],
@@ -75,23 +74,23 @@ impl Chosen {
 }
 
 /// The data of a saved page.
-pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Problem> {
-    let chosen = parameters_of(wanted.choice).map_err(|problem| Problem::bad(problem.to_string()))?;
+pub fn all(api: &Api, wanted: &SavedChoice<'_>, work: &Work<'_>) -> Result<Value, QueryError> {
+    let chosen = parameters_of(wanted.choice).map_err(|problem| QueryError::bad(problem.to_string()))?;
     let mut answers = Map::new();
-    answers.insert("sources".to_owned(), query::sources::answer(&api.sources, work)?);
+    answers.insert("sources".to_owned(), endpoints::sources::answer(&api.sources, work)?);
     let ids: Vec<usize> = match wanted.source {
         Some(id) => vec![api.sources.get(id)?.id],
         None => api.sources.all().iter().map(|source| source.id).collect(),
     };
-    let mut questions: Vec<Question> = Vec::new();
+    let mut questions: Vec<SavedQuestion> = Vec::new();
     for id in &ids {
         match api.sources.get(*id)?.loaded() {
             Ok(loaded) => {
                 // A saved page cannot ask again, so it waits for exact answers.
-                if let Some(Err(Problem::Cancelled)) =
-                    loaded.recording().map(|recording| loaded.course(recording, work))
+                if let Some(Err(HistoryError::Cancelled)) =
+                    loaded.history.recording().map(|recording| loaded.history.index(recording, work))
                 {
-                    return Err(Problem::Cancelled);
+                    return Err(QueryError::Cancelled);
                 }
                 questions.extend(of_source(*id, &loaded));
             }
@@ -99,7 +98,7 @@ pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Pro
             Err(_) => continue,
         }
     }
-    let chosen = Chosen { source: wanted.source.or(ids.first().copied()), parameters: chosen };
+    let chosen = ChosenSource { source: wanted.source.or(ids.first().copied()), parameters: chosen };
     questions.extend(comparisons(&ids, &chosen));
     let mut stacks = SavedStacks::default();
     for (at, question) in questions.iter().enumerate() {
@@ -111,7 +110,7 @@ pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Pro
         let mut is_wanted = |_: Option<(f64, &str)>| work.go_on().is_ok();
         match api.ask(&Request::question(question.name, parameters), &Work::asked_by(&mut is_wanted)) {
             Ok(answer) => {
-                let mut answer = query::saturated(answer);
+                let mut answer = endpoints::stacks::saturated(answer);
                 stacks.take_out_of(&mut answer);
                 answers.insert(question.key(), answer);
             }
@@ -134,15 +133,15 @@ pub fn all(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<Value, Pro
 
 /// The comparisons that the page shows by default: each file's end with its peak, and the ends of two files. For the selected file, A and B are the chosen
 /// instants, if any are chosen.
-fn comparisons(ids: &[usize], chosen: &Chosen) -> Vec<Question> {
+fn comparisons(ids: &[usize], chosen: &ChosenSource) -> Vec<SavedQuestion> {
     let compare = |a: usize, b: usize, otherwise: &str| {
         let given = |name| chosen.get(name).filter(|_| chosen.source == Some(a));
         let before = format!("{a}@{}", given("at").or(given("to")).unwrap_or("end"));
         let after = format!("{b}@{}", given("b").unwrap_or(otherwise));
-        let question = Question { name: "compare", key: Vec::new(), more: Vec::new() };
+        let question = SavedQuestion { name: "compare", key: Vec::new(), more: Vec::new() };
         question.keyed("a", &before).keyed("b", &after).keyed("by", "site")
     };
-    let mut questions: Vec<Question> = ids.iter().map(|&id| compare(id, id, "peak")).collect();
+    let mut questions: Vec<SavedQuestion> = ids.iter().map(|&id| compare(id, id, "peak")).collect();
     let other = chosen.get("other").and_then(|id| id.parse().ok());
     if let (Some(first), Some(second)) = (chosen.source, other.or(ids.get(1).copied())) {
         questions.push(compare(first, second, "end"));
@@ -150,28 +149,29 @@ fn comparisons(ids: &[usize], chosen: &Chosen) -> Vec<Question> {
     questions
 }
 
-fn of_source(id: usize, loaded: &Loaded) -> Vec<Question> {
+fn of_source(id: usize, loaded: &Loaded) -> Vec<SavedQuestion> {
     let mut questions = vec![
-        Question::new("overview", id),
-        Question::new("timeline", id).with("points", "600"),
-        Question::new("peak", id),
-        Question::new("leaks", id).with("limit", ROWS),
-        Question::new("histograms", id),
-        Question::new("blocks", id).with("limit", ROWS),
+        SavedQuestion::new("overview", id),
+        SavedQuestion::new("timeline", id).with("points", "600"),
+        SavedQuestion::new("peak", id),
+        SavedQuestion::new("growth", id).with("limit", ROWS),
+        SavedQuestion::new("still_live", id).with("limit", ROWS),
+        SavedQuestion::new("histograms", id),
+        SavedQuestion::new("blocks", id).with("limit", ROWS),
     ];
-    for metric in Metric::of(loaded).iter().map(|metric| metric.key()) {
+    for metric in metrics_of(&loaded.history).iter().map(|metric| metric.key()) {
         for direction in ["down", "up"] {
-            questions.push(Question::new("tree", id).keyed("direction", direction).keyed("metric", metric));
+            questions.push(SavedQuestion::new("tree", id).keyed("direction", direction).keyed("metric", metric));
         }
         for by in GROUPINGS {
-            questions.push(Question::new("rows", id).keyed("by", by).keyed("metric", metric).with("limit", ROWS));
+            questions.push(SavedQuestion::new("rows", id).keyed("by", by).keyed("metric", metric).with("limit", ROWS));
         }
     }
     match loaded.kind {
-        FileKind::Objects => questions.push(Question::new("types", id)),
+        FileKind::Objects => questions.push(SavedQuestion::new("types", id)),
         FileKind::Image => {
-            questions.push(Question::new("image/heap", id));
-            questions.push(Question::new("image/treemap", id));
+            questions.push(SavedQuestion::new("image/heap", id));
+            questions.push(SavedQuestion::new("image/treemap", id));
         }
         _ => {}
     }

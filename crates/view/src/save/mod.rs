@@ -9,9 +9,9 @@ mod stacks;
 
 use crate::api::Api;
 use crate::page;
-use crate::problem::Problem;
-use crate::work::Work;
 use hash::sha256_base64;
+use highwater_query::QueryError;
+use highwater_store::history::Work;
 use serde_json::Value;
 
 /// The parts of the page that are replaced with inlined content.
@@ -21,7 +21,7 @@ const SCRIPT: &str = r#"<script src="assets/app.js"></script>"#;
 const FIRST_META: &str = r#"<meta charset="utf-8">"#;
 
 /// The choice, as the fragment of the page's address has it, without the `#`.
-pub struct Wanted<'a> {
+pub struct SavedChoice<'a> {
     /// `source=0&from=…&filter=…`.
     pub choice: &'a str,
     /// The source that is saved; all sources if `None`.
@@ -29,15 +29,15 @@ pub struct Wanted<'a> {
 }
 
 /// The whole page, with its answers.
-pub fn page(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<String, Problem> {
-    let text = |name: &str| -> Result<&'static str, Problem> {
+pub fn page(api: &Api, wanted: &SavedChoice<'_>, work: &Work<'_>) -> Result<String, QueryError> {
+    let text = |name: &str| -> Result<&'static str, QueryError> {
         let file = page::file(name).map(|(_, bytes)| bytes);
         file.and_then(|bytes| std::str::from_utf8(bytes).ok())
-            .ok_or_else(|| Problem::Failed(format!("this program was built without the page's {name}")))
+            .ok_or_else(|| QueryError::Failed(format!("this program was built without the page's {name}")))
     };
     let (frame, style, script) = (text("/")?, text("/assets/app.css")?, text("/assets/app.js")?);
     if style.contains("</style") || script.contains("</script") {
-        return Err(Problem::failed("the page's own files cannot be put into one"));
+        return Err(QueryError::failed("the page's own files cannot be put into one"));
     }
     let data = answers::all(api, wanted, work)?;
     let policy = format!(
@@ -54,7 +54,7 @@ pub fn page(api: &Api, wanted: &Wanted<'_>, work: &Work<'_>) -> Result<String, P
         (FIRST_META, format!("{FIRST_META}\n<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">")),
     ] {
         // Content that was inserted earlier may contain the text of a marker. So only the original frame is searched, from its end on.
-        let at = frame.rfind(place).ok_or_else(|| Problem::Failed(format!("the page has no {place}")))?;
+        let at = frame.rfind(place).ok_or_else(|| QueryError::Failed(format!("the page has no {place}")))?;
         whole.replace_range(at..at + place.len(), &content);
     }
     Ok(whole)

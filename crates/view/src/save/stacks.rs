@@ -2,7 +2,7 @@
 //!
 //! The same site is in a dozen answers, each with a table of its own. A saved page has one table for all of them.
 
-use crate::query::stacks::{Call, table_of};
+use crate::endpoints::stacks::{TableCall, table_of};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -12,8 +12,8 @@ pub struct SavedStacks {
     frames: Vec<Value>,
     /// The index of each frame, by its JSON text.
     frame_places: HashMap<String, usize>,
-    calls: Vec<Call>,
-    numbers: HashMap<Call, usize>,
+    calls: Vec<TableCall>,
+    numbers: HashMap<TableCall, usize>,
 }
 
 impl SavedStacks {
@@ -22,10 +22,10 @@ impl SavedStacks {
         let Some((frames, calls)) = answer.as_object_mut().and_then(table_of) else { return };
         let places: Vec<usize> = frames.into_iter().map(|frame| self.place_of(frame)).collect();
         let mut renumbered: Vec<usize> = Vec::with_capacity(calls.len());
-        for Call { caller, frame } in calls {
+        for TableCall { caller, frame } in calls {
             // A caller comes before its callees.
             let caller = caller.and_then(|number| renumbered.get(number).copied());
-            renumbered.push(self.number_of(Call { caller, frame: places.get(frame).copied().unwrap_or(0) }));
+            renumbered.push(self.number_of(TableCall { caller, frame: places.get(frame).copied().unwrap_or(0) }));
         }
         renumber(answer, &renumbered);
     }
@@ -37,7 +37,7 @@ impl SavedStacks {
         })
     }
 
-    fn number_of(&mut self, call: Call) -> usize {
+    fn number_of(&mut self, call: TableCall) -> usize {
         *self.numbers.entry(call).or_insert_with(|| {
             self.calls.push(call);
             self.calls.len() - 1

@@ -1,9 +1,10 @@
 //! Files. The program that starts the viewer opens them.
 
 use super::special::Special;
-use crate::work::Work;
+use highwater_store::history::Work;
 use highwater_store::{Damage, Recording};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub struct OpenedFile {
     /// Its kind.
     pub kind: FileKind,
     /// Its content.
-    pub recording: Recording,
+    pub recording: Arc<Recording>,
     /// Parts that could not be used before it became a recording.
     pub damage: Vec<Damage>,
     /// Answers that only this kind of file has.

@@ -3,9 +3,9 @@
 use super::file::{FileKind, Opener};
 use super::loaded::Loaded;
 use super::stamp::Stamp;
-use crate::problem::{Problem, reason};
-use crate::work::Work;
 use highwater_model::Snapshot;
+use highwater_query::QueryError;
+use highwater_store::history::Work;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
@@ -17,21 +17,21 @@ const MOST_LIVE: usize = 16;
 /// All sources.
 pub struct Sources {
     opener: Box<dyn Opener>,
-    list: RwLock<Vec<Arc<Source>>>,
+    list: RwLock<Vec<Arc<ViewedSource>>>,
 }
 
 /// One source.
-pub struct Source {
+pub struct ViewedSource {
     /// Its number.
     pub id: usize,
     /// The file; `None` for a live process.
     pub path: Option<PathBuf>,
     /// Held by the thread that checks the file for changes. This may take long, and the loaded content answers meanwhile.
     looking: Mutex<()>,
-    state: Mutex<State>,
+    state: Mutex<SourceState>,
 }
 
-struct State {
+struct SourceState {
     /// Identifies the version of the file that was read.
     stamp: Option<Stamp>,
     loaded: Option<Arc<Loaded>>,
@@ -41,13 +41,13 @@ struct State {
     gone: Option<String>,
 }
 
-impl Source {
+impl ViewedSource {
     fn new(id: usize, path: Option<PathBuf>, loaded: Option<Arc<Loaded>>) -> Self {
-        let state = State { stamp: None, loaded, problem: None, gone: None };
+        let state = SourceState { stamp: None, loaded, problem: None, gone: None };
         Self { id, path, looking: Mutex::default(), state: Mutex::new(state) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SourceState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -58,40 +58,40 @@ impl Source {
     }
 
     /// The loaded content, or why there is none.
-    pub fn loaded(&self) -> Result<Arc<Loaded>, Problem> {
+    pub fn loaded(&self) -> Result<Arc<Loaded>, QueryError> {
         let state = self.state();
         match (&state.loaded, &state.problem) {
             (Some(loaded), _) => Ok(Arc::clone(loaded)),
-            (None, Some(problem)) => Err(Problem::failed(problem)),
-            (None, None) => Err(Problem::failed("it was not read yet")),
+            (None, Some(problem)) => Err(QueryError::failed(problem)),
+            (None, None) => Err(QueryError::failed("it was not read yet")),
         }
     }
 
     /// Checks the file for changes, and reads it again if it has changed. If the file is gone, its content stays. The old content answers meanwhile.
-    fn look(&self, opener: &dyn Opener, work: &Work<'_>) -> Result<(), Problem> {
+    fn look(&self, opener: &dyn Opener, work: &Work<'_>) -> Result<(), QueryError> {
         let Some(path) = &self.path else { return Ok(()) };
         let _only_one = self.turn_to_look(work)?;
         let stamp = Stamp::of(path);
         // While a file grows, it would be useless to scan all of it: it is read again before long.
-        let is_settled = |loaded: &Loaded| loaded.is_complete() || stamp.as_ref().is_ok_and(Stamp::is_settled);
+        let is_settled = |loaded: &Loaded| loaded.history.is_complete() || stamp.as_ref().is_ok_and(Stamp::is_settled);
         if !self.state().is_out_of_date(path, &stamp) {
             if let (Some(loaded), _) = self.now()
                 && is_settled(&loaded)
             {
-                loaded.make_course();
+                loaded.history.build_index();
             }
             return Ok(());
         }
         let opened = opener.open(path, work);
         // If the read was given up because the client disconnected, its result says nothing about the file.
         work.go_on()?;
-        let loaded = opened.and_then(|opened| Loaded::of_file(opened).map_err(|problem| problem.line().to_owned()));
+        let loaded = opened.and_then(|opened| Loaded::of_file(opened).map_err(|problem| problem.to_string()));
         let mut state = self.state();
         match loaded {
             Ok(loaded) => {
                 let loaded = Arc::new(loaded);
                 if is_settled(&loaded) {
-                    loaded.make_course();
+                    loaded.history.build_index();
                 }
                 (state.loaded, state.problem) = (Some(loaded), None);
             }
@@ -105,7 +105,7 @@ impl Source {
     }
 
     /// Waits until no other thread checks the file.
-    fn turn_to_look(&self, work: &Work<'_>) -> Result<MutexGuard<'_, ()>, Problem> {
+    fn turn_to_look(&self, work: &Work<'_>) -> Result<MutexGuard<'_, ()>, QueryError> {
         loop {
             match self.looking.try_lock() {
                 Ok(turn) => return Ok(turn),
@@ -117,7 +117,7 @@ impl Source {
     }
 }
 
-impl State {
+impl SourceState {
     /// Whether the file has to be read. Also stores the problem if a loaded file cannot be found any more.
     fn is_out_of_date(&mut self, path: &Path, stamp: &io::Result<Stamp>) -> bool {
         if path == Path::new("-") && self.loaded.is_some() {
@@ -125,7 +125,8 @@ impl State {
         }
         match stamp {
             Err(error) if self.loaded.is_some() => {
-                let reason = reason(error);
+                let text = error.to_string();
+                let reason = text.split(" (os error").next().unwrap_or(&text);
                 self.gone = Some(format!("the file cannot be read any more ({reason}); what was read before is shown"));
                 false
             }
@@ -140,8 +141,8 @@ impl State {
 impl Sources {
     /// Opens the files. Each one is read, or its problem is stored.
     pub fn new(paths: &[PathBuf], opener: Box<dyn Opener>) -> Self {
-        let source = |(id, path): (usize, &PathBuf)| Arc::new(Source::new(id, Some(path.clone()), None));
-        let list: Vec<Arc<Source>> = paths.iter().enumerate().map(source).collect();
+        let source = |(id, path): (usize, &PathBuf)| Arc::new(ViewedSource::new(id, Some(path.clone()), None));
+        let list: Vec<Arc<ViewedSource>> = paths.iter().enumerate().map(source).collect();
         for source in &list {
             // There is no client that could disconnect here.
             let _ = source.look(&*opener, &Work::quiet());
@@ -150,28 +151,28 @@ impl Sources {
     }
 
     /// All sources.
-    pub fn all(&self) -> Vec<Arc<Source>> {
+    pub fn all(&self) -> Vec<Arc<ViewedSource>> {
         self.list.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Checks all files for changes.
-    pub fn look_again(&self, work: &Work<'_>) -> Result<(), Problem> {
+    pub fn look_again(&self, work: &Work<'_>) -> Result<(), QueryError> {
         self.all().iter().try_for_each(|source| source.look(&*self.opener, work))
     }
 
     /// The source with an id.
-    pub fn get(&self, id: usize) -> Result<Arc<Source>, Problem> {
+    pub fn get(&self, id: usize) -> Result<Arc<ViewedSource>, QueryError> {
         let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
         let known = list.iter().find(|source| source.id == id);
-        known.cloned().ok_or_else(|| Problem::Unknown(format!("there is no source {id}")))
+        known.cloned().ok_or_else(|| QueryError::Unknown(format!("there is no source {id}")))
     }
 
     /// Adds a snapshot of a live process as a source.
-    pub fn add_live(&self, snapshot: Snapshot) -> Arc<Source> {
+    pub fn add_live(&self, snapshot: Snapshot) -> Arc<ViewedSource> {
         let loaded = Some(Arc::new(Loaded::of_snapshot(FileKind::Live, snapshot)));
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
         let id = list.last().map_or(0, |last| last.id + 1);
-        let source = Arc::new(Source::new(id, None, loaded));
+        let source = Arc::new(ViewedSource::new(id, None, loaded));
         list.push(Arc::clone(&source));
         let live: Vec<usize> = list.iter().filter(|source| source.path.is_none()).map(|source| source.id).collect();
         if live.len() > MOST_LIVE {

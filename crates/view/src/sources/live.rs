@@ -15,12 +15,12 @@ pub struct LiveProcess {
     pub live_bytes: u64,
     /// Blocks live now.
     pub live_blocks: u64,
-    /// How blocks are recorded: `exact`, `1 in 512 KiB`.
+    /// Cause blocks are recorded: `exact`, `1 in 512 KiB`.
     pub mode: String,
 }
 
 /// Lists live processes and takes snapshots of them.
-pub trait Collector: Send + Sync {
+pub trait LiveProcesses: Send + Sync {
     /// The path at which it listens.
     fn place(&self) -> String;
     /// The live processes, or a line with the reason why they are not known.

@@ -4,7 +4,8 @@
 pub mod history;
 
 use highwater_store::Recording;
-use highwater_view::{Api, Collector, FileKind, OpenedFile, Opener, Plain, Server, Sources, Stop, Work};
+use highwater_store::history::Work;
+use highwater_view::{Api, FileKind, LiveProcesses, OpenedFile, Opener, Plain, Server, Sources, Stop};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -46,7 +47,7 @@ impl Opener for Recordings {
     fn open(&self, path: &Path, _: &Work<'_>) -> Result<OpenedFile, String> {
         let recording = Recording::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let kind = if recording.is_snapshot() { FileKind::Snapshot } else { FileKind::Recording };
-        Ok(OpenedFile { kind, recording, damage: Vec::new(), special: Box::new(Plain) })
+        Ok(OpenedFile { kind, recording: Arc::new(recording), damage: Vec::new(), special: Box::new(Plain) })
     }
 }
 
@@ -65,11 +66,11 @@ impl Running {
         Self::with(files, None)
     }
 
-    pub fn with(files: &[PathBuf], collector: Option<Box<dyn Collector>>) -> Self {
+    pub fn with(files: &[PathBuf], collector: Option<Box<dyn LiveProcesses>>) -> Self {
         Self::opening(files, Box::new(Recordings), collector)
     }
 
-    pub fn opening(files: &[PathBuf], opener: Box<dyn Opener>, collector: Option<Box<dyn Collector>>) -> Self {
+    pub fn opening(files: &[PathBuf], opener: Box<dyn Opener>, collector: Option<Box<dyn LiveProcesses>>) -> Self {
         let api = Arc::new(Api::new(Sources::new(files, opener), collector));
         let server = Server::bind(0).unwrap();
         let (port, token, address) = (server.port(), server.token().to_owned(), server.address());

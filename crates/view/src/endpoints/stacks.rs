@@ -1,41 +1,21 @@
-//! The stacks of an answer: a table that has each call once, or, on request, a list of frames for each.
+//! The form of an answer: its stacks as a table or as lists of frames, and numbers that a browser can hold.
 //!
-//! Every row, block and leak has its whole stack, and the stacks of a deep recursion share nearly all their calls: as lists, ten thousand rows of two thousand
-//! frames each take 16 GB. So endpoints answer with a table (`frames[]` and `stacks[]`, as `highwater report --json` has them), which the page asks for
-//! (`stacks=table`). Other clients get lists, unless those have too many frames.
+//! Answers have a table of stacks (`frames[]` and `stacks[]`, as `highwater report --json` has them), which the page asks for (`stacks=table`). Other clients
+//! get lists, unless those have too many frames.
 
 use super::word;
 use crate::http::request::Request;
-use crate::problem::Problem;
-use highwater_formats::json::{Stacks, StacksTooLarge};
-use highwater_model::{Catalog, grouped};
+use highwater_model::grouped;
+use highwater_query::QueryError;
 use serde_json::{Map, Value};
 
-/// The most different calls in the stacks of one answer: some 100 MB of JSON values.
-const MOST_CALLS: usize = 1 << 20;
 /// The most frames of one stack in a list: the innermost.
-pub const MOST_FRAMES: usize = 2048;
+const MOST_FRAMES: usize = 2048;
 /// The most frames of all lists of one answer.
 const MOST_LISTED: usize = 1 << 18;
 
-/// An empty table of stacks for an answer about these catalogs.
-pub fn none_yet<'a>(catalogs: impl IntoIterator<Item = &'a Catalog>) -> Stacks<'a> {
-    Stacks::with_most(catalogs, MOST_CALLS)
-}
-
-impl From<StacksTooLarge> for Problem {
-    fn from(large: StacksTooLarge) -> Self {
-        Self::TooLarge(format!("{large}; ask for fewer rows"))
-    }
-}
-
-/// Adds the table to an answer.
-pub fn put_table(answer: &mut Value, stacks: &Stacks<'_>) {
-    stacks.members().into_iter().for_each(|(name, value)| answer[name] = value);
-}
-
 /// The answer in the form that the request asks for: with the table, or with lists in its place.
-pub fn as_asked_for(request: &Request, mut answer: Value) -> Result<Value, Problem> {
+pub fn in_requested_form(request: &Request, mut answer: Value) -> Result<Value, QueryError> {
     if !word(request, "stacks", &[("lists", false), ("table", true)])?
         && let Some(members) = answer.as_object_mut()
         && let Some((frames, stacks)) = table_of(members)
@@ -47,18 +27,18 @@ pub fn as_asked_for(request: &Request, mut answer: Value) -> Result<Value, Probl
 }
 
 /// Takes the table out of an answer, if it has one: `frames`, and for each call the number of the caller's stack and the index of the frame.
-pub fn table_of(answer: &mut Map<String, Value>) -> Option<(Vec<Value>, Vec<Call>)> {
+pub fn table_of(answer: &mut Map<String, Value>) -> Option<(Vec<Value>, Vec<TableCall>)> {
     let (Value::Array(frames), Value::Array(stacks)) = (answer.remove("frames")?, answer.remove("stacks")?) else {
         return None;
     };
     let number = |value: &Value| value.as_u64().map(|number| number as usize);
-    let call = |value: &Value| Call { caller: number(&value[0]), frame: number(&value[1]).unwrap_or(0) };
+    let call = |value: &Value| TableCall { caller: number(&value[0]), frame: number(&value[1]).unwrap_or(0) };
     Some((frames, stacks.iter().map(call).collect()))
 }
 
 /// A call: the number of the caller's stack, and the index of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Call {
+pub struct TableCall {
     /// `None` for the outermost call.
     pub caller: Option<usize>,
     /// The index of the frame.
@@ -67,12 +47,12 @@ pub struct Call {
 
 struct Lists {
     frames: Vec<Value>,
-    stacks: Vec<Call>,
+    stacks: Vec<TableCall>,
     room: usize,
 }
 
 impl Lists {
-    fn put_into(&mut self, value: &mut Value) -> Result<(), Problem> {
+    fn put_into(&mut self, value: &mut Value) -> Result<(), QueryError> {
         match value {
             Value::Array(parts) => parts.iter_mut().try_for_each(|part| self.put_into(part)),
             Value::Object(members) => members.iter_mut().try_for_each(|(name, member)| {
@@ -86,13 +66,13 @@ impl Lists {
         }
     }
 
-    fn list(&mut self, stack: Option<u64>) -> Result<Value, Problem> {
+    fn list(&mut self, stack: Option<u64>) -> Result<Value, QueryError> {
         let mut at = stack.map(|number| number as usize);
         let mut frames = Vec::new();
         while let Some(call) = at.and_then(|number| self.stacks.get(number)).filter(|_| frames.len() < MOST_FRAMES) {
             if frames.len() == self.room {
                 let most = grouped(MOST_LISTED as u64);
-                return Err(Problem::TooLarge(format!(
+                return Err(QueryError::TooLarge(format!(
                     "the stacks of this answer have more than {most} frames, which is the limit for lists; ask with stacks=table, or for fewer rows"
                 )));
             }
@@ -104,14 +84,31 @@ impl Lists {
     }
 }
 
+/// Limits numbers to the range that a JavaScript number holds exactly.
+pub fn saturated(value: Value) -> Value {
+    const MOST: u64 = (1 << 53) - 1;
+    match value {
+        Value::Number(number) => match (number.as_u64(), number.as_i64()) {
+            (Some(large), _) if large > MOST => MOST.into(),
+            (None, Some(low)) if low < -(MOST as i64) => (-(MOST as i64)).into(),
+            _ => Value::Number(number),
+        },
+        Value::Array(list) => list.into_iter().map(saturated).collect(),
+        Value::Object(members) => {
+            Value::Object(members.into_iter().map(|(name, value)| (name, saturated(value))).collect())
+        }
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
 
-    fn asked(parameters: &[(&str, &str)], answer: &Value) -> Result<Value, Problem> {
+    fn asked(parameters: &[(&str, &str)], answer: &Value) -> Result<Value, QueryError> {
         let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        as_asked_for(&Request::question("rows", parameters), answer.clone())
+        in_requested_form(&Request::question("rows", parameters), answer.clone())
     }
 
     #[test]
@@ -124,7 +121,7 @@ mod tests {
         assert_eq!(asked(&[], &answer), Ok(listed.clone()));
         assert_eq!(asked(&[("stacks", "lists")], &answer), Ok(listed));
         assert_eq!(asked(&[("stacks", "table")], &answer), Ok(answer.clone()));
-        assert!(matches!(asked(&[("stacks", "heaps")], &answer), Err(Problem::Bad(_))));
+        assert!(matches!(asked(&[("stacks", "heaps")], &answer), Err(QueryError::Bad(_))));
     }
 
     #[test]
@@ -138,7 +135,7 @@ mod tests {
         let listed = of(most).unwrap();
         let stack = listed["rows"][most - 1]["stack"].as_array().unwrap();
         assert_eq!((stack.len(), &stack[0], &stack[1]), (MOST_FRAMES, &json!({ "line": 1 }), &json!({ "line": 0 })));
-        let Err(Problem::TooLarge(line)) = of(most + 1) else { panic!("not refused") };
+        let Err(QueryError::TooLarge(line)) = of(most + 1) else { panic!("not refused") };
         assert!(line.starts_with("the stacks of this answer have more than 262,144 frames"), "{line}");
     }
 }

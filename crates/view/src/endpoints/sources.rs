@@ -1,19 +1,19 @@
 //! `sources`: the list of sources, with facts about each.
 
-use super::names::saturated;
-use crate::choice::Metric;
-use crate::problem::Problem;
-use crate::sources::{FileKind, Loaded, Moment, Source, Sources};
-use crate::work::Work;
+use super::Answered;
+use super::stacks::saturated;
+use crate::sources::{FileKind, Loaded, Sources, ViewedSource};
 use highwater_formats::json;
 use highwater_model::{Heap, Snapshot};
+use highwater_query::{QueryError, metrics_of};
+use highwater_store::history::{Moment, Work};
 use serde_json::{Map, Value, json};
 
 /// The version of the API. Names may be added; none is removed or changes its meaning.
 const SCHEMA: u32 = 1;
 
 /// The answer. Checks all files for changes first.
-pub fn answer(sources: &Sources, work: &Work<'_>) -> Result<Value, Problem> {
+pub fn answer(sources: &Sources, work: &Work<'_>) -> Answered {
     sources.look_again(work)?;
     let mut list = Vec::new();
     for source in sources.all() {
@@ -24,14 +24,14 @@ pub fn answer(sources: &Sources, work: &Work<'_>) -> Result<Value, Problem> {
 }
 
 /// All about one source.
-pub fn about(source: &Source) -> Value {
+pub fn about(source: &ViewedSource) -> Value {
     let (loaded, problem) = source.now();
     let path = source.path.as_ref().map(|path| path.display().to_string());
     let mut about = json!({ "id": source.id, "path": path, "name": path, "problem": problem });
     if let Some(loaded) = loaded {
         match facts(&loaded) {
             Ok(facts) => about.as_object_mut().unwrap_or(&mut Map::new()).extend(facts),
-            Err(found) => about["problem"] = problem.unwrap_or_else(|| found.line().to_owned()).into(),
+            Err(found) => about["problem"] = problem.unwrap_or_else(|| found.to_string()).into(),
         }
     }
     // If a source cannot be read, its facts are unknown, but every name is present.
@@ -65,16 +65,17 @@ pub fn about(source: &Source) -> Value {
     saturated(about)
 }
 
-fn facts(loaded: &Loaded) -> Result<Map<String, Value>, Problem> {
-    let about = json::source(loaded.source());
-    let last = loaded.standing(Moment::End)?;
-    let totals = loaded.totals()?;
-    let has_course = loaded.recording().is_some();
+fn facts(loaded: &Loaded) -> Result<Map<String, Value>, QueryError> {
+    let history = &loaded.history;
+    let about = json::source(history.source());
+    let last = history.figures(Moment::End)?;
+    let totals = history.totals()?;
+    let has_timeline = history.recording().is_some();
     let threads = last.accounts.threads().iter().map(|thread| {
-        let name = loaded.catalog().thread_name(thread.id);
+        let name = history.catalog().thread_name(thread.id);
         json!({ "id": thread.id.0, "name": (!name.is_empty()).then_some(name) })
     });
-    let peak = has_course.then(|| json!({ "at_ns": totals.peak_at.0, "bytes": totals.figures.peak_bytes }));
+    let peak = has_timeline.then(|| json!({ "at_ns": totals.peak_at.0, "bytes": totals.figures.peak_bytes }));
     let damage = loaded
         .damage()
         .into_iter()
@@ -86,19 +87,19 @@ fn facts(loaded: &Loaded) -> Result<Map<String, Value>, Problem> {
         "pid": about["pid"],
         "host": about["host"],
         "started": about["start"],
-        "begins_ns": loaded.whole().from.0,
-        "duration_ns": loaded.whole().to.0,
+        "begins_ns": history.whole().from.0,
+        "duration_ns": history.whole().to.0,
         "events": last.accounts.events(),
-        "reading": loaded.reading(),
+        "reading": history.indexing(),
         "estimated": last.is_estimate(),
         "sampling": sampling(&last),
-        "timed": !loaded.source().untimed,
+        "timed": !history.source().untimed,
         "peak": peak,
         "live_at_end": { "bytes": totals.figures.live_bytes(), "blocks": totals.figures.live_blocks() },
         "threads": threads.collect::<Value>(),
         "heaps": heaps(&last),
         "has": has(loaded, &last)?,
-        "metrics": Metric::of(loaded).iter().map(|metric| metric.key()).collect::<Value>(),
+        "metrics": metrics_of(history).iter().map(|metric| metric.key()).collect::<Value>(),
         "anomalies": json::anomalies(last.accounts.anomalies()),
         "damage": damage.collect::<Value>(),
     });
@@ -109,7 +110,7 @@ fn facts(loaded: &Loaded) -> Result<Map<String, Value>, Problem> {
 }
 
 fn name(loaded: &Loaded) -> String {
-    let source = loaded.source();
+    let source = loaded.history.source();
     let program = if source.program.is_empty() { "a program" } else { &source.program };
     let short = program.rsplit('/').next().unwrap_or(program);
     match (source.pid as i64, source.host.as_str()) {
@@ -138,15 +139,15 @@ fn heaps(snapshot: &Snapshot) -> Vec<&'static str> {
     Heap::ALL.into_iter().filter(ever).map(Heap::name).collect()
 }
 
-fn has(loaded: &Loaded, last: &Snapshot) -> Result<Vec<&'static str>, Problem> {
+fn has(loaded: &Loaded, last: &Snapshot) -> Result<Vec<&'static str>, QueryError> {
     let mut has = Vec::new();
     let mut add = |is_there: bool, what| has.extend(is_there.then_some(what));
-    add(loaded.recording().is_some(), "timeline");
+    add(loaded.history.recording().is_some(), "timeline");
     add(!last.source.aggregated, "blocks");
     add(last.catalog.tags().iter().any(|tag| tag.type_name.0 != 0), "types");
     add(loaded.kind == FileKind::Objects, "trust");
     add(loaded.kind == FileKind::Image, "image");
-    add(!loaded.marks()?.is_empty(), "marks");
-    add(!loaded.gauges()?.is_empty(), "gauges");
+    add(!loaded.history.marks()?.is_empty(), "marks");
+    add(!loaded.history.gauges()?.is_empty(), "gauges");
     Ok(has)
 }

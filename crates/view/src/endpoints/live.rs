@@ -1,13 +1,13 @@
 //! `live`: the processes of the collector, and snapshots of them.
 
-use super::{number, sources};
+use super::{Answered, number, sources};
 use crate::http::request::Request;
-use crate::problem::Problem;
-use crate::sources::{Collector, LiveProcess, Sources};
+use crate::sources::{LiveProcess, LiveProcesses, Sources};
+use highwater_query::QueryError;
 use serde_json::{Value, json};
 
 /// The processes. A collector that is gone is reported as a `problem`, not as an error: it may come back.
-pub fn processes(collector: Option<&dyn Collector>) -> Value {
+pub fn processes(collector: Option<&dyn LiveProcesses>) -> Value {
     let Some(collector) = collector else {
         return json!({ "collector": null, "processes": [], "problem": null });
     };
@@ -29,12 +29,12 @@ pub fn processes(collector: Option<&dyn Collector>) -> Value {
 }
 
 /// Takes a snapshot and adds it as a source.
-pub fn snapshot(request: &Request, collector: Option<&dyn Collector>, all: &Sources) -> Result<Value, Problem> {
-    let collector = collector.ok_or_else(|| Problem::failed("live processes are not looked at here"))?;
+pub fn snapshot(request: &Request, collector: Option<&dyn LiveProcesses>, all: &Sources) -> Answered {
+    let collector = collector.ok_or_else(|| QueryError::failed("live processes are not looked at here"))?;
     let pid = number(request, "pid", 0, u32::MAX.into())? as u32;
     if pid == 0 {
-        return Err(Problem::bad("pid= is missing"));
+        return Err(QueryError::bad("pid= is missing"));
     }
-    let snapshot = collector.snapshot(pid).map_err(Problem::Failed)?;
+    let snapshot = collector.snapshot(pid).map_err(QueryError::Failed)?;
     Ok(json!({ "source": sources::about(&all.add_live(snapshot)) }))
 }

@@ -1,0 +1,213 @@
+//! The endpoints of the API: the parameters of a request become a question to `highwater-query`, and its answer becomes JSON.
+
+pub mod live;
+pub mod sources;
+pub mod special;
+pub mod stacks;
+
+use crate::choice::{RequestChoice, filters_of, named_moment, window_of};
+use crate::http::request::Request;
+use crate::sources::Sources;
+use highwater_query::{
+    self as query, BlockOrder, BlocksOptions, CompareOptions, GroupBy, GrowthOptions, LeaksOptions, Metric, Query,
+    QueryError, RowOrder, RowsOptions, TimelineEffort, TreeOptions,
+};
+use highwater_store::history::Work;
+use serde::Serialize;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The most rows in one answer, and the most bins, points and blocks.
+const MOST_ROWS: u64 = 10_000;
+const MOST_BINS: u64 = 10_000;
+const MOST_POINTS: u64 = 1000;
+const MOST_BLOCKS: u64 = 1000;
+/// The largest offset into a list of blocks: the blocks up to it are held in memory while the list is made.
+const FARTHEST: u64 = 1_000_000;
+
+/// An answer, or why there is none.
+pub type Answered = Result<Value, QueryError>;
+
+fn json(answer: impl Serialize) -> Answered {
+    serde_json::to_value(answer).map_err(QueryError::failed)
+}
+
+/// A parameter that is a number, at most `most`; `missing` if it is absent.
+fn number(request: &Request, name: &str, missing: u64, most: u64) -> Result<u64, QueryError> {
+    match request.parameter(name) {
+        None | Some("") => Ok(missing),
+        Some(text) => match text.parse() {
+            Ok(number) if number <= most => Ok(number),
+            _ => Err(QueryError::Bad(format!("{name}={text}: a number up to {most} is wanted"))),
+        },
+    }
+}
+
+/// A parameter that is one of some words; the first of them if it is absent.
+fn word<T: Copy>(request: &Request, name: &str, words: &[(&str, T)]) -> Result<T, QueryError> {
+    let given = request.parameter(name).filter(|text| !text.is_empty());
+    let known = words.iter().find(|(word, _)| given.is_none_or(|given| given == *word));
+    known.map(|(_, value)| *value).ok_or_else(|| {
+        let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        QueryError::Bad(format!("{name}={}: there are {}", given.unwrap_or_default(), all.join(", ")))
+    })
+}
+
+/// What the rows are. `place` is the old name of `line`.
+fn grouping(request: &Request) -> Result<GroupBy, QueryError> {
+    let mut words: Vec<(&str, GroupBy)> = GroupBy::ALL.into_iter().map(|by| (by.key(), by)).collect();
+    words.push(("place", GroupBy::Line));
+    word(request, "by", &words)
+}
+
+fn is_ascending(request: &Request) -> Result<bool, QueryError> {
+    word(request, "order", &[("desc", false), ("asc", true)])
+}
+
+fn search(request: &Request) -> String {
+    request.parameter("search").unwrap_or_default().to_owned()
+}
+
+/// The share of the whole below which nodes are left out.
+fn least_share(request: &Request) -> Result<f64, QueryError> {
+    match request.parameter("least") {
+        None | Some("") => Ok(TreeOptions::LEAST_SHARE),
+        Some(text) => match text.parse::<f64>() {
+            Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+            _ => Err(QueryError::Bad(format!("least={text}: a share from 0 to 1 is wanted"))),
+        },
+    }
+}
+
+fn tree_options(request: &Request) -> Result<TreeOptions, QueryError> {
+    Ok(TreeOptions {
+        is_inverted: word(request, "direction", &[("down", false), ("up", true)])?,
+        in_blocks: word(request, "measure", &[("bytes", false), ("blocks", true)])?,
+        hidden: request.all_parameters("hide").map(str::to_owned).collect(),
+        merges_recursion: word(request, "merge_recursion", &[("0", false), ("1", true)])?,
+        with_library: word(request, "library", &[("0", false), ("1", true)])?,
+        least_share: least_share(request)?,
+    })
+}
+
+/// `timeline`: live bytes and blocks, rates, gauges and marks over a window.
+pub fn timeline(request: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answered {
+    let points = number(request, "points", 600, MOST_BINS)? as usize;
+    json(query::timeline(&choice.query, points, TimelineEffort::Quick, work)?)
+}
+
+/// `peak`: where the most bytes are live within the window.
+pub fn peak(_: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answered {
+    json(query::peak(&choice.query, work)?)
+}
+
+/// `overview`: key figures, four top lists, and anomalies in words.
+pub fn overview(_: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answered {
+    json(query::overview(&choice.query, work)?)
+}
+
+/// `rows`: a table.
+pub fn rows(request: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answered {
+    let orders = [
+        ("value", RowOrder::Value),
+        ("self", RowOrder::Value),
+        ("share", RowOrder::Value),
+        ("blocks", RowOrder::Blocks),
+        ("name", RowOrder::Name),
+        ("key", RowOrder::Name),
+        ("total", RowOrder::Total),
+        ("average", RowOrder::Average),
+    ];
+    let options = RowsOptions {
+        by: grouping(request)?,
+        order: word(request, "sort", &orders)?,
+        is_ascending: word(request, "order", &[("", None), ("asc", Some(true)), ("desc", Some(false))])?,
+        search: search(request),
+        offset: number(request, "offset", 0, u64::MAX)? as usize,
+        limit: number(request, "limit", 100, MOST_ROWS)? as usize,
+    };
+    json(query::rows(&choice.query, &options, work)?)
+}
+
+/// `callers`: the callers and callees of a function.
+pub fn callers(request: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answered {
+    let function = request.parameter("function").ok_or_else(|| QueryError::bad("function= is missing"))?;
+    json(query::callers(&choice.query, function, work)?)
+}
+
+/// `tree`: a flame graph, or with `focus=` the callers and callees of one function.
+pub fn tree(request: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answered {
+    let options = tree_options(request)?;
+    match request.parameter("focus").filter(|name| !name.is_empty()) {
+        Some(function) => json(query::focus(&choice.query, function, &options, work)?),
+        None => json(query::tree(&choice.query, &options, work)?),
+    }
+}
+
+/// `blocks`: single allocations.
+pub fn blocks(request: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answered {
+    let orders = [
+        ("size", BlockOrder::Size),
+        ("time", BlockOrder::Time),
+        ("lifetime", BlockOrder::Lifetime),
+        ("address", BlockOrder::Address),
+    ];
+    let options = BlocksOptions {
+        order: word(request, "sort", &orders)?,
+        is_ascending: is_ascending(request)?,
+        offset: number(request, "offset", 0, FARTHEST)? as usize,
+        limit: number(request, "limit", 100, MOST_BLOCKS)? as usize,
+    };
+    json(query::blocks(&choice.query, &options, work)?)
+}
+
+/// `histograms`: sizes and lifetimes.
+pub fn histograms(_: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answered {
+    json(query::histograms(&choice.query, work)?)
+}
+
+/// `growth`: sites by how steadily their blocks grow.
+pub fn growth(request: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answered {
+    let options = GrowthOptions {
+        points: number(request, "points", 40, MOST_POINTS)? as usize,
+        limit: number(request, "limit", 200, MOST_ROWS)? as usize,
+        is_ascending: is_ascending(request)?,
+        search: search(request),
+    };
+    json(query::growth(&choice.query, &options, work)?)
+}
+
+/// `still_live`: what is live at the instant, by site, with the age of the oldest block.
+pub fn still_live(request: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answered {
+    let options = LeaksOptions { limit: number(request, "limit", 200, MOST_ROWS)? as usize };
+    json(query::leaks(&choice.query, &options, work)?)
+}
+
+/// `compare`: two instants, of one source or of two.
+pub fn compare(request: &Request, sources: &Sources, work: &Work<'_>) -> Answered {
+    let options = CompareOptions {
+        by: grouping(request)?,
+        limit: number(request, "limit", 500, MOST_ROWS)? as usize,
+        is_ascending: is_ascending(request)?,
+        search: search(request),
+        tree: tree_options(request)?,
+    };
+    let side = |name: &str| -> Result<Query, QueryError> {
+        let (id, instant) = named_side(request, name)?;
+        let history = Arc::clone(&sources.get(id)?.loaded()?.history);
+        // The window belongs to the source of side A: another source has other times.
+        let is_first = id == named_side(request, "a")?.0;
+        let window = if is_first { window_of(request, &history)? } else { history.whole() };
+        let at = named_moment(&history, window, instant)?;
+        Ok(Query { history, window, at, metric: Metric::Live, filters: filters_of(request)? })
+    };
+    json(query::compare([&side("a")?, &side("b")?], &options, work)?)
+}
+
+/// The source and the instant that a side of a comparison names.
+fn named_side<'a>(request: &'a Request, name: &str) -> Result<(usize, &'a str), QueryError> {
+    let text = request.parameter(name).ok_or_else(|| QueryError::Bad(format!("{name}= is missing")))?;
+    let (id, instant) = text.split_once('@').unwrap_or((text, "end"));
+    let id = id.parse().map_err(|_| QueryError::Bad(format!("{name}={text}: SOURCE@INSTANT is wanted")))?;
+    Ok((id, instant))
+}

@@ -1,0 +1,49 @@
+//! Opens files of every format for the viewer.
+
+use super::file::{FileKind, OpenedFile, Opener};
+use super::image::ViewedImage;
+use super::special::{Plain, Special};
+use super::walked::WalkedImages;
+use highwater_input::Read;
+use highwater_model::SourceKind;
+use highwater_query::objects::types_document;
+use highwater_store::history::Work;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Opens files as every reading command does. What is found in memory images is cached for all of them.
+#[derive(Default)]
+pub struct Files {
+    walked: Arc<WalkedImages>,
+}
+
+impl Opener for Files {
+    fn open(&self, path: &Path, work: &Work<'_>) -> Result<OpenedFile, String> {
+        let mut go_on = |_: &str, _: f64| work.go_on().is_ok();
+        let file = highwater_input::open_while(path, &mut go_on).map_err(|error| error.to_string())?;
+        let kind = match file.format().read() {
+            Read::Recording if file.is_snapshot() => FileKind::Snapshot,
+            Read::Recording | Read::Unordered(_) => FileKind::Recording,
+            Read::History(_) if file.source().kind == SourceKind::OBJLOG => FileKind::Objects,
+            Read::History(_) => FileKind::Trace,
+            Read::State(_) => FileKind::Image,
+        };
+        let special: Box<dyn Special> = match kind {
+            FileKind::Objects => Box::new(ViewedLog(path.to_owned())),
+            FileKind::Image => Box::new(ViewedImage::new(path, &self.walked)),
+            _ => Box::new(Plain),
+        };
+        let recording = Arc::clone(file.recording(&mut go_on).map_err(|error| error.to_string())?);
+        Ok(OpenedFile { kind, recording, damage: file.problems().damage.clone(), special })
+    }
+}
+
+/// An object log.
+struct ViewedLog(PathBuf);
+
+impl Special for ViewedLog {
+    fn types(&self) -> Result<Value, String> {
+        types_document(&self.0).map_err(|error| error.to_string())
+    }
+}
