@@ -5,13 +5,13 @@ use crate::failure::Failure;
 use crate::open::OnDamage;
 use crate::print::text::width_of;
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use highwater_model::groups::{GroupBy, Metric};
-use highwater_model::{Heap, Snapshot, SourceKind, When};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use highwater_model::{Snapshot, SourceKind, When};
+use highwater_query::{Filter, GroupBy, Metric};
 use regex::Regex;
 use std::fmt::{self, Write};
 use std::path::PathBuf;
-use std::str::FromStr;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Yellow.on_default().bold())
@@ -58,7 +58,7 @@ pub enum Command {
     /// The processes that can be looked at
     Ps(commands::ps::Ps),
     /// What a live process holds now: a report, or a file
-    Snapshot(commands::snapshot::Snapshot),
+    Snapshot(commands::snapshot::SnapshotArgs),
     /// What a live process holds, again and again, and what grows
     Watch(commands::watch::Watch),
     /// Another sampling rate for a live process
@@ -66,7 +66,7 @@ pub enum Command {
     /// Snapshots that programs took of themselves
     Snapshots(commands::snapshots::Snapshots),
     /// The daemon that live processes register with
-    Collector(commands::collector::Collector),
+    Collector(commands::collector::CollectorArgs),
     /// Receive the streams that programs send while they run
     Listen(commands::listen::Listen),
     /// Ask a program that offers its stream for it
@@ -75,20 +75,22 @@ pub enum Command {
     Report(commands::report::Report),
     /// What is still live at the end, by call site, biggest first
     Leaks(commands::leaks::Leaks),
+    /// What grows steadily, by call site, fastest first
+    Growth(commands::growth::GrowthArgs),
     /// What grew, shrank, came and went between two instants or two files
     Diff(commands::diff::Diff),
     /// Objects by type, from a console's log: who was made, who was dropped, what leaks
     Objects(commands::objects::Objects),
     /// Live memory over time as a chart, with the marks
-    Timeline(commands::timeline::Timeline),
+    Timeline(commands::timeline::TimelineArgs),
     /// Look at all this in the browser
-    View(commands::view::View),
+    View(commands::view::ViewArgs),
     /// Write an instant or the whole history in another tool's format: pprof, folded stacks, flame graph, JSON, CSV, memtrace
     Export(commands::export::Export),
     /// Make a recording of another tool's file: JSON lines, an OCaml memtrace, a heaptrack file, an object log, a memory image
     Import(commands::import::Import),
     /// Memory images: capture whole memories, look inside, script over them, change them
-    Image(commands::image::Image),
+    Image(commands::image::ImageArgs),
     /// What a file is, from whom, how long, how big per event
     Info(commands::info::Info),
     /// Whether a file is whole and obeys the laws of memory
@@ -105,7 +107,7 @@ pub enum Command {
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Record", &["record", "listen", "connect"]),
     ("Live", &["run", "ps", "snapshot", "watch", "set", "snapshots", "collector"]),
-    ("Analyse", &["report", "leaks", "diff", "objects", "timeline", "view", "info", "check"]),
+    ("Analyse", &["report", "leaks", "growth", "diff", "objects", "timeline", "view", "info", "check"]),
     ("Convert", &["export", "import", "symbolize"]),
     ("Images", &["image"]),
     ("Shell", &["completions", "man", "help"]),
@@ -189,7 +191,7 @@ impl Reading {
 
 /// The file that a command reads.
 #[derive(Debug, Args)]
-pub struct Input {
+pub struct FileArgs {
     /// A recording or snapshot (.hw), an OCaml memtrace (.ctf), a heaptrack file, a memory image, a file of event lines or an object log; '-' reads standard input
     #[arg(value_name = "FILE")]
     pub path: PathBuf,
@@ -209,69 +211,60 @@ pub struct Selection {
     /// How many rows; 0 for all [default: 10, with --json all]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
-    /// Only what this regular expression finds: call sites by any function, file or module of theirs. Or heap:NAME,
-    /// only what lies in that heap: heap:malloc, heap:mmap, of OCaml programs heap:minor, heap:major, heap:external
-    #[arg(long, value_name = "REGEX|heap:NAME")]
-    pub filter: Option<Filter>,
+    #[command(flatten)]
+    pub filters: Filters,
 }
 
-/// Selects a part of a recording.
-#[derive(Clone, Debug)]
-pub enum Filter {
-    /// Everything in one heap.
-    Heap(Heap),
-    /// Everything with a text that matches the pattern.
-    Text(Regex),
+/// Which blocks count.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Filters {
+    /// Only rows that this regular expression finds: call sites by any function, file or module of theirs. Or only blocks that a filter selects: size:1KiB.., \
+    /// lifetime:..1ms, thread:7, type:NAME, heap:mmap, module:PATH, inside:equal:main, freed:never, allocated:2s..3s; '!' before it inverts it. \
+    /// Several filters: all must pass
+    #[arg(long = "filter", value_name = "FILTER")]
+    all: Vec<Filter>,
 }
 
-impl FromStr for Filter {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.strip_prefix("heap:") {
-            Some(name) => Heap::from_name(name).map(Self::Heap).ok_or_else(|| {
-                let known = Heap::ALL.map(Heap::name).join(", ");
-                format!("no heap is called '{name}'; there are: {known}")
-            }),
-            None => parse_regex(text).map(Self::Text),
-        }
+impl Filters {
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
     }
-}
 
-impl fmt::Display for Filter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Heap(heap) => write!(f, "heap:{}", heap.name()),
-            Self::Text(pattern) => pattern.fmt(f),
-        }
-    }
-}
-
-impl Filter {
-    /// The heap to which the filter restricts, if it names one.
-    pub fn heap(filter: Option<&Self>) -> Option<Heap> {
-        match filter {
-            Some(Self::Heap(heap)) => Some(*heap),
-            _ => None,
-        }
+    /// The regular expression that chooses rows: the first one. It leaves totals as they are.
+    pub fn pattern(&self) -> Option<&Regex> {
+        self.all.iter().find_map(Filter::pattern)
     }
 
     /// The predicate on texts, for [`Keep`](highwater_model::groups::Keep).
-    pub fn keep(filter: Option<&Self>) -> Option<impl Fn(&str) -> bool + '_> {
-        match filter {
-            Some(Self::Text(pattern)) => Some(|text: &str| pattern.is_match(text)),
-            _ => None,
-        }
+    pub fn keep(&self) -> Option<impl Fn(&str) -> bool + '_> {
+        self.pattern().map(|pattern| |text: &str| pattern.is_match(text))
+    }
+
+    /// All other filters, which select blocks: totals count only those.
+    pub fn of_blocks(&self) -> Vec<Filter> {
+        let first = self.all.iter().position(|filter| filter.pattern().is_some());
+        let others = self.all.iter().enumerate().filter(|(at, _)| Some(*at) != first);
+        others.map(|(_, filter)| filter.clone()).collect()
+    }
+
+    /// All filters, where a regular expression selects blocks as well: a timeline has no rows.
+    pub fn every(&self) -> Vec<Filter> {
+        self.all.clone()
+    }
+
+    /// The filters that select blocks, in words; `None` if there are none.
+    pub fn in_words(&self) -> Option<String> {
+        let texts: Vec<String> = self.of_blocks().iter().map(ToString::to_string).collect();
+        (!texts.is_empty()).then(|| texts.join(" and "))
     }
 }
 
-/// Compiles the pattern. Of an error only the last line is used: the regex crate draws a picture above it.
-fn parse_regex(pattern: &str) -> Result<Regex, String> {
-    Regex::new(pattern).map_err(|error| {
-        let picture = error.to_string();
-        let last = picture.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-        format!("not a regular expression: {}", last.trim_start_matches("error: "))
-    })
+impl fmt::Display for Filters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts: Vec<String> = self.all.iter().map(ToString::to_string).collect();
+        f.write_str(&texts.join(" and "))
+    }
 }
 
 /// The default number of rows in a table for people.
@@ -291,140 +284,62 @@ impl Selection {
     fn limit(top: usize) -> usize {
         if top == 0 { usize::MAX } else { top }
     }
-
-    /// The predicate on texts, for [`Keep`](highwater_model::groups::Keep).
-    pub fn keep(&self) -> Option<impl Fn(&str) -> bool + '_> {
-        Filter::keep(self.filter.as_ref())
-    }
-
-    /// The heap to which the filter restricts, if it names one.
-    pub fn heap(&self) -> Option<Heap> {
-        Filter::heap(self.filter.as_ref())
-    }
 }
 
 /// What the rows are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum By {
-    /// Call sites: whole stacks
-    #[default]
-    Site,
-    /// Functions: what they allocated themselves, and with all they called
-    Function,
-    /// Source files
-    File,
-    /// Executables and libraries
-    Module,
-    /// Threads
-    Thread,
-    /// Types, where the source knows them
-    Type,
-    /// Heaps: what malloc gave, what the program mapped itself
-    Heap,
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Grouping {
+    /// What the rows are
+    #[arg(long, value_name = "WHAT", default_value = "site", value_parser = grouping_parser())]
+    pub by: GroupBy,
 }
 
-impl By {
-    /// The corresponding type of the model.
-    pub fn group(self) -> GroupBy {
-        match self {
-            Self::Site => GroupBy::Site,
-            Self::Function => GroupBy::Function,
-            Self::File => GroupBy::File,
-            Self::Module => GroupBy::Module,
-            Self::Thread => GroupBy::Thread,
-            Self::Type => GroupBy::Type,
-            Self::Heap => GroupBy::Heap,
-        }
-    }
-
-    /// One such row, in words.
-    pub fn singular(self) -> &'static str {
-        match self {
-            Self::Site => "site",
-            Self::Function => "function",
-            Self::File => "file",
-            Self::Module => "module",
-            Self::Thread => "thread",
-            Self::Type => "type",
-            Self::Heap => "heap",
-        }
-    }
-
-    /// True if a row's own figures are only a part of it: it also includes the frames that it called.
-    pub fn has_callees(self) -> bool {
-        matches!(self, Self::Function | Self::File | Self::Module)
-    }
+fn grouping_parser() -> impl TypedValueParser<Value = GroupBy> {
+    keyed_parser(GroupBy::ALL.map(|by| (by.key(), by.about(), by)))
 }
 
 /// By which figure rows are ranked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum RankBy {
-    /// Bytes live at the instant
-    #[default]
-    Live,
-    /// The most bytes each row ever held, not all at the same time
-    Peak,
-    /// Bytes ever allocated until then
-    Allocated,
-    /// Blocks ever allocated until then
-    Allocations,
-    /// Blocks freed before their thread allocated anything else; not known of sampled recordings
-    Temporary,
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Ranking {
+    /// The figure that is shown, and by which rows are ranked
+    #[arg(long, value_name = "FIGURE", default_value = "live", value_parser = metric_parser())]
+    pub metric: Metric,
 }
 
-impl RankBy {
-    /// The corresponding type of the model.
-    pub fn metric(self) -> Metric {
-        match self {
-            Self::Live => Metric::Live,
-            Self::Peak => Metric::Peak,
-            Self::Allocated => Metric::Allocated,
-            Self::Allocations => Metric::Allocations,
-            Self::Temporary => Metric::Temporary,
-        }
-    }
+fn metric_parser() -> impl TypedValueParser<Value = Metric> {
+    keyed_parser(Metric::ALL.map(|metric| (metric.key(), metric.about(), metric)))
+}
 
-    /// The figure, in words.
-    pub fn in_words(self) -> &'static str {
-        match self {
-            Self::Live => "live bytes",
-            Self::Peak => "bytes ever held",
-            Self::Allocated => "allocated bytes",
-            Self::Allocations => "allocations",
-            Self::Temporary => "temporary allocations",
-        }
-    }
+/// Parser for words with an explanation each.
+fn keyed_parser<T: Copy + Send + Sync + 'static, const N: usize>(
+    words: [(&'static str, &'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    let values: Vec<PossibleValue> =
+        words.iter().map(|(key, about, _)| PossibleValue::new(*key).help(*about)).collect();
+    PossibleValuesParser::new(values).try_map(move |text| {
+        let known = words.iter().find(|(key, ..)| *key == text).map(|(.., value)| *value);
+        known.ok_or_else(|| format!("there is no '{text}'"))
+    })
+}
 
-    /// Fails if the source does not have this figure.
-    pub fn must_be_known(self, snapshot: &Snapshot) -> Result<(), Failure> {
-        let source = &snapshot.source;
-        let what = if source.kind == SourceKind::IMAGE { "a memory image" } else { "a snapshot" };
-        match self {
-            Self::Temporary if !source.snapshot && !snapshot.knows_every_block() => Err(Failure::fault(
-                "temporary allocations cannot be estimated from samples: what a thread allocated next is not known; choose another --metric",
-            )),
-            _ if !source.snapshot => Ok(()),
-            Self::Live => Ok(()),
-            Self::Peak => {
-                Err(Failure::fault(format_args!("{what} knows what is live, and no peaks; choose --metric live")))
-            }
-            // For a live process, only sums are known of blocks that were freed earlier, and a single row holds them. So no row has the bytes that it
-            // ever allocated.
-            _ => Err(Failure::fault(format_args!(
-                "{what} knows what is live, and not who allocated what before; choose --metric live"
-            ))),
+/// Fails if a snapshot does not have a figure.
+pub fn must_be_known(metric: Metric, snapshot: &Snapshot) -> Result<(), Failure> {
+    let source = &snapshot.source;
+    let what = if source.kind == SourceKind::IMAGE { "a memory image" } else { "a snapshot" };
+    match metric {
+        Metric::Temporary if !source.snapshot && !snapshot.knows_every_block() => Err(Failure::fault(
+            "temporary allocations cannot be estimated from samples: what a thread allocated next is not known; choose another --metric",
+        )),
+        _ if !source.snapshot => Ok(()),
+        Metric::Live => Ok(()),
+        Metric::Peak | Metric::OwnPeak => {
+            Err(Failure::fault(format_args!("{what} knows what is live, and no peaks; choose --metric live")))
         }
-    }
-
-    /// Its name on the command line and in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::Peak => "peak",
-            Self::Allocated => "allocated",
-            Self::Allocations => "allocations",
-            Self::Temporary => "temporary",
-        }
+        // For a live process, only sums are known of blocks that were freed earlier, and a single row holds them. So no row has the bytes that it
+        // ever allocated.
+        _ => Err(Failure::fault(format_args!(
+            "{what} knows what is live, and not who allocated what before; choose --metric live"
+        ))),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Why a command could not do its job, and the exit code that says so.
 
+use highwater_query::QueryError;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -20,6 +21,15 @@ pub enum Failure {
     StreamNotKept,
     /// The program that was run ended with this exit code: no message, the same exit code.
     AsProgram(u8),
+}
+
+impl From<QueryError> for Failure {
+    fn from(error: QueryError) -> Self {
+        match error {
+            QueryError::Bad(line) => Self::Usage(line),
+            other => Self::fault(other),
+        }
+    }
 }
 
 impl Failure {

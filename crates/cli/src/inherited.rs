@@ -27,7 +27,7 @@ fn bit(signal: i32) -> u64 {
 
 /// The action of a signal, in the kernel's layout. The C library's own form hides two signals that it reserves for itself.
 #[repr(C)]
-struct Action {
+struct SignalAction {
     handler: usize,
     flags: u64,
     restorer: usize,
@@ -35,7 +35,7 @@ struct Action {
 }
 
 /// SAFETY: each pointer is null or points to a valid action.
-unsafe fn sigaction(signal: i32, new: *const Action, old: *mut Action) -> bool {
+unsafe fn sigaction(signal: i32, new: *const SignalAction, old: *mut SignalAction) -> bool {
     // SAFETY: guaranteed by the caller; masks have eight bytes.
     unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, new, old, size_of::<u64>()) == 0 }
 }
@@ -51,7 +51,7 @@ extern "C" fn note() {
     // SAFETY: both calls only query.
     unsafe {
         for signal in 1..=LAST {
-            let mut action = Action { handler: SIG_DFL, flags: 0, restorer: 0, mask: 0 };
+            let mut action = SignalAction { handler: SIG_DFL, flags: 0, restorer: 0, mask: 0 };
             if sigaction(signal, std::ptr::null(), &raw mut action) && action.handler == SIG_IGN {
                 ignored |= bit(signal);
             }
@@ -88,7 +88,7 @@ fn restore(ignored: u64, blocked: u64) -> io::Result<()> {
         for signal in 1..=LAST {
             let handler = if ignored & bit(signal) == 0 { SIG_DFL } else { SIG_IGN };
             // Fails for the two signals whose action cannot be changed; they are as they were.
-            sigaction(signal, &Action { handler, flags: 0, restorer: 0, mask: 0 }, std::ptr::null_mut());
+            sigaction(signal, &SignalAction { handler, flags: 0, restorer: 0, mask: 0 }, std::ptr::null_mut());
         }
         if sigprocmask(&raw const blocked, std::ptr::null_mut()) { Ok(()) } else { Err(io::Error::last_os_error()) }
     }

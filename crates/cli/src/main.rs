@@ -27,7 +27,6 @@ mod running;
 mod size;
 mod target;
 mod token;
-mod viewed;
 
 use args::{Command, CommandLine};
 use clap::FromArgMatches;
@@ -93,6 +92,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Connect(connect) => connect.run(),
         Command::Report(report) => report.run(&mut output),
         Command::Leaks(leaks) => leaks.run(&mut output),
+        Command::Growth(growth) => growth.run(&mut output),
         Command::Diff(diff) => diff.run(&mut output),
         Command::Objects(objects) => objects.run(&mut output),
         Command::Timeline(timeline) => timeline.run(&mut output),

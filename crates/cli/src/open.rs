@@ -5,10 +5,9 @@ use crate::output::warn;
 use crate::print::bytes::counted;
 use crate::print::progress::Progress;
 use highwater_input::{Format, InputError, InputFile, Problems};
-use highwater_model::{
-    AddressSpace, Catalog, GaugeReading, Heap, NamedInstant, Snapshot, Source, SourceKind, Timeline, Totals, When,
-    gauge,
-};
+use highwater_model::{Catalog, GaugeReading, NamedInstant, Snapshot, Source, Totals, When};
+use highwater_query::{Filter, QueryError, filtered_snapshot};
+use highwater_store::history::{History, Work};
 use highwater_store::{Damage, FileStats, Recording, RecordingError};
 use std::cell::RefCell;
 use std::io;
@@ -54,7 +53,7 @@ pub fn open(path: &Path, on_damage: OnDamage) -> Result<Opened, Failure> {
 }
 
 /// Runs `work` and shows the progress that it reports.
-pub fn with_progress<T>(work: impl FnOnce(&mut highwater_input::Progress<'_>) -> T) -> T {
+pub fn with_progress<T>(work: impl FnOnce(&mut highwater_input::ProgressCallback<'_>) -> T) -> T {
     let mut shown = Progress::new("reading");
     work(&mut |doing, part| {
         shown.update_as(doing, part);
@@ -131,33 +130,51 @@ impl Opened {
     /// Fails if `when` is a time and the file has no times.
     pub fn must_know(&self, when: &When) -> Result<(), Failure> {
         if self.source().untimed && matches!(when, When::At(_)) {
-            let why = "the log tells no times; an instant of it is a part (50%), line:N or mark:NAME";
+            let why = "the log has no times; an instant of it is a part (50%), line:N or mark:NAME";
             return Err(Failure::in_file(self.path(), why));
         }
         Ok(())
     }
 
+    /// The engine that answers questions about instants and windows.
+    pub fn history(&self) -> Result<&Arc<History>, Failure> {
+        Ok(with_progress(|progress| self.file.history(progress))?)
+    }
+
     /// The state at an instant.
-    pub fn snapshot(&self, when: &When) -> Result<Snapshot, Failure> {
+    pub fn snapshot(&self, when: &When) -> Result<Arc<Snapshot>, Failure> {
+        self.snapshot_of(when, &[])
+    }
+
+    /// The state at an instant of the blocks that the filters select.
+    pub fn snapshot_of(&self, when: &When, filters: &[Filter]) -> Result<Arc<Snapshot>, Failure> {
         self.must_know(when)?;
         match self.file.end() {
-            Some(end) if *when == When::End => Ok(end),
-            _ => self.ask(|recording| with_address_space(recording, recording.snapshot(when)?)),
+            Some(end) if *when == When::End && filters.is_empty() => Ok(Arc::new(end)),
+            _ => self.ask_history(|history, work| {
+                let moment = history.moment_of(when)?;
+                filtered_snapshot(history, moment, filters, work)
+            }),
         }
     }
 
-    /// The state at an instant, restricted to one heap if one is given.
-    pub fn snapshot_of(&self, when: &When, heap: Option<Heap>) -> Result<Snapshot, Failure> {
-        self.must_know(when)?;
-        match heap {
-            Some(heap) => self.ask(|recording| with_address_space(recording, recording.snapshot_of_heap(when, heap)?)),
-            None => self.snapshot(when),
-        }
-    }
-
-    /// Live memory over time.
-    pub fn timeline(&self, points: usize) -> Result<Timeline, Failure> {
-        self.ask(|recording| recording.timeline(points))
+    /// Asks the engine a question, with a progress bar, then checks for damage that was found while answering.
+    pub fn ask_history<T>(
+        &self,
+        question: impl FnOnce(&Arc<History>, &Work<'_>) -> Result<T, QueryError>,
+    ) -> Result<T, Failure> {
+        let history = self.history()?;
+        let mut shown = Progress::new("reading");
+        let mut show = |progress: Option<(f64, &str)>| {
+            progress.into_iter().for_each(|(part, what)| shown.update_as(what, part));
+            true
+        };
+        let answer = question(history, &Work::asked_by(&mut show)).map_err(|error| match error {
+            QueryError::Bad(line) => Failure::Usage(line),
+            other => Failure::in_file(self.path(), other),
+        })?;
+        self.judge_damage()?;
+        Ok(answer)
     }
 
     /// The totals at the end: the peak of the whole recording.
@@ -234,15 +251,4 @@ pub fn warn_of_damage(path: &Path, new: &[Damage], known: usize) {
     if !rest.is_empty() {
         warn(&format!("{}: {}", path.display(), counted(rest.len() as u64, "more damaged part")));
     }
-}
-
-/// Adds the address space that was mapped at that instant but is in no figure. A native recording has it in its gauges.
-fn with_address_space(recording: &Recording, mut snapshot: Snapshot) -> Result<Snapshot, RecordingError> {
-    if snapshot.source.kind == SourceKind::NATIVE && !snapshot.source.snapshot {
-        let gauges = recording.gauges_at(snapshot.at)?;
-        let latest = |name| gauges.iter().find(|reading| reading.name == name).map_or(0, |reading| reading.value);
-        snapshot.source.address_space =
-            AddressSpace { reserved_bytes: latest(gauge::RESERVED), mapped_file_bytes: latest(gauge::FILES) };
-    }
-    Ok(snapshot)
 }

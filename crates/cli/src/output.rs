@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::print::colour::Paint;
 use crate::print::text::{line_limit, printable, printable_lines};
-use highwater_formats::json::{DocumentWriter, Stacks};
+use highwater_formats::json::{DocumentStacks, DocumentWriter};
 use serde_json::{Map, Value};
 use std::io::{self, BufWriter, StdoutLock, Write};
 
@@ -51,7 +51,7 @@ impl Output {
         &mut self,
         document: Value,
         list: Option<(&str, impl IntoIterator<Item = Value>)>,
-        stacks: Option<&Stacks<'_>>,
+        stacks: Option<&DocumentStacks<'_>>,
     ) -> Result<(), Failure> {
         let mut members = match document {
             Value::Object(members) => members,

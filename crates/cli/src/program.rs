@@ -3,7 +3,7 @@
 use crate::failure::{Failure, reason};
 use crate::inherited;
 use highwater_agent::children::Reason;
-use highwater_agent::executable::{self, Kind};
+use highwater_agent::executable::{self, ExecutableKind};
 use highwater_session::reason_in_words;
 use highwater_symbols::allocator_in;
 use std::ffi::{OsStr, OsString};
@@ -97,13 +97,13 @@ fn look_at(path: &Path) -> io::Result<Found> {
     let setgid = about.mode() & 0o2000 != 0 && about.gid() != rustix::process::getegid().as_raw();
     let kind = executable::look_at(&|offset, buffer| file.read_at(buffer, offset).unwrap_or(0));
     Ok(match kind {
-        Kind::Script(interpreter, length) => Found::Script(OsStr::from_bytes(&interpreter[..length]).into()),
+        ExecutableKind::Script(interpreter, length) => Found::Script(OsStr::from_bytes(&interpreter[..length]).into()),
         _ if setuid || setgid => Found::Unfit(why_unfit(Reason::MoreRights)),
-        Kind::Unfit(reason) => Found::Unfit(why_unfit(reason)),
-        Kind::Fit | Kind::OwnAllocator => match allocator_in(path) {
+        ExecutableKind::Unfit(reason) => Found::Unfit(why_unfit(reason)),
+        ExecutableKind::Fit | ExecutableKind::OwnAllocator => match allocator_in(path) {
             Some(sanitizer) if sanitizer.ends_with("Sanitizer") => Found::Unfit(sanitized(sanitizer)),
             Some(allocator) => Found::Unfit(with_allocator(allocator)),
-            None if kind == Kind::OwnAllocator => Found::Unfit(why_unfit(Reason::OwnAllocator)),
+            None if kind == ExecutableKind::OwnAllocator => Found::Unfit(why_unfit(Reason::OwnAllocator)),
             None => Found::Fit,
         },
     })

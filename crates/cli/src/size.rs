@@ -2,25 +2,10 @@
 
 const FORMS: &str = "a size is 65536, 512KiB (1,024 bytes each), 80KB (1,000 bytes each), 1MiB or 2G";
 
-/// Bytes with or without a unit. `KiB`, `MiB` and `GiB` are powers of 1,024, as is the letter alone (`K`, `M`, `G`); `KB`, `MB` and `GB` are
-/// powers of 1,000. Upper and lower case mean the same.
+/// A number of bytes that is not 0: see [`highwater_query::parse_bytes`].
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
-    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let (number, unit) = text.split_at(digits);
-    let scale: u64 = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "k" | "kib" => 1 << 10,
-        "m" | "mib" => 1 << 20,
-        "g" | "gib" => 1 << 30,
-        "t" | "tib" => 1 << 40,
-        "kb" => 1_000,
-        "mb" => 1_000_000,
-        "gb" => 1_000_000_000,
-        "tb" => 1_000_000_000_000,
-        _ => return Err(format!("not a size: {FORMS}")),
-    };
-    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(scale));
-    bytes.filter(|&bytes| bytes > 0).ok_or_else(|| format!("not a size: {FORMS}"))
+    let bytes = highwater_query::parse_bytes(text).filter(|&bytes| bytes > 0);
+    bytes.ok_or_else(|| format!("not a size: {FORMS}"))
 }
 
 /// A sampling rate: a size, or `off` for every block, which is 0.

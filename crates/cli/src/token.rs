@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, reason};
 use clap::Args;
-use highwater_recorder::stream::{LONGEST_TOKEN, Token};
+use highwater_recorder::stream::{LONGEST_TOKEN, StreamToken};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub struct TokenArgs {
     /// A word that both ends must know [default: $HIGHWATER_TOKEN]. Every user of the machine sees arguments in 'ps'; the file and the
     /// variable are seen by their owner only
     #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
-    token: Option<Token>,
+    token: Option<StreamToken>,
     /// Read the token from a file
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -24,7 +24,7 @@ pub struct TokenArgs {
 
 impl TokenArgs {
     /// The token, if there is one: from the argument, the file or the variable.
-    pub fn token(&self) -> Result<Option<Token>, Failure> {
+    pub fn token(&self) -> Result<Option<StreamToken>, Failure> {
         if let Some(token) = &self.token {
             return Ok(Some(token.clone()));
         }
@@ -42,7 +42,7 @@ impl TokenArgs {
 }
 
 /// Reads a file that holds a single word.
-fn read(path: &Path) -> Result<Token, Failure> {
+fn read(path: &Path) -> Result<StreamToken, Failure> {
     // Allows for the line ending, plus one byte that shows that the file is longer.
     let most = LONGEST_TOKEN as u64 + 3;
     let mut text = Vec::new();

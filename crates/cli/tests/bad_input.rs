@@ -84,8 +84,10 @@ fn wrong_usage_has_exit_code_2() {
     is_wrong_usage(&place.highwater("export kitchen.hw --to pprof"), "--output");
     is_wrong_usage(
         &place.highwater("report kitchen.hw --filter heap:stack"),
-        "no heap is called 'stack'; there are: malloc, mmap",
+        "there is no such heap; there are: malloc, mmap",
     );
+    is_wrong_usage(&place.highwater("report kitchen.hw --filter colour:red"), "there is no such filter");
+    is_wrong_usage(&place.highwater("report kitchen.hw --metric peak --at 3s"), "leave out --at");
     is_wrong_usage(&place.highwater("gossip"), "gossip");
 }
 

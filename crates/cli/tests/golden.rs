@@ -136,7 +136,8 @@ fn documents_are_as_stored() {
     }
     compare("motoko", printed(&place, "motoko.img", OF_IMAGES));
     compare("rust", printed(&place, "rust.img", OF_IMAGES));
-    let pairs = ["image diff motoko.img later.img", "image diff rust.img rust-later.img", "diff rust.img rust-later.img"];
+    let pairs =
+        ["image diff motoko.img later.img", "image diff rust.img rust-later.img", "diff rust.img rust-later.img"];
     compare("images", printed(&place, "", &pairs));
 }
 

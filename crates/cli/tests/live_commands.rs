@@ -2,7 +2,9 @@
 
 mod support;
 
-use highwater_collector::protocol::{CutInfo, Detail, KeptInfo, ProcessInfo, Request, Retention, State};
+use highwater_collector::protocol::{
+    CollectorRequest, CutInfo, Detail, KeptInfo, ProcessInfo, ProcessState, Retention,
+};
 use highwater_model::When;
 use highwater_store::{Recording, write_snapshot};
 use serde_json::{Value, json};
@@ -13,7 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use support::fake_collector::{FakeCollector, Reply};
 use support::{HIGHWATER, Place, Run, in_the_kitchen};
 
-fn process(pid: u32, name: &str, state: State) -> ProcessInfo {
+fn process(pid: u32, name: &str, state: ProcessState) -> ProcessInfo {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() * 1_000_000_000;
     ProcessInfo {
         pid,
@@ -57,7 +59,7 @@ fn kept(id: u64, name: &str) -> KeptInfo {
         name: name.into(),
         pid: 7,
         program: "kitchen".into(),
-        taken_unix_ns: process(0, "", State::Live).since_unix_ns,
+        taken_unix_ns: process(0, "", ProcessState::Live).since_unix_ns,
         live_bytes: 5500,
         live_blocks: 3,
         file_bytes: 2048,
@@ -95,26 +97,30 @@ impl Kitchen {
         let file = snapshot_file(&place, When::Peak);
         let contents = contents_file(&[(0x1000, b"flour"), (0x3000, b"dough and\n")]);
         let collector = FakeCollector::new(&place.file("socket"), move |request| match request {
-            Request::Processes(_) => Reply::done(json!({})).with(list(&processes, ProcessInfo::to_json)),
-            Request::Snapshot { contents: Some(_), .. } => {
+            CollectorRequest::Processes(_) => Reply::done(json!({})).with(list(&processes, ProcessInfo::to_json)),
+            CollectorRequest::Snapshot { contents: Some(_), .. } => {
                 Reply::done(cut.to_json()).with(file.clone()).with(contents.clone())
             }
-            Request::Snapshot { .. } => Reply::done(cut.to_json()).with(file.clone()),
-            Request::Set { sample_bytes, .. } => Reply::done(json!({"before": 0, "applied": *sample_bytes != 4096})),
-            Request::Snapshots => {
+            CollectorRequest::Snapshot { .. } => Reply::done(cut.to_json()).with(file.clone()),
+            CollectorRequest::Set { sample_bytes, .. } => {
+                Reply::done(json!({"before": 0, "applied": *sample_bytes != 4096}))
+            }
+            CollectorRequest::Snapshots => {
                 let most = Retention { count: 20, bytes: 64 << 20 };
                 let all = [kept(2, "served"), kept(1, "loaded")];
                 Reply::done(most.to_json()).with(list(&all, KeptInfo::to_json))
             }
-            Request::Get { id: 1 } => Reply::done(kept(1, "loaded").to_json()).with(file.clone()),
-            Request::Get { id } => Reply::failed(&format!("there is no snapshot {id}")),
-            Request::Remove { ids } => Reply::done(json!({"removed": if ids.is_empty() { 2 } else { ids.len() }})),
+            CollectorRequest::Get { id: 1 } => Reply::done(kept(1, "loaded").to_json()).with(file.clone()),
+            CollectorRequest::Get { id } => Reply::failed(&format!("there is no snapshot {id}")),
+            CollectorRequest::Remove { ids } => {
+                Reply::done(json!({"removed": if ids.is_empty() { 2 } else { ids.len() }}))
+            }
         });
         Self { place, collector }
     }
 
     fn new() -> Self {
-        Self::with(vec![process(7, "kitchen", State::Live)], cut())
+        Self::with(vec![process(7, "kitchen", ProcessState::Live)], cut())
     }
 
     fn highwater(&self, line: &str) -> Run {
@@ -204,9 +210,11 @@ fn wrong_usage_has_exit_code_2_whether_or_not_anybody_listens() {
 
 #[test]
 fn ps_shows_every_process_with_its_mode() {
-    let sampled = ProcessInfo { sample_bytes: 512 << 10, is_estimate: true, ..process(9, "server", State::Live) };
-    let refused = ProcessInfo { problem: "speaks version 2".into(), ..process(10, "odd", State::Refused) };
-    let all = vec![process(8, "gone", State::Exited), process(7, "kitchen", State::Live), sampled, refused];
+    let sampled =
+        ProcessInfo { sample_bytes: 512 << 10, is_estimate: true, ..process(9, "server", ProcessState::Live) };
+    let refused = ProcessInfo { problem: "speaks version 2".into(), ..process(10, "odd", ProcessState::Refused) };
+    let all =
+        vec![process(8, "gone", ProcessState::Exited), process(7, "kitchen", ProcessState::Live), sampled, refused];
     let kitchen = Kitchen::with(all, cut());
     let run = kitchen.highwater("ps");
     run.stdout_has(&[
@@ -226,8 +234,8 @@ fn ps_shows_every_process_with_its_mode() {
     assert_eq!(document["processes"].as_array().unwrap().len(), 4);
     assert_eq!(document["processes"][0]["live_bytes"], 5500);
 
-    let gone = |pid: u32| ProcessInfo { exited_unix_ns: u64::from(pid), ..process(pid, "gone", State::Exited) };
-    let many = Kitchen::with((0..9).map(gone).chain([process(100, "kitchen", State::Live)]).collect(), cut());
+    let gone = |pid: u32| ProcessInfo { exited_unix_ns: u64::from(pid), ..process(pid, "gone", ProcessState::Exited) };
+    let many = Kitchen::with((0..9).map(gone).chain([process(100, "kitchen", ProcessState::Live)]).collect(), cut());
     let run = many.highwater("ps");
     run.stdout_has(&["\n100  kitchen", "\n  8  gone", "\n  4  gone", "… 4 more that ended before"]);
     assert!(!run.stdout.contains("\n  3  gone"), "{}", run.stdout);
@@ -252,11 +260,14 @@ fn a_process_is_chosen_by_number_by_name_or_by_being_the_only_one() {
     let own = format!("snapshot --pid {}", std::process::id());
     kitchen.highwater(&own).is_one_clear_line_about(&["not live", "highwater run", "highwater::live()"]);
     kitchen.highwater("snapshot --name cellar").is_one_clear_line_about(&["cellar", "highwater ps"]);
-    let two = Kitchen::with(vec![process(7, "kitchen", State::Live), process(8, "kitchen", State::Live)], cut());
+    let two = Kitchen::with(
+        vec![process(7, "kitchen", ProcessState::Live), process(8, "kitchen", ProcessState::Live)],
+        cut(),
+    );
     two.highwater("snapshot").is_one_clear_line_about(&["7 kitchen, 8 kitchen", "--pid"]);
     two.highwater("watch --name kitchen").is_one_clear_line_about(&["7 kitchen, 8 kitchen", "--pid"]);
     assert_eq!(two.highwater("snapshot --pid 8").code, 0);
-    let asked = Request::Snapshot { pid: 8, detail: Detail::Sites, contents: None };
+    let asked = CollectorRequest::Snapshot { pid: 8, detail: Detail::Sites, contents: None };
     assert_eq!(two.collector.asked(), [asked]);
 }
 
@@ -282,7 +293,7 @@ fn a_snapshot_is_the_report_of_the_same_instant() {
 #[test]
 fn what_a_cut_is_not_is_a_warning_of_its_own() {
     let flawed = CutInfo { exact: false, verified: false, exited: true, untracked: 5, unknown_frees: 2, ..cut() };
-    let kitchen = Kitchen::with(vec![process(7, "kitchen", State::Live)], flawed);
+    let kitchen = Kitchen::with(vec![process(7, "kitchen", ProcessState::Live)], flawed);
     let run = kitchen.highwater("snapshot");
     assert_eq!(run.code, 0);
     assert!(run.stderr.contains("not exact, not verified"), "{}", run.stderr);
@@ -316,7 +327,7 @@ fn the_ending_says_what_is_written() {
         .asked()
         .iter()
         .map(|request| match request {
-            Request::Snapshot { detail, .. } => *detail,
+            CollectorRequest::Snapshot { detail, .. } => *detail,
             other => panic!("{other:?}"),
         })
         .collect();
@@ -336,10 +347,10 @@ fn contents_are_shown_of_the_largest_blocks_and_written_of_all() {
     assert_eq!(document["blocks"][1]["contents"], Value::Null);
     let document = kitchen.json("snapshot --contents 8");
     assert_eq!(document["largest_blocks"][0]["contents"], "646f75676820616e640a");
-    let asked = |bytes| Request::Snapshot { pid: 7, detail: Detail::Blocks, contents: Some(bytes) };
+    let asked = |bytes| CollectorRequest::Snapshot { pid: 7, detail: Detail::Blocks, contents: Some(bytes) };
     assert_eq!(kitchen.collector.asked(), [asked(64), asked(8), asked(8)]);
 
-    let closed = ProcessInfo { allows_contents: false, ..process(7, "kitchen", State::Live) };
+    let closed = ProcessInfo { allows_contents: false, ..process(7, "kitchen", ProcessState::Live) };
     let kitchen = Kitchen::with(vec![closed], cut());
     kitchen.highwater("snapshot --contents").is_one_clear_line_about(&["kitchen", "--allow-contents"]);
 }
@@ -360,9 +371,9 @@ fn watch_looks_again_and_tells_what_grew() {
     let files = [When::Mark("loaded".into()), When::Peak].map(|when| snapshot_file(&place, when));
     let mut looks = 0;
     FakeCollector::new(&place.file("socket"), move |request| match request {
-        Request::Processes(_) => {
+        CollectorRequest::Processes(_) => {
             looks = 0;
-            Reply::done(json!({})).with(list(&[process(7, "kitchen", State::Live)], ProcessInfo::to_json))
+            Reply::done(json!({})).with(list(&[process(7, "kitchen", ProcessState::Live)], ProcessInfo::to_json))
         }
         _ => {
             looks += 1;
@@ -441,7 +452,7 @@ fn set_says_what_was_and_what_is_in_force() {
     assert_eq!(said("512KiB"), "kitchen (pid 7): was exact, now 1 in 512 KiB\n");
     assert_eq!(said("off"), "kitchen (pid 7): was exact, now exact\n");
     assert!(said("4KiB").contains("will be 1 in 4 KiB"));
-    let asked = |sample_bytes| Request::Set { pid: 7, sample_bytes };
+    let asked = |sample_bytes| CollectorRequest::Set { pid: 7, sample_bytes };
     assert_eq!(kitchen.collector.asked(), [asked(512 << 10), asked(0), asked(4096)]);
 }
 
@@ -465,9 +476,13 @@ fn kept_snapshots_are_listed_shown_written_and_removed() {
     kitchen.highwater("snapshots get 9").is_one_clear_line_about(&["there is no snapshot 9"]);
     assert_eq!(kitchen.highwater("snapshots rm 1").stdout, "1 snapshot removed\n");
     assert_eq!(kitchen.highwater("snapshots rm --all").stdout, "2 snapshots removed\n");
-    let removals: Vec<Request> =
-        kitchen.collector.asked().into_iter().filter(|request| matches!(request, Request::Remove { .. })).collect();
-    assert_eq!(removals, [Request::Remove { ids: vec![1] }, Request::Remove { ids: Vec::new() }]);
+    let removals: Vec<CollectorRequest> = kitchen
+        .collector
+        .asked()
+        .into_iter()
+        .filter(|request| matches!(request, CollectorRequest::Remove { .. }))
+        .collect();
+    assert_eq!(removals, [CollectorRequest::Remove { ids: vec![1] }, CollectorRequest::Remove { ids: Vec::new() }]);
 }
 
 #[test]
@@ -489,8 +504,8 @@ fn nonsense_from_a_collector_is_one_clear_line() {
     }
     let place = Place::new();
     FakeCollector::new(&place.file("socket"), |request| match request {
-        Request::Processes(_) => {
-            Reply::done(json!({})).with(list(&[process(7, "kitchen", State::Live)], ProcessInfo::to_json))
+        CollectorRequest::Processes(_) => {
+            Reply::done(json!({})).with(list(&[process(7, "kitchen", ProcessState::Live)], ProcessInfo::to_json))
         }
         _ => Reply::done(cut().to_json()).with("no snapshot at all"),
     });

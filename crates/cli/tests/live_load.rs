@@ -2,8 +2,8 @@
 
 mod support;
 
-use highwater_collector::Client;
-use highwater_collector::protocol::{Detail, State};
+use highwater_collector::CollectorClient;
+use highwater_collector::protocol::{Detail, ProcessState};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 use support::live::{Collector, Holder, wait_for};
@@ -43,7 +43,7 @@ fn assert_no_larger(now: Size, before: Size) {
 fn two_hundred_processes_and_fifty_snapshots_a_second() {
     const PROCESSES: usize = 200;
     let collector = Collector::new();
-    let client = || Client::connect(&collector.socket()).unwrap();
+    let client = || CollectorClient::connect(&collector.socket()).unwrap();
     let idle = size_of(&collector);
     let script = format!("for i in $(seq {PROCESSES}); do sleep 1000 & done; echo pid $$; read line; kill $(jobs -p)");
     let mut command = collector.command(["run", "-q", "--", "bash", "-c"]);
@@ -51,7 +51,9 @@ fn two_hundred_processes_and_fifty_snapshots_a_second() {
     let mut shell = Holder::start(command);
     let sleeping = || -> HashSet<u32> {
         let live = client().processes().unwrap().into_iter();
-        live.filter(|process| process.state == State::Live && process.name == "sleep").map(|one| one.pid).collect()
+        live.filter(|process| process.state == ProcessState::Live && process.name == "sleep")
+            .map(|one| one.pid)
+            .collect()
     };
     wait_for("all to register", || sleeping().len() == PROCESSES);
     let pids: Vec<u32> = sleeping().into_iter().collect();
@@ -79,12 +81,14 @@ fn two_hundred_processes_and_fifty_snapshots_a_second() {
 #[test]
 fn ten_thousand_that_register_and_die_at_once() {
     let collector = Collector::new();
-    let client = || Client::connect(&collector.socket()).unwrap();
+    let client = || CollectorClient::connect(&collector.socket()).unwrap();
     let run = |times: u32| {
         let script = format!("i=0; while [ $i -lt {times} ]; do /bin/true; i=$((i+1)); done");
         let mut command = collector.command(["run", "-q", "--", "/bin/sh", "-c"]);
         assert!(command.arg(script).status().unwrap().success());
-        wait_for("all to go", || client().processes().unwrap().iter().all(|process| process.state != State::Live));
+        wait_for("all to go", || {
+            client().processes().unwrap().iter().all(|process| process.state != ProcessState::Live)
+        });
     };
     run(200);
     let before = size_of(&collector);

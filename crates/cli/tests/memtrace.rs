@@ -182,7 +182,7 @@ fn heaps_and_promotions_are_kept_shown_and_filterable() {
             assert_eq!(alone["totals"][figure], of(heap)[figure], "{heap}: {figure}");
         }
     }
-    place.highwater("report trace.ctf --filter heap:major").stdout_has(&["heap       major alone", "promotions"]);
+    place.highwater("report trace.ctf --filter heap:major").stdout_has(&["only       heap:major", "promotions"]);
 }
 
 #[test]

@@ -263,14 +263,14 @@ fn a_log_without_times_has_lines_and_no_invented_times() {
         place.highwater(&format!("report {file} --at line:4")).stdout_has(&["130 B in 2 blocks at line 4"]);
         place.highwater(&format!("report {file} --from line:4 --to line:6")).stdout_has(&["from line 4 to line 6"]);
         place.highwater(&format!("diff {file}@line:2 {file}")).stdout_has(&["at line 2", "at end (line 7)"]);
-        place.highwater(&format!("leaks {file}")).stdout_has(&["at the end (line 7)", "5 lines"]);
+        place.highwater(&format!("leaks {file}")).stdout_has(&["at end (line 7)", "5 lines"]);
         place.highwater(&format!("timeline {file}")).stdout_has(&["peak 130 B at line 3", "line 4  half"]);
-        place.highwater(&format!("info {file}")).stdout_has(&["7 lines; it tells no times", "line 4  half"]);
+        place.highwater(&format!("info {file}")).stdout_has(&["7 lines; it has no times", "line 4  half"]);
         for when in ["2s", "3ns"] {
             let report = place.highwater(&format!("report {file} --at {when}"));
-            report.is_one_clear_line_about(&[file, "tells no times", "line:N"]);
+            report.is_one_clear_line_about(&[file, "has no times", "line:N"]);
         }
-        place.highwater(&format!("report {file} --from 1ns")).is_one_clear_line_about(&[file, "tells no times"]);
+        place.highwater(&format!("report {file} --from 1ns")).is_one_clear_line_about(&[file, "has no times"]);
         place.highwater(&format!("report {file} --at line:9")).is_one_clear_line_about(&["line 9", "is 7"]);
         let report = place.json(&format!("report {file}"));
         assert_eq!((&report["source"]["timed"], &report["source"]["duration_lines"]), (&json!(false), &json!(7)));

@@ -332,7 +332,7 @@ fn heaps_are_told_apart() {
     let sites: Vec<_> = mapped["sites"].as_array().unwrap().iter().map(allocated).collect();
     assert_eq!(sites, [(json!("main"), json!(8192)), (json!("load"), json!(4096))]);
     assert_eq!(mapped["recording"]["peak_bytes"], 12_288);
-    place.highwater("report native.hw --filter heap:mmap").stdout_has(&["heap       mmap alone", "8.0 KiB in 1 block"]);
+    place.highwater("report native.hw --filter heap:mmap").stdout_has(&["only       heap:mmap", "8.0 KiB in 1 block"]);
     let changed = place.highwater("diff native.hw@start native.hw --filter heap:malloc");
     changed.stdout_has(&["+100 B, +1 blocks"]);
     let exported = place.highwater("export native.hw --to json -o - --filter heap:mmap");

@@ -40,6 +40,8 @@ fn no_question_fails_about_any_kind_of_file() {
         "histograms",
         "histograms?filter=allocated:0..&filter=lifetime:1..",
         "leaks?points=5",
+        "growth?points=5",
+        "still_live?limit=3",
         "types",
         "image/heap",
         "image/treemap?depth=3",

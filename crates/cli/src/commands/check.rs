@@ -1,6 +1,6 @@
 //! `highwater check`: is the file complete, and does it obey the laws?
 
-use crate::args::Input;
+use crate::args::FileArgs;
 use crate::commands::info::damage_list;
 use crate::failure::Failure;
 use crate::open::{self, OnDamage, Opened};
@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 Reads every event, recomputes every figure and compares. Exit code 1 if the file is damaged or breaks a law.")]
 pub struct Check {
     #[command(flatten)]
-    input: Input,
+    input: FileArgs,
     /// Print one JSON document (\"schema\": 2) instead of text
     #[arg(long)]
     json: bool,

@@ -1,11 +1,11 @@
 //! `highwater collector`: the daemon that live processes register with.
 
 use crate::failure::{Failure, reason};
-use crate::live::Socket;
+use crate::live::CollectorSocket;
 use crate::output::say;
 use crate::size::parse_bytes;
 use clap::Args;
-use highwater_collector::{Options, Server, default_shelf};
+use highwater_collector::{CollectorOptions, CollectorServer, default_snapshot_folder};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use std::time::Duration;
   highwater collector --keep 100 --keep-bytes 1GiB
 
 'highwater run' starts one by itself. A collector that is killed harms nobody: programs go on, and register with the next one.")]
-pub struct Collector {
+pub struct CollectorArgs {
     /// The most snapshots that are kept; the oldest go first [default: 100]
     #[arg(long, value_name = "N")]
     keep: Option<u64>,
@@ -46,10 +46,10 @@ pub struct Collector {
     #[arg(long, hide = true)]
     new_session: bool,
     #[command(flatten)]
-    socket: Socket,
+    socket: CollectorSocket,
 }
 
-impl Collector {
+impl CollectorArgs {
     /// Collects until a signal stops it.
     pub fn run(&self) -> Result<(), Failure> {
         if self.new_session {
@@ -61,7 +61,7 @@ impl Collector {
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|error| Failure::fault(reason(&error)))?;
         }
-        let server = Server::bind(self.options()?).map_err(Failure::fault)?;
+        let server = CollectorServer::bind(self.options()?).map_err(Failure::fault)?;
         if self.quiet {
             server.serve(&stop, &|_| {});
         } else {
@@ -71,12 +71,12 @@ impl Collector {
         Ok(())
     }
 
-    fn options(&self) -> Result<Options, Failure> {
+    fn options(&self) -> Result<CollectorOptions, Failure> {
         let socket = self.socket.path()?;
-        let shelf = self.store.clone().map_or_else(default_shelf, Ok);
+        let snapshot_folder = self.store.clone().map_or_else(default_snapshot_folder, Ok);
         // System services have no home directory; the directory of the socket is theirs too.
-        let shelf = shelf.unwrap_or_else(|_| socket.with_added_extension("snapshots"));
-        let mut options = Options::new(socket, shelf);
+        let snapshot_folder = snapshot_folder.unwrap_or_else(|_| socket.with_added_extension("snapshots"));
+        let mut options = CollectorOptions::new(socket, snapshot_folder);
         let replace = |place: &mut u64, wanted: Option<u64>| *place = wanted.unwrap_or(*place);
         replace(&mut options.kept_snapshots.count, self.keep);
         replace(&mut options.kept_snapshots.bytes, self.keep_bytes);

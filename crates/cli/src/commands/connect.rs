@@ -7,7 +7,7 @@ use crate::target::Overwrite;
 use crate::token::TokenArgs;
 use clap::Args;
 use highwater_model::{Nanos, parse_duration};
-use highwater_recorder::stream::{Address, Token, connect, connect_patiently};
+use highwater_recorder::stream::{Address, StreamToken, connect, connect_patiently};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl Connect {
         received
     }
 
-    fn connect(&self, token: Option<&Token>, interrupts: &Interrupts) -> Result<TcpStream, Failure> {
+    fn connect(&self, token: Option<&StreamToken>, interrupts: &Interrupts) -> Result<TcpStream, Failure> {
         if self.wait {
             return wait_for(&self.address, token, "", || interrupts.count() > 0);
         }
@@ -86,7 +86,7 @@ impl Connect {
 /// Connects as soon as that is possible. Prints the reason for waiting, at first and whenever it changes.
 pub fn wait_for(
     address: &Address,
-    token: Option<&Token>,
+    token: Option<&StreamToken>,
     what_then: &str,
     is_over: impl Fn() -> bool,
 ) -> Result<TcpStream, Failure> {

@@ -1,8 +1,8 @@
 //! `highwater diff`: what changed between two instants, in one file or in two.
 
-use crate::args::{By, Reading, Selection};
+use crate::args::{Grouping, Reading, Selection};
 use crate::failure::Failure;
-use crate::live::{Asking, Choice, TakenSnapshot};
+use crate::live::{Asking, ProcessChoice, TakenSnapshot};
 use crate::open;
 use crate::output::Output;
 use crate::print::bytes::counted;
@@ -22,6 +22,7 @@ use highwater_model::{Figures, Snapshot, UnknownWhen, When};
 use highwater_symbols::Symbolizer;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The arguments of `highwater diff`.
 #[derive(Debug, Args)]
@@ -41,10 +42,9 @@ pub struct Diff {
     #[arg(value_name = "FILE[@WHEN]", required_unless_present_any = ["pid", "name"], conflicts_with_all = ["pid", "name"])]
     after: Option<PathBuf>,
     #[command(flatten)]
-    live: Choice,
-    /// What the rows are
-    #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
-    by: By,
+    live: ProcessChoice,
+    #[command(flatten)]
+    grouping: Grouping,
     #[command(flatten)]
     selection: Selection,
     /// How much of each call stack is shown
@@ -58,21 +58,21 @@ pub struct Diff {
 
 /// A file at an instant.
 #[derive(Clone, Debug, PartialEq)]
-struct Place {
+struct FileAtInstant {
     path: PathBuf,
     when: When,
 }
 
 /// One side of the comparison.
-struct Side {
-    state: State,
-    snapshot: Snapshot,
+struct DiffSide {
+    state: SideOrigin,
+    snapshot: Arc<Snapshot>,
 }
 
 /// The origin of a state.
-enum State {
+enum SideOrigin {
     /// A file at an instant.
-    Recorded(Place),
+    Recorded(FileAtInstant),
     /// A live process now.
     Live {
         /// Its program.
@@ -86,9 +86,9 @@ impl Diff {
     /// Prints the changes.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let (before, after) = self.sides()?;
-        let keep = self.selection.keep();
+        let keep = self.selection.filters.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
-        let deltas = diff_rows(&before.snapshot, &after.snapshot, self.by.group(), keep).map_err(Failure::fault)?;
+        let deltas = diff_rows(&before.snapshot, &after.snapshot, self.grouping.by, keep).map_err(Failure::fault)?;
         if self.reading.json {
             return self.print_json(&before, &after, &deltas, output);
         }
@@ -100,57 +100,66 @@ impl Diff {
         Ok(())
     }
 
-    fn sides(&self) -> Result<(Side, Side), Failure> {
+    fn sides(&self) -> Result<(DiffSide, DiffSide), Failure> {
         match &self.after {
             Some(after) => self.recorded(after),
             None => {
-                let place = place_in(&self.before)?;
+                let place = file_at_instant(&self.before)?;
                 let opened = open::open(&place.path, self.reading.on_damage())?;
-                let before = opened.snapshot_of(&place.when, self.selection.heap())?;
-                Ok((Side { state: State::Recorded(place), snapshot: before }, self.living()?))
+                let before = opened.snapshot_of(&place.when, &self.selection.filters.of_blocks())?;
+                Ok((DiffSide { state: SideOrigin::Recorded(place), snapshot: before }, self.living()?))
             }
         }
     }
 
     /// Takes a snapshot of the live process.
-    fn living(&self) -> Result<Side, Failure> {
+    fn living(&self) -> Result<DiffSide, Failure> {
         let mut client = self.collector.connect()?;
         let processes = client.processes_among(&self.live.which()).map_err(Failure::fault)?;
         let process = self.live.of(&processes)?;
-        let heap = self.selection.heap();
-        // Only individual blocks have a heap.
-        let detail = if heap.is_some() { Detail::Blocks } else { Detail::Sites };
+        let filters = self.selection.filters.of_blocks();
+        // Filters look at individual blocks.
+        let detail = if filters.is_empty() { Detail::Sites } else { Detail::Blocks };
         let taken = client.snapshot(process.pid, detail, None).map_err(Failure::fault)?;
-        let snapshot = TakenSnapshot::open(taken.file, heap, &mut Symbolizer::with_users_cache())?.snapshot;
+        let snapshot = TakenSnapshot::open(taken.file, &filters, &mut Symbolizer::with_users_cache())?.snapshot;
         cut::warn_of(&taken.cut);
-        Ok(Side { state: State::Live { name: process.name.clone(), pid: process.pid }, snapshot })
+        Ok(DiffSide {
+            state: SideOrigin::Live { name: process.name.clone(), pid: process.pid },
+            snapshot: Arc::new(snapshot),
+        })
     }
 
     /// Both sides from files; if it is the same file, it is opened once.
-    fn recorded(&self, after: &Path) -> Result<(Side, Side), Failure> {
-        let places = (place_in(&self.before)?, place_in(after)?);
-        let open = |place: &Place| open::open(&place.path, self.reading.on_damage());
+    fn recorded(&self, after: &Path) -> Result<(DiffSide, DiffSide), Failure> {
+        let places = (file_at_instant(&self.before)?, file_at_instant(after)?);
+        let open = |place: &FileAtInstant| open::open(&place.path, self.reading.on_damage());
         let first = open(&places.0)?;
         let second = if places.0.path == places.1.path { None } else { Some(open(&places.1)?) };
-        let heap = self.selection.heap();
-        let before = first.snapshot_of(&places.0.when, heap)?;
-        let after = second.as_ref().unwrap_or(&first).snapshot_of(&places.1.when, heap)?;
-        let side = |place, snapshot| Side { state: State::Recorded(place), snapshot };
+        let filters = self.selection.filters.of_blocks();
+        let before = first.snapshot_of(&places.0.when, &filters)?;
+        let after = second.as_ref().unwrap_or(&first).snapshot_of(&places.1.when, &filters)?;
+        let side = |place, snapshot| DiffSide { state: SideOrigin::Recorded(place), snapshot };
         Ok((side(places.0, before), side(places.1, after)))
     }
 
-    fn print_json(&self, before: &Side, after: &Side, deltas: &[Delta], output: &mut Output) -> Result<(), Failure> {
-        let by = self.by.group();
+    fn print_json(
+        &self,
+        before: &DiffSide,
+        after: &DiffSide,
+        deltas: &[Delta],
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let by = self.grouping.by;
         let (old, new) = (&before.snapshot, &after.snapshot);
         let mut document = documents::comparison("diff", old, new);
-        document["by"] = self.by.singular().into();
+        document["by"] = self.grouping.by.key().into();
         for (name, side) in [("before", before), ("after", after)] {
             match &side.state {
-                State::Recorded(place) => {
+                SideOrigin::Recorded(place) => {
                     document[name]["file"] = place.path.display().to_string().into();
                     document[name]["when"] = place.when.to_string().into();
                 }
-                State::Live { name: program, pid } => {
+                SideOrigin::Live { name: program, pid } => {
                     document[name]["file"] = Value::Null;
                     document[name]["when"] = "now".into();
                     document[name]["process"] = json!({"pid": pid, "name": program});
@@ -161,14 +170,15 @@ impl Diff {
         let stacks = documents::stacks_among(old, new, chosen).map_err(Failure::fault)?;
         let elements = chosen.iter().map(|delta| documents::delta(old, new, by, delta, &stacks));
         let stacks = (by == GroupBy::Site).then_some(&stacks);
-        output.json_with_list(document, Some((documents::list_name(by), elements)), stacks)
+        output.json_with_list(document, Some((by.list_key(), elements)), stacks)
     }
 
     fn body(&self, before: &Snapshot, after: &Snapshot, deltas: &[Delta], output: &Output) -> String {
         if deltas.is_empty() {
-            return match &self.selection.filter {
-                Some(filter) => format!("\nNothing that matches '{filter}' changed.\n"),
-                None => "\nNothing changed.\n".to_owned(),
+            let filters = &self.selection.filters;
+            return match filters.is_empty() {
+                false => format!("\nNothing that matches '{filters}' changed.\n"),
+                true => "\nNothing changed.\n".to_owned(),
             };
         }
         let units = Units::of_snapshot(before).or(Units::of_snapshot(after));
@@ -178,7 +188,7 @@ impl Diff {
             .column(Align::Right, "after")
             .column(Align::Right, "blocks")
             .column(Align::Left, "")
-            .column(Align::Left, self.by.singular());
+            .column(Align::Left, self.grouping.by.key());
         let (first, rest) = deltas.split_at(self.selection.table_rows().min(deltas.len()));
         for delta in first {
             let style = style_of(delta);
@@ -197,7 +207,7 @@ impl Diff {
         }
         let mut text = format!("\n{}", table.render(output.paint, output.width));
         if !rest.is_empty() {
-            let what = counted(rest.len() as u64, &format!("more {}", self.by.singular()));
+            let what = counted(rest.len() as u64, &format!("more {}", self.grouping.by.key()));
             let sum = rest.iter().map(Delta::live_bytes).sum();
             text.push_str(&format!("\n… {what}, {} together; '--top 0' shows all.\n", units.signed_bytes(sum)));
         }
@@ -205,19 +215,19 @@ impl Diff {
     }
 }
 
-fn head(before: &Side, after: &Side) -> Heading {
-    let describe = |side: &Side| {
+fn head(before: &DiffSide, after: &DiffSide) -> Heading {
+    let describe = |side: &DiffSide| {
         let units = Units::of_snapshot(&side.snapshot);
         let live = heading::live(units, figures(&side.snapshot));
         match &side.state {
-            State::Recorded(Place { path, when }) => {
+            SideOrigin::Recorded(FileAtInstant { path, when }) => {
                 format!(
                     "{live}: {} at {}",
                     path.display(),
                     heading::instant(&side.snapshot.source, when, side.snapshot.at)
                 )
             }
-            State::Live { name, pid } => format!("{live}: {name} (pid {pid}) now"),
+            SideOrigin::Live { name, pid } => format!("{live}: {name} (pid {pid}) now"),
         }
     };
     let (old, new) = (figures(&before.snapshot), figures(&after.snapshot));
@@ -254,15 +264,15 @@ fn style_of(delta: &Delta) -> Style {
 }
 
 /// Splits `FILE@WHEN`. If a file with the whole name exists, including the '@', it is that file.
-fn place_in(argument: &Path) -> Result<Place, Failure> {
-    let whole = Place { path: argument.to_owned(), when: When::End };
+fn file_at_instant(argument: &Path) -> Result<FileAtInstant, Failure> {
+    let whole = FileAtInstant { path: argument.to_owned(), when: When::End };
     let split = argument.to_str().and_then(|text| text.rsplit_once('@'));
     let Some((path, when)) = split.filter(|(path, _)| !path.is_empty() && !argument.exists()) else {
         return Ok(whole);
     };
     let path = PathBuf::from(path);
     match when.parse() {
-        Ok(when) => Ok(Place { path, when }),
+        Ok(when) => Ok(FileAtInstant { path, when }),
         Err(unknown) if path.exists() => Err(Failure::Usage(UnknownWhen::to_string(&unknown))),
         Err(_) => Ok(whole),
     }
@@ -272,23 +282,23 @@ fn place_in(argument: &Path) -> Result<Place, Failure> {
 mod tests {
     use super::*;
 
-    fn place(argument: &str) -> (String, When) {
-        let place = place_in(Path::new(argument)).expect("a place");
+    fn parsed(argument: &str) -> (String, When) {
+        let place = file_at_instant(Path::new(argument)).expect("a file");
         (place.path.display().to_string(), place.when)
     }
 
     #[test]
     fn what_follows_the_last_at_sign_is_an_instant_if_it_reads_as_one() {
-        assert_eq!(place("a.hw"), ("a.hw".into(), When::End));
-        assert_eq!(place("a.hw@peak"), ("a.hw".into(), When::Peak));
-        assert_eq!(place("me@home.hw@mark:load"), ("me@home.hw".into(), When::Mark("load".into())));
-        assert_eq!(place("me@home.hw"), ("me@home.hw".into(), When::End));
-        assert_eq!(place("@peak"), ("@peak".into(), When::End));
+        assert_eq!(parsed("a.hw"), ("a.hw".into(), When::End));
+        assert_eq!(parsed("a.hw@peak"), ("a.hw".into(), When::Peak));
+        assert_eq!(parsed("me@home.hw@mark:load"), ("me@home.hw".into(), When::Mark("load".into())));
+        assert_eq!(parsed("me@home.hw"), ("me@home.hw".into(), When::End));
+        assert_eq!(parsed("@peak"), ("@peak".into(), When::End));
     }
 
     #[test]
     fn an_instant_that_is_none_is_wrong_usage_where_the_file_is_there() {
-        let failure = place_in(Path::new("Cargo.toml@soon")).expect_err("no instant");
+        let failure = file_at_instant(Path::new("Cargo.toml@soon")).expect_err("no instant");
         assert_eq!(failure.exit_code(), 2);
     }
 }

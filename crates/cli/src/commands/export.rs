@@ -1,6 +1,6 @@
 //! `highwater export`: an instant, or the whole history, in another tool's format.
 
-use crate::args::{Filter, Input, Instant, RankBy};
+use crate::args::{FileArgs, Filters, Instant, Ranking, must_be_known};
 use crate::failure::{Failure, reason};
 use crate::open::{self, OnDamage};
 use crate::output::{Output, warn};
@@ -8,10 +8,10 @@ use crate::print::bytes;
 use crate::target::{Overwrite, write_file};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use highwater_export::{EXPORTS, Export as Format, ExportError, LeftOut, Options, Write, WriteHistory, by_key};
+use highwater_export::{EXPORTS, ExportError, ExportFormat, ExportOptions, Omission, Write, WriteHistory, by_key};
 use highwater_formats::flamegraph::FlameGraphError;
 use highwater_model::When;
-use highwater_model::groups::Keep;
+use highwater_model::groups::{Keep, Metric};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -28,19 +28,16 @@ use std::path::{Path, PathBuf};
 A file that could not be written completely is not left behind.")]
 pub struct Export {
     #[command(flatten)]
-    input: Input,
+    input: FileArgs,
     /// The format
     #[arg(long = "to", value_name = "FORMAT", value_parser = format_parser())]
-    format: &'static dyn Format,
+    format: &'static dyn ExportFormat,
     #[command(flatten)]
     instant: Instant,
-    /// Which figure: what a flame graph and folded stacks count, what pprof shows first
-    #[arg(long, value_enum, default_value_t, value_name = "FIGURE")]
-    metric: RankBy,
-    /// Only stacks with a function, file or module that this regular expression finds. Or heap:NAME, only what lies in that
-    /// heap: heap:malloc, heap:mmap
-    #[arg(long, value_name = "REGEX|heap:NAME")]
-    filter: Option<Filter>,
+    #[command(flatten)]
+    ranking: Ranking,
+    #[command(flatten)]
+    filters: Filters,
     /// The file to write; '-' for standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
@@ -55,7 +52,7 @@ pub struct Export {
 }
 
 /// Parser for `--to`: the formats of the registry.
-fn format_parser() -> impl TypedValueParser<Value = &'static dyn Format> {
+fn format_parser() -> impl TypedValueParser<Value = &'static dyn ExportFormat> {
     let values = EXPORTS.iter().map(|format| PossibleValue::new(format.key()).help(format.about()));
     PossibleValuesParser::new(values.collect::<Vec<_>>())
         .try_map(|key| by_key(&key).ok_or_else(|| format!("no format is called {key}")))
@@ -79,17 +76,19 @@ impl Export {
             Write::Figures(write) | Write::Blocks(write) => write,
             Write::History(write) => return self.write_history(write, on_damage, output),
         };
-        let heap = Filter::heap(self.filter.as_ref());
-        let snapshot = open::open(&self.input.path, on_damage)?.snapshot_of(&self.instant.when, heap)?;
-        self.metric.must_be_known(&snapshot)?;
-        let keep = Filter::keep(self.filter.as_ref());
+        let opened = open::open(&self.input.path, on_damage)?;
+        let is_at_peak = self.ranking.metric == Metric::Peak && !opened.source().snapshot;
+        let when = if is_at_peak { &When::Peak } else { &self.instant.when };
+        let snapshot = opened.snapshot_of(when, &self.filters.of_blocks())?;
+        must_be_known(self.ranking.metric, &snapshot)?;
+        let keep = self.filters.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
         let options = self.options(keep);
         self.write_out(output, |out| write(&snapshot, &options, out))
     }
 
-    fn options<'a>(&self, keep: Keep<'a>) -> Options<'a> {
-        Options { metric: self.metric.metric(), keep, memtrace_version: self.memtrace_version }
+    fn options<'a>(&self, keep: Keep<'a>) -> ExportOptions<'a> {
+        ExportOptions { metric: self.ranking.metric, keep, memtrace_version: self.memtrace_version }
     }
 
     /// Writes to the named file, or to standard output.
@@ -112,7 +111,7 @@ impl Export {
 
     /// Writes all events.
     fn write_history(&self, write: WriteHistory, on_damage: OnDamage, output: &mut Output) -> Result<(), Failure> {
-        if self.instant.when != When::End || self.filter.is_some() {
+        if self.instant.when != When::End || !self.filters.is_empty() {
             let key = self.format.key();
             let why = format!("{key} holds the whole history of the whole memory: --at and --filter do not apply");
             return Err(Failure::Usage(why));
@@ -126,7 +125,7 @@ impl Export {
         let options = self.options(None);
         let left_out = self.write_out(output, |out| write(recording, &options, out))?;
         opened.ask(|_| Ok(()))?;
-        for LeftOut { count, what } in left_out {
+        for Omission { count, what } in left_out {
             warn(&format!("{}: {what}: {}", self.input.path.display(), bytes::count(count)));
         }
         Ok(())

@@ -38,56 +38,56 @@ use clap::{Args, Subcommand};
 
 Every other command takes images, too: highwater report app.img --by type"
 )]
-pub struct Image {
+pub struct ImageArgs {
     #[command(subcommand)]
-    action: Action,
+    action: ImageCommand,
 }
 
 /// What is done with images.
 #[derive(Debug, Subcommand)]
-enum Action {
+enum ImageCommand {
     /// Run a canister or a plain WASM module, and answer the commands below
-    Host(host::Host),
+    Host(host::HostArgs),
     /// Call a method of a hosted program
-    Call(call::Call),
+    Call(call::CallArgs),
     /// What is hosted, and its last snapshot
-    Info(info::Info),
+    Info(info::InfoArgs),
     /// A new snapshot of a hosted program
-    Create(create::Create),
+    Create(create::CreateArgs),
     /// A new snapshot in place of the last one
-    Update(update::Update),
+    Update(update::UpdateArgs),
     /// A snapshot into a file
-    Pull(pull::Pull),
+    Pull(pull::PullArgs),
     /// Run a module, call it and capture its memory, all in one
-    Run(run::Run),
+    Run(run::RunArgs),
     /// What is on the heap: by kind and shape, live and garbage, who keeps how much
-    Heap(heap::Heap),
+    Heap(heap::HeapArgs),
     /// One object or variable, who refers to it, and what it keeps
-    Show(show::Show),
+    Show(show::ShowArgs),
     /// What came, went and grew between images of one program
-    Diff(diff::Diff),
+    Diff(diff::DiffArgs),
     /// A copy of an image with another value in one place
-    Edit(edit::Edit),
+    Edit(edit::EditArgs),
     /// Run a Motoko script over an image
-    Eval(eval::Eval),
+    Eval(eval::EvalArgs),
 }
 
-impl Image {
+impl ImageArgs {
     /// Runs the subcommand.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         match &self.action {
-            Action::Host(host) => host.run(),
-            Action::Call(call) => call.run(output),
-            Action::Info(info) => info.run(output),
-            Action::Create(create) => create.run(output),
-            Action::Update(update) => update.run(output),
-            Action::Pull(pull) => pull.run(output),
-            Action::Run(run) => run.run(output),
-            Action::Heap(heap) => heap.run(output),
-            Action::Show(show) => show.run(output),
-            Action::Diff(diff) => diff.run(output),
-            Action::Edit(edit) => edit.run(output),
-            Action::Eval(eval) => eval.run(output),
+            ImageCommand::Host(host) => host.run(),
+            ImageCommand::Call(call) => call.run(output),
+            ImageCommand::Info(info) => info.run(output),
+            ImageCommand::Create(create) => create.run(output),
+            ImageCommand::Update(update) => update.run(output),
+            ImageCommand::Pull(pull) => pull.run(output),
+            ImageCommand::Run(run) => run.run(output),
+            ImageCommand::Heap(heap) => heap.run(output),
+            ImageCommand::Show(show) => show.run(output),
+            ImageCommand::Diff(diff) => diff.run(output),
+            ImageCommand::Edit(edit) => edit.run(output),
+            ImageCommand::Eval(eval) => eval.run(output),
         }
     }
 }

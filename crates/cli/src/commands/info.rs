@@ -1,6 +1,6 @@
 //! `highwater info`: describes a file.
 
-use crate::args::{Input, Reading};
+use crate::args::{FileArgs, Reading};
 use crate::failure::Failure;
 use crate::open::{self, Opened};
 use crate::output::Output;
@@ -24,7 +24,7 @@ use std::collections::HashMap;
   highwater info app.hw --json | jq -r '.marks[].name'")]
 pub struct Info {
     #[command(flatten)]
-    input: Input,
+    input: FileArgs,
     #[command(flatten)]
     reading: Reading,
 }
@@ -96,7 +96,7 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
     match () {
         () if is_image => {}
         () if opened.is_snapshot() => head.line("taken", format!("{} after it began", source.duration)),
-        () if source.untimed => head.line("lasted", format!("{}; it tells no times", source.length(source.duration))),
+        () if source.untimed => head.line("lasted", format!("{}; it has no times", source.length(source.duration))),
         () => head.line("lasted", source.duration.to_string()),
     }
     if !source.command.is_empty() {

@@ -1,6 +1,6 @@
 //! `highwater leaks`: blocks that are live at the end.
 
-use crate::args::{By, Input, Reading, Selection};
+use crate::args::{FileArgs, Instant, Reading, Selection};
 use crate::failure::Failure;
 use crate::open;
 use crate::output::Output;
@@ -12,10 +12,11 @@ use crate::print::rows::Layout;
 use crate::print::stack::{Depth, add_site_row};
 use crate::print::table::{Align, Cell, Table};
 use clap::Args;
-use highwater_formats::json::{self, Stacks};
+use highwater_formats::json::{self, DocumentStacks};
 use highwater_model::groups::{GroupBy, GroupKey, Metric, Row, rows};
 use highwater_model::{Nanos, Snapshot, StackId, When};
-use std::collections::HashMap;
+use highwater_query::oldest_births;
+use rustc_hash::FxHashMap;
 
 /// The arguments of `highwater leaks`.
 #[derive(Debug, Args)]
@@ -23,13 +24,17 @@ use std::collections::HashMap;
   highwater leaks app.hw                 what was never given back
   highwater leaks app.hw --stacks full   with whole call stacks
   highwater leaks app.hw --filter cache  only what the cache kept
+  highwater leaks app.hw --filter 'allocated:..1s'   only what is older than that
+  highwater leaks app.hw --at mark:done  live when the program said so
   highwater leaks app.hw --json | jq '.totals.live_bytes'
 
 What is live at the end is not always a leak: caches and globals live as long as their program. What keeps growing \
-is seen between two instants: highwater diff app.hw@50% app.hw")]
+is another question: highwater growth app.hw")]
 pub struct Leaks {
     #[command(flatten)]
-    input: Input,
+    input: FileArgs,
+    #[command(flatten)]
+    instant: Instant,
     #[command(flatten)]
     selection: Selection,
     /// How much of each call stack is shown
@@ -42,9 +47,9 @@ pub struct Leaks {
 impl Leaks {
     /// Prints the blocks that are live at the end.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
-        let snapshot =
-            open::open(&self.input.path, self.reading.on_damage())?.snapshot_of(&When::End, self.selection.heap())?;
-        let keep = self.selection.keep();
+        let opened = open::open(&self.input.path, self.reading.on_damage())?;
+        let snapshot = opened.snapshot_of(&self.instant.when, &self.selection.filters.of_blocks())?;
+        let keep = self.selection.filters.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
         let mut rows = rows(&snapshot, GroupBy::Site, Metric::Live, keep);
         // Blocks of zero bytes count, too.
@@ -53,7 +58,7 @@ impl Leaks {
         if self.reading.json {
             return self.print_json(&snapshot, &rows, &births, output);
         }
-        output.text(&head(&snapshot).render(output.paint, output.width))?;
+        output.text(&self.head(&snapshot).render(output.paint, output.width))?;
         output.text(&self.body(&snapshot, &rows, &births, output))?;
         output.text(&heading::oddities(snapshot.accounts.anomalies(), output.paint))?;
         output.text(&heading::sampling(&snapshot))
@@ -63,12 +68,12 @@ impl Leaks {
         &self,
         snapshot: &Snapshot,
         rows: &[Row],
-        births: &HashMap<StackId, Nanos>,
+        births: &FxHashMap<StackId, Nanos>,
         output: &mut Output,
     ) -> Result<(), Failure> {
         let document = json::document("leaks", snapshot).into();
         let chosen = &rows[..rows.len().min(self.selection.json_rows())];
-        let stacks = Stacks::of(&snapshot.catalog, json::sites_among(chosen)).map_err(Failure::fault)?;
+        let stacks = DocumentStacks::of(&snapshot.catalog, json::sites_among(chosen)).map_err(Failure::fault)?;
         let elements = chosen.iter().map(|row| {
             let mut site = json::row(snapshot, GroupBy::Site, row, &stacks);
             if let GroupKey::Site(stack) = row.key
@@ -79,17 +84,17 @@ impl Leaks {
             }
             site
         });
-        output.json_with_list(document, Some((json::list_name(GroupBy::Site), elements)), Some(&stacks))
+        output.json_with_list(document, Some((GroupBy::Site.list_key(), elements)), Some(&stacks))
     }
 
-    fn body(&self, snapshot: &Snapshot, rows: &[Row], births: &HashMap<StackId, Nanos>, output: &Output) -> String {
+    fn body(&self, snapshot: &Snapshot, rows: &[Row], births: &FxHashMap<StackId, Nanos>, output: &Output) -> String {
         if rows.is_empty() {
-            return match &self.selection.filter {
-                Some(filter) if snapshot.accounts.totals().figures.live_blocks() > 0 => {
-                    format!("\nNothing that is live matches '{filter}'.\n")
-                }
-                _ if snapshot.source.snapshot => "\nNothing is live.\n".to_owned(),
-                _ => "\nNothing is live at the end: no leaks.\n".to_owned(),
+            let filters = &self.selection.filters;
+            return match filters.is_empty() {
+                false => format!("\nNothing that is live matches '{filters}'.\n"),
+                true if self.instant.when != When::End => format!("\nNothing is live at {}.\n", self.instant.when),
+                true if snapshot.source.snapshot => "\nNothing is live.\n".to_owned(),
+                true => "\nNothing is live at the end: no leaks.\n".to_owned(),
             };
         }
         let (first, rest) = rows.split_at(self.selection.table_rows().min(rows.len()));
@@ -122,34 +127,31 @@ impl Leaks {
             }
             add_site_row(&mut table, cells, &snapshot.catalog, stack, self.stacks);
         }
-        let layout = Layout { by: By::Site, metric: Metric::Live, depth: self.stacks, units, whole };
+        let layout = Layout { by: GroupBy::Site, metric: Metric::Live, depth: self.stacks, units, whole };
         format!("\n{}{}", table.render(output.paint, output.width), layout.remainder(rest))
     }
-}
 
-fn head(snapshot: &Snapshot) -> Heading {
-    let units = Units::of_snapshot(snapshot);
-    let totals = snapshot.accounts.totals();
-    let mut head = Heading::default();
-    heading::add_program(&mut head, &snapshot.source);
-    heading::add_sampling(&mut head, &snapshot.source, &totals.figures);
-    let live = heading::live(units, &totals.figures);
-    if snapshot.source.snapshot {
-        head.line("live", live);
-    } else {
-        head.line("live", format!("{live} at the end ({})", snapshot.source.instant(snapshot.at)));
-        head.line("peak", heading::peak(&snapshot.source, units, totals));
+    fn head(&self, snapshot: &Snapshot) -> Heading {
+        let units = Units::of_snapshot(snapshot);
+        let totals = snapshot.accounts.totals();
+        let mut head = Heading::default();
+        heading::add_program(&mut head, &snapshot.source);
+        if let Some(filters) = self.selection.filters.in_words() {
+            head.line("only", filters);
+        }
+        heading::add_sampling(&mut head, &snapshot.source, &totals.figures);
+        let live = heading::live(units, &totals.figures);
+        if snapshot.source.snapshot {
+            head.line("live", live);
+        } else {
+            head.line(
+                "live",
+                format!("{live} at {}", heading::instant(&snapshot.source, &self.instant.when, snapshot.at)),
+            );
+            head.line("peak", heading::peak(&snapshot.source, units, totals));
+        }
+        head
     }
-    head
-}
-
-/// The time of birth of each site's oldest live block.
-fn oldest_births(snapshot: &Snapshot) -> HashMap<StackId, Nanos> {
-    let mut births: HashMap<StackId, Nanos> = HashMap::new();
-    for block in snapshot.accounts.blocks() {
-        births.entry(block.stack).and_modify(|oldest| *oldest = block.time.min(*oldest)).or_insert(block.time);
-    }
-    births
 }
 
 fn age(snapshot: &Snapshot, birth: Nanos) -> Nanos {

@@ -6,7 +6,7 @@ use crate::receive::{Admission, Arrival, Board, Claim, Incoming, Interrupts, Quo
 use crate::target::Overwrite;
 use crate::token::TokenArgs;
 use clap::Args;
-use highwater_recorder::stream::{Address, Client, Server, Strangers, refuse};
+use highwater_recorder::stream::{Address, Strangers, StreamClient, StreamServer, refuse};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl Listen {
         let token = self.token.token()?;
         let target = Arc::new(Target::new(self.output.as_deref(), self.overwrite)?);
         let interrupts = Interrupts::catch().map_err(|error| Failure::fault(reason(&error)))?;
-        let server = Server::bind_without_limit(&self.address, token).map_err(|error| {
+        let server = StreamServer::bind_without_limit(&self.address, token).map_err(|error| {
             target.tidy_up();
             Failure::fault(format_args!("cannot listen at {}: {}", self.address, reason(&error).to_lowercase()))
         })?;
@@ -70,7 +70,7 @@ impl Listen {
                 break;
             }
             match server.next() {
-                Some(Client { connection, .. }) => {
+                Some(StreamClient { connection, .. }) => {
                     // If no descriptor is left, the connection is closed.
                     let Ok(stranger) = silent.admit(&connection) else { continue };
                     let admission = Admission { quota: Arc::clone(&quota), stranger };

@@ -6,6 +6,7 @@ pub mod completions;
 pub mod connect;
 pub mod diff;
 pub mod export;
+pub mod growth;
 pub mod image;
 pub mod import;
 pub mod info;

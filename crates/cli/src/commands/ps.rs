@@ -8,7 +8,7 @@ use crate::print::bytes::{bytes, count};
 use crate::print::colour::Style;
 use crate::print::table::{Align, Cell, Table};
 use clap::Args;
-use highwater_collector::protocol::{ProcessInfo, State};
+use highwater_collector::protocol::{ProcessInfo, ProcessState};
 use highwater_formats::json;
 use serde_json::json;
 use std::cmp::Reverse;
@@ -39,10 +39,10 @@ impl Ps {
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let mut processes = self.collector.connect()?.processes().map_err(Failure::fault)?;
         processes.sort_by_key(|process| {
-            let is_exited = process.state == State::Exited;
+            let is_exited = process.state == ProcessState::Exited;
             (
                 is_exited,
-                process.state != State::Live,
+                process.state != ProcessState::Live,
                 Reverse(process.exited_unix_ns),
                 process.since_unix_ns,
                 process.pid,
@@ -55,7 +55,7 @@ impl Ps {
         if processes.is_empty() {
             return output.text("No process is registered. 'highwater run PROGRAM' starts one that is.\n");
         }
-        let others = processes.iter().filter(|process| process.state != State::Exited).count();
+        let others = processes.iter().filter(|process| process.state != ProcessState::Exited).count();
         let shown = if self.all { processes.len() } else { processes.len().min(others + EXITED) };
         let (shown, rest) = processes.split_at(shown);
         output.text(&table(shown).render(output.paint, output.width))?;
@@ -68,7 +68,7 @@ impl Ps {
 
 fn table(processes: &[ProcessInfo]) -> Table {
     // The column is left out if all processes are live.
-    let with_state = processes.iter().any(|process| process.state != State::Live);
+    let with_state = processes.iter().any(|process| process.state != ProcessState::Live);
     let mut table = Table::default().column(Align::Right, "PID").column(Align::Left, "NAME");
     if with_state {
         table = table.column(Align::Left, "STATE");
@@ -89,13 +89,13 @@ fn row(process: &ProcessInfo, with_state: bool) -> Vec<Cell> {
     let mut cells: Vec<Cell> = vec![process.pid.to_string().into(), Cell::new(Style::Bold, &process.name)];
     if with_state {
         cells.push(match process.state {
-            State::Live => Cell::default(),
-            State::Exited => Cell::new(Style::Dim, "exited"),
-            State::Refused => Cell::new(Style::Red, "refused"),
+            ProcessState::Live => Cell::default(),
+            ProcessState::Exited => Cell::new(Style::Dim, "exited"),
+            ProcessState::Refused => Cell::new(Style::Red, "refused"),
         });
     }
     cells.push(age(process.since_unix_ns).into());
-    if process.state == State::Refused {
+    if process.state == ProcessState::Refused {
         // A refused process has no figures; its problem is shown instead.
         cells.extend([Cell::default(), Cell::default(), Cell::default(), Cell::new(Style::Red, &process.problem)]);
         return cells;

@@ -14,8 +14,8 @@ use crate::token::TokenArgs;
 use crate::{preload_file, program};
 use clap::{Args, ValueEnum};
 use highwater_model::{Nanos, parse_duration};
-use highwater_recorder::stream::{self, Address, Server, StreamTo, Wire};
-use highwater_recorder::{Finished, Options, Outcome, Recorder};
+use highwater_recorder::stream::{self, Address, StreamServer, StreamTo, Wire};
+use highwater_recorder::{Finished, Recorder, RecorderOptions, RecordingOutcome};
 use highwater_session::{Reason, be_ended_first, reason_in_words};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -116,7 +116,7 @@ impl Record {
         let path = program::find(&self.program[0])?;
         let library = preload_file::path()?;
         let mut file = self.file(&path)?;
-        let options = Options {
+        let options = RecorderOptions {
             output: file.as_ref().map(|file| file.path.clone()),
             output_file: file.as_mut().and_then(|file| file.file.take()),
             sample_rate: self.sample,
@@ -163,7 +163,12 @@ impl Record {
     }
 
     /// Starts to listen for agents, and starts the program.
-    fn begin(&self, options: Options, path: &Path, library: &Path) -> Result<(Recorder, Signals, Child), Failure> {
+    fn begin(
+        &self,
+        options: RecorderOptions,
+        path: &Path,
+        library: &Path,
+    ) -> Result<(Recorder, Signals, Child), Failure> {
         let recorder = match self.stream_to()? {
             Some(to) => Recorder::with_streams(options, to, self.wire()),
             None => Recorder::new(options),
@@ -203,7 +208,7 @@ impl Record {
         }
         let token = self.token.token()?;
         if let Some(address) = &self.serve {
-            let server = Server::bind(address, token, self.clients as usize).map_err(|error| {
+            let server = StreamServer::bind(address, token, self.clients as usize).map_err(|error| {
                 Failure::fault(format_args!("cannot listen at {address}: {}", reason(&error).to_lowercase()))
             })?;
             let local = server.local();
@@ -279,7 +284,7 @@ impl Record {
     fn conclude(
         &self,
         file: Option<&RecordingFile>,
-        outcome: &Outcome,
+        outcome: &RecordingOutcome,
         lasted: Duration,
         output: &mut Output,
     ) -> Result<(), Failure> {

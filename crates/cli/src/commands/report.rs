@@ -1,7 +1,7 @@
 //! `highwater report`: which sites hold the memory at an instant.
 
-use super::report_window::Between;
-use crate::args::{By, Input, Instant, RankBy, Reading, Selection};
+use super::report_window::WindowArgs;
+use crate::args::{FileArgs, Grouping, Instant, Ranking, Reading, Selection, must_be_known};
 use crate::failure::Failure;
 use crate::open;
 use crate::output::Output;
@@ -11,9 +11,10 @@ use crate::print::heading::{self, Heading};
 use crate::print::rows::Layout;
 use crate::print::stack::Depth;
 use clap::Args;
-use highwater_formats::json::{self, Stacks};
-use highwater_model::groups::{GroupBy, Row, rows};
-use highwater_model::{Lifetimes, Snapshot, SourceKind, Totals, When};
+use highwater_formats::json::{self, DocumentStacks};
+use highwater_model::groups::{GroupBy, Metric, Row, rows};
+use highwater_model::{Lifetimes, Snapshot, Source, SourceKind, Totals, When};
+use highwater_query::lifetimes;
 use serde_json::{Map, Value, json};
 
 /// The arguments of `highwater report`.
@@ -27,17 +28,18 @@ use serde_json::{Map, Value, json};
   highwater report app.hw --from 2s --to 3s        what happened in that window
   highwater report app.hw --filter 'parse|lex'     only stacks through these
   highwater report app.hw --filter heap:mmap       only what it mapped itself
+  highwater report app.hw --filter size:1MiB.. --filter '!thread:7'
   highwater report app.hw --lifetimes              how long blocks live
   highwater report app.hw --json | jq '.sites[0]'  the biggest site")]
 pub struct Report {
     #[command(flatten)]
-    input: Input,
+    input: FileArgs,
     #[command(flatten)]
     instant: Instant,
     #[command(flatten)]
-    between: Between,
+    between: WindowArgs,
     #[command(flatten)]
-    view: View,
+    view: ReportView,
     /// Tell how long the blocks lived that are gone. Reads the recording from its start
     #[arg(long)]
     lifetimes: bool,
@@ -47,13 +49,11 @@ pub struct Report {
 
 /// What a report shows, and how: of a file or of a live process.
 #[derive(Debug, Args)]
-pub struct View {
-    /// What the rows are
-    #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
-    pub by: By,
-    /// By which figure rows are ranked
-    #[arg(long, value_enum, default_value_t, value_name = "FIGURE")]
-    pub metric: RankBy,
+pub struct ReportView {
+    #[command(flatten)]
+    pub grouping: Grouping,
+    #[command(flatten)]
+    pub ranking: Ranking,
     #[command(flatten)]
     pub selection: Selection,
     /// How much of each call stack is shown
@@ -72,7 +72,7 @@ pub struct Subject<'a> {
     /// The instant, as the user named it.
     pub when: &'a When,
     /// The totals at the end of the recording.
-    pub whole_course: Totals,
+    pub whole: Totals,
     /// Lifetimes of blocks, if requested.
     pub lifetimes: Option<Lifetimes>,
     /// Additional members of the JSON document.
@@ -86,32 +86,47 @@ impl Report {
         if self.between.is_wanted() {
             return self.between.report(&opened, &self.view, &self.reading, output);
         }
-        let heap = self.view.selection.heap();
-        let when = &self.instant.when;
-        let snapshot = &opened.snapshot_of(when, heap)?;
-        let whole_course = match heap {
-            Some(_) => *opened.snapshot_of(&When::End, heap)?.accounts.totals(),
-            None => opened.final_totals()?,
+        let filters = self.view.selection.filters.of_blocks();
+        let when = &self.view.instant_of_metric(&self.instant.when, opened.source())?;
+        let snapshot = &*opened.snapshot_of(when, &filters)?;
+        let whole = match filters.is_empty() {
+            true => opened.final_totals()?,
+            false => *opened.snapshot_of(&When::End, &filters)?.accounts.totals(),
         };
         let events = opened.stats().events;
         let lifetimes = match self.lifetimes {
-            true => Some(opened.ask(|recording| recording.lifetimes(snapshot.at, heap))?),
+            true => Some(opened.ask_history(|history, work| lifetimes(history, snapshot.at, &filters, work))?),
             false => None,
         };
         let more = lifetimes.iter().map(|lifetimes| ("lifetimes".to_owned(), json::lifetimes(lifetimes))).collect();
-        let subject = Subject { command: "report", events, snapshot, when, whole_course, lifetimes, more };
+        let subject = Subject { command: "report", events, snapshot, when, whole, lifetimes, more };
         self.view.print(subject, self.reading.json, output)
     }
 }
 
-impl View {
+impl ReportView {
+    /// The instant of the metric: the peak and the end are instants themselves.
+    fn instant_of_metric(&self, when: &When, source: &Source) -> Result<When, Failure> {
+        match (self.ranking.metric, when) {
+            // It has neither metric, and says so.
+            _ if source.snapshot => Ok(when.clone()),
+            (Metric::Peak, When::End | When::Peak) => Ok(When::Peak),
+            (Metric::Peak, _) => {
+                Err(Failure::Usage("--metric peak is about the instant of the peak; leave out --at".to_owned()))
+            }
+            (Metric::Leaked, When::End) => Ok(When::End),
+            (Metric::Leaked, _) => Err(Failure::Usage("--metric leaked is about the end; leave out --at".to_owned())),
+            _ => Ok(when.clone()),
+        }
+    }
+
     /// Prints the report.
     pub fn print(&self, subject: Subject<'_>, json: bool, output: &mut Output) -> Result<(), Failure> {
         let snapshot = subject.snapshot;
-        self.metric.must_be_known(snapshot)?;
-        let keep = self.selection.keep();
+        must_be_known(self.ranking.metric, snapshot)?;
+        let keep = self.selection.filters.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
-        let rows = rows(snapshot, self.by.group(), self.metric.metric(), keep);
+        let rows = rows(snapshot, self.grouping.by, self.ranking.metric, keep);
         if json {
             return self.print_json(subject, &rows, output);
         }
@@ -122,39 +137,39 @@ impl View {
     }
 
     fn print_json(&self, subject: Subject<'_>, rows: &[Row], output: &mut Output) -> Result<(), Failure> {
-        let Subject { command, events, snapshot, when, whole_course, more, .. } = subject;
-        let by = self.by.group();
+        let Subject { command, events, snapshot, when, whole, more, .. } = subject;
+        let by = self.grouping.by;
         let mut document: Value = json::document(command, snapshot).into();
-        document["by"] = self.by.singular().into();
-        document["metric"] = self.metric.name().into();
+        document["by"] = by.key().into();
+        document["metric"] = self.ranking.metric.key().into();
         document["when"] = when.to_string().into();
-        let course = || {
+        let recording = || {
             json!({
                 "events": events,
-                "peak_bytes": whole_course.figures.peak_bytes,
-                "peak_blocks": whole_course.peak_blocks,
-                "peak_at_ns": whole_course.peak_at.0,
+                "peak_bytes": whole.figures.peak_bytes,
+                "peak_blocks": whole.peak_blocks,
+                "peak_at_ns": whole.peak_at.0,
             })
         };
-        document["recording"] = (!snapshot.source.snapshot).then(course).into();
+        document["recording"] = (!snapshot.source.snapshot).then(recording).into();
         for (name, value) in more {
             document[name] = value;
         }
         let chosen = &rows[..rows.len().min(self.selection.json_rows())];
-        let stacks = Stacks::of(&snapshot.catalog, json::sites_among(chosen)).map_err(Failure::fault)?;
+        let stacks = DocumentStacks::of(&snapshot.catalog, json::sites_among(chosen)).map_err(Failure::fault)?;
         let elements = chosen.iter().map(|row| json::row(snapshot, by, row, &stacks));
         let stacks = (by == GroupBy::Site).then_some(&stacks);
-        output.json_with_list(document, Some((json::list_name(by), elements)), stacks)
+        output.json_with_list(document, Some((by.list_key(), elements)), stacks)
     }
 
     fn head(&self, subject: &Subject<'_>) -> Heading {
-        let Subject { events, snapshot, whole_course, when, .. } = subject;
+        let Subject { events, snapshot, whole, when, .. } = subject;
         let units = Units::of_snapshot(snapshot);
         let figures = &snapshot.accounts.totals().figures;
         let mut head = Heading::default();
         heading::add_program(&mut head, &snapshot.source);
-        if let Some(heap) = self.selection.heap() {
-            head.line("heap", format!("{} alone", heap.name()));
+        if let Some(filters) = self.selection.filters.in_words() {
+            head.line("only", filters);
         }
         heading::add_sampling(&mut head, &snapshot.source, figures);
         if snapshot.source.snapshot {
@@ -162,7 +177,7 @@ impl View {
         } else {
             let events = counted(*events, "event");
             head.line("recorded", format!("{events} in {}", snapshot.source.length(snapshot.source.duration)));
-            head.line("peak", heading::peak_in_full(&snapshot.source, units, whole_course));
+            head.line("peak", heading::peak_in_full(&snapshot.source, units, whole));
             let instant = heading::instant(&snapshot.source, when, snapshot.at);
             head.line("live", format!("{} at {instant}", heading::live(units, figures)));
         }
@@ -183,14 +198,14 @@ impl View {
 
     fn body(&self, subject: &Subject<'_>, rows: &[Row], output: &Output) -> String {
         let snapshot = subject.snapshot;
-        let metric = self.metric.metric();
+        let metric = self.ranking.metric;
         let units = Units::of_snapshot(snapshot);
         let shown: Vec<Row> = rows.iter().filter(|row| metric.of(&row.inclusive) > 0).cloned().collect();
         if shown.is_empty() {
             return format!("\n{}\n", self.why_empty(subject, rows));
         }
         let whole = metric.of(&snapshot.accounts.totals().figures);
-        let layout = Layout { by: self.by, metric, depth: self.stacks, units, whole };
+        let layout = Layout { by: self.grouping.by, metric, depth: self.stacks, units, whole };
         let (first, rest) = shown.split_at(self.selection.table_rows().min(shown.len()));
         let mut text = format!("\n{}", layout.table(first, &snapshot.catalog).render(output.paint, output.width));
         text.push_str(&layout.remainder(rest));
@@ -203,19 +218,20 @@ impl View {
         if snapshot.source.snapshot && figures.live_blocks() == 0 {
             return "Nothing is live.".to_owned();
         }
-        if self.metric == RankBy::Live && figures.live_blocks() == 0 && figures.peak_bytes > 0 {
+        if self.ranking.metric == Metric::Live && figures.live_blocks() == 0 && figures.peak_bytes > 0 {
             return format!("Nothing is live at {}. '--at peak' shows what was at the peak.", when);
         }
-        match &self.selection.filter {
+        let filters = &self.selection.filters;
+        match filters.is_empty() {
             _ if figures.is_empty() && snapshot.accounts.events() == 0 => {
                 format!("Nothing had happened yet at {}.", when)
             }
-            Some(filter) if rows.is_empty() => format!("Nothing matches '{filter}'."),
-            _ if self.by == By::Type && rows.is_empty() => "The source names no types.".to_owned(),
-            filter => {
-                let of_what = filter.as_ref().map_or_else(String::new, |filter| format!(" of what matches '{filter}'"));
-                let until = if self.metric == RankBy::Live { "at" } else { "until" };
-                format!("No {}{of_what} {until} {}.", self.metric.in_words(), when)
+            false if rows.is_empty() => format!("Nothing matches '{filters}'."),
+            _ if self.grouping.by == GroupBy::Type && rows.is_empty() => "The source names no types.".to_owned(),
+            is_all => {
+                let of_what = if is_all { String::new() } else { format!(" of what matches '{filters}'") };
+                let until = if self.ranking.metric.is_live() { "at" } else { "until" };
+                format!("No {}{of_what} {until} {}.", self.ranking.metric.in_words(), when)
             }
         }
     }

@@ -1,7 +1,7 @@
 //! `highwater report --from … --to …`: the events in a window of time.
 
-use crate::args::{RankBy, Reading};
-use crate::commands::report::View;
+use crate::args::{Reading, must_be_known};
+use crate::commands::report::ReportView;
 use crate::failure::Failure;
 use crate::open::Opened;
 use crate::output::Output;
@@ -10,15 +10,17 @@ use crate::print::figures::Units;
 use crate::print::heading::{self, Heading};
 use crate::print::rows::Layout;
 use clap::Args;
-use highwater_formats::json::{self, Stacks, WindowDocument};
-use highwater_model::groups::{GroupBy, Row, rows};
-use highwater_model::{Figures, Snapshot, When, Window};
-use highwater_store::{Highest, Recording};
+use highwater_formats::json::{self, DocumentStacks, WindowDocument};
+use highwater_model::groups::{GroupBy, Metric, Row, rows};
+use highwater_model::{Figures, Nanos, Snapshot, When, Window};
+use highwater_query::{Filter, PeakInstant, Query, filtered_snapshot, moment, peak};
+use highwater_store::history::Moment;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The window of interest.
 #[derive(Debug, Args)]
-pub struct Between {
+pub struct WindowArgs {
     /// Tell what happened from this instant on, itself included, rather than all that did until --at
     #[arg(long, value_name = "WHEN", conflicts_with_all = ["when", "lifetimes"])]
     from: Option<When>,
@@ -27,20 +29,27 @@ pub struct Between {
     to: Option<When>,
 }
 
-impl Between {
+impl WindowArgs {
     /// True if a window was given.
     pub fn is_wanted(&self) -> bool {
         self.from.is_some() || self.to.is_some()
     }
 
     /// Prints the report of the window.
-    pub fn report(&self, opened: &Opened, view: &View, reading: &Reading, output: &mut Output) -> Result<(), Failure> {
-        if view.selection.heap().is_some() {
-            return Err(Failure::Usage("a window is told of all heaps; leave out --filter heap:NAME".to_owned()));
+    pub fn report(
+        &self,
+        opened: &Opened,
+        view: &ReportView,
+        reading: &Reading,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let metric = view.ranking.metric;
+        if metric == Metric::OwnPeak {
+            return Err(Failure::Usage(
+                "rows of a window have no peaks of their own; choose another --metric".to_owned(),
+            ));
         }
-        if view.metric == RankBy::Peak {
-            return Err(Failure::Usage("rows of a window have no peaks; choose another --metric".to_owned()));
-        }
+        let filters = view.selection.filters.of_blocks();
         for when in self.from.iter().chain(&self.to) {
             opened.must_know(when)?;
         }
@@ -55,28 +64,51 @@ impl Between {
                 opened.source().instant(window.from)
             )));
         }
-        let (before, after) = opened.ask(|recording| recording.snapshots_around(window))?;
-        let mut highest = opened.ask(|recording: &Recording| Ok(recording.highest_between(window.from, window.to)?))?;
-        // If the state at the beginning of the window is its highest point, it was reached earlier: the beginning is reported.
-        highest.at = highest.at.max(window.from);
-        view.metric.must_be_known(&after)?;
+        let at =
+            |moment: Moment| opened.ask_history(|history, work| filtered_snapshot(history, moment, &filters, work));
+        let history = opened.history()?;
+        let (before, after) = (at(history.moment_before(window.from))?, at(history.moment_at(window.to))?);
+        let query = Query { window, filters: filters.clone(), ..Query::new(Arc::clone(history)) };
+        let peak = opened.ask_history(|_, work| peak(&query, work))?;
+        let highest = match (filters.is_empty(), peak.filtered) {
+            (true, _) => peak.whole,
+            (false, Some(filtered)) => filtered,
+            (false, None) => {
+                let why = "too many blocks pass these filters to find their peak; choose a shorter window, or filters without freed:, live: and lifetime:";
+                return Err(Failure::in_file(opened.path(), why));
+            }
+        };
+        must_be_known(metric, &after)?;
         let counters = after.since(&before);
-        let keep = view.selection.keep();
+        // The blocks whose live bytes are shown.
+        let live = match metric {
+            Metric::Peak => opened.ask_history(|history, work| {
+                let moment = moment(history, window, When::Peak)?;
+                filtered_snapshot(history, moment, &filters, work)
+            })?,
+            Metric::Leaked => opened.ask_history(|history, work| {
+                let born: Filter = format!("allocated:{}..{}", window.from.0, window.to.0).parse()?;
+                let filters: Vec<Filter> = filters.iter().cloned().chain([born]).collect();
+                filtered_snapshot(history, Moment::End, &filters, work)
+            })?,
+            _ => Arc::clone(&after),
+        };
+        let keep = view.selection.filters.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
-        let by = view.by.group();
-        let ranked = |snapshot: &Snapshot| rows(snapshot, by, view.metric.metric(), keep);
+        let by = view.grouping.by;
+        let ranked = |snapshot: &Snapshot| rows(snapshot, by, metric, keep);
         if !reading.json {
-            let shown = if view.metric == RankBy::Live { &after } else { &counters };
-            output.text(&head(window, &after, &counters, highest).render(output.paint, output.width))?;
+            let shown = if metric.is_live() { &*live } else { &counters };
+            output.text(&head(window, &after, &counters, highest, view).render(output.paint, output.width))?;
             return output.text(&body(view, shown, ranked(shown), output));
         }
-        let told = WindowDocument::new(window, &after, &counters, (highest.bytes, highest.at), by);
+        let document = WindowDocument::new(window, &after, &counters, (highest.bytes, Nanos(highest.at_ns)), by);
         let mut members = json::head("report", &after);
-        members.extend(told.members());
+        members.extend(document.members());
         members.insert("anomalies".to_owned(), json::anomalies(counters.accounts.anomalies()));
-        members.insert("by".to_owned(), view.by.singular().into());
-        members.insert("metric".to_owned(), view.metric.name().into());
-        let (mut chosen, live) = (ranked(&counters), ranked(&after));
+        members.insert("by".to_owned(), by.key().into());
+        members.insert("metric".to_owned(), metric.key().into());
+        let (mut chosen, live) = (ranked(&counters), ranked(&live));
         // Rows that were live before the window and had no events in it are still live at its end.
         let idle: Vec<Row> = {
             let known: BTreeSet<_> = chosen.iter().map(|row| &row.key).collect();
@@ -86,42 +118,45 @@ impl Between {
             idle.map(|row| Row { key: row.key.clone(), figures: nothing, inclusive: nothing }).collect()
         };
         chosen.extend(idle);
-        if view.metric == RankBy::Live {
+        if metric.is_live() {
             let order: BTreeMap<_, _> = live.iter().enumerate().map(|(at, row)| (&row.key, at)).collect();
             chosen.sort_by_key(|row| order.get(&row.key).copied().unwrap_or(usize::MAX));
         }
         chosen.truncate(view.selection.json_rows());
-        let stacks = Stacks::of(&counters.catalog, json::sites_among(&chosen)).map_err(Failure::fault)?;
-        let elements = chosen.iter().map(|row| told.row(row, &stacks));
+        let stacks = DocumentStacks::of(&counters.catalog, json::sites_among(&chosen)).map_err(Failure::fault)?;
+        let elements = chosen.iter().map(|row| document.row(row, &stacks));
         let stacks = (by == GroupBy::Site).then_some(&stacks);
-        output.json_with_list(members.into(), Some((json::list_name(by), elements)), stacks)
+        output.json_with_list(members.into(), Some((by.list_key(), elements)), stacks)
     }
 }
 
-fn head(window: Window, after: &Snapshot, counters: &Snapshot, highest: Highest) -> Heading {
+fn head(window: Window, after: &Snapshot, counters: &Snapshot, highest: PeakInstant, view: &ReportView) -> Heading {
     let units = Units::of_snapshot(after);
     let figures = &counters.accounts.totals().figures;
     let mut head = Heading::default();
     heading::add_program(&mut head, &after.source);
+    if let Some(filters) = view.selection.filters.in_words() {
+        head.line("only", filters);
+    }
     let events = counted(counters.accounts.events(), "event");
     let instant = |at| after.source.instant(at);
     head.line("window", format!("{events} from {} to {}", instant(window.from), instant(window.to)));
-    head.line("peak", format!("{} at {} in the window", units.bytes(highest.bytes), instant(highest.at)));
+    head.line("peak", format!("{} at {} in the window", units.bytes(highest.bytes), instant(Nanos(highest.at_ns))));
     head.line("live", format!("{} at its end", heading::live(units, &after.accounts.totals().figures)));
     head.line("allocated", heading::allocated(units, figures));
     head.line("freed", format!("{} in {}", units.bytes(figures.freed_bytes), units.counted(figures.frees, "free")));
     head
 }
 
-fn body(view: &View, snapshot: &Snapshot, rows: Vec<Row>, output: &Output) -> String {
-    let metric = view.metric.metric();
+fn body(view: &ReportView, snapshot: &Snapshot, rows: Vec<Row>, output: &Output) -> String {
+    let metric = view.ranking.metric;
     let shown: Vec<Row> = rows.into_iter().filter(|row| metric.of(&row.inclusive) > 0).collect();
     if shown.is_empty() {
-        return format!("\nNo {} in the window.\n", view.metric.in_words());
+        return format!("\nNo {} in the window.\n", metric.in_words());
     }
     let units = Units::of_snapshot(snapshot);
     let whole = metric.of(&snapshot.accounts.totals().figures);
-    let layout = Layout { by: view.by, metric, depth: view.stacks, units, whole };
+    let layout = Layout { by: view.grouping.by, metric, depth: view.stacks, units, whole };
     let (first, rest) = shown.split_at(view.selection.table_rows().min(shown.len()));
     let table = layout.table(first, &snapshot.catalog).render(output.paint, output.width);
     format!("\n{table}{}", layout.remainder(rest))

@@ -1,13 +1,13 @@
 //! `highwater run`: runs a program whose memory can be inspected while it runs.
 
 use crate::failure::{Failure, reason};
-use crate::live::Socket;
+use crate::live::CollectorSocket;
 use crate::output::{say, warn};
 use crate::running::{Signals, end_like, wait_for};
 use crate::size::parse_sample;
 use crate::{preload_file, program};
 use clap::Args;
-use highwater_collector::{Client, ClientError};
+use highwater_collector::{CollectorClient, CollectorError};
 use highwater_session::AgentConfig;
 use std::ffi::OsString;
 use std::path::Path;
@@ -46,7 +46,7 @@ pub struct Run {
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
-    socket: Socket,
+    socket: CollectorSocket,
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
     program: Vec<OsString>,
@@ -96,9 +96,9 @@ impl Run {
 
 /// Starts a collector if none listens. If a collector starts later, it finds the program.
 fn make_sure_of_a_collector(socket: &Path) -> Result<(), Failure> {
-    match Client::connect(socket) {
+    match CollectorClient::connect(socket) {
         Ok(_) => return Ok(()),
-        Err(ClientError::Nobody(_)) => {}
+        Err(CollectorError::Nobody(_)) => {}
         // The process that listens there is not a usable collector, and must not learn of the program.
         Err(other) => return Err(Failure::fault(other)),
     }
@@ -125,7 +125,7 @@ fn start_collector(socket: &Path) -> Result<(), String> {
     loop {
         // Checked before connecting: another collector may have started first, and ours has exited for that reason.
         let ended = collector.try_wait().map_err(|error| reason(&error))?;
-        match (Client::connect(socket), ended) {
+        match (CollectorClient::connect(socket), ended) {
             (Ok(_), _) => return Ok(()),
             (Err(error), Some(_)) => return Err(format!("it ended at once ({error})")),
             (Err(_), None) if began.elapsed() > PATIENCE => return Err("it does not answer".to_owned()),

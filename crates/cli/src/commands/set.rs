@@ -2,7 +2,7 @@
 
 use super::ps::mode;
 use crate::failure::Failure;
-use crate::live::{Asking, Choice};
+use crate::live::{Asking, ProcessChoice};
 use crate::output::Output;
 use crate::size::parse_sample;
 use clap::Args;
@@ -16,7 +16,7 @@ use clap::Args;
 Blocks that are live already stay as they were taken down. Where some were left out, figures are estimates until those are freed.")]
 pub struct Set {
     #[command(flatten)]
-    choice: Choice,
+    choice: ProcessChoice,
     /// Follow only some blocks: one for so many bytes allocated, on average (such as 512KiB); 'off' follows all
     #[arg(long, value_name = "BYTES|off", value_parser = parse_sample)]
     sample: u64,

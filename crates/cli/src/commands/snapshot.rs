@@ -1,7 +1,7 @@
 //! `highwater snapshot`: the memory that a live process holds now.
 
 use crate::failure::{Failure, reason};
-use crate::live::{Asking, Choice, Delivery, TakenSnapshot};
+use crate::live::{Asking, Delivery, ProcessChoice, TakenSnapshot};
 use crate::output::Output;
 use crate::print::cut;
 use clap::Args;
@@ -21,9 +21,9 @@ use std::io::BufReader;
   highwater snapshot --json | jq '.totals.live_bytes'
 
 Without --pid and --name, the only process that is registered. It is not stopped: all its threads go on.")]
-pub struct Snapshot {
+pub struct SnapshotArgs {
     #[command(flatten)]
-    choice: Choice,
+    choice: ProcessChoice,
     #[command(flatten)]
     delivery: Delivery,
     /// Also the first bytes of blocks, so many of each [default: 64]; the program must have been run with --allow-contents
@@ -37,7 +37,7 @@ pub struct Snapshot {
 /// The maximum number of bytes of a block that can be requested.
 const MOST_CONTENTS: u64 = 1 << 20;
 
-impl Snapshot {
+impl SnapshotArgs {
     /// Takes the snapshot, and shows or writes it.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let with_contents = self.contents.is_some();
@@ -58,7 +58,7 @@ impl Snapshot {
                 Failure::fault(format_args!("the contents that the collector sent cannot be read: {}", reason(&error)))
             })?;
         let cut = taken.cut;
-        let opened = TakenSnapshot::open(taken.file, self.delivery.heap(), &mut Symbolizer::with_users_cache())?;
+        let opened = TakenSnapshot::open(taken.file, &self.delivery.filters(), &mut Symbolizer::with_users_cache())?;
         let more = Map::from_iter([("cut".to_owned(), cut.to_json())]);
         self.delivery.deliver("snapshot", &opened, contents.as_ref(), more, output)?;
         output.flush()?;

@@ -23,7 +23,7 @@ use serde_json::{Map, json};
   highwater snapshots rm --all")]
 pub struct Snapshots {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<SnapshotsAction>,
     #[command(flatten)]
     list: List,
     #[command(flatten)]
@@ -32,7 +32,7 @@ pub struct Snapshots {
 
 /// What is done with them.
 #[derive(Debug, Subcommand)]
-enum Action {
+enum SnapshotsAction {
     /// All of them, oldest first
     List(List),
     /// A report of one, or a file
@@ -80,9 +80,9 @@ impl Snapshots {
         }
         match &self.action {
             None => self.list(&self.list, output),
-            Some(Action::List(list)) => self.list(list, output),
-            Some(Action::Get(get)) => self.get(get, output),
-            Some(Action::Rm(remove)) => {
+            Some(SnapshotsAction::List(list)) => self.list(list, output),
+            Some(SnapshotsAction::Get(get)) => self.get(get, output),
+            Some(SnapshotsAction::Rm(remove)) => {
                 let removed = self.collector.connect()?.remove(&remove.ids).map_err(Failure::fault)?;
                 output.text(&format!("{} removed\n", counted(removed, "snapshot")))
             }
@@ -119,7 +119,7 @@ impl Snapshots {
     fn get(&self, get: &Get, output: &mut Output) -> Result<(), Failure> {
         get.delivery.check(false)?;
         let (kept, file) = self.collector.connect()?.get(get.id).map_err(Failure::fault)?;
-        let taken = TakenSnapshot::open(file, get.delivery.heap(), &mut Symbolizer::with_users_cache())?;
+        let taken = TakenSnapshot::open(file, &get.delivery.filters(), &mut Symbolizer::with_users_cache())?;
         let more = Map::from_iter([("snapshot".to_owned(), kept.to_json())]);
         get.delivery.deliver("snapshots", &taken, None, more, output)
     }

@@ -1,6 +1,6 @@
 //! `highwater timeline`: live memory over time.
 
-use crate::args::{Input, Reading};
+use crate::args::{FileArgs, Filters, Reading};
 use crate::failure::Failure;
 use crate::open::{self, Opened};
 use crate::output::Output;
@@ -13,20 +13,23 @@ use crate::print::table::{Align, Cell, Table};
 use clap::Args;
 use highwater_formats::json;
 use highwater_model::{self as model, NamedInstant, Nanos, Source, TimelinePoint, Totals, When};
+use highwater_query::{self as query, Query, TimelineEffort};
+use std::sync::Arc;
 
 /// The arguments of `highwater timeline`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   highwater timeline app.hw
   highwater timeline app.hw --width 120 --height 20
+  highwater timeline app.hw --filter inside:equal:parse   only what parse led to
   highwater timeline app.hw --json --points 1000 | jq '.points[].live_bytes'
 
-A column shows the most bytes that were live within its stretch of time: a short peak is never lost. Letters on the \
+A column shows the most bytes that were live within its segment of time: a short peak is never lost. Letters on the \
 axis are the program's marks.")]
-pub struct Timeline {
+pub struct TimelineArgs {
     #[command(flatten)]
-    input: Input,
-    /// Columns of the whole chart [default: the terminal's width, at most 120]
+    input: FileArgs,
+    /// ChartColumns of the whole chart [default: the terminal's width, at most 120]
     #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(20..=1000))]
     width: Option<u16>,
     /// Lines of the chart of bytes
@@ -35,6 +38,8 @@ pub struct Timeline {
     /// How many points the JSON document has
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     points: u32,
+    #[command(flatten)]
+    filters: Filters,
     #[command(flatten)]
     reading: Reading,
 }
@@ -45,7 +50,7 @@ const WIDTH_WITHOUT_TERMINAL: usize = 100;
 const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
 
 /// The data of the charts, one value per column.
-struct Columns {
+struct ChartColumns {
     highest_bytes: Vec<u64>,
     live_blocks: Vec<u64>,
     start: Nanos,
@@ -53,27 +58,53 @@ struct Columns {
     length: Nanos,
 }
 
-impl Timeline {
+impl TimelineArgs {
     /// Prints the chart.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let opened = open::open(&self.input.path, self.reading.on_damage())?;
         if self.reading.json {
-            let course = opened.timeline(self.points as usize)?;
-            let end = opened.snapshot(&When::End)?;
-            let written = json::write_course("timeline", &end, &course, output.stream());
+            let timeline = self.timeline(&opened, self.points as usize)?;
+            let end = opened.snapshot_of(&When::End, &self.filters.every())?;
+            let written = json::write_timeline("timeline", &end, &timeline, output.stream());
             return written.map_err(|error| Failure::writing("to standard output", &error));
         }
         let width = self.width.map_or_else(|| default_width(output), usize::from);
-        let totals = opened.final_totals()?;
-        let course = opened.timeline(width)?;
-        let text = self.charts(&opened, &course, &totals, width, output);
+        let timeline = self.timeline(&opened, width)?;
+        let totals = match self.filters.is_empty() {
+            true => opened.final_totals()?,
+            false => *opened.snapshot_of(&When::End, &self.filters.every())?.accounts.totals(),
+        };
+        let text = self.charts(&opened, &timeline, &totals, width, output);
         output.text(&text)
+    }
+
+    /// Live memory over time, in about `points` spans.
+    fn timeline(&self, opened: &Opened, points: usize) -> Result<model::Timeline, Failure> {
+        opened.ask_history(|history, work| {
+            let query = Query { filters: self.filters.every(), ..Query::new(Arc::clone(history)) };
+            let answer = query::timeline(&query, points, TimelineEffort::Scan, work)?;
+            let (bytes, blocks) = (&answer.live_bytes, &answer.live_blocks);
+            let last = answer.live_bytes.last.len().saturating_sub(1);
+            let point = |at: usize| TimelinePoint {
+                // The last instant of a span is the one before the next span begins.
+                time: Nanos(answer.t[at + 1].saturating_sub(u64::from(at < last))),
+                live_bytes: bytes.last[at],
+                live_blocks: blocks.last[at],
+                highest_bytes: bytes.high[at],
+            };
+            Ok(model::Timeline {
+                start: query.window.from,
+                points: (0..bytes.last.len()).map(point).collect(),
+                marks: history.marks()?.to_vec(),
+                gauges: history.gauges()?.to_vec(),
+            })
+        })
     }
 
     fn charts(
         &self,
         opened: &Opened,
-        course: &model::Timeline,
+        timeline: &model::Timeline,
         totals: &Totals,
         width: usize,
         output: &Output,
@@ -81,17 +112,20 @@ impl Timeline {
         let paint = output.paint;
         let units = Units::of(opened.source()).or(Units::of_figures(&totals.figures));
         let (in_bytes, in_blocks) = (units.label_of_bytes(), units.label_of_count());
-        let top = |figure: fn(&TimelinePoint) -> u64| course.points.iter().map(figure).max().unwrap_or(0);
+        let top = |figure: fn(&TimelinePoint) -> u64| timeline.points.iter().map(figure).max().unwrap_or(0);
         let top_bytes = top(|point| point.highest_bytes.max(point.live_bytes));
         let labels = label_width(top_bytes, in_bytes).max(label_width(top(|point| point.live_blocks), in_blocks));
-        let columns = Columns::new(course, opened.source().duration, width.saturating_sub(labels + 2).max(8));
+        let columns = ChartColumns::new(timeline, opened.source().duration, width.saturating_sub(labels + 2).max(8));
         let chart = |values, height, label, style| Chart { values, height, label, style, label_width: labels };
         let of_bytes = chart(&columns.highest_bytes, usize::from(self.height), in_bytes, Style::Blue);
         let of_blocks = chart(&columns.live_blocks, usize::from(self.height / 3).max(2), in_blocks, Style::Dim);
-        let signs = signs(&course.marks, &columns);
+        let signs = signs(&timeline.marks, &columns);
 
         let mut head = Heading::default();
         head.line("program", heading::program(opened.source()));
+        if !self.filters.is_empty() {
+            head.line("only", self.filters.to_string());
+        }
         heading::add_sampling(&mut head, opened.source(), &totals.figures);
         let events = counted(opened.stats().events, "event");
         head.line("recorded", format!("{events} in {}", opened.source().length(opened.source().duration)));
@@ -105,7 +139,7 @@ impl Timeline {
         text.push_str("\nlive blocks\n");
         text.push_str(&of_blocks.lines(paint));
         text.push_str(&of_blocks.axis(&signs, paint));
-        text.push_str(&legend(&course.marks, opened.source(), output));
+        text.push_str(&legend(&timeline.marks, opened.source(), output));
         text
     }
 }
@@ -114,13 +148,13 @@ fn default_width(output: &Output) -> usize {
     output.width.map_or(WIDTH_WITHOUT_TERMINAL, |width| width.min(WIDEST_BY_DEFAULT))
 }
 
-impl Columns {
-    fn new(course: &model::Timeline, end: Nanos, width: usize) -> Self {
-        let (start, length) = (course.start, Nanos(end.0.saturating_sub(course.start.0)));
+impl ChartColumns {
+    fn new(timeline: &model::Timeline, end: Nanos, width: usize) -> Self {
+        let (start, length) = (timeline.start, Nanos(end.0.saturating_sub(timeline.start.0)));
         let mut columns = Self { highest_bytes: vec![0; width], live_blocks: vec![0; width], start, length };
         let mut filled = 0;
         let (mut bytes, mut blocks) = (0, 0);
-        for point in &course.points {
+        for point in &timeline.points {
             let column = columns.at(point.time);
             // Live memory stays the same until the next point.
             for between in filled..column {
@@ -158,7 +192,7 @@ impl Columns {
 }
 
 /// Letters for the marks, each at its column or the next free one.
-fn signs(marks: &[NamedInstant], columns: &Columns) -> Vec<(usize, char)> {
+fn signs(marks: &[NamedInstant], columns: &ChartColumns) -> Vec<(usize, char)> {
     let mut signs: Vec<(usize, char)> = Vec::new();
     for (mark, letter) in marks.iter().zip(LETTERS.chars()) {
         let next_free = signs.last().map_or(0, |(column, _)| column + 1);

@@ -1,19 +1,18 @@
 //! `highwater view`: the viewer in the browser.
 
 use crate::failure::{Failure, reason};
-use crate::live::{LiveCollector, Socket};
+use crate::live::{CollectorSocket, LiveCollector};
 use crate::output::{Output, say, warn};
 use crate::print::bytes::bytes;
 use crate::print::progress::Progress;
 use crate::target::{Overwrite, write_file};
-use crate::viewed::{ObjectLog, ViewedImage, WalkedImages};
 use clap::Args;
-use highwater_input::Read;
-use highwater_model::SourceKind;
 use highwater_model::When;
+use highwater_query::QueryError;
 use highwater_recorder::children_of;
 use highwater_store::Recording;
-use highwater_view::{Api, FileKind, OpenedFile, Opener, Plain, Problem, Server, Sources, Special, Work};
+use highwater_store::history::Work;
+use highwater_view::{Api, Files, Server, Sources};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::{Path, PathBuf};
@@ -33,7 +32,7 @@ use std::sync::Arc;
 A file that cannot be read is named here and on the page; where none can be, nothing is served, and the exit code is 1. \
 The page and what it shows stay on this machine: nobody else can connect, and the address has a token without which \
 nothing is answered.")]
-pub struct View {
+pub struct ViewArgs {
     /// Recordings and snapshots (.hw), OCaml memtraces (.ctf), files of event lines, object logs, memory images
     #[arg(value_name = "FILE", required_unless_present = "live")]
     paths: Vec<PathBuf>,
@@ -65,17 +64,17 @@ pub struct View {
     #[arg(long)]
     live: bool,
     #[command(flatten)]
-    socket: Socket,
+    socket: CollectorSocket,
 }
 
-impl View {
+impl ViewArgs {
     /// Serves until interrupted.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         if let Some(target) = &self.save {
-            let sources = Sources::new(&self.paths, Box::new(AnyFile::default()));
+            let sources = Sources::new(&self.paths, Box::new(Files::default()));
             return self.save(&Api::new(sources, None), target, output);
         }
-        let sources = Sources::new(&self.paths_with_children(), Box::new(AnyFile::default()));
+        let sources = Sources::new(&self.paths_with_children(), Box::new(Files::default()));
         let collector = LiveCollector::new(self.socket.path()?);
         let api = Arc::new(Api::new(sources, Some(Box::new(collector))));
         self.tell_of_unreadable_files(&api)?;
@@ -107,7 +106,7 @@ impl View {
     }
 }
 
-impl View {
+impl ViewArgs {
     fn overwrite(&self) -> Overwrite {
         Overwrite { force: self.force }
     }
@@ -148,12 +147,11 @@ impl View {
         let mut parts = Vec::new();
         for (name, when) in [("from", &self.from), ("to", &self.to), ("at", &self.at)] {
             let Some(when) = when else { continue };
-            let time =
-                api.time_of(0, when).map_err(|problem| Failure::Usage(format!("--{name}: {}", problem.line())))?;
+            let time = api.time_of(0, when).map_err(|problem| Failure::Usage(format!("--{name}: {}", problem)))?;
             parts.push(format!("{name}={}", time.0));
         }
         for filter in &self.filter {
-            Api::must_be_a_filter(filter).map_err(|problem| Failure::Usage(format!("--{}", problem.line())))?;
+            Api::must_be_a_filter(filter).map_err(|problem| Failure::Usage(format!("--{}", problem)))?;
             parts.push(format!("filter={}", encoded(filter)));
         }
         Ok(parts.join("&"))
@@ -169,8 +167,8 @@ impl View {
             true
         };
         let page = api.saved_page(&choice, None, &Work::asked_by(&mut tell)).map_err(|problem| match problem {
-            Problem::Bad(line) => Failure::Usage(line),
-            other => Failure::fault(other.line()),
+            QueryError::Bad(line) => Failure::Usage(line),
+            other => Failure::fault(other),
         })?;
         drop(progress);
         let cannot_write = |error: std::io::Error| Failure::writing_file(target, &error);
@@ -197,32 +195,5 @@ fn open_browser(address: &str) {
     command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if let Ok(mut child) = command.spawn() {
         std::thread::spawn(move || child.wait());
-    }
-}
-
-/// Opens files as every reading command does.
-#[derive(Default)]
-struct AnyFile {
-    walked: Arc<WalkedImages>,
-}
-
-impl Opener for AnyFile {
-    fn open(&self, path: &Path, work: &Work<'_>) -> Result<OpenedFile, String> {
-        let mut go_on = |_: &str, _: f64| work.go_on().is_ok();
-        let file = highwater_input::open_while(path, &mut go_on).map_err(|error| error.to_string())?;
-        let kind = match file.format().read() {
-            Read::Recording if file.is_snapshot() => FileKind::Snapshot,
-            Read::Recording | Read::Unordered(_) => FileKind::Recording,
-            Read::History(_) if file.source().kind == SourceKind::OBJLOG => FileKind::Objects,
-            Read::History(_) => FileKind::Trace,
-            Read::State(_) => FileKind::Image,
-        };
-        let special: Box<dyn Special> = match kind {
-            FileKind::Objects => Box::new(ObjectLog(path.to_owned())),
-            FileKind::Image => Box::new(ViewedImage::new(path, &self.walked)),
-            _ => Box::new(Plain),
-        };
-        let (recording, damage) = file.into_recording(&mut go_on).map_err(|error| error.to_string())?;
-        Ok(OpenedFile { kind, recording, damage, special })
     }
 }

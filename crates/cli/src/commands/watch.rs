@@ -1,8 +1,8 @@
 //! `highwater watch`: repeated snapshots of a live process.
 
-use crate::args::By;
+use crate::args::Grouping;
 use crate::failure::{Failure, reason};
-use crate::live::{Asking, Choice, TakenSnapshot};
+use crate::live::{Asking, ProcessChoice, TakenSnapshot};
 use crate::output::Output;
 use crate::print::bytes::counted;
 use crate::print::colour::Style;
@@ -13,13 +13,13 @@ use crate::print::screen::Screen;
 use crate::print::stack::Depth;
 use crate::print::table::{Align, Cell, Table};
 use clap::{Args, ValueEnum};
-use highwater_collector::Client;
+use highwater_collector::CollectorClient;
 use highwater_collector::protocol::{CutInfo, Detail, ProcessInfo};
-use highwater_formats::json::{self, Stacks, StacksTooLarge};
+use highwater_formats::json::{self, DocumentStacks, StacksTooLarge};
 use highwater_model::groups::{GroupBy, Metric, Row, rows};
 use highwater_model::{CatalogIdentities, Nanos, RowIdentities, RowIdentity, Snapshot, TooManyCalls, parse_duration};
 use highwater_symbols::Symbolizer;
-use serde_json::Value;
+use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 Growth is told since watching began, and since the last time.")]
 pub struct Watch {
     #[command(flatten)]
-    choice: Choice,
+    choice: ProcessChoice,
     /// Seconds between two looks
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_interval)]
     interval: Duration,
@@ -47,12 +47,11 @@ pub struct Watch {
     /// How many rows; 0 for all [default: 10]
     #[arg(long, value_name = "N", default_value_t = 10, hide_default_value = true)]
     top: usize,
-    /// What the rows are
-    #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
-    by: By,
+    #[command(flatten)]
+    grouping: Grouping,
     /// Which rows come first
     #[arg(long, value_enum, default_value_t, value_name = "FIGURE")]
-    sort: Order,
+    sort: WatchOrder,
     /// Print one JSON document ("schema": 2) a line, one for each look, instead of text
     #[arg(long)]
     json: bool,
@@ -62,7 +61,7 @@ pub struct Watch {
 
 /// Which rows come first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Order {
+enum WatchOrder {
     /// Those that hold most
     #[default]
     Live,
@@ -87,7 +86,7 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
 }
 
 /// The figures of one snapshot.
-struct Seen {
+struct WatchedFigures {
     at: Instant,
     live_bytes: u64,
     live_blocks: u64,
@@ -109,9 +108,9 @@ struct Look<'a> {
     snapshot: &'a Snapshot,
     cut: &'a CutInfo,
     rows: Vec<Watched>,
-    seen: &'a Seen,
-    first: &'a Seen,
-    last: Option<&'a Seen>,
+    seen: &'a WatchedFigures,
+    first: &'a WatchedFigures,
+    last: Option<&'a WatchedFigures>,
 }
 
 impl Watch {
@@ -132,7 +131,7 @@ impl Watch {
 
     fn watch(
         &self,
-        client: &mut Client,
+        client: &mut CollectorClient,
         process: &ProcessInfo,
         stop: &AtomicBool,
         screen: &mut Screen,
@@ -140,11 +139,11 @@ impl Watch {
     ) -> Result<(), Failure> {
         let mut symbolizer = Symbolizer::with_users_cache();
         let mut identities = RowIdentities::default();
-        let (mut first, mut last): (Option<Seen>, Option<Seen>) = (None, None);
+        let (mut first, mut last): (Option<WatchedFigures>, Option<WatchedFigures>) = (None, None);
         for number in 1.. {
             let began = Instant::now();
             let taken = client.snapshot(process.pid, Detail::Sites, None).map_err(Failure::fault)?;
-            let snapshot = TakenSnapshot::open(taken.file, None, &mut symbolizer)?.snapshot;
+            let snapshot = TakenSnapshot::open(taken.file, &[], &mut symbolizer)?.snapshot;
             let compared = self.compare(&snapshot, &mut identities, first.as_ref(), last.as_ref());
             let (seen, rows) = compared.map_err(Failure::fault)?;
             let look = Look {
@@ -178,11 +177,11 @@ impl Watch {
         &self,
         snapshot: &Snapshot,
         identities: &mut RowIdentities,
-        first: Option<&Seen>,
-        last: Option<&Seen>,
-    ) -> Result<(Seen, Vec<Watched>), TooManyCalls> {
+        first: Option<&WatchedFigures>,
+        last: Option<&WatchedFigures>,
+    ) -> Result<(WatchedFigures, Vec<Watched>), TooManyCalls> {
         let figures = &snapshot.accounts.totals().figures;
-        let mut seen = Seen {
+        let mut seen = WatchedFigures {
             at: Instant::now(),
             live_bytes: figures.live_bytes(),
             live_blocks: figures.live_blocks(),
@@ -191,17 +190,17 @@ impl Watch {
         };
         // Rows with the same displayed name are merged.
         let mut merged: Vec<(RowIdentity, Row)> = Vec::new();
-        let mut places: HashMap<RowIdentity, usize> = HashMap::new();
+        let mut indexes: HashMap<RowIdentity, usize> = HashMap::new();
         let mut known = CatalogIdentities::default();
-        for row in rows(snapshot, self.by.group(), Metric::Live, None) {
+        for row in rows(snapshot, self.grouping.by, Metric::Live, None) {
             let identity = identities.of(&snapshot.catalog, &mut known, &row.key)?;
-            match places.get(&identity) {
-                Some(&place) => {
-                    merged[place].1.figures.add(&row.figures);
-                    merged[place].1.inclusive.add(&row.inclusive);
+            match indexes.get(&identity) {
+                Some(&index) => {
+                    merged[index].1.figures.add(&row.figures);
+                    merged[index].1.inclusive.add(&row.inclusive);
                 }
                 None => {
-                    places.insert(identity, merged.len());
+                    indexes.insert(identity, merged.len());
                     merged.push((identity, row));
                 }
             }
@@ -209,7 +208,7 @@ impl Watch {
         let mut watched = Vec::new();
         for (identity, row) in merged {
             let live = row.figures.live_bytes();
-            let since = |then: Option<&Seen>| {
+            let since = |then: Option<&WatchedFigures>| {
                 then.map_or(0, |then| i128::from(live) - i128::from(then.rows.get(&identity).copied().unwrap_or(0)))
             };
             watched.push(Watched { growth: since(first), lately: since(last.or(first)), row });
@@ -217,7 +216,7 @@ impl Watch {
         }
         watched.sort_by_key(|one| {
             let live = i128::from(one.row.figures.live_bytes());
-            std::cmp::Reverse(if self.sort == Order::Live { (live, one.growth) } else { (one.growth, live) })
+            std::cmp::Reverse(if self.sort == WatchOrder::Live { (live, one.growth) } else { (one.growth, live) })
         });
         watched.retain(|one| one.row.figures.live_bytes() > 0 || one.growth != 0 || one.lately != 0);
         Ok((seen, watched))
@@ -230,7 +229,7 @@ impl Watch {
             .column(Align::Right, "growth")
             .column(Align::Right, "lately")
             .column(Align::Right, "blocks")
-            .column(Align::Left, self.by.singular());
+            .column(Align::Left, self.grouping.by.key());
         let wanted = if self.top == 0 { usize::MAX } else { self.top };
         let room = height.map_or(usize::MAX, |height| height.saturating_sub(OTHER_LINES).max(1));
         for Watched { row, growth, lately } in look.rows.iter().take(wanted.min(room)) {
@@ -271,12 +270,12 @@ impl Watch {
     }
 
     fn document(&self, look: &Look<'_>) -> Result<Value, StacksTooLarge> {
-        let by = self.by.group();
+        let by = self.grouping.by;
         let mut document: Value = json::head("watch", look.snapshot).into();
         let (growth_bytes, growth_blocks) = look.growth();
         document["name"] = look.process.name.as_str().into();
         document["pid"] = look.process.pid.into();
-        document["by"] = self.by.singular().into();
+        document["by"] = self.grouping.by.key().into();
         document["elapsed_ns"] = (look.elapsed().as_nanos() as u64).into();
         document["totals"] = json::totals(look.snapshot);
         document["growth_bytes"] = number(growth_bytes);
@@ -285,7 +284,7 @@ impl Watch {
         document["cut"] = look.cut.to_json();
         let wanted = if self.top == 0 { usize::MAX } else { self.top };
         let chosen = &look.rows[..look.rows.len().min(wanted)];
-        let mut stacks = Stacks::with_most([&*look.snapshot.catalog], MOST_CALLS);
+        let mut stacks = DocumentStacks::with_most([&*look.snapshot.catalog], MOST_CALLS);
         json::sites_among(chosen.iter().map(|one| &one.row)).try_for_each(|stack| stacks.add(0, stack))?;
         let row = |Watched { row, growth, lately }: &Watched| {
             let mut value = json::row(look.snapshot, by, row, &stacks);
@@ -293,9 +292,10 @@ impl Watch {
             value["growth_bytes_lately"] = number(*lately);
             value
         };
-        document[json::list_name(by)] = chosen.iter().map(row).collect();
+        document[by.list_key()] = chosen.iter().map(row).collect();
         if by == GroupBy::Site {
-            stacks.members().into_iter().for_each(|(name, value)| document[name] = value);
+            let table = stacks.table();
+            (document["frames"], document["stacks"]) = (json!(table.frames), json!(table.stacks));
         }
         Ok(document)
     }

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use clap::Args;
-use highwater_collector::protocol::{ProcessInfo, State, Which};
+use highwater_collector::protocol::{ProcessInfo, ProcessState, Which};
 
 /// The number of processes that a line names; further ones are only counted.
 const NAMED: usize = 20;
@@ -10,7 +10,7 @@ const NAMED: usize = 20;
 /// A process, by its number or its name.
 #[derive(Clone, Debug, Default, Args)]
 #[group(multiple = false)]
-pub struct Choice {
+pub struct ProcessChoice {
     /// The process, by its number
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
@@ -19,7 +19,7 @@ pub struct Choice {
     name: Option<String>,
 }
 
-impl Choice {
+impl ProcessChoice {
     /// The query for the processes among which the choice is made.
     pub fn which(&self) -> Which {
         match (self.pid, &self.name) {
@@ -36,7 +36,7 @@ impl Choice {
             (None, Some(name)) => by_name(processes, name),
             (None, None) => the_only_one(processes),
         }?;
-        if chosen.state == State::Refused {
+        if chosen.state == ProcessState::Refused {
             let (pid, name, problem) = (chosen.pid, &chosen.name, &chosen.problem);
             return Err(Failure::fault(format_args!("process {pid} ({name}) cannot be read: {problem}")));
         }
@@ -46,7 +46,7 @@ impl Choice {
 
 fn by_pid(processes: &[ProcessInfo], pid: u32) -> Result<&ProcessInfo, Failure> {
     // An earlier process may have had the same number.
-    let live_first = [State::Live, State::Exited, State::Refused];
+    let live_first = [ProcessState::Live, ProcessState::Exited, ProcessState::Refused];
     let of_state = |state| processes.iter().rev().find(|process| process.pid == pid && process.state == state);
     live_first.into_iter().find_map(of_state).ok_or_else(|| {
         let line = match std::fs::exists(format!("/proc/{pid}")) {
@@ -63,7 +63,7 @@ fn by_name<'a>(processes: &'a [ProcessInfo], name: &str) -> Result<&'a ProcessIn
     let partly = |process: &ProcessInfo| process.name.contains(name);
     for fits in [&exactly as &dyn Fn(&ProcessInfo) -> bool, &partly] {
         for lives in [true, false] {
-            let is_so = |process: &&ProcessInfo| (process.state == State::Live) == lives && fits(process);
+            let is_so = |process: &&ProcessInfo| (process.state == ProcessState::Live) == lives && fits(process);
             let found: Vec<&ProcessInfo> = processes.iter().filter(is_so).collect();
             match found.as_slice() {
                 [] => {}
@@ -81,7 +81,7 @@ fn by_name<'a>(processes: &'a [ProcessInfo], name: &str) -> Result<&'a ProcessIn
 }
 
 fn the_only_one(processes: &[ProcessInfo]) -> Result<&ProcessInfo, Failure> {
-    let live: Vec<&ProcessInfo> = processes.iter().filter(|process| process.state == State::Live).collect();
+    let live: Vec<&ProcessInfo> = processes.iter().filter(|process| process.state == ProcessState::Live).collect();
     match live.as_slice() {
         [one] => Ok(one),
         [] if processes.is_empty() => {
@@ -114,7 +114,7 @@ fn listed(processes: &[&ProcessInfo]) -> String {
 mod tests {
     use super::*;
 
-    fn process(pid: u32, name: &str, state: State) -> ProcessInfo {
+    fn process(pid: u32, name: &str, state: ProcessState) -> ProcessInfo {
         ProcessInfo {
             pid,
             forked_from: 0,
@@ -137,7 +137,7 @@ mod tests {
     }
 
     fn chosen(pid: Option<u32>, name: Option<&str>, processes: &[ProcessInfo]) -> Result<u32, String> {
-        let choice = Choice { pid, name: name.map(str::to_owned) };
+        let choice = ProcessChoice { pid, name: name.map(str::to_owned) };
         let chosen = choice.of(processes).map(|process| process.pid);
         chosen.map_err(|failure| failure.line().unwrap_or_default().to_owned())
     }
@@ -145,11 +145,11 @@ mod tests {
     #[test]
     fn a_name_means_the_one_that_has_it_before_those_that_have_it_as_a_part() {
         let all = [
-            process(1, "server", State::Live),
-            process(2, "server-test", State::Live),
-            process(3, "worker", State::Live),
-            process(4, "worker", State::Exited),
-            process(5, "gone", State::Exited),
+            process(1, "server", ProcessState::Live),
+            process(2, "server-test", ProcessState::Live),
+            process(3, "worker", ProcessState::Live),
+            process(4, "worker", ProcessState::Exited),
+            process(5, "gone", ProcessState::Exited),
         ];
         assert_eq!(chosen(None, Some("server"), &all), Ok(1));
         assert_eq!(chosen(None, Some("test"), &all), Ok(2));
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn without_a_name_there_must_be_only_one() {
-        let all = [process(1, "a", State::Live), process(2, "b", State::Exited)];
+        let all = [process(1, "a", ProcessState::Live), process(2, "b", ProcessState::Exited)];
         assert_eq!(chosen(None, None, &all), Ok(1));
         assert!(chosen(None, None, &all[1..]).unwrap_err().contains("2 b"));
         assert!(chosen(None, None, &[]).unwrap_err().contains("highwater run"));
@@ -170,8 +170,12 @@ mod tests {
 
     #[test]
     fn a_number_means_who_lives_and_who_was_refused_is_told_why() {
-        let all = [process(1, "old", State::Exited), process(1, "new", State::Live), process(2, "odd", State::Refused)];
-        assert_eq!(Choice { pid: Some(1), name: None }.of(&all).unwrap().name, "new");
+        let all = [
+            process(1, "old", ProcessState::Exited),
+            process(1, "new", ProcessState::Live),
+            process(2, "odd", ProcessState::Refused),
+        ];
+        assert_eq!(ProcessChoice { pid: Some(1), name: None }.of(&all).unwrap().name, "new");
         assert_eq!(chosen(Some(2), None, &all).unwrap_err(), "process 2 (odd) cannot be read: another version");
         assert!(chosen(Some(u32::MAX), None, &all).unwrap_err().contains("there is no process"));
         assert!(chosen(Some(std::process::id()), None, &all).unwrap_err().contains("is not live"));

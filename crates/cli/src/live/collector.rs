@@ -3,11 +3,11 @@
 use super::taken::TakenSnapshot;
 use crate::commands::ps::mode;
 use crate::failure::Failure;
-use highwater_collector::Client;
-use highwater_collector::protocol::{Detail, State};
+use highwater_collector::CollectorClient;
+use highwater_collector::protocol::{Detail, ProcessState};
 use highwater_model::Snapshot;
 use highwater_symbols::Symbolizer;
-use highwater_view::{Collector, LiveProcess};
+use highwater_view::{LiveProcess, LiveProcesses};
 use std::path::PathBuf;
 
 /// Connects to the collector anew for each question: it may come and go.
@@ -21,19 +21,19 @@ impl LiveCollector {
         Self { socket }
     }
 
-    fn client(&self) -> Result<Client, String> {
-        Client::connect(&self.socket).map_err(|error| error.to_string())
+    fn client(&self) -> Result<CollectorClient, String> {
+        CollectorClient::connect(&self.socket).map_err(|error| error.to_string())
     }
 }
 
-impl Collector for LiveCollector {
+impl LiveProcesses for LiveCollector {
     fn place(&self) -> String {
         self.socket.display().to_string()
     }
 
     fn processes(&self) -> Result<Vec<LiveProcess>, String> {
         let all = self.client()?.processes().map_err(|error| error.to_string())?;
-        let live = all.into_iter().filter(|process| process.state == State::Live);
+        let live = all.into_iter().filter(|process| process.state == ProcessState::Live);
         Ok(live
             .map(|process| LiveProcess {
                 pid: process.pid,
@@ -49,6 +49,6 @@ impl Collector for LiveCollector {
     fn snapshot(&self, pid: u32) -> Result<Snapshot, String> {
         let taken = self.client()?.snapshot(pid, Detail::Blocks, None).map_err(|error| error.to_string())?;
         let line = |failure: Failure| failure.line().unwrap_or("it cannot be read").to_owned();
-        Ok(TakenSnapshot::open(taken.file, None, &mut Symbolizer::with_users_cache()).map_err(line)?.snapshot)
+        Ok(TakenSnapshot::open(taken.file, &[], &mut Symbolizer::with_users_cache()).map_err(line)?.snapshot)
     }
 }

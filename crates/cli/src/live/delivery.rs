@@ -2,9 +2,9 @@
 
 use super::contents::{LargestBlocks, contents_of};
 use super::taken::TakenSnapshot;
-use crate::args::{By, Filter, Selection};
+use crate::args::Selection;
 use crate::commands::export;
-use crate::commands::report::{Subject, View};
+use crate::commands::report::{ReportView, Subject};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::print::colour::Style;
@@ -14,9 +14,10 @@ use crate::target::{Overwrite, cannot_be_written, create_file, write_file};
 use clap::Args;
 use highwater_collector::contents::Contents;
 use highwater_collector::protocol::Detail;
-use highwater_export::{EXPORTS, Export, ExportError, Options, Write, WriteSnapshot, by_file_name};
+use highwater_export::{EXPORTS, ExportError, ExportFormat, ExportOptions, Write, WriteSnapshot, by_file_name};
 use highwater_formats::json;
-use highwater_model::{Block, Heap, Snapshot, When};
+use highwater_model::{Block, Snapshot, When};
+use highwater_query::{Filter, GroupBy};
 use highwater_store::write_snapshot;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ pub struct Delivery {
     #[command(flatten)]
     overwrite: Overwrite,
     #[command(flatten)]
-    view: View,
+    view: ReportView,
     /// Print one JSON document ("schema": 2) instead of text
     #[arg(long)]
     json: bool,
@@ -42,7 +43,7 @@ enum Ending {
     /// A snapshot that every reading command opens.
     Snapshot,
     /// Another tool's format.
-    Foreign(&'static dyn Export, WriteSnapshot),
+    Foreign(&'static dyn ExportFormat, WriteSnapshot),
 }
 
 const SNAPSHOT_ENDING: &str = ".hw";
@@ -53,7 +54,7 @@ impl Ending {
         if name.ends_with(SNAPSHOT_ENDING) {
             return Ok(Self::Snapshot);
         }
-        let of_one_instant = |format: &&'static dyn Export| match format.write() {
+        let of_one_instant = |format: &&'static dyn ExportFormat| match format.write() {
             Write::Figures(write) | Write::Blocks(write) => Some(Self::Foreign(*format, write)),
             Write::History(_) => None,
         };
@@ -81,14 +82,14 @@ impl Ending {
 impl Delivery {
     /// Rejects impossible combinations before the collector is asked for anything.
     pub fn check(&self, with_contents: bool) -> Result<(), Failure> {
-        let View { by, selection: Selection { top, filter }, stacks, .. } = &self.view;
+        let ReportView { grouping, selection: Selection { top, filters }, stacks, .. } = &self.view;
         let usage = |line: &str| Err(Failure::Usage(line.to_owned()));
         let Some(path) = &self.output else { return Ok(()) };
         let ending = Ending::of(path)?;
-        if *by != By::default() || top.is_some() || *stacks != Depth::default() || self.json {
+        if grouping.by != GroupBy::default() || top.is_some() || *stacks != Depth::default() || self.json {
             return usage("--by, --top, --stacks and --json shape a report; they do not go with -o");
         }
-        if matches!(ending, Ending::Snapshot) && filter.is_some() {
+        if matches!(ending, Ending::Snapshot) && !filters.is_empty() {
             return usage("a .hw file holds the whole snapshot; use --filter when you read it");
         }
         if with_contents && !ending.is_json() {
@@ -100,13 +101,13 @@ impl Delivery {
     /// The level of detail that the output needs.
     pub fn detail(&self, with_contents: bool) -> Result<Detail, Failure> {
         let ending = self.output.as_deref().map(Ending::of).transpose()?;
-        let blocks = with_contents || self.heap().is_some() || ending.is_some_and(Ending::needs_blocks);
+        let blocks = with_contents || !self.filters().is_empty() || ending.is_some_and(Ending::needs_blocks);
         Ok(if blocks { Detail::Blocks } else { Detail::Sites })
     }
 
-    /// The heap to which the output is restricted, if any.
-    pub fn heap(&self) -> Option<Heap> {
-        self.view.selection.heap()
+    /// The filters that select blocks.
+    pub fn filters(&self) -> Vec<Filter> {
+        self.view.selection.filters.of_blocks()
     }
 
     /// Prints the report or writes the file; `more` holds additional members of the JSON document.
@@ -137,16 +138,16 @@ impl Delivery {
         output: &mut Output,
     ) -> Result<(), Failure> {
         let TakenSnapshot { recording, snapshot } = taken;
-        let keep = self.view.selection.keep();
+        let keep = self.view.selection.filters.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
         let largest = contents.map(|contents| LargestBlocks::new(snapshot, keep, contents));
         if let Some(largest) = &largest {
             more.insert("largest_blocks".to_owned(), largest.to_json());
         }
-        let whole_course = *snapshot.accounts.totals();
+        let whole = *snapshot.accounts.totals();
         let events = recording.stats().events;
         let (when, lifetimes) = (&When::End, None);
-        let subject = Subject { command, events, snapshot, when, whole_course, lifetimes, more };
+        let subject = Subject { command, events, snapshot, when, whole, lifetimes, more };
         self.view.print(subject, self.json, output)?;
         match largest {
             Some(largest) if !self.json => {
@@ -165,9 +166,9 @@ impl Delivery {
         snapshot: &Snapshot,
         contents: Option<&Contents>,
     ) -> Result<(), Failure> {
-        let keep = Filter::keep(self.view.selection.filter.as_ref());
+        let keep = self.view.selection.filters.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
-        let options = Options { metric: self.view.metric.metric(), keep, memtrace_version: 0 };
+        let options = ExportOptions { metric: self.view.ranking.metric, keep, memtrace_version: 0 };
         write_file(path, self.overwrite, |out| {
             let written = match contents {
                 Some(contents) => {

@@ -7,8 +7,8 @@ mod delivery;
 mod socket;
 mod taken;
 
-pub use choice::Choice;
+pub use choice::ProcessChoice;
 pub use collector::LiveCollector;
 pub use delivery::Delivery;
-pub use socket::{Asking, Socket};
+pub use socket::{Asking, CollectorSocket};
 pub use taken::TakenSnapshot;

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, reason};
 use clap::Args;
-use highwater_collector::Client;
+use highwater_collector::CollectorClient;
 use highwater_model::parse_duration;
 use highwater_session::{SOCKET_VARIABLE, default_socket};
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use std::time::Duration;
 
 /// Where the collector listens, for every command that asks it.
 #[derive(Debug, Args)]
-pub struct Socket {
+pub struct CollectorSocket {
     /// Where the collector listens [default: $HIGHWATER_SOCKET, or this user's usual place]
     #[arg(long = "socket", value_name = "PATH", global = true)]
     named: Option<PathBuf>,
 }
 
-impl Socket {
+impl CollectorSocket {
     /// The path. It is absolute, since other processes may have other working directories.
     pub fn path(&self) -> Result<PathBuf, Failure> {
         if let Some(named) = &self.named {
@@ -43,7 +43,7 @@ impl Socket {
 #[derive(Debug, Args)]
 pub struct Asking {
     #[command(flatten)]
-    socket: Socket,
+    socket: CollectorSocket,
     /// How long the collector may take for each answer (such as 5s, 2m) [default: 10s, for a snapshot 60s]
     #[arg(long, value_name = "TIME", global = true, value_parser = parse_limit)]
     timeout: Option<Duration>,
@@ -56,7 +56,7 @@ fn parse_limit(text: &str) -> Result<Duration, String> {
 
 impl Asking {
     /// Connects to the collector; fails if none listens.
-    pub fn connect(&self) -> Result<Client, Failure> {
-        Client::with_limit(&self.socket.path()?, self.timeout).map_err(Failure::fault)
+    pub fn connect(&self) -> Result<CollectorClient, Failure> {
+        CollectorClient::with_limit(&self.socket.path()?, self.timeout).map_err(Failure::fault)
     }
 }

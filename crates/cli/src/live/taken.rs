@@ -1,8 +1,10 @@
 //! A snapshot sent by a collector, with function names added.
 
 use crate::failure::{Failure, reason};
-use highwater_model::{FrameId, Heap, Snapshot, When};
+use highwater_model::{FrameId, Snapshot, When};
+use highwater_query::{Filter, filtered_snapshot};
 use highwater_recorder::resolve_frames;
+use highwater_store::history::{History, Moment, Work};
 use highwater_store::{OpenError, Recording, RecordingError};
 use highwater_symbols::Symbolizer;
 use std::collections::HashSet;
@@ -18,17 +20,16 @@ pub struct TakenSnapshot {
 }
 
 impl TakenSnapshot {
-    /// Reads a snapshot that a collector sent, restricted to one heap if one is given, and resolves the names of live frames.
-    pub fn open(file: File, heap: Option<Heap>, symbolizer: &mut Symbolizer) -> Result<Self, Failure> {
+    /// Reads a snapshot that a collector sent, restricted to the blocks that filters select, and resolves the names of live frames.
+    pub fn open(file: File, filters: &[Filter], symbolizer: &mut Symbolizer) -> Result<Self, Failure> {
         let recording = Recording::from_file(file).map_err(|error| match error {
             OpenError::Io(error) => nonsense(reason(&error)),
             other => nonsense(other),
         })?;
-        let snapshot = match heap {
-            Some(heap) => recording.snapshot_of_heap(&When::End, heap),
-            None => recording.snapshot(&When::End),
-        };
-        let mut snapshot = snapshot.map_err(unreadable)?;
+        let snapshot = recording.snapshot(&When::End).map_err(unreadable)?;
+        let history = Arc::new(History::of_snapshot(snapshot));
+        let filtered = filtered_snapshot(&history, Moment::End, filters, &Work::quiet()).map_err(Failure::fault)?;
+        let mut snapshot = Snapshot::clone(&filtered);
         if let Some(damage) = recording.damage().first() {
             return Err(nonsense(damage));
         }

@@ -79,8 +79,9 @@ impl Units {
         let Some(certainty) = self.certainty else { return String::new() };
         let of_bytes = |interval: Interval| bytes::range_of_bytes(interval.low, interval.high);
         match metric {
-            Metric::Live => of_bytes(figures.live_interval(&certainty)),
-            Metric::Peak => of_bytes(certainty.of_bytes_alone(figures.peak_bytes)),
+            Metric::Live | Metric::Peak | Metric::Leaked => of_bytes(figures.live_interval(&certainty)),
+            Metric::OwnPeak => of_bytes(certainty.of_bytes_alone(figures.peak_bytes)),
+            Metric::Freed => of_bytes(certainty.of_bytes(figures.freed_bytes, figures.freed_samples())),
             Metric::Allocated => of_bytes(figures.allocated_interval(&certainty)),
             Metric::Allocations => {
                 let Interval { low, high } = certainty.of_blocks(metric.of(figures), figures.records());

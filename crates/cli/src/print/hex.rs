@@ -1,11 +1,13 @@
 //! Bytes as programmers read them.
 
+use data_encoding::HEXLOWER;
+
 /// Bytes of a line.
 const LINE: usize = 16;
 
 /// The bytes as hexadecimal digits: `48656c6c6f`.
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(bytes)
 }
 
 /// The bytes in lines, as digits and as text: `48 65 6c 6c 6f  |Hello|`.

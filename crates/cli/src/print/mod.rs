@@ -1,7 +1,7 @@
 //! Output for people: units, tables, charts, colour.
 
 pub mod age;
-pub mod bytes;
+pub use highwater_query::units as bytes;
 pub mod chart;
 pub mod colour;
 pub mod cut;

@@ -5,15 +5,14 @@ use super::colour::Style;
 use super::figures::{Units, blocks_handed_out};
 use super::stack::{Depth, add_site_row};
 use super::table::{Align, Cell, Table};
-use crate::args::By;
-use highwater_model::groups::{GroupKey, Metric, Row};
+use highwater_model::groups::{GroupBy, GroupKey, Metric, Row};
 use highwater_model::{Catalog, CodeOffset, Figures};
 
 /// How rows are shown.
 #[derive(Clone, Copy)]
 pub struct Layout {
     /// The kind of the rows.
-    pub by: By,
+    pub by: GroupBy,
     /// The figure by which they are ranked.
     pub metric: Metric,
     /// How much of a call stack is shown.
@@ -34,7 +33,7 @@ impl Layout {
         if self.by.has_callees() {
             table = table.column(Align::Right, "with callees");
         }
-        table = table.column(Align::Right, self.companion_heading()).column(Align::Left, self.by.singular());
+        table = table.column(Align::Right, self.companion_heading()).column(Align::Left, self.by.key());
         for row in rows {
             let own = self.metric.of(&row.figures);
             // A row that only passes memory on to its callees has no figures of its own.
@@ -58,10 +57,10 @@ impl Layout {
         if rows.is_empty() {
             return String::new();
         }
-        let what = counted(rows.len() as u64, &format!("more {}", self.by.singular()));
+        let what = counted(rows.len() as u64, &format!("more {}", self.by.key()));
         // Peaks at different times cannot be added up.
         let sum = match self.metric {
-            Metric::Peak => String::new(),
+            Metric::OwnPeak => String::new(),
             metric => {
                 let sum = rows.iter().map(|row| metric.of(&row.figures)).sum();
                 format!(" with {} {}", self.units.metric(metric, sum), name_of(metric))
@@ -73,8 +72,9 @@ impl Layout {
     /// The figure that best complements the metric's.
     fn companion_heading(&self) -> &'static str {
         match self.metric {
-            Metric::Live => "blocks",
-            Metric::Peak => "live",
+            Metric::Live | Metric::Peak | Metric::Leaked => "blocks",
+            Metric::OwnPeak => "live",
+            Metric::Freed => "frees",
             Metric::Allocated => "allocations",
             Metric::Allocations => "allocated",
             Metric::Temporary => "of its blocks",
@@ -83,8 +83,9 @@ impl Layout {
 
     fn companion(&self, figures: &Figures) -> String {
         match self.metric {
-            Metric::Live => self.units.count(figures.live_blocks()),
-            Metric::Peak => self.units.bytes(figures.live_bytes()),
+            Metric::Live | Metric::Peak | Metric::Leaked => self.units.count(figures.live_blocks()),
+            Metric::OwnPeak => self.units.bytes(figures.live_bytes()),
+            Metric::Freed => self.units.count(figures.frees + figures.reallocated_away),
             Metric::Allocated => self.units.count(blocks_handed_out(figures)),
             Metric::Allocations => self.units.bytes(figures.allocated_bytes),
             Metric::Temporary => share(figures.temporary_allocations, blocks_handed_out(figures)),
@@ -94,7 +95,7 @@ impl Layout {
 
 /// The number of samples from which a metric's figure is made.
 pub fn samples_behind(metric: Metric, figures: &Figures) -> u64 {
-    if metric == Metric::Live { figures.live_samples() } else { figures.samples() }
+    if metric.is_live() { figures.live_samples() } else { figures.samples() }
 }
 
 /// Adds a row whose last column names what it stands for.
@@ -127,10 +128,8 @@ pub fn add_row(table: &mut Table, mut cells: Vec<Cell>, catalog: &Catalog, key: 
 /// A metric as a heading.
 fn name_of(metric: Metric) -> &'static str {
     match metric {
-        Metric::Live => "live",
-        Metric::Peak => "peak",
-        Metric::Allocated => "allocated",
-        Metric::Allocations => "allocations",
-        Metric::Temporary => "temporary",
+        Metric::Leaked => "never freed",
+        Metric::OwnPeak => "own peak",
+        metric => metric.key(),
     }
 }

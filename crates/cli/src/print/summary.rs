@@ -11,13 +11,14 @@ use crate::failure::Failure;
 use crate::open::{self, OnDamage};
 use highwater_model::groups::Metric;
 use highwater_model::{AddressSpace, Catalog, Snapshot, StackId, When};
-use highwater_recorder::{Finished, LastFigures, Outcome};
+use highwater_recorder::{Finished, LastFigures, RecordingOutcome};
 use highwater_session::Reason;
 use highwater_store::{Written, is_special};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The number of sites in each list.
@@ -26,7 +27,7 @@ const SITES: usize = 3;
 /// Prints a summary of a program and its children on standard error.
 pub fn print(
     main: &Finished,
-    outcome: &Outcome,
+    outcome: &RecordingOutcome,
     keep_children: u64,
     lasted: Duration,
     width: Option<usize>,
@@ -43,9 +44,9 @@ pub fn print(
         return Ok(());
     }
     let seen = match (&main.figures, &main.written) {
-        (Some(figures), Ok(written)) => Seen::by_recorder(figures, written),
+        (Some(figures), Ok(written)) => SummarizedSites::by_recorder(figures, written),
         // The recording is incomplete, so the summary shows the figures of the file.
-        _ => Seen::in_file(path)?,
+        _ => SummarizedSites::in_file(path)?,
     };
     let end = &*seen.end;
     let units = Units::of(&end.source);
@@ -113,7 +114,7 @@ fn cost(main: &Finished) -> String {
 }
 
 /// The figures of a recording that are printed.
-struct Seen<'a> {
+struct SummarizedSites<'a> {
     end: Cow<'a, Snapshot>,
     /// The bytes of each site at the peak.
     peak: Vec<(StackId, u64)>,
@@ -122,7 +123,7 @@ struct Seen<'a> {
     file_bytes: u64,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> SummarizedSites<'a> {
     /// The figures that the recorder has in memory, without reading the file.
     fn by_recorder(figures: &'a LastFigures, written: &Written) -> Self {
         let LastFigures { end, space_at_peak } = figures;
@@ -141,7 +142,7 @@ impl<'a> Seen<'a> {
             space_at_peak: peak.source.address_space,
             events: stats.events,
             file_bytes: stats.file_bytes,
-            end: Cow::Owned(end),
+            end: Cow::Owned(Arc::unwrap_or_clone(end)),
         })
     }
 }
@@ -205,12 +206,12 @@ pub fn name(one: &Finished) -> String {
 }
 
 /// Every other process whose recording was kept.
-fn children<'a>(main: Option<&'a Finished>, outcome: &'a Outcome) -> impl Iterator<Item = &'a Finished> {
+fn children<'a>(main: Option<&'a Finished>, outcome: &'a RecordingOutcome) -> impl Iterator<Item = &'a Finished> {
     let is_main = move |one: &Finished| main.is_some_and(|main| main.path == one.path);
     outcome.finished.iter().filter(move |one| one.path.is_some() && !is_main(one))
 }
 
-fn largest_child<'a>(main: &'a Finished, outcome: &'a Outcome) -> Option<&'a Finished> {
+fn largest_child<'a>(main: &'a Finished, outcome: &'a RecordingOutcome) -> Option<&'a Finished> {
     children(Some(main), outcome).max_by_key(|one| one.peak_bytes)
 }
 
@@ -220,7 +221,7 @@ fn about_child(one: &Finished, units: Units) -> String {
 }
 
 /// Lists the recordings of children, the largest first.
-pub fn list(outcome: &Outcome, main: Option<&Finished>, keep_children: u64) {
+pub fn list(outcome: &RecordingOutcome, main: Option<&Finished>, keep_children: u64) {
     const SHOWN: usize = 8;
     let mut by_size: Vec<&Finished> = children(main, outcome).collect();
     if by_size.is_empty() && outcome.small == 0 && outcome.preludes == 0 && outcome.unrecorded.count() == 0 {

@@ -4,7 +4,7 @@ use super::board::{Board, Line};
 use super::incoming::{Incoming, Outcome};
 use crate::failure::{Failure, reason};
 use crate::print::bytes::{bytes, counted};
-use highwater_recorder::stream::Answer;
+use highwater_recorder::stream::ReceiverMessage;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -86,7 +86,7 @@ pub fn receive(connection: &mut TcpStream, mut incoming: Incoming, arrival: &Arr
                 incoming.take(&piece[..count])?;
                 if !is_greeted && incoming.is_kept_for_a_listener() {
                     is_greeted = true;
-                    let _ = Answer::Receiving.send(&*connection);
+                    let _ = ReceiverMessage::Receiving.send(&*connection);
                 }
                 arrival.line.update(incoming.fare());
             }
@@ -103,10 +103,10 @@ pub fn receive(connection: &mut TcpStream, mut incoming: Incoming, arrival: &Arr
 
 impl Outcome {
     /// The answer to the sender: that the stream is kept, or why not all of it is.
-    pub fn answer(&self) -> Result<Answer, &'static str> {
+    pub fn answer(&self) -> Result<ReceiverMessage, &'static str> {
         match (self.is_damaged, self.is_complete) {
             (true, _) => Err("it arrived damaged; it is kept as it came"),
-            (false, true) => Ok(Answer::Kept),
+            (false, true) => Ok(ReceiverMessage::Kept),
             (false, false) => Err("it was not received to its end; what came until then is kept"),
         }
     }

@@ -1,6 +1,6 @@
 //! A collector whose answers the test defines.
 
-use highwater_collector::protocol::{LONGEST_MESSAGE, Request};
+use highwater_collector::protocol::{CollectorRequest, LONGEST_MESSAGE};
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
     SocketType,
@@ -37,11 +37,11 @@ impl Reply {
 /// Listens until the test's process ends.
 pub struct FakeCollector {
     pub socket: PathBuf,
-    pub requests: Arc<Mutex<Vec<Request>>>,
+    pub requests: Arc<Mutex<Vec<CollectorRequest>>>,
 }
 
 impl FakeCollector {
-    pub fn new(socket: &Path, mut answer: impl FnMut(&Request) -> Reply + Send + 'static) -> Self {
+    pub fn new(socket: &Path, mut answer: impl FnMut(&CollectorRequest) -> Reply + Send + 'static) -> Self {
         let listener =
             rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
         rustix::net::bind(&listener, &SocketAddrUnix::new(socket).unwrap()).unwrap();
@@ -55,7 +55,7 @@ impl FakeCollector {
                     continue;
                 };
                 let Ok(message) = serde_json::from_slice::<Value>(&message[..length]) else { continue };
-                let request = Request::from_json(&message).unwrap();
+                let request = CollectorRequest::from_json(&message).unwrap();
                 heard.lock().unwrap().push(request.clone());
                 send(&connection, answer(&request));
             }
@@ -64,9 +64,9 @@ impl FakeCollector {
     }
 
     /// The requests received, without the lists of processes.
-    pub fn asked(&self) -> Vec<Request> {
+    pub fn asked(&self) -> Vec<CollectorRequest> {
         let all = self.requests.lock().unwrap();
-        all.iter().filter(|request| !matches!(request, Request::Processes(_))).cloned().collect()
+        all.iter().filter(|request| !matches!(request, CollectorRequest::Processes(_))).cloned().collect()
     }
 }
 

@@ -1,13 +1,13 @@
 //! `highwater image call`: calls a hosted program.
 
 use super::program::{show_printed, show_troubles};
-use super::socket::Socket;
+use super::socket::HostSocketArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 use clap::Args;
 use highwater_formats::json;
 use highwater_host::call::{self, duration};
-use highwater_host::client::ClientError;
+use highwater_host::client::HostClientError;
 use serde_json::json;
 
 /// The arguments of `highwater image call`.
@@ -21,7 +21,7 @@ use serde_json::json;
 
 Arguments of canisters are Candid's text, those of plain modules whole numbers. The reply goes to standard output, what the program \
 printed to standard error. A call that traps changes nothing.")]
-pub struct Call {
+pub struct CallArgs {
     /// The method, or the whole call: METHOD(ARGS)
     #[arg(value_name = "METHOD", required_unless_present = "after")]
     method: Option<String>,
@@ -32,22 +32,22 @@ pub struct Call {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     after: Option<u64>,
     #[command(flatten)]
-    socket: Socket,
+    socket: HostSocketArgs,
     /// Print one JSON document ("schema": 2) instead of text
     #[arg(long)]
     json: bool,
 }
 
-impl Call {
+impl CallArgs {
     /// Makes the call, and prints the reply.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let after = self.after.map_or_else(String::new, |nanoseconds| format!("+{nanoseconds}ns "));
         let (method, arguments) = (self.method.as_deref(), self.arguments.as_deref());
         let text = format!("{after}{}{}", method.unwrap_or_default(), arguments.unwrap_or_default());
-        let call: call::Call = text.parse().map_err(Failure::Usage)?;
+        let call: call::ProgramCall = text.parse().map_err(Failure::Usage)?;
         let answer = match self.socket.connect()?.call(&call.to_string()) {
             Ok(answer) => answer,
-            Err(ClientError::Failed(failed)) => {
+            Err(HostClientError::Failed(failed)) => {
                 show_printed(&failed.printed);
                 return Err(Failure::fault(failed.line));
             }

@@ -1,7 +1,7 @@
 //! `highwater image create`: a new snapshot of a hosted program.
 
 use super::info::print_snapshot;
-use super::socket::Socket;
+use super::socket::HostSocketArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 use clap::Args;
@@ -13,15 +13,15 @@ use clap::Args;
   highwater image create --json | jq .snapshot.id
 
 Snapshots are numbered. The last hundred are kept, and share the pages in which they are equal.")]
-pub struct Create {
+pub struct CreateArgs {
     #[command(flatten)]
-    socket: Socket,
+    socket: HostSocketArgs,
     /// Print one JSON document ("schema": 2) instead of text
     #[arg(long)]
     json: bool,
 }
 
-impl Create {
+impl CreateArgs {
     /// Takes the snapshot, and prints its number.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let info = self.socket.connect()?.create().map_err(Failure::fault)?;

@@ -1,6 +1,5 @@
 //! `highwater image diff`: what changed between images.
 
-use super::heap::snapshot_of;
 use crate::args::Reading;
 use crate::failure::Failure;
 use crate::image_file::examine;
@@ -11,10 +10,9 @@ use crate::print::heading::Heading;
 use crate::print::hex::hex_lines;
 use crate::print::table::{Align, Cell, Table};
 use clap::Args;
-use highwater_formats::json as documents;
-use highwater_image::{Comparison, Heap, NewObjects, Side, compare, guess};
+use highwater_image::{ComparedImage, Comparison, ImageHeap, NewObjects, compare};
 use highwater_input::image::{ExaminedHeap, ImageFile};
-use serde_json::{Value, json};
+use highwater_query::images::diff_document;
 use std::path::PathBuf;
 
 /// The arguments of `highwater image diff`.
@@ -26,7 +24,7 @@ use std::path::PathBuf;
 
 Images are of one program, oldest first. An object is the same in two of them if it is at the same \
 address and has the same shape.")]
-pub struct Diff {
+pub struct DiffArgs {
     /// Images of one program, oldest first
     #[arg(value_name = "FILE", num_args = 2.., required = true)]
     paths: Vec<PathBuf>,
@@ -40,20 +38,22 @@ pub struct Diff {
     reading: Reading,
 }
 
-/// The number of bytes shown of a new chunk.
+/// The number of bytes shown of a new object.
 const SHOWN_BYTES: usize = 32;
 
-impl Diff {
+impl DiffArgs {
     /// Prints the changes.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let open = |path: &PathBuf| ImageFile::open(path, self.module.as_deref());
         let files: Vec<ImageFile> = self.paths.iter().map(open).collect::<Result<_, _>>()?;
-        let mut looked: Vec<ExaminedHeap<'_>> = Vec::new();
+        let mut examined: Vec<ExaminedHeap<'_>> = Vec::new();
         for file in &files {
-            looked.push(examine(file, 0, self.reading.on_damage())?);
+            examined.push(examine(file, 0, self.reading.on_damage())?);
         }
-        let sides: Vec<Side<'_, '_>> =
-            looked.iter().map(|looked| Side { heap: &looked.heap, examination: &looked.examination }).collect();
+        let compared: Vec<ComparedImage<'_, '_>> = examined
+            .iter()
+            .map(|examined| ComparedImage { heap: &*examined.heap, examination: &examined.examination })
+            .collect();
         let rows = match self.top {
             Some(0) => usize::MAX,
             Some(top) => top,
@@ -61,14 +61,14 @@ impl Diff {
             None => 10,
         };
         let comparison =
-            compare(&sides, rows).map_err(|_| Failure::fault("the images have heaps of different kinds"))?;
+            compare(&compared, rows).map_err(|_| Failure::fault("the images have heaps of different kinds"))?;
         if self.reading.json {
             let files: Vec<&ImageFile> = files.iter().collect();
-            return output.json(document(&files, &looked, &comparison));
+            return output.json(diff_document(&files, &examined, &comparison));
         }
         let (paint, width) = (output.paint, output.width);
-        output.text(&head(&files, &looked, &comparison).render(paint, width))?;
-        let heap = looked.last().map(|looked| &looked.heap);
+        output.text(&head(&files, &examined, &comparison).render(paint, width))?;
+        let heap = examined.last().map(|examined| &*examined.heap);
         let sections = [
             ("what variables keep", (!comparison.roots.is_empty()).then(|| roots_table(&comparison, rows))),
             ("by shape", (!comparison.shapes.is_empty()).then(|| shapes_table(&comparison, rows))),
@@ -86,55 +86,15 @@ impl Diff {
     }
 }
 
-/// The JSON document of a comparison.
-pub fn document(files: &[&ImageFile], looked: &[ExaminedHeap<'_>], comparison: &Comparison) -> Value {
-    let (Some(last_file), Some(last)) = (files.last(), looked.last()) else { return Value::Null };
-    let mut members = documents::head("image diff", &snapshot_of(last_file, last));
-    let images = files.iter().zip(looked).map(|(file, looked)| {
-        let (objects, bytes) = looked.examination.live();
-        json!({"file": file.path().display().to_string(), "live_objects": objects, "live_bytes": bytes})
-    });
-    members.insert("images".to_owned(), images.collect());
-    let roots = comparison.roots.iter().map(|root| {
-        json!({
-            "name": root.name, "retained_bytes": root.retained_bytes, "change_bytes": root.bytes() as i64,
-            "keeps_growing": root.keeps_growing,
-        })
-    });
-    members.insert("roots".to_owned(), roots.collect());
-    let shapes = comparison.shapes.iter().map(|shape| {
-        let counts: Vec<u64> = shape.figures.iter().map(|figures| figures.count).collect();
-        let sizes: Vec<u64> = shape.figures.iter().map(|figures| figures.bytes).collect();
-        let kept: Vec<u64> = shape.figures.iter().map(|figures| figures.retained_bytes).collect();
-        json!({
-            "shape": shape.name, "count": counts, "bytes": sizes, "retained_bytes": kept,
-            "change_count": shape.count() as i64, "change_bytes": shape.bytes() as i64,
-            "keeps_growing": shape.keeps_growing,
-        })
-    });
-    members.insert("shapes".to_owned(), shapes.collect());
-    for (name, (count, bytes)) in [("came", comparison.came), ("went", comparison.went)] {
-        members.insert(name.to_owned(), json!({"count": count, "bytes": bytes}));
-    }
-    let new = comparison.new.iter().map(|new| {
-            json!({
-                "shape": new.shape, "count": new.count, "bytes": new.bytes, "example": format!("{:#x}", new.example),
-                "path": new.path.as_ref().map(ToString::to_string), "guess": chunk_of(new, Some(&last.heap)).map(|(guess, _)| guess),
-            })
-        });
-    members.insert("new".to_owned(), new.collect::<Value>());
-    members.into()
-}
-
-fn head(files: &[ImageFile], looked: &[ExaminedHeap<'_>], comparison: &Comparison) -> Heading {
+fn head(files: &[ImageFile], examined: &[ExaminedHeap<'_>], comparison: &Comparison) -> Heading {
     let mut head = Heading::default();
-    for (at, (file, looked)) in files.iter().zip(looked).enumerate() {
+    for (at, (file, examined)) in files.iter().zip(examined).enumerate() {
         let label = match at {
             0 => "before",
             at if at + 1 == files.len() => "after",
             _ => "then",
         };
-        let (objects, live) = looked.examination.live();
+        let (objects, live) = examined.examination.live();
         head.line(label, format!("{} in {}: {}", bytes(live), counted(objects, "object"), file.path().display()));
     }
     let part = |(objects, size): (u64, u64)| format!("{} in {}", bytes(size), counted(objects, "object"));
@@ -203,7 +163,7 @@ fn shapes_table(comparison: &Comparison, rows: usize) -> Table {
     table
 }
 
-fn new_table(comparison: &Comparison, heap: Option<&Heap<'_>>) -> Table {
+fn new_table(comparison: &Comparison, heap: Option<&dyn ImageHeap>) -> Table {
     let mut table = Table::default()
         .column(Align::Right, "bytes")
         .column(Align::Right, "objects")
@@ -217,7 +177,7 @@ fn new_table(comparison: &Comparison, heap: Option<&Heap<'_>>) -> Table {
             Cell::new(Style::Bold, &new.shape),
             path.into(),
         ]);
-        if let Some((guess, lines)) = chunk_of(new, heap) {
+        if let Some((guess, lines)) = untyped_example(new, heap) {
             table.continuation(Cell::new(Style::Dim, &format!("{:#x}: {guess}", new.example)));
             for line in lines {
                 table.continuation(Cell::new(Style::Dim, &line));
@@ -227,12 +187,10 @@ fn new_table(comparison: &Comparison, heap: Option<&Heap<'_>>) -> Table {
     table
 }
 
-/// The guessed content of the example of new chunks, and its first bytes.
-fn chunk_of(new: &NewObjects, heap: Option<&Heap<'_>>) -> Option<(String, Vec<String>)> {
-    let Some(Heap::Dlmalloc(heap)) = heap else { return None };
-    let contents = heap.contents(new.example);
-    let guess = guess(contents, heap.base()..heap.end()).to_string();
-    Some((guess, hex_lines(&contents[..contents.len().min(SHOWN_BYTES)])))
+/// The guessed content of the example of new objects without a type, and its first bytes.
+fn untyped_example(new: &NewObjects, heap: Option<&dyn ImageHeap>) -> Option<(String, Vec<String>)> {
+    let (guess, contents) = heap?.guess_contents(new.example)?;
+    Some((guess.to_string(), hex_lines(&contents[..contents.len().min(SHOWN_BYTES)])))
 }
 
 /// A sentence about the variable that retains more in each image.

@@ -7,7 +7,7 @@ use crate::open::{OnDamage, cannot_read};
 use crate::output::Output;
 use crate::target::{Overwrite, create_file, write_file};
 use clap::Args;
-use highwater_image::{Sidecar, change, write_changed};
+use highwater_image::{Sidecar, write_changed};
 use highwater_input::image::ImageFile;
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ use std::path::PathBuf;
   highwater image edit a.img 'static[23]=7' -o b.img               without a module
 
 What does not fit into the place of the old value is refused, and what others would see change.")]
-pub struct Edit {
+pub struct EditArgs {
     #[command(flatten)]
     input: ImageInput,
     /// What, and its new value
@@ -33,18 +33,19 @@ pub struct Edit {
     overwrite: Overwrite,
 }
 
-impl Edit {
+impl EditArgs {
     /// Writes the image with the change.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
-        let Some((place, value)) = self.change.split_once('=') else {
+        let Some((path, value)) = self.change.split_once('=') else {
             return Err(Failure::Usage(format!("'{}' is no change; write PATH=VALUE", self.change)));
         };
-        let (place, value) = (place.trim(), value.trim());
+        let (path, value) = (path.trim(), value.trim());
         let file = ImageFile::open(&self.input.path, self.input.module.as_deref())?;
-        let looked = examine(&file, 0, OnDamage::Warn)?;
-        let change = change(&looked.heap, &looked.examination, place, value).map_err(|why| {
-            Failure::in_file(&self.input.path, format_args!("'{place}' cannot become {value}: {why}"))
-        })?;
+        let examined = examine(&file, 0, OnDamage::Warn)?;
+        let change = examined
+            .heap
+            .edit(&examined.examination.survey, path, value)
+            .map_err(|why| Failure::in_file(&self.input.path, format_args!("'{path}' cannot become {value}: {why}")))?;
         if is_same_file(&self.input.path, &self.output) {
             return Err(Failure::in_file(&self.output, "is the image itself; write the changed one elsewhere"));
         }
@@ -63,7 +64,7 @@ impl Edit {
                 out.write_all(&text).map_err(|error| Failure::writing_file(&beside, &error))
             })?;
         }
-        output.line(&format!("{}: {place} was {}, is {value}", self.output.display(), change.before))
+        output.line(&format!("{}: {path} was {}, is {value}", self.output.display(), change.before))
     }
 }
 

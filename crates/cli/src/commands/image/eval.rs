@@ -24,7 +24,7 @@ use std::process::{Command, Stdio};
 
 'image' has size(), [i], nat8(i), nat16(i), nat32(i), nat64(i), slice(i, n), text(i), find(text or blob), pages(), objects(kind), \
 count(kind), field(object, name) and retained(object). The script runs in highwater-movm, under limits of its own.")]
-pub struct Eval {
+pub struct EvalArgs {
     /// The script itself
     #[arg(value_name = "SCRIPT", required_unless_present = "script", conflicts_with = "script")]
     expression: Option<String>,
@@ -66,7 +66,7 @@ fn why_killed(said: &str) -> &'static str {
     if said.contains("memory allocation of") { ": it got no more memory" } else { "" }
 }
 
-impl Eval {
+impl EvalArgs {
     /// Runs the script, and prints its result.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let program = find_program()?;
@@ -137,7 +137,7 @@ impl Eval {
 
 /// The module that an image's sidecar names, if it lies beside the image.
 fn module_beside(image: &Path) -> Option<PathBuf> {
-    let name = Sidecar::beside(image).module?;
+    let name = Sidecar::read_lossy(image).module_name?;
     Some(image.with_file_name(Path::new(&name).file_name()?)).filter(|module| module.is_file())
 }
 

@@ -1,11 +1,11 @@
 //! `highwater image host`: runs a module and answers requests.
 
 use super::program::Start;
-use super::socket::Socket;
+use super::socket::HostSocketArgs;
 use crate::failure::{Failure, reason};
 use crate::output::say;
 use clap::Args;
-use highwater_host::server::{Log, Server};
+use highwater_host::server::{HostLog, HostServer};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,17 +19,17 @@ use std::sync::atomic::AtomicBool;
 
 Messages, replies, traps, self-calls and timers are as on the Internet Computer, but time stands still unless it is told to pass \
 ('image call --after 5s'). The same calls always give the same memory.")]
-pub struct Host {
+pub struct HostArgs {
     #[command(flatten)]
     start: Start,
     #[command(flatten)]
-    socket: Socket,
+    socket: HostSocketArgs,
     /// Say nothing about what happens
     #[arg(short, long)]
     quiet: bool,
 }
 
-impl Host {
+impl HostArgs {
     /// Hosts until a signal stops it.
     pub fn run(&self) -> Result<(), Failure> {
         let stop = Arc::new(AtomicBool::new(false));
@@ -38,8 +38,8 @@ impl Host {
         }
         let program = self.start.program()?;
         let name = program.module().name.clone();
-        let server = Server::bind(&self.socket.path()?, program).map_err(Failure::fault)?;
-        let log: Log = if self.quiet { Arc::new(|_| {}) } else { Arc::new(say) };
+        let server = HostServer::bind(&self.socket.path()?, program).map_err(Failure::fault)?;
+        let log: HostLog = if self.quiet { Arc::new(|_| {}) } else { Arc::new(say) };
         log(&format!("{name} is hosted at {}; Ctrl-C ends it", server.socket().display()));
         server.serve(&stop, &log);
         Ok(())

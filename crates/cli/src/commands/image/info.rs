@@ -1,6 +1,6 @@
 //! `highwater image info`: what is hosted, and its last snapshot.
 
-use super::socket::Socket;
+use super::socket::HostSocketArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::print::age::age;
@@ -16,15 +16,15 @@ use serde_json::json;
 #[command(after_help = "Examples:
   highwater image info
   highwater image info --json | jq .last.id")]
-pub struct Info {
+pub struct InfoArgs {
     #[command(flatten)]
-    socket: Socket,
+    socket: HostSocketArgs,
     /// Print one JSON document ("schema": 2) instead of text
     #[arg(long)]
     json: bool,
 }
 
-impl Info {
+impl InfoArgs {
     /// Prints the host's answer.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let info = self.socket.connect()?.info().map_err(Failure::fault)?;

@@ -6,9 +6,9 @@ use crate::print::text::printable;
 use crate::size::parse_bytes;
 use clap::Args;
 use highwater_host::canister::World;
-use highwater_host::engine::Limits;
-use highwater_host::module::Module;
-use highwater_host::program::{Options, Program};
+use highwater_host::engine::MachineLimits;
+use highwater_host::module::HostModule;
+use highwater_host::program::{HostedProgram, ProgramOptions};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ pub struct Start {
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     seed: u64,
     /// Instructions for one message
-    #[arg(long, value_name = "N", default_value_t = Limits::default().instructions)]
+    #[arg(long, value_name = "N", default_value_t = MachineLimits::default().instructions)]
     instructions: u64,
     /// The most memory [default: 16GiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
@@ -40,20 +40,20 @@ pub struct Start {
 
 impl Start {
     /// Starts the program, or resumes it.
-    pub fn program(&self) -> Result<Program, Failure> {
+    pub fn program(&self) -> Result<HostedProgram, Failure> {
         let path = &self.module;
         let bytes = std::fs::read(path).map_err(|error| Failure::in_file(path, reason(&error).to_lowercase()))?;
         let name = path.file_name().map_or_else(|| "module".into(), |name| name.to_string_lossy());
-        let module = Module::new(&name, &bytes).map_err(|problem| Failure::in_file(path, problem))?;
-        let limits = Limits {
+        let module = HostModule::new(&name, &bytes).map_err(|problem| Failure::in_file(path, problem))?;
+        let limits = MachineLimits {
             instructions: self.instructions,
-            memory_bytes: self.memory.unwrap_or(Limits::default().memory_bytes),
+            memory_bytes: self.memory.unwrap_or(MachineLimits::default().memory_bytes),
         };
         let time_ns = self.time.unwrap_or(World::default().time_ns);
-        let options = Options { limits, world: World { time_ns, seed: self.seed }, argument: self.init.clone() };
+        let options = ProgramOptions { limits, world: World { time_ns, seed: self.seed }, argument: self.init.clone() };
         let started = match &self.load {
-            Some(image) => return Program::load(module, &options, image).map_err(Failure::fault),
-            None => Program::start(module, &options),
+            Some(image) => return HostedProgram::load(module, &options, image).map_err(Failure::fault),
+            None => HostedProgram::start(module, &options),
         };
         started.map_err(|problem| Failure::in_file(path, format_args!("cannot begin: {problem}")))
     }

@@ -1,7 +1,7 @@
 //! `highwater image pull`: writes a snapshot to a file.
 
 use super::latest;
-use super::socket::Socket;
+use super::socket::HostSocketArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::print::bytes::bytes;
@@ -10,7 +10,7 @@ use crate::target::Overwrite;
 use clap::Args;
 use highwater_formats::json;
 use highwater_host::pull::{default_name, pull};
-use highwater_host::sidecar::Sidecar;
+use highwater_image::Sidecar;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ use std::path::PathBuf;
 
 A pull that was broken off goes on where it was: the same command again. What has arrived lies in FILE.part, and is only ever \
 completed with the snapshot it is a part of. At the end its hash is checked.")]
-pub struct Pull {
+pub struct PullArgs {
     /// The file [default: {module}_{time}.img]
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -33,13 +33,13 @@ pub struct Pull {
     #[command(flatten)]
     overwrite: Overwrite,
     #[command(flatten)]
-    socket: Socket,
+    socket: HostSocketArgs,
     /// Print one JSON document ("schema": 2) instead of text
     #[arg(long)]
     json: bool,
 }
 
-impl Pull {
+impl PullArgs {
     /// Pulls the snapshot, and prints a description of it.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let mut client = self.socket.connect()?;
@@ -47,7 +47,7 @@ impl Pull {
         let file = self.file.clone().unwrap_or_else(|| default_name(&description).into());
         let shown = file.display();
         self.overwrite.check(&file)?;
-        self.overwrite.check(&Sidecar::path(&file))?;
+        self.overwrite.check(&Sidecar::path_of(&file))?;
         let mut progress = Progress::new("pulling");
         let pulled = pull(&mut client, &description, &file, self.overwrite.force, |done, all| {
             progress.update(done as f64 / all as f64)

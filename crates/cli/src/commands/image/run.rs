@@ -8,9 +8,9 @@ use crate::print::bytes::bytes;
 use crate::target::{Overwrite, create_file, write_file};
 use clap::Args;
 use highwater_formats::json;
-use highwater_host::call::Call;
-use highwater_host::sidecar::Sidecar;
-use highwater_host::snapshots::Snapshot;
+use highwater_host::call::ProgramCall;
+use highwater_host::snapshots::HostSnapshot;
+use highwater_image::Sidecar;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -24,12 +24,12 @@ use std::path::{Path, PathBuf};
 
 Calls are made in their order; '+5s' lets time pass, and '+5s METHOD(ARGS)' does both. A call that traps changes nothing, and ends \
 the run. The image is written with its .json, from which --load takes what is not in memory.")]
-pub struct Run {
+pub struct RunArgs {
     #[command(flatten)]
     start: Start,
     /// Call a method: METHOD(ARGS), as often as wanted
     #[arg(long = "call", value_name = "CALL")]
-    calls: Vec<Call>,
+    calls: Vec<ProgramCall>,
     /// Write the memory after the last call into this file
     #[arg(long, value_name = "OUT.img")]
     snapshot: Option<PathBuf>,
@@ -40,12 +40,12 @@ pub struct Run {
     json: bool,
 }
 
-impl Run {
+impl RunArgs {
     /// Runs the module, makes the calls, and captures the memory.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         if let Some(path) = &self.snapshot {
             self.overwrite.check(path)?;
-            self.overwrite.check(&Sidecar::path(path))?;
+            self.overwrite.check(&Sidecar::path_of(path))?;
         }
         let mut program = self.start.program()?;
         let mut calls = Vec::new();
@@ -68,7 +68,7 @@ impl Run {
         let mut document =
             json!({"schema": json::SCHEMA, "command": "image run", "calls": calls, "snapshot": Value::Null});
         if let Some(path) = &self.snapshot {
-            let snapshot = Snapshot::take(&program, 1, None).map_err(|error| Failure::in_file(path, error))?;
+            let snapshot = HostSnapshot::take(&program, 1, None).map_err(|error| Failure::in_file(path, error))?;
             write(path, self.overwrite, &snapshot)?;
             latest::remember(path);
             let info = snapshot.info();
@@ -83,8 +83,8 @@ impl Run {
 }
 
 /// Writes an image and its sidecar.
-fn write(path: &Path, overwrite: Overwrite, snapshot: &Snapshot) -> Result<(), Failure> {
-    let beside = Sidecar::path(path);
+fn write(path: &Path, overwrite: Overwrite, snapshot: &HostSnapshot) -> Result<(), Failure> {
+    let beside = Sidecar::path_of(path);
     create_file(path, overwrite, |file| {
         let written = snapshot.image.write(&file);
         written.map_err(|error| Failure::writing_file(path, &error))

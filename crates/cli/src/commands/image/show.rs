@@ -1,6 +1,6 @@
 //! `highwater image show`: shows one object.
 
-use super::heap::{ImageInput, snapshot_of};
+use super::heap::ImageInput;
 use crate::args::Reading;
 use crate::failure::Failure;
 use crate::image_file::examine;
@@ -8,14 +8,13 @@ use crate::output::Output;
 use crate::print::bytes::{bytes, counted};
 use crate::print::colour::Style;
 use crate::print::heading::Heading;
-use crate::print::hex::{hex, hex_lines};
+use crate::print::hex::hex_lines;
 use crate::print::table::{Align, Cell, Table};
 use crate::print::text::printable;
 use clap::Args;
-use highwater_formats::json as documents;
-use highwater_image::{Referrer, View, view};
-use highwater_input::image::{ExaminedHeap, ImageFile};
-use serde_json::{Value, json};
+use highwater_image::ObjectView;
+use highwater_input::image::ImageFile;
+use highwater_query::images::show_document;
 
 /// The arguments of `highwater image show`.
 #[derive(Debug, Args)]
@@ -27,7 +26,7 @@ use serde_json::{Value, json};
   highwater image show a.img 'static[23]'                   without a name
 
 A way begins with a variable and goes on with .field, [index], #variant and ?.")]
-pub struct Show {
+pub struct ShowArgs {
     #[command(flatten)]
     input: ImageInput,
     /// What: an address, or a way from a variable
@@ -43,15 +42,17 @@ pub struct Show {
 /// The number of bytes shown of a chunk.
 const SHOWN_BYTES: usize = 256;
 
-impl Show {
+impl ShowArgs {
     /// Prints the object.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let file = ImageFile::open(&self.input.path, self.input.module.as_deref())?;
-        let looked = examine(&file, 0, self.reading.on_damage())?;
-        let view = view(&looked.heap, &looked.examination, &self.place, self.depth)
+        let examined = examine(&file, 0, self.reading.on_damage())?;
+        let view = examined
+            .heap
+            .view(&examined.examination, &self.place, self.depth)
             .map_err(|problem| Failure::in_file(&self.input.path, problem))?;
         if self.reading.json {
-            return output.json(document_of(&file, &looked, &self.place, &view));
+            return output.json(show_document(&file, &examined, &self.place, &view));
         }
         let (paint, width) = (output.paint, output.width);
         output.text(&head(&view).render(paint, width))?;
@@ -74,7 +75,7 @@ impl Show {
     }
 }
 
-fn head(view: &View) -> Heading {
+fn head(view: &ObjectView) -> Heading {
     let mut head = Heading::default();
     head.line("object", format!("{} at {:#x}", view.shape, view.object));
     let kept =
@@ -89,7 +90,7 @@ fn head(view: &View) -> Heading {
     head
 }
 
-fn referrers(view: &View) -> Table {
+fn referrers(view: &ObjectView) -> Table {
     let mut table = Table::default().column(Align::Left, "").column(Align::Left, "").column(Align::Left, "");
     for referrer in &view.referrers.first {
         let address = referrer.object.map_or("root".to_owned(), |object| format!("{object:#x}"));
@@ -104,27 +105,4 @@ fn referrers(view: &View) -> Table {
         table.row(vec![Cell::new(Style::Dim, &format!("… {unnamed} more"))]);
     }
     table
-}
-
-/// The JSON document of one object.
-pub fn document_of(file: &ImageFile, looked: &ExaminedHeap<'_>, place: &str, view: &View) -> Value {
-    let mut members = documents::head("image show", &snapshot_of(file, looked));
-    members.insert("place".to_owned(), place.into());
-    members.insert("object".to_owned(), document(view));
-    members.into()
-}
-
-fn document(view: &View) -> Value {
-    let referrer = |referrer: &Referrer| {
-        json!({
-            "address": referrer.object.map(|object| format!("{object:#x}")), "what": referrer.what, "step": referrer.step,
-        })
-    };
-    json!({
-        "address": format!("{:#x}", view.object), "kind": view.kind, "shape": view.shape, "bytes": view.bytes,
-        "retained_bytes": view.retained_bytes, "path": view.path.as_ref().map(ToString::to_string),
-        "value": view.value, "guess": view.guess.as_ref().map(ToString::to_string),
-        "contents": view.guess.as_ref().map(|_| hex(&view.contents)),
-        "references": view.referrers.count, "referrers": view.referrers.first.iter().map(referrer).collect::<Value>(),
-    })
 }

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, reason};
 use clap::Args;
-use highwater_host::client::Client;
+use highwater_host::client::HostClient;
 use highwater_host::transport::SocketTransport;
 use std::path::PathBuf;
 
@@ -11,13 +11,13 @@ const NAME: &str = "highwater-image.sock";
 
 /// Where a host listens, for every command that asks it.
 #[derive(Debug, Args)]
-pub struct Socket {
+pub struct HostSocketArgs {
     /// Where the host listens [default: highwater-image.sock in this user's runtime directory]
     #[arg(long = "socket", value_name = "PATH")]
     named: Option<PathBuf>,
 }
 
-impl Socket {
+impl HostSocketArgs {
     /// The path. The default one lies in a directory that no other user can write.
     pub fn path(&self) -> Result<PathBuf, Failure> {
         match &self.named {
@@ -30,7 +30,7 @@ impl Socket {
     }
 
     /// Connects to the host.
-    pub fn connect(&self) -> Result<Client<SocketTransport>, Failure> {
-        SocketTransport::connect(&self.path()?).map(Client::new).map_err(Failure::fault)
+    pub fn connect(&self) -> Result<HostClient<SocketTransport>, Failure> {
+        SocketTransport::connect(&self.path()?).map(HostClient::new).map_err(Failure::fault)
     }
 }

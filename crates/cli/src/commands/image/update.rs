@@ -1,7 +1,7 @@
 //! `highwater image update`: takes a new snapshot that replaces the last one.
 
 use super::info::print_snapshot;
-use super::socket::Socket;
+use super::socket::HostSocketArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 use clap::Args;
@@ -12,15 +12,15 @@ use clap::Args;
   highwater image update
 
 The new snapshot has a number of its own: who is pulling the old one is told that it is gone.")]
-pub struct Update {
+pub struct UpdateArgs {
     #[command(flatten)]
-    socket: Socket,
+    socket: HostSocketArgs,
     /// Print one JSON document ("schema": 2) instead of text
     #[arg(long)]
     json: bool,
 }
 
-impl Update {
+impl UpdateArgs {
     /// Takes the snapshot, and prints its number.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let info = self.socket.connect()?.update().map_err(Failure::fault)?;

@@ -1,14 +1,14 @@
 //! Follows a log that grows, and renews the output repeatedly.
 
-use super::findings::Findings;
-use super::{At, Objects};
+use super::Objects;
 use crate::failure::{Failure, reason};
 use crate::open::cannot_read;
 use crate::output::{Output, warn};
 use crate::print::screen::Screen;
-use highwater_formats::objlog::{Progress, Reader};
+use highwater_formats::objlog::{LogProgress, ObjectLogReader};
 use highwater_input::regular_size;
 use highwater_model::When;
+use highwater_query::objects::{At, Findings};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs::File;
@@ -55,7 +55,7 @@ impl Growing {
         poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&nap)).is_ok_and(|ready| ready > 0)
     }
 
-    fn read(&mut self, reader: &mut Reader) -> std::io::Result<Progress> {
+    fn read(&mut self, reader: &mut ObjectLogReader) -> std::io::Result<LogProgress> {
         match self {
             Self::File(file) | Self::Pipe(file) => reader.read(file, &mut ()),
             Self::Standard(stdin) => reader.read(stdin, &mut ()),
@@ -81,22 +81,22 @@ impl Objects {
 
     fn watch_it_grow(&self, stop: &AtomicBool, screen: &mut Screen, output: &mut Output) -> Result<(), Failure> {
         let mut growing = Growing::open(&self.path)?;
-        let mut reader = Reader::default();
+        let mut reader = ObjectLogReader::default();
         let mut shown = None;
         let mut next_look = Instant::now() + NAP;
         while !stop.load(Ordering::Relaxed) {
             let progress = match growing.wait() {
                 true => growing.read(&mut reader).map_err(|error| cannot_read(&self.path, &error))?,
-                false => Progress::More,
+                false => LogProgress::More,
             };
-            if progress == Progress::Dry {
+            if progress == LogProgress::Dry {
                 if !matches!(growing, Growing::File(_)) {
                     break;
                 }
                 if regular_size(&self.path).is_some_and(|size| size < reader.bytes()) {
                     warn(&format!("{}: the log was cut; it is read from its start", self.path.display()));
                     growing = Growing::open(&self.path)?;
-                    reader = Reader::default();
+                    reader = ObjectLogReader::default();
                 }
                 std::thread::sleep(NAP);
             }
@@ -112,7 +112,7 @@ impl Objects {
         self.show(&reader, screen, output)
     }
 
-    fn show(&self, reader: &Reader, screen: &mut Screen, output: &mut Output) -> Result<(), Failure> {
+    fn show(&self, reader: &ObjectLogReader, screen: &mut Screen, output: &mut Output) -> Result<(), Failure> {
         let findings = Findings::of(reader);
         if self.reading.json {
             output.text(&format!("{}\n", self.document(&findings)))?;

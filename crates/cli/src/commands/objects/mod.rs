@@ -1,27 +1,19 @@
 //! `highwater objects`: which types were made, dropped and leaked, and how reliable the answer is.
 //!
-//! * [`input`] reads a log up to an instant, or a recording as if it were a log; [`follow`] reads one that grows.
-//! * [`findings`] holds the results; [`text`] and [`document`] show them, [`sentences`] puts the conclusions into words.
+//! `highwater_query::objects` reads a log and finds the answers; [`follow`] reads a log that grows, [`text`] shows the answers to people.
 
-mod at;
-mod document;
-mod findings;
 mod follow;
-mod input;
-mod recorded;
-mod sentences;
 mod text;
 
 use crate::args::Reading;
 use crate::failure::Failure;
+use crate::open::{OnDamage, warn_of_damage, with_progress};
 use crate::output::Output;
-use at::At;
 use clap::{Args, ValueEnum};
-use findings::Findings;
 use highwater_formats::objlog;
-use highwater_model::When;
+use highwater_query::objects::{At, Findings, ObjectsRead, document, read};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The arguments of `highwater objects`.
 #[derive(Debug, Args)]
@@ -45,7 +37,7 @@ pub struct Objects {
     path: PathBuf,
     /// What the rows are
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
-    by: By,
+    by: ObjectBy,
     /// The instant: start, peak, end, a part (80%), line:N, mark:NAME, and a time (12.5s) where the log has times
     #[arg(long, value_name = "WHEN", default_value = "end")]
     at: At,
@@ -64,7 +56,7 @@ pub struct Objects {
 
 /// What the rows are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum By {
+enum ObjectBy {
     /// Types
     #[default]
     Type,
@@ -74,20 +66,12 @@ enum By {
     Both,
 }
 
-impl By {
-    fn rows(self) -> objlog::By {
+impl ObjectBy {
+    fn rows(self) -> objlog::ObjectGrouping {
         match self {
-            Self::Type => objlog::By::Type,
-            Self::Place => objlog::By::Place,
-            Self::Both => objlog::By::Both,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Type => "type",
-            Self::Place => "place",
-            Self::Both => "both",
+            Self::Type => objlog::ObjectGrouping::Type,
+            Self::Place => objlog::ObjectGrouping::Place,
+            Self::Both => objlog::ObjectGrouping::Both,
         }
     }
 }
@@ -95,25 +79,24 @@ impl By {
 const DEFAULT_ROWS: usize = 10;
 
 impl Objects {
-    /// The JSON document about the types of a log.
-    pub fn document_of(path: &Path) -> Result<Value, Failure> {
-        let reading = Reading { json: true, strict: false };
-        let (by, at) = (By::Type, At::When(When::End));
-        let objects = Self { path: path.to_owned(), by, at, top: None, follow: false, show_bad: false, reading };
-        Ok(objects.document(&Findings::of(&input::read(path, &objects.at)?)))
-    }
-
     /// Prints the findings.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         if self.follow {
             return self.follow(output);
         }
-        let reader = input::read(&self.path, &self.at)?;
+        let ObjectsRead { reader, damage } = with_progress(|progress| read(&self.path, &self.at, progress))?;
+        if self.reading.on_damage() == OnDamage::Warn {
+            warn_of_damage(&self.path, &damage, 0);
+        }
         if let (Some(first), true) = (reader.counts().bad().first(), self.reading.strict) {
             let why = format_args!("line {}: {}; nothing was done, as --strict was given", first.number, first.fault);
             return Err(Failure::in_file(&self.path, why));
         }
         self.print(&Findings::of(&reader), output)
+    }
+
+    fn document(&self, findings: &Findings<'_>) -> Value {
+        document(&self.path, &self.at, self.by.rows(), self.json_rows(), findings)
     }
 
     fn print(&self, findings: &Findings<'_>, output: &mut Output) -> Result<(), Failure> {

@@ -1,13 +1,13 @@
 //! The findings as text for people.
 
-use super::findings::Findings;
-use super::{By, Objects, sentences};
+use super::{ObjectBy, Objects};
 use crate::output::Output;
 use crate::print::bytes::{bytes, count, counted, share};
 use crate::print::colour::{Paint, Style};
 use crate::print::heading::Heading;
 use crate::print::table::{Align, Cell, Table};
-use highwater_formats::objlog::{OddIds, Pattern, Row, Tally, Verdict, pattern, stretch_name};
+use highwater_formats::objlog::{ObjectRow, ObjectTally, OddIds, Pattern, TrustVerdict, pattern, span_name};
+use highwater_query::objects::{Findings, sentences};
 use std::fmt::Write;
 
 /// The number of ids shown of each kind.
@@ -66,11 +66,11 @@ impl Objects {
         for heading in ["share", "live", "objects", "made", "dropped"] {
             table = table.column(Align::Right, heading);
         }
-        table = table.column(Align::Left, if self.by == By::Place { "place" } else { "type" });
+        table = table.column(Align::Left, if self.by == ObjectBy::Place { "place" } else { "type" });
         let (first, rest) = rows.split_at(self.table_rows().min(rows.len()));
         let whole = findings.total.live_bytes();
         for row in first {
-            let Tally { allocated, dropped, .. } = row.tally;
+            let ObjectTally { allocated, dropped, .. } = row.tally;
             table.row(vec![
                 share(row.tally.live_bytes(), whole).into(),
                 Cell::new(Style::Bold, &bytes(row.tally.live_bytes())),
@@ -82,7 +82,7 @@ impl Objects {
         }
         text += &table.render(output.paint, output.width);
         if !rest.is_empty() {
-            let what = counted(rest.len() as u64, if self.by == By::Place { "more place" } else { "more type" });
+            let what = counted(rest.len() as u64, if self.by == ObjectBy::Place { "more place" } else { "more type" });
             let sum = rest.iter().map(|row| row.tally.live_bytes()).sum();
             let _ = writeln!(text, "… {what} with {} live; '--top 0' shows all.", bytes(sum));
         }
@@ -117,14 +117,14 @@ impl Objects {
         let shown = 0..boundaries.len() + 1;
         let shown = shown.end.saturating_sub(SHOWN_ITERATIONS)..shown.end;
         let mut table = Table::default();
-        for stretch in shown.clone() {
-            table = table.column(Align::Right, &stretch_name(boundaries, stretch));
+        for segment in shown.clone() {
+            table = table.column(Align::Right, &span_name(boundaries, segment));
         }
         table = table.column(Align::Left, "type").column(Align::Left, "");
         let (first, rest) = types.split_at(self.table_rows().min(types.len()));
-        for (name, stretches) in first {
-            let mut cells: Vec<Cell> = shown.clone().map(|at| cell_of(stretches[at].objects)).collect();
-            let found = pattern(stretches);
+        for (name, segments) in first {
+            let mut cells: Vec<Cell> = shown.clone().map(|at| cell_of(segments[at].objects)).collect();
+            let found = pattern(segments);
             let style = if matches!(found, Some(Pattern::Constant { .. })) { Style::Red } else { Style::Dim };
             cells.push(name.as_str().into());
             cells.push(Cell::new(style, &sentences::growth(found.as_ref())));
@@ -159,7 +159,7 @@ fn amount(objects: u64, size: u64) -> String {
     format!("{} in {}", bytes(size), counted(objects, "object"))
 }
 
-fn name_of(row: &Row) -> Cell {
+fn name_of(row: &ObjectRow) -> Cell {
     let place = row.place.as_deref().unwrap_or_default();
     let cell = match &row.type_name {
         Some(name) if place.is_empty() => Cell::new(Style::Plain, name),
@@ -176,7 +176,7 @@ fn name_of(row: &Row) -> Cell {
 fn trust(findings: &Findings<'_>) -> Heading {
     let Findings { matcher, counts, trust, .. } = findings;
     let mut head = Heading::default();
-    if trust.verdict != Verdict::Nothing {
+    if trust.verdict != TrustVerdict::Nothing {
         for (_, what, odd) in trust.contradictions.kinds().into_iter().filter(|(_, _, odd)| odd.count > 0) {
             head.line("ids", format!("{} × {what}{}", count(odd.count), ids(odd)));
         }
