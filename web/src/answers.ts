@@ -1,8 +1,8 @@
-// What the server answers: docs/api.md, as types. Nothing here is checked at run time; views take missing members as absent.
+// What the server answers: docs/api.md, as types. Answers to questions are in query.ts, which is generated; documents of the command are here.
+// Nothing here is checked at run time; views take missing members as absent.
+import type { Figures, Metric, Nanos } from "./query";
 
-export type Nanos = number;
-export type Metric = "live" | "peak" | "allocated" | "leaked" | "temporary" | "freed";
-export type Measure = "bytes" | "blocks";
+export * from "./query";
 
 export interface Source {
   id: number;
@@ -17,7 +17,7 @@ export interface Source {
   begins_ns?: Nanos;
   duration_ns: Nanos;
   events: number;
-  /** How much of a long recording was gone through, while that is being done. */
+  /** How much of a long recording is indexed, while that is being done. */
   reading?: number | null;
   estimated: boolean;
   sampling?: string | null;
@@ -38,190 +38,6 @@ export interface Sources {
   schema: number;
   version: string;
   sources: Source[];
-}
-
-export interface Frame {
-  function?: string | null;
-  file?: string | null;
-  line?: number | null;
-  module?: string | null;
-  address?: string | null;
-  /** Of code without a function's name: where it lies in its module. */
-  offset?: string | null;
-  inlined?: boolean;
-}
-
-/** Keys of `highwater report --json`. */
-export type Figures = { [name: string]: number | undefined };
-
-export interface Interval {
-  interval_95?: { [name: string]: [number, number] } | [number, number];
-  samples?: number;
-}
-
-export interface Row extends Interval {
-  key: string;
-  id: number | null;
-  value: number;
-  blocks: number;
-  share: number;
-  self?: number;
-  total?: number;
-  total_blocks?: number;
-  frame?: Frame | null;
-  stack?: Frame[];
-}
-
-export interface Rows {
-  total: Figures & Interval;
-  count: number;
-  rows: Row[];
-}
-
-export interface Overview {
-  at_ns: Nanos;
-  window?: { from_ns?: Nanos; to_ns?: Nanos };
-  figures: Figures & Interval;
-  top: { live: Row[]; peak: Row[]; allocated: Row[]; temporary: Row[] };
-  anomalies: string[];
-  notes: string[];
-}
-
-export interface Envelope {
-  low: number[];
-  high: number[];
-  last: number[];
-}
-
-export interface Timeline {
-  t: Nanos[];
-  live_bytes: Envelope;
-  live_blocks: Envelope;
-  allocated_bytes: number[];
-  allocations: number[];
-  freed_bytes: number[];
-  gauges: { name: string; unit: string | null; t: Nanos[]; value: number[] }[];
-  marks: { t: Nanos; name: string; thread?: number | null }[];
-  peak?: { at_ns: Nanos; bytes: number } | null;
-  /** Rates are reckoned, while a long recording is still being read. */
-  approximate?: boolean;
-}
-
-/** Where the most is live within the window, of everything and of what the filters keep. */
-export interface Peak {
-  at_ns: Nanos;
-  bytes: number;
-  filtered: { at_ns: Nanos; bytes: number } | null;
-}
-
-export interface Tree {
-  names: string[];
-  files: string[];
-  node_name: number[];
-  node_file: number[];
-  node_line: number[];
-  node_depth: number[];
-  node_value: number[];
-  node_self: number[];
-  node_blocks: number[];
-  node_before?: number[];
-  node_after?: number[];
-  total: number;
-  left_out?: { nodes: number; value: number };
-}
-
-export interface FocusedTree {
-  callers: Tree;
-  callees: Tree;
-}
-
-export interface Callers {
-  function: string;
-  self: number;
-  total: number;
-  callers: { function: string; value: number }[];
-  callees: { function: string; value: number }[];
-}
-
-export interface Block {
-  id: number;
-  address: string;
-  size: number;
-  usable?: number | null;
-  allocated_ns: Nanos;
-  freed_ns: Nanos | null;
-  lifetime_ns: Nanos | null;
-  thread: number | null;
-  heap: string | null;
-  type: string | null;
-  site: number | null;
-  weight?: number | null;
-  stack: Frame[];
-}
-
-export interface Blocks {
-  count: number;
-  bytes: number;
-  blocks: Block[];
-}
-
-export interface Bin {
-  from?: number;
-  to?: number;
-  from_ns?: number;
-  to_ns?: number;
-  blocks: number;
-  bytes: number;
-}
-
-export interface Histograms {
-  size: Bin[];
-  lifetime: Bin[];
-  never_freed: { blocks: number; bytes: number };
-}
-
-export interface Change {
-  key: string;
-  id_a: number | null;
-  id_b: number | null;
-  before: number;
-  after: number;
-  change: number;
-  blocks_before: number;
-  blocks_after: number;
-  what: string;
-  frame?: Frame | null;
-  stack?: Frame[];
-}
-
-export interface Compare {
-  before: Figures;
-  after: Figures;
-  change: { bytes: number; blocks: number };
-  rows: Change[];
-  tree?: Tree | null;
-}
-
-export interface LeakSite {
-  id: number;
-  key: string;
-  frame?: Frame | null;
-  stack?: Frame[];
-  live_bytes: number;
-  live_blocks: number;
-  curve: number[];
-  blocks_curve: number[];
-  /** Null where there are no times; then there is `growth_per_line`. */
-  growth_per_s: number | null;
-  growth_per_line?: number | null;
-  steadiness: number;
-  score: number;
-  oldest_ns: Nanos | null;
-}
-
-export interface Leaks {
-  sites: LeakSite[];
-  t: Nanos[];
 }
 
 export interface Process {

@@ -1,10 +1,9 @@
-// The page: what is looked at, its course over time, and one view of it.
-import type { ComponentChild } from "preact";
+// The page: what is looked at, its memory over time, and one view of it.
 import { open } from "./answer";
 import type { Measure, Metric } from "./answers";
 import { server, serverGone } from "./api";
 import { length, when } from "./clock";
-import { choice, choose, fragmentOf, ignored, isSavedChoice, parseChoice, type View } from "./choice";
+import { choice, choose, fragmentOf, ignored, isSavedChoice, parseChoice } from "./choice";
 import { Filters } from "./filters";
 import * as format from "./format";
 import { Help, helpShown } from "./help";
@@ -15,40 +14,7 @@ import { growing, has, metric, metrics, other, source, sources, sourcesProblem, 
 import { instantOf, instantOfB, showRange, wholeRange } from "./timeline/range";
 import { Timeline } from "./timeline/timeline";
 import { dark, safe } from "./theme";
-import { BlocksView } from "./views/blocks";
-import { CompareView } from "./views/compare";
-import { FlameView } from "./views/flame";
-import { ImageView } from "./views/image";
-import { LeaksView } from "./views/leaks";
-import { LiveView } from "./views/live";
-import { OverviewView } from "./views/overview";
-import { TableView } from "./views/table";
-import { TypesView } from "./views/types";
-
-const TITLES: { [view in View]: string } = {
-  overview: "Overview", flame: "Flame graph", table: "Table", blocks: "Blocks", leaks: "Leaks", compare: "Compare", types: "Types", image: "Image", live: "Live",
-};
-
-const SHOWN: { [view in View]: () => ComponentChild } = {
-  overview: () => <OverviewView />, flame: () => <FlameView />, table: () => <TableView />, blocks: () => <BlocksView />, leaks: () => <LeaksView />, compare: () => <CompareView />,
-  types: () => <TypesView />, image: () => <ImageView />, live: () => <LiveView />,
-};
-
-/** The views that the chosen file has something for. */
-export function offeredViews(): View[] {
-  const file = source.value;
-  const views: View[] = [];
-  if (file) {
-    views.push("overview", "flame", "table");
-    if (has("blocks")) views.push("blocks");
-    if (has("timeline")) views.push("leaks");
-    if (has("timeline") || (sources.value?.length ?? 0) > 1) views.push("compare");
-    if (has("trust") || file.kind === "objects") views.push("types");
-    if (has("image") || file.kind === "image") views.push("image");
-  }
-  if (!saved) views.push("live");
-  return views;
-}
+import { LIST, offeredViews } from "./views/list";
 
 export function App() {
   const views = offeredViews();
@@ -62,7 +28,7 @@ export function App() {
       <nav class="bar" aria-label="Views">
         <div class="tabs" role="tablist">
           {known && views.map((each, index) => (
-            <button type="button" role="tab" key={each} id={`tab-${each}`} aria-selected={each === view} title={`${TITLES[each]} (${index + 1})`} onClick={() => choose({ view: each })}>{TITLES[each]}</button>
+            <button type="button" role="tab" key={each} id={`tab-${each}`} aria-selected={each === view} title={`${LIST[each].title} (${index + 1})`} onClick={() => choose({ view: each })}>{LIST[each].title}</button>
           ))}
         </div>
         <div class="metrics">
@@ -72,7 +38,7 @@ export function App() {
       </nav>
       {view !== "live" && view !== "types" && view !== "image" && source.value && <div class="bar choices"><Filters /><WindowLine /></div>}
       <main class="view" aria-labelledby={`tab-${view}`}>
-        {known && source.value === null && view !== "live" ? <p class="nothing">{sources.value!.length ? "There is no such file any more: choose one above." : "Nothing is open yet."}</p> : known && view ? SHOWN[view]() : !sourcesProblem.value && !serverGone.value && <p class="nothing">Opening…</p>}
+        {known && source.value === null && view !== "live" ? <p class="nothing">{sources.value!.length ? "There is no such file any more: choose one above." : "Nothing is open yet."}</p> : known && view ? LIST[view].show() : !sourcesProblem.value && !serverGone.value && <p class="nothing">Opening…</p>}
       </main>
       {helpShown.value && <Help />}
     </div>
@@ -142,7 +108,7 @@ function showWhatIsSaved(): void {
 }
 
 const METRIC_TITLES: { [metric: string]: string } = {
-  live: "live at A", peak: "at the peak of the window", allocated: "allocated in the window", leaked: "allocated in the window, never freed", temporary: "temporary in the window", freed: "freed in the window",
+  live: "live at A", peak: "at the peak of the window", "own-peak": "the most each row held until A", allocated: "allocated in the window", allocations: "allocations in the window", leaked: "allocated in the window, never freed", temporary: "temporary in the window", freed: "freed in the window",
 };
 
 /** What a metric means for this file, and these filters: its peak is that of the whole memory, whatever they keep. */

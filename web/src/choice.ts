@@ -3,11 +3,10 @@
 import { computed, signal } from "@preact/signals";
 import type { Measure, Metric, Nanos } from "./answers";
 import { savedChoice } from "./saved";
+import { VIEWS, type View } from "./views/keys";
 
-export const VIEWS = ["overview", "flame", "table", "blocks", "leaks", "compare", "types", "image", "live"] as const;
-export type View = (typeof VIEWS)[number];
-export const METRICS: Metric[] = ["live", "peak", "allocated", "leaked", "temporary", "freed"];
-export const GROUPINGS = ["site", "function", "place", "file", "module", "thread", "type", "heap"] as const;
+export const METRICS: Metric[] = ["live", "peak", "own-peak", "allocated", "allocations", "freed", "leaked", "temporary"];
+export const GROUPINGS = ["site", "function", "line", "file", "module", "thread", "type", "heap"] as const;
 export type Grouping = (typeof GROUPINGS)[number];
 
 export interface Choice {
@@ -62,17 +61,22 @@ const SORTS = [
 ];
 
 const NUMBER = /^\d{1,19}$/;
-const RANGE = /^\d{0,19}\.\.\d{0,19}$/;
+/** A number may have a unit: 4KiB, 1.5ms. */
+const UNIT_NUMBER = "(?:\\d[\\d.]{0,19}[A-Za-zµ]{0,3})?";
+const RANGE = new RegExp(`^${UNIT_NUMBER}\\.\\.${UNIT_NUMBER}$`);
+/** The name of a filter; anything else is a regular expression. */
+const NAMED = /^!?([a-z]+):(?!:)([^]*)$/;
 
 /** Whether a text is a filter, as far as that is seen without the server: docs/api.md. */
 export function isFilter(text: string): boolean {
-  const match = /^!?([a-z]+):([^]*)$/.exec(text);
-  if (!match) return false;
+  const match = NAMED.exec(text);
+  if (!match) return text.length > (text.startsWith("!") ? 1 : 0);
   const [, kind, value] = match;
   switch (kind) {
     case "size": case "lifetime": case "allocated": return RANGE.test(value);
     case "freed": return RANGE.test(value) || value === "ever" || value === "never";
-    case "live": case "thread": case "site": return NUMBER.test(value);
+    case "thread": case "site": return NUMBER.test(value);
+    case "live": return /^\d[\d.]{0,19}[A-Za-zµ]{0,3}$/.test(value);
     case "inside": case "outside": return /^(equal|contains|regex):/.test(value);
     case "type": case "heap": case "module": return true;
     default: return false;
@@ -111,6 +115,8 @@ export function parseChoice(fragment: string, wrong: string[] = []): Choice {
   choice.other = natural("other");
   choice.metric = oneOf("metric", METRICS, DEFAULT.metric);
   choice.measure = oneOf("measure", ["bytes", "blocks"], DEFAULT.measure);
+  // The old name of a source line.
+  if (given.get("by") === "place") given.set("by", "line");
   choice.by = oneOf("by", GROUPINGS, DEFAULT.by);
   choice.sort = given.get("sort") ? oneOf("sort", SORTS, "") : "";
   choice.order = oneOf("order", ["asc", "desc"], DEFAULT.order);

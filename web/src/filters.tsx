@@ -40,15 +40,15 @@ function negated(filter: string): string {
 /** A filter in words. */
 export function describe(filter: string): string {
   if (filter.startsWith("!")) return `not ${describe(filter.slice(1))}`;
-  const colon = filter.indexOf(":");
-  const kind = filter.slice(0, colon);
-  const rest = filter.slice(colon + 1);
+  const match = /^([a-z]+):(?!:)([^]*)$/.exec(filter);
+  if (!match) return `matches /${clean(filter)}/`;
+  const [, kind, rest] = match;
   switch (kind) {
     case "size": return `size ${range(rest, format.bytes)}`;
     case "lifetime": return `lived ${range(rest, length)}`;
     case "allocated": return `allocated ${range(rest, when)}`;
     case "freed": return rest === "never" ? "never freed" : rest === "ever" ? "freed at some time" : `freed ${range(rest, when)}`;
-    case "live": return `live at ${when(Number(rest))}`;
+    case "live": return `live at ${/^\d+$/.test(rest) ? when(Number(rest)) : rest}`;
     case "thread": {
       const name = source.value?.threads?.find((thread) => String(thread.id) === rest)?.name;
       return `thread ${name ? clean(name) : rest}`;
@@ -72,10 +72,12 @@ function parseTime(text: string): number | null {
 
 function range(text: string, shown: (value: number) => string): string {
   const [low, high] = text.split("..");
-  if (low === high) return shown(Number(low));
-  if (!high) return `≥ ${shown(Number(low))}`;
-  if (!low) return `≤ ${shown(Number(high))}`;
-  return `${shown(Number(low))} – ${shown(Number(high))}`;
+  // A number with a unit is shown as it was written.
+  const one = (bound: string) => (/^\d+$/.test(bound) ? shown(Number(bound)) : clean(bound));
+  if (low === high) return one(low);
+  if (!high) return `≥ ${one(low)}`;
+  if (!low) return `≤ ${one(high)}`;
+  return `${one(low)} – ${one(high)}`;
 }
 
 const KINDS = [

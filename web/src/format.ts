@@ -36,9 +36,14 @@ export function measured(value: number, measure: "bytes" | "blocks"): string {
   return measure === "bytes" ? bytes(value) : count(value);
 }
 
-/** A value of a metric: of temporary allocations only their number is known. */
+/** True for metrics that count allocations instead of bytes. */
+export function isCount(metric: string): boolean {
+  return metric === "temporary" || metric === "allocations";
+}
+
+/** A value of a metric. */
 export function valued(value: number, metric: string, measure: "bytes" | "blocks" = "bytes"): string {
-  return metric === "temporary" ? count(value) : measured(value, measure);
+  return isCount(metric) ? count(value) : measured(value, measure);
 }
 
 export function signed(text: string, value: number): string {

@@ -1,5 +1,5 @@
 // Keys that work everywhere. Those of a part of the page are with that part.
-import { offeredViews } from "./app";
+import { offeredViews } from "./views/list";
 import { choice, choose } from "./choice";
 import { helpShown } from "./help";
 import { source } from "./sources";

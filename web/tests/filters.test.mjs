@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { api, bytes, choiceOf, figures, go, json, page, picture, recording, settled, viewer } from "./support.mjs";
+import { api, bytes, choiceOf, figures, go, json, page, picture, recording, rows, settled, viewer } from "./support.mjs";
 
 const file = recording("service.hw");
 const view = await viewer([file]);
@@ -69,7 +69,7 @@ test("filters combine, turn into their opposite, and hold for every view", async
   const opened = await page(view, "view=table&at=peak&filter=inside:contains:Index&filter=size:..100");
   const expected = await api(view, "rows?source=0&metric=live&by=site&at=peak&filter=inside:contains:Index&filter=size:..100");
   assert.equal(await sum(opened), bytes(expected.total.value ?? expected.total.live_bytes));
-  for (const name of ["Overview", "Flame graph", "Blocks", "Leaks", "Compare"]) {
+  for (const name of ["Overview", "Flame graph", "Blocks", "Leaks", "Growth", "Compare"]) {
     await opened.getByRole("tab", { name }).click();
     await settled(opened);
     assert.equal(await opened.locator(".chip").count(), 2, name);
@@ -200,6 +200,15 @@ test("a type is chosen among those that there are, and its figures are those of 
     await opened.locator(".chip-remove").click();
     await settled(opened);
   }
+  await opened.done();
+});
+
+test("filters with units and bare regular expressions are those of the command line", async () => {
+  const opened = await page(view, "view=table&filter=size:1KiB..&filter=Session|fetch");
+  assert.match(await opened.locator(".chip").first().textContent(), /size ≥ 1KiB/);
+  assert.match(await opened.locator(".chip").nth(1).textContent(), /matches \/Session\|fetch\//);
+  const expected = await api(view, "rows?source=0&filter=size:1024..&filter=Session|fetch");
+  assert.equal((await rows(opened)).length, expected.rows.length);
   await opened.done();
 });
 

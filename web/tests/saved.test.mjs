@@ -57,7 +57,7 @@ test("a page saved by the command has every metric, rows, leaks, and says what i
       await go(offline, `view=flame&metric=${metric}&direction=${direction}`);
       assert.ok((await coloursOf(offline, ".flame-canvas")) > 3, `${metric} ${direction}`);
     }
-    for (const by of ["site", "function", "place", "file", "module", "thread", "heap"]) {
+    for (const by of ["site", "function", "line", "file", "module", "thread", "heap"]) {
       await go(offline, `view=table&metric=${metric}&by=${by}`);
       assert.ok((await rows(offline)).length > 0, `${metric} ${by}`);
     }
@@ -69,7 +69,7 @@ test("a page saved by the command has every metric, rows, leaks, and says what i
   await offline.waitForTimeout(300);
   await settled(offline);
   assert.ok((await rows(offline)).every((row) => /Session::open/.test(row.join(" "))));
-  await go(offline, "view=leaks");
+  await go(offline, "view=growth");
   assert.match((await rows(offline))[0].at(-1), /Session::open/);
   await offline.locator(".table-row").first().click();
   await settled(offline);

@@ -14,7 +14,7 @@ test("names that would do harm are only ever text", async () => {
   await unharmed("overview");
   assert.match(await opened.locator(".header").textContent(), /<img src=x onerror=window\.harmed=1>/);
   assert.match(await opened.locator(".mark").first().textContent(), /<svg onload/);
-  for (const name of ["flame", "table", "blocks", "leaks", "compare"]) {
+  for (const name of ["flame", "table", "blocks", "leaks", "growth", "compare"]) {
     await go(opened, `view=${name}`);
     await unharmed(name);
   }
@@ -51,7 +51,7 @@ test("an empty recording, and one that is none", async () => {
   const view = await viewer([recording("empty.hw"), recording("service.hw")]);
   const opened = await page(view);
   assert.equal((await figures(opened)).live_bytes, 0);
-  for (const name of ["flame", "table", "blocks", "leaks", "compare"]) {
+  for (const name of ["flame", "table", "blocks", "leaks", "growth", "compare"]) {
     await go(opened, `view=${name}`);
     assert.ok((await opened.locator("main").textContent()).length > 0, name);
   }
@@ -68,7 +68,7 @@ test("a deep recursion is shown in all views, and an answer over its limit is to
   highwater("import", join(place, "deep.jsonl"), "-o", join(place, "deep.hw"));
   const view = await viewer([join(place, "deep.hw")]);
   const opened = await page(view);
-  for (const name of ["overview", "flame", "table", "blocks", "leaks", "compare"]) {
+  for (const name of ["overview", "flame", "table", "blocks", "leaks", "growth", "compare"]) {
     await go(opened, `view=${name}`);
     assert.equal(await opened.locator(".problem").count(), 0, name);
   }

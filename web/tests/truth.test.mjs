@@ -115,7 +115,7 @@ test("files of one instant offer what they have, and no other metric", async () 
     assert.match(error.what, /memory image/);
   }
   await go(opened, "source=1&view=table");
-  assert.equal(await opened.locator("#metric option").count(), 6);
+  assert.equal(await opened.locator("#metric option").count(), 8);
   // A recording cannot be compared with a peak that an image does not have.
   await go(opened, "source=1&other=0&view=compare");
   assert.deepEqual(await opened.getByLabel("B's instant").locator("option").allTextContents(), ["at its end"]);
@@ -136,7 +136,7 @@ test("the sites of an object log have names, and a log without times has lines",
   await settled(opened);
   assert.deepEqual((await rows(opened)).map((row) => row.at(-1)), [name]);
   const text = async () => (await opened.locator(".app").innerText()).replace(name, "");
-  for (const each of ["overview", "flame", "table", "blocks", "leaks", "compare", "types"]) {
+  for (const each of ["overview", "flame", "table", "blocks", "leaks", "growth", "compare", "types"]) {
     await go(opened, `view=${each}&at=peak`);
     // No nanoseconds, no seconds, no rates in them.
     assert.doesNotMatch(await text(), /\b\d[\d.,]*(ns|µs|ms|s)\b|\/s\b/, each);
@@ -223,12 +223,12 @@ test("while nothing is known the page does not say that there is nothing", async
 });
 
 test("what makes no sense in a link is left out, and told", async () => {
-  const opened = await page(view, "filter=size:abc..&filter=size:10..&filter=lifetime:1..x&filter=nonsense&from=x&at=1e5&source=0&metric=most&sort=constructor&left=-5");
+  const opened = await page(view, "filter=size:abc..&filter=size:10..&filter=lifetime:1..x&filter=nonsense:1&from=x&at=1e5&source=0&metric=most&sort=constructor&left=-5");
   const text = await opened.locator(".app").innerText();
   assert.doesNotMatch(text, /NaN|undefined/);
   assert.deepEqual(await opened.locator(".chip-text").allTextContents(), ["size ≥ 10 B"]);
   const told = await opened.locator(".problems").textContent();
-  for (const part of ["size:abc..", "lifetime:1..x", "nonsense", "from=x", "at=1e5", "metric=most", "left=-5"]) assert.ok(told.includes(part), `${part}: ${told}`);
+  for (const part of ["size:abc..", "lifetime:1..x", "nonsense:1", "from=x", "at=1e5", "metric=most", "left=-5"]) assert.ok(told.includes(part), `${part}: ${told}`);
   assert.equal((await figures(opened)).live_bytes, 500);
   await go(opened, `from=${5 * S}&to=${S}`);
   assert.match(await opened.locator(".window-line").textContent(), /window: all/);

@@ -100,7 +100,7 @@ test("recursion is merged, and library frames are shown, without changing what t
 
 test("the table has rows by everything, in any order, and tells callers and callees", async () => {
   const opened = await page(view, "view=table&metric=allocated");
-  for (const by of ["site", "function", "place", "file", "module", "thread", "heap"]) {
+  for (const by of ["site", "function", "line", "file", "module", "thread", "heap"]) {
     await opened.selectOption("#by", by);
     await settled(opened);
     const expected = await api(view, `rows?source=0&metric=allocated&by=${by}`);
@@ -170,16 +170,32 @@ test("blocks are listed with all that is known of them, and a drag over a histog
   await opened.done();
 });
 
-test("leaks are ranked by steady growth, each with its curve", async () => {
-  const opened = await page(view, "view=leaks");
+test("sites are ranked by steady growth, each with its curve", async () => {
+  const opened = await page(view, "view=growth");
   const [first] = await rows(opened);
   assert.match(first.at(-1), /Session::open/);
-  const expected = await api(view, "leaks?source=0&points=40");
+  const expected = await api(view, "growth?source=0&points=40");
   assert.equal(first[1], bytes(expected.sites[0].live_bytes));
   assert.ok((await opened.locator(".table-row .curve polyline").first().getAttribute("points")).split(" ").length === 40);
   await opened.locator(".table-row").first().click();
   await settled(opened);
   assert.match(await opened.locator(".picked").textContent(), /service\.rs/);
+  await picture(opened, "growth");
+  await opened.done();
+});
+
+test("what is live at the end is listed as the command lists it", async () => {
+  const opened = await page(view, "view=leaks");
+  const shown = await rows(opened);
+  const expected = json("leaks", file);
+  assert.equal(shown[0][1], bytes(expected.sites[0].live_bytes));
+  assert.equal(shown[0][2], count(expected.sites[0].live_blocks));
+  const answer = await api(view, "still_live?source=0");
+  assert.equal(answer.count, expected.sites.length);
+  assert.equal(answer.sites[0].oldest_at_ns, expected.sites[0].oldest_at_ns);
+  await opened.locator(".table-row").first().click();
+  await settled(opened);
+  assert.match(await opened.locator(".picked").textContent(), /the oldest has lived/);
   await picture(opened, "leaks");
   await opened.done();
 });

@@ -28,9 +28,9 @@ export function BlocksView() {
   return (
     <div class={`blocks-view${pages.answer.waiting ? " old" : ""}`}>
       <div class="histograms">
-        {histograms.data && <Histogram title="Size" bars={histograms.data.size.map((bin) => ({ from: bin.from ?? 0, to: bin.to ?? 0, blocks: bin.blocks, bytes: bin.bytes }))} shown={format.bytes} measure={measure}
+        {histograms.data && <Histogram title="Size" bars={histograms.data.size} shown={format.bytes} measure={measure}
           chosen={rangeOf("size")} onChoose={(range) => setFilter("size", range && `size:${range.from}..${range.to}`)} />}
-        {histograms.data && <Histogram title="Lifetime" bars={histograms.data.lifetime.map((bin): Bar => ({ from: bin.from_ns ?? bin.from ?? 0, to: bin.to_ns ?? bin.to ?? 0, blocks: bin.blocks, bytes: bin.bytes }))} shown={(value) => length(value)} measure={measure}
+        {histograms.data && <Histogram title="Lifetime" bars={histograms.data.lifetime.map((bin): Bar => ({ from: bin.from_ns, to: bin.to_ns, blocks: bin.blocks, bytes: bin.bytes }))} shown={(value) => length(value)} measure={measure}
           chosen={rangeOf("lifetime")} onChoose={(range) => setFilter("lifetime", range && `lifetime:${range.from}..${range.to}`)} />}
         {never && (
           <section class="never">

@@ -1,0 +1,485 @@
+// What the server answers to questions: generated from the structs of crates/query. Do not edit; see crates/query/src/types.rs.
+// Nothing here is checked at run time; views take missing members as absent.
+
+/** Nanoseconds; of a log without times, line numbers. */
+export type Nanos = number;
+export type Measure = "bytes" | "blocks";
+
+/** Figures by name, as `highwater report --json` has them. */
+export type Figures = { [name: string]: number | undefined };
+
+/** What estimates have besides their value. */
+export interface Interval {
+  interval_95?: { [name: string]: [number, number] } | [number, number];
+  samples?: number;
+}
+
+export type Metric = "live" | "peak" | "own-peak" | "allocated" | "allocations" | "freed" | "leaked" | "temporary";
+
+export type Grouping = "site" | "function" | "file" | "module" | "line" | "thread" | "type" | "heap";
+
+/** One frame of a call stack. Unknown parts are `null`, or left out if only some sources have them. */
+export type Frame = {
+  /** The function. */
+  function: string | null;
+  /** The source file. */
+  file: string | null;
+  /** The line in it. */
+  line: number | null;
+  /** The executable or library. */
+  module: string | null;
+  /** True if the function was inlined into its caller. */
+  inlined: boolean;
+  /** The address of the code, in hex. */
+  address?: string;
+  /** Of code without a function's name: the offset in its module, in hex. */
+  offset?: string;
+  /** True if the frame was guessed from the words on the stack. */
+  guessed?: boolean;
+  /** The first column of the call. */
+  column?: number;
+  /** The last column of the call. */
+  end_column?: number;
+};
+
+/** A window in an answer. */
+export type WindowAnswer = {
+  /** Its first instant. */
+  from_ns: number;
+  /** Its last instant. */
+  to_ns: number;
+};
+
+/** Bytes and blocks in an answer. */
+export type BytesAndBlocks = {
+  /** Bytes. */
+  bytes: number;
+  /** Blocks. */
+  blocks: number;
+};
+
+/** One row of a table. */
+export type Row = {
+  /** Its name, for people. */
+  key: string;
+  /** The number of a site or thread. */
+  id: number | null;
+  /** The measured value: its own part, without callees. */
+  value: number;
+  /** Its blocks. */
+  blocks: number;
+  /** Its share of the total, from 0 to 1. */
+  share: number;
+  /** For functions, files, modules and lines: the same as `value`. */
+  self?: number;
+  /** For functions, files, modules and lines: the value including all callees. */
+  total?: number;
+  /** For functions, files, modules and lines: the blocks including all callees. */
+  total_blocks?: number;
+  /** For sites: the frame that names it. */
+  frame?: Frame | null | null;
+  /** For sites: the number of the stack. */
+  stack?: Frame[];
+} & Interval;
+
+/** A table. */
+export type Rows = {
+  /** The instant of the measurement; the end of the window for metrics of a window. */
+  at_ns: number;
+  /** The figures of everything together. */
+  total: Figures & Interval;
+  /** How many rows there are, also those that are not in `rows`. */
+  count: number;
+  /** The rows. */
+  rows: Array<Row>;
+};
+
+/** The largest sites by four metrics. */
+export type TopRows = {
+  /** Live at the instant. */
+  live: Array<Row>;
+  /** Live at the peak. */
+  peak: Array<Row>;
+  /** Allocated in the window. */
+  allocated: Array<Row>;
+  /** Temporary allocations. */
+  temporary: Array<Row>;
+};
+
+/** Key figures and top lists. */
+export type Overview = {
+  /** The instant of live figures. */
+  at_ns: number;
+  /** The window. */
+  window: WindowAnswer;
+  /** The key figures. */
+  figures: Figures & Interval;
+  /** The largest sites. */
+  top: TopRows;
+  /** Anomalies of the events, in words. */
+  anomalies: Array<string>;
+  /** Notes for the reader, in words. */
+  notes: Array<string>;
+};
+
+/** An instant, and the bytes that were live then. */
+export type PeakInstant = {
+  /** The instant. */
+  at_ns: number;
+  /** Bytes live then. */
+  bytes: number;
+};
+
+/** The peak within a window. */
+export type Peak = {
+  /** The peak of the blocks that pass the filters; null without filters, or if too many changes would have to be sorted. */
+  filtered: PeakInstant | null;
+  /** The instant. */
+  at_ns: number;
+  /** Bytes live then. */
+  bytes: number;
+};
+
+/** The least, the greatest and the last value of each bin. */
+export type Envelope = {
+  /** The least. */
+  low: Array<number>;
+  /** The greatest. */
+  high: Array<number>;
+  /** The last. */
+  last: Array<number>;
+};
+
+/** The readings of a gauge. */
+export type Gauge = {
+  /** Its name. */
+  name: string;
+  /** What it counts: `bytes`, `address space`, or null. */
+  unit: string | null;
+  /** When it was read. */
+  t: Array<number>;
+  /** The readings. */
+  value: Array<number>;
+};
+
+/** A mark. */
+export type Mark = {
+  /** When. */
+  t: number;
+  /** Its name. */
+  name: string;
+};
+
+/** Live memory over time. */
+export type Timeline = {
+  /** The times that separate the bins, one more than there are bins. */
+  t: Array<number>;
+  /** Live bytes in each bin. */
+  live_bytes: Envelope;
+  /** Live blocks in each bin. */
+  live_blocks: Envelope;
+  /** Bytes allocated in each bin. */
+  allocated_bytes: Array<number>;
+  /** Blocks allocated in each bin, reallocations included. */
+  allocations: Array<number>;
+  /** Bytes freed in each bin. */
+  freed_bytes: Array<number>;
+  /** The readings of gauges. */
+  gauges: Array<Gauge>;
+  /** The marks. */
+  marks: Array<Mark>;
+  /** How many marks there are beyond those. */
+  marks_left_out: number;
+  /** Where the most is live; null if too many changes would have to be sorted. */
+  peak: PeakInstant | null;
+  /** True while a long recording is not indexed yet: allocated and freed bytes are estimated from the mean size. */
+  approximate: boolean;
+};
+
+/** Nodes that are too small to be shown. */
+export type LeftOutNodes = {
+  /** Their number. */
+  nodes: number;
+  /** Their value. */
+  value: number;
+};
+
+/** A flame graph as columns, nodes in depth-first order. Node 0 is the whole. */
+export type Tree = {
+  /** The names that nodes use. */
+  names: Array<string>;
+  /** The files that nodes use. */
+  files: Array<string>;
+  /** The index of each node's name. */
+  node_name: Array<number>;
+  /** The index of each node's file. */
+  node_file: Array<number>;
+  /** Each node's line. */
+  node_line: Array<number>;
+  /** Each node's depth; the whole has 0. */
+  node_depth: Array<number>;
+  /** Each node's value with everything below it. */
+  node_value: Array<number>;
+  /** Each node's value without the nodes below it. */
+  node_self: Array<number>;
+  /** Each node's blocks. */
+  node_blocks: Array<number>;
+  /** In comparisons: each node's value before. */
+  node_before?: Array<number>;
+  /** In comparisons: each node's value after. */
+  node_after?: Array<number>;
+  /** The value of the whole. */
+  total: number;
+  /** The nodes that are too small to be shown. */
+  left_out: LeftOutNodes;
+  /** The instant of the measurement. */
+  at_ns?: number;
+};
+
+/** The functions that lead to one, and those that it leads to. */
+export type FocusedTree = {
+  /** Its callers. */
+  callers: Tree;
+  /** Its callees. */
+  callees: Tree;
+};
+
+/** A caller or a callee. */
+export type Neighbour = {
+  /** The function. */
+  function: string;
+  /** The value of the stacks in which it is next to the other function. */
+  value: number;
+  /** Their blocks. */
+  blocks: number;
+};
+
+/** A function, and the functions around it. */
+export type Callers = {
+  /** The function. */
+  function: string;
+  /** What it allocated itself. */
+  self: number;
+  /** The same with everything that it called. */
+  total: number;
+  /** The blocks of `total`. */
+  blocks: number;
+  /** The functions that call it, largest first. */
+  callers: Array<Neighbour>;
+  /** The functions that it calls, largest first. */
+  callees: Array<Neighbour>;
+};
+
+/** One block. */
+export type Block = {
+  /** Its allocation number. */
+  id: number;
+  /** Its address, in hex. */
+  address: string;
+  /** The size asked for. */
+  size: number;
+  /** The size that malloc gave. */
+  usable: number | null;
+  /** When it was allocated. */
+  allocated_ns: number;
+  /** When it was freed. */
+  freed_ns: number | null;
+  /** The time between both. */
+  lifetime_ns: number | null;
+  /** Its thread. */
+  thread: number;
+  /** Its heap. */
+  heap: string;
+  /** Its type. */
+  type: string | null;
+  /** The variable that it belongs to. */
+  variable: string | null;
+  /** The number of its site. */
+  site: number;
+  /** The number of blocks that it stands for. */
+  weight: number;
+  /** The number of its stack. */
+  stack: Frame[];
+};
+
+/** A list of blocks. */
+export type Blocks = {
+  /** How many blocks there are, also those that are not in `blocks`. */
+  count: number;
+  /** Their bytes. */
+  bytes: number;
+  /** The number of blocks that they stand for. */
+  estimated_blocks: number;
+  /** The blocks. */
+  blocks: Array<Block>;
+};
+
+/** Blocks of similar sizes. */
+export type Bar = {
+  /** The least size. */
+  from: number;
+  /** The greatest size. */
+  to: number;
+  /** Their number. */
+  blocks: number;
+  /** Their bytes. */
+  bytes: number;
+};
+
+/** Blocks of similar lifetimes. */
+export type TimeBar = {
+  /** The shortest lifetime. */
+  from_ns: number;
+  /** The longest lifetime. */
+  to_ns: number;
+  /** Their number. */
+  blocks: number;
+  /** Their bytes. */
+  bytes: number;
+};
+
+/** Sizes and lifetimes of blocks. */
+export type Histograms = {
+  /** By size. */
+  size: Array<Bar>;
+  /** By lifetime. */
+  lifetime: Array<TimeBar>;
+  /** The blocks without a lifetime. */
+  never_freed: BytesAndBlocks;
+};
+
+/** The live memory of one side. */
+export type CompareSide = {
+  /** The instant. */
+  at_ns: number;
+  /** Bytes live then. */
+  live_bytes: number;
+  /** Blocks live then. */
+  live_blocks: number;
+};
+
+/** A change of the whole. */
+export type WholeChange = {
+  /** In bytes. */
+  bytes: number;
+  /** In blocks. */
+  blocks: number;
+};
+
+/** A row that changed. */
+export type Change = {
+  /** Its name, for people. */
+  key: string;
+  /** The number of a site or thread on side A. */
+  id_a: number | null;
+  /** The same on side B. */
+  id_b: number | null;
+  /** Bytes before. */
+  before: number;
+  /** Bytes after. */
+  after: number;
+  /** The difference; it is taken first and rounded last. */
+  change: number;
+  /** Blocks before. */
+  blocks_before: number;
+  /** Blocks after. */
+  blocks_after: number;
+  /** `grew`, `shrank`, `came` or `went`. */
+  what: string;
+  /** For sites: the frame that names it. */
+  frame?: Frame | null | null;
+  /** For sites: the number of the stack. */
+  stack?: Frame[];
+};
+
+/** Two instants compared. */
+export type Compare = {
+  /** Side A. */
+  before: CompareSide;
+  /** Side B. */
+  after: CompareSide;
+  /** The change of the whole. */
+  change: WholeChange;
+  /** How many rows changed, also those that are not in `rows`. */
+  count: number;
+  /** The rows, the largest change first. */
+  rows: Array<Change>;
+  /** A flame graph of both sides. */
+  tree: Tree;
+};
+
+/** A site whose blocks survive. */
+export type GrowthSite = {
+  /** Its number. */
+  id: number;
+  /** Its name, for people. */
+  key: string;
+  /** The frame that names it. */
+  frame: Frame | null;
+  /** The number of its stack. */
+  stack: Frame[];
+  /** Bytes that were allocated in the window and are live at its end. */
+  live_bytes: number;
+  /** Their blocks. */
+  live_blocks: number;
+  /** The part of `live_bytes` that was already born at each point. */
+  curve: Array<number>;
+  /** The same of `live_blocks`. */
+  blocks_curve: Array<number>;
+  /** The slope of the line that fits the curve best; null where there are no times. */
+  growth_per_s: number | null;
+  /** The same where there are no times. */
+  growth_per_line: number | null;
+  /** How straight the curve is, from 0 to 1; lower if it rises at few points. */
+  steadiness: number;
+  /** Growth times steadiness, by which sites are ranked. */
+  score: number;
+  /** The birth of the oldest of these blocks. */
+  oldest_ns: number;
+};
+
+/** Sites by steady growth. */
+export type Growth = {
+  /** The times of the points. */
+  t: Array<number>;
+  /** How many sites there are, also those that are not in `sites`. */
+  count: number;
+  /** The sites, most growth first. */
+  sites: Array<GrowthSite>;
+};
+
+/** A site with live blocks. */
+export type LeakSite = {
+  /** Its number. */
+  id: number;
+  /** Its name, for people. */
+  key: string;
+  /** The frame that names it. */
+  frame: Frame | null;
+  /** The number of its stack. */
+  stack: Frame[];
+  /** Its live bytes. */
+  live_bytes: number;
+  /** Its live blocks. */
+  live_blocks: number;
+  /** Its share of all live bytes, from 0 to 1. */
+  share: number;
+  /** The birth of its oldest live block; null where single blocks are not known. */
+  oldest_at_ns: number | null;
+  /** The age of that block. */
+  oldest_age_ns: number | null;
+};
+
+/** What is live at an instant. */
+export type Leaks = {
+  /** The instant. */
+  at_ns: number;
+  /** All live bytes. */
+  live_bytes: number;
+  /** All live blocks. */
+  live_blocks: number;
+  /** How many sites there are, also those that are not in `sites`. */
+  count: number;
+  /** The sites, most live bytes first. */
+  sites: Array<LeakSite>;
+};

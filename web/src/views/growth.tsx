@@ -1,0 +1,75 @@
+// Sites whose blocks stay: how their survivors grow, and how steadily.
+import type { Growth, GrowthSite } from "../answers";
+import { useAnswer } from "../answer";
+import { addFilter, choice, choose } from "../choice";
+import { length, perUnit } from "../clock";
+import { Curve } from "../curve";
+import * as format from "../format";
+import { clean } from "../names";
+import { about } from "../question";
+import { source } from "../sources";
+import { distinctCallers, FunctionActions, RowName, Stack } from "../stack";
+import { Search } from "../search";
+import { Table, type Column } from "../table";
+import { Told } from "../told";
+import { useMemo } from "preact/hooks";
+
+export function GrowthView() {
+  const { sort, order, search, pick } = choice.value;
+  const answer = useAnswer<Growth>(about("growth", { at: null, points: 40 }), 80);
+  const column = sort || "score";
+  const sites = useMemo(() => sorted(answer.data?.sites ?? [], column, order, search), [answer.data, column, order, search]);
+  const columns = useMemo(() => columnsOf(sites), [sites]);
+  const picked = pick === "" ? -1 : sites.findIndex((site) => String(site.id) === pick);
+  const site = sites[picked];
+  const end = choice.value.to ?? source.value?.duration_ns ?? 0;
+  return (
+    <div class={`leaks-view${answer.waiting ? " old" : ""}`}>
+      <div class="tools">
+        <small>What was allocated in the window and is live at its end, ranked by how much and how steadily it grows.</small>
+        <span class="stretch" />
+        <Search hint="Search functions" />
+        <Told answer={answer} />
+      </div>
+      <div class="split">
+        <Table label="Growth" columns={columns} count={sites.length} row={(index) => sites[index]} rowHeight={28} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
+          onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={`${answer.question} ${column} ${order}`} empty={answer.data ? "Nothing that was allocated in the window is still there." : ""} />
+        {site && (
+          <aside class="picked" aria-label="The chosen site">
+            <h2>{clean(site.frame?.function ?? site.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
+            <Curve values={site.curve} width={300} height={70} label="Survivors over time" />
+            <p>{format.bytes(site.live_bytes)} in {format.count(site.live_blocks)} blocks; {format.bytes(growthOf(site))} more each {perUnit().slice(1) === "s" ? "second" : "line"}{site.oldest_ns !== null ? `; the oldest has lived ${length(Math.max(0, end - site.oldest_ns))}` : ""}.</p>
+            <p class="actions"><button type="button" onClick={() => { addFilter(`site:${site.id}`); choose({ view: "blocks" }); }}>Its blocks</button></p>
+            <FunctionActions name={site.frame?.function ?? site.key} />
+            <Stack stack={site.stack ?? []} site={site.id} />
+          </aside>
+        )}
+      </div>
+    </div>
+  );
+}
+
+/** Bytes a second; of a log without times, a line. */
+function growthOf(site: GrowthSite): number {
+  return site.growth_per_s ?? site.growth_per_line ?? 0;
+}
+
+function sorted(sites: GrowthSite[], column: string, order: "asc" | "desc", search: string): GrowthSite[] {
+  const wanted = search.toLowerCase();
+  const found = wanted ? sites.filter((site) => site.key.toLowerCase().includes(wanted) || site.stack?.some((frame) => frame.function?.toLowerCase().includes(wanted))) : [...sites];
+  const value = (site: GrowthSite) => ({ live: site.live_bytes, blocks: site.live_blocks, growth: growthOf(site), steadiness: site.steadiness, score: site.score } as { [column: string]: number })[column] ?? site.score;
+  return found.sort((a, b) => (order === "asc" ? 1 : -1) * (value(a) - value(b)));
+}
+
+function columnsOf(sites: GrowthSite[]): Column<GrowthSite>[] {
+  const callers = new Map(distinctCallers(sites).map((text, index) => [sites[index].id, text]));
+  return [
+    { name: "curve", title: "Survivors over time", width: "136px", cell: (site) => <Curve values={site.curve} label={`From ${format.bytes(site.curve[0] ?? 0)} to ${format.bytes(site.curve[site.curve.length - 1] ?? 0)}`} /> },
+    { name: "live", title: "Still there", width: "92px", numeric: true, sortable: true, cell: (site) => format.bytes(site.live_bytes) },
+    { name: "blocks", title: "Blocks", width: "80px", numeric: true, sortable: true, cell: (site) => format.count(site.live_blocks) },
+    { name: "growth", title: "Growth", width: "100px", numeric: true, sortable: true, cell: (site) => `${format.bytes(growthOf(site))}${perUnit()}` },
+    { name: "steadiness", title: "Steady", width: "72px", numeric: true, sortable: true, hint: "How straight the curve rises: 100% is a straight line", cell: (site) => format.percent(site.steadiness).replace(/\.\d/, "") },
+    { name: "score", title: "Rank", width: "92px", numeric: true, sortable: true, hint: "Growth times steadiness", cell: (site) => `${format.bytes(growthOf(site) * site.steadiness)}${perUnit()}` },
+    { name: "name", title: "Site", width: "minmax(180px, 1fr)", cell: (site) => <><RowName row={site} /> <small>{callers.get(site.id)}</small></> },
+  ];
+}
