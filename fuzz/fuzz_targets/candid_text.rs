@@ -1,7 +1,7 @@
 //! Any bytes as Candid: arguments and interfaces in text, replies in bytes. What was encoded is shown, and what is shown encodes to the same.
 #![no_main]
 
-use highwater_host::call::Call;
+use highwater_host::call::ProgramCall;
 use highwater_host::candid::{Interface, decode, encode_arguments};
 use libfuzzer_sys::fuzz_target;
 
@@ -9,7 +9,7 @@ fuzz_target!(|bytes: &[u8]| {
     let reply = [b"DIDL".as_slice(), bytes].concat();
     let _ = decode(&reply, &[]);
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    if let Ok(call) = text.parse::<Call>() {
+    if let Ok(call) = text.parse::<ProgramCall>() {
         assert_eq!(call.to_string().parse(), Ok(call));
     }
     if let Some((interface, arguments)) = text.split_once('|')

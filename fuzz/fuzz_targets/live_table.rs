@@ -2,13 +2,13 @@
 #![no_main]
 
 use highwater_collector::protocol::Detail;
-use highwater_collector::take::{Subject, Wanted, take};
-use highwater_collector::{About, LiveTable};
+use highwater_collector::take::{SnapshotRequest, SnapshotSubject, take};
+use highwater_collector::{LiveTable, ProcessIdentity};
 use highwater_model::{Nanos, When};
-use highwater_shm::control_v1::{CONTROL_BYTES, Control, Word};
+use highwater_shm::control_v1::{CONTROL_BYTES, ControlPage, Word};
 use highwater_shm::session_v1::{self, Capacity, Header};
 use highwater_shm::table_v1::{
-    self, ALIGNMENT, Block, Count, Record, SHARDS, Shard, TableCapacity, TableHeader, position,
+    self, ALIGNMENT, Count, SHARDS, TableBlock, TableCapacity, TableHeader, TableRecord, TableShard, position,
 };
 use highwater_store::{Recording, write_snapshot};
 use libfuzzer_sys::fuzz_target;
@@ -60,9 +60,9 @@ impl Objects {
         unsafe { &*((self.base + offset as usize) as *const T) }
     }
 
-    fn control(&self) -> &Control {
+    fn control(&self) -> &ControlPage {
         // SAFETY: a page of atomics, which is never unmapped.
-        unsafe { &*(self.control_base as *const Control) }
+        unsafe { &*(self.control_base as *const ControlPage) }
     }
 
     /// Everything is zero again.
@@ -92,8 +92,8 @@ impl Objects {
         table.rate_bytes[1].store(512, Ordering::Relaxed);
         table.magic.store(table_v1::MAGIC, Ordering::Relaxed);
         for number in 0..SHARDS {
-            let shard: &Shard = self.at(start() + TABLE.shard(number));
-            let block = Block {
+            let shard: &TableShard = self.at(start() + TABLE.shard(number));
+            let block = TableBlock {
                 address: u64::from(number) * 16 + 0x10000 + u64::from(number == SHARDS - 1),
                 size: u64::from(number) * 3,
                 node: number % 64,
@@ -102,7 +102,7 @@ impl Objects {
                 stamp: u64::from(number % 7),
                 surplus: 0,
             };
-            let record: &Record = self.at(record_at(number, 0));
+            let record: &TableRecord = self.at(record_at(number, 0));
             record.birth(&block, Word(0));
             shard.used.store(2, Ordering::Relaxed);
             shard.counts.add(Count::Allocations, 1);
@@ -112,7 +112,7 @@ impl Objects {
 }
 
 fn record_at(shard: u32, number: u32) -> u64 {
-    start() + TABLE.records() + (position(shard, number) * size_of::<Record>()) as u64
+    start() + TABLE.records() + (position(shard, number) * size_of::<TableRecord>()) as u64
 }
 
 /// Where a word of the input goes: a part of the memory, and a place in it.
@@ -123,7 +123,7 @@ fn place(part: u8, at: u16) -> u64 {
         1 => (SESSION.modules(), 4096),
         2 => (SESSION.stacks(), 64 * 16),
         3 => (start(), size_of::<TableHeader>() as u64),
-        4 => (start() + TABLE.shard(0), u64::from(SHARDS) * size_of::<Shard>() as u64),
+        4 => (start() + TABLE.shard(0), u64::from(SHARDS) * size_of::<TableShard>() as u64),
         5 => (start() + TABLE.threads(), u64::from(TABLE.threads) * 32),
         _ => (record_at(0, 0), TABLE.bytes() - TABLE.records()),
     };
@@ -145,7 +145,7 @@ fuzz_target!(|input: &[u8]| {
         }
     }
     for number in 0..SHARDS {
-        let shard: &Shard = objects.at(start() + TABLE.shard(number));
+        let shard: &TableShard = objects.at(start() + TABLE.shard(number));
         // Nobody gives this lock back, and it would be waited for.
         if shard.lock.load(Ordering::Relaxed) & 1 == 1 {
             shard.abandoned.store(1, Ordering::Relaxed);
@@ -153,11 +153,11 @@ fuzz_target!(|input: &[u8]| {
     }
     let memory = objects.memory.try_clone().expect("there are descriptors");
     let Ok(table) = LiveTable::open(memory, &objects.control, None) else { return };
-    let about = About { pid: std::process::id(), ..About::default() };
+    let about = ProcessIdentity { pid: std::process::id(), ..ProcessIdentity::default() };
     for detail in [Detail::Sites, Detail::Blocks] {
         for gone in [None, Some(Nanos(1 << 20))] {
-            let subject = Subject { table: &table, about: &about, gone };
-            let Ok(taken) = take(subject, Wanted { detail, contents: None }, || ()) else { continue };
+            let subject = SnapshotSubject { table: &table, about: &about, gone };
+            let Ok(taken) = take(subject, SnapshotRequest { detail, contents: None }, || ()) else { continue };
             assert_eq!(objects.control().load().active_epoch(), 0, "the cut is over");
             let written = write_snapshot(Vec::new(), &taken.source, &taken.catalog, &taken.accounts);
             let (file, _) = written.expect("what is taken can be written");

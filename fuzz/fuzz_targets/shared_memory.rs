@@ -1,8 +1,8 @@
 //! Any bytes as what a program shares with its recorder: rings, stack nodes, the log of modules.
 #![no_main]
 
-use highwater_recorder::{About, Course, Outputs};
-use highwater_session::Shared;
+use highwater_recorder::{Outputs, ProcessRecording, RecordedProcess};
+use highwater_session::SessionMemory;
 use highwater_shm::ring_v1::RingHeader;
 use highwater_shm::session_v1::{Capacity, Header, MAGIC};
 use libfuzzer_sys::fuzz_target;
@@ -44,14 +44,22 @@ fuzz_target!(|bytes: &[u8]| {
         ring.tail.store(tail + u64::from(head[4] & 7), Ordering::Relaxed);
         ring.busy.store(u32::from(head[5] & 1), Ordering::Relaxed);
     }
-    // SAFETY: the memory outlives the course.
-    let shared = unsafe { Shared::of_ourselves(base, CAPACITY.bytes()) }.expect("the header is sound");
-    let about = About { forked: head[5] & 2 != 0, sample_rate: (head[5] & 4 != 0).then_some(512), ..About::default() };
+    // SAFETY: the memory outlives the recording.
+    let shared = unsafe { SessionMemory::of_ourselves(base, CAPACITY.bytes()) }.expect("the header is sound");
+    let about = RecordedProcess {
+        forked: head[5] & 2 != 0,
+        sample_rate: (head[5] & 4 != 0).then_some(512),
+        ..RecordedProcess::default()
+    };
     let null = std::fs::File::options().write(true).open("/dev/null").expect("/dev/null can be opened");
-    let mut course =
-        Course::begin(shared, about, Outputs { file: Some(("/dev/null".into(), null)), ..Outputs::default() }, None)
-            .expect("/dev/null can be written");
-    course.round(false);
-    course.round(true);
-    drop(course);
+    let mut recording = ProcessRecording::begin(
+        shared,
+        about,
+        Outputs { file: Some(("/dev/null".into(), null)), ..Outputs::default() },
+        None,
+    )
+    .expect("/dev/null can be written");
+    recording.round(false);
+    recording.round(true);
+    drop(recording);
 });

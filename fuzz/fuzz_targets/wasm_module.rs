@@ -1,9 +1,15 @@
-//! Any bytes as a WASM module, up to where it would be run.
+//! Any bytes as a WASM module: the facts that lenses and the host read, up to where it would be run.
 #![no_main]
 
-use highwater_host::module::Module;
+use highwater_host::module::HostModule;
+use highwater_image::WasmModule;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = Module::new("fuzzed", bytes);
+    let _ = HostModule::new("fuzzed", bytes);
+    if let Ok(module) = WasmModule::parse(bytes) {
+        for (_, name) in module.functions_in_table() {
+            let _ = module.instructions_of(name);
+        }
+    }
 });

@@ -1,9 +1,10 @@
 //! Asking everything that can be asked of what the readers made of some bytes.
 
 use crate::heap::within_limit;
-use highwater_formats::events::{Line, Reader};
+use highwater_formats::events::{EventLine, EventLinesReader};
 use highwater_model::{Accounts, AddressLedger, Catalog, Heap, Nanos, Step, When, laws};
-use highwater_store::Recording;
+use highwater_store::history::{HistoryIndex, Work};
+use highwater_store::{Moment, Recording};
 
 /// Opens a recording and asks it everything. Whatever the file says, the answers must keep the laws.
 pub fn examine_recording(file: &[u8]) {
@@ -31,14 +32,15 @@ fn ask_everything(recording: &Recording) {
         }
         // Of a recording this replays everything; the end is enough.
         if when == When::End
-            && let Ok(snapshot) = recording.snapshot_of_heap(&when, Heap::Mapped)
+            && let Ok(snapshot) = recording.snapshot_of_heap(Moment::End, Heap::Mapped)
         {
             assert_eq!(snapshot.violations(), Vec::<String>::new(), "one heap");
         }
     }
-    if let Ok(timeline) = recording.timeline(50) {
-        assert!((1..=51).contains(&timeline.points.len()), "{} points", timeline.points.len());
-        assert!(timeline.points.is_sorted_by_key(|point| point.time), "the timeline is out of order");
+    if let Ok(index) = HistoryIndex::new(recording, 1 << 20)
+        && index.build(recording, &Work::quiet()).is_ok()
+    {
+        assert!(index.slices().is_sorted_by_key(|slice| slice.last), "the slices are out of order");
     }
     drop(recording.marks());
     drop(recording.gauges());
@@ -69,14 +71,14 @@ fn assert_lawful(accounts: &Accounts, when: &str) {
 pub fn examine_lines(input: &[u8]) {
     within_limit(input.len(), || {
         let (mut catalog, mut ledger) = (Catalog::default(), AddressLedger::default());
-        let mut reader = Reader::new(input);
+        let mut reader = EventLinesReader::new(input);
         let mut number = 0;
         while let Some(line) = reader.next(&mut catalog) {
             assert!(reader.line_number() > number, "line {number} was read twice");
             number = reader.line_number();
             match line {
-                Ok(Line::Event(event)) => ledger.record(&event, &mut ()),
-                Ok(Line::ThreadName(_) | Line::Source) => {}
+                Ok(EventLine::Event(event)) => ledger.record(&event, &mut ()),
+                Ok(EventLine::ThreadName(_) | EventLine::Source) => {}
                 Err(error) => drop(error.to_string()),
             }
         }

@@ -1,7 +1,7 @@
 //! Histories of other tools, through the registry of inputs.
 
 use crate::heap::within_limit;
-use highwater_input::{FORMATS, Input, Read};
+use highwater_input::{FORMATS, InputStream, Read};
 use highwater_model::{AddressLedger, Anomaly, Catalog, Event, EventSink, Nanos, laws};
 use std::path::Path;
 
@@ -34,7 +34,7 @@ pub fn examine_history(key: &str, bytes: &[u8]) {
             assert!(part.is_finite(), "{part} is no part");
             true
         };
-        match read(&mut Input::new(&mut content, Path::new("-"), &mut go_on), &mut sink) {
+        match read(&mut InputStream::new(&mut content, Path::new("-"), &mut go_on), &mut sink) {
             Ok(history) => {
                 let accounts = sink.ledger.accounts();
                 assert_eq!(laws::violations(accounts), Vec::<String>::new());

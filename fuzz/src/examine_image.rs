@@ -1,7 +1,7 @@
 //! Whatever an image is: every question has an answer, and memory stays in proportion to it.
 
 use crate::heap::within_bytes;
-use highwater_image::{Damages, Examination, Heap, Image, ImageSnapshot, Module, Side, Sidecar, change, compare, view};
+use highwater_image::{Damages, Image, WasmModule, ComparedImage, Sidecar, compare, find_heap};
 use highwater_model::{Accounts, Source, laws};
 use std::io::Read;
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 /// A real image with its module, unpacked once.
 struct Real {
     image: Vec<u8>,
-    module: Module,
+    module: WasmModule,
     /// Where changes are made: data and heap.
     changed: std::ops::Range<usize>,
 }
@@ -23,7 +23,7 @@ fn real(image: &[u8], module: &[u8], changed: std::ops::Range<usize>) -> Real {
         }
         _ => zstd::decode_all(bytes).expect("a fixture"),
     };
-    Real { image: unpack(image), module: Module::parse(&unpack(module)).expect("a module"), changed }
+    Real { image: unpack(image), module: WasmModule::parse(&unpack(module)).expect("a module"), changed }
 }
 
 macro_rules! fixture {
@@ -82,30 +82,30 @@ fn examine_changed(real: &[Real; 2], bytes: &[u8], word: usize) {
 }
 
 /// Asks everything.
-fn examine(image: &Image, module: Option<&Module>) {
+fn examine(image: &Image, module: Option<&WasmModule>) {
     let mut damage = Damages::default();
-    let Ok(heap) = Heap::find(image, module, &Sidecar::default(), &mut damage) else { return };
-    let examination = Examination::of(&heap, 5);
+    let Ok(heap) = find_heap(image, module, &Sidecar::default(), &mut damage) else { return };
+    let examination = heap.examine(5);
     let walked: u64 = examination.kinds.iter().map(|(_, figures)| figures.bytes).sum();
     assert_eq!(walked, examination.survey.walked_bytes);
     assert!(walked <= image.len());
     for (kind, figures) in &examination.kinds {
         assert!(figures.live_count <= figures.count && figures.live_bytes <= figures.bytes, "{kind}: {figures:?}");
     }
-    assert!(damage.places.len() as u64 <= damage.count);
+    assert!(damage.entries.len() as u64 <= damage.count);
     for place in
         ["cells", "cells.head.shape", "cells.tail.tail.head.who", "tree#node.account.owner", "static[20]", "0x500000"]
     {
-        let _ = view(&heap, &examination, place, 6);
-        let _ = change(&heap, &examination, place, "7");
+        let _ = heap.view(&examination, place, 6);
+        let _ = heap.edit(&examination.survey, place, "7");
     }
     for (_, path) in &examination.graph.largest {
-        let _ = view(&heap, &examination, &path.to_string(), 2);
+        let _ = heap.view(&examination, &path.to_string(), 2);
     }
-    let side = || Side { heap: &heap, examination: &examination };
+    let side = || ComparedImage { heap: &*heap, examination: &examination };
     let same = compare(&[side(), side()], 5).expect("the same kind");
     assert_eq!((same.came.0, same.went.0), (0, 0));
-    let snapshot = ImageSnapshot::of(&heap, &examination, Source::default());
+    let snapshot = heap.snapshot(&examination, Source::default());
     let accounts = Accounts::from_state(snapshot.accounts);
     assert_eq!(laws::violations(&accounts), Vec::<String>::new());
 }

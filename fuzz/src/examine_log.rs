@@ -1,7 +1,10 @@
 //! Reading an object log in every way.
 
 use crate::heap::within_bytes;
-use highwater_formats::objlog::{By, Observer, Progress, Reader, Survivors, Translator, Trust, Until, pattern, rows};
+use highwater_formats::objlog::{
+    LogProgress, ObjectGrouping, ObjectLogReader, Observer, ReadUntil, SurvivingObjects, Translator, Trust, pattern,
+    rows,
+};
 use highwater_model::{AddressLedger, Anomaly, Catalog, Event, EventSink, Nanos, laws};
 
 /// Buffers, and pages for ids far apart.
@@ -22,10 +25,10 @@ impl EventSink for Ledger {
     }
 }
 
-fn read(bytes: &[u8], piece: usize, until: Until, observer: &mut impl Observer) -> Reader {
-    let mut reader = Reader::until(until);
+fn read(bytes: &[u8], piece: usize, until: ReadUntil, observer: &mut impl Observer) -> ObjectLogReader {
+    let mut reader = ObjectLogReader::until(until);
     for mut part in bytes.chunks(piece) {
-        while reader.read(&mut part, observer).expect("memory can be read") == Progress::More {}
+        while reader.read(&mut part, observer).expect("memory can be read") == LogProgress::More {}
     }
     reader.finish(observer);
     reader
@@ -35,9 +38,9 @@ fn read(bytes: &[u8], piece: usize, until: Until, observer: &mut impl Observer) 
 pub fn examine_log(bytes: &[u8]) {
     within_bytes(bytes.len().saturating_mul(BYTES_PER_BYTE).saturating_add(BYTES_FOR_ANY_LOG), || {
         let mut translator = Translator::new(Ledger(AddressLedger::default()));
-        let whole = read(bytes, usize::MAX, Until::End, &mut translator);
+        let whole = read(bytes, usize::MAX, ReadUntil::End, &mut translator);
         let piece = bytes.get(3).map_or(1, |byte| usize::from(*byte) + 1);
-        let pieces = read(bytes, piece, Until::End, &mut ());
+        let pieces = read(bytes, piece, ReadUntil::End, &mut ());
         let (counts, matcher) = (whole.counts(), whole.matcher());
         assert_eq!(counts.lines, counts.object_lines + counts.noise_lines + counts.malformed);
         assert_eq!(counts.lines, bytes.split_inclusive(|byte| *byte == b'\n').count() as u64);
@@ -47,16 +50,17 @@ pub fn examine_log(bytes: &[u8]) {
         let mut live = (0u64, 0u64);
         matcher.for_each_survivor(|one| live = (live.0 + 1, live.1 + one.bytes));
         assert_eq!((live, matcher.live()), ((total.live(), total.live_bytes()), live));
-        let survivors = Survivors::of(matcher);
+        let survivors = SurvivingObjects::of(matcher);
         drop(Trust::of(&whole, &survivors));
-        for by in [By::Type, By::Place, By::Both] {
+        for by in [ObjectGrouping::Type, ObjectGrouping::Place, ObjectGrouping::Both] {
             let sum: u64 = rows(matcher, &survivors, by).iter().map(|row| row.tally.live_bytes()).sum();
             assert_eq!(sum, live.1);
         }
-        for (_, stretches) in survivors.by_type(matcher) {
-            drop(pattern(&stretches));
+        for (_, spans) in survivors.by_type(matcher) {
+            drop(pattern(&spans));
         }
-        for until in [Until::Events(3), Until::Line(2), Until::Time(Nanos(1_000_000)), Until::Steps(2)] {
+        for until in [ReadUntil::Events(3), ReadUntil::Line(2), ReadUntil::Time(Nanos(1_000_000)), ReadUntil::Steps(2)]
+        {
             read(bytes, usize::MAX, until, &mut ());
         }
         let (Ledger(ledger), _) = translator.finish(&whole);

@@ -1,11 +1,13 @@
 //! Questions to the viewer.
 
 use crate::scene::Scene;
+use highwater_query::QueryError;
 use highwater_store::Recording;
+use highwater_store::history::Work;
 use highwater_view::http::request::{Request, parameters_of};
-use highwater_view::{Api, FileKind, OpenedFile, Opener, Plain, Problem, Sources, Work};
+use highwater_view::{Api, FileKind, OpenedFile, Opener, Plain, Sources};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Opens what the numbers stand for: nothing of it is a file.
 struct InMemory;
@@ -25,7 +27,7 @@ impl Opener for InMemory {
         };
         let recording = Recording::from_bytes(bytes.map_err(|error| error.to_string())?);
         let recording = recording.map_err(|error| error.to_string())?;
-        Ok(OpenedFile { kind, recording, damage: Vec::new(), special: Box::new(Plain) })
+        Ok(OpenedFile { kind, recording: Arc::new(recording), damage: Vec::new(), special: Box::new(Plain) })
     }
 }
 
@@ -52,7 +54,7 @@ pub fn examine_question(question: &str) {
     };
     match answer {
         Ok(()) => {}
-        Err(Problem::Cancelled) => panic!("{question:?} was given up, but somebody waits"),
-        Err(problem) => assert!(!problem.line().is_empty(), "{question:?}"),
+        Err(QueryError::Cancelled) => panic!("{question:?} was given up, but somebody waits"),
+        Err(problem) => assert!(!problem.to_string().is_empty(), "{question:?}"),
     }
 }

@@ -1,8 +1,8 @@
 //! A small history with something of everything: seeds are made of it, and questions are asked about it.
 
 use highwater_model::{
-    AccountsState, AddressLedger, Anomaly, Blocks, Catalog, Columns, Event, EventKind, FrameId, FrameText, Heap, Nanos,
-    Placement, Source, SourceKind, Spacing as SampleSpacing, StackId, Tag, TagId, ThreadId, Weight, WordSampling,
+    AccountsState, AddressLedger, Anomaly, Blocks, Catalog, ColumnRange, Event, EventKind, FrameId, FrameText, Heap,
+    Nanos, Placement, SampleSpacing, Source, SourceKind, StackId, Tag, TagId, ThreadId, Weight, WordSampling,
 };
 use highwater_store::{Spacing, Writer, write_snapshot};
 use std::io;
@@ -73,7 +73,7 @@ impl Scene {
     pub fn every_sample(&mut self) {
         let heaps = [Heap::Minor, Heap::Major, Heap::External];
         let tags = heaps.map(|heap| self.catalog.intern_tag(Tag { heap, ..Tag::default() }));
-        let columns = Columns { start: 3, end: 700 };
+        let columns = ColumnRange { start: 3, end: 700 };
         let text = FrameText { function: "placed", columns, ..FrameText::default() };
         self.catalog.resolve(FrameId(0), &[text]);
         for number in 0..30u64 {

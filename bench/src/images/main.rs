@@ -8,7 +8,7 @@ mod counting;
 mod make;
 
 use counting::Counting;
-use highwater_image::{Damages, Examination, Heap, Image, Sidecar, motoko::Motoko, survey};
+use highwater_image::{Damages, Image, Sidecar, find_heap, lenses::motoko::Motoko, survey};
 use std::path::Path;
 
 #[global_allocator]
@@ -55,8 +55,8 @@ fn report(file: &str) {
     let before = cpu_time();
     let image = Image::open(Path::new(file)).expect("an image");
     let mut damage = Damages::default();
-    let heap = Heap::find(&image, None, &Sidecar::default(), &mut damage).expect("a heap");
-    let examination = Examination::of(&heap, 10);
+    let heap = find_heap(&image, None, &Sidecar::default(), &mut damage).expect("a heap");
+    let examination = heap.examine(10);
     assert!(damage.is_empty() && examination.damage().is_empty(), "{:?}", examination.damage());
     assert_eq!(heap.stated_bytes(), Some(examination.survey.walked_bytes));
     let objects = examination.kinds.iter().map(|(_, figures)| figures.count).sum();

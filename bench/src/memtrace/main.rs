@@ -3,7 +3,7 @@
 //! `write FROM TO EVENTS` makes a large trace of a real one by letting it happen again and again, `decode TRACE` decodes it with stacks, and
 //! `account TRACE` keeps account of it as `highwater report` does. Both print nanoseconds of CPU time per event, and what was reached.
 
-use highwater_formats::memtrace::{Reader, TraceWriter, Version, address_of};
+use highwater_formats::memtrace::{MemtraceReader, TraceWriter, Version, address_of};
 use highwater_model::{AddressLedger, Catalog, Event, EventKind, EventSink, Nanos, Placement, Source};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -20,7 +20,7 @@ fn main() {
 }
 
 fn read(path: &str, catalog: &mut Catalog, receiver: &mut impl EventSink) -> Source {
-    let mut reader = Reader::new(File::open(path).expect("the trace"));
+    let mut reader = MemtraceReader::new(File::open(path).expect("the trace"));
     while reader.step(catalog, receiver).expect("a trace") {}
     assert!(reader.decoder().damage().is_empty(), "{:?}", reader.decoder().damage());
     reader.decoder().source().expect("a source")

@@ -6,7 +6,7 @@
 
 use highwater::event_store::EventStore;
 use highwater::{Tracked, objects};
-use highwater_formats::objlog::Reader;
+use highwater_formats::objlog::ObjectLogReader;
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{BufWriter, Write};
@@ -50,7 +50,7 @@ fn peak_memory() -> u64 {
 }
 
 fn memory(file: &str) {
-    let mut reader = Reader::default();
+    let mut reader = ObjectLogReader::default();
     // An empty log takes the buffer.
     reader.read_all(std::io::empty(), &mut ()).expect("nothing to read");
     let before = peak_memory();

@@ -118,21 +118,21 @@ fn images() -> io::Result<()> {
 
 /// What hosts of images read: messages, Candid, modules.
 fn hosts() -> io::Result<()> {
-    use highwater_host::image::Chunk;
-    use highwater_host::protocol::{Request, Response, SnapshotInfo};
+    use highwater_host::image::ImagePart;
+    use highwater_host::protocol::{HostRequest, HostResponse, SnapshotInfo};
     let mut messages = Vec::new();
     for request in [
-        Request::Info,
-        Request::Call("open(100)".into()),
-        Request::Describe(Some(1)),
-        Request::Chunk { id: 1, offset: 4096 },
+        HostRequest::Info,
+        HostRequest::Call("open(100)".into()),
+        HostRequest::Describe(Some(1)),
+        HostRequest::Chunk { id: 1, offset: 4096 },
     ] {
         request.to_frame().write(&mut messages)?;
     }
     seed("image_protocol", "requests", &messages)?;
     messages.clear();
     let info = SnapshotInfo { id: 1, time_unix_ns: 2, bytes: 3, occupied_bytes: 4 };
-    for response in [Response::Snapshot(info), Response::Chunk(1, 0, Chunk { zeros: 9, bytes: vec![1, 2, 3] })] {
+    for response in [HostResponse::Snapshot(info), HostResponse::Chunk(1, 0, ImagePart { zeros: 9, bytes: vec![1, 2, 3] })] {
         response.to_frame().write(&mut messages)?;
     }
     seed("image_protocol", "responses", &messages)?;
