@@ -27,13 +27,13 @@ const STYLES: Styles = Styles::styled()
     arg_required_else_help = true,
     after_help = "Examples:
   highwater record ./app                    run a program, and record its memory in app.hw
-  highwater run ./app                       run a program, to be looked at meanwhile
+  highwater run ./app                       run a program whose memory can be inspected
   highwater snapshot --name app             who holds its memory now
   highwater record --stream host:1234 ./app to 'highwater listen 1234' there, while it runs
   highwater report app.hw                   who holds the memory at the end
   highwater report app.hw --at peak         who held it when there was most
-  highwater timeline app.hw                 the course of it as a chart
-  highwater view app.hw                     all of this in the browser
+  highwater timeline app.hw                 live memory over time, as a chart
+  highwater view app.hw                     the same in the browser
   highwater diff app.hw@mark:loaded app.hw  what changed since a mark
   highwater import events.jsonl -o app.hw   a recording from any program's events
   highwater report trace.ctf                what an OCaml program's memtrace says
@@ -53,13 +53,13 @@ pub struct CommandLine {
 pub enum Command {
     /// Run a program and record its memory: every allocation with its call stack
     Record(commands::record::Record),
-    /// Run a program whose memory can be looked at while it runs
+    /// Run a program whose memory can be inspected while it runs
     Run(commands::run::Run),
-    /// The processes that can be looked at
+    /// The processes that can be inspected
     Ps(commands::ps::Ps),
     /// What a live process holds now: a report, or a file
     Snapshot(commands::snapshot::SnapshotArgs),
-    /// What a live process holds, again and again, and what grows
+    /// What a live process holds, repeatedly, and what grows
     Watch(commands::watch::Watch),
     /// Another sampling rate for a live process
     Set(commands::set::Set),
@@ -83,7 +83,7 @@ pub enum Command {
     Objects(commands::objects::Objects),
     /// Live memory over time as a chart, with the marks
     Timeline(commands::timeline::TimelineArgs),
-    /// Look at all this in the browser
+    /// Open the viewer in the browser
     View(commands::view::ViewArgs),
     /// Write an instant or the whole history in another tool's format: pprof, folded stacks, flame graph, JSON, CSV, memtrace
     Export(commands::export::Export),

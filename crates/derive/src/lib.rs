@@ -35,7 +35,7 @@ fn expand(input: DeriveInput) -> Result<Tokens, Error> {
             quote!(match self { #(#arms,)* })
         }
         Data::Union(_) => {
-            return Err(Error::new_spanned(name, "a union cannot be tracked: nobody knows which field it holds"));
+            return Err(Error::new_spanned(name, "a union cannot be tracked: it is not known which field it holds"));
         }
     };
     let generics = with_bounds(input.generics);

@@ -26,7 +26,7 @@ impl Format for ImageFormat {
     }
 
     fn advice(&self) -> &'static str {
-        "'highwater image heap' tells what is in it"
+        "'highwater image heap' shows what is in it"
     }
 
     fn recognizes(&self, _: &[u8]) -> bool {

@@ -8,7 +8,7 @@ import { clean } from "../names";
 import { about, question } from "../question";
 import { saved } from "../saved";
 import { has, source } from "../sources";
-import { Told } from "../told";
+import { StatusLine } from "../status";
 import { gaugesOf } from "./gauges";
 import { Layer } from "./layer";
 import { AXIS, Plots, RIGHT } from "./plots";
@@ -55,7 +55,7 @@ function Course() {
         </div>
       )}
       {answer.data && <Legend course={answer.data} />}
-      <Told answer={answer} />
+      <StatusLine answer={answer} />
     </section>
   );
 }

@@ -11,7 +11,7 @@ import { about } from "../question";
 import { source } from "../sources";
 import { functionOf, ownFrame, Stack } from "../stack";
 import { Table, type Column } from "../table";
-import { Told } from "../told";
+import { StatusLine } from "../status";
 
 const SORTS: { [column: string]: string } = { size: "size", allocated: "time", lifetime: "lifetime", address: "address" };
 
@@ -40,12 +40,12 @@ export function BlocksView() {
             <button type="button" aria-pressed={filters.includes("freed:never")} onClick={() => setFilter("freed", filters.includes("freed:never") ? null : "freed:never")}>{filters.includes("freed:never") ? "all blocks" : "only these"}</button>
           </section>
         )}
-        <Told answer={histograms} />
+        <StatusLine answer={histograms} />
       </div>
       <div class="tools">
         {data && <small>{format.count(data.count)} blocks, {format.bytes(data.bytes)}{named ? "" : ", live at A"}</small>}
         <span class="stretch" />
-        <Told answer={pages.answer} />
+        <StatusLine answer={pages.answer} />
       </div>
       <div class="split">
         <Table label="Blocks" columns={COLUMNS} count={pages.count} row={pages.row} need={pages.need} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })}

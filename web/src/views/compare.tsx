@@ -12,7 +12,7 @@ import { Search } from "../search";
 import { has, other, source, sources, titleOf } from "../sources";
 import { FunctionActions, RowName, Stack } from "../stack";
 import { Table, type Column } from "../table";
-import { Told } from "../told";
+import { StatusLine } from "../status";
 import { instantOf } from "../timeline/range";
 
 /** "3@1200": an instant of a file, as the server reads it. */
@@ -56,7 +56,7 @@ export function CompareView() {
         {(b === "peak" || (b === null && sameFile)) && <Instant data={data?.after} file={second} />}
         {data && <span class="change-total" data-change={data.change.bytes}>{format.bytes(data.before.live_bytes ?? 0)} → {format.bytes(data.after.live_bytes ?? 0)}, <b>{format.signed(format.bytes(data.change.bytes), data.change.bytes)}</b>, {format.signed(format.count(data.change.blocks), data.change.blocks)} blocks</span>}
         <span class="stretch" />
-        <Told answer={answer} />
+        <StatusLine answer={answer} />
       </div>
       <div class="tools">
         <span class="switch" role="group" aria-label="Show as"><button type="button" aria-pressed={!graph} onClick={() => choose({ compared: "table" })}>Table</button><button type="button" aria-pressed={graph} onClick={() => choose({ compared: "flame" })}>Flame graph</button></span>

@@ -11,7 +11,7 @@ import { saved } from "../saved";
 import { Search } from "../search";
 import { metric as shownMetric } from "../sources";
 import { FunctionActions } from "../stack";
-import { Told } from "../told";
+import { StatusLine } from "../status";
 
 export function FlameView() {
   const { measure, direction, upright, focus, hide, merge, library, node, search } = choice.value;
@@ -41,7 +41,7 @@ export function FlameView() {
         <Search hint="Search functions" />
         <span class="stretch" />
         {left && left.nodes > 0 && <small title="Too narrow to be seen">{format.count(left.nodes)} narrow nodes left out</small>}
-        <Told answer={answer} />
+        <StatusLine answer={answer} />
       </div>
       {notInPage && <p class="nothing">Focus, hiding, merging and library frames are not in this saved page.</p>}
       {whole && whole.node_depth.length > 0 && whole.total > 0

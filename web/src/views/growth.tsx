@@ -11,7 +11,7 @@ import { source } from "../sources";
 import { distinctCallers, FunctionActions, RowName, Stack } from "../stack";
 import { Search } from "../search";
 import { Table, type Column } from "../table";
-import { Told } from "../told";
+import { StatusLine } from "../status";
 import { useMemo } from "preact/hooks";
 
 export function GrowthView() {
@@ -29,7 +29,7 @@ export function GrowthView() {
         <small>What was allocated in the window and is live at its end, ranked by how much and how steadily it grows.</small>
         <span class="stretch" />
         <Search hint="Search functions" />
-        <Told answer={answer} />
+        <StatusLine answer={answer} />
       </div>
       <div class="split">
         <Table label="Growth" columns={columns} count={sites.length} row={(index) => sites[index]} rowHeight={28} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}

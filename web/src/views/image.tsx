@@ -8,7 +8,7 @@ import { clean } from "../names";
 import { question } from "../question";
 import { source, sources, titleOf } from "../sources";
 import { colours, functionColour } from "../theme";
-import { Told } from "../told";
+import { StatusLine } from "../status";
 import { cellAt, squarify, type Cell } from "../treemap";
 
 export function ImageView() {
@@ -31,12 +31,12 @@ export function ImageView() {
             <option value="">nothing</option>{images.map((each) => <option value={each.id} key={each.id}>{titleOf(each)}</option>)}
           </select></label>
         )}
-        <Told answer={heap} /><Told answer={treemap} /><Told answer={comparison} />
+        <StatusLine answer={heap} /><StatusLine answer={treemap} /><StatusLine answer={comparison} />
       </div>
       <div class="split">
         {comparison.data ? <Compared data={comparison.data} /> : treemap.data && treemap.data.nodes.length > 0 ? <Treemap data={treemap.data} /> : <p class="nothing">{treemap.data ? "Nothing is live." : ""}</p>}
         <aside class="picked" aria-label="Object">
-          <Told answer={object} />
+          <StatusLine answer={object} />
           {object.data ? <Inspector data={object.data} /> : data && <Shapes data={data} />}
         </aside>
       </div>

@@ -9,7 +9,7 @@ import { about } from "../question";
 import { distinctCallers, FunctionActions, RowName, Stack } from "../stack";
 import { Search } from "../search";
 import { Table, type Column } from "../table";
-import { Told } from "../told";
+import { StatusLine } from "../status";
 import { useMemo } from "preact/hooks";
 
 export function LeaksView() {
@@ -26,7 +26,7 @@ export function LeaksView() {
         <small>What is live at A and how old it is. At the end of a program this was never freed. Caches and globals are in it, too: Growth shows what keeps growing.</small>
         <span class="stretch" />
         <Search hint="Search functions" />
-        <Told answer={answer} />
+        <StatusLine answer={answer} />
       </div>
       <div class="split">
         <Table label="Leaks" columns={columns} count={sites.length} row={(index) => sites[index]} rowHeight={28} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}

@@ -9,7 +9,7 @@ import { clean } from "../names";
 import { about } from "../question";
 import { has, metrics, source } from "../sources";
 import { distinctCallers, RowName } from "../stack";
-import { Told } from "../told";
+import { StatusLine } from "../status";
 
 export function OverviewView() {
   const answer = useAnswer<Overview>(about("overview"), 80);
@@ -17,7 +17,7 @@ export function OverviewView() {
   const file = source.value!;
   return (
     <div class={`overview${answer.waiting ? " old" : ""}`}>
-      <Told answer={answer} />
+      <StatusLine answer={answer} />
       {data && <Figures data={data} />}
       {data && data.anomalies.length > 0 && <section class="words" aria-label="Anomalies">{isPart() && <h2>In the whole recording</h2>}{data.anomalies.map((line) => <p key={line} class="anomaly">{clean(line)}</p>)}</section>}
       {data && (

@@ -12,7 +12,7 @@ import { Search } from "../search";
 import { metric as shownMetric } from "../sources";
 import { FunctionActions, functionOf, RowName, Stack } from "../stack";
 import { Table, type Column } from "../table";
-import { Told } from "../told";
+import { StatusLine } from "../status";
 
 const SORTS = ["value", "self", "share", "total", "blocks", "name"];
 
@@ -36,7 +36,7 @@ export function TableView() {
         <Search hint={`Search ${by}s`} />
         <span class="stretch" />
         {pages.answer.data && <small>{format.count(count)} rows, {format.valued(totalOf(pages.answer.data, metric), metric)} in all</small>}
-        <Told answer={pages.answer} />
+        <StatusLine answer={pages.answer} />
       </div>
       <div class="split">
         <Table label="Rows" columns={columnsOf(by, metric, shareOf)} count={count} row={row} need={local ? undefined : pages.need} sort={sorted} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })}
@@ -129,7 +129,7 @@ function FunctionDetails({ name }: { name: string }) {
   return (
     <>
       <p><FunctionActions name={name} /></p>
-      <Told answer={answer} />
+      <StatusLine answer={answer} />
       {data && side("Callers", data.callers)}
       {data && side("Callees", data.callees)}
     </>

@@ -10,7 +10,7 @@ import { question } from "../question";
 import { Search } from "../search";
 import { source } from "../sources";
 import { Table, type Column } from "../table";
-import { Told } from "../told";
+import { StatusLine } from "../status";
 
 interface Row extends ObjectType {
   growth?: TypeGrowth;
@@ -30,7 +30,7 @@ export function TypesView() {
       <div class="tools">
         {data && <small>{format.plural(rows.length, "type")}</small>}
         <Search hint="Search types" />
-        <Told answer={answer} />
+        <StatusLine answer={answer} />
       </div>
       <div class="split">
         <Table label="Types" columns={columns} count={rows.length} row={(index) => rows[index]} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}

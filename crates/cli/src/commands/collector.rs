@@ -19,7 +19,7 @@ use std::time::Duration;
   highwater collector --store kept      another directory for kept snapshots
   highwater collector --keep 100 --keep-bytes 1GiB
 
-'highwater run' starts one by itself. A collector that is killed harms nobody: programs go on, and register with the next one.")]
+'highwater run' starts one by itself. A collector that is killed harms no program: all go on, and register with the next one.")]
 pub struct CollectorArgs {
     /// The most snapshots that are kept; the oldest go first [default: 100]
     #[arg(long, value_name = "N")]

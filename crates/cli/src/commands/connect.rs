@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 #[command(after_help = "Examples:
   highwater connect 1234                      to record --serve 1234
   highwater connect host:1234 --duration 60s  a minute of it
-  highwater connect host:1234 --wait          as soon as somebody is there
+  highwater connect host:1234 --wait          as soon as the program is there
 
 The stream goes into a file named after host, program and time, which can be read while it grows. What offers the memtrace service of \
 OCaml programs can be asked as well. Ctrl-C asks the program to end its stream, and waits for what it still has; a second one \

@@ -45,7 +45,7 @@ pub struct Record {
     /// Replace the recording if it exists, with those of its program's children
     #[arg(long)]
     force: bool,
-    /// Record only some blocks: one for so many bytes allocated, on average (such as 512KiB)
+    /// Record samples: one block for each BYTES allocated, on average (such as 512KiB)
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     sample: Option<u64>,
     /// Record only the program itself, not the processes it starts
@@ -76,7 +76,7 @@ pub struct Record {
     /// machine only unless a host is named. Children are left out
     #[arg(long, value_name = "ADDR", conflicts_with_all = ["stream", "output", "duration"])]
     serve: Option<Address>,
-    /// Serve so many clients at once
+    /// The most clients at once
     #[arg(long, value_name = "N", requires = "serve", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     clients: u32,
     #[command(flatten)]

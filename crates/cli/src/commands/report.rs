@@ -40,7 +40,7 @@ pub struct Report {
     between: WindowArgs,
     #[command(flatten)]
     view: ReportView,
-    /// Tell how long the blocks lived that are gone. Reads the recording from its start
+    /// Show how long freed blocks lived. Reads the recording from its start
     #[arg(long)]
     lifetimes: bool,
     #[command(flatten)]

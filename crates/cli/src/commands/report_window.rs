@@ -21,10 +21,10 @@ use std::sync::Arc;
 /// The window of interest.
 #[derive(Debug, Args)]
 pub struct WindowArgs {
-    /// Tell what happened from this instant on, itself included, rather than all that did until --at
+    /// Report a window: the first instant, included [default: start]
     #[arg(long, value_name = "WHEN", conflicts_with_all = ["when", "lifetimes"])]
     from: Option<When>,
-    /// The last instant of that [default: end]
+    /// The last instant of the window, included [default: end]
     #[arg(long, value_name = "WHEN", conflicts_with_all = ["when", "lifetimes"])]
     to: Option<When>,
 }

@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
   highwater run -- python3 app.py           '--' ends our own options
 
 The program behaves as without us: input, output, signals, exit code. A collector is started if none listens; it holds what the program \
-shares, answers 'highwater ps', 'snapshot' and 'watch', and ends when nobody has needed it for an hour.")]
+shares, answers 'highwater ps', 'snapshot' and 'watch', and ends after an hour without a client.")]
 pub struct Run {
-    /// Follow only some blocks: one for so many bytes allocated, on average (such as 512KiB); 'off' follows all
+    /// Follow samples: one block for each BYTES allocated, on average (such as 512KiB); 'off' follows all
     #[arg(long, value_name = "BYTES|off", value_parser = parse_sample, default_value = "off")]
     sample: u64,
     /// The most blocks that are followed at a time; those beyond are counted [default: as many as there is room for]

@@ -17,7 +17,7 @@ Blocks that are live already stay as they were taken down. Where some were left 
 pub struct Set {
     #[command(flatten)]
     choice: ProcessChoice,
-    /// Follow only some blocks: one for so many bytes allocated, on average (such as 512KiB); 'off' follows all
+    /// Follow samples: one block for each BYTES allocated, on average (such as 512KiB); 'off' follows all
     #[arg(long, value_name = "BYTES|off", value_parser = parse_sample)]
     sample: u64,
     #[command(flatten)]

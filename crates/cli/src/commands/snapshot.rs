@@ -26,7 +26,7 @@ pub struct SnapshotArgs {
     choice: ProcessChoice,
     #[command(flatten)]
     delivery: Delivery,
-    /// Also the first bytes of blocks, so many of each [default: 64]; the program must have been run with --allow-contents
+    /// Also the first BYTES of each block [default: 64]; the program must have been run with --allow-contents
     #[arg(long, value_name = "BYTES", num_args = 0..=1, default_missing_value = "64", require_equals = false,
           value_parser = clap::value_parser!(u64).range(1..=MOST_CONTENTS))]
     contents: Option<u64>,

@@ -26,11 +26,11 @@ use std::sync::Arc;
   highwater view before.hw after.hw      two of them, to compare
   highwater view --live                  the processes that 'highwater run' started
   highwater view app.hw --no-open        only the address, for another browser
-  highwater view app.hw --save app.html  one file, to be sent to somebody
+  highwater view app.hw --save app.html  one file, to be sent to others
   highwater view app.hw --from 50% --filter size:4096.. --save big.html
 
 A file that cannot be read is named here and on the page; where none can be, nothing is served, and the exit code is 1. \
-The page and what it shows stay on this machine: nobody else can connect, and the address has a token without which \
+The page and what it shows stay on this machine: no other machine can connect, and the address has a token without which \
 nothing is answered.")]
 pub struct ViewArgs {
     /// Recordings and snapshots (.hw), OCaml memtraces (.ctf), files of event lines, object logs, memory images

@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
   highwater watch --pid 4711 --by thread --interval 5
   highwater watch --pid 4711 --count 60 > log.txt  one table after the other
 
-Growth is told since watching began, and since the last time.")]
+Growth is shown since watching began, and since the last look.")]
 pub struct Watch {
     #[command(flatten)]
     choice: ProcessChoice,

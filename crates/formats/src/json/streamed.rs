@@ -65,8 +65,8 @@ impl<W: Write> DocumentWriter<W> {
             return self.plain_member(name, value);
         }
         let around = Map::from_iter([(name.to_owned(), value.clone())]);
-        let told = lines_for_times(Value::Object(around), self.is_untimed);
-        told.as_object().into_iter().flatten().try_for_each(|(name, value)| self.plain_member(name, value))
+        let converted = lines_for_times(Value::Object(around), self.is_untimed);
+        converted.as_object().into_iter().flatten().try_for_each(|(name, value)| self.plain_member(name, value))
     }
 
     fn plain_member(&mut self, name: &str, value: &Value) -> io::Result<()> {

@@ -19,20 +19,20 @@ pub fn lines_for_times(value: Value, is_untimed_around: bool) -> Value {
         Value::Object(members) => {
             let has_source = members.get("source").is_some_and(Value::is_object);
             let is_untimed = if has_source { is_untimed(&members) } else { is_untimed_around };
-            let mut told = Map::new();
+            let mut converted = Map::new();
             for (name, value) in members {
                 // For the members of the source, the source itself decides.
                 let is_untimed = is_untimed && !(name == "source" && value["timed"] != false);
                 match name.strip_suffix("_ns").filter(|_| is_untimed && name != "start_unix_ns") {
                     Some(stem) => {
                         let unit = if LENGTHS.contains(&name.as_str()) { "lines" } else { "line" };
-                        told.insert(format!("{stem}_{unit}"), value);
-                        told.insert(name, Value::Null);
+                        converted.insert(format!("{stem}_{unit}"), value);
+                        converted.insert(name, Value::Null);
                     }
-                    None => drop(told.insert(name, lines_for_times(value, is_untimed))),
+                    None => drop(converted.insert(name, lines_for_times(value, is_untimed))),
                 }
             }
-            Value::Object(told)
+            Value::Object(converted)
         }
         other => other,
     }

@@ -35,7 +35,7 @@ impl fmt::Display for NotATrace {
                 write!(f, "a memtrace trace of version {version}; versions {first} to {last} can be read")
             }
             Self::NoInfo => f.write_str(
-                "the first packet of the trace, which tells how it was sampled, is damaged: nothing in it can be used",
+                "the first packet of the trace, which says how it was sampled, is damaged: nothing in it can be used",
             ),
         }
     }

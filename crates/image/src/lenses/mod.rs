@@ -48,7 +48,7 @@ pub enum NoHeap {
     #[error("the file is empty")]
     Empty,
     /// No lens recognizes a heap.
-    #[error("no heap is found in it: {}; '--module M.wasm' may tell where it begins", neither())]
+    #[error("no heap is found in it: {}; '--module M.wasm' may show where it begins", neither())]
     Unknown,
 }
 

@@ -165,6 +165,6 @@ fn lenses_have_different_keys_and_all_are_named_when_none_fits() {
     }
     assert_eq!(
         NoHeap::Unknown.to_string(),
-        "no heap is found in it: neither a Motoko program's nor dlmalloc's; '--module M.wasm' may tell where it begins"
+        "no heap is found in it: neither a Motoko program's nor dlmalloc's; '--module M.wasm' may show where it begins"
     );
 }

@@ -97,7 +97,7 @@ pub enum RecordingError {
     },
     /// It is a snapshot, and its history is not known.
     NoHistory,
-    /// It is a snapshot without single blocks, so a part of them cannot be told apart.
+    /// It is a snapshot without single blocks, so a part of them cannot be selected.
     NoBlocks,
 }
 
@@ -106,7 +106,7 @@ impl fmt::Display for RecordingError {
         match self {
             Self::Io(error) => write!(f, "{error}"),
             Self::NothingUsable => {
-                f.write_str("nothing in it could be read: every block that could tell is damaged or missing")
+                f.write_str("nothing in it could be read: every block that could answer is damaged or missing")
             }
             Self::TimeOutside { asked, duration } => {
                 write!(f, "{asked} lies outside the recording, which ends at {duration}")

@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
   highwater image host ledger.wasm --socket /tmp/ledger.sock --quiet
   highwater image host ledger.wasm --load edited.img   go on from an image
 
-Messages, replies, traps, self-calls and timers are as on the Internet Computer, but time stands still unless it is told to pass \
+Messages, replies, traps, self-calls and timers are as on the Internet Computer, but time stands still unless a call lets it pass \
 ('image call --after 5s'). The same calls always give the same memory.")]
 pub struct HostArgs {
     #[command(flatten)]

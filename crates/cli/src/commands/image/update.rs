@@ -11,7 +11,7 @@ use clap::Args;
 #[command(after_help = "Examples:
   highwater image update
 
-The new snapshot has a number of its own: who is pulling the old one is told that it is gone.")]
+The new snapshot has a number of its own: a client that pulls the old one gets an error.")]
 pub struct UpdateArgs {
     #[command(flatten)]
     socket: HostSocketArgs,

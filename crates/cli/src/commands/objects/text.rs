@@ -197,7 +197,7 @@ fn trust(findings: &Findings<'_>) -> Heading {
     }
     if matcher.refused_names() > 0 {
         let times = counted(matcher.refused_names(), "time");
-        head.line("names", format!("too many to tell apart: {times} one had to do for another"));
+        head.line("names", format!("too many to distinguish: {times} one had to do for another"));
     }
     if matcher.forgotten_ids() > 0 {
         let ids = count(matcher.forgotten_ids());

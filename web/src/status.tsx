@@ -3,7 +3,7 @@ import type { Answer } from "./answer";
 import { serverGone } from "./api";
 import { source } from "./sources";
 
-export function Told({ answer }: { answer: Answer<unknown> }) {
+export function StatusLine({ answer }: { answer: Answer<unknown> }) {
   const { waiting, progress, problem, data } = answer;
   // Without an answer nothing is known, and that is not the same as nothing being there.
   if (serverGone.value && data === null && (problem !== null || waiting)) return <p class="told problem" role="status">Not known: the server does not answer.</p>;
