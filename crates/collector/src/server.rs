@@ -2,15 +2,16 @@
 
 use crate::connection::{Connection, ConnectionInput, LONGEST, ReceivedMessage};
 use crate::job_queue::{Job, JobOutcome, JobQueue, JobTask};
-use crate::listening_socket::{CollectorBindError, ListeningSocket, with};
 use crate::protocol::{CollectorRequest, Retention, Which};
 use crate::registry::{KEPT_TABLES, Registry};
 use crate::service::{CollectorService, name_in};
 use crate::snapshot_store::{KEPT_SNAPSHOTS, SnapshotStore};
 use highwater_shm::live_hello_v1::{LiveHello, Purpose, VERSION};
+use highwater_store::{BindError, ListeningSocket, ServerKind, prepare_directory};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -19,6 +20,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// The socket at which a collector listens.
+const COLLECTOR: ServerKind = ServerKind { what: "a collector", has_messages: true, waiting: 1024 };
 /// The number of snapshots that are taken at once.
 const WORKERS: usize = 4;
 /// The maximum number of connections.
@@ -27,6 +30,13 @@ const MOST_CONNECTIONS: usize = 256;
 const SILENCE: Duration = Duration::from_secs(5);
 /// The longest sleep. A request to stop is noticed after it.
 const NAP: Duration = Duration::from_millis(250);
+
+/// The default socket path of this user's collector. Its directory is created if needed, and no other user can write to it.
+pub fn default_socket() -> io::Result<PathBuf> {
+    let path = highwater_session::default_socket();
+    prepare_directory(&path).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(path)
+}
 
 /// Settings of a collector.
 #[derive(Clone, Debug)]
@@ -70,13 +80,14 @@ pub struct CollectorServer {
 
 impl CollectorServer {
     /// Begins to listen. From now on connections are accepted by the system, but no message is read before [`serve`](Self::serve).
-    pub fn bind(options: CollectorOptions) -> Result<Self, CollectorBindError> {
-        let socket = ListeningSocket::new(&options.socket)?;
+    pub fn bind(options: CollectorOptions) -> Result<Self, BindError> {
+        prepare_directory(&options.socket)?;
+        let socket = ListeningSocket::new(&options.socket, COLLECTOR)?;
         let store = SnapshotStore::open(options.snapshot_folder.clone(), options.kept_snapshots)
-            .map_err(with(&options.snapshot_folder))?;
+            .map_err(BindError::about(&options.snapshot_folder))?;
         let service =
             CollectorService::new(Registry::new(options.kept_tables), store, options.searches, options.socket.clone());
-        let queue = JobQueue::new().map_err(with(&options.socket))?;
+        let queue = JobQueue::new().map_err(BindError::about(&options.socket))?;
         allow_many_descriptors();
         Ok(Self { socket, service, queue, exit_when_idle: options.exit_when_idle })
     }

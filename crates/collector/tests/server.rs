@@ -3,7 +3,7 @@ mod support;
 
 use highwater_collector::contents::read_contents;
 use highwater_collector::protocol::{CollectorRequest, Detail, ProcessState, Retention, Which};
-use highwater_collector::{CollectorBindError, CollectorClient, CollectorError, CollectorOptions, CollectorServer};
+use highwater_collector::{BindError, CollectorClient, CollectorError, CollectorOptions, CollectorServer};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use std::os::fd::OwnedFd;
@@ -234,15 +234,12 @@ fn there_is_one_collector_at_a_socket() {
     );
     // Even if somebody removed the lock.
     std::fs::remove_file(folder.path("socket.lock")).unwrap();
-    assert!(matches!(
-        CollectorServer::bind(folder.options()),
-        Err(CollectorBindError::AlreadyListens { pid: None, .. })
-    ));
+    assert!(matches!(CollectorServer::bind(folder.options()), Err(BindError::AlreadyListens { pid: None, .. })));
     drop(first);
     assert!(!socket.exists());
     // Not a socket.
     std::fs::write(&socket, "mine").unwrap();
-    assert!(matches!(CollectorServer::bind(folder.options()), Err(CollectorBindError::NotASocket(_))));
+    assert!(matches!(CollectorServer::bind(folder.options()), Err(BindError::NotASocket(_))));
     std::fs::remove_file(&socket).unwrap();
     // One that was killed leaves its socket.
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
@@ -253,7 +250,7 @@ fn there_is_one_collector_at_a_socket() {
     std::fs::create_dir(&open).unwrap();
     std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
     let options = CollectorOptions { socket: open.join("socket"), ..folder.options() };
-    assert!(matches!(CollectorServer::bind(options), Err(CollectorBindError::NotOurs(_))));
+    assert!(matches!(CollectorServer::bind(options), Err(BindError::NotOurs(_))));
     // One that is not there.
     let options = CollectorOptions { socket: folder.path("new").join("socket"), ..folder.options() };
     drop(CollectorServer::bind(options).unwrap());

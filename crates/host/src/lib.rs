@@ -58,6 +58,5 @@ pub mod protocol;
 pub mod pull;
 pub mod server;
 pub mod snapshots;
-pub mod socket;
 pub mod system;
 pub mod transport;

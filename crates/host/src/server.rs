@@ -5,14 +5,17 @@ use crate::frame::{FrameError, HostFrame};
 use crate::program::{Failed, HostedProgram};
 use crate::protocol::{HostInfo, HostRequest, HostResponse};
 use crate::snapshots::HostSnapshots;
-use crate::socket::{HostBindError, HostSocket};
+use highwater_store::{BindError, ListeningSocket, ServerKind};
 use rustix::event::{PollFd, PollFlags, Timespec};
-use std::os::unix::net::UnixStream;
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// The socket at which a host listens.
+const HOST: ServerKind = ServerKind { what: "a host", has_messages: false, waiting: 128 };
 /// The most clients at once.
 const MOST_CLIENTS: usize = 64;
 /// The longest silence of a client, after which it is disconnected.
@@ -30,7 +33,8 @@ struct HostState {
 
 /// A host: runs a program and answers clients at a Unix socket, one request at a time.
 pub struct HostServer {
-    socket: HostSocket,
+    socket: ListeningSocket,
+    listener: UnixListener,
     state: Arc<Mutex<HostState>>,
 }
 
@@ -39,9 +43,14 @@ pub type HostLog = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl HostServer {
     /// Begins to listen. Clients that connect already wait until [`HostServer::serve`] runs.
-    pub fn bind(path: &Path, program: HostedProgram) -> Result<Self, HostBindError> {
-        let socket = HostSocket::new(path)?;
-        Ok(Self { socket, state: Arc::new(Mutex::new(HostState { program, snapshots: HostSnapshots::default() })) })
+    pub fn bind(path: &Path, program: HostedProgram) -> Result<Self, BindError> {
+        let socket = ListeningSocket::new(path, HOST)?;
+        let listener = socket.as_fd().try_clone_to_owned().map_err(BindError::about(path))?.into();
+        Ok(Self {
+            socket,
+            listener,
+            state: Arc::new(Mutex::new(HostState { program, snapshots: HostSnapshots::default() })),
+        })
     }
 
     /// The path of its socket.
@@ -53,11 +62,11 @@ impl HostServer {
     pub fn serve(&self, stop: &AtomicBool, log: &HostLog) {
         let clients = Arc::new(AtomicUsize::new(0));
         while !stop.load(Ordering::Relaxed) {
-            let mut ready = [PollFd::new(&self.socket.listener, PollFlags::IN)];
+            let mut ready = [PollFd::new(&self.listener, PollFlags::IN)];
             if !matches!(rustix::event::poll(&mut ready, Some(&NAP)), Ok(1..)) {
                 continue;
             }
-            let Ok((connection, _)) = self.socket.listener.accept() else { continue };
+            let Ok((connection, _)) = self.listener.accept() else { continue };
             if clients.load(Ordering::Relaxed) >= MOST_CLIENTS {
                 log(&format!("a client was turned away: {MOST_CLIENTS} are here, which is the limit"));
                 continue;

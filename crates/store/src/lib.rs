@@ -31,6 +31,7 @@
 
 mod file;
 pub mod history;
+mod listening_socket;
 mod log;
 mod new_file;
 mod unnamed;
@@ -40,6 +41,7 @@ pub use file::{
     Highest, Moment, OpenError, Recording, RecordingError, RecordingSegment, ReplayUntil, Spacing, StepWriter,
     WalkItem, Wanted, Writer, Written, is_recording, write_snapshot,
 };
+pub use listening_socket::{BindError, ListeningSocket, ServerKind, prepare_directory};
 pub use log::{Cursor, EventLog, LogError};
 pub use new_file::{
     behind_links, create_in_place_of, create_new_file, create_numbered_file, create_unfinished_file, is_special,

@@ -58,7 +58,7 @@ impl Slicing {
             return;
         }
         let (time, figures) = (accounts.last_time(), &accounts.totals().figures);
-        let is_full = accounts.events().saturating_sub(self.began) > self.length;
+        let is_full = accounts.events().saturating_sub(self.began) >= self.length;
         if self.slices.is_empty() || is_full {
             self.slices.push(Slice { first: time, last: time, bin: Bin::default() });
             self.began = accounts.events();

@@ -6,6 +6,7 @@ use crate::failure::{Failure, reason};
 use crate::output::say;
 use clap::Args;
 use highwater_host::server::{HostLog, HostServer};
+use highwater_store::BindError;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -38,7 +39,10 @@ impl HostArgs {
         }
         let program = self.start.program()?;
         let name = program.module().name.clone();
-        let server = HostServer::bind(&self.socket.path()?, program).map_err(Failure::fault)?;
+        let server = HostServer::bind(&self.socket.path()?, program).map_err(|error| match error {
+            BindError::AlreadyListens { .. } => Failure::fault(format_args!("{error}; choose another --socket")),
+            other => Failure::fault(other),
+        })?;
         let log: HostLog = if self.quiet { Arc::new(|_| {}) } else { Arc::new(say) };
         log(&format!("{name} is hosted at {}; Ctrl-C ends it", server.socket().display()));
         server.serve(&stop, &log);
