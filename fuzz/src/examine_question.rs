@@ -54,7 +54,7 @@ pub fn examine_question(question: &str) {
     };
     match answer {
         Ok(()) => {}
-        Err(QueryError::Cancelled) => panic!("{question:?} was given up, but somebody waits"),
+        Err(QueryError::Cancelled) => panic!("{question:?} was cancelled, but the client waits"),
         Err(problem) => assert!(!problem.to_string().is_empty(), "{question:?}"),
     }
 }

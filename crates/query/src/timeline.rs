@@ -94,7 +94,7 @@ pub enum TimelineEffort {
     Scan,
 }
 
-/// The most events that are scanned. Longer recordings have so many event blocks that their summaries are enough.
+/// The most events that are scanned. Of longer recordings, the summaries of event blocks are enough.
 const MOST_SCANNED: u64 = 1 << 26;
 /// The slices of a scan: many for each point that is shown.
 const SLICES: u64 = 1 << 16;
