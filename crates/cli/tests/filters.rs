@@ -3,6 +3,7 @@
 mod support;
 
 use serde_json::{Value, json};
+use support::viewer::Viewer;
 use support::{Place, in_the_kitchen};
 
 /// The totals of a report: live bytes and blocks, allocated and freed bytes.
@@ -108,4 +109,26 @@ fn leaks_are_live_at_an_instant_and_growth_is_steady() {
     assert_eq!(leaks["totals"]["live_bytes"], 5000 + 30 * 100);
     assert_eq!(leaks["sites"][0]["oldest_age_ns"], 30_000_000_000u64);
     place.highwater("leaks grower.hw").stdout_has(&["10.6 KiB in 60 blocks at end"]);
+}
+
+/// The command replays the part of the recording that passes; the viewer looks at the blocks of one instant.
+#[test]
+fn the_viewer_and_the_command_list_the_same_live_sites() {
+    let place = in_the_kitchen();
+    let viewer = Viewer::new(&place, "kitchen.hw");
+    for filter in
+        ["size:1..", "size:600..", "thread:2", "freed:never", "!type:Bread", "inside:equal:bake", "lifetime:..1s"]
+    {
+        let answer = viewer.ask(&format!("still_live?at=4000000000&filter={filter}"));
+        let printed = place.json(&format!("leaks kitchen.hw --at 4s --filter {filter}"));
+        assert_eq!(answer["live_bytes"], printed["totals"]["live_bytes"], "{filter}");
+        assert_eq!(answer["live_blocks"], printed["totals"]["live_blocks"], "{filter}");
+        let sites = |list: &Value| -> Vec<(Value, Value, Value)> {
+            let sites = list.as_array().unwrap().iter();
+            sites
+                .map(|site| (site["live_bytes"].clone(), site["oldest_at_ns"].clone(), site["oldest_age_ns"].clone()))
+                .collect()
+        };
+        assert_eq!(sites(&answer["sites"]), sites(&printed["sites"]), "{filter}");
+    }
 }

@@ -3,17 +3,19 @@
 //! At the end of a program this is what was never freed. Not all of it is a leak: caches and globals live as long as their program. What keeps growing is
 //! another question, [`growth`](crate::growth()).
 
+use crate::compiled_filter::CompiledFilter;
 use crate::error::QueryError;
-use crate::filtered::filtered_snapshot;
 use crate::names::{key_text, own_frame_of};
+use crate::population::Population;
 use crate::query::Query;
 use crate::stacks::no_stacks;
 use highwater_formats::json::{FrameAnswer, StackTableAnswer};
-use highwater_model::groups::{GroupBy, GroupKey, Metric, Row, rows};
-use highwater_model::{Nanos, Snapshot, StackId};
-use highwater_store::history::Work;
+use highwater_model::groups::GroupKey;
+use highwater_model::{ByteSum, Nanos, Snapshot, StackId};
+use highwater_store::history::{ColumnSet, Work};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
+use std::cmp::Reverse;
 
 /// How many sites are wanted.
 #[derive(Clone, Copy, Debug)]
@@ -67,46 +69,78 @@ pub struct LeaksAnswer {
     pub stacks: StackTableAnswer,
 }
 
+/// The live blocks of a site.
+#[derive(Clone, Copy, Debug, Default)]
+struct LiveSite {
+    bytes: ByteSum,
+    blocks: u64,
+    oldest: Option<Nanos>,
+}
+
+impl LiveSite {
+    fn add(&mut self, bytes: ByteSum, blocks: u64, birth: Option<Nanos>) {
+        self.bytes += bytes;
+        self.blocks = self.blocks.saturating_add(blocks);
+        self.oldest = self.oldest.map_or(birth, |oldest| Some(birth.map_or(oldest, |birth| birth.min(oldest))));
+    }
+}
+
 /// What is live at the instant of the query.
 pub fn leaks(query: &Query, options: &LeaksOptions, work: &Work<'_>) -> Result<LeaksAnswer, QueryError> {
-    let snapshot = filtered_snapshot(&query.history, query.at, &query.filters, work)?;
-    let all = live_sites(&snapshot);
-    let shown = &all[..options.limit.min(all.len())];
-    let births = oldest_births(&snapshot);
-    let catalog = &*snapshot.catalog;
-    let mut stacks = no_stacks([catalog]);
-    shown.iter().filter_map(Row::site).try_for_each(|stack| stacks.add(0, stack))?;
-    let figures = &snapshot.accounts.totals().figures;
-    let site = |row: &Row| {
-        let stack = row.site().unwrap_or(StackId::UNKNOWN);
-        let oldest = births.get(&stack);
-        LeakSite {
-            id: stack.0,
-            key: key_text(catalog, &GroupKey::Site(stack)),
-            frame: own_frame_of(catalog, stack),
-            stack: stacks.number(0, stack),
-            live_bytes: row.figures.live_bytes(),
-            live_blocks: row.figures.live_blocks(),
-            share: row.figures.live_bytes() as f64 / figures.live_bytes().max(1) as f64,
-            oldest_at_ns: oldest.map(|birth| birth.0),
-            oldest_age_ns: oldest.map(|birth| snapshot.at.0.saturating_sub(birth.0)),
+    let (history, catalog) = (&query.history, query.history.catalog());
+    let snapshot = history.snapshot(query.at)?;
+    let mut by_site: FxHashMap<StackId, LiveSite> = FxHashMap::default();
+    if snapshot.source.aggregated && query.filters.is_empty() {
+        for (stack, figures) in snapshot.accounts.sites().iter() {
+            by_site.entry(stack).or_default().add(figures.live(), figures.live_blocks(), None);
         }
+    } else {
+        let filter = CompiledFilter::new(&query.filters, catalog);
+        let wanted = (false, ColumnSet::Figures);
+        let parts = Population::LiveAt(query.at).each(
+            query,
+            &filter,
+            wanted,
+            work,
+            FxHashMap::<StackId, LiveSite>::default,
+            |sites, block, life| {
+                let (bytes, blocks) = block.amount();
+                sites.entry(block.stack()).or_default().add(bytes, blocks, Some(life.birth));
+            },
+        )?;
+        for (stack, site) in parts.into_iter().flatten() {
+            by_site.entry(stack).or_default().add(site.bytes, site.blocks, site.oldest);
+        }
+    }
+    let mut all: Vec<(StackId, LiveSite)> = by_site.into_iter().filter(|(_, site)| site.blocks > 0).collect();
+    all.sort_by_key(|(stack, site)| (Reverse((site.bytes, site.blocks)), *stack));
+    let (mut bytes, mut blocks) = (ByteSum::ZERO, 0u64);
+    for (_, site) in &all {
+        bytes += site.bytes;
+        blocks = blocks.saturating_add(site.blocks);
+    }
+    let shown = &all[..options.limit.min(all.len())];
+    let mut stacks = no_stacks([&**catalog]);
+    shown.iter().try_for_each(|(stack, _)| stacks.add(0, *stack))?;
+    let site = |(stack, site): &(StackId, LiveSite)| LeakSite {
+        id: stack.0,
+        key: key_text(catalog, &GroupKey::Site(*stack)),
+        frame: own_frame_of(catalog, *stack),
+        stack: stacks.number(0, *stack),
+        live_bytes: site.bytes.rounded(),
+        live_blocks: site.blocks,
+        share: site.bytes.rounded() as f64 / bytes.rounded().max(1) as f64,
+        oldest_at_ns: site.oldest.map(|birth| birth.0),
+        oldest_age_ns: site.oldest.map(|birth| snapshot.at.0.saturating_sub(birth.0)),
     };
     Ok(LeaksAnswer {
         at_ns: snapshot.at.0,
-        live_bytes: figures.live_bytes(),
-        live_blocks: figures.live_blocks(),
+        live_bytes: bytes.rounded(),
+        live_blocks: blocks,
         count: all.len(),
         sites: shown.iter().map(site).collect(),
         stacks: stacks.table(),
     })
-}
-
-/// The sites with live blocks, most live bytes first. Blocks of zero bytes count, too.
-fn live_sites(snapshot: &Snapshot) -> Vec<Row> {
-    let mut sites = rows(snapshot, GroupBy::Site, Metric::Live, None);
-    sites.retain(|row| row.figures.live_blocks() > 0);
-    sites
 }
 
 /// The time of birth of each site's oldest live block.

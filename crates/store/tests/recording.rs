@@ -2,7 +2,7 @@
 
 use highwater_model::{
     Accounts, AddressLedger, Anomaly, Block, Catalog, Event, EventKind, Frame, FrameText, Nanos, Op, Placement, Source,
-    StackId, Tag, ThreadId, When, Window,
+    StackId, Tag, ThreadId, When,
 };
 use highwater_store::history::{HistoryIndex, Moment, Work};
 use highwater_store::{
@@ -440,7 +440,8 @@ fn states_that_replays_leave_behind_lead_to_the_same_instants() {
         assert_eq!(highest, plain.highest_between(from, to).unwrap());
         let then = recording.snapshot_at(Moment::Event(highest.event)).unwrap();
         assert_eq!(then.accounts.totals().figures.live_bytes(), highest.bytes);
-        let (before, after) = recording.snapshots_around(Window { from, to }).unwrap();
+        let before = if from == Nanos(0) { Moment::Start } else { Moment::At(Nanos(from.0 - 1)) };
+        let (before, after) = (recording.snapshot_at(before).unwrap(), recording.snapshot_at(Moment::At(to)).unwrap());
         let between = after.since(&before);
         let happened = events.iter().filter(|event| (from..=to).contains(&event.time));
         let happened = happened.filter(|event| !matches!(event.kind, EventKind::Dropped { .. })).count() as u64;

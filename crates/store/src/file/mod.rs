@@ -41,6 +41,7 @@ mod frame;
 mod handles;
 mod highest;
 mod index;
+mod instant_times;
 mod keyframe;
 mod live_blocks;
 mod moment;
@@ -54,10 +55,8 @@ mod segments;
 mod snapshot_writer;
 mod source;
 mod step_writer;
-
 mod varint;
 mod walk;
-mod window;
 mod writer;
 
 pub use block_writer::FileSink;

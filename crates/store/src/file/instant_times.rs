@@ -1,8 +1,8 @@
-//! Windows of a recording.
+//! Times of instants.
 
 use super::errors::RecordingError;
 use super::recording::Recording;
-use highwater_model::{Nanos, Snapshot, When, Window};
+use highwater_model::{Nanos, When};
 
 impl Recording {
     /// The time of an instant.
@@ -31,15 +31,5 @@ impl Recording {
                 }
             }
         })
-    }
-
-    /// The state before a time.
-    pub fn snapshot_before(&self, time: Nanos) -> Result<Snapshot, RecordingError> {
-        if time <= self.begins_at() { self.snapshot(&When::Start) } else { self.snapshot(&When::At(Nanos(time.0 - 1))) }
-    }
-
-    /// The states before a window and at its end. [`Snapshot::since`] gives their difference.
-    pub fn snapshots_around(&self, window: Window) -> Result<(Snapshot, Snapshot), RecordingError> {
-        Ok((self.snapshot_before(window.from)?, self.snapshot(&When::At(window.to))?))
     }
 }
