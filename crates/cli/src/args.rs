@@ -218,9 +218,9 @@ pub struct Selection {
 /// Which blocks count.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Filters {
-    /// Only rows that this regular expression finds: call sites by any function, file or module of theirs. Or only blocks that a filter selects: size:1KiB.., \
-    /// lifetime:..1ms, thread:7, type:NAME, heap:mmap, module:PATH, inside:equal:main, freed:never, allocated:2s..3s; '!' before it inverts it. \
-    /// Several filters: all must pass
+    /// Only a part of the memory. A regular expression finds call sites by any function, file or module of theirs. Other
+    /// filters select blocks: size:1KiB.., lifetime:..1ms, thread:7, type:NAME, heap:mmap, module:PATH, inside:equal:main,
+    /// freed:never, allocated:2s..3s. '!' before a filter inverts it; several filters must all pass
     #[arg(long = "filter", value_name = "FILTER")]
     all: Vec<Filter>,
 }
