@@ -336,7 +336,7 @@ mod tests {
                     written.push((stamp, USED[ring], number));
                 }
                 // Not everything is settled yet: the rest stays in the ring.
-                rings.round(&memory.shared, Some(stamp - seed % 40), &mut seen);
+                rings.round(&memory.shared, Some(stamp.saturating_sub(seed % 40)), &mut seen);
                 prop_assert!(seen.0.iter().all(|(at, ..)| *at <= stamp));
             }
             rings.round(&memory.shared, None, &mut seen);
